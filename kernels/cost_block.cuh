@@ -1,4 +1,4 @@
-// What block matching without means compares (matching/block.rs), for window_sums.cu: of every pixel its
+// What block matching without means compares (matching/block.rs), for aggregate_windows.cu: of every pixel its
 // intensity, or with ZERO_MEAN_SAD the pixels of the window times its intensity less the sum of the window.
 //
 // A word of the right picture holds the candidates d and d + HALF_DISPARITIES, as 16-bit numbers with a sign.

@@ -1,4 +1,4 @@
-// The cost that cost_volume.cu has written down. A column's words lie behind each other.
+// The cost that compute_costs.cu has written down. A column's words lie behind each other.
 #pragma once
 #include "volume.cuh"
 #define STORED 1

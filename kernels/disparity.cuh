@@ -42,7 +42,7 @@ __device__ __forceinline__ int matched_column(int x, int candidate, int width) {
 
 // Where the disparity lies by the sums `a`, `b`, `c` of a winner `b` and its two neighbours, in 1/16 px from
 // the winner; 0 where the winner does not lie `between` two candidates.
-__device__ __forceinline__ int subpixel_offset(int a, int b, int c, bool between) {
+__device__ __forceinline__ int refine_subpixel(int a, int b, int c, bool between) {
 #ifdef SUBPIXEL_LIMITS
     // As many sixteenths towards the smaller neighbour as there are limits that the ratio of the two
     // neighbours, above the winner, lies below.

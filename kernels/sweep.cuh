@@ -1,4 +1,4 @@
-// What the blocks of a sweep share (sweep.cu).
+// What the blocks of a sweep share (aggregate_sweep.cu).
 //
 // The engine compiles each of the two launches with (geometry.rs)
 //   STRIP, HALO   columns of a block, and of the halo on either side

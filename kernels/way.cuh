@@ -1,4 +1,4 @@
-// The rows that a block of a sweep goes through, and how blocks share the picture out (sweep.cu).
+// The rows that a block of a sweep goes through, and how blocks share the picture out (aggregate_sweep.cu).
 //
 // Where all strips are resident at once (TASKS = 0), each block has a strip of its own from the launch's first
 // row to its last. Otherwise (TASKS = 1) the picture is cut into tasks: the HALO rows of a *band* in a strip.

@@ -130,7 +130,7 @@ __device__ __forceinline__ void complete(const Shared &shared, int i, int first_
     const int a = sum_at(winner - 1), c = sum_at(winner + 1);
     int disparity = (MIN_DISPARITY + winner) * SUBPIXEL_STEPS;
 #if SUBPIXEL
-    disparity += subpixel_offset(a, b, c, winner > 0 && winner + 1 < DISPARITIES);
+    disparity += refine_subpixel(a, b, c, winner > 0 && winner + 1 < DISPARITIES);
 #endif
 #if CONFIDENCE
     peaks[(size_t)y * columns + x] = peak_of(b, word.y);

@@ -48,16 +48,16 @@ const FILES: &[(&str, &str)] = &kernels![
     "smoothed.cu",
     "texture.cu",
     "blend.cu",
-    "features.cu",
-    "cost_volume.cu",
-    "window_sums.cu",
+    "compute_features.cu",
+    "compute_costs.cu",
+    "aggregate_windows.cu",
     "mutual_information.cu",
     "temporal_shift.cu",
     "temporal_background.cu",
-    "row_winners.cu",
-    "horizontal.cu",
-    "sweep.cu",
-    "paths.cu",
+    "select_disparities.cu",
+    "aggregate_horizontal.cu",
+    "aggregate_sweep.cu",
+    "aggregate_paths.cu",
 ];
 
 /// All sources and headers. A test holds this equal to the folder.

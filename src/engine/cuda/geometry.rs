@@ -228,7 +228,7 @@ pub(super) fn volume_columns(row: u32, lanes: Lanes) -> u32 {
     row - lanes.padded() - 2 * BESIDE + 2 * VOLUME_BESIDE
 }
 
-/// Part of the picture whose costs a block writes down (`cost_volume.cu`).
+/// Part of the picture whose costs a block writes down (`compute_costs.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CostTile {
     /// Columns of a thread's pixels: they share most of what they look at in the right picture.
@@ -268,7 +268,7 @@ impl CostTile {
     }
 }
 
-/// Part of the picture over whose windows a block sums (`window_sums.cu`).
+/// Part of the picture over whose windows a block sums (`aggregate_windows.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowTile {
     /// Lanes of a pixel's candidates that a block looks after.
@@ -311,7 +311,7 @@ impl WindowTile {
     }
 }
 
-/// Division of the picture between the blocks of a sweep (`sweep.cu`).
+/// Division of the picture between the blocks of a sweep (`aggregate_sweep.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strips {
     /// Columns of a strip.

@@ -78,13 +78,13 @@ fn support(level: &Level) -> Vec<Unit> {
             .define("DISPARITIES", params.range.count);
         units.push(blend);
     }
-    if window_sums(params) {
-        units.push(sums(level));
+    if sums_windows(params) {
+        units.push(windows(level));
     }
     if is_volume(params) {
         let lanes = Lanes::of(params.range.count);
         let tile = CostTile::of(params.window, lanes, level.size);
-        let unit = pixel_cost("cost_volume.cu", params, lanes)
+        let unit = pixel_cost("compute_costs.cu", params, lanes)
             .define("BLENDS", u32::from(level.has_blends()))
             .define("PIXELS", tile.pixels)
             .define("TILE_COLUMNS", tile.columns)
@@ -99,16 +99,16 @@ fn support(level: &Level) -> Vec<Unit> {
 }
 
 /// Tells whether anything is summed over windows: block costs, and every cost without paths.
-pub(super) fn window_sums(params: &Params) -> bool {
+pub(super) fn sums_windows(params: &Params) -> bool {
     params.is_local() || matches!(params.cost, Cost::Block { .. })
 }
 
 /// What sums over windows.
-fn sums(level: &Level) -> Unit {
+fn windows(level: &Level) -> Unit {
     let params = &level.params;
     let lanes = Lanes::of(params.range.count);
     let (window, tile) = window_tile(level);
-    let unit = pixel_cost("window_sums.cu", params, lanes)
+    let unit = pixel_cost("aggregate_windows.cu", params, lanes)
         .define("SHARE", tile.share)
         .define("PIXELS", tile.pixels)
         .define("TILE_COLUMNS", tile.columns)
@@ -162,14 +162,16 @@ fn blended(unit: Unit, level: &Level) -> Unit {
 fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
     let lanes = Lanes::of(params.range.count);
-    let mut units = vec![pixel_cost("features.cu", params, lanes).pixelwise()];
+    let mut units = vec![pixel_cost("compute_features.cu", params, lanes).pixelwise()];
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips, device)),
         None => {
             if !params.is_local() {
-                units.push(aggregation("paths.cu", params, lanes).define("WARPS", PLAIN_WARPS));
+                units.push(
+                    aggregation("aggregate_paths.cu", params, lanes).define("WARPS", PLAIN_WARPS),
+                );
             }
-            let winners = aggregation("row_winners.cu", params, lanes)
+            let winners = aggregation("select_disparities.cu", params, lanes)
                 .define("WARPS", PLAIN_WARPS)
                 .define("SEGMENT", SEGMENT)
                 .define("NO_SUM", format!("{}u", SUM_MAX + 1));
@@ -184,14 +186,14 @@ fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
 fn sweeps(params: &Params, lanes: Lanes, strips: Strips, device: &Properties) -> Vec<Unit> {
     let prepared = Prepared::aggregated(params, lanes);
     let across = lanes.horizontal(params);
-    let horizontal = aggregation("horizontal.cu", params, across)
+    let horizontal = aggregation("aggregate_horizontal.cu", params, across)
         .define("CHUNK", prepared.chunk())
         .define("WARPS", HORIZONTAL_WARPS)
         .define("EXPECTED_DELTA_BYTES", across.padded())
         .define("EXPECTED_SHARED_BYTES", prepared.horizontal_bytes(across));
     let sweep = |name: &str, select: bool, direction: u32| {
         let Block { threads, shared_bytes } = strips.block(params, select);
-        let unit = aggregation("sweep.cu", params, lanes)
+        let unit = aggregation("aggregate_sweep.cu", params, lanes)
             .define("STRIP", strips.strip)
             .define("HALO", strips.halo)
             .define("TASKS", u32::from(strips.tasks))

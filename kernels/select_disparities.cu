@@ -1,4 +1,4 @@
-// The winners from sums that are kept: those of the plain way (paths.cu) and of windows (window_sums.cu).
+// The winners from sums that are kept: those of the plain way (aggregate_paths.cu) and of windows (aggregate_windows.cu).
 //
 // Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
 #define WINDOW_COLUMNS 0
@@ -22,7 +22,7 @@ __device__ __forceinline__ int key_at(int column) { return column + column / 8; 
 //
 // Grid: [width / SEGMENT][height].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    row_winners(const u32 *all_sums, int width, int height, u32 *words, u8 *peaks, u32 *right) {
+    select_disparities(const u32 *all_sums, int width, int height, u32 *words, u8 *peaks, u32 *right) {
 #if LEFT_RIGHT
     __shared__ u32 keys[KEYS + KEYS / 8 + 1];
     for (int i = threadIdx.x; i < KEYS; i += 32 * WARPS) keys[key_at(i)] = NO_WINNER;
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         int disparity = (MIN_DISPARITY + winner) * SUBPIXEL_STEPS;
 #if SUBPIXEL
         if (winner > 0 && winner + 1 < DISPARITIES)
-            disparity += subpixel_offset(sum_of(sums, winner - 1), b, sum_of(sums, winner + 1), true);
+            disparity += refine_subpixel(sum_of(sums, winner - 1), b, sum_of(sums, winner + 1), true);
 #endif
 #if UNIQUENESS || CONFIDENCE
         u32 rival = NO_RIVAL;

@@ -1,5 +1,5 @@
 // Sums over windows (matching/block.rs, matching/local.rs): of the costs of single pixels, or of what block
-// matching compares. Without paths they are the sums S of which row_winners.cu picks the least; with paths they
+// matching compares. Without paths they are the sums S of which select_disparities.cu picks the least; with paths they
 // become costs of a byte (volume.cuh).
 //
 // A block goes down TILE_COLUMNS columns for TILE_ROWS rows with SHARE of a pixel's lanes, which look after PIXELS
@@ -131,7 +131,7 @@ struct Shared {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    window_sums(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, u32 *to) {
+    aggregate_windows(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, u32 *to) {
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared = {reinterpret_cast<u32 *>(shared_words)};
     const Features features = {p2, base, match, row};

@@ -1,5 +1,5 @@
 // The plain way, for pictures, ranges and paths that the sweeps cannot take: each direction follows its
-// paths from border to border and adds L to the sums of the whole picture in memory; then row_winners.cu picks
+// paths from border to border and adds L to the sums of the whole picture in memory; then select_disparities.cu picks
 // the winners from them.
 //
 // Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
@@ -12,7 +12,7 @@
 //
 // Grid: [paths / (WARP_PIXELS * WARPS)].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    paths(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, const u8 *guide_pixels,
+    aggregate_paths(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, const u8 *guide_pixels,
           const u8 *penalties, int dx, int dy, int first, u32 *sums) {
     const u32 lane = group_lane();
     const int group = (blockIdx.x * WARPS + threadIdx.x / 32) * WARP_PIXELS + warp_group();

@@ -82,7 +82,7 @@ __device__ __forceinline__ void copy_window_of(u32 *to, const Arguments &of, con
 }
 
 extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
-    sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width, int height,
+    aggregate_sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width, int height,
           int columns, int strips, u32 *between, u32 turn, u32 *path_state, u32 *sums_down, u32 *sums_up,
           const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right, u8 *peaks) {
     // Taken one by one: with the structure as the only parameter the compiler makes other code.
