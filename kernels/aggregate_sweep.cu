@@ -13,7 +13,7 @@
 // resident together (a cooperative launch).
 //
 // Where they cannot be, blocks take tasks instead, HALO rows of a strip each, and hand the path states over
-// through memory (TASKS, way.cuh).
+// through memory (TASKS, row_cursor.cuh).
 //
 // A barrier a row keeps warps of a block in step: MAIN_WARPS for the strip's paths, HALO_WARPS for the halo on
 // each side, and the one that loads the next rows. With SELECT others follow one to three rows behind with the
@@ -75,9 +75,9 @@ __device__ __forceinline__ u32 p2_in_both(u32 pixel, int path) {
 }
 
 // Starts copying the window of a row, with `threads` threads.
-__device__ __forceinline__ void copy_window_of(u32 *to, const Arguments &of, const Way &way, int thread, int threads) {
-    const Features features = {way.direction == 0 ? of.p2_down : of.p2_up, of.base, of.match, of.row};
-    copy_window(to, features, way.strip * STRIP - BORDER - MARGIN, TASKS ? min(way.y, of.height - 1) : way.y, thread,
+__device__ __forceinline__ void copy_window_of(u32 *to, const Arguments &of, const RowCursor &cursor, int thread, int threads) {
+    const Features features = {cursor.direction == 0 ? of.p2_down : of.p2_up, of.base, of.match, of.row};
+    copy_window(to, features, cursor.strip * STRIP - BORDER - MARGIN, TASKS ? min(cursor.y, of.height - 1) : cursor.y, thread,
                 threads);
 }
 
@@ -99,9 +99,9 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     if (carries)
         for (int number = 0; number < TASKS_AHEAD; number++) carrier.take(number);
     __syncthreads();
-    const Way start(shared.tasks, height);
+    const RowCursor start(shared.tasks, height);
 #else
-    const Way start(TWO_SWEEPS ? blockIdx.y : DIRECTION, blockIdx.x, height);
+    const RowCursor start(TWO_SWEEPS ? blockIdx.y : DIRECTION, blockIdx.x, height);
     // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
     const u32 exchanges_before = (of.turn * 2 + SELECT) * (height / HALO + 1) + 1;
     const HaloExchange exchange(of.between, start.direction, start.strip, strips, exchanges_before);
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     if (start.left == 0) return;
 
     // The first rows' windows.
-    Way ahead = start;
+    RowCursor ahead = start;
     for (int i = 0; i < WINDOWS - 1; i++, ahead.next()) {
         if (ahead.left > 0) copy_window_of(shared.window(i), of, ahead, threadIdx.x, SWEEP_THREADS);
         copies_end_group();
@@ -146,24 +146,24 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
 #if !TASKS
         if (start.resumed) vertical = states.read(0, start.strip * STRIP + column, lane, least);
 #endif
-        Way way = start;
+        RowCursor cursor = start;
 #if !SELECT
         // Where the row's sums go, and the way from row to row.
         u32 *out = nullptr;
         ptrdiff_t out_step = 0;
         auto enter = [&] {
-            out = (way.direction == 0 ? of.sums_down : of.sums_up) +
-                  ((ptrdiff_t)way.y * columns + way.strip * STRIP + column) * GROUP * SUM_WORDS;
-            out_step = (ptrdiff_t)(way.direction == 0 ? 1 : -1) * columns * GROUP * SUM_WORDS;
+            out = (cursor.direction == 0 ? of.sums_down : of.sums_up) +
+                  ((ptrdiff_t)cursor.y * columns + cursor.strip * STRIP + column) * GROUP * SUM_WORDS;
+            out_step = (ptrdiff_t)(cursor.direction == 0 ? 1 : -1) * columns * GROUP * SUM_WORDS;
         };
         if (!TASKS) enter();
 #endif
-        for (int i = 0; way.left > 0; i++) {
-            const int first_column = way.strip * STRIP, x = first_column + column;
+        for (int i = 0; cursor.left > 0; i++) {
+            const int first_column = cursor.strip * STRIP, x = first_column + column;
             // The picture ends beside this strip's last column, or above this row.
-            const bool partial = first_column + STRIP > width, below = TASKS && way.y >= height;
+            const bool partial = first_column + STRIP > width, below = TASKS && cursor.y >= height;
 #if !SELECT
-            if (TASKS && way.enters()) enter();
+            if (TASKS && cursor.begins_task()) enter();
 #endif
             const u32 *window = shared.window(i);
             const u32 pixel = window[BORDER + MARGIN + column];
@@ -171,11 +171,11 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                                   first_column - BORDER - MARGIN, width);
             const int before = (i + 1) & 1, now = i & 1;
 
-            const bool exchanges = way.exchanges();
-            const bool normalises = exchanges || way.left == 1 || !LAZY;
+            const bool exchanges = cursor.ends_band();
+            const bool normalises = exchanges || cursor.left == 1 || !LAZY;
             // Whether the states go to memory, for who goes on from here.
             const bool hands_over = TASKS && exchanges;
-            if (TASKS && way.enters()) vertical = shared.begin(0, column, lane, least);
+            if (TASKS && cursor.begins_task()) vertical = shared.begin(0, column, lane, least);
             Vector sum = recurrence(vertical, add2(least, p2_in_both(pixel, P2_VERTICAL)), edges);
             vertical = advance(sum, c, lane);
             if (normalises) vertical = less(vertical, least, lane);
@@ -184,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
             if (DIAGONALS) {
                 u32 least_right, least_left;
                 Vector right, left;
-                if (TASKS && way.enters()) {
+                if (TASKS && cursor.begins_task()) {
                     right = shared.begin(1, column - 1, lane, least_right);
                     left = shared.begin(2, column + 1, lane, least_left);
                 } else {
@@ -222,11 +222,11 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                     shared.put_least(1, now, column, least_left);
                 }
 #if !TASKS
-                if (exchanges && way.goes_on())
+                if (exchanges && cursor.has_next())
                     exchange.send(i / HALO, column, lane, right, least_right, left, least_left);
 #endif
                 if (hands_over) {
-                    const States states(of.path_state, way.direction, way.band, columns);
+                    const States states(of.path_state, cursor.direction, cursor.band, columns);
                     states.write(1, x, lane, right, least_right);
                     states.write(2, x, lane, left, least_left);
                 }
@@ -234,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                 least = least_of(vertical);
             }
             if (hands_over)
-                States(of.path_state, way.direction, way.band, columns).write(0, x, lane, vertical, least);
+                States(of.path_state, cursor.direction, cursor.band, columns).write(0, x, lane, vertical, least);
 #pragma unroll
             for (int j = 0; j < REGISTERS; j++) sum.v[j] = sub2(sum.v[j], leasts);
 
@@ -246,8 +246,8 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
             if (!below) store_sum(out, lane, sum);
             out += out_step;
 #endif
-            end_row(way);
-            way.next();
+            end_row(cursor);
+            cursor.next();
         }
 #if !TASKS && !SELECT
         // For the other launch.
@@ -267,11 +267,11 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
         const int side = (warp - MAIN_WARPS) / MAX(1, HALO_WARPS);
         const int group_of_side = (warp - MAIN_WARPS) % MAX(1, HALO_WARPS) * WARP_PIXELS + group;
         const u32 p2 = side == 0 ? IN_BOTH_HALVES(P2_DIAGONAL_FROM_LEFT) : IN_BOTH_HALVES(P2_DIAGONAL_FROM_RIGHT);
-        Way way = start;
+        RowCursor cursor = start;
         int halo = HALO;
-        for (int i = 0; way.left > 0; i++) {
+        for (int i = 0; cursor.left > 0; i++) {
             // With TASKS strips come and go, and what lies beside the picture is made anew.
-            const bool neighbour = TASKS || (side == 0 ? way.strip > 0 : way.strip + 1 < strips);
+            const bool neighbour = TASKS || (side == 0 ? cursor.strip > 0 : cursor.strip + 1 < strips);
             const int before = (i + 1) & 1, now = i & 1;
             halo--;  // Columns to recompute in this row.
             for (int distance = group_of_side; neighbour && distance - group < halo;
@@ -279,16 +279,16 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                 // Groups beyond the last column repeat it.
                 const int at = min(distance, HALO - 2), slot = side == 0 ? HALO - 1 - at : STRIP + at;
                 const int beside = side == 0 ? -1 - at : STRIP + at;
-                const int first_column = way.strip * STRIP, x = first_column + beside;
+                const int first_column = cursor.strip * STRIP, x = first_column + beside;
                 const int window_x = BORDER + MARGIN + beside;
-                const bool empty = x >= width || (TASKS && (x < 0 || way.y >= height));
+                const bool empty = x >= width || (TASKS && (x < 0 || cursor.y >= height));
                 const u32 *window = shared.window(i);
                 const u32 pixel = window[window_x];
                 const Vector c =
                     cost(window_of(window), window_x, lane, pixel, first_column - BORDER - MARGIN, width);
                 u32 least;
                 Vector path;
-                if (TASKS && way.enters())
+                if (TASKS && cursor.begins_task())
                     path = shared.begin(1 + side, side == 0 ? beside - 1 : beside + 1, lane, least);
                 else
                     path = shared.get(side, before, side == 0 ? slot - 1 : slot + 1, lane, least);
@@ -303,11 +303,11 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
             if (halo == 0) {
                 halo = HALO;
 #if !TASKS
-                if (neighbour && way.goes_on()) exchange.receive(shared, i / HALO, side, now, group_of_side, lane);
+                if (neighbour && cursor.has_next()) exchange.receive(shared, i / HALO, side, now, group_of_side, lane);
 #endif
             }
-            end_row(way);
-            way.next();
+            end_row(cursor);
+            cursor.next();
         }
     }
 #if TASKS
@@ -316,20 +316,20 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     else {
         const int support = warp - MAIN_WARPS - 2 * HALO_WARPS;
         if (support == SUPPORT_WARPS - 1) {
-            Way way = start;
-            for (int i = 0; way.left > 0; i++, ahead.next()) {
+            RowCursor cursor = start;
+            for (int i = 0; cursor.left > 0; i++, ahead.next()) {
                 if (ahead.left > 0) copy_window_of(shared.window(i + WINDOWS - 1), of, ahead, threadIdx.x % 32, 32);
                 copies_end_group();
                 // The next row's window must be there.
                 copies_wait<WINDOWS - 2>();
-                end_row(way);
-                way.next();
+                end_row(cursor);
+                cursor.next();
             }
             return;
         }
 #if SELECT
         // The row whose sums come next, and the one this warp is at.
-        Way way = start, own = start;
+        RowCursor cursor = start, own = start;
         const bool picks = support < PICK_WARPS, completes = support == SUPPORT_WARPS - 2;
         const int column = support * WARP_PIXELS + group, thread = support * 32 + threadIdx.x % 32;
         StoredDeltas stored(shared, start, of.sums_down, of.sums_up, of.from_left, of.from_right, columns, height,
@@ -337,10 +337,10 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
         if (picks) stored.begin();
         Picked picked = {filled(0), 0};
         int rest = 2;  // Rounds after the last row's sums have come.
-        for (int i = 1; way.left > 0 || rest-- > 0; i++) {
-            if (way.left > 0) {
+        for (int i = 1; cursor.left > 0 || rest-- > 0; i++) {
+            if (cursor.left > 0) {
                 barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1));
-                way.next();
+                cursor.next();
             }
             if (picks) {
                 if (own.left > 0) {

@@ -2,7 +2,7 @@
 //
 // The engine compiles each of the two launches with (geometry.rs)
 //   STRIP, HALO   columns of a block, and of the halo on either side
-//   TASKS         1 where not all strips are resident at once, so that blocks take tasks (way.cuh)
+//   TASKS         1 where not all strips are resident at once, so that blocks take tasks (row_cursor.cuh)
 //   TWO_SWEEPS    1 where two sweeps run at once and meet in the middle
 //   DIRECTION     that of a single sweep: 0 down, 1 up
 //   DIAGONALS     1 where there are diagonal paths

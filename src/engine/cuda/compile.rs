@@ -39,7 +39,7 @@ const FILES: &[(&str, &str)] = &kernels![
     "path_delta.cuh",
     "sweep.cuh",
     "tasks.cuh",
-    "way.cuh",
+    "row_cursor.cuh",
     "halo.cuh",
     "stored_deltas.cuh",
     "winner.cuh",

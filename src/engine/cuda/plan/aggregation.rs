@@ -24,7 +24,7 @@ impl Builder<'_> {
             return Ok(Aggregated::ToMiddle(self.sweep_to_middle(strips, costs)?));
         }
         let words = self.pixels() * self.lanes.half() as usize;
-        let sums = self.plan.buffer("sums", 4 * words, Scope::Lanes);
+        let sums = self.plan.buffer("sums", 4 * words, Scope::Concurrent);
         match self.params.is_local() {
             true => self.aggregate_windows(costs, sums),
             false => self.aggregate_paths(costs, sums),

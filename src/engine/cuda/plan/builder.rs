@@ -2,7 +2,7 @@
 //! they add kernels and launches.
 
 use super::super::device::Properties;
-use super::super::geometry::{Lanes, Strips};
+use super::super::geometry::{Strips, VectorLayout};
 use super::super::launch::{Arg, BufferId, KernelId, Lane, Launch, Occupancy, Plan, Scope, Step};
 use super::super::levels::Level;
 use super::information::Information;
@@ -24,7 +24,7 @@ pub(super) struct Builder<'a> {
     pub information: Option<Information>,
     pub width: u32,
     pub height: u32,
-    pub lanes: Lanes,
+    pub lanes: VectorLayout,
     /// Columns of the words that hold the winners: those of the picture, or of all strips.
     pub columns: u32,
     pub plan: &'a mut Plan,
@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
             information,
             width: width as u32,
             height: height as u32,
-            lanes: Lanes::of(params.range.count),
+            lanes: VectorLayout::of(params.range.count),
             columns,
             plan,
             winners,

@@ -23,7 +23,7 @@ impl Builder<'_> {
         }
         let columns = volume_columns(features.row, self.lanes) as usize;
         let bytes = columns * self.height as usize * self.lanes.padded() as usize;
-        let volume = self.plan.buffer("costs", bytes, Scope::Lanes);
+        let volume = self.plan.buffer("costs", bytes, Scope::Concurrent);
         match is_volume(self.params) {
             true => self.cost_volume(features, blends, volume),
             false => self.aggregate_windows(features, volume),

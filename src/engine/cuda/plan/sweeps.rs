@@ -40,8 +40,8 @@ impl Builder<'_> {
             strips,
             costs,
             across: ["paths from the left", "paths from the right"]
-                .map(|name| buffer(name, byte_volume, Scope::Lanes)),
-            sums: buffer("sums", sum_volume, Scope::Lanes),
+                .map(|name| buffer(name, byte_volume, Scope::Concurrent)),
+            sums: buffer("sums", sum_volume, Scope::Concurrent),
             path_state: buffer("path states", states, Scope::Slot),
             between: buffer("between strips", between, Scope::Slot),
         };
