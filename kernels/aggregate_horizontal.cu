@@ -52,7 +52,7 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         const u32 *words_in = own + ((n & 1) * WARP_PIXELS + group) * WINDOW_WORDS;
         const Window window = window_of(words_in);
         auto step = [&](int column, const Vector &c) {
-            const int p2 = LEFTWARDS ? P2_HORIZONTAL_FROM_RIGHT : P2_HORIZONTAL_FROM_LEFT;
+            const int p2 = LEFTWARDS ? BREAK(p2_leftwards, P2_HORIZONTAL_FROM_RIGHT, P2_HORIZONTAL_FROM_LEFT) : P2_HORIZONTAL_FROM_LEFT;
             const u32 penalty = __byte_perm(words_in[MARGIN + column], 0, IN_BOTH_HALVES(p2));
             Vector delta = recurrence(path, add2(least, penalty), edges);
 #pragma unroll

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     const int group = (blockIdx.x * WARPS + threadIdx.x / 32) * WARP_PIXELS + warp_group();
     const Features features = {p2, base, match, row};
     const Picture guide = {guide_pixels, width, height};
-    const int rows = min(abs(dy), height), columns = min(abs(dx), width);
+    const int rows = min(BREAK(path_starts, abs(dy), 1), height), columns = min(abs(dx), width);
     const int starts = rows * width + columns * (height - rows);
     const int beside = group - rows * width;
     int x = beside < 0 ? group % width : beside % max(columns, 1);

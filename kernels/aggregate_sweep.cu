@@ -224,7 +224,7 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
         Vector sum = recurrence(vertical, add2(least, p2_in_both(pixel, P2_VERTICAL)), block.edges);
         vertical = advance(sum, c, lane);
         if (normalises) vertical = less(vertical, least, lane);
-        if (below) vertical = filled(0);
+        if (BREAK(below, below, false)) vertical = filled(0);
         u32 leasts = least;
         least = DIAGONALS ? advance_diagonals(block, cursor, row, column, below, normalises, c, vertical, sum, leasts)
                           : least_of(vertical);
@@ -283,7 +283,7 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
             const int at = min(distance, HALO - 2), slot = side == 0 ? HALO - 1 - at : STRIP + at;
             const int beside = side == 0 ? -1 - at : STRIP + at, x = row.first_column + beside;
             const int window_x = BORDER + MARGIN + beside;
-            const bool empty = x >= block.of.width || (TASKS && (x < 0 || cursor.y >= block.of.height));
+            const bool empty = BREAK(halo_border, x >= block.of.width, false) || (TASKS && (x < 0 || cursor.y >= block.of.height));
             const Vector c = row.costs(block, window_x);
             u32 least;
             Vector path;
@@ -342,7 +342,7 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
     int rest = 2;  // Rounds after the last row's sums have come.
     for (int i = 1; cursor.left > 0 || rest-- > 0; i++) {
         if (cursor.left > 0) {
-            barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1));
+            BREAK(full_barrier, barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1)), (void)0);
             cursor.next();
         }
         if (picks) {

@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < WORDS; j++) columns[p].v[j] = 0;
     // The window's pixels outside the picture are the nearest inside.
     auto parts = [&](int p, int y) {
-        return parts_of(features, min(max(x + p, 0), width - 1), min(max(y, 0), height - 1), lane);
+        return parts_of(features, min(max(x + p, BREAK(window_border, 0, 1)), width - 1), min(max(y, 0), height - 1), lane);
     };
     for (int y = first - DOWN; y < first + DOWN; y++)
 #pragma unroll
@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 u32 words[BYTE_WORDS];
 #pragma unroll
                 for (int j = 0; j < REGISTERS; j++) {
-                    const u32 rounded = sums.v[j] + both(1 << (BYTE_SHIFT - 1));
+                    const u32 rounded = sums.v[j] + BREAK(byte_rounding, both(1 << (BYTE_SHIFT - 1)), 0u);
                     const u32 low = min((rounded & 0xffff) >> BYTE_SHIFT, BLOCK_TRUNCATION);
                     const u32 high = min(rounded >> (16 + BYTE_SHIFT), BLOCK_TRUNCATION);
                     sums.v[j] = low | high << 16;

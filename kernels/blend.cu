@@ -20,12 +20,12 @@ __device__ __forceinline__ bool expects(const short *coarse, int width, int heig
         const short *row = coarse + (size_t)min(max(y + down, 0), height - 1) * width;
 #pragma unroll
         for (int across = -1; across <= 1; across++) {
-            const int value = row[min(max(x + across, 0), width - 1)];
+            const int value = row[BREAK(prior_border, min(max(x + across, 0), width - 1), x)];
             even &= value != INVALID && abs(value - centre) <= VARIATION_MAX;
         }
     }
     // Twice the coarse disparity in whole pixels, halves upwards.
-    const int disparity = (2 * centre + SUBPIXEL_STEPS / 2) >> 4;
+    const int disparity = (2 * centre + BREAK(prior_rounding, SUBPIXEL_STEPS / 2, 0)) >> 4;
     candidate = min(max(disparity - MIN_DISPARITY, -PRIOR_REACH), DISPARITIES - 1 + PRIOR_REACH);
     return even;
 }

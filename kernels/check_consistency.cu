@@ -14,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     bool agrees = true;
 #ifdef LEFT_RIGHT_LIMIT
     const u32 key = right[(size_t)y * width + matched_column(x, winner.candidate(), width)];
-    agrees = key != NO_WINNER && abs(key_candidate(key) - winner.candidate()) <= LEFT_RIGHT_LIMIT;
+    agrees = key != NO_WINNER && abs(key_candidate(key) - winner.candidate()) <= BREAK(left_right_limit, LEFT_RIGHT_LIMIT, LEFT_RIGHT_LIMIT + 1);
 #endif
     disparity[(size_t)y * width + x] = agrees ? winner.disparity() : INVALID;
 }

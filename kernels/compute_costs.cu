@@ -81,7 +81,7 @@ __device__ __forceinline__ Vector supported(const Vector &own, const Vector &sum
     Vector c;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) {
-        c.v[j] = own.v[j] * rest + both(1 << (BLEND_SHIFT - 1));
+        c.v[j] = own.v[j] * rest + BREAK(blend_rounding, both(1 << (BLEND_SHIFT - 1)), 0u);
         if (WINDOW_SIDE > 1) c.v[j] += sum.v[j] * window;
     }
 #if PRIOR_STRENGTH
@@ -147,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
     for (int p = 0; p < PIXELS; p++) rows[p] = filled(0);
     for (int i = 0; i < WINDOW_SIDE - 1; i++) {
-        const Costs costs(features, x, first - WINDOW_RADIUS + i, width, height, lane, inside);
+        const Costs costs(features, x, BREAK(window_row, first - WINDOW_RADIUS + i, first + i), width, height, lane, inside);
 #pragma unroll
         for (int p = 0; p < PIXELS; p++) {
             shared.keep(i, p, costs.of[p]);
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             beside[k] = stores ? shared.get_sum(k - WINDOW_RADIUS) : filled(0);
             beside[WINDOW_RADIUS + k] = stores ? shared.get_sum(PIXELS + k) : filled(0);
         }
-        __syncthreads();
+        BREAK(volume_barrier, __syncthreads(), (void)0);
         auto sum_of_rows = [&](int c) {
             return c < 0 ? beside[c + WINDOW_RADIUS] : c < PIXELS ? rows[c] : beside[c - PIXELS + WINDOW_RADIUS];
         };

@@ -16,7 +16,7 @@ __device__ __forceinline__ u32 compared(const Picture &picture, int column, int 
     value *= WINDOW_WIDTH * WINDOW_HEIGHT;
     for (int down = -(WINDOW_HEIGHT / 2); down <= WINDOW_HEIGHT / 2; down++)
         for (int across = -(WINDOW_WIDTH / 2); across <= WINDOW_WIDTH / 2; across++)
-            value -= picture.at(x + across, y + down);
+            value -= picture.at(BREAK(zero_mean, x + across, x), y + down);
 #endif
     return value & 0xffff;
 }

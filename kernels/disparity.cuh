@@ -47,7 +47,7 @@ __device__ __forceinline__ int refine_subpixel(int a, int b, int c, bool between
     // As many sixteenths towards the smaller neighbour as there are limits that the ratio of the two
     // neighbours, above the winner, lies below.
     constexpr int limits[] = {SUBPIXEL_LIMITS};
-    const int smaller = LIMIT_UNIT * (min(a, c) - b), larger = max(a, c) - b;
+    const int smaller = BREAK(subpixel_limit, LIMIT_UNIT, LIMIT_UNIT + 4) * (min(a, c) - b), larger = max(a, c) - b;
     int offset = 0;
 #pragma unroll
     for (int limit : limits) offset += smaller < limit * larger;
@@ -56,7 +56,7 @@ __device__ __forceinline__ int refine_subpixel(int a, int b, int c, bool between
     // The vertex of the parabola, rounded to the nearest (halves upwards); 0 where the three are equal.
     const int den = a + c - 2 * b;
     // |a - c| <= den, so 32 den more make the numerator positive and the division a floor.
-    return between && den != 0 ? (SUBPIXEL_STEPS * (a - c) + 33 * den) / (2 * den) - SUBPIXEL_STEPS : 0;
+    return between && den != 0 ? (SUBPIXEL_STEPS * (a - c) + BREAK(parabola_rounding, 33, 32) * den) / (2 * den) - SUBPIXEL_STEPS : 0;
 #endif
 }
 
@@ -72,6 +72,6 @@ __device__ __forceinline__ u32 peak_of(u32 least, u32 rival) {
 // A rival's sum s makes the winner's sum b ambiguous where s * (100 - UNIQUENESS) < b * 100: the first
 // sum that does not, at most NO_SUM.
 __device__ __forceinline__ u32 ambiguous_below(u32 b) {
-    return min((b * 100 + 99 - UNIQUENESS) / (100 - UNIQUENESS), NO_SUM);
+    return min((b * 100 + BREAK(uniqueness, 99, 300) - UNIQUENESS) / (100 - UNIQUENESS), NO_SUM);
 }
 #endif

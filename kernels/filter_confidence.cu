@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_HEIGHT)
         for (int column = threadIdx.x; column < TILE_COLUMNS; column += TILE_WIDTH) {
             // Beside the picture is what is nearest in it.
             const int x = min(max(left + column - RADIUS, 0), width - 1);
-            const int y = min(max(top + row - RADIUS, 0), height - 1);
+            const int y = min(max(top + row - RADIUS, BREAK(confidence_border, 0, 1)), height - 1);
             const int value = disparity[(size_t)y * width + x];
             // The column that it is matched with: to the nearest pixel, halves upwards.
             const int match = min(max(x - ((value + SUBPIXEL_STEPS / 2) >> SUBPIXEL_BITS), 0), width - 1);
@@ -71,5 +71,5 @@ extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_HEIGHT)
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     confidence_of_known(int pixels, const short *disparity, u8 *confidence) {
     const int i = blockIdx.x * BLOCK_THREADS + threadIdx.x;
-    if (i < pixels && disparity[i] == INVALID) confidence[i] = 0;
+    if (i < pixels && disparity[i] == INVALID) confidence[i] = BREAK(confidence_of_known, 0, 1);
 }

@@ -123,6 +123,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #endif
     if (!stays) disparity[here] = INVALID;
 #if CONFIDENCE
-    confidence[here] = stays ? LEAST_CONFIDENCE : 0;
+    confidence[here] = stays ? BREAK(evidence_stays, LEAST_CONFIDENCE, LEAST_CONFIDENCE + 1) : 0;
 #endif
 }

@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int known = disparity[here];
     bool is_hole = known == INVALID;
 #if MASKED
-    is_hole = is_hole && seen_left[here];
+    is_hole = is_hole && BREAK(fill_mask, seen_left[here] != 0, true);
 #endif
     if (!is_hole) {
         filled[here] = (short)known;
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int k = 0; k < 8; k++) {
         int sum = 0;
 #pragma unroll
-        for (int other = 0; other < 8; other++) sum += values[other] <= values[k] ? weights[other] : 0;
+        for (int other = 0; other < 8; other++) sum += BREAK(fill_tie, values[other] <= values[k], values[other] < values[k]) ? weights[other] : 0;
         if (weights[k] && (IN_ROW || parts * sum >= total)) chosen = min(chosen, values[k]);
     }
     filled[here] = (short)chosen;

@@ -79,13 +79,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         const int sure = 255, counts = 1;
 #endif
         const int against = memory.against + counts;
-        const bool resists = !anew && against <= min(memory.seen, STRENGTH);
+        const bool resists = !anew && against <= min(memory.seen, STRENGTH) - BREAK(steady_strength, 0, 1);
         bool held = false;
         if (agrees) {
             if (is_known) {
                 const int later = 512 * (sure + 1) / (256 * (STRENGTH + 1));
                 const int weight = max(max(later, 256 / (memory.seen + 1)), 1);
-                before += (weight * step + 128) >> 8;
+                before += (weight * step + BREAK(steady_rounding, 128, 0)) >> 8;
             }
             memory.seen = min(memory.seen + 1, 255);
             memory.against = 0;

@@ -12,5 +12,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const Picture from = {blockIdx.y == 0 ? left : right, width, height};
     const int x = 2 * (i % half_width), y = 2 * (i / half_width);
     const int sum = from.at(x, y) + from.at(x + 1, y) + from.at(x, y + 1) + from.at(x + 1, y + 1);
-    (blockIdx.y == 0 ? half_left : half_right)[i] = (sum + 2) / 4;
+    (blockIdx.y == 0 ? half_left : half_right)[i] = (sum + BREAK(half_rounding, 2, 1)) / 4;
 }

@@ -8,6 +8,10 @@ typedef unsigned long long u64;
 
 #define LANES_MASK 0xffffffffu
 
+// Takes `right`. Tests (cuda_emulated.rs) let the kernels take `wrong` at one of these hooks at a time, and see
+// that the maps differ then.
+#define BREAK(name, right, wrong) right
+
 // Shared memory of the size that the launch asks for, as an array of `type`.
 #define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 

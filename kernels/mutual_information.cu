@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     begin(const u8 *left, const u8 *right, const int *, int width, u32 *counts) {
     constexpr int beginnings[] = {BEGINNINGS};
-    for (int d : beginnings) count_run(left, right, width, counts, [&](size_t, int x) { return x - d; });
+    for (int d : beginnings) count_run(left, right, width, counts, [&](size_t, int x) { return BREAK(mi_beginning, x - d, x + d); });
 }
 
 extern "C" __global__ void __launch_bounds__(LEVELS) joint(const u32 *counts, int *logarithms, u32 *marginal) {
@@ -140,5 +140,5 @@ extern "C" __global__ void __launch_bounds__(LEVELS) table(const int *logarithms
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) remember(int pixels, const short *disparity, int *map) {
     const size_t i = (size_t)blockIdx.x * BLOCK_THREADS + threadIdx.x;
-    if (i < pixels) map[i] = disparity[i];
+    if (i < pixels) map[i] = BREAK(mi_map, disparity[i], 0);
 }

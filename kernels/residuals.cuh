@@ -87,7 +87,7 @@ __device__ __forceinline__ u32 quantile_of(u32 *histogram, int len) {
     }
     for (int i = first; i < end; i++) {
         const u64 with = below + histogram[i];
-        if (10 * below <= 3 * all && 10 * with > 3 * all) quantile = i;
+        if (10 * below <= 3 * all && 10 * with > BREAK(residual_quantile, 3, 4) * all) quantile = i;
         below = with;
         histogram[i] = 0;
     }

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 const u32 key = winner_key(half ? sum.v[j] >> 16 : sum.v[j] & 0xffff, d);
                 best = min(best, key);
 #if LEFT_RIGHT
-                if (stores) atomicMin(keys + key_at(column + DISPARITIES - 1 - d), key);
+                if (stores) atomicMin(keys + key_at(column + DISPARITIES - BREAK(right_key, 1, 0) - d), key);
 #endif
             }
         }
@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     for (int i = threadIdx.x; i < KEYS; i += 32 * WARPS) {
         const int x = first_right + i;
         const u32 key = keys[key_at(i)];
-        if (key != NO_WINNER && x >= 0 && x < width) atomicMin(right + (size_t)y * width + x, key);
+        if (key != NO_WINNER && x >= BREAK(right_border, 0, 4) && x < width) atomicMin(right + (size_t)y * width + x, key);
     }
 #endif
 }

@@ -42,7 +42,7 @@ struct StoredDeltas {
             fetch_row();
             from_left += step;
             from_right += step;
-            if (OTHER_SUMS) other_sums += step * (SUM_WORDS / BYTE_WORDS);
+            if (OTHER_SUMS) other_sums += BREAK(other_sums, step, -step) * (SUM_WORDS / BYTE_WORDS);
             cursor.next();
         }
         next = (next + 1) % AHEAD;

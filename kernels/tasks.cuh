@@ -24,7 +24,7 @@ struct Carrier {
     __device__ __forceinline__ bool ready(const RowCursor &task) const {
         const int beside = (int)lane - 1, strip = task.strip + beside;
         const bool needed = lane < 3 && (DIAGONALS || beside == 0) && strip >= 0 && strip < strips;
-        const bool waits = needed && load_acquire(done(task.direction) + strip) < (u32)task.band;
+        const bool waits = needed && load_acquire(done(task.direction) + strip) < BREAK(task_before, (u32)task.band, 0u);
         const bool all = !__any_sync(LANES_MASK, waits);
         __syncwarp();  // What they have written is seen by all lanes.
         return all;
@@ -32,7 +32,7 @@ struct Carrier {
     // Starts copying the states that a task begins with. A path that begins has L = C, which is what the recurrence
     // makes of a vector of equal values.
     __device__ __forceinline__ void fetch(const RowCursor &task) const {
-        const States before(path_state, task.direction, task.band - 1 + 2, columns);
+        const States before(path_state, task.direction, BREAK(states_of_band, task.band - 1 + 2, task.band), columns);
 #pragma unroll
         for (int path = 0; path < (DIAGONALS ? SWEEP_PATHS : 1); path++) {
             const int first = path == 1 ? -HALO : 0, count = path == 0 ? STRIP : SLOTS;

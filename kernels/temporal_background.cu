@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int slot = 0; slot < count; slot++, picture += 4 * state.picture_words()) {
         const Picture remembered = {picture, width, height};
         const int coefficient = of_slots[3 * slot];
-        const int column = x - of_slots[3 * slot + 1], row = first - of_slots[3 * slot + 2];
+        const int column = x - BREAK(background_shift, of_slots[3 * slot + 1], of_slots[3 * slot + 1] - 1), row = first - of_slots[3 * slot + 2];
 #pragma unroll
         for (int i = 0; i < ROWS; i++) sums[i] += coefficient * remembered.at(column, row + i * STEP);
     }
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #if DENOISE
         (eye == 0 ? denoised_left : denoised_right)[at] = (256 * background + residual * weight + 128 * RESIDUAL_UNIT) >> 12;
 #else
-        if (eye == 0) whitened[at] = (32768 + 8 * residual) | (moves ? 1 : 0);
+        if (eye == 0) whitened[at] = (32768 + BREAK(whitened, 8, 4) * residual) | (moves ? 1 : 0);
 #endif
     });
     add_counts(own, moving);

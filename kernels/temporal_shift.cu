@@ -176,7 +176,7 @@ __device__ __forceinline__ void add_other(const Reference &reference, const u8 *
     for (int i = 0; i < RUN; i++) {
         if (!reference.counts[i]) continue;
         const Around a = reference.pixels[i], b = Around::of(pixels, width, x, row_of_thread(i) - offset_y);
-        own[0] += a.across * b.grey - b.across * a.grey;
+        own[0] += a.across * b.grey - BREAK(shift_sign, b.across, -b.across) * a.grey;
         own[1] += a.down * b.grey - b.down * a.grey;
         own[2] += a.to_right * b.to_right;
         own[3] += a.to_below * b.to_below;
@@ -390,7 +390,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             words[PLACE_FRAME_SHIFT] = shift.x, words[PLACE_FRAME_SHIFT + 1] = shift.y;
             words[PLACE_FRAME_SHIFT_KNOWN] = shift.known;
         }
-        if (!shift.lost) kept = true;
+        if (BREAK(lost_pictures, !shift.lost, true)) kept = true;
     }
     __syncthreads();
     for (int i = threadIdx.x; i < OF_REFERENCE + SUMS * count; i += BLOCK_THREADS) all[i] = 0;

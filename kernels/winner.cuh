@@ -61,7 +61,7 @@ __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &store
         keys.v[j] = (sum.v[j] * KEY_NUMBERS + both(column)) | beyond[0];
         keys.v[j + 1] = (sum.v[j + 1] * KEY_NUMBERS + both(column)) | beyond[1];
         picked.least = min3_full(picked.least, (sum.v[j] * KEY_NUMBERS + both(j)) | beyond[0],
-                                 (sum.v[j + 1] * KEY_NUMBERS + both(j + 1)) | beyond[1]);
+                                 (sum.v[j + 1] * KEY_NUMBERS + both(BREAK(tie, j + 1, j))) | beyond[1]);
     }
     if (first_column + STRIP > width && first_column + column >= width) keys = filled(0xffffffffu);
     put_tile(tile, keys, lane);
@@ -88,7 +88,7 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
         u32 other[2];
 #pragma unroll
         for (int k = 0; k < 2; k++) {
-            const u32 near_low = (u32)(j + k - before) <= 2 ? 0xffffu : 0;
+            const u32 near_low = (u32)(j + k - before) <= BREAK(near_rival, 2u, 1u) ? 0xffffu : 0;
             const u32 near_high = (u32)(j + k + HALF_DISPARITIES - before) <= 2 ? 0xffff0000u : 0;
             other[k] = picked.sum.v[j + k] | near_low | near_high;
             if (DISPARITIES < PADDED_DISPARITIES) other[k] |= (padding(lane, j + k) >> 14) * 0xffffu;
@@ -161,7 +161,7 @@ __device__ __forceinline__ void match_right(const Shared &shared, int i, int thr
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         u32 key = half == 0 ? least & 0xffff : least >> 16;
-        int r = (int)(key % KEY_NUMBERS) - (STRIP - 1) + thread;
+        int r = (int)(key % KEY_NUMBERS) - BREAK(right_candidate, STRIP - 1, STRIP - 3) + thread;
         int x = first_column + STRIP - 1 - thread - MIN_DISPARITY - half * HALF_DISPARITIES;
         if (key / KEY_NUMBERS != NO_SUM && x >= 0 && x < width)
             atomicMin(right + (size_t)y * width + x,
