@@ -1,8 +1,9 @@
-// The plain way, for pictures, ranges and paths that the sweeps cannot take: each direction follows its
-// paths from border to border and adds L to the sums of the whole picture in memory; then select_disparities.cu picks
-// the winners from them.
+// Aggregates costs along one path direction after the other (Hirschmueller, PAMI 2008), for images, ranges
+// and paths that the sweeps cannot take. Each launch follows one direction from border to border and adds
+// the path costs L to the sums of the whole image; select_disparities.cu then picks the winners.
 //
-// Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
+// Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh). A group
+// of lanes follows a path.
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
 

@@ -1,9 +1,10 @@
-// The vertical and the diagonal paths, and where their sums meet, the winner.
+// Aggregates costs along the vertical and diagonal paths (Hirschmueller, PAMI 2008, equation 13) and selects
+// the winners as it goes.
 //
 // Two sweeps run at once, one down from the first row and one up from the last. Each stores the sum of
-// its path deltas until they meet in the middle (SELECT = 0); from there (SELECT = 1, a second launch)
-// each adds what the other and the horizontal paths have stored and picks the winner, so that the sum
-// over all paths never exists in memory.
+// its path deltas until they meet in the middle (SELECT = 0). From there (SELECT = 1, a second launch)
+// each adds the deltas that the other and the horizontal paths have stored, and selects the winner. So the
+// sum over all paths never exists in memory.
 //
 // A block owns a strip of STRIP columns for all rows. Its vertical paths stay in registers; the
 // diagonal ones move by one column a row, through shared memory. Every HALO rows neighbouring strips
@@ -12,13 +13,14 @@
 // that a path cost leaves free, and the reader polls the data itself. All strips of a launch must be
 // resident together (a cooperative launch).
 //
-// Where they cannot be, blocks take tasks instead, HALO rows of a strip each, and hand the path states over
-// through memory (TASKS, row_cursor.cuh).
+// If not all fit, blocks take tasks instead (TASKS, row_cursor.cuh): HALO rows of a strip each. They hand the
+// path states over through memory.
 //
-// A barrier a row keeps warps of a block in step: MAIN_WARPS for the strip's paths, HALO_WARPS for the halo on
-// each side, and the one that loads the next rows. With SELECT others follow one to three rows behind with the
-// winners (winner.cuh), with a barrier of their own; both know by two more which tiles of sums are full and
-// which are free, so that neither waits for the other row by row.
+// The warps of a block have roles. MAIN_WARPS follow the strip's paths (follow_strip), HALO_WARPS on each side
+// those of the halo (follow_halo), and one loads the next rows (load_windows); a barrier a row keeps them in
+// step. With SELECT others select the winners one to three rows behind (select_winners), with a barrier of
+// their own. Two more barriers a tile of sums tell which tiles are full and which are free, so that neither
+// side waits for the other in every row.
 //
 // Grid: [strips][sweeps]; with TASKS as many blocks as are resident.
 #include "halo.cuh"
@@ -28,8 +30,7 @@
 static_assert(SWEEP_THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED_BYTES,
               "geometry.rs: Strips::block");
 
-// What a sweep reads and writes. `row` and `columns` are lengths of rows: of the prepared ones, and of
-// those of all strips together.
+// Inputs and outputs of a sweep. `row` is the length of a prepared row, `columns` that of all strips together.
 struct Arguments {
     const u32 *p2_down, *p2_up;           // [height][row]: the words of the pixels (cost.cuh)
     const u32 *base;                      // [height][BASE_WORDS][row]
@@ -38,14 +39,14 @@ struct Arguments {
     int width, height;                    // of the picture
     int columns;
     int strips;
-    u32 *between;                         // what strips tell each other: as HaloExchange has it, or Carrier
+    u32 *between;                         // messages between strips: of HaloExchange, or of Carrier
     u32 turn;                             // frames that the buffer has served
     u32 *path_state;                      // as States has it
     u32 *sums_down, *sums_up;             // [height][columns][GROUP][SUM_WORDS]: sums of path deltas
     const u32 *from_left, *from_right;    // [height][columns][GROUP][BYTE_WORDS]: path deltas
     u32 *winners;                         // [height][columns]: words of winners (disparity.cuh)
     u32 *right;                           // [height][width]: keys of the right picture's winners
-    u8 *peaks;                            // [height][columns]: how far the winners stand out, with CONFIDENCE
+    u8 *peaks;                            // [height][columns]: peaks of the winners, with CONFIDENCE
 };
 
 // L of the next pixel, but for the least path cost before it, which less() takes off. `delta` is what
@@ -74,7 +75,7 @@ __device__ __forceinline__ u32 p2_in_both(u32 pixel, int path) {
     return __byte_perm(pixel, 0, IN_BOTH_HALVES(path));
 }
 
-// What every warp of a block goes by.
+// Inputs that all roles share.
 struct Block {
     const Arguments &of;
     const Shared &shared;

@@ -1,11 +1,11 @@
-// Sums over windows (matching/block.rs, matching/local.rs): of the costs of single pixels, or of what block
-// matching compares. Without paths they are the sums S of which select_disparities.cu picks the least; with paths they
-// become costs of a byte (volume.cuh).
+// Sums costs over windows (matching/block.rs, matching/local.rs): costs of single pixels, or the terms that a
+// block measure compares. Without paths the result is the sums S of which select_disparities.cu picks the
+// least; with paths they become costs of a byte (volume.cuh).
 //
-// A block goes down TILE_COLUMNS columns for TILE_ROWS rows with SHARE of a pixel's lanes, which look after PIXELS
-// columns beside each other. Each keeps the sums over the rows of the window of its columns, to which a row is
-// added below and from which one is taken away above; what is beside them comes from the others through shared
-// memory. So the outer EDGE columns on either side are only summed.
+// Running sums: a block goes down TILE_COLUMNS columns for TILE_ROWS rows. A thread holds SHARE of a pixel's
+// lanes and PIXELS neighbouring columns, and keeps the sums over the rows of the window of its columns. For
+// each row it adds the one below and takes away the one above. Sums of the columns next to it come from other
+// threads through shared memory, so the outer EDGE columns on either side are summed but not written.
 //
 // Grid: [width / (TILE_COLUMNS - 2 * EDGE)][height / TILE_ROWS][GROUP / SHARE].
 #define WINDOW_COLUMNS 0
@@ -41,7 +41,7 @@ __device__ __forceinline__ void subtract(Sums &from, const Sums &a) {
     for (int j = 0; j < WORDS; j++) from.v[j] -= a.v[j];
 }
 
-// What is summed, of the pixel in column `x`, which is inside, of row `y`.
+// The summed terms of the pixel in column `x`, which is inside, of row `y`.
 __device__ __forceinline__ Sums parts_of(const Features &features, int x, int y, u32 lane) {
     const Window window = window_at(features, 0, y);
     Sums parts;

@@ -1,8 +1,9 @@
-// What supports the cost of each pixel (blend.cuh): the window where texture is weak (matching/window.rs), and
-// the prior where the coarse map knows a disparity and there is no texture (matching/prior.rs).
+// Computes the weights with which a window and the prior support the cost of each pixel (blend.cuh): the
+// window where texture is weak (matching/window.rs), the prior where the coarse map has a disparity and there
+// is no texture (matching/prior.rs).
 //
-// ranges and blends are [height][width], coarse, which is asked only where there is a prior, is
-// [(height + 1) / 2][(width + 1) / 2] in 1/16 px. Grid: [width / BLOCK_THREADS][height].
+// ranges and blends are [height][width]. coarse is [(height + 1) / 2][(width + 1) / 2] in 1/16 px and is read
+// only with a prior. A thread has a pixel. Grid: [width / BLOCK_THREADS][height].
 #include "blend.cuh"
 #include "disparity.cuh"
 

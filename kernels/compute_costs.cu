@@ -1,11 +1,11 @@
-// The supported cost of every pixel and candidate, written down once (matching/support.rs):
-// C = (own C0 + window S + prior min(|d - expected|, 8) + 256) / 512, where S is the sum of C0 over a window of
-// WINDOW_SIDE pixels a side, its pixels clamped into the picture.
+// Writes the volume of supported costs (matching/support.rs), for every pixel and candidate
+// C = (own C0 + window S + prior min(|d - expected|, 8) + 256) / 512, where S is the sum of the cost C0 of
+// single pixels over a window of WINDOW_SIDE pixels a side, clamped into the image.
 //
-// A block goes down TILE_COLUMNS columns for TILE_ROWS rows, a group of lanes PIXELS columns beside each other, which
-// look at nearly the same columns of the right picture. It keeps the sums over the rows of the window of its
-// columns. What is beside them comes from the other groups through shared memory; so the outer EDGE columns on
-// either side are only summed.
+// Running sums: a block goes down TILE_COLUMNS columns for TILE_ROWS rows. A group of lanes has PIXELS
+// neighbouring columns, which look at nearly the same columns of the right image, and keeps the sums over the
+// rows of the window of its columns. Sums of the columns next to it come from other groups through shared
+// memory, so the outer EDGE columns on either side are summed but not written.
 //
 // Grid: [width / (TILE_COLUMNS - 2 * EDGE)][height / TILE_ROWS].
 #define WINDOW_COLUMNS 0

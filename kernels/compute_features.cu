@@ -1,8 +1,8 @@
-// Prepares a pair for the aggregation: the penalties P2 of every path beside the intensities of the
-// left picture, and what the cost compares (cost.cuh). The table of penalties says P2 by the step of
-// brightness in the guide, which is the left picture or that one smoothed.
+// Prepares a pair for the aggregation: the features that the cost compares (cost.cuh), and for each pixel of the
+// left image a word with its intensity and the penalties P2 of every path. A table gives P2 for each step of
+// brightness in the guide, which is the left image or a smoothed copy of it.
 //
-// One thread a column of a prepared row; the grid covers [row / BLOCK_THREADS][height].
+// A thread has a column of a prepared row. Grid: [row / BLOCK_THREADS][height].
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
 

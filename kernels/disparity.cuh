@@ -1,4 +1,5 @@
-// What a disparity is, how a winner is judged, and the words that winners are handed on in.
+// Units of a disparity, the keys by which winners are compared, sub-pixel refinement, uniqueness, and the words in
+// which winners are passed on.
 #pragma once
 #include "instructions.cuh"
 
@@ -22,7 +23,7 @@ __device__ __forceinline__ u32 key_sum(u32 key) { return key >> CANDIDATE_BITS; 
 // The key of a pixel of the right picture that no pixel of the left one can match.
 #define NO_WINNER 0xffffffffu
 
-// What is known of a pixel of the left picture once its winner is chosen, in a word: the disparity in
+// The winner of a pixel of the left image, in a word: the disparity in
 // the low half, the number of the winning candidate in the high one.
 struct Winner {
     u32 word;

@@ -1,4 +1,5 @@
-// Invalidates pixels without evidence that the evidence around them does not support (evidence.rs).
+// Invalidates pixels that have no evidence of their own and no support from the evidence around them
+// (matching/filter/evidence.rs).
 //
 // Kernels, in this order on one stream; disparity, evidence and, where CONFIDENCE, confidence are
 // [height][width].

@@ -1,4 +1,5 @@
-// Steady maps: what stands still in the left picture resists other disparities (matching/filter/steady.rs). In place.
+// Suppresses flicker: where the left image stands still, the map keeps its disparities against others
+// (matching/filter/steady.rs). In place.
 //
 // The state is a header, the disparity of each pixel in 1/256 of the map's unit, and what else is remembered of each
 // (Memory). Kernels, in this order on one stream, both of which touch the state:
@@ -17,7 +18,7 @@
 #define SURE 128
 #define HELD 1
 
-// What is remembered of a pixel besides its disparity.
+// The state of a pixel besides its disparity.
 struct Memory {
     int grey, seen, against;
     bool shown;

@@ -1,4 +1,4 @@
-// The halo of a strip: the columns of its neighbours that its diagonal paths come from.
+// The exchange of halos: columns of the neighbouring strips from which diagonal paths come into a strip.
 #pragma once
 #include "sweep.cuh"
 

@@ -1,4 +1,4 @@
-// The rows that a block of a sweep goes through, and how blocks share the picture out (aggregate_sweep.cu).
+// The row at which a warp of a sweep is, and how blocks divide the image among them (aggregate_sweep.cu).
 //
 // Where all strips are resident at once (TASKS = 0), each block has a strip of its own from the launch's first
 // row to its last. Otherwise (TASKS = 1) the picture is cut into tasks: the HALO rows of a *band* in a strip.
@@ -10,7 +10,7 @@
 #include "sweep.cuh"
 
 #if TASKS
-// Tasks that a block has taken in advance, because what it loads lies rows ahead; and room for them and for
+// Tasks that a block has taken in advance, because it loads rows ahead; and room for them and for
 // those that its last warps are still at.
 #define TASKS_AHEAD 3
 #define NO_TASK 0xffffffffu

@@ -1,4 +1,5 @@
-// The winners from sums that are kept: those of the plain way (aggregate_paths.cu) and of windows (aggregate_windows.cu).
+// Selects winners from the sums of the whole image, as aggregate_paths.cu and aggregate_windows.cu leave them:
+// winner takes all, with uniqueness and sub-pixel refinement.
 //
 // Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
 #define WINDOW_COLUMNS 0

@@ -1,4 +1,4 @@
-// The picture smoothed by the binomial 1 2 1 along rows and columns, rounded (matching/pyramid.rs).
+// Smooths an image by the binomial 1 2 1 along rows and columns, rounded (matching/pyramid.rs).
 //
 // Grid: [width / BLOCK_THREADS][height].
 #include "picture.cuh"

@@ -1,4 +1,5 @@
-// The path deltas that a sweep adds to its own.
+// Reads the path deltas that the other sweep and the horizontal paths have stored, for a sweep that adds them to
+// its own.
 #pragma once
 #include "row_cursor.cuh"
 

@@ -1,9 +1,9 @@
-// What the warp does that takes tasks for its block (row_cursor.cuh) and fetches what they begin with.
+// The warp that takes tasks for its block (row_cursor.cuh) and fetches the path states that they begin with.
 #pragma once
 #include "row_cursor.cuh"
 
 #if TASKS
-// Through what blocks know of each other, zeros before a frame: for each launch the tasks that are taken, and for
+// Counters that all blocks share, zeros before a frame: for each launch the tasks that are taken, and for
 // each strip of both sweeps the bands that are done.
 #define PROGRESS_COUNTERS 2
 struct Carrier {

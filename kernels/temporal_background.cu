@@ -1,11 +1,12 @@
-// A pair without its background, what of it moves, and what is remembered of it (matching/temporal/background.rs).
+// Subtracts the background from a pair, decides which pixels move, and writes the state of the stream
+// (matching/temporal/background.rs).
 //
 // Kernels, in this order on one stream, between those of temporal_shift.cu; all touch the state:
 //   subtract(left, right, ...)
-//     The residuals of both eyes, and the limits of their noise; of a first pair the noise alone.
-//     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][eyes].
+//     The residuals of both views and the limits of their noise; for a first pair the noise alone.
+//     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][views].
 //   decide(left, right, ...)
-//     Whether each pixel moves, what is matched, handed out and remembered. Same grid.
+//     Whether each pixel moves, and the pixels that are matched, handed out and remembered. Same grid.
 #include "residuals.cuh"
 #include "temporal.cuh"
 

@@ -1,9 +1,9 @@
-// How far the remembered pictures are shifted against the newest pair, and with which coefficients they add up to its
-// background (matching/temporal/shifts.rs, coefficients.rs). No number leaves the device.
+// Estimates the shifts of the remembered images against the newest pair, and the coefficients with which they add
+// up to its background (matching/temporal/shifts.rs, coefficients.rs). No number leaves the device.
 //
 // Kernels, in this order on one stream; all but the second touch the state:
 //   begin(int known, size_t words, int width, int height, int *state)
-//     Forgets what is not `known`, and what is of another scene.
+//     Clears the state if it is not `known` or belongs to another scene.
 //   smaller_eyes(left, right, width, height, to_left, to_right)
 //     Both eyes at half the size, smoothed. Grid: [half width / TILE_WIDTH][half height / TILE_HEIGHT][eyes].
 //   smaller_remembered(state, width, height, left, right, ...), smaller(...)
@@ -16,7 +16,7 @@
 //     [width / TILE_WIDTH][height / RUN_ROWS][eyes * groups].
 //   remember(state, width, height)
 //     The pair that is now remembered at half the size, after the kernels of temporal_background.cu. Grid as of smaller.
-// What a kernel leaves to be finished, its last block finishes.
+// Sums over all blocks are completed by the last block of a kernel.
 #include "residuals.cuh"
 #include "temporal.cuh"
 

@@ -1,5 +1,5 @@
-// The winner of a pixel, its uniqueness and its place between two candidates, and the winners of the
-// right picture's pixels, from the sums of a row in shared memory.
+// Selects the winner of each pixel from the sums of a row in shared memory (winner takes all), with uniqueness,
+// sub-pixel refinement and the winners of the right image's pixels.
 //
 // A row's keys are a sum and a number that tells equal sums apart, so a minimum of 16-bit values finds
 // the smallest sum and, among equals, the smallest disparity.
@@ -27,7 +27,7 @@ __device__ __forceinline__ Vector get_tile(const u32 *tile, u32 lane) {
     return a;
 }
 
-// What this sweep knows of S: its own path deltas and the cost of all paths.
+// Stores this sweep's part of S: its own path deltas and the cost of all paths.
 __device__ __forceinline__ void put_sums(u32 *tile, const Vector &sum, const Vector &c, u32 lane) {
     Vector s;
 #pragma unroll
@@ -35,14 +35,14 @@ __device__ __forceinline__ void put_sums(u32 *tile, const Vector &sum, const Vec
     put_tile(tile, s, lane);
 }
 
-// What a pixel's lanes keep of a row from one step of picking its winner to the next: the sums, and the
+// State of a pixel's lanes between two steps of selecting its winner: the sums, and the
 // least key of this lane's registers.
 struct Picked {
     Vector sum;
     u32 least;
 };
 
-// Row `i`, first step: completes the sums of a column with what is stored and leaves them as keys.
+// Row `i`, first step: adds the stored deltas to the sums of a column and leaves them as keys.
 __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &stored, int i, int column, int first_column,
                                        int width, u32 lane) {
     u32 *tile = shared.tile(i) + column * TILE_PITCH;
