@@ -4,4 +4,4 @@
 #pragma once
 #include "packed.cuh"
 
-static_assert(4 * GROUP * BYTE_WORDS == EXPECTED_DELTA_BYTES, "geometry.rs: Lanes::padded");
+static_assert(4 * GROUP * BYTE_WORDS == EXPECTED_DELTA_BYTES, "geometry.rs: VectorLayout::padded");
