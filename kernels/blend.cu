@@ -1,8 +1,9 @@
-// What supports the cost of each pixel (blend.cuh): the window where texture is weak (matching/window.rs), and
-// the prior where the coarse map knows a disparity and there is no texture (matching/prior.rs).
+// Computes the weights with which a window and the prior support the cost of each pixel (blend.cuh): the
+// window where texture is weak (matching/window.rs), the prior where the coarse map has a disparity and there
+// is no texture (matching/prior.rs).
 //
-// ranges and blends are [height][width], coarse, which is asked only where there is a prior, is
-// [(height + 1) / 2][(width + 1) / 2] in 1/16 px. Grid: [width / BLOCK_THREADS][height].
+// ranges and blends are [height][width]. coarse is [(height + 1) / 2][(width + 1) / 2] in 1/16 px and is read
+// only with a prior. A thread has a pixel. Grid: [width / BLOCK_THREADS][height].
 #include "blend.cuh"
 #include "disparity.cuh"
 
@@ -20,12 +21,12 @@ __device__ __forceinline__ bool expects(const short *coarse, int width, int heig
         const short *row = coarse + (size_t)min(max(y + down, 0), height - 1) * width;
 #pragma unroll
         for (int across = -1; across <= 1; across++) {
-            const int value = row[min(max(x + across, 0), width - 1)];
+            const int value = row[BREAK(prior_border, min(max(x + across, 0), width - 1), x)];
             even &= value != INVALID && abs(value - centre) <= VARIATION_MAX;
         }
     }
     // Twice the coarse disparity in whole pixels, halves upwards.
-    const int disparity = (2 * centre + SUBPIXEL_STEPS / 2) >> 4;
+    const int disparity = (2 * centre + BREAK(prior_rounding, SUBPIXEL_STEPS / 2, 0)) >> 4;
     candidate = min(max(disparity - MIN_DISPARITY, -PRIOR_REACH), DISPARITIES - 1 + PRIOR_REACH);
     return even;
 }

@@ -1,6 +1,7 @@
-// What supports the cost of a pixel, in a word (matching/support.rs): in the lowest bits what each pixel of the
-// window counts, then what each pixel of distance from the expected disparity counts, and then the number of the
-// candidate that is expected, which may lie up to PRIOR_REACH beyond the range: farther away all are alike.
+// The support of a pixel's cost, packed into a word (matching/support.rs). From the lowest bits: the weight of
+// each pixel of the window, the weight of each pixel of distance from the expected disparity, and the number
+// of the expected candidate. That one may lie up to PRIOR_REACH beyond the range, because farther away the
+// prior is the same for all candidates.
 #pragma once
 #include "bytes.cuh"
 

@@ -28,7 +28,7 @@ template <class Around> __device__ __forceinline__ u32 census_bits(const Around 
         const int i = bit < middle ? bit : bit + 1;
         const int dx = i % CENSUS_WIDTH - CENSUS_WIDTH / 2, dy = i / CENSUS_WIDTH - CENSUS_HEIGHT / 2;
         const int value = around.at(dx, dy);
-        const bool set = CENSUS_SYMMETRIC ? value > around.at(-dx, -dy) : value < centre;
+        const bool set = CENSUS_SYMMETRIC ? value > around.at(-dx, -dy) : value < BREAK(census_equal, centre, centre + 1);
         bits |= (u32)set << bit % 32;
     }
     return bits;

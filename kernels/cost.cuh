@@ -1,10 +1,10 @@
 // The matching cost C(p, d) as the aggregation sees it: a vector of candidates on request.
 //
-// `features.cu` prepares both pictures once: for each row of the left picture BASE_WORDS words a
+// `compute_features.cu` prepares both pictures once: for each row of the left picture BASE_WORDS words a
 // column beside the word of the pixel (below), and for each row of the right one PLANES planes of
 // words, so laid out that the candidates of a pixel lie behind each other and no column need be clamped
 // any more. The aggregation keeps a window of a few columns of both in shared memory and asks for the
-// cost of one of its pixels. A cost that is supported is written down instead (cost_volume.cu), and
+// cost of one of its pixels. A cost that is supported is written down instead (compute_costs.cu), and
 // what the aggregation keeps a window of is the volume (cost_stored.cuh).
 //
 // A cost is one header that defines

@@ -36,7 +36,7 @@ __device__ __forceinline__ u32 truncated(u32 bytes) {
 __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32, int first, int width) {
     u32 low[REGISTERS], high[REGISTERS];
 #pragma unroll
-    for (int j = 0; j < REGISTERS; j++) low[j] = high[j] = AREA / 2;
+    for (int j = 0; j < REGISTERS; j++) low[j] = high[j] = BREAK(ad_rounding, AREA / 2, 0);
     for (int dx = -RADIUS_AD; dx <= RADIUS_AD; dx++) {
         const int column = min(max(first + x + dx, 0), width - 1) - first;
         const u32 *match = window.match + column + REACH - lane * REGISTERS;

@@ -1,7 +1,8 @@
-// What block matching without means compares (matching/block.rs), for window_sums.cu: of every pixel its
-// intensity, or with ZERO_MEAN_SAD the pixels of the window times its intensity less the sum of the window.
+// The terms that block measures sum over a window (matching/block.rs), for aggregate_windows.cu: the intensity of
+// a pixel, or with ZERO_MEAN_SAD the number of pixels of the window times the intensity, minus the sum of the
+// window.
 //
-// A word of the right picture holds the candidates d and d + HALF_DISPARITIES, as 16-bit numbers with a sign.
+// A word of the right image holds candidates d and d + HALF_DISPARITIES as signed 16-bit numbers.
 #pragma once
 #define BASE_WORDS 1
 #define PLANES 1
@@ -16,7 +17,7 @@ __device__ __forceinline__ u32 compared(const Picture &picture, int column, int 
     value *= WINDOW_WIDTH * WINDOW_HEIGHT;
     for (int down = -(WINDOW_HEIGHT / 2); down <= WINDOW_HEIGHT / 2; down++)
         for (int across = -(WINDOW_WIDTH / 2); across <= WINDOW_WIDTH / 2; across++)
-            value -= picture.at(x + across, y + down);
+            value -= picture.at(BREAK(zero_mean, x + across, x), y + down);
 #endif
     return value & 0xffff;
 }

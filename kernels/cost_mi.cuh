@@ -1,5 +1,5 @@
-// Mutual information: what a table says of two grey levels (mutual_information.cu), [left level][right level].
-// The table takes the place of the left picture's features.
+// Mutual information: a cost looked up by the two grey levels, table[left level][right level]
+// (mutual_information.cu). The table takes the place of the left image's features.
 #pragma once
 #include "four_candidates.cuh"
 #define LOOKS_UP 1

@@ -1,4 +1,4 @@
-// The cost that cost_volume.cu has written down. A column's words lie behind each other.
+// The cost as compute_costs.cu or aggregate_windows.cu has stored it. A column's words are contiguous.
 #pragma once
 #include "volume.cuh"
 #define STORED 1

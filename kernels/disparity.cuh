@@ -1,4 +1,5 @@
-// What a disparity is, how a winner is judged, and the words that winners are handed on in.
+// Units of a disparity, the keys by which winners are compared, sub-pixel refinement, uniqueness, and the words in
+// which winners are passed on.
 #pragma once
 #include "instructions.cuh"
 
@@ -22,7 +23,7 @@ __device__ __forceinline__ u32 key_sum(u32 key) { return key >> CANDIDATE_BITS; 
 // The key of a pixel of the right picture that no pixel of the left one can match.
 #define NO_WINNER 0xffffffffu
 
-// What is known of a pixel of the left picture once its winner is chosen, in a word: the disparity in
+// The winner of a pixel of the left image, in a word: the disparity in
 // the low half, the number of the winning candidate in the high one.
 struct Winner {
     u32 word;
@@ -42,12 +43,12 @@ __device__ __forceinline__ int matched_column(int x, int candidate, int width) {
 
 // Where the disparity lies by the sums `a`, `b`, `c` of a winner `b` and its two neighbours, in 1/16 px from
 // the winner; 0 where the winner does not lie `between` two candidates.
-__device__ __forceinline__ int subpixel_offset(int a, int b, int c, bool between) {
+__device__ __forceinline__ int refine_subpixel(int a, int b, int c, bool between) {
 #ifdef SUBPIXEL_LIMITS
     // As many sixteenths towards the smaller neighbour as there are limits that the ratio of the two
     // neighbours, above the winner, lies below.
     constexpr int limits[] = {SUBPIXEL_LIMITS};
-    const int smaller = LIMIT_UNIT * (min(a, c) - b), larger = max(a, c) - b;
+    const int smaller = BREAK(subpixel_limit, LIMIT_UNIT, LIMIT_UNIT + 4) * (min(a, c) - b), larger = max(a, c) - b;
     int offset = 0;
 #pragma unroll
     for (int limit : limits) offset += smaller < limit * larger;
@@ -56,7 +57,7 @@ __device__ __forceinline__ int subpixel_offset(int a, int b, int c, bool between
     // The vertex of the parabola, rounded to the nearest (halves upwards); 0 where the three are equal.
     const int den = a + c - 2 * b;
     // |a - c| <= den, so 32 den more make the numerator positive and the division a floor.
-    return between && den != 0 ? (SUBPIXEL_STEPS * (a - c) + 33 * den) / (2 * den) - SUBPIXEL_STEPS : 0;
+    return between && den != 0 ? (SUBPIXEL_STEPS * (a - c) + BREAK(parabola_rounding, 33, 32) * den) / (2 * den) - SUBPIXEL_STEPS : 0;
 #endif
 }
 
@@ -72,6 +73,6 @@ __device__ __forceinline__ u32 peak_of(u32 least, u32 rival) {
 // A rival's sum s makes the winner's sum b ambiguous where s * (100 - UNIQUENESS) < b * 100: the first
 // sum that does not, at most NO_SUM.
 __device__ __forceinline__ u32 ambiguous_below(u32 b) {
-    return min((b * 100 + 99 - UNIQUENESS) / (100 - UNIQUENESS), NO_SUM);
+    return min((b * 100 + BREAK(uniqueness, 99, 300) - UNIQUENESS) / (100 - UNIQUENESS), NO_SUM);
 }
 #endif

@@ -1,8 +1,9 @@
-// How sure each pixel is: the mean of the peaks around it, in which pixels without a disparity and those that
-// are saturated in either eye count as 0; what is less sure than CONFIDENCE_MIN is invalid.
+// Computes the confidence of each pixel: the mean of the peaks in the window around it. Pixels without a
+// disparity and pixels that are saturated in either view count as 0. Pixels with a confidence below
+// CONFIDENCE_MIN become invalid.
 //
-// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels. peaks is [height][columns]; the pictures,
-// disparity, filtered and confidence are [height][width].
+// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels, a thread a pixel. peaks is [height][columns]; the
+// images, disparity, filtered and confidence are [height][width].
 //
 // Grid: [tiles across][tiles down], blocks of TILE_WIDTH x TILE_HEIGHT threads.
 #include "disparity.cuh"
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_HEIGHT)
         for (int column = threadIdx.x; column < TILE_COLUMNS; column += TILE_WIDTH) {
             // Beside the picture is what is nearest in it.
             const int x = min(max(left + column - RADIUS, 0), width - 1);
-            const int y = min(max(top + row - RADIUS, 0), height - 1);
+            const int y = min(max(top + row - RADIUS, BREAK(confidence_border, 0, 1)), height - 1);
             const int value = disparity[(size_t)y * width + x];
             // The column that it is matched with: to the nearest pixel, halves upwards.
             const int match = min(max(x - ((value + SUBPIXEL_STEPS / 2) >> SUBPIXEL_BITS), 0), width - 1);
@@ -71,5 +72,5 @@ extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_HEIGHT)
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     confidence_of_known(int pixels, const short *disparity, u8 *confidence) {
     const int i = blockIdx.x * BLOCK_THREADS + threadIdx.x;
-    if (i < pixels && disparity[i] == INVALID) confidence[i] = 0;
+    if (i < pixels && disparity[i] == INVALID) confidence[i] = BREAK(confidence_of_known, 0, 1);
 }

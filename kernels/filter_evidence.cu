@@ -1,4 +1,5 @@
-// Invalidates pixels without evidence that the evidence around them does not support (evidence.rs).
+// Invalidates pixels that have no evidence of their own and no support from the evidence around them
+// (matching/filter/evidence.rs).
 //
 // Kernels, in this order on one stream; disparity, evidence and, where CONFIDENCE, confidence are
 // [height][width].
@@ -123,6 +124,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #endif
     if (!stays) disparity[here] = INVALID;
 #if CONFIDENCE
-    confidence[here] = stays ? LEAST_CONFIDENCE : 0;
+    confidence[here] = stays ? BREAK(evidence_stays, LEAST_CONFIDENCE, LEAST_CONFIDENCE + 1) : 0;
 #endif
 }

@@ -1,10 +1,9 @@
-// Fills holes of the map from the known pixels around them (fill.rs): the smaller of the two in the row, or
-// the weighted median along eight rays.
+// Fills holes of the map from the valid pixels around them (matching/filter/fill.rs): with the smaller one of
+// the two in the row, or with the weighted median along eight rays.
 //
-// disparity and filled are [height][width], left is the picture of the map, seen_left (where MASKED) a byte
-// a pixel. RAYS has bit k for ray k that is followed, for at most REACH pixels. A thread a pixel; known pixels
-// are copied.
-// Grid: [width / BLOCK_THREADS][height].
+// disparity and filled are [height][width], left is the left image, seen_left (where MASKED) is a byte a pixel.
+// Bit k of RAYS is set if ray k is followed, for at most REACH pixels. A thread has a pixel and copies it if it
+// is valid. Grid: [width / BLOCK_THREADS][height].
 #include "rays.cuh"
 
 #define IN_ROW (RAYS == (1 << RAY_LEFT | 1 << RAY_RIGHT))
@@ -27,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int known = disparity[here];
     bool is_hole = known == INVALID;
 #if MASKED
-    is_hole = is_hole && seen_left[here];
+    is_hole = is_hole && BREAK(fill_mask, seen_left[here] != 0, true);
 #endif
     if (!is_hole) {
         filled[here] = (short)known;
@@ -72,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int k = 0; k < 8; k++) {
         int sum = 0;
 #pragma unroll
-        for (int other = 0; other < 8; other++) sum += values[other] <= values[k] ? weights[other] : 0;
+        for (int other = 0; other < 8; other++) sum += BREAK(fill_tie, values[other] <= values[k], values[other] < values[k]) ? weights[other] : 0;
         if (weights[k] && (IN_ROW || parts * sum >= total)) chosen = min(chosen, values[k]);
     }
     filled[here] = (short)chosen;

@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(32 * TILE_HEIGHT)
 #pragma unroll
         for (int k = 0; k < WINDOW_SIZE; k++) invalid += __vcmpeq2(values[k], INVALID_HALVES) & 0x00010001u;
         // WINDOW_SIZE / 2 - (n - 1) / 2 with n = WINDOW_SIZE - invalid, which is (invalid + 1) / 2.
-        u32 low = (invalid + 0x00010001u) >> 1 & 0x00ff00ffu;
+        u32 low = (invalid + BREAK(median_of_valid, 0x00010001u, 0u)) >> 1 & 0x00ff00ffu;
 #pragma unroll
         for (int k = 0; k < WINDOW_SIZE; k++) {
             u32 is_invalid = __vcmpeq2(values[k], INVALID_HALVES);

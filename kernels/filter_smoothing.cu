@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         return;
     }
     const int newest = value * STATE_UNIT;
-    const int before = known ? state[i] : NEVER;
+    const int before = BREAK(smoothing_state, known, 0) ? state[i] : NEVER;
     // Where there is nothing before, the difference is not used.
     const int step = before == NEVER ? 0 : newest - before;
     const bool moved = before == NEVER || abs(step) > SMOOTHING_GUARD * STATE_UNIT;

@@ -41,7 +41,7 @@ __device__ __forceinline__ bool alike(int a, int b) {
     return a != INVALID && b != INVALID && abs(a - b) <= SPECKLE_RANGE;
 }
 
-__device__ __forceinline__ bool large(u32 size) { return size >= (u32)(SPECKLE_SIZE); }
+__device__ __forceinline__ bool large(u32 size) { return size >= BREAK(speckle_size, (u32)(SPECKLE_SIZE), (u32)(SPECKLE_SIZE) + 1); }
 
 // A label that other threads may make smaller meanwhile. In shared memory it is read as atomically as it
 // is written; in the device's memory a volatile read does.

@@ -1,4 +1,5 @@
-// Steady maps: what stands still in the left picture resists other disparities (matching/filter/steady.rs). In place.
+// Suppresses flicker: where the left image stands still, the map keeps its disparities against others
+// (matching/filter/steady.rs). In place.
 //
 // The state is a header, the disparity of each pixel in 1/256 of the map's unit, and what else is remembered of each
 // (Memory). Kernels, in this order on one stream, both of which touch the state:
@@ -17,7 +18,7 @@
 #define SURE 128
 #define HELD 1
 
-// What is remembered of a pixel besides its disparity.
+// The state of a pixel besides its disparity.
 struct Memory {
     int grey, seen, against;
     bool shown;
@@ -79,13 +80,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         const int sure = 255, counts = 1;
 #endif
         const int against = memory.against + counts;
-        const bool resists = !anew && against <= min(memory.seen, STRENGTH);
+        const bool resists = !anew && against <= min(memory.seen, STRENGTH) - BREAK(steady_strength, 0, 1);
         bool held = false;
         if (agrees) {
             if (is_known) {
                 const int later = 512 * (sure + 1) / (256 * (STRENGTH + 1));
                 const int weight = max(max(later, 256 / (memory.seen + 1)), 1);
-                before += (weight * step + 128) >> 8;
+                before += (weight * step + BREAK(steady_rounding, 128, 0)) >> 8;
             }
             memory.seen = min(memory.seen + 1, 255);
             memory.against = 0;

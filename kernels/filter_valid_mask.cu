@@ -13,5 +13,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const Winner winner = {winners[(size_t)y * columns + x]};
     const size_t row = (size_t)y * width;
     const int match = matched_column(x, winner.candidate(), width);
-    if (!seen_left[row + x] || !seen_right[row + match]) disparity[row + x] = INVALID;
+    if (!seen_left[row + x] || !seen_right[row + BREAK(mask_column, match, x)]) disparity[row + x] = INVALID;
 }

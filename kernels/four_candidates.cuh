@@ -1,6 +1,6 @@
-// What a cost that compares single intensities keeps of the right picture: words of four candidates, d and d + 1, and
-// the same HALF_DISPARITIES further on, so that one word serves two registers. Even and odd columns have a plane
-// each. Of the left picture the pixels' own words suffice.
+// Features of the right image for a cost that compares single intensities: words of four candidates, d and d + 1
+// and the same HALF_DISPARITIES further on, so that one word serves two registers. Even and odd columns have a
+// plane each. The left image needs no features besides its pixels' own words.
 #pragma once
 #define BASE_WORDS 0
 #define PLANES 2

@@ -1,5 +1,5 @@
-// Both pictures at half the size: each pixel the rounded mean of 2 x 2; behind the last column and row
-// stands the last one again (matching/pyramid.rs).
+// Makes both images at half the size (matching/pyramid.rs): each pixel is the rounded mean of 2 x 2. Behind the
+// last column and row the last one is repeated.
 //
 // A thread makes one pixel. Grid: [pixels of the half / BLOCK_THREADS][eyes].
 #include "picture.cuh"
@@ -12,5 +12,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const Picture from = {blockIdx.y == 0 ? left : right, width, height};
     const int x = 2 * (i % half_width), y = 2 * (i / half_width);
     const int sum = from.at(x, y) + from.at(x + 1, y) + from.at(x, y + 1) + from.at(x + 1, y + 1);
-    (blockIdx.y == 0 ? half_left : half_right)[i] = (sum + 2) / 4;
+    (blockIdx.y == 0 ? half_left : half_right)[i] = (sum + BREAK(half_rounding, 2, 1)) / 4;
 }

@@ -1,4 +1,4 @@
-// The halo of a strip: the columns of its neighbours that its diagonal paths come from.
+// The exchange of halos: columns of the neighbouring strips from which diagonal paths come into a strip.
 #pragma once
 #include "sweep.cuh"
 
@@ -65,7 +65,7 @@ struct HaloExchange {
                 if (DISPARITIES < PADDED_DISPARITIES) path.v[j] |= padding(lane, j);
             }
             if (column < HALO)
-                shared.put(side, buffer, side == 0 ? column : STRIP + column, lane, path, least & PATH_COST_BITS);
+                shared.put(side, buffer, side == 0 ? column : STRIP + column, lane, BREAK(halo_received, path, filled(0)), least & PATH_COST_BITS);
         }
     }
 };

@@ -8,6 +8,10 @@ typedef unsigned long long u64;
 
 #define LANES_MASK 0xffffffffu
 
+// Takes `right`. Tests (cuda_emulated.rs) let the kernels take `wrong` at one of these hooks at a time, and see
+// that the maps differ then.
+#define BREAK(name, right, wrong) (right)
+
 // Shared memory of the size that the launch asks for, as an array of `type`.
 #define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
@@ -100,7 +104,7 @@ __device__ __forceinline__ void copy16(void *to, const void *from) {
     *(uint4 *)to = *(const uint4 *)from;
 #endif
 }
-// Past the multiprocessor's own cache, which does not see what other blocks write meanwhile.
+// Bypasses the multiprocessor's own cache, which does not see writes of other blocks.
 __device__ __forceinline__ void copy16_fresh(void *to, const void *from) {
 #if __CUDA_ARCH__ >= 800
     copy16(to, from);
@@ -146,7 +150,7 @@ template <int N> __device__ __forceinline__ void load_relaxed(const u32 *from, u
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(words[0]) : "l"(from) : "memory");
 }
 
-// What a block has written before it stores a word so, others see that have loaded the word.
+// Release and acquire: a block that has loaded the word sees all that was written before the word was stored.
 __device__ __forceinline__ u32 load_acquire(const u32 *from) {
     u32 word;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");

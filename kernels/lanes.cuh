@@ -51,7 +51,7 @@ __device__ __forceinline__ Vector filled(u32 value) {
 // INFINITE where register j of this lane holds a candidate beyond the range, as a mask to or.
 __device__ __forceinline__ u32 padding(u32 lane, int j) {
     u32 d = lane * REGISTERS + j;
-    return (d < DISPARITIES ? 0u : INFINITE & 0xffffu) |
+    return (d < BREAK(padding, DISPARITIES, DISPARITIES + 1) ? 0u : INFINITE & 0xffffu) |
            (d + HALF_DISPARITIES < DISPARITIES ? 0u : INFINITE & 0xffff0000u);
 }
 
@@ -62,7 +62,7 @@ struct Edges {
         // The candidate before the first is none in the low half; in the high half it is the last one
         // of the low half, which lies in the last lane.
         before = lane == 0 ? B_LOW_A_LOW : A_LOW_A_HIGH;
-        behind = lane == GROUP - 1 ? A_HIGH_B_LOW : A_LOW_A_HIGH;
+        behind = lane == GROUP - 1 ? BREAK(last_neighbour, A_HIGH_B_LOW, A_LOW_A_HIGH) : A_LOW_A_HIGH;
     }
 };
 
@@ -85,7 +85,7 @@ __device__ __forceinline__ Vector recurrence(const Vector &before, u32 least_p2,
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) {
         u32 neighbours = min2(j > 0 ? before.v[j - 1] : first, j < REGISTERS - 1 ? before.v[j + 1] : last);
-        best.v[j] = min3(before.v[j], add2(neighbours, both(P1)), least_p2);
+        best.v[j] = min3(before.v[j], add2(neighbours, both(BREAK(p1, P1, P1 + 1))), least_p2);
     }
     return best;
 }

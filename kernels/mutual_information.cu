@@ -1,5 +1,5 @@
-// The table of costs of mutual information, learnt from a pair and the map that is known of it
-// (matching/mutual_information.rs).
+// Estimates the cost table of mutual information from a pair and its latest map
+// (matching/mutual_information.rs; Hirschmueller, PAMI 2008, section 2.2).
 //
 // Kernels, in this order on one stream; `map` is the map as the stream keeps it, [height][width]:
 //   count(const u8 *left, const u8 *right, const int *map, int width, u32 *counts)
@@ -46,7 +46,7 @@ __device__ __forceinline__ int logarithm(u64 x) {
     return (whole << LOG_BITS) + bits;
 }
 
-// What `of` gives for the levels around this thread's, smoothed.
+// `of` of the levels around this thread's, smoothed by the Gaussian.
 template <typename T, typename F> __device__ __forceinline__ T smoothed(T begin, F of) {
     T sum = begin;
 #pragma unroll
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     begin(const u8 *left, const u8 *right, const int *, int width, u32 *counts) {
     constexpr int beginnings[] = {BEGINNINGS};
-    for (int d : beginnings) count_run(left, right, width, counts, [&](size_t, int x) { return x - d; });
+    for (int d : beginnings) count_run(left, right, width, counts, [&](size_t, int x) { return BREAK(mi_beginning, x - d, x + d); });
 }
 
 extern "C" __global__ void __launch_bounds__(LEVELS) joint(const u32 *counts, int *logarithms, u32 *marginal) {
@@ -140,5 +140,5 @@ extern "C" __global__ void __launch_bounds__(LEVELS) table(const int *logarithms
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) remember(int pixels, const short *disparity, int *map) {
     const size_t i = (size_t)blockIdx.x * BLOCK_THREADS + threadIdx.x;
-    if (i < pixels) map[i] = disparity[i];
+    if (i < pixels) map[i] = BREAK(mi_map, disparity[i], 0);
 }

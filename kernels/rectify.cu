@@ -25,7 +25,7 @@ __device__ __forceinline__ u32 interpolated(const u8 *raw, int stride, u32 offse
     const int right = fx > 0;
     const u32 top = (256 - fx) * above[0] + fx * above[right];
     const u32 bottom = (256 - fx) * below[0] + fx * below[right];
-    return (top * (256 - fy) + bottom * fy + 32768) >> 16;
+    return (top * (256 - fy) + bottom * fy + BREAK(rectify_rounding, 32768, 0)) >> 16;
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)

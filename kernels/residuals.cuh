@@ -11,7 +11,7 @@
 #define VARIANCE_MIN 64u
 static_assert(4 * (RESIDUALS + RESPONSES) == EXPECTED_MAGNITUDE_BYTES, "geometry.rs: MAGNITUDE_BYTES");
 
-// What a block counts before it adds it to what all have.
+// Counts of a block, before they are added to those of all blocks.
 struct Magnitudes {
     u32 residuals[RESIDUALS];
     u32 responses[RESPONSES];
@@ -43,7 +43,7 @@ template <typename F> __device__ __forceinline__ void for_pixels_of_tile(int wid
     }
 }
 
-// Adds what the threads of a block have counted to `all`.
+// Adds the counts of a block's threads to `all`.
 __device__ __forceinline__ void add_counts(u32 own, u32 *all) {
     __shared__ u32 of_block;
     if (threadIdx.x == 0) of_block = 0;
@@ -87,7 +87,7 @@ __device__ __forceinline__ u32 quantile_of(u32 *histogram, int len) {
     }
     for (int i = first; i < end; i++) {
         const u64 with = below + histogram[i];
-        if (10 * below <= 3 * all && 10 * with > 3 * all) quantile = i;
+        if (10 * below <= 3 * all && 10 * with > BREAK(residual_quantile, 3, 4) * all) quantile = i;
         below = with;
         histogram[i] = 0;
     }

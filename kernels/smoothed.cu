@@ -1,4 +1,4 @@
-// The picture smoothed by the binomial 1 2 1 along rows and columns, rounded (matching/pyramid.rs).
+// Smooths an image by the binomial 1 2 1 along rows and columns, rounded (matching/pyramid.rs).
 //
 // Grid: [width / BLOCK_THREADS][height].
 #include "picture.cuh"
@@ -11,6 +11,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     int sum = 8;
 #pragma unroll
     for (int down = -1; down <= 1; down++)
-        sum += (2 - abs(down)) * (from.at(x - 1, y + down) + 2 * from.at(x, y + down) + from.at(x + 1, y + down));
+        sum += BREAK(guide_weight, 2 - abs(down), 1 + abs(down)) * (from.at(x - 1, y + down) + 2 * from.at(x, y + down) + from.at(x + 1, y + down));
     result[(size_t)y * width + x] = sum >> 4;
 }

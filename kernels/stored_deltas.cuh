@@ -1,6 +1,7 @@
-// The path deltas that a sweep adds to its own.
+// Reads the path deltas that the other sweep and the horizontal paths have stored, for a sweep that adds them to
+// its own.
 #pragma once
-#include "way.cuh"
+#include "row_cursor.cuh"
 
 // The path deltas that the other sweep and the horizontal paths have stored for a column, fetched some
 // rows ahead into shared memory, where each thread reads only what it has fetched itself, or, where that is
@@ -16,40 +17,40 @@ struct StoredDeltas {
     ptrdiff_t step;  // Words from a row of a byte volume to the next.
     int columns, height, column;
     u32 lane;
-    Way way;         // The row that is fetched next,
+    RowCursor cursor;         // The row that is fetched next,
     int next;        // and where in the ring it goes.
 
-    __device__ __forceinline__ StoredDeltas(const Shared &shared, const Way &start, const u32 *sums_down,
+    __device__ __forceinline__ StoredDeltas(const Shared &shared, const RowCursor &start, const u32 *sums_down,
                                             const u32 *sums_up, const u32 *volume_left, const u32 *volume_right,
                                             int columns, int height, int column, int thread, u32 lane)
         : ring(shared.stored + thread * UNIT), sums_down(sums_down), sums_up(sums_up), volume_left(volume_left),
-          volume_right(volume_right), columns(columns), height(height), column(column), lane(lane), way(start),
+          volume_right(volume_right), columns(columns), height(height), column(column), lane(lane), cursor(start),
           next(0) {
         enter();
     }
     __device__ __forceinline__ void enter() {
-        const ptrdiff_t pixel = ((ptrdiff_t)way.y * columns + way.strip * STRIP + column) * GROUP;
+        const ptrdiff_t pixel = ((ptrdiff_t)cursor.y * columns + cursor.strip * STRIP + column) * GROUP;
         from_left = volume_left + (pixel + lane) * BYTE_WORDS;
         from_right = volume_right + (pixel + lane) * BYTE_WORDS;
         // Sums that are no bytes lie as put_interleaved leaves them.
-        other_sums = (way.direction == 0 ? sums_up : sums_down) +
+        other_sums = (cursor.direction == 0 ? sums_up : sums_down) +
                      (SUM_BYTES ? (pixel + lane) * BYTE_WORDS : pixel * REGISTERS + interleaved(lane, 0));
-        step = (ptrdiff_t)(way.direction == 0 ? 1 : -1) * columns * GROUP * BYTE_WORDS;
+        step = (ptrdiff_t)(cursor.direction == 0 ? 1 : -1) * columns * GROUP * BYTE_WORDS;
     }
     __device__ __forceinline__ void fetch() {
-        if (way.left > 0) {
-            if (TASKS && way.enters()) enter();
+        if (cursor.left > 0) {
+            if (TASKS && cursor.begins_task()) enter();
             fetch_row();
             from_left += step;
             from_right += step;
-            if (OTHER_SUMS) other_sums += step * (SUM_WORDS / BYTE_WORDS);
-            way.next();
+            if (OTHER_SUMS) other_sums += BREAK(other_sums, step, -step) * (SUM_WORDS / BYTE_WORDS);
+            cursor.next();
         }
         next = (next + 1) % AHEAD;
         copies_end_group();
     }
     __device__ __forceinline__ void fetch_row() {
-        if (TASKS && way.y >= height) return;
+        if (TASKS && cursor.y >= height) return;
 #pragma unroll
         for (int k = 0; k < BYTE_WORDS; k += UNIT) {
             fetch_unit(k, from_left + k);

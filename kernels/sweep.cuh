@@ -1,8 +1,8 @@
-// What the blocks of a sweep share (sweep.cu).
+// Layout of a sweep's block: its warps, its barriers and its shared memory (aggregate_sweep.cu).
 //
 // The engine compiles each of the two launches with (geometry.rs)
 //   STRIP, HALO   columns of a block, and of the halo on either side
-//   TASKS         1 where not all strips are resident at once, so that blocks take tasks (way.cuh)
+//   TASKS         1 where not all strips are resident at once, so that blocks take tasks (row_cursor.cuh)
 //   TWO_SWEEPS    1 where two sweeps run at once and meet in the middle
 //   DIRECTION     that of a single sweep: 0 down, 1 up
 //   DIAGONALS     1 where there are diagonal paths
@@ -42,15 +42,15 @@
 #define FULL_BARRIER(i) (3 + (i) % TILES)
 #define FREE_BARRIER(i) (3 + TILES + (i) % TILES)
 // Taking the least path cost off in every row only keeps numbers small: a path cost grows by at most
-// COST_MAX a row. Where the sum of three stays within what half-floats hold, it is
-// done once an exchange.
+// COST_MAX a row. If the sum of three stays within the range of half-floats, it is
+// done once a band.
 #define LAZY (3 * (PATH_COST_MAX + HALO * COST_MAX) <= HALF_FLOAT_MAX)
 // Columns whose diagonal path vectors a block holds.
 #define SLOTS (STRIP + HALO)
 // Words a lane of stored sums of path deltas: bytes where they fit.
 #define SUM_BYTES ((1 + 2 * DIAGONALS) * P2_MAX <= 255)
 #define SUM_WORDS (SUM_BYTES ? BYTE_WORDS : REGISTERS)
-static_assert(4 * GROUP * SUM_WORDS == EXPECTED_SUM_BYTES, "geometry.rs: Lanes::sum_bytes");
+static_assert(4 * GROUP * SUM_WORDS == EXPECTED_SUM_BYTES, "geometry.rs: VectorLayout::sum_bytes");
 static_assert(HALO + MARGIN <= BESIDE, "geometry.rs: Prepared::row");
 #define STORED_IN_REGISTERS (AHEAD == 1)
 #define STORED_WORDS (SUM_WORDS * OTHER_SUMS + 2 * BYTE_WORDS)
@@ -132,7 +132,7 @@ struct Shared {
 // Path states in memory: those between the two launches of a frame or, with TASKS, those at the end of each band.
 // [2 bands in turn with TASKS][2 sweeps][SWEEP_PATHS][columns][STATE_PITCH]: vectors with their least value.
 #define SWEEP_PATHS 3
-static_assert(4 * SWEEP_PATHS * STATE_PITCH == EXPECTED_STATE_BYTES, "geometry.rs: Lanes::state_bytes");
+static_assert(4 * SWEEP_PATHS * STATE_PITCH == EXPECTED_STATE_BYTES, "geometry.rs: VectorLayout::state_bytes");
 struct States {
     u32 *words;
     int columns;

@@ -1,9 +1,9 @@
-// What the warp does that takes tasks for its block (way.cuh) and fetches what they begin with.
+// The warp that takes tasks for its block (row_cursor.cuh) and fetches the path states that they begin with.
 #pragma once
-#include "way.cuh"
+#include "row_cursor.cuh"
 
 #if TASKS
-// Through what blocks know of each other, zeros before a frame: for each launch the tasks that are taken, and for
+// Counters that all blocks share, zeros before a frame: for each launch the tasks that are taken, and for
 // each strip of both sweeps the bands that are done.
 #define PROGRESS_COUNTERS 2
 struct Carrier {
@@ -21,18 +21,18 @@ struct Carrier {
         return counters + PROGRESS_COUNTERS + direction * strips;
     }
     // Whether the tasks of the band before are done that this one's paths come from.
-    __device__ __forceinline__ bool ready(const Way &task) const {
+    __device__ __forceinline__ bool ready(const RowCursor &task) const {
         const int beside = (int)lane - 1, strip = task.strip + beside;
         const bool needed = lane < 3 && (DIAGONALS || beside == 0) && strip >= 0 && strip < strips;
-        const bool waits = needed && load_acquire(done(task.direction) + strip) < (u32)task.band;
+        const bool waits = needed && load_acquire(done(task.direction) + strip) < BREAK(task_before, (u32)task.band, 0u);
         const bool all = !__any_sync(LANES_MASK, waits);
         __syncwarp();  // What they have written is seen by all lanes.
         return all;
     }
     // Starts copying the states that a task begins with. A path that begins has L = C, which is what the recurrence
     // makes of a vector of equal values.
-    __device__ __forceinline__ void fetch(const Way &task) const {
-        const States before(path_state, task.direction, task.band - 1 + 2, columns);
+    __device__ __forceinline__ void fetch(const RowCursor &task) const {
+        const States before(path_state, task.direction, BREAK(states_of_band, task.band - 1 + 2, task.band), columns);
 #pragma unroll
         for (int path = 0; path < (DIAGONALS ? SWEEP_PATHS : 1); path++) {
             const int first = path == 1 ? -HALO : 0, count = path == 0 ? STRIP : SLOTS;
@@ -46,41 +46,41 @@ struct Carrier {
         }
     }
     // Tells the others that a task is done, whose last row the whole block has ended.
-    __device__ __forceinline__ void finish(const Way &task) const {
+    __device__ __forceinline__ void finish(const RowCursor &task) const {
         if (lane == 0) store_release(done(task.direction) + task.strip, task.band + 1);
     }
     // Waits until a task may begin, and for what it begins with.
-    __device__ __forceinline__ void wait(const Way &task) const {
+    __device__ __forceinline__ void wait(const RowCursor &task) const {
         while (!ready(task)) {}
         fetch(task);
         copies_end_group();
         copies_wait<0>();
     }
     // Row by row beside the other warps.
-    __device__ __forceinline__ void run(Way way) const {
+    __device__ __forceinline__ void run(RowCursor cursor) const {
         u32 taken = TASKS_AHEAD;
         bool fetched = false;
-        for (; way.left > 0; way.next()) {
-            if (way.enters()) {
+        for (; cursor.left > 0; cursor.next()) {
+            if (cursor.begins_task()) {
                 take(taken++);
                 fetched = false;
             }
-            Way following = way;
+            RowCursor following = cursor;
             following.number++;
             following.enter();
             // What the task began with is read in its first row.
-            if (!fetched && !way.enters() && following.left > 0 && ready(following)) {
+            if (!fetched && !cursor.begins_task() && following.left > 0 && ready(following)) {
                 fetch(following);
                 copies_end_group();
                 fetched = true;
             }
-            if (!way.exchanges()) {
+            if (!cursor.ends_band()) {
                 row_barrier();
                 continue;
             }
             copies_wait<0>();
             row_barrier();
-            finish(way);
+            finish(cursor);
             if (!fetched && following.left > 0) wait(following);
             row_barrier();
         }

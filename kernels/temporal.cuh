@@ -1,4 +1,4 @@
-// What the spatio-temporal stage remembers of a stream, and when residuals are more than noise
+// The state that the spatio-temporal stage keeps of a stream, and the limit between residuals and noise
 // (matching/temporal/).
 #pragma once
 #include "picture.cuh"

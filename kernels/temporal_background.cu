@@ -1,11 +1,12 @@
-// A pair without its background, what of it moves, and what is remembered of it (matching/temporal/background.rs).
+// Subtracts the background from a pair, decides which pixels move, and writes the state of the stream
+// (matching/temporal/background.rs).
 //
 // Kernels, in this order on one stream, between those of temporal_shift.cu; all touch the state:
 //   subtract(left, right, ...)
-//     The residuals of both eyes, and the limits of their noise; of a first pair the noise alone.
-//     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][eyes].
+//     The residuals of both views and the limits of their noise; for a first pair the noise alone.
+//     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][views].
 //   decide(left, right, ...)
-//     Whether each pixel moves, what is matched, handed out and remembered. Same grid.
+//     Whether each pixel moves, and the pixels that are matched, handed out and remembered. Same grid.
 #include "residuals.cuh"
 #include "temporal.cuh"
 
@@ -33,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int slot = 0; slot < count; slot++, picture += 4 * state.picture_words()) {
         const Picture remembered = {picture, width, height};
         const int coefficient = of_slots[3 * slot];
-        const int column = x - of_slots[3 * slot + 1], row = first - of_slots[3 * slot + 2];
+        const int column = x - BREAK(background_shift, of_slots[3 * slot + 1], of_slots[3 * slot + 1] - 1), row = first - of_slots[3 * slot + 2];
 #pragma unroll
         for (int i = 0; i < ROWS; i++) sums[i] += coefficient * remembered.at(column, row + i * STEP);
     }
@@ -90,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #if DENOISE
         (eye == 0 ? denoised_left : denoised_right)[at] = (256 * background + residual * weight + 128 * RESIDUAL_UNIT) >> 12;
 #else
-        if (eye == 0) whitened[at] = (32768 + 8 * residual) | (moves ? 1 : 0);
+        if (eye == 0) whitened[at] = (32768 + BREAK(whitened, 8, 4) * residual) | (moves ? 1 : 0);
 #endif
     });
     add_counts(own, moving);

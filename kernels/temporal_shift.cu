@@ -1,9 +1,9 @@
-// How far the remembered pictures are shifted against the newest pair, and with which coefficients they add up to its
-// background (matching/temporal/shifts.rs, coefficients.rs). No number leaves the device.
+// Estimates the shifts of the remembered images against the newest pair, and the coefficients with which they add
+// up to its background (matching/temporal/shifts.rs, coefficients.rs). No number leaves the device.
 //
 // Kernels, in this order on one stream; all but the second touch the state:
 //   begin(int known, size_t words, int width, int height, int *state)
-//     Forgets what is not `known`, and what is of another scene.
+//     Clears the state if it is not `known` or belongs to another scene.
 //   smaller_eyes(left, right, width, height, to_left, to_right)
 //     Both eyes at half the size, smoothed. Grid: [half width / TILE_WIDTH][half height / TILE_HEIGHT][eyes].
 //   smaller_remembered(state, width, height, left, right, ...), smaller(...)
@@ -16,7 +16,7 @@
 //     [width / TILE_WIDTH][height / RUN_ROWS][eyes * groups].
 //   remember(state, width, height)
 //     The pair that is now remembered at half the size, after the kernels of temporal_background.cu. Grid as of smaller.
-// What a kernel leaves to be finished, its last block finishes.
+// Sums over all blocks are completed by the last block of a kernel.
 #include "residuals.cuh"
 #include "temporal.cuh"
 
@@ -176,7 +176,7 @@ __device__ __forceinline__ void add_other(const Reference &reference, const u8 *
     for (int i = 0; i < RUN; i++) {
         if (!reference.counts[i]) continue;
         const Around a = reference.pixels[i], b = Around::of(pixels, width, x, row_of_thread(i) - offset_y);
-        own[0] += a.across * b.grey - b.across * a.grey;
+        own[0] += a.across * b.grey - BREAK(shift_sign, b.across, -b.across) * a.grey;
         own[1] += a.down * b.grey - b.down * a.grey;
         own[2] += a.to_right * b.to_right;
         own[3] += a.to_below * b.to_below;
@@ -390,7 +390,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             words[PLACE_FRAME_SHIFT] = shift.x, words[PLACE_FRAME_SHIFT + 1] = shift.y;
             words[PLACE_FRAME_SHIFT_KNOWN] = shift.known;
         }
-        if (!shift.lost) kept = true;
+        if (BREAK(lost_pictures, !shift.lost, true)) kept = true;
     }
     __syncthreads();
     for (int i = threadIdx.x; i < OF_REFERENCE + SUMS * count; i += BLOCK_THREADS) all[i] = 0;

@@ -1,9 +1,9 @@
-// How much texture a picture has beside its noise (matching/texture.rs).
+// Measures the texture of an image and compares it with its noise (matching/texture.rs).
 //
 // Kernels, in this order on one stream:
 //   texture(const u8 *pixels, int width, int height, u8 *ranges, u32 *histogram)
 //     The range of grey levels in the 5 x 5 pixels around each, and the histogram of the responses of the
-//     noise filter, added to what is there. Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
+//     noise filter, added to earlier counts. Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
 //   threshold(u32 *histogram, u32 given, u32 *threshold)
 //     The noise threshold, which is the given one of a tile or, where that is 0, that of the quantile; the
 //     histogram becomes empty for the next frame. One block of THRESHOLD_THREADS threads, each of which takes two of the responses.
@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(THRESHOLD_THREADS)
     u32 counts[2] = {0, 0};
     if (first < HISTOGRAM) {
         counts[0] = histogram[first], counts[1] = histogram[first + 1];
-        histogram[first] = histogram[first + 1] = 0;
+        histogram[first] = histogram[first + 1] = BREAK(histogram_cleared, 0, 1000);
     }
     if (threadIdx.x == 0) quantile = 0;
     u32 below = sum_of_lanes(counts[0] + counts[1]);
@@ -81,12 +81,12 @@ extern "C" __global__ void __launch_bounds__(THRESHOLD_THREADS)
     __syncthreads();
     below += (warp > 0 ? of_warps[warp - 1] : 0) - counts[0] - counts[1];
     // The first response that with all smaller ones makes up more than 30 %.
-    const u64 limit = (u64)3 * of_warps[WARPS - 1];
+    const u64 limit = (u64)BREAK(noise_quantile, 3, 2) * of_warps[WARPS - 1];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         if ((u64)10 * below <= limit && (u64)10 * (below + counts[i]) > limit) quantile = first + i;
         below += counts[i];
     }
     __syncthreads();
-    if (threadIdx.x == 0) *result = given ? given : 4 + ((443 * quantile + 128) >> 8);
+    if (threadIdx.x == 0) *result = BREAK(given_noise, given != 0, false) ? given : 4 + ((443 * quantile + 128) >> 8);
 }

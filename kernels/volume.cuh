@@ -1,5 +1,5 @@
-// The volume of supported costs: [height][columns][GROUP lanes][BYTE_WORDS] (packed.cuh), with room beside the
-// picture for the halos of the first and the last strip, which nobody fills.
+// The volume of stored costs: [height][columns][GROUP lanes][BYTE_WORDS] (packed.cuh). Columns on either side of
+// the image leave room for the halos of the first and the last strip; nobody fills them.
 #pragma once
 #include "packed.cuh"
 

@@ -1,5 +1,5 @@
-// The winner of a pixel, its uniqueness and its place between two candidates, and the winners of the
-// right picture's pixels, from the sums of a row in shared memory.
+// Selects the winner of each pixel from the sums of a row in shared memory (winner takes all), with uniqueness,
+// sub-pixel refinement and the winners of the right image's pixels.
 //
 // A row's keys are a sum and a number that tells equal sums apart, so a minimum of 16-bit values finds
 // the smallest sum and, among equals, the smallest disparity.
@@ -27,7 +27,7 @@ __device__ __forceinline__ Vector get_tile(const u32 *tile, u32 lane) {
     return a;
 }
 
-// What this sweep knows of S: its own path deltas and the cost of all paths.
+// Stores this sweep's part of S: its own path deltas and the cost of all paths.
 __device__ __forceinline__ void put_sums(u32 *tile, const Vector &sum, const Vector &c, u32 lane) {
     Vector s;
 #pragma unroll
@@ -35,14 +35,14 @@ __device__ __forceinline__ void put_sums(u32 *tile, const Vector &sum, const Vec
     put_tile(tile, s, lane);
 }
 
-// What a pixel's lanes keep of a row from one step of picking its winner to the next: the sums, and the
+// State of a pixel's lanes between two steps of selecting its winner: the sums, and the
 // least key of this lane's registers.
 struct Picked {
     Vector sum;
     u32 least;
 };
 
-// Row `i`, first step: completes the sums of a column with what is stored and leaves them as keys.
+// Row `i`, first step: adds the stored deltas to the sums of a column and leaves them as keys.
 __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &stored, int i, int column, int first_column,
                                        int width, u32 lane) {
     u32 *tile = shared.tile(i) + column * TILE_PITCH;
@@ -61,7 +61,7 @@ __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &store
         keys.v[j] = (sum.v[j] * KEY_NUMBERS + both(column)) | beyond[0];
         keys.v[j + 1] = (sum.v[j + 1] * KEY_NUMBERS + both(column)) | beyond[1];
         picked.least = min3_full(picked.least, (sum.v[j] * KEY_NUMBERS + both(j)) | beyond[0],
-                                 (sum.v[j + 1] * KEY_NUMBERS + both(j + 1)) | beyond[1]);
+                                 (sum.v[j + 1] * KEY_NUMBERS + both(BREAK(tie, j + 1, j))) | beyond[1]);
     }
     if (first_column + STRIP > width && first_column + column >= width) keys = filled(0xffffffffu);
     put_tile(tile, keys, lane);
@@ -88,7 +88,7 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
         u32 other[2];
 #pragma unroll
         for (int k = 0; k < 2; k++) {
-            const u32 near_low = (u32)(j + k - before) <= 2 ? 0xffffu : 0;
+            const u32 near_low = (u32)(j + k - before) <= BREAK(near_rival, 2u, 1u) ? 0xffffu : 0;
             const u32 near_high = (u32)(j + k + HALF_DISPARITIES - before) <= 2 ? 0xffff0000u : 0;
             other[k] = picked.sum.v[j + k] | near_low | near_high;
             if (DISPARITIES < PADDED_DISPARITIES) other[k] |= (padding(lane, j + k) >> 14) * 0xffffu;
@@ -130,7 +130,7 @@ __device__ __forceinline__ void complete(const Shared &shared, int i, int first_
     const int a = sum_at(winner - 1), c = sum_at(winner + 1);
     int disparity = (MIN_DISPARITY + winner) * SUBPIXEL_STEPS;
 #if SUBPIXEL
-    disparity += subpixel_offset(a, b, c, winner > 0 && winner + 1 < DISPARITIES);
+    disparity += refine_subpixel(a, b, c, winner > 0 && winner + 1 < DISPARITIES);
 #endif
 #if CONFIDENCE
     peaks[(size_t)y * columns + x] = peak_of(b, word.y);
@@ -161,7 +161,7 @@ __device__ __forceinline__ void match_right(const Shared &shared, int i, int thr
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         u32 key = half == 0 ? least & 0xffff : least >> 16;
-        int r = (int)(key % KEY_NUMBERS) - (STRIP - 1) + thread;
+        int r = (int)(key % KEY_NUMBERS) - BREAK(right_candidate, STRIP - 1, STRIP - 3) + thread;
         int x = first_column + STRIP - 1 - thread - MIN_DISPARITY - half * HALF_DISPARITIES;
         if (key / KEY_NUMBERS != NO_SUM && x >= 0 && x < width)
             atomicMin(right + (size_t)y * width + x,

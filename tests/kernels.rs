@@ -8,6 +8,7 @@ mod occupancy {
 }
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 
 use occupancy::sweeps;
 use stereod::internals::calibration::RectifyMap;
@@ -165,9 +166,9 @@ fn every_specialisation_compiles() {
         Err(missing) => return eprintln!("skipped: {missing}"),
     };
     let mut work: Vec<(u32, Unit)> = Vec::new();
+    let mut seen = HashSet::new();
     for (i, sm) in ARCHITECTURES.into_iter().enumerate() {
         let properties = Properties::typical(sm);
-        let mut seen = HashSet::new();
         let outermost = i == 0 || i + 1 == ARCHITECTURES.len();
         for (j, (params, size, rectifier)) in variants().into_iter().enumerate() {
             // Seldom does one compile for both ends and not between: one of those is enough of each.
@@ -180,27 +181,38 @@ fn every_specialisation_compiles() {
             assert!(!units.is_empty());
             let names: HashSet<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
             assert_eq!(names.len(), units.len(), "names of units are unique: {units:?}");
-            // One and the same source with the same macros needs to be compiled once.
-            work.extend(
-                units.into_iter().filter(|unit| seen.insert(unit.clone())).map(|u| (sm, u)),
-            );
+            // One and the same source with the same macros needs to be compiled once; for each chip
+            // where it makes other code of it.
+            let is_new = |unit: &Unit| {
+                let chip = differs_by_chip(unit.file).then_some(sm);
+                seen.insert((chip, unit.file, unit.defines.clone()))
+            };
+            work.extend(units.into_iter().filter(is_new).map(|unit| (sm, unit)));
         }
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = work.len().div_ceil(threads);
+    let count = work.len();
+    let work = Mutex::new(work);
     std::thread::scope(|scope| {
-        for part in work.chunks(share) {
-            scope.spawn(move || {
-                for (sm, unit) in part {
-                    let cubin = compile(nvrtc, unit, Target::Real(*sm))
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let Some((sm, unit)) = work.lock().unwrap().pop() else { break };
+                    let cubin = compile(nvrtc, &unit, Target::Real(sm))
                         .unwrap_or_else(|error| panic!("{unit:?}: {error:#}"));
-                    assert_eq!(architecture(&cubin), *sm, "{unit:?}");
-                    sweeps::check(unit, &cubin, &Properties::typical(*sm));
+                    assert_eq!(architecture(&cubin), sm, "{unit:?}");
+                    sweeps::check(&unit, &cubin, &Properties::typical(sm));
                 }
             });
         }
     });
-    eprintln!("{} units compiled with NVRTC {}", work.len(), nvrtc.version());
+    eprintln!("{} units compiled with NVRTC {}", count, nvrtc.version());
+}
+
+/// Tells whether the code of a kernel or its layout depends on the chip (`__CUDA_ARCH__`, `Properties`): of all
+/// that hold vectors of candidates, and of the one that sums over a warp by an instruction of newer chips.
+fn differs_by_chip(file: &str) -> bool {
+    let depending = ["compute_", "aggregate_", "select_", "temporal_shift"];
+    depending.iter().any(|beginning| file.starts_with(beginning))
 }
 
 /// What geometry.rs computes beside the kernels is compared with the kernels' own formulas.

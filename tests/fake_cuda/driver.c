@@ -312,7 +312,7 @@ int cuModuleGetFunction(struct thing **out, struct thing *module, const char *na
         *out = calloc(1, sizeof **out);
         **out = (struct thing){.kind = MODULE, .alive = 1, .memory = dlsym(module->memory, symbol),
                                  /* Its blocks wait for each other. */
-                                 .bytes = !strcmp(name, "sweep")};
+                                 .bytes = !strcmp(name, "aggregate_sweep")};
         if (!(*out)->memory) return INVALID;
     }
     return failed;

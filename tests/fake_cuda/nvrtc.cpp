@@ -3,8 +3,7 @@
 //
 // EMULATED_FOLDER   where libraries are kept
 // EMULATED_HEADER   folder of the header that takes the place of kernels/instructions.cuh
-// EMULATED_OLD      text of the kernels that is replaced by ...
-// EMULATED_NEW      ... this, to break them
+// EMULATED_BROKEN   hook of the kernels (BREAK) that takes what is wrong; looked at when they run
 
 #include <cstdio>
 #include <cstdlib>
@@ -18,19 +17,12 @@
 #include <string>
 #include <unistd.h>
 
-static void break_kernel(std::string &text) {
-    const char *before = getenv("EMULATED_OLD"), *after = getenv("EMULATED_NEW");
-    size_t place = before ? text.find(before) : std::string::npos;
-    if (place != std::string::npos) text.replace(place, strlen(before), after);
-}
-
 struct Program {
     std::string source, log, output;
     std::map<std::string, std::string> headers;
 };
 
-// A text with all that it includes, so that what is broken elsewhere need not be compiled anew. `macros` names
-// the header of the cost.
+// All that a text includes, so that a change elsewhere does not compile it anew. `macros` names the header of the cost.
 static void collect(const Program &program, const std::string &text, const std::string &macros, std::map<std::string, std::string> &found) {
     static const std::regex include("#include (?:\"([^\"]+)\"|COST_HEADER)"), cost("-DCOST_HEADER=\"([^\"]+)\"");
     for (auto at = std::sregex_iterator(text.begin(), text.end(), include); at != std::sregex_iterator(); ++at) {
@@ -56,8 +48,6 @@ int nvrtcCreateProgram(Program **out, const char *source, const char *, int coun
 int nvrtcDestroyProgram(Program **program) { delete *program; *program = nullptr; return 0; }
 
 int nvrtcCompileProgram(Program *program, int count, const char *const *options) {
-    break_kernel(program->source);
-    for (auto &[name, text] : program->headers) break_kernel(text);
     std::string all = program->source, macros;
     for (int i = 0; i < count; i++)
         if (!strncmp(options[i], "-D", 2)) macros += std::string(" '") + options[i] + "'";

@@ -58,8 +58,8 @@ fn number(unit: &Unit, name: &str) -> u32 {
 /// What a launch of the sweeps takes, and bytes of a thread in local memory; `None` of other units.
 fn footprint(unit: &Unit, cubin: &[u8]) -> Option<(Block, u32)> {
     let threads = match unit.file {
-        "sweep.cu" => number(unit, "EXPECTED_THREADS"),
-        "horizontal.cu" => 32 * number(unit, "WARPS"),
+        "aggregate_sweep.cu" => number(unit, "EXPECTED_THREADS"),
+        "aggregate_horizontal.cu" => 32 * number(unit, "WARPS"),
         _ => return None,
     };
     let kernels = cubin::kernels(cubin);
@@ -77,7 +77,7 @@ const LOCAL_BYTES_MOST: u32 = 160;
 pub fn check(unit: &Unit, cubin: &[u8], chip: &Properties) {
     let Some((block, local_bytes)) = footprint(unit, cubin) else { return };
     let (wanted, local_bytes_most) = match unit.file {
-        "sweep.cu" => (number(unit, "BLOCKS_PER_SM"), LOCAL_BYTES_MOST),
+        "aggregate_sweep.cu" => (number(unit, "BLOCKS_PER_SM"), LOCAL_BYTES_MOST),
         _ => (1, 0),
     };
     let sm = chip.sm();
@@ -111,14 +111,14 @@ fn compile_all(nvrtc: &Nvrtc, wanted: impl Iterator<Item = (u32, Unit)>) -> Comp
 /// Units of the pictures themselves that aggregate costs. Those of coarser levels are named after them.
 fn aggregating(params: &Params, (width, height): (usize, usize), chip: &Properties) -> Vec<Unit> {
     let job = Job { params, size: (width, height), rectifier: None };
-    let files = ["sweep.cu", "horizontal.cu", "paths.cu"];
+    let files = ["aggregate_sweep.cu", "aggregate_horizontal.cu", "aggregate_paths.cu"];
     let finest = |unit: &Unit| files.contains(&unit.file) && !unit.name.contains(" of level ");
     specialisations(&job, chip).into_iter().filter(finest).collect()
 }
 
 /// Blocks of a launch for pictures of this size.
 fn grid(unit: &Unit, (width, height): (u32, u32), held: u32, chip: &Properties) -> u32 {
-    if unit.file == "horizontal.cu" {
+    if unit.file == "aggregate_horizontal.cu" {
         let rows = 32 / number(unit, "GROUP") * number(unit, "WARPS");
         return 2 * height.div_ceil(rows);
     }
@@ -132,11 +132,11 @@ fn rows(units: &[Unit], size: (u32, u32), chip: &Properties, compiled: &Compiled
     let mut text = String::new();
     // The horizontal paths run beside the sweeps to the middle.
     let mut beside = (0, Block::default());
-    let sweeps_first = |unit: &&Unit| unit.file == "horizontal.cu";
+    let sweeps_first = |unit: &&Unit| unit.file == "aggregate_horizontal.cu";
     let mut units: Vec<&Unit> = units.iter().collect();
     units.sort_by_key(sweeps_first);
     for unit in units {
-        if unit.file == "paths.cu" {
+        if unit.file == "aggregate_paths.cu" {
             writeln!(text, "| the plain way | | | | | | | | | |").unwrap();
             continue;
         }
@@ -148,7 +148,7 @@ fn rows(units: &[Unit], size: (u32, u32), chip: &Properties, compiled: &Compiled
             }
         };
         let (block, local_bytes) = footprint(unit, code).expect("a kernel of the sweeps");
-        let horizontal = unit.file == "horizontal.cu";
+        let horizontal = unit.file == "aggregate_horizontal.cu";
         let others = if horizontal { beside } else { (0, Block::default()) };
         let (held, wanting) = resident(&block, (others.0, &others.1), chip);
         let blocks = grid(unit, size, held, chip);
@@ -205,7 +205,7 @@ fn occupancy_of_the_sweeps() {
     }
     let known = |sm| nvrtc.target(sm).is_ok_and(|target| target == Target::Real(sm));
     let wanted = jobs.iter().filter(|(_, chip, ..)| known(chip.sm()));
-    let of_sweeps = |unit: &&Unit| unit.file != "paths.cu";
+    let of_sweeps = |unit: &&Unit| unit.file != "aggregate_paths.cu";
     let wanted = wanted.flat_map(|(_, chip, .., units)| {
         units.iter().filter(of_sweeps).map(|unit| (chip.sm(), unit.clone()))
     });

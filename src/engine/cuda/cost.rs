@@ -22,7 +22,7 @@ pub(super) fn is_stored(params: &Params) -> bool {
     is_volume(params) || matches!(params.cost, Cost::Block { .. })
 }
 
-/// Tells whether the costs of pixels are written down as they are, or with what supports them (`cost_volume.cu`).
+/// Tells whether the costs of pixels are written down as they are, or with what supports them (`compute_costs.cu`).
 pub(super) fn is_volume(params: &Params) -> bool {
     // A single difference is computed faster than it is read; sums over windows are written down by their own kernel.
     let otherwise = matches!(params.cost, Cost::Ad { window: 1, .. } | Cost::Block { .. });

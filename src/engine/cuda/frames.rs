@@ -15,12 +15,12 @@ use crate::matching::mutual_information::ROUNDS;
 
 /// The two streams on which frames are computed.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct StreamPair {
     pub main: Stream,
     pub side: Stream,
 }
 
-impl Lanes {
+impl StreamPair {
     pub fn new(context: &Arc<Context>, priority: Priority) -> Result<Self> {
         let stream = || Stream::new(context, priority);
         Ok(Self { main: stream()?, side: stream()? })
@@ -230,10 +230,10 @@ impl Work {
     }
 
     /// Enqueues a frame between two events; where it is profiled each stage between two more.
-    pub fn enqueue(&mut self, lanes: &Lanes, turn: &Turn) -> Result<()> {
+    pub fn enqueue(&mut self, streams: &StreamPair, turn: &Turn) -> Result<()> {
         let profile = turn.profile;
         self.profiled = profile;
-        self.begin.record(&lanes.main)?;
+        self.begin.record(&streams.main)?;
         let (mut left_out, mut waited) = (false, [false; Chain::COUNT]);
         self.stages.iter_mut().for_each(|stage| stage.ran = false);
         for (i, step) in self.steps.iter_mut().enumerate() {
@@ -246,12 +246,12 @@ impl Work {
                 continue;
             }
             if profile && let Some(stage) = self.stages.iter_mut().find(|stage| stage.first == i) {
-                stage.begin.record(lanes.of(stage.lane))?;
+                stage.begin.record(streams.of(stage.lane))?;
                 stage.ran = true;
             }
             match step {
                 Ready::Launch(launch, lane) => {
-                    let stream = lanes.of(*lane);
+                    let stream = streams.of(*lane);
                     // What follows in the same lane waits with the first one.
                     if let (Some(chain), Some(before)) = (launch.chain, &turn.before)
                         && !std::mem::replace(&mut waited[chain as usize], true)
@@ -266,24 +266,24 @@ impl Work {
                 Ready::Memset { address, bytes, value, lane } => {
                     // SAFETY: the range is one of the slot's buffers.
                     check("clearing GPU memory", unsafe {
-                        sys::cuMemsetD8Async(*address, *value, *bytes, lanes.of(*lane).raw())
+                        sys::cuMemsetD8Async(*address, *value, *bytes, streams.of(*lane).raw())
                     })?;
                 }
                 Ready::Fork => {
-                    self.forked.record(&lanes.main)?;
-                    lanes.side.wait_for(&self.forked)?;
+                    self.forked.record(&streams.main)?;
+                    streams.side.wait_for(&self.forked)?;
                 }
                 Ready::Join => {
-                    self.joined.record(&lanes.side)?;
-                    lanes.main.wait_for(&self.joined)?;
+                    self.joined.record(&streams.side)?;
+                    streams.main.wait_for(&self.joined)?;
                 }
                 Ready::IfAnew(_) | Ready::Always => {}
             }
             if profile && let Some(stage) = self.stages.iter().find(|stage| stage.last == i) {
-                stage.end.record(lanes.of(stage.lane))?;
+                stage.end.record(streams.of(stage.lane))?;
             }
         }
-        self.end.record(&lanes.main)
+        self.end.record(&streams.main)
     }
 
     /// The events that the next frame's launches of each chain wait for.
@@ -369,16 +369,17 @@ fn stages_of(steps: &[Step]) -> Vec<(&'static str, Lane, usize, usize)> {
 #[derive(Debug)]
 pub(super) struct Memory {
     pub engine: Vec<Option<DeviceMemory>>,
-    pub lanes: Vec<Vec<Option<DeviceMemory>>>,
+    pub concurrent: Vec<Vec<Option<DeviceMemory>>>,
     pub slots: Vec<Vec<Option<DeviceMemory>>>,
 }
 
 impl Memory {
     /// Address and size of a buffer, as a slot sees it.
     pub fn of(&self, slot: usize, id: BufferId) -> (u64, usize) {
-        let lanes = &self.lanes[slot % self.lanes.len()];
-        let memory =
-            [&self.slots[slot], lanes, &self.engine].into_iter().find_map(|all| all[id.0].as_ref());
+        let shared = &self.concurrent[slot % self.concurrent.len()];
+        let memory = [&self.slots[slot], shared, &self.engine]
+            .into_iter()
+            .find_map(|all| all[id.0].as_ref());
         memory.map_or((0, 0), |memory| (memory.address(), memory.bytes()))
     }
 }

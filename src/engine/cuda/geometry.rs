@@ -9,7 +9,7 @@ use crate::matching::temporal::shifts::{SUMS, SUMS_OF_REFERENCE};
 use crate::matching::texture::RESPONSE_MAX;
 use crate::matching::{BlockWindow, Cost, Params, Paths, Window};
 
-/// Lanes of a warp.
+/// VectorLayout of a warp.
 pub(super) const WARP: u32 = 32;
 
 /// Threads of a block of the kernels that go through a picture pixel by pixel.
@@ -94,12 +94,12 @@ pub(super) const BESIDE: u32 = 64;
 /// Spread of a pixel's candidates (`lanes.cuh`): `group` lanes with `registers` registers of two
 /// candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lanes {
+pub(super) struct VectorLayout {
     pub group: u32,
     pub registers: u32,
 }
 
-impl Lanes {
+impl VectorLayout {
     /// The layout with the least padding for so many candidates, 1 to 1024.
     pub fn of(count: usize) -> Self {
         const LAYOUTS: [(u32, u32); 10] = [
@@ -114,7 +114,7 @@ impl Lanes {
             (32, 8),
             (32, 16),
         ];
-        let layouts = LAYOUTS.map(|(group, registers)| Lanes { group, registers });
+        let layouts = LAYOUTS.map(|(group, registers)| VectorLayout { group, registers });
         let fits = layouts.into_iter().find(|lanes| lanes.padded() as usize >= count);
         fits.unwrap_or(layouts[LAYOUTS.len() - 1])
     }
@@ -147,7 +147,7 @@ impl Lanes {
     /// Layout for the horizontal paths, of a cost that takes much arithmetic: half the registers in
     /// twice the lanes, so that there are twice as many warps to do it while others wait.
     pub fn horizontal(self, params: &Params) -> Self {
-        let halved = Lanes { group: 2 * self.group, registers: self.registers / 2 };
+        let halved = VectorLayout { group: 2 * self.group, registers: self.registers / 2 };
         let cheap = is_stored(params) || matches!(params.cost, Cost::Ad { window: 1, .. });
         if cheap || halved.group > WARP || !halved.registers.is_multiple_of(2) {
             self
@@ -173,7 +173,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub fn of(cost: &CostKernel, lanes: Lanes) -> Self {
+    pub fn of(cost: &CostKernel, lanes: VectorLayout) -> Self {
         let &CostKernel { base_words, planes, columns, margin, .. } = cost;
         let reach = match (planes, columns) {
             (0, _) => 0,
@@ -184,7 +184,7 @@ impl Prepared {
     }
 
     /// What the aggregation keeps.
-    pub fn aggregated(params: &Params, lanes: Lanes) -> Self {
+    pub fn aggregated(params: &Params, lanes: VectorLayout) -> Self {
         Self::of(&CostKernel::aggregated(params, lanes.half()), lanes)
     }
 
@@ -200,7 +200,7 @@ impl Prepared {
     }
 
     /// Words of a window of so many columns in shared memory: `WINDOW_WORDS`.
-    fn window_words(self, columns: u32, lanes: Lanes) -> u32 {
+    fn window_words(self, columns: u32, lanes: VectorLayout) -> u32 {
         let plane = (columns + self.reach) / self.columns;
         let shift = if lanes.registers > lanes.pixels() { lanes.pixels() / 2 } else { 16 };
         let pitch = plane.next_multiple_of(32) + shift;
@@ -208,7 +208,7 @@ impl Prepared {
     }
 
     /// Shared memory of a block of the horizontal paths with such lanes, in bytes.
-    pub fn horizontal_bytes(self, lanes: Lanes) -> u32 {
+    pub fn horizontal_bytes(self, lanes: VectorLayout) -> u32 {
         let words = self.window_words(self.chunk() + 2 * self.margin, lanes);
         4 * HORIZONTAL_WARPS * 2 * lanes.pixels() * words
     }
@@ -218,17 +218,17 @@ impl Prepared {
 pub(super) const COUNT_RUN: u32 = 8;
 
 /// Columns of a prepared row for a picture that is `columns` wide with its last strip.
-pub(super) fn prepared_row(columns: u32, lanes: Lanes) -> u32 {
+pub(super) fn prepared_row(columns: u32, lanes: VectorLayout) -> u32 {
     let inside = columns.next_multiple_of(CHUNK_MAX);
     (lanes.padded() + BESIDE + inside + BESIDE).next_multiple_of(32)
 }
 
 /// Columns of the volume of costs that belongs to prepared rows of so many.
-pub(super) fn volume_columns(row: u32, lanes: Lanes) -> u32 {
+pub(super) fn volume_columns(row: u32, lanes: VectorLayout) -> u32 {
     row - lanes.padded() - 2 * BESIDE + 2 * VOLUME_BESIDE
 }
 
-/// Part of the picture whose costs a block writes down (`cost_volume.cu`).
+/// Part of the picture whose costs a block writes down (`compute_costs.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CostTile {
     /// Columns of a thread's pixels: they share most of what they look at in the right picture.
@@ -244,7 +244,7 @@ pub(super) struct CostTile {
 impl CostTile {
     /// The tile where the cost of so many candidates is averaged over this window, in a picture of this size.
     /// The fewer rows it has the more blocks there are, but each begins with those above its first row.
-    pub fn of(window: Option<Window>, lanes: Lanes, size: (usize, usize)) -> Self {
+    pub fn of(window: Option<Window>, lanes: VectorLayout, size: (usize, usize)) -> Self {
         let side = window.map_or(1, |window| u32::from(window.side));
         let threads = BLOCK_THREADS;
         let pixels = if lanes.registers <= 8 { 2 } else { 1 };
@@ -268,10 +268,10 @@ impl CostTile {
     }
 }
 
-/// Part of the picture over whose windows a block sums (`window_sums.cu`).
+/// Part of the picture over whose windows a block sums (`aggregate_windows.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowTile {
-    /// Lanes of a pixel's candidates that a block looks after.
+    /// VectorLayout of a pixel's candidates that a block looks after.
     pub share: u32,
     /// Columns of a thread's pixels.
     pub pixels: u32,
@@ -286,7 +286,7 @@ pub(super) struct WindowTile {
 impl WindowTile {
     /// The tile for sums over this window of words of so many parts a register, in a picture of this size. The
     /// fewer rows it has the more blocks there are, but each begins with those above its first row.
-    pub fn of(window: BlockWindow, parts: u32, lanes: Lanes, size: (usize, usize)) -> Self {
+    pub fn of(window: BlockWindow, parts: u32, lanes: VectorLayout, size: (usize, usize)) -> Self {
         let threads = BLOCK_THREADS;
         let share = lanes.group.min(8);
         let pixels = if lanes.registers <= 8 { 2 } else { 1 };
@@ -305,13 +305,13 @@ impl WindowTile {
     }
 
     /// Blocks for a picture of this size.
-    pub fn grid(&self, lanes: Lanes, (width, height): (usize, usize)) -> [u32; 3] {
+    pub fn grid(&self, lanes: VectorLayout, (width, height): (usize, usize)) -> [u32; 3] {
         let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
         [across, (height as u32).div_ceil(self.rows), lanes.group / self.share]
     }
 }
 
-/// Division of the picture between the blocks of a sweep (`sweep.cu`).
+/// Division of the picture between the blocks of a sweep (`aggregate_sweep.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strips {
     /// Columns of a strip.
@@ -378,7 +378,7 @@ impl Strips {
     /// each, and those 0.9 of that of one with 16.
     fn tasks(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         const WAYS: [(u32, u32); 6] = [(32, 8), (24, 8), (16, 8), (8, 8), (8, 4), (4, 4)];
-        let pixels = Lanes::of(params.range.count).pixels();
+        let pixels = VectorLayout::of(params.range.count).pixels();
         let ways = WAYS.into_iter().filter(|(strip, _)| strip.is_multiple_of(pixels));
         let one = |((strip, halo), ahead): ((u32, u32), u32)| {
             let (count, two_sweeps) = (width.div_ceil(strip), params.paths != Paths::Five);
@@ -406,7 +406,7 @@ impl Strips {
         two_sweeps: bool,
         resident: u32,
     ) -> Option<Self> {
-        let pixels = Lanes::of(params.range.count).pixels();
+        let pixels = VectorLayout::of(params.range.count).pixels();
         let widths = (STRIP_MIN..=STRIP_MAX).step_by(pixels.max(4) as usize);
         widths.into_iter().find_map(|strip| {
             let halo = if strip >= WIDE_STRIP { 8 } else { pixels.max(4) };
@@ -426,12 +426,12 @@ impl Strips {
 
     /// Bytes through which a strip hands its border columns to both neighbours, two exchanges in turn:
     /// vectors, and 16 bytes with the least value of each.
-    pub fn halo_bytes(&self, lanes: Lanes) -> u32 {
+    pub fn halo_bytes(&self, lanes: VectorLayout) -> u32 {
         2 * 2 * self.halo * (4 * lanes.half() + 16)
     }
 
     /// Bytes of what strips tell each other: halos (`HaloExchange`), or what is done (`Carrier`).
-    pub fn between_bytes(&self, lanes: Lanes) -> usize {
+    pub fn between_bytes(&self, lanes: VectorLayout) -> usize {
         match self.tasks {
             true => 4 * (PROGRESS_COUNTERS + 2 * self.count as usize),
             false => 2 * self.count as usize * self.halo_bytes(lanes) as usize,
@@ -439,7 +439,7 @@ impl Strips {
     }
 
     /// Bytes of the path states in memory, those of two bands in turn with tasks.
-    pub fn states_bytes(&self, lanes: Lanes) -> usize {
+    pub fn states_bytes(&self, lanes: VectorLayout) -> usize {
         let turns = if self.tasks { 2 } else { 1 };
         turns * 2 * (self.count * self.strip) as usize * lanes.state_bytes() as usize
     }
@@ -470,7 +470,7 @@ impl Strips {
     /// The block of the launch that sweeps to the middle, or of the one that goes on from there and
     /// selects the winners (`select`): `SWEEP_THREADS` and `SHARED_WORDS`.
     pub fn block(&self, params: &Params, select: bool) -> Block {
-        let lanes = Lanes::of(params.range.count);
+        let lanes = VectorLayout::of(params.range.count);
         let prepared = Prepared::aggregated(params, lanes);
         let (half, pixels, strip, halo) = (lanes.half(), lanes.pixels(), self.strip, self.halo);
         let diagonals = u32::from(params.paths != Paths::Four);
@@ -525,14 +525,14 @@ mod tests {
     fn every_number_of_candidates_has_a_layout() {
         let mut last = 0;
         for count in 1..=1024 {
-            let lanes = Lanes::of(count);
+            let lanes = VectorLayout::of(count);
             assert!(lanes.padded() as usize >= count);
             assert!(lanes.registers.is_multiple_of(2) && lanes.group.is_power_of_two());
             assert!(lanes.padded() >= last);
             last = lanes.padded();
         }
-        assert_eq!(Lanes::of(128), Lanes { group: 8, registers: 8 });
-        assert_eq!(Lanes::of(129).padded(), 192);
+        assert_eq!(VectorLayout::of(128), VectorLayout { group: 8, registers: 8 });
+        assert_eq!(VectorLayout::of(129).padded(), 192);
     }
 
     #[test]

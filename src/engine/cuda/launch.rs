@@ -22,11 +22,11 @@ pub enum Scope {
     Engine,
     /// One for each frame that is computed at a time: large scratch memory, of which there may be fewer than frames in
     /// flight.
-    Lanes,
+    Concurrent,
     /// One for each frame in flight.
     Slot,
     /// One for the engine, which goes from frame to frame: only the launches of one chain may touch it.
-    Stream,
+    Sequence,
 }
 
 /// Memory of the device. It is zero when the engine starts; after that only the steps change it.
@@ -94,7 +94,7 @@ pub enum Arg {
     /// `unsigned`: how often this slot may have run the launch before, in frames and in this round of a
     /// frame, from 0 to [`ROUNDS`](crate::matching::mutual_information::ROUNDS) - 1 (for what is kept in buffers of the scope [`Scope::Slot`]). It wraps around.
     Turn(u32),
-    /// `int`: 1 where this buffer of the scope [`Scope::Stream`] holds what the frame before left there,
+    /// `int`: 1 where this buffer of the scope [`Scope::Sequence`] holds what the frame before left there,
     /// 0 where the stream begins anew.
     Known(BufferId),
     /// `unsigned`: the noise threshold of the level of this number that a tile comes with; 0 where the frame's
@@ -188,7 +188,7 @@ pub enum Step {
     Fork,
     /// The main lane waits for what the side lane holds now.
     Join,
-    /// What follows, up to [`Step::Always`], is left out where this buffer of the scope [`Scope::Stream`] holds
+    /// What follows, up to [`Step::Always`], is left out where this buffer of the scope [`Scope::Sequence`] holds
     /// what the frame before left there.
     IfAnew(BufferId),
     /// What follows is for every frame.
@@ -229,9 +229,9 @@ pub struct Plan {
     /// What the spatio-temporal stage hands out, where there is one.
     pub passed: Option<Passed>,
     /// Number of frames whose work may run at once on the device, at least 1. Frame n in flight takes what frame n less
-    /// this number had of the scope [`Scope::Lanes`], after it.
-    pub lanes: usize,
-    /// Buffers of the scope [`Scope::Stream`] that filters keep their state in, with the filters' names.
+    /// this number had of the scope [`Scope::Concurrent`], after it.
+    pub concurrent: usize,
+    /// Buffers of the scope [`Scope::Sequence`] that filters keep their state in, with the filters' names.
     pub states: Vec<(&'static str, BufferId)>,
 }
 
@@ -272,7 +272,7 @@ impl Plan {
             disparity: BufferId(2),
             confidence: None,
             passed: None,
-            lanes: 1,
+            concurrent: 1,
             states: Vec::new(),
         };
         plan.buffer("left picture", input.bytes(), Scope::Slot);
@@ -294,7 +294,7 @@ impl Plan {
 
     /// Adds the state of a filter, which only launches of one chain may touch.
     pub fn state(&mut self, filter: &'static str, numbers: usize) -> BufferId {
-        let id = self.buffer(filter, size_of::<i32>() * numbers, Scope::Stream);
+        let id = self.buffer(filter, size_of::<i32>() * numbers, Scope::Sequence);
         self.states.push((filter, id));
         id
     }
@@ -351,7 +351,7 @@ impl Plan {
                     self.check_launch(launch)?;
                     for id in launch.args.iter().filter_map(Arg::buffer) {
                         let buffer = &self.buffers[id.0];
-                        let is_streams = buffer.scope == Scope::Stream;
+                        let is_streams = buffer.scope == Scope::Sequence;
                         if is_streams && *chains.entry(id).or_insert(launch.chain) != launch.chain {
                             return Err(format!("`{}` is touched by two chains", buffer.name));
                         }
@@ -382,7 +382,7 @@ impl Plan {
             let Some(buffer) = self.buffers.get(id.0) else {
                 return wrong("an argument without a buffer");
             };
-            if buffer.scope == Scope::Stream
+            if buffer.scope == Scope::Sequence
                 && (launch.chain.is_none() || launch.lane != Lane::Main)
             {
                 return wrong(&format!("`{}` is touched out of order", buffer.name));

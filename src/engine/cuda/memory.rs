@@ -31,10 +31,12 @@ pub struct Budget {
 
 /// Number of frames that are computed at a time, of so many in flight: as many as there are volumes for in the part of
 /// `total` bytes that they may take, and in what is left of the `allowed` bytes beside everything else.
-pub fn lanes(plan: &Plan, slots: usize, total: usize, allowed: usize) -> usize {
-    let volumes = plan.buffers.iter().filter(|buffer| buffer.scope == Scope::Lanes).map(pieces);
+pub fn concurrent_frames(plan: &Plan, slots: usize, total: usize, allowed: usize) -> usize {
+    let volumes =
+        plan.buffers.iter().filter(|buffer| buffer.scope == Scope::Concurrent).map(pieces);
     let volumes = volumes.fold(0, usize::saturating_add).max(1);
-    let others = Budget::of(plan, slots).device.saturating_sub(plan.lanes.saturating_mul(volumes));
+    let others =
+        Budget::of(plan, slots).device.saturating_sub(plan.concurrent.saturating_mul(volumes));
     let room = (total / VOLUMES_PART).min(allowed.saturating_sub(others));
     (room / volumes).clamp(1, slots.max(1))
 }
@@ -77,8 +79,8 @@ impl Budget {
     pub fn of(plan: &Plan, slots: usize) -> Self {
         let count = |scope| match scope {
             Scope::Slot => slots,
-            Scope::Lanes => plan.lanes,
-            Scope::Engine | Scope::Stream => 1,
+            Scope::Concurrent => plan.concurrent,
+            Scope::Engine | Scope::Sequence => 1,
         };
         let sizes = plan.buffers.iter().map(|b| (b.name, pieces(b).saturating_mul(count(b.scope))));
         let mut largest: Vec<_> = sizes.collect();
@@ -125,8 +127,8 @@ mod tests {
         let mut plan = Plan::new(1000, 512, Input { width: 1000, height: 512, pitch: 1024 });
         plan.buffer("paths", 100 << 20, Scope::Slot);
         plan.buffer("shared", 10 << 20, Scope::Engine);
-        plan.buffer("volume", 1 << 20, Scope::Lanes);
-        plan.lanes = 2;
+        plan.buffer("volume", 1 << 20, Scope::Concurrent);
+        plan.concurrent = 2;
         plan.table("table", vec![0; 256]);
         plan
     }
@@ -151,15 +153,15 @@ mod tests {
         let plan = plan();
         let device = Budget::of(&plan, 3).device;
         let volume = 1 << 20;
-        let lanes = |total, allowed| lanes(&plan, 3, total, allowed);
-        assert_eq!(lanes(8 << 30, 8 << 30), 3);
+        let frames = |total, allowed| concurrent_frames(&plan, 3, total, allowed);
+        assert_eq!(frames(8 << 30, 8 << 30), 3);
         // Two of them are in the budget.
         assert_eq!(
-            [device + volume, device, device - volume, 0].map(|n| lanes(8 << 30, n)),
+            [device + volume, device, device - volume, 0].map(|n| frames(8 << 30, n)),
             [3, 2, 1, 1]
         );
         assert_eq!(
-            [24 * volume, 16 * volume, volume].map(|total| lanes(total, 8 << 30)),
+            [24 * volume, 16 * volume, volume].map(|total| frames(total, 8 << 30)),
             [3, 2, 1]
         );
         assert_eq!((allowed(8 << 30, Some(1 << 20)), allowed(800, None)), (1 << 20, 700));

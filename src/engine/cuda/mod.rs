@@ -54,7 +54,7 @@ pub use nvrtc::{Nvrtc, Target, Version};
 pub use units::specialisations;
 
 use self::driver::{Context, Stream};
-use self::frames::{Lanes, Memory, Work};
+use self::frames::{Memory, StreamPair, Work};
 use self::launch::{BufferId, Input, Plan, Scope};
 use self::loaded::Loaded;
 use self::memory::Budget;
@@ -117,7 +117,7 @@ impl Default for CudaOptions {
 /// Matches pairs of one size with one set of parameters. Fields are dropped in this order.
 pub struct CudaEngine {
     slots: Vec<Slot>,
-    lanes: Vec<Lanes>,
+    streams: Vec<StreamPair>,
     upload: Stream,
     download: Stream,
     maps: PinnedPool<i16>,
@@ -195,7 +195,7 @@ impl CudaEngine {
         let (free, total) = context.memory()?;
         let of_process = crate::memory::Budget::of_process();
         let allowed = memory::allowed(free, of_process.given());
-        plan.lanes = memory::lanes(&plan, options.in_flight, total, allowed);
+        plan.concurrent = memory::concurrent_frames(&plan, options.in_flight, total, allowed);
         plan.check()
             .map_err(|wrong| anyhow::anyhow!("the CUDA engine's plan is wrong: {wrong}"))?;
 
@@ -249,8 +249,8 @@ impl CudaEngine {
         let pixels = job.size.0 * job.size.1;
         Ok(Self {
             slots,
-            lanes: (0..plan.lanes)
-                .map(|_| Lanes::new(&context, options.priority))
+            streams: (0..plan.concurrent)
+                .map(|_| StreamPair::new(&context, options.priority))
                 .collect::<driver::Result<_>>()?,
             upload: Stream::new(&context, options.priority)?,
             download: Stream::new(&context, options.priority)?,
@@ -341,8 +341,8 @@ impl CudaEngine {
         let before = self.newest.map(|newest| self.slots[newest].chained());
         let slot = &mut self.slots[number];
         slot.upload(&pair, self.input.pitch, &self.upload)?;
-        let lanes = &self.lanes[number % self.lanes.len()];
-        slot.compute(lanes, &self.known, thresholds, before, self.profile)?;
+        let streams = &self.streams[number % self.streams.len()];
+        slot.compute(streams, &self.known, thresholds, before, self.profile)?;
         slot.download(&output, &self.download)?;
         slot.in_flight = Some(InFlight { pair, submitted, output });
         self.queue.push_back(number);
@@ -362,8 +362,8 @@ impl CudaEngine {
         if self.context.make_current().is_err() {
             return;
         }
-        let lanes = self.lanes.iter().flat_map(|lanes| [&lanes.main, &lanes.side]);
-        for stream in [&self.upload].into_iter().chain(lanes).chain([&self.download]) {
+        let pairs = self.streams.iter().flat_map(|pair| [&pair.main, &pair.side]);
+        for stream in [&self.upload].into_iter().chain(pairs).chain([&self.download]) {
             // A lost device does nothing any more.
             let _ = stream.synchronize();
         }
@@ -502,8 +502,8 @@ impl Memory {
         let several =
             |scope, count| (0..count).map(|_| of(&[scope])).collect::<driver::Result<_>>();
         let memory = Self {
-            engine: of(&[Scope::Engine, Scope::Stream])?,
-            lanes: several(Scope::Lanes, plan.lanes)?,
+            engine: of(&[Scope::Engine, Scope::Sequence])?,
+            concurrent: several(Scope::Concurrent, plan.concurrent)?,
             slots: several(Scope::Slot, slots)?,
         };
         // The engine's streams do not wait for what cleared and filled the buffers.

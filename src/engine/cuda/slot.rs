@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
-use super::frames::{Chained, Lanes, Turn, Work};
+use super::frames::{Chained, StreamPair, Turn, Work};
 use super::launch::BufferId;
 use crate::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
@@ -130,15 +130,15 @@ impl Slot {
     /// Enqueues the computation, after the upload.
     pub fn compute(
         &mut self,
-        lanes: &Lanes,
+        streams: &StreamPair,
         known: &[BufferId],
         thresholds: &[u32],
         before: Option<Chained>,
         profile: bool,
     ) -> Result<()> {
-        lanes.main.wait_for(&self.uploaded)?;
+        streams.main.wait_for(&self.uploaded)?;
         let turn = Turn { number: self.turns, known, thresholds, before, profile };
-        self.work.enqueue(lanes, &turn)?;
+        self.work.enqueue(streams, &turn)?;
         self.turns = self.turns.wrapping_add(1);
         Ok(())
     }

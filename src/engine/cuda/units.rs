@@ -7,8 +7,9 @@
 use super::cost::{CostKernel, is_volume};
 use super::device::Properties;
 use super::geometry::{
-    BESIDE, Block, COUNT_RUN, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, Lanes, PLAIN_WARPS,
-    Prepared, SEGMENT, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE, WindowTile,
+    BESIDE, Block, COUNT_RUN, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, PLAIN_WARPS, Prepared,
+    SEGMENT, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE, VectorLayout,
+    WindowTile,
 };
 use super::job::Job;
 use super::launch::Unit;
@@ -78,13 +79,13 @@ fn support(level: &Level) -> Vec<Unit> {
             .define("DISPARITIES", params.range.count);
         units.push(blend);
     }
-    if window_sums(params) {
-        units.push(sums(level));
+    if sums_windows(params) {
+        units.push(windows(level));
     }
     if is_volume(params) {
-        let lanes = Lanes::of(params.range.count);
+        let lanes = VectorLayout::of(params.range.count);
         let tile = CostTile::of(params.window, lanes, level.size);
-        let unit = pixel_cost("cost_volume.cu", params, lanes)
+        let unit = pixel_cost("compute_costs.cu", params, lanes)
             .define("BLENDS", u32::from(level.has_blends()))
             .define("PIXELS", tile.pixels)
             .define("TILE_COLUMNS", tile.columns)
@@ -99,16 +100,16 @@ fn support(level: &Level) -> Vec<Unit> {
 }
 
 /// Tells whether anything is summed over windows: block costs, and every cost without paths.
-pub(super) fn window_sums(params: &Params) -> bool {
+pub(super) fn sums_windows(params: &Params) -> bool {
     params.is_local() || matches!(params.cost, Cost::Block { .. })
 }
 
 /// What sums over windows.
-fn sums(level: &Level) -> Unit {
+fn windows(level: &Level) -> Unit {
     let params = &level.params;
-    let lanes = Lanes::of(params.range.count);
+    let lanes = VectorLayout::of(params.range.count);
     let (window, tile) = window_tile(level);
-    let unit = pixel_cost("window_sums.cu", params, lanes)
+    let unit = pixel_cost("aggregate_windows.cu", params, lanes)
         .define("SHARE", tile.share)
         .define("PIXELS", tile.pixels)
         .define("TILE_COLUMNS", tile.columns)
@@ -149,7 +150,7 @@ pub(super) fn window_tile(level: &Level) -> (BlockWindow, WindowTile) {
         },
         _ => 1,
     };
-    (window, WindowTile::of(window, parts, Lanes::of(params.range.count), level.size))
+    (window, WindowTile::of(window, parts, VectorLayout::of(params.range.count), level.size))
 }
 
 /// A unit that knows what may support the cost.
@@ -161,15 +162,17 @@ fn blended(unit: Unit, level: &Level) -> Unit {
 /// What matches a level.
 fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
-    let lanes = Lanes::of(params.range.count);
-    let mut units = vec![pixel_cost("features.cu", params, lanes).pixelwise()];
+    let lanes = VectorLayout::of(params.range.count);
+    let mut units = vec![pixel_cost("compute_features.cu", params, lanes).pixelwise()];
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips, device)),
         None => {
             if !params.is_local() {
-                units.push(aggregation("paths.cu", params, lanes).define("WARPS", PLAIN_WARPS));
+                units.push(
+                    aggregation("aggregate_paths.cu", params, lanes).define("WARPS", PLAIN_WARPS),
+                );
             }
-            let winners = aggregation("row_winners.cu", params, lanes)
+            let winners = aggregation("select_disparities.cu", params, lanes)
                 .define("WARPS", PLAIN_WARPS)
                 .define("SEGMENT", SEGMENT)
                 .define("NO_SUM", format!("{}u", SUM_MAX + 1));
@@ -181,17 +184,17 @@ fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
 }
 
 /// The horizontal paths and the launches of the sweeps.
-fn sweeps(params: &Params, lanes: Lanes, strips: Strips, device: &Properties) -> Vec<Unit> {
+fn sweeps(params: &Params, lanes: VectorLayout, strips: Strips, device: &Properties) -> Vec<Unit> {
     let prepared = Prepared::aggregated(params, lanes);
     let across = lanes.horizontal(params);
-    let horizontal = aggregation("horizontal.cu", params, across)
+    let horizontal = aggregation("aggregate_horizontal.cu", params, across)
         .define("CHUNK", prepared.chunk())
         .define("WARPS", HORIZONTAL_WARPS)
         .define("EXPECTED_DELTA_BYTES", across.padded())
         .define("EXPECTED_SHARED_BYTES", prepared.horizontal_bytes(across));
     let sweep = |name: &str, select: bool, direction: u32| {
         let Block { threads, shared_bytes } = strips.block(params, select);
-        let unit = aggregation("sweep.cu", params, lanes)
+        let unit = aggregation("aggregate_sweep.cu", params, lanes)
             .define("STRIP", strips.strip)
             .define("HALO", strips.halo)
             .define("TASKS", u32::from(strips.tasks))
@@ -222,12 +225,12 @@ fn sweeps(params: &Params, lanes: Lanes, strips: Strips, device: &Properties) ->
 }
 
 /// A unit that prepares or computes the cost of single pixels.
-fn pixel_cost(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
+fn pixel_cost(file: &'static str, params: &Params, lanes: VectorLayout) -> Unit {
     with_cost(file, &CostKernel::of(params.cost), params, lanes)
 }
 
 /// A unit that aggregates costs.
-fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
+fn aggregation(file: &'static str, params: &Params, lanes: VectorLayout) -> Unit {
     let unit = with_cost(file, &CostKernel::aggregated(params, lanes.half()), params, lanes)
         .define("P2_MAX", params.p2)
         .define("COST_MAX", params.cost_max())
@@ -245,7 +248,7 @@ fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
     }
 }
 
-fn with_cost(file: &'static str, cost: &CostKernel, params: &Params, lanes: Lanes) -> Unit {
+fn with_cost(file: &'static str, cost: &CostKernel, params: &Params, lanes: VectorLayout) -> Unit {
     let prepared = Prepared::of(cost, lanes);
     let unit = Unit::new(file)
         .define("COST_HEADER", format!("\"{}\"", cost.header))

@@ -1,16 +1,21 @@
-//! The part of a plan that matches a level, in the making: what every way of matching begins with.
+//! The part of a plan that matches a level, in the making: the buffers that its stages share, and how
+//! they add kernels and launches.
 
-use super::super::cost::CostKernel;
-use super::super::geometry::{BLOCK_THREADS, Lanes, Prepared, prepared_row};
-use super::super::launch::{Arg, BufferId, KernelId, Lane, Launch, Plan, Scope, Step};
+use super::super::device::Properties;
+use super::super::geometry::{Strips, VectorLayout};
+use super::super::launch::{Arg, BufferId, KernelId, Lane, Launch, Occupancy, Plan, Scope, Step};
 use super::super::levels::Level;
 use super::information::Information;
-use crate::matching::{Guide, Params};
+use crate::matching::Params;
 
 /// The part of a plan that matches a level, in the making.
 pub(super) struct Builder<'a> {
     pub level: &'a Level,
     pub params: &'a Params,
+    pub device: &'a Properties,
+    pub occupancy: &'a dyn Occupancy,
+    /// How sweeps divide the picture, where they aggregate the costs.
+    pub strips: Option<Strips>,
     /// Both pictures of the level.
     pub pictures: [BufferId; 2],
     /// The map of the next coarser level.
@@ -19,8 +24,8 @@ pub(super) struct Builder<'a> {
     pub information: Option<Information>,
     pub width: u32,
     pub height: u32,
-    pub lanes: Lanes,
-    /// Columns of the words that hold the winners.
+    pub lanes: VectorLayout,
+    /// Columns of the words that hold the winners: those of the picture, or of all strips.
     pub columns: u32,
     pub plan: &'a mut Plan,
     /// The winners of the left picture (`disparity.cuh`).
@@ -48,7 +53,7 @@ pub(super) struct Texture {
     pub threshold: BufferId,
 }
 
-/// Buffers that `features.cu` fills (`cost.cuh`).
+/// Buffers that `compute_features.cu` fills (`cost.cuh`).
 #[derive(Clone, Copy)]
 pub(super) struct Features {
     /// Words of the left picture's pixels, with the penalties of the paths down, up and across.
@@ -84,13 +89,18 @@ impl<'a> Builder<'a> {
         pictures: [BufferId; 2],
         coarse: Option<BufferId>,
         information: Option<Information>,
+        device: &'a Properties,
+        occupancy: &'a dyn Occupancy,
     ) -> Self {
         let (params, (width, height)) = (&level.params, level.size);
-        // Its size is known when the columns are.
-        let winners = plan.buffer("winners", 0, Scope::Slot);
+        let strips = Strips::of(params, width as u32, device);
+        let columns = strips.map_or(width as u32, |strips| strips.count * strips.strip);
+        let pixels = columns as usize * height;
+        let winners = plan.buffer("winners", 4 * pixels, Scope::Slot);
         let checked = if params.left_right.is_some() { 4 * width * height } else { 0 };
         let right = plan.buffer("right winners", checked, Scope::Slot);
-        let peaks = plan.buffer("peaks", 0, Scope::Slot);
+        let judged = if params.confidence.is_some() { pixels } else { 0 };
+        let peaks = plan.buffer("peaks", judged, Scope::Slot);
         let map = match level.number {
             0 => plan.disparity,
             _ => plan.buffer("coarse disparity", 2 * width * height, Scope::Slot),
@@ -98,13 +108,16 @@ impl<'a> Builder<'a> {
         Builder {
             level,
             params,
+            device,
+            occupancy,
+            strips,
             pictures,
             coarse,
             information,
             width: width as u32,
             height: height as u32,
-            lanes: Lanes::of(params.range.count),
-            columns: width as u32,
+            lanes: VectorLayout::of(params.range.count),
+            columns,
             plan,
             winners,
             right,
@@ -168,53 +181,6 @@ impl<'a> Builder<'a> {
     ) -> &mut Launch {
         let stage = self.stage(stage);
         self.plan.launch(stage, kernel, grid, block, args)
-    }
-
-    /// Prepares what the cost compares of both pictures, and the penalties.
-    pub fn features(&mut self) -> Features {
-        let guide = match self.params.guide() {
-            Guide::Picture => self.pictures[0],
-            Guide::Smoothed => self.smoothed(),
-        };
-        let row = prepared_row(self.columns, self.lanes);
-        let words = row as usize * self.height as usize;
-        let prepared = Prepared::of(&CostKernel::of(self.params.cost), self.lanes);
-        let penalties = self.params.p2_mode.table(self.params.p1, self.params.p2);
-        let table = Arg::Buffer(self.plan.table("penalties", penalties.to_vec()));
-        let looked_up = self.information.map(|information| information.table);
-        let mut buffer = |name, words| self.plan.buffer(name, 4 * words, Scope::Slot);
-        let planes = (prepared.planes / prepared.columns) as usize;
-        let features = Features {
-            down: buffer("penalties downwards", words),
-            up: buffer("penalties upwards", words),
-            across: buffer("penalties across", words),
-            base: looked_up
-                .unwrap_or_else(|| buffer("left features", words * prepared.base_words as usize)),
-            matching: buffer("right features", words * planes),
-            row,
-            guide,
-            penalties: table,
-        };
-        let kernel = self.kernel("features", "features");
-        let [left, right] = self.pictures;
-        let [width, height] = self.size();
-        let args = vec![
-            Arg::Buffer(left),
-            Arg::Buffer(right),
-            Arg::Buffer(guide),
-            table,
-            width,
-            height,
-            Arg::I32(row as i32),
-            Arg::Buffer(features.down),
-            Arg::Buffer(features.up),
-            Arg::Buffer(features.across),
-            Arg::Buffer(features.base),
-            Arg::Buffer(features.matching),
-        ];
-        let grid = [row.div_ceil(BLOCK_THREADS), self.height];
-        self.launch(COST_FEATURES, kernel, grid, [BLOCK_THREADS, 1], args);
-        features
     }
 }
 

@@ -1,5 +1,5 @@
-//! What follows the winner: the left-right check and the filters, in the order of the definition. Each is
-//! compiled and launched where it is on.
+//! The stages `check_consistency` and `filter`: the left-right check, then the filters in the order of the
+//! definition. Each is compiled and launched where it is on.
 
 use super::super::geometry::{
     BLOCK_THREADS, CONFIDENCE_TILE, MAGNITUDE_BYTES, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS,
@@ -18,8 +18,7 @@ use crate::matching::{FillRule, Median};
 
 /// Their kernels' sources as (name, text).
 pub const SOURCES: &[(&str, &str)] = &[
-    ("disparities.cu", include_str!("../../../../kernels/disparities.cu")),
-    ("left_right.cu", include_str!("../../../../kernels/left_right.cu")),
+    ("check_consistency.cu", include_str!("../../../../kernels/check_consistency.cu")),
     ("filter_confidence.cu", include_str!("../../../../kernels/filter_confidence.cu")),
     ("filter_valid_mask.cu", include_str!("../../../../kernels/filter_valid_mask.cu")),
     ("filter_evidence.cu", include_str!("../../../../kernels/filter_evidence.cu")),
@@ -34,12 +33,12 @@ pub const SOURCES: &[(&str, &str)] = &[
 pub fn units(job: &Job) -> Vec<Unit> {
     let params = job.params;
     let min_disparity = format!("({})", params.range.min);
+    let consistency = Unit::new("check_consistency.cu").pixelwise();
     let mut units = vec![match params.left_right {
-        Some(limit) => Unit::new("left_right.cu")
-            .pixelwise()
-            .define("MIN_DISPARITY", &min_disparity)
-            .define("LEFT_RIGHT_LIMIT", limit),
-        None => Unit::new("disparities.cu").pixelwise(),
+        Some(limit) => {
+            consistency.define("MIN_DISPARITY", &min_disparity).define("LEFT_RIGHT_LIMIT", limit)
+        }
+        None => consistency,
     }];
     if job.is_masked() {
         let unit = Unit::new("filter_valid_mask.cu").pixelwise();
@@ -122,16 +121,15 @@ pub fn units(job: &Job) -> Vec<Unit> {
 }
 
 impl Builder<'_> {
-    /// Goes from the winners to the map.
-    pub fn filters(mut self, job: &Job) -> BufferId {
-        self.plan.buffers[self.winners.0].bytes = 4 * self.pixels();
-        if self.params.confidence.is_some() {
-            self.plan.buffers[self.peaks.0].bytes = self.pixels();
-        }
-        match self.params.left_right {
-            Some(_) => self.left_right(),
-            None => self.disparities(),
-        }
+    /// Makes the map of the winners, and compares those of both views where the left-right check is on.
+    pub fn check_consistency(&mut self) {
+        let stage = if self.params.left_right.is_some() { "left-right" } else { "winner" };
+        let args = vec![Arg::Buffer(self.winners), Arg::Buffer(self.right)];
+        self.pixelwise(stage, "check_consistency", "check_consistency", args);
+    }
+
+    /// Filters the map, which is returned.
+    pub fn filter(mut self, job: &Job) -> BufferId {
         for filter in self.params.filters() {
             match filter {
                 Filter::ValidMask => {
@@ -154,17 +152,6 @@ impl Builder<'_> {
             }
         }
         self.map
-    }
-
-    /// Takes the disparities of the winners, unchecked.
-    fn disparities(&mut self) {
-        let args = vec![Arg::Buffer(self.winners)];
-        self.pixelwise("winner", "disparities", "disparities", args);
-    }
-
-    fn left_right(&mut self) {
-        let args = vec![Arg::Buffer(self.winners), Arg::Buffer(self.right)];
-        self.pixelwise("left-right", "left_right", "left_right", args);
     }
 
     /// Takes out what the cameras have not seen, as the rectifier knows it.

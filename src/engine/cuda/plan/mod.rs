@@ -1,31 +1,37 @@
-//! Kernels, buffers and launches that match pairs of a size with a set of parameters on a device.
+//! The stages of matching, in order, as kernels, buffers and launches for pairs of a size with a set of
+//! parameters on a device.
 //!
-//! There are three ways. The fast one is the *sweeps* (`kernels/sweep.cu`): the horizontal paths are
-//! stored while two sweeps run towards each other, and the winners are picked as they pass. Where the device does not
-//! hold all their strips at once they go through tasks. Where it does not hold a block of one, and for 16 paths, the
-//! *plain* way (`kernels/paths.cu`) keeps the sums of the whole picture in memory; without paths, those are sums over windows
-//! (`kernels/window_sums.cu`). What follows the winner is a list of filters
-//! (`filters.rs`).
+//! | stage | file here | kernels |
+//! | --- | --- | --- |
+//! | `compute_costs` | `costs.rs` | `compute_*.cu`, `cost_*.cuh` |
+//! | `aggregate_costs` | `aggregation.rs`, `sweeps.rs` | `aggregate_*.cu` |
+//! | `select_disparities`, `refine_subpixel` | `selection.rs` | `winner.cuh`, `select_disparities.cu` |
+//! | `check_consistency` | `filters.rs` | `check_consistency.cu` |
+//! | `filter` | `filters.rs` | `filter_*.cu` |
 //!
-//! Levels of smaller pictures, whose maps support the costs of larger ones, are matched before them in the
-//! same way (`levels.rs`, `support.rs`).
+//! There are three ways to aggregate. *Sweeps* are the fast one: the horizontal paths are stored while
+//! two sweeps run towards each other, and winners are selected as they pass. Without room for a block of
+//! a sweep, and for 16 paths, one path after the other is added to sums of the whole picture. Without
+//! paths, costs are summed over windows.
+//!
+//! Levels of smaller pictures, whose maps support the costs of larger ones, are matched before them in
+//! the same way (`levels.rs`).
 
+mod aggregation;
 mod builder;
+mod costs;
 pub mod filters;
 mod information;
 mod pictures;
-mod plain;
-mod support;
+mod selection;
 mod sweeps;
 mod temporal;
-mod windows;
 
 pub use temporal::units as temporal_units;
 
 use anyhow::ensure;
 
 use super::device::Properties;
-use super::geometry::Strips;
 use super::job::Job;
 use super::launch::{Input, Occupancy, Plan};
 use super::levels::Level;
@@ -67,13 +73,14 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
     };
     let mut coarse = None;
     for (level, pictures) in levels.iter().zip(pictures).rev() {
-        let mut builder = Builder::new(&mut plan, level, pictures, coarse, information);
-        match Strips::of(&level.params, level.size.0 as u32, device) {
-            Some(strips) => builder.sweeps(strips, device, occupancy)?,
-            None if level.params.is_local() => builder.local(),
-            None => builder.plain(),
-        }
-        coarse = Some(builder.filters(&level.job(job)));
+        let mut stages =
+            Builder::new(&mut plan, level, pictures, coarse, information, device, occupancy);
+        let costs = stages.compute_costs();
+        let sums = stages.aggregate_costs(costs)?;
+        // Winner takes all; its kernels also refine_subpixel.
+        stages.select_disparities(sums)?;
+        stages.check_consistency();
+        coarse = Some(stages.filter(&level.job(job)));
     }
     plan.disparity = coarse.unwrap_or(plan.disparity);
     Ok(plan)
@@ -116,12 +123,18 @@ mod tests {
         let speckle = Some(Speckle { size: 20, range_16: 16 });
         let evidence = Some(Evidence { strict: false });
         for (left_right, median, speckle, evidence, expected) in [
-            (None, Median::Off, None, None, &["disparities"][..]),
-            (Some(1), Median::Off, None, None, &["left_right"]),
-            (Some(1), Median::Off, None, evidence, &["left_right", "evidence", "supported"]),
-            (Some(1), Median::Three, None, None, &["left_right", "median"]),
-            (None, Median::Off, speckle, None, &["disparities", "speckle_label"]),
-            (Some(1), Median::Five, speckle, None, &["left_right", "median", "speckle_label"]),
+            (None, Median::Off, None, None, &["check_consistency"][..]),
+            (Some(1), Median::Off, None, None, &["check_consistency"]),
+            (Some(1), Median::Off, None, evidence, &["check_consistency", "evidence", "supported"]),
+            (Some(1), Median::Three, None, None, &["check_consistency", "median"]),
+            (None, Median::Off, speckle, None, &["check_consistency", "speckle_label"]),
+            (
+                Some(1),
+                Median::Five,
+                speckle,
+                None,
+                &["check_consistency", "median", "speckle_label"],
+            ),
         ] {
             let params =
                 Params { prior: None, left_right, median, speckle, evidence, ..usual.clone() };

@@ -1,12 +1,11 @@
-// The two horizontal paths. Every row has one from the left and one from the right; a warp follows
-// WARP_PIXELS of them, in rows that lie below each other, and writes their path deltas as bytes
-// (path_delta.cuh). Nothing is shared between warps.
+// Aggregates costs along the two horizontal paths (Hirschmueller, PAMI 2008, equation 13). Every row has a path
+// from the left and one from the right. A warp follows WARP_PIXELS of them, in adjacent rows, and writes their
+// path deltas as bytes (path_delta.cuh). Warps share nothing.
 //
-// Its lanes may share a pixel's candidates out differently from those of the sweeps (GROUP, REGISTERS):
-// a volume lies the same way in memory as long as the padded number of candidates is the same.
+// GROUP and REGISTERS may differ from those of the sweeps: a volume has the same layout in memory as long as
+// the padded number of candidates is the same.
 //
-// Grid: [rows / (WARP_PIXELS * WARPS)][2 directions]. CHUNK columns, a power of two, are loaded at a
-// time.
+// Grid: [rows / (WARP_PIXELS * WARPS)][2 directions]. CHUNK columns, a power of two, are loaded at a time.
 #define WINDOW_COLUMNS (CHUNK + 2 * MARGIN)
 #include "cost.cuh"
 #include "path_delta.cuh"
@@ -52,7 +51,7 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         const u32 *words_in = own + ((n & 1) * WARP_PIXELS + group) * WINDOW_WORDS;
         const Window window = window_of(words_in);
         auto step = [&](int column, const Vector &c) {
-            const int p2 = LEFTWARDS ? P2_HORIZONTAL_FROM_RIGHT : P2_HORIZONTAL_FROM_LEFT;
+            const int p2 = LEFTWARDS ? BREAK(p2_leftwards, P2_HORIZONTAL_FROM_RIGHT, P2_HORIZONTAL_FROM_LEFT) : P2_HORIZONTAL_FROM_LEFT;
             const u32 penalty = __byte_perm(words_in[MARGIN + column], 0, IN_BOTH_HALVES(p2));
             Vector delta = recurrence(path, add2(least, penalty), edges);
 #pragma unroll
@@ -92,7 +91,7 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    horizontal(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, int columns,
+    aggregate_horizontal(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, int columns,
                u32 *from_left, u32 *from_right) {
     DYNAMIC_SHARED(uint4, shared_words);
     u32 *windows = reinterpret_cast<u32 *>(shared_words);

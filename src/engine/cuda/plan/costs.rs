@@ -1,44 +1,81 @@
-//! What goes before the aggregation where the guide of P2 is smoothed, and where a window or a prior
-//! supports the cost: then it is written down.
+//! The stage `compute_costs`: the features that a matching cost compares and the penalties P2. Where a
+//! window or a prior supports the cost, and where it is expensive, a volume of costs is stored as well.
 
-use super::super::cost::{is_stored, is_volume};
+use super::super::cost::{CostKernel, is_stored, is_volume};
 use super::super::geometry::{
-    BLOCK_THREADS, CostTile, HISTOGRAM_BYTES, TEXTURE_TILE, THRESHOLD_THREADS, volume_columns,
+    BLOCK_THREADS, CostTile, HISTOGRAM_BYTES, Prepared, TEXTURE_TILE, THRESHOLD_THREADS,
+    prepared_row, volume_columns,
 };
 use super::super::launch::{Arg, BufferId, Scope};
 use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};
+use crate::matching::Guide;
 
 /// The stage that measures texture and noise.
 const TEXTURE: &str = "texture";
 
 impl Builder<'_> {
-    /// Bytes of the volume of costs, 0 where none is written down.
-    fn volume_bytes(&self, row: u32) -> usize {
-        match is_stored(self.params) {
-            true => {
-                let columns = volume_columns(row, self.lanes) as usize;
-                columns * self.height as usize * self.lanes.padded() as usize
-            }
-            false => 0,
-        }
-    }
-
-    /// Prepares what the aggregation asks for costs.
-    pub fn costs(&mut self) -> Features {
+    /// Computes the matching costs, or prepares what the aggregation computes them from.
+    pub fn compute_costs(&mut self) -> Features {
         let blends = if self.level.has_blends() { Some(self.blends()) } else { None };
         let features = self.features();
-        if is_volume(self.params) {
-            return Features { base: self.cost_volume(features, blends), ..features };
+        if self.params.is_local() || !is_stored(self.params) {
+            return features;
         }
-        match is_stored(self.params) {
-            true => {
-                let volume =
-                    self.plan.buffer("costs", self.volume_bytes(features.row), Scope::Lanes);
-                self.window_sums(features, volume);
-                Features { base: volume, ..features }
-            }
-            false => features,
+        let columns = volume_columns(features.row, self.lanes) as usize;
+        let bytes = columns * self.height as usize * self.lanes.padded() as usize;
+        let volume = self.plan.buffer("costs", bytes, Scope::Concurrent);
+        match is_volume(self.params) {
+            true => self.cost_volume(features, blends, volume),
+            false => self.aggregate_windows(features, volume),
         }
+        Features { base: volume, ..features }
+    }
+
+    /// Prepares what the cost compares of both pictures, and the penalties.
+    pub fn features(&mut self) -> Features {
+        let guide = match self.params.guide() {
+            Guide::Picture => self.pictures[0],
+            Guide::Smoothed => self.smoothed(),
+        };
+        let row = prepared_row(self.columns, self.lanes);
+        let words = row as usize * self.height as usize;
+        let prepared = Prepared::of(&CostKernel::of(self.params.cost), self.lanes);
+        let penalties = self.params.p2_mode.table(self.params.p1, self.params.p2);
+        let table = Arg::Buffer(self.plan.table("penalties", penalties.to_vec()));
+        let looked_up = self.information.map(|information| information.table);
+        let mut buffer = |name, words| self.plan.buffer(name, 4 * words, Scope::Slot);
+        let planes = (prepared.planes / prepared.columns) as usize;
+        let features = Features {
+            down: buffer("penalties downwards", words),
+            up: buffer("penalties upwards", words),
+            across: buffer("penalties across", words),
+            base: looked_up
+                .unwrap_or_else(|| buffer("left features", words * prepared.base_words as usize)),
+            matching: buffer("right features", words * planes),
+            row,
+            guide,
+            penalties: table,
+        };
+        let kernel = self.kernel("compute_features", "compute_features");
+        let [left, right] = self.pictures;
+        let [width, height] = self.size();
+        let args = vec![
+            Arg::Buffer(left),
+            Arg::Buffer(right),
+            Arg::Buffer(guide),
+            table,
+            width,
+            height,
+            Arg::I32(row as i32),
+            Arg::Buffer(features.down),
+            Arg::Buffer(features.up),
+            Arg::Buffer(features.across),
+            Arg::Buffer(features.base),
+            Arg::Buffer(features.matching),
+        ];
+        let grid = [row.div_ceil(BLOCK_THREADS), self.height];
+        self.launch(COST_FEATURES, kernel, grid, [BLOCK_THREADS, 1], args);
+        features
     }
 
     /// The smoothed left picture.
@@ -104,18 +141,16 @@ impl Builder<'_> {
         blends
     }
 
-    /// The costs, written down.
-    fn cost_volume(&mut self, features: Features, blends: Option<BufferId>) -> BufferId {
-        let volume = self.plan.buffer("costs", self.volume_bytes(features.row), Scope::Lanes);
+    /// Writes the volume of costs.
+    fn cost_volume(&mut self, features: Features, blends: Option<BufferId>, volume: BufferId) {
         let tile = CostTile::of(self.params.window, self.lanes, self.level.size);
-        let kernel = self.kernel("cost_volume", "cost_volume");
+        let kernel = self.kernel("compute_costs", "compute_costs");
         let mut args = self.prepared(features.across, features);
         // Where all pixels are alike nobody looks at them.
         args.extend([blends.unwrap_or(features.across), volume].map(Arg::Buffer));
         let grid = tile.grid(self.level.size);
         let launch = self.launch("cost volume", kernel, grid, [tile.threads, 1], args);
         launch.shared_bytes = tile.shared_bytes;
-        volume
     }
 
     /// Number of pixels of a picture.

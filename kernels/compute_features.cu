@@ -1,8 +1,8 @@
-// Prepares a pair for the aggregation: the penalties P2 of every path beside the intensities of the
-// left picture, and what the cost compares (cost.cuh). The table of penalties says P2 by the step of
-// brightness in the guide, which is the left picture or that one smoothed.
+// Prepares a pair for the aggregation: the features that the cost compares (cost.cuh), and for each pixel of the
+// left image a word with its intensity and the penalties P2 of every path. A table gives P2 for each step of
+// brightness in the guide, which is the left image or a smoothed copy of it.
 //
-// One thread a column of a prepared row; the grid covers [row / BLOCK_THREADS][height].
+// A thread has a column of a prepared row. Grid: [row / BLOCK_THREADS][height].
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
 
@@ -12,7 +12,7 @@ __device__ __forceinline__ u32 penalty(const Picture &guide, const u8 *penalties
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    features(const u8 *left_pixels, const u8 *right_pixels, const u8 *guide_pixels, const u8 *penalties, int width,
+    compute_features(const u8 *left_pixels, const u8 *right_pixels, const u8 *guide_pixels, const u8 *penalties, int width,
              int height, int row, u32 *p2_down, u32 *p2_up, u32 *p2_across, u32 *base, u32 *match) {
     int i = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (i >= row) return;

@@ -1,11 +1,11 @@
-// The supported cost of every pixel and candidate, written down once (matching/support.rs):
-// C = (own C0 + window S + prior min(|d - expected|, 8) + 256) / 512, where S is the sum of C0 over a window of
-// WINDOW_SIDE pixels a side, its pixels clamped into the picture.
+// Writes the volume of supported costs (matching/support.rs), for every pixel and candidate
+// C = (own C0 + window S + prior min(|d - expected|, 8) + 256) / 512, where S is the sum of the cost C0 of
+// single pixels over a window of WINDOW_SIDE pixels a side, clamped into the image.
 //
-// A block goes down TILE_COLUMNS columns for TILE_ROWS rows, a group of lanes PIXELS columns beside each other, which
-// look at nearly the same columns of the right picture. It keeps the sums over the rows of the window of its
-// columns. What is beside them comes from the other groups through shared memory; so the outer EDGE columns on
-// either side are only summed.
+// Running sums: a block goes down TILE_COLUMNS columns for TILE_ROWS rows. A group of lanes has PIXELS
+// neighbouring columns, which look at nearly the same columns of the right image, and keeps the sums over the
+// rows of the window of its columns. Sums of the columns next to it come from other groups through shared
+// memory, so the outer EDGE columns on either side are summed but not written.
 //
 // Grid: [width / (TILE_COLUMNS - 2 * EDGE)][height / TILE_ROWS].
 #define WINDOW_COLUMNS 0
@@ -81,7 +81,7 @@ __device__ __forceinline__ Vector supported(const Vector &own, const Vector &sum
     Vector c;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) {
-        c.v[j] = own.v[j] * rest + both(1 << (BLEND_SHIFT - 1));
+        c.v[j] = own.v[j] * rest + BREAK(blend_rounding, both(1 << (BLEND_SHIFT - 1)), 0u);
         if (WINDOW_SIDE > 1) c.v[j] += sum.v[j] * window;
     }
 #if PRIOR_STRENGTH
@@ -131,7 +131,7 @@ struct Costs {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    cost_volume(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height,
+    compute_costs(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height,
                 const u32 *blends, u32 *volume) {
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared(reinterpret_cast<u32 *>(shared_words));
@@ -147,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
     for (int p = 0; p < PIXELS; p++) rows[p] = filled(0);
     for (int i = 0; i < WINDOW_SIDE - 1; i++) {
-        const Costs costs(features, x, first - WINDOW_RADIUS + i, width, height, lane, inside);
+        const Costs costs(features, x, BREAK(window_row, first - WINDOW_RADIUS + i, first + i), width, height, lane, inside);
 #pragma unroll
         for (int p = 0; p < PIXELS; p++) {
             shared.keep(i, p, costs.of[p]);
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             beside[k] = stores ? shared.get_sum(k - WINDOW_RADIUS) : filled(0);
             beside[WINDOW_RADIUS + k] = stores ? shared.get_sum(PIXELS + k) : filled(0);
         }
-        __syncthreads();
+        BREAK(volume_barrier, __syncthreads(), (void)0);
         auto sum_of_rows = [&](int c) {
             return c < 0 ? beside[c + WINDOW_RADIUS] : c < PIXELS ? rows[c] : beside[c - PIXELS + WINDOW_RADIUS];
         };

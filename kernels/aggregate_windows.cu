@@ -1,11 +1,11 @@
-// Sums over windows (matching/block.rs, matching/local.rs): of the costs of single pixels, or of what block
-// matching compares. Without paths they are the sums S of which row_winners.cu picks the least; with paths they
-// become costs of a byte (volume.cuh).
+// Sums costs over windows (matching/block.rs, matching/local.rs): costs of single pixels, or the terms that a
+// block measure compares. Without paths the result is the sums S of which select_disparities.cu picks the
+// least; with paths they become costs of a byte (volume.cuh).
 //
-// A block goes down TILE_COLUMNS columns for TILE_ROWS rows with SHARE of a pixel's lanes, which look after PIXELS
-// columns beside each other. Each keeps the sums over the rows of the window of its columns, to which a row is
-// added below and from which one is taken away above; what is beside them comes from the others through shared
-// memory. So the outer EDGE columns on either side are only summed.
+// Running sums: a block goes down TILE_COLUMNS columns for TILE_ROWS rows. A thread holds SHARE of a pixel's
+// lanes and PIXELS neighbouring columns, and keeps the sums over the rows of the window of its columns. For
+// each row it adds the one below and takes away the one above. Sums of the columns next to it come from other
+// threads through shared memory, so the outer EDGE columns on either side are summed but not written.
 //
 // Grid: [width / (TILE_COLUMNS - 2 * EDGE)][height / TILE_ROWS][GROUP / SHARE].
 #define WINDOW_COLUMNS 0
@@ -41,7 +41,7 @@ __device__ __forceinline__ void subtract(Sums &from, const Sums &a) {
     for (int j = 0; j < WORDS; j++) from.v[j] -= a.v[j];
 }
 
-// What is summed, of the pixel in column `x`, which is inside, of row `y`.
+// The summed terms of the pixel in column `x`, which is inside, of row `y`.
 __device__ __forceinline__ Sums parts_of(const Features &features, int x, int y, u32 lane) {
     const Window window = window_at(features, 0, y);
     Sums parts;
@@ -131,7 +131,7 @@ struct Shared {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    window_sums(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, u32 *to) {
+    aggregate_windows(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, u32 *to) {
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared = {reinterpret_cast<u32 *>(shared_words)};
     const Features features = {p2, base, match, row};
@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < WORDS; j++) columns[p].v[j] = 0;
     // The window's pixels outside the picture are the nearest inside.
     auto parts = [&](int p, int y) {
-        return parts_of(features, min(max(x + p, 0), width - 1), min(max(y, 0), height - 1), lane);
+        return parts_of(features, min(max(x + p, BREAK(window_border, 0, 1)), width - 1), min(max(y, 0), height - 1), lane);
     };
     for (int y = first - DOWN; y < first + DOWN; y++)
 #pragma unroll
@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 u32 words[BYTE_WORDS];
 #pragma unroll
                 for (int j = 0; j < REGISTERS; j++) {
-                    const u32 rounded = sums.v[j] + both(1 << (BYTE_SHIFT - 1));
+                    const u32 rounded = sums.v[j] + BREAK(byte_rounding, both(1 << (BYTE_SHIFT - 1)), 0u);
                     const u32 low = min((rounded & 0xffff) >> BYTE_SHIFT, BLOCK_TRUNCATION);
                     const u32 high = min(rounded >> (16 + BYTE_SHIFT), BLOCK_TRUNCATION);
                     sums.v[j] = low | high << 16;

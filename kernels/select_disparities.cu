@@ -1,4 +1,5 @@
-// The winners from sums that are kept: those of the plain way (paths.cu) and of windows (window_sums.cu).
+// Selects winners from the sums of the whole image, as aggregate_paths.cu and aggregate_windows.cu leave them:
+// winner takes all, with uniqueness and sub-pixel refinement.
 //
 // Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
 #define WINDOW_COLUMNS 0
@@ -22,7 +23,7 @@ __device__ __forceinline__ int key_at(int column) { return column + column / 8; 
 //
 // Grid: [width / SEGMENT][height].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    row_winners(const u32 *all_sums, int width, int height, u32 *words, u8 *peaks, u32 *right) {
+    select_disparities(const u32 *all_sums, int width, int height, u32 *words, u8 *peaks, u32 *right) {
 #if LEFT_RIGHT
     __shared__ u32 keys[KEYS + KEYS / 8 + 1];
     for (int i = threadIdx.x; i < KEYS; i += 32 * WARPS) keys[key_at(i)] = NO_WINNER;
@@ -47,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 const u32 key = winner_key(half ? sum.v[j] >> 16 : sum.v[j] & 0xffff, d);
                 best = min(best, key);
 #if LEFT_RIGHT
-                if (stores) atomicMin(keys + key_at(column + DISPARITIES - 1 - d), key);
+                if (stores) atomicMin(keys + key_at(column + DISPARITIES - BREAK(right_key, 1, 0) - d), key);
 #endif
             }
         }
@@ -57,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         int disparity = (MIN_DISPARITY + winner) * SUBPIXEL_STEPS;
 #if SUBPIXEL
         if (winner > 0 && winner + 1 < DISPARITIES)
-            disparity += subpixel_offset(sum_of(sums, winner - 1), b, sum_of(sums, winner + 1), true);
+            disparity += refine_subpixel(sum_of(sums, winner - 1), b, sum_of(sums, winner + 1), true);
 #endif
 #if UNIQUENESS || CONFIDENCE
         u32 rival = NO_RIVAL;
@@ -86,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     for (int i = threadIdx.x; i < KEYS; i += 32 * WARPS) {
         const int x = first_right + i;
         const u32 key = keys[key_at(i)];
-        if (key != NO_WINNER && x >= 0 && x < width) atomicMin(right + (size_t)y * width + x, key);
+        if (key != NO_WINNER && x >= BREAK(right_border, 0, 4) && x < width) atomicMin(right + (size_t)y * width + x, key);
     }
 #endif
 }

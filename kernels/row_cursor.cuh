@@ -1,4 +1,4 @@
-// The rows that a block of a sweep goes through, and how blocks share the picture out (sweep.cu).
+// The row at which a warp of a sweep is, and how blocks divide the image among them (aggregate_sweep.cu).
 //
 // Where all strips are resident at once (TASKS = 0), each block has a strip of its own from the launch's first
 // row to its last. Otherwise (TASKS = 1) the picture is cut into tasks: the HALO rows of a *band* in a strip.
@@ -10,7 +10,7 @@
 #include "sweep.cuh"
 
 #if TASKS
-// Tasks that a block has taken in advance, because what it loads lies rows ahead; and room for them and for
+// Tasks that a block has taken in advance, because it loads rows ahead; and room for them and for
 // those that its last warps are still at.
 #define TASKS_AHEAD 3
 #define NO_TASK 0xffffffffu
@@ -43,14 +43,14 @@ __device__ __forceinline__ u32 task(int number, int strips, const Bands &bands) 
     return task_word(direction, number % strips, bands.before(direction) + number / (2 * strips));
 }
 
-struct Way {
+struct RowCursor {
     int strip, direction, y;
     int left;  // Rows of this task with the one it is at; 0 where there is no more.
     int band;
     u32 number;  // Of this task of the block.
     int bands;   // Of the picture.
     const u32 *ring;
-    __device__ __forceinline__ Way(const u32 *ring, int height) : number(0), bands(Bands(height).all), ring(ring) {
+    __device__ __forceinline__ RowCursor(const u32 *ring, int height) : number(0), bands(Bands(height).all), ring(ring) {
         enter();
     }
     __device__ __forceinline__ void enter() {
@@ -67,18 +67,18 @@ struct Way {
         if (left > 0 && --left == 0) number++, enter();
     }
     // Whether this is a task's first row.
-    __device__ __forceinline__ bool enters() const { return left == HALO; }
+    __device__ __forceinline__ bool begins_task() const { return left == HALO; }
     // Whether the row is the last before strips need each other's columns.
-    __device__ __forceinline__ bool exchanges() const { return left == 1; }
+    __device__ __forceinline__ bool ends_band() const { return left == 1; }
 };
 #else
-struct Way {
+struct RowCursor {
     int strip, direction, y, left, until_exchange;
     static constexpr int band = 0;
     bool resumed;  // Whether the launch goes on where another has stopped.
     // With TWO_SWEEPS two sweeps share the picture: each first goes to the middle and, in a second launch,
     // on from there. Otherwise one sweep takes all rows.
-    __device__ __forceinline__ Way(int direction, int strip, int height)
+    __device__ __forceinline__ RowCursor(int direction, int strip, int height)
         : strip(strip), direction(direction), until_exchange(HALO) {
         const int middle = height / 2;
         if (TWO_SWEEPS) {
@@ -96,10 +96,10 @@ struct Way {
         left--;
         if (--until_exchange == 0) until_exchange = HALO;
     }
-    __device__ __forceinline__ bool enters() const { return false; }
-    __device__ __forceinline__ bool exchanges() const { return until_exchange == 1; }
+    __device__ __forceinline__ bool begins_task() const { return false; }
+    __device__ __forceinline__ bool ends_band() const { return until_exchange == 1; }
     // Whether another row follows in this strip.
-    __device__ __forceinline__ bool goes_on() const { return left > 1; }
+    __device__ __forceinline__ bool has_next() const { return left > 1; }
 };
 #endif
 
@@ -110,7 +110,7 @@ __device__ __forceinline__ void row_barrier() {
 }
 
 // Ends a row; after the last one of a task, once more when the next one's states are there.
-__device__ __forceinline__ void end_row(const Way &way) {
+__device__ __forceinline__ void end_row(const RowCursor &cursor) {
     row_barrier();
-    if (TASKS && way.exchanges()) row_barrier();
+    if (TASKS && cursor.ends_band()) row_barrier();
 }

@@ -1,8 +1,9 @@
-// The plain way, for pictures, ranges and paths that the sweeps cannot take: each direction follows its
-// paths from border to border and adds L to the sums of the whole picture in memory; then row_winners.cu picks
-// the winners from them.
+// Aggregates costs along one path direction after the other (Hirschmueller, PAMI 2008), for images, ranges
+// and paths that the sweeps cannot take. Each launch follows one direction from border to border and adds
+// the path costs L to the sums of the whole image; select_disparities.cu then picks the winners.
 //
-// Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
+// Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh). A group
+// of lanes follows a path.
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
 
@@ -12,13 +13,13 @@
 //
 // Grid: [paths / (WARP_PIXELS * WARPS)].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    paths(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, const u8 *guide_pixels,
+    aggregate_paths(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, const u8 *guide_pixels,
           const u8 *penalties, int dx, int dy, int first, u32 *sums) {
     const u32 lane = group_lane();
     const int group = (blockIdx.x * WARPS + threadIdx.x / 32) * WARP_PIXELS + warp_group();
     const Features features = {p2, base, match, row};
     const Picture guide = {guide_pixels, width, height};
-    const int rows = min(abs(dy), height), columns = min(abs(dx), width);
+    const int rows = min(BREAK(path_starts, abs(dy), 1), height), columns = min(abs(dx), width);
     const int starts = rows * width + columns * (height - rows);
     const int beside = group - rows * width;
     int x = beside < 0 ? group % width : beside % max(columns, 1);

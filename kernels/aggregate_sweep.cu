@@ -1,0 +1,434 @@
+// Aggregates costs along the vertical and diagonal paths (Hirschmueller, PAMI 2008, equation 13) and selects
+// the winners as it goes.
+//
+// Two sweeps run at once, one down from the first row and one up from the last. Each stores the sum of
+// its path deltas until they meet in the middle (SELECT = 0). From there (SELECT = 1, a second launch)
+// each adds the deltas that the other and the horizontal paths have stored, and selects the winner. So the
+// sum over all paths never exists in memory.
+//
+// A block owns a strip of STRIP columns for all rows. Its vertical paths stay in registers; the
+// diagonal ones move by one column a row, through shared memory. Every HALO rows neighbouring strips
+// exchange HALO columns of the diagonal paths; in between each recomputes a halo that shrinks by one
+// column a row. The exchange needs no fence: every word carries the number of the exchange in the bits
+// that a path cost leaves free, and the reader polls the data itself. All strips of a launch must be
+// resident together (a cooperative launch).
+//
+// If not all fit, blocks take tasks instead (TASKS, row_cursor.cuh): HALO rows of a strip each. They hand the
+// path states over through memory.
+//
+// The warps of a block have roles. MAIN_WARPS follow the strip's paths (follow_strip), HALO_WARPS on each side
+// those of the halo (follow_halo), and one loads the next rows (load_windows); a barrier a row keeps them in
+// step. With SELECT others select the winners one to three rows behind (select_winners), with a barrier of
+// their own. Two more barriers a tile of sums tell which tiles are full and which are free, so that neither
+// side waits for the other in every row.
+//
+// Grid: [strips][sweeps]; with TASKS as many blocks as are resident.
+#include "halo.cuh"
+#include "tasks.cuh"
+#include "winner.cuh"
+
+static_assert(SWEEP_THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED_BYTES,
+              "geometry.rs: Strips::block");
+
+// Inputs and outputs of a sweep. `row` is the length of a prepared row, `columns` that of all strips together.
+struct Arguments {
+    const u32 *p2_down, *p2_up;           // [height][row]: the words of the pixels (cost.cuh)
+    const u32 *base;                      // [height][BASE_WORDS][row]
+    const u32 *match;                     // [height][PLANES][row / COLUMNS]
+    int row;
+    int width, height;                    // of the picture
+    int columns;
+    int strips;
+    u32 *between;                         // messages between strips: of HaloExchange, or of Carrier
+    u32 turn;                             // frames that the buffer has served
+    u32 *path_state;                      // as States has it
+    u32 *sums_down, *sums_up;             // [height][columns][GROUP][SUM_WORDS]: sums of path deltas
+    const u32 *from_left, *from_right;    // [height][columns][GROUP][BYTE_WORDS]: path deltas
+    u32 *winners;                         // [height][columns]: words of winners (disparity.cuh)
+    u32 *right;                           // [height][width]: keys of the right picture's winners
+    u8 *peaks;                            // [height][columns]: peaks of the winners, with CONFIDENCE
+};
+
+// L of the next pixel, but for the least path cost before it, which less() takes off. `delta` is what
+// recurrence() gives.
+__device__ __forceinline__ Vector advance(const Vector &delta, const Vector &c, u32 lane) {
+    Vector path;
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) {
+        path.v[j] = add2(delta.v[j], c.v[j]);
+        if (DISPARITIES < PADDED_DISPARITIES) path.v[j] |= padding(lane, j);
+    }
+    return path;
+}
+
+__device__ __forceinline__ Vector less(Vector a, u32 b, u32 lane) {
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) {
+        a.v[j] = sub2(a.v[j], b);
+        if (DISPARITIES < PADDED_DISPARITIES) a.v[j] |= padding(lane, j);
+    }
+    return a;
+}
+
+// The penalty P2 of one of a pixel's paths, in both halves.
+__device__ __forceinline__ u32 p2_in_both(u32 pixel, int path) {
+    return __byte_perm(pixel, 0, IN_BOTH_HALVES(path));
+}
+
+// Inputs that all roles share.
+struct Block {
+    const Arguments &of;
+    const Shared &shared;
+    RowCursor start;
+    int warp, group;  // the warp's number in the block, the group's in its warp
+    u32 lane;         // in the group
+    Edges edges;
+#if !TASKS
+    HaloExchange exchange;
+    States states;  // between the two launches
+#endif
+};
+
+// A row as the warps see it that follow paths; `i` counts the rows of the block.
+struct Row {
+    int i, first_column;
+    const u32 *window;
+    bool begins_task, ends_band;
+    int before, now;  // buffers of the diagonal paths: of the row before, and of this one
+    __device__ __forceinline__ Row(const Block &block, const RowCursor &cursor, int i)
+        : i(i), first_column(cursor.strip * STRIP), window(block.shared.window(i)),
+          begins_task(TASKS && cursor.begins_task()), ends_band(cursor.ends_band()), before((i + 1) & 1), now(i & 1) {}
+    // The costs of the pixel in column `x` of the window.
+    __device__ __forceinline__ Vector costs(const Block &block, int x) const {
+        return cost(window_of(window), x, block.lane, window[x], first_column - BORDER - MARGIN, block.of.width);
+    }
+};
+
+// Starts copying the window of a row, with `threads` threads.
+__device__ __forceinline__ void copy_window_of(u32 *to, const Arguments &of, const RowCursor &cursor, int thread,
+                                               int threads) {
+    const Features features = {cursor.direction == 0 ? of.p2_down : of.p2_up, of.base, of.match, of.row};
+    copy_window(to, features, cursor.strip * STRIP - BORDER - MARGIN,
+                TASKS ? min(cursor.y, of.height - 1) : cursor.y, thread, threads);
+}
+
+#if !TASKS
+// The diagonal paths' vectors of the row before the first: those of the launch before, or zeros. A path that
+// begins has L = C, which is what the recurrence makes of a vector of equal values.
+__device__ __forceinline__ void begin_diagonals(const Block &block) {
+    const int columns = block.of.columns;
+    for (int first = block.warp * WARP_PIXELS; first < 2 * 2 * SLOTS; first += SWEEP_THREADS / 32 * WARP_PIXELS) {
+        // The last groups of a warp may repeat the last vector: all lanes must take part.
+        int i = min(first + block.group, 2 * 2 * SLOTS - 1);
+        int diagonal = i / (2 * SLOTS), buffer = i / SLOTS % 2, slot = i % SLOTS;
+        int column = block.start.strip * STRIP + slot - (diagonal == 0 ? HALO : 0);
+        Vector path = filled(0);
+        u32 least = 0;
+        if (block.start.resumed && column >= 0 && column < columns && buffer == 1)
+            path = block.states.read(1 + diagonal, column, block.lane, least);
+        block.shared.put(diagonal, buffer, slot, block.lane, path, least);
+    }
+}
+#endif
+
+// Advances both diagonal paths of a column of the strip by a row, and adds their deltas to `sum` and the least
+// values before them to `leasts`. Returns the least value of `vertical`, which is found on the way.
+__device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCursor &cursor, const Row &row,
+                                                 int column, bool below, bool normalises, const Vector &c,
+                                                 const Vector &vertical, Vector &sum, u32 &leasts) {
+    const Shared &shared = block.shared;
+    const u32 lane = block.lane, pixel = row.window[BORDER + MARGIN + column];
+    const int x = row.first_column + column, width = block.of.width;
+    u32 least_right, least_left;
+    Vector right, left;
+    if (row.begins_task) {
+        right = shared.begin(1, column - 1, lane, least_right);
+        left = shared.begin(2, column + 1, lane, least_left);
+    } else {
+        right = shared.get(0, row.before, column - 1 + HALO, lane, least_right);
+        left = shared.get(1, row.before, column + 1, lane, least_left);
+    }
+    const u32 p2_right = p2_in_both(pixel, P2_DIAGONAL_FROM_LEFT);
+    const u32 p2_left = p2_in_both(pixel, P2_DIAGONAL_FROM_RIGHT);
+    const Vector delta_right = recurrence(right, add2(least_right, p2_right), block.edges);
+    const Vector delta_left = recurrence(left, add2(least_left, p2_left), block.edges);
+    right = advance(delta_right, c, lane);
+    left = advance(delta_left, c, lane);
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) sum.v[j] = add2(sum.v[j], add2(delta_right.v[j], delta_left.v[j]));
+    leasts = add2(leasts, add2(least_right, least_left));
+    if (normalises) {
+        right = less(right, least_right, lane);
+        left = less(left, least_left, lane);
+    }
+    // Right of the picture no path comes in, nor from below. (The first questions are the same for the block.)
+    if (below) right = filled(0);
+    if (below || (row.first_column + STRIP > width && x >= width)) left = filled(0);
+    shared.put_vector(0, row.now, column + HALO, lane, right);
+    shared.put_vector(1, row.now, column, lane, left);
+    // Two of the least values travel through the lanes as one register.
+    u32 pair = __byte_perm(lesser_half(least_of_registers(right)), lesser_half(least_of_registers(left)), A_LOW_B_LOW);
+    const u32 least = least_of(vertical);
+    pair = least_of_lanes(pair);
+    least_right = __byte_perm(pair, 0, A_LOW_A_LOW);
+    least_left = __byte_perm(pair, 0, A_HIGH_A_HIGH);
+    if (lane == 0) {
+        shared.put_least(0, row.now, column + HALO, least_right);
+        shared.put_least(1, row.now, column, least_left);
+    }
+#if TASKS
+    if (row.ends_band) {
+        const States states(block.of.path_state, cursor.direction, cursor.band, block.of.columns);
+        states.write(1, x, lane, right, least_right);
+        states.write(2, x, lane, left, least_left);
+    }
+#else
+    if (row.ends_band && cursor.has_next())
+        block.exchange.send(row.i / HALO, column, lane, right, least_right, left, least_left);
+#endif
+    return least;
+}
+
+// The warps of the strip: a group of lanes follows the vertical path of a column, which stays in registers, and
+// the diagonal ones that pass it. Sums of path deltas go to memory or, with SELECT, to the warps that select.
+__device__ __forceinline__ void follow_strip(const Block &block) {
+    const Arguments &of = block.of;
+    const u32 lane = block.lane;
+    const int column = block.warp * WARP_PIXELS + block.group;
+    Vector vertical = filled(0);
+    u32 least = 0;
+#if !TASKS
+    if (block.start.resumed) vertical = block.states.read(0, block.start.strip * STRIP + column, lane, least);
+#endif
+    RowCursor cursor = block.start;
+#if !SELECT
+    // Where the row's sums go, and from there to those of the next row.
+    u32 *out = nullptr;
+    ptrdiff_t out_step = 0;
+    auto enter_strip = [&] {
+        out = (cursor.direction == 0 ? of.sums_down : of.sums_up) +
+              ((ptrdiff_t)cursor.y * of.columns + cursor.strip * STRIP + column) * GROUP * SUM_WORDS;
+        out_step = (ptrdiff_t)(cursor.direction == 0 ? 1 : -1) * of.columns * GROUP * SUM_WORDS;
+    };
+    if (!TASKS) enter_strip();
+#endif
+    for (int i = 0; cursor.left > 0; i++) {
+        const Row row(block, cursor, i);
+        const bool below = TASKS && cursor.y >= of.height;
+#if !SELECT
+        if (row.begins_task) enter_strip();
+#endif
+        const u32 pixel = row.window[BORDER + MARGIN + column];
+        const Vector c = row.costs(block, BORDER + MARGIN + column);
+        const bool normalises = row.ends_band || cursor.left == 1 || !LAZY;
+        if (row.begins_task) vertical = block.shared.begin(0, column, lane, least);
+        Vector sum = recurrence(vertical, add2(least, p2_in_both(pixel, P2_VERTICAL)), block.edges);
+        vertical = advance(sum, c, lane);
+        if (normalises) vertical = less(vertical, least, lane);
+        if (BREAK(below, below, false)) vertical = filled(0);
+        u32 leasts = least;
+        least = DIAGONALS ? advance_diagonals(block, cursor, row, column, below, normalises, c, vertical, sum, leasts)
+                          : least_of(vertical);
+#if TASKS
+        if (row.ends_band)
+            States(of.path_state, cursor.direction, cursor.band, of.columns)
+                .write(0, row.first_column + column, lane, vertical, least);
+#endif
+#pragma unroll
+        for (int j = 0; j < REGISTERS; j++) sum.v[j] = sub2(sum.v[j], leasts);
+
+#if SELECT
+        if (i >= TILES) barrier_wait<32 * (MAIN_WARPS + 1)>(FREE_BARRIER(i));
+        put_sums(block.shared.tile(i) + column * TILE_PITCH, sum, c, lane);
+        barrier_come<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i));
+#else
+        if (!below) store_sum(out, lane, sum);
+        out += out_step;
+#endif
+        end_row(cursor);
+        cursor.next();
+    }
+#if !TASKS && !SELECT
+    // For the other launch.
+    const int x = block.start.strip * STRIP + column;
+    block.states.write(0, x, lane, vertical, least);
+    if (DIAGONALS) {
+        const int last = (block.start.left - 1) & 1;
+        u32 least_right, least_left;
+        const Vector right = block.shared.get(0, last, column + HALO, lane, least_right);
+        const Vector left = block.shared.get(1, last, column, lane, least_left);
+        block.states.write(1, x, lane, right, least_right);
+        block.states.write(2, x, lane, left, least_left);
+    }
+#endif
+}
+
+// The warps of the halo: those of side 0 follow the paths that come from the left in the columns left of the
+// strip, those of side 1 the paths from the right in the columns right of it. Distance 0 is next to the strip.
+__device__ __forceinline__ void follow_halo(const Block &block) {
+    const Shared &shared = block.shared;
+    const u32 lane = block.lane;
+    const int side = (block.warp - MAIN_WARPS) / MAX(1, HALO_WARPS);
+    const int group_of_side = (block.warp - MAIN_WARPS) % MAX(1, HALO_WARPS) * WARP_PIXELS + block.group;
+    const u32 p2 = side == 0 ? IN_BOTH_HALVES(P2_DIAGONAL_FROM_LEFT) : IN_BOTH_HALVES(P2_DIAGONAL_FROM_RIGHT);
+    RowCursor cursor = block.start;
+    int halo = HALO;
+    for (int i = 0; cursor.left > 0; i++) {
+        const Row row(block, cursor, i);
+        // With TASKS strips come and go, and what lies beside the picture is made anew.
+        const bool neighbour = TASKS || (side == 0 ? cursor.strip > 0 : cursor.strip + 1 < block.of.strips);
+        halo--;  // Columns to recompute in this row.
+        for (int distance = group_of_side; neighbour && distance - block.group < halo;
+             distance += HALO_WARPS * WARP_PIXELS) {
+            // Groups beyond the last column repeat it.
+            const int at = min(distance, HALO - 2), slot = side == 0 ? HALO - 1 - at : STRIP + at;
+            const int beside = side == 0 ? -1 - at : STRIP + at, x = row.first_column + beside;
+            const int window_x = BORDER + MARGIN + beside;
+            const bool empty = BREAK(halo_border, x >= block.of.width, false) || (TASKS && (x < 0 || cursor.y >= block.of.height));
+            const Vector c = row.costs(block, window_x);
+            u32 least;
+            Vector path;
+            if (row.begins_task)
+                path = shared.begin(1 + side, side == 0 ? beside - 1 : beside + 1, lane, least);
+            else
+                path = shared.get(side, row.before, side == 0 ? slot - 1 : slot + 1, lane, least);
+            path = recurrence(path, add2(least, __byte_perm(row.window[window_x], 0, p2)), block.edges);
+            path = advance(path, c, lane);
+            if (!LAZY) path = less(path, least, lane);
+            if (empty) path = filled(0);
+            least = least_of(path);
+            if (distance < halo) shared.put(side, row.now, slot, lane, path, least);
+            if (HALO_WARPS * WARP_PIXELS >= HALO - 1) break;
+        }
+        if (halo == 0) {
+            halo = HALO;
+#if !TASKS
+            if (neighbour && cursor.has_next())
+                block.exchange.receive(shared, i / HALO, side, row.now, group_of_side, lane);
+#endif
+        }
+        end_row(cursor);
+        cursor.next();
+    }
+}
+
+// The warp that loads: starts copying the window of each row WINDOWS - 1 rows ahead, from `ahead` on.
+__device__ __forceinline__ void load_windows(const Block &block, RowCursor ahead) {
+    RowCursor cursor = block.start;
+    for (int i = 0; cursor.left > 0; i++, ahead.next()) {
+        if (ahead.left > 0)
+            copy_window_of(block.shared.window(i + WINDOWS - 1), block.of, ahead, threadIdx.x % 32, 32);
+        copies_end_group();
+        // The next row's window must be there.
+        copies_wait<WINDOWS - 2>();
+        end_row(cursor);
+        cursor.next();
+    }
+}
+
+#if SELECT
+// The warps that select the winners, `support` of SUPPORT_WARPS - 1, one to three rows behind the paths: PICK_WARPS
+// pick, a step a row (winner.cuh), the next ones match the right picture's pixels, and the last one completes.
+__device__ __forceinline__ void select_winners(const Block &block, int support) {
+    const Arguments &of = block.of;
+    const Shared &shared = block.shared;
+    // The row whose sums come next, and the one this warp is at.
+    RowCursor cursor = block.start, own = block.start;
+    const bool picks = support < PICK_WARPS, completes = support == SUPPORT_WARPS - 2;
+    const int column = support * WARP_PIXELS + block.group, thread = support * 32 + threadIdx.x % 32;
+    StoredDeltas stored(shared, block.start, of.sums_down, of.sums_up, of.from_left, of.from_right, of.columns,
+                        of.height, column, thread, block.lane);
+    if (picks) stored.begin();
+    Picked picked = {filled(0), 0};
+    int rest = 2;  // Rounds after the last row's sums have come.
+    for (int i = 1; cursor.left > 0 || rest-- > 0; i++) {
+        if (cursor.left > 0) {
+            BREAK(full_barrier, barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1)), (void)0);
+            cursor.next();
+        }
+        if (picks) {
+            if (own.left > 0) {
+                // Together, so that one fills the waiting of the other; nobody looks at what becomes of the row
+                // before the first.
+                const Picked before = picked;
+                picked = pick(shared, stored, i - 1, column, own.strip * STRIP, of.width, block.lane);
+                compare(shared, before, i - 2, column, block.lane);
+                own.next();
+            } else if (rest == 1) {
+                compare(shared, picked, i - 2, column, block.lane);
+            }
+        } else if (completes) {
+            if (i >= 3 && own.left > 0) {
+                if (!TASKS || own.y < of.height)
+                    complete(shared, i - 3, own.strip * STRIP, of.width, own.y, of.columns, of.winners, of.peaks);
+                own.next();
+            }
+        }
+#if LEFT_RIGHT
+        else if (i >= 2 && own.left > 0) {
+            if (!TASKS || own.y < of.height)
+                match_right(shared, i - 2, thread - PICK_WARPS * 32, own.strip * STRIP, of.width, own.y, of.right);
+            own.next();
+        }
+#endif
+        barrier_wait<SELECT_THREADS>(SELECT_BARRIER);
+        if (completes && i >= 3) barrier_come<32 * (MAIN_WARPS + 1)>(FREE_BARRIER(i - 3));
+    }
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
+    aggregate_sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width,
+                    int height, int columns, int strips, u32 *between, u32 turn, u32 *path_state, u32 *sums_down,
+                    u32 *sums_up, const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right, u8 *peaks) {
+    // Taken one by one: with the structure as the only parameter the compiler makes other code.
+    const Arguments of = {p2_down, p2_up, base, match, row, width, height, columns, strips, between, turn, path_state,
+                          sums_down, sums_up, from_left, from_right, winners, right, peaks};
+    DYNAMIC_SHARED(uint4, shared_words);
+    const Shared shared(reinterpret_cast<u32 *>(shared_words));
+    const int warp = threadIdx.x / 32;
+#if TASKS
+    const bool carries = warp == SWEEP_THREADS / 32 - 1;
+    const Carrier carrier = {shared, between, path_state, strips, height, columns, threadIdx.x % 32};
+    if (carries)
+        for (int number = 0; number < TASKS_AHEAD; number++) carrier.take(number);
+    __syncthreads();
+    const RowCursor start(shared.tasks, height);
+    const Block block = {of, shared, start, warp, warp_group(), group_lane(), Edges(group_lane())};
+#else
+    const RowCursor start(TWO_SWEEPS ? blockIdx.y : DIRECTION, blockIdx.x, height);
+    // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
+    const u32 exchanges_before = (turn * 2 + SELECT) * (height / HALO + 1) + 1;
+    const Block block = {of, shared, start, warp, warp_group(), group_lane(), Edges(group_lane()),
+                         HaloExchange(between, start.direction, start.strip, strips, exchanges_before),
+                         States(path_state, start.direction, 0, columns)};
+#endif
+    if (start.left == 0) return;
+
+    // The first rows' windows.
+    RowCursor ahead = start;
+    for (int i = 0; i < WINDOWS - 1; i++, ahead.next()) {
+        if (ahead.left > 0) copy_window_of(shared.window(i), of, ahead, threadIdx.x, SWEEP_THREADS);
+        copies_end_group();
+    }
+#if TASKS
+    if (carries) carrier.wait(start);
+#else
+    if (DIAGONALS) begin_diagonals(block);
+#endif
+    // Around the sums there is nothing to be found.
+    for (int i = threadIdx.x; i < KEY_WORDS; i += SWEEP_THREADS) shared.keys[i] = 0xffffffffu;
+    copies_wait<0>();
+    __syncthreads();
+
+    const int support = warp - MAIN_WARPS - 2 * HALO_WARPS;
+    if (warp < MAIN_WARPS) follow_strip(block);
+    else if (support < 0) follow_halo(block);
+#if TASKS
+    else if (carries) carrier.run(start);
+#endif
+    else if (support == SUPPORT_WARPS - 1) load_windows(block, ahead);
+#if SELECT
+    else select_winners(block, support);
+#endif
+}
