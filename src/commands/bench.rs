@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::Value;
 
-use super::rig::Cameras;
-use super::timing::{collect, of_next_turn, pairs_for, stream};
+use super::prepare::rig::Cameras;
+use super::prepare::timing::{collect, of_next_turn, pairs_for, stream};
+use super::prepare::{fit, ranging};
 use super::verify::verify;
-use super::{Error, fit, load, print, ranging};
+use super::{Error, load, print};
 use crate::cli::BenchArgs;
 use crate::engine::{self, Choice, Engine};
 use crate::frame::{Matched, StageTime, StereoPair};

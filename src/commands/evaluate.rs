@@ -19,7 +19,7 @@ mod truth;
 
 use std::path::PathBuf;
 
-use super::rig::Cameras;
+use super::prepare::rig::Cameras;
 use super::{Error, load, progress_bar};
 use crate::cli::EvaluateArgs;
 use crate::telemetry::logs;

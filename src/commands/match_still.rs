@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::rig::{Cameras, Rig};
+use super::prepare::ranging;
+use super::prepare::rig::{Cameras, Rig};
 use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
-use super::{Error, inputs, load, print, ranging};
+use super::{Error, inputs, load, print};
 use crate::alignment::{Options, Verdict, measure};
 use crate::cli::MatchArgs;
 use crate::engine;

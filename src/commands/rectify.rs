@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 
-use super::rig::Cameras;
+use super::prepare::rig::Cameras;
 use super::stills::{Stills, is_still};
 use super::{Error, inputs, load, print, signals};
 use crate::calibration::Rectifier;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::roofline::Roofline;
-use crate::commands::timing::{Sustained, ms};
+use crate::commands::prepare::timing::{Sustained, ms};
 use crate::matching::Params;
 
 /// Times of one pair after the other, and of a stream of pairs.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::commands::timing::ms;
+use crate::commands::prepare::timing::ms;
 use crate::engine::cpu::{CpuEngine, CpuOptions, Roof, Work, roof};
 use crate::matching::Params;
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::alignment::{Options, State};
-use crate::commands::ranging::small_matcher;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::ranging::small_matcher;
+use crate::commands::prepare::rig::Rig;
 use crate::engine::cpu::CpuOptions;
 use crate::settings::Loaded;
 use crate::sink::Sink;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::findings::Findings;
 use super::requests::Requests;
 use crate::cli::RunArgs;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::rig::Rig;
 use crate::control::Control;
 use crate::pipeline::{Counters, EngineSwap};
 use crate::settings::Loaded;

@@ -1,7 +1,7 @@
 //! The engine of a run, and memory for what waits between its parts.
 
-use crate::commands::ranging;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::ranging;
+use crate::commands::prepare::rig::Rig;
 use crate::engine::{self, Choice, Engine};
 use crate::memory::{Budget, Reserved, TooMuch, product};
 use crate::pool::Pool;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::commands::ranging;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::ranging;
+use crate::commands::prepare::rig::Rig;
 use crate::commands::run::live::service::Watchdog;
 use crate::control::Switch;
 use crate::frame::StereoPair;

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 
 use crate::clock::CaptureClock;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::matching::{Temporal, TemporalMode};
 use crate::settings::{self, Loaded, Settings, Stats};

@@ -1,7 +1,7 @@
 //! The window of a run.
 
 use crate::commands::Error;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::rig::Rig;
 use crate::settings::{Loaded, WindowMode};
 use crate::sink::window::{Window, WindowOptions};
 use crate::source::SourceInfo;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
 use crate::calibration::format::file_list;
 use crate::cli::{Common, FlagLayer};
+use crate::commands::Error;
 use crate::engine::Choice;
 use crate::memory::Budget;
 use crate::settings::{Layers, Loaded, Places, config_file};
@@ -40,13 +40,13 @@ fn say_what_is_ignored(loaded: &Loaded) {
 }
 
 /// The settings as they are laid down just now, and the file among them.
-pub(super) fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loaded), Error> {
+pub fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loaded), Error> {
     let file = config_file(common.config.as_deref(), &Places::of_this_process());
     let loaded = layers(file.as_deref(), common, flags).finish()?;
     Ok((file, loaded))
 }
 
-pub(super) fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {
+pub fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {
     let mut layers = Layers::new();
     if let Some(file) = file {
         layers.file(file);
@@ -59,7 +59,7 @@ pub(super) fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> 
 }
 
 /// Inputs of a command: its sources, and the calibration and configuration of the settings.
-pub(super) fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
+pub fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
     // Names of files that cannot be understood are refused when they are read.
     let list = Some(&*loaded.settings.calibration.file).filter(|list| !list.is_empty());
     let calibrations = list.and_then(|list| file_list(list).ok()).unwrap_or_default();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::Error;
 use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
 use crate::calibration::{CalibrationError, Fit, Rectification, Rectifier};
+use crate::commands::Error;
 use crate::engine::PairSpec;
 use crate::frame::{Eye, StereoGeometry};
 use crate::settings;
