@@ -1,7 +1,6 @@
 //! `stereod bench`: how fast the engine is on this machine, stage by stage, or on parts of its GPU.
 
 mod report;
-mod roofline;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -24,7 +23,6 @@ use crate::range::Spare;
 use crate::settings::Loaded;
 use crate::source::demo::{DemoOptions, DemoSource};
 use report::{Measured, Report, table};
-use roofline::Roofline;
 
 /// Pairs matched before each measurement.
 const WARM_UP: u32 = 3;
@@ -106,24 +104,14 @@ fn report(
         true => Some(verify_all(&mut *engine, &mut pairs, params)?),
         false => None,
     };
-    let (description, layout) = (engine.description(), engine.layout().cloned());
-    let aggregation = measured.aggregation();
-    let bounded = !engine.is_on_device() && layout.is_none() && !aggregation.is_zero();
-    // What follows has its memory, and nobody else computes meanwhile.
-    drop((engine, pairs));
-    let roofline =
-        bounded.then(|| Roofline::measure(params, size, options.cpu, aggregation)).and_then(
-            |roofline| roofline.inspect_err(|error| tracing::warn!("no roofline: {error:#}")).ok(),
-        );
     Ok(Report {
-        engine: description,
+        engine: engine.description(),
         multiprocessors,
         size,
         repeat: args.repeat,
         params: params.clone(),
         settings: loaded.values()["matching"].clone(),
         measured,
-        roofline,
         verified,
     })
 }
@@ -316,7 +304,6 @@ mod tests {
             params: device.params.clone(),
             settings: toml::Value::from(0),
             measured,
-            roofline: None,
             verified: Some(128),
         };
         let text = report.text();
@@ -329,7 +316,6 @@ mod tests {
         assert_eq!(json["sustained"]["pairs"], 100);
         assert_eq!(json["stages_ms"]["down"], 1.0);
         assert!(text.contains("  up                          1.000 ms   "), "{text}");
-        assert!(json.get("roofline").is_none() && !text.contains("roofline"), "{text}");
         let all = Report { multiprocessors: None, ..report };
         let table = table(&[all]);
         let line = table.lines().nth(2).unwrap();
@@ -357,7 +343,6 @@ mod tests {
             params,
             settings: toml::Value::from(0),
             measured,
-            roofline: Some(roofline::tests::roofline()),
             verified: None,
         };
         // 100 * 40 * 50 * 4 are 800,000 cells and paths: 20 ms are 25 ns for each, 16 ms 20 ns.
@@ -368,7 +353,6 @@ mod tests {
             "  aggregation and winner     12.000 ms    60.0 %",
             "  median                      2.000 ms    10.0 %",
             "  a cell and path           25.0000 ns   (20.0000 ns in aggregation and winner)",
-            "  roofline                   10.000 ms by arithmetic (62 % of it reached), 3.000 ms by memory",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
@@ -381,9 +365,8 @@ mod tests {
         assert_eq!(json["ns_per_cell_and_path"], 25.0);
         assert_eq!(json["aggregation_ms"], 16.0);
         assert_eq!(json["aggregation_ns_per_cell_and_path"], 20.0);
-        assert_eq!(json["roofline"]["reached_percent"], 62.5);
         let local = Params { paths: Paths::None, ..report.params.clone() };
-        let local = Report { params: local, roofline: None, ..report };
+        let local = Report { params: local, ..report };
         assert!(!local.text().contains("a cell and path"), "{}", local.text());
         assert!(local.json().get("ns_per_cell_and_path").is_none());
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::roofline::Roofline;
 use crate::commands::prepare::timing::{Sustained, ms};
 use crate::matching::Params;
 
@@ -45,8 +44,6 @@ pub struct Report {
     pub params: Params,
     pub settings: toml::Value,
     pub measured: Measured,
-    /// What the machine allows, where that is known.
-    pub roofline: Option<Roofline>,
     pub verified: Option<usize>,
 }
 
@@ -85,9 +82,6 @@ impl Report {
             report["ns_per_cell_and_path"] = json!(of_pair);
             report["aggregation_ms"] = json!(ms(aggregation));
             report["aggregation_ns_per_cell_and_path"] = json!(self.per_cell_and_path(aggregation));
-        }
-        if let Some(roofline) = &self.roofline {
-            report["roofline"] = roofline.json();
         }
         if let Some((median, best)) = kernels {
             report["kernels_ms"] = json!(ms(*median));
@@ -159,9 +153,6 @@ impl Report {
                 "  {:<24}{of_pair:9.4} ns   ({of_paths:.4} ns in aggregation and winner)",
                 "a cell and path"
             );
-        }
-        if let Some(roofline) = &self.roofline {
-            let _ = writeln!(text, "  {:<24}{}", "roofline", roofline.text());
         }
         if let Some(pixels) = self.verified {
             let _ = writeln!(text, "  identical with the reference ({pixels} pixels)");
