@@ -389,7 +389,7 @@ impl Layers {
                 if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
             Error(vec![format!("{error}{origin}")])
         })?;
-        if self.shows_confidence || settings.output.confidence().is_some() {
+        if self.shows_confidence || !settings.output.confidence.is_empty() {
             params.confidence.get_or_insert(0);
         }
         params.white = self.white;

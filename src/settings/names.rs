@@ -27,9 +27,13 @@ pub fn text_of(name: &OsStr) -> String {
     text
 }
 
-/// The name that a text stands for.
+/// The name that a text stands for; `None` for an empty one, which names nothing.
+pub fn path_of(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| name_of(text))
+}
+
 #[cfg(unix)]
-pub fn path_of(text: &str) -> PathBuf {
+fn name_of(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let mut name = Vec::with_capacity(text.len());
     for c in text.chars() {
@@ -53,9 +57,8 @@ pub fn text_of(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The name that a text stands for.
 #[cfg(not(unix))]
-pub fn path_of(text: &str) -> PathBuf {
+fn name_of(text: &str) -> PathBuf {
     text.into()
 }
 
@@ -70,8 +73,9 @@ mod tests {
         for name in [&b"a.mkv"[..], b"\xff", b"a\xffb\xc3\xa4\xc3", "\u{ef80}\u{ef00}x".as_bytes()]
         {
             let text = text_of(OsStr::from_bytes(name));
-            assert_eq!(path_of(&text).as_os_str().as_bytes(), name);
+            assert_eq!(path_of(&text).unwrap().as_os_str().as_bytes(), name);
         }
         assert_eq!(text_of(OsStr::new("ä.mkv")), "ä.mkv");
+        assert_eq!(path_of(""), None);
     }
 }

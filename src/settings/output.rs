@@ -134,11 +134,6 @@ pub enum Stats {
 }
 
 impl Output {
-    /// File of the lossless recording.
-    pub fn record(&self) -> Option<PathBuf> {
-        path(&self.record)
-    }
-
     /// Limits of the recording's files; `None`: it is one file.
     pub fn segmenting(&self) -> Option<SegmentLimits> {
         let segmenting = SegmentLimits {
@@ -148,31 +143,6 @@ impl Output {
             keep_free: given(&self.keep_free).and_then(bytes),
         };
         (segmenting != SegmentLimits::default()).then_some(segmenting)
-    }
-
-    /// File of the confidence.
-    pub fn confidence(&self) -> Option<PathBuf> {
-        path(&self.confidence)
-    }
-
-    /// File of the whitened pictures.
-    pub fn whitened(&self) -> Option<PathBuf> {
-        path(&self.whitened)
-    }
-
-    /// File of the preview video.
-    pub fn preview(&self) -> Option<PathBuf> {
-        path(&self.preview)
-    }
-
-    /// Folder of the numbered pictures.
-    pub fn pictures(&self) -> Option<PathBuf> {
-        path(&self.pictures)
-    }
-
-    /// Folder of the numbered point clouds.
-    pub fn clouds(&self) -> Option<PathBuf> {
-        path(&self.clouds)
     }
 
     /// Unit of stored depth.
@@ -188,9 +158,8 @@ impl Output {
     /// Destination of the statistics.
     pub fn stats(&self) -> Option<Stats> {
         match self.stats.as_str() {
-            "" => None,
             "-" => Some(Stats::Stdout),
-            file => Some(Stats::File(path_of(file))),
+            file => path_of(file).map(Stats::File),
         }
     }
 
@@ -201,25 +170,13 @@ impl Output {
 
     /// True where the left picture is shown, with its colour.
     pub fn shows_left(&self) -> bool {
-        (self.preview().is_some() && self.preview_view.shows_left())
+        (!self.preview.is_empty() && self.preview_view.shows_left())
             || (self.stream().is_some() && self.stream_view.shows_left())
-            || self.clouds().is_some()
+            || !self.clouds.is_empty()
     }
 
-    /// True where frames are written to files.
-    pub fn any_frames(&self) -> bool {
-        let Self { record, confidence, whitened, preview, pictures, clouds, .. } = self;
-        [record, confidence, whitened, preview, pictures, clouds].iter().any(|to| !to.is_empty())
-    }
-
-    /// Two outputs in one file would destroy each other.
+    /// Checks that the unit of depth means something.
     pub(super) fn check(&self) -> Result<(), Conflict> {
-        if !self.record.is_empty() && self.record == self.preview {
-            return Err(Conflict::new("preview", "another file than `record`"));
-        }
-        if !self.stats.is_empty() && (self.stats == self.record || self.stats == self.preview) {
-            return Err(Conflict::new("stats", "another file than `record` and `preview`"));
-        }
         if !self.depth && self.depth_unit() != DepthUnit::default() {
             return Err(Conflict::new("depth_unit", "1 unless `depth` is true (--depth)"));
         }
@@ -229,13 +186,14 @@ impl Output {
     /// Reason why the range of disparities cannot change in a run; `None` where it can.
     pub fn why_range_fixed(&self) -> Option<&'static str> {
         // All of them say once for all frames what their numbers mean.
-        if self.record().is_some() {
+        if !self.record.is_empty() {
             return Some("the recording says for all its frames what the range is");
         }
         if self.stream().is_some() && self.stream_view == StreamPicture::Numbers {
             return Some("who receives the stream's numbers knows one range");
         }
-        self.pictures().map(|_| "disparity.json says for all pictures what the range is")
+        (!self.pictures.is_empty())
+            .then_some("disparity.json says for all pictures what the range is")
     }
 
     /// Checks that what is told of the recording's files goes together.
@@ -286,10 +244,6 @@ fn given(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn path(text: &str) -> Option<PathBuf> {
-    (!text.is_empty()).then(|| path_of(text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,13 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn empty_is_no_output() {
-        let output = Output { preview: "a.mp4".into(), stats: "-".into(), ..none() };
-        assert_eq!((output.record(), output.pictures()), (None, None));
-        assert_eq!(output.preview(), Some("a.mp4".into()));
-        assert_eq!(output.stats(), Some(Stats::Stdout));
-        assert!(output.any_frames());
-        assert!(!Output { stats: "s.json".into(), ..none() }.any_frames());
+    fn statistics_go_nowhere_to_standard_output_or_into_a_file() {
+        let to = |stats: &str| Output { stats: stats.into(), ..none() }.stats();
+        assert_eq!((to(""), to("-")), (None, Some(Stats::Stdout)));
+        assert_eq!(to("s.json"), Some(Stats::File("s.json".into())));
     }
 
     #[test]
@@ -355,13 +306,5 @@ mod tests {
         ] {
             assert!(wrong.complete().unwrap_err().contains(cure), "{cure}");
         }
-    }
-
-    #[test]
-    fn outputs_do_not_share_a_file() {
-        let output = Output { record: "a".into(), preview: "a".into(), ..none() };
-        assert_eq!(output.check().unwrap_err().key, "preview");
-        let output = Output { record: "a".into(), stats: "a".into(), ..none() };
-        assert_eq!(output.check().unwrap_err().key, "stats");
     }
 }

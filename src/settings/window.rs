@@ -70,6 +70,6 @@ pub(super) const ROWS: &[Row] = &[
 impl Window {
     /// File for the tuned settings; `None`: a new one beside the pictures.
     pub fn settings(&self) -> Option<PathBuf> {
-        (!self.settings.is_empty()).then(|| path_of(&self.settings))
+        path_of(&self.settings)
     }
 }

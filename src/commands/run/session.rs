@@ -50,7 +50,7 @@ impl Session {
         let spec = source::named(&args, &loaded.settings.source)?;
         outputs::check(&spec, &loaded)?;
         let cameras = Cameras::read(&loaded.settings, Some(&spec))?;
-        if loaded.settings.output.clouds().is_some() {
+        if !loaded.settings.output.clouds.is_empty() {
             cameras.required_by("--clouds")?;
         }
         let (control, requests) = (Control::default(), Requests::default());
@@ -63,7 +63,8 @@ impl Session {
 
         // Open: in this order, so that earlier output is intact where the input cannot be opened.
         let output = &loaded.settings.output;
-        let watched = (window.is_some() || output.stream().is_some()) && !output.any_frames();
+        let watched = (window.is_some() || output.stream().is_some())
+            && !outputs::writes_frames(&loaded.settings);
         let colours = (window.is_some() || output.shows_left()).then(Pool::new);
         let keep = Keep { colours, ..Keep::default() };
         let source = source::wait_for(&spec, &loaded, watched, &keep, &control)?;
