@@ -9,7 +9,6 @@ use crate::engine::{self, Choice, Engine, Options, PairSpec};
 use crate::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
 use crate::pool::Pool;
-use crate::settings;
 
 /// An error, told with its causes and, where there is one, its cure.
 #[derive(Debug)]
@@ -105,13 +104,6 @@ impl Device {
         // Pairs come one after the other.
         options.cuda.in_flight = 1;
         (choice, options)
-    }
-}
-
-impl Default for Params {
-    /// The parameters that the program has where nothing else is said.
-    fn default() -> Self {
-        settings::Matching::default().params().expect("the defaults can be computed")
     }
 }
 

@@ -1,4 +1,4 @@
-//! How well two pixels agree: the cost C(p, d), an integer from 0 (alike) to the cost's maximum.
+//! The matching cost C(p, d) of two pixels, an integer from 0 (alike) to the cost's maximum.
 //!
 //! A match column outside the picture is replaced by the nearest column of its row (the "modified"
 //! absolute difference: clamped, never undefined).
@@ -7,8 +7,9 @@ use crate::frame::{Image, clamped};
 use crate::matching::block::{BlockMeasure, BlockWindow, Blocks, SIDE_MAX};
 use crate::matching::census::{BITS_MAX, CensusWindow, descriptors};
 use crate::matching::mutual_information::{CostTable, TRUNCATION_MAX};
+use crate::matching::params::{Median, Paths};
 
-/// How well two pixels agree.
+/// Matching cost of two pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Absolute difference of intensities, cut off at `truncation` grey levels (1 to 255), and
@@ -65,6 +66,111 @@ pub const COMBINED_CENSUS: CensusWindow = CensusWindow::Plain { width: 5, height
 /// Largest weight in [`Cost::Combined`]: vector units multiply by signed bytes.
 pub const WEIGHT_MAX: u8 = 127;
 
+/// Properties of a cost besides its parameters.
+pub struct CostInfo {
+    /// Name on the command line and in the configuration.
+    pub name: &'static str,
+    /// Line of `--help`.
+    pub about: &'static str,
+    /// Flags that lower the largest cost.
+    max_flags: &'static str,
+    /// Other parameters that suit the cost.
+    pub defaults: CostDefaults,
+}
+
+/// Parameters of the matcher that suit a cost. docs/accuracy.md says how they were found.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // As in `Params`.
+pub struct CostDefaults {
+    /// Side of the window over which the cost is averaged; 0: none.
+    pub window: u8,
+    /// Coarser levels of the prior; 0: none.
+    pub prior: u8,
+    pub paths: Paths,
+    pub p1: u8,
+    pub p2: u8,
+    pub p2_min: u8,
+    pub p2_slope_16: u16,
+    pub median: Median,
+    /// 0: no speckle filter.
+    pub speckle_size: u32,
+}
+
+/// All costs; the first is the default.
+pub const COSTS: [CostInfo; 8] = [
+    CostInfo {
+        name: "combined",
+        about: "Census, gradient and intensity together",
+        max_flags: "the weights and truncations (--census-weight, --gradient-weight, \
+                    --gradient-truncation, --intensity-weight, --intensity-truncation)",
+        defaults: CostDefaults {
+            window: 5,
+            prior: 2,
+            paths: Paths::Four,
+            p1: 32,
+            p2: 155,
+            p2_min: 25,
+            p2_slope_16: 152,
+            median: Median::Three,
+            speckle_size: 40,
+        },
+    },
+    CostInfo {
+        name: "census",
+        about: "Hamming distance of census descriptors, which take no notice of exposure",
+        max_flags: "the number of bits (--census-window)",
+        defaults: CostDefaults {
+            p1: 20,
+            p2: 60,
+            p2_min: 15,
+            p2_slope_16: 28,
+            median: Median::Three,
+            ..UNSUPPORTED
+        },
+    },
+    CostInfo {
+        name: "ad",
+        about: "Absolute difference of intensities, cut off at `ad_truncation`",
+        max_flags: "--ad-truncation",
+        defaults: CostDefaults { p2_min: 3, speckle_size: 0, ..UNSUPPORTED },
+    },
+    block("sad", "Sum of absolute differences over `block_window`"),
+    block("ssd", "Sum of squared differences over `block_window`"),
+    block("zsad", "Sum of absolute differences over `block_window` without the windows' means"),
+    block("zssd", "Sum of squared differences over `block_window` without the windows' means"),
+    CostInfo {
+        name: "mi",
+        about: "Mutual information: how grey levels of the eyes belong together is learnt from the pairs",
+        max_flags: "--mi-truncation",
+        defaults: CostDefaults {
+            p1: 40,
+            p2: 160,
+            p2_min: 25,
+            p2_slope_16: 64,
+            speckle_size: 0,
+            ..UNSUPPORTED
+        },
+    },
+];
+
+/// Defaults that most costs share, without a window or prior.
+const UNSUPPORTED: CostDefaults = CostDefaults {
+    window: 0,
+    prior: 0,
+    paths: Paths::Eight,
+    p1: 12,
+    p2: 80,
+    p2_min: 10,
+    p2_slope_16: 32,
+    median: Median::Five,
+    speckle_size: 80,
+};
+
+const fn block(name: &'static str, about: &'static str) -> CostInfo {
+    let defaults = CostDefaults { paths: Paths::None, ..UNSUPPORTED };
+    CostInfo { name, about, max_flags: "--block-truncation", defaults }
+}
+
 impl Cost {
     /// Largest value the cost can take.
     pub fn max(&self) -> u32 {
@@ -89,18 +195,9 @@ impl Cost {
         }
     }
 
-    /// What lowers [`Cost::max`], as flags for people.
+    /// The flags that lower [`Cost::max`], for messages.
     pub(super) fn max_flags(&self) -> &'static str {
-        match self {
-            Cost::Ad { .. } => "--ad-truncation",
-            Cost::Block { .. } => "--block-truncation",
-            Cost::MutualInformation { .. } => "--mi-truncation",
-            Cost::Census { .. } => "the number of bits (--census-window)",
-            Cost::Combined { .. } => {
-                "the weights and truncations (--census-weight, --gradient-weight, \
-                 --gradient-truncation, --intensity-weight, --intensity-truncation)"
-            }
-        }
+        COSTS.iter().find(|info| info.name == self.name()).map_or("", |info| info.max_flags)
     }
 
     /// The name that the command line and the configuration use.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::block::{BlockWindow, SIDE_MAX};
-use crate::matching::cost::{Cost, CostError};
+use crate::matching::cost::{COSTS, Cost, CostDefaults, CostError};
 use crate::matching::filter::evidence::Evidence;
 use crate::matching::filter::fill::Fill;
 use crate::matching::filter::rays::REACH_MAX;
@@ -146,6 +146,11 @@ pub enum Median {
 }
 
 impl Median {
+    /// Side of the window in pixels; 0 for no median.
+    pub fn side(self) -> u8 {
+        self.radius().map_or(0, |radius| 2 * radius as u8 + 1)
+    }
+
     /// Pixels from the centre to the window's edge, or `None` for no median.
     pub fn radius(self) -> Option<usize> {
         match self {
@@ -233,7 +238,58 @@ pub struct Params {
 /// Smallest and largest disparity that a map can hold, in whole pixels: 1/16 px in an `i16`.
 pub const DISPARITY_LIMITS: (i32, i32) = (-2047, 2046);
 
+impl Default for Params {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 impl Params {
+    /// The parameters that the program has unless it is told otherwise.
+    pub(crate) const DEFAULT: Params = {
+        let CostDefaults {
+            window,
+            prior,
+            paths,
+            p1,
+            p2,
+            p2_min,
+            p2_slope_16,
+            median,
+            speckle_size,
+        } = COSTS[0].defaults;
+        Params {
+            range: DisparityRange { min: 0, count: 64 },
+            cost: Cost::Combined {
+                census_weight: 22,
+                gradient_weight: 19,
+                intensity_weight: 7,
+                gradient_truncation: 5,
+                intensity_truncation: 10,
+            },
+            window: Some(Window { side: window, by_texture: true }),
+            prior: Some(Prior { levels: prior, strength: 5 }),
+            paths,
+            sum_window: BlockWindow { width: 9, height: 9 },
+            p1,
+            p2,
+            p2_mode: P2Mode::Linear { min: p2_min, slope_16: p2_slope_16 },
+            p2_guide: Guide::Smoothed,
+            uniqueness: 8,
+            confidence: None,
+            white: WHITE,
+            subpixel: Subpixel::Corrected,
+            left_right: Some(1),
+            median,
+            speckle: Some(Speckle { size: speckle_size, range_16: 2 * SUBPIXEL as u16 }),
+            evidence: Some(Evidence { strict: false }),
+            smoothing: None,
+            steady: None,
+            temporal: None,
+            fill: None,
+        }
+    };
+
     /// The winner along eight paths and nothing more: no sub-pixel interpolation, no checks, no filters,
     /// and P2 the same everywhere.
     pub fn bare(range: DisparityRange, cost: Cost, (p1, p2): (u8, u8)) -> Self {
@@ -424,7 +480,7 @@ pub enum ParamsError {
     Cost(#[from] CostError),
     #[error("P2 is {p2} and P1 is {p1}; P2 must be at least P1 (--p1, --p2)")]
     PenaltyOrder { p1: u8, p2: u8 },
-    #[error("the smallest P2 is {min} and P2 is {p2}; it must be at most P2 (--p2-min)")]
+    #[error("the smallest P2 is {min} and P2 is {p2}; it must be at most P2 (--p2-min, --p2)")]
     PenaltyFloor { min: u8, p2: u8 },
     #[error("the largest cost ({cost}) and P2 ({p2}) add up to {}; together they must be at most {PATH_COST_MAX}, so lower --p2 or {flags}", .cost + u32::from(*.p2))]
     PathCost { cost: u32, p2: u8, flags: &'static str },

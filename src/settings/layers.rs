@@ -13,8 +13,9 @@ use super::row::Kind;
 use super::schema::{self, join};
 use super::suggest::nearest;
 use super::{Matching, Settings, matching};
-use crate::matching::Params;
+use crate::matching::cost::COSTS;
 use crate::matching::saturation::WHITE;
+use crate::matching::{Params, Paths};
 use crate::reading;
 use crate::redact::{redact, remember};
 
@@ -378,7 +379,7 @@ impl Layers {
         }
         let settings = schema::typed(values.clone());
         let mut params = settings.matching.params().map_err(|error| {
-            let set: Vec<String> = matching::keys::keys_of(&error, settings.matching.cost)
+            let set: Vec<String> = matching::keys_of(&error)
                 .iter()
                 .filter_map(|key| {
                     let name = dotted("matching", key);
@@ -404,30 +405,25 @@ impl Layers {
 /// them, numbers with a fraction where a whole one was written for one, and texts in place of dates; the name of
 /// the cost.
 fn resolve(values: &mut Table) -> &'static str {
-    let costs = match schema::row("matching", "cost").map(|row| row.kind) {
-        Some(Kind::Names(costs)) => costs,
-        _ => unreachable!("the cost is one of some names"),
-    };
-    let said = values["matching"]["cost"].as_str();
-    let at = costs.iter().position(|cost| Some(*cost) == said).expect("the cost was checked");
-    let paths = &values["matching"]["paths"];
-    let without_paths = match (schema::row("matching", "paths").and_then(|row| row.by_cost), paths)
-    {
-        (Some(by_cost), Value::String(_)) => by_cost[at] == 0.0,
-        (_, paths) => paths.as_integer() == Some(0),
+    let name = values["matching"]["cost"].as_str();
+    let cost = COSTS.iter().find(|cost| Some(cost.name) == name).expect("the cost was checked");
+    let of_cost = &cost.defaults;
+    let without_paths = match &values["matching"]["paths"] {
+        Value::String(_) => of_cost.paths == Paths::None,
+        paths => paths.as_integer() == Some(0),
     };
     for (section, row) in schema::rows() {
         let value = &mut values[section][row.key];
         *value = match (row.kind, row.by_cost, &*value) {
             (_, Some(_), Value::String(_)) if without_paths && row.off_without_paths => 0.into(),
-            (Kind::Real(_), Some(by_cost), Value::String(_)) => by_cost[at].into(),
-            (_, Some(by_cost), Value::String(_)) => (by_cost[at] as i64).into(),
+            (Kind::Real(_), Some(by_cost), Value::String(_)) => by_cost(of_cost).into(),
+            (_, Some(by_cost), Value::String(_)) => (by_cost(of_cost) as i64).into(),
             (Kind::Real(_), _, Value::Integer(whole)) => (*whole as f64).into(),
             (_, _, Value::Datetime(date)) => date.to_string().into(),
             _ => continue,
         };
     }
-    costs[at]
+    cost.name
 }
 
 /// The entries of a table in the order in which they stand in the file.

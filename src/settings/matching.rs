@@ -1,12 +1,11 @@
 //! `[matching]`: what is computed.
 
-pub(super) mod keys;
 mod rows;
 
 use serde::{Deserialize, Deserializer, de};
 
 pub(super) use self::rows::ROWS;
-use self::rows::STAND_IN;
+use super::row::Row;
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::filter::evidence;
 use crate::matching::filter::smoothing::Smoothing;
@@ -21,22 +20,15 @@ use crate::matching::{
 /// Name of the matching cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // `COSTS` describes them.
 pub enum CostKind {
-    /// Census, gradient and intensity together.
     Combined,
-    /// Hamming distance of census descriptors, which take no notice of exposure.
     Census,
-    /// Absolute difference of intensities, cut off at `ad_truncation`.
     Ad,
-    /// Sum of absolute differences over `block_window`.
     Sad,
-    /// Sum of squared differences over `block_window`.
     Ssd,
-    /// Sum of absolute differences over `block_window` without the windows' means.
     Zsad,
-    /// Sum of squared differences over `block_window` without the windows' means.
     Zssd,
-    /// Mutual information of the grey levels, learnt from the pairs.
     Mi,
 }
 
@@ -146,6 +138,18 @@ pub struct Matching {
     pub fill_max: u16,
 }
 
+/// The keys whose flags an error names, so that the message can say where they were set; with them the
+/// cost, if it decides one of their defaults.
+pub(super) fn keys_of(error: &ParamsError) -> Vec<&'static str> {
+    let message = error.to_string();
+    let words = message.split(|c: char| c != '-' && !c.is_ascii_alphanumeric());
+    let is_named =
+        |row: &&Row| row.flag.is_some_and(|flag| words.clone().any(|word| word == flag.name));
+    let named: Vec<&Row> = ROWS.iter().filter(is_named).collect();
+    let cost = named.iter().any(|row| row.by_cost.is_some()).then_some("cost");
+    cost.into_iter().chain(named.iter().map(|row| row.key)).collect()
+}
+
 /// A window of block matching from its text.
 fn block_window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<BlockWindow, D::Error> {
     String::deserialize(from)?.parse().map_err(de::Error::custom)
@@ -192,7 +196,7 @@ impl Matching {
         let params = Params {
             range: DisparityRange {
                 min: self.min_disparity,
-                count: self.disparities.unwrap_or(STAND_IN as usize),
+                count: self.disparities.unwrap_or(Params::DEFAULT.range.count),
             },
             cost,
             window: (self.cost_window > 0).then_some(Window {

@@ -3,7 +3,7 @@
 
 use clap::Arg;
 
-use crate::sink::window::KnobKind;
+use crate::matching::cost::CostDefaults;
 
 /// A key of a section. What it sets is the field of the same name in the section's struct.
 #[derive(Clone, Copy)]
@@ -18,8 +18,8 @@ pub struct Row {
     pub words: &'static [&'static str],
     /// Word for no value at all: the field is then `None`.
     pub none: Option<&'static str>,
-    /// Numbers that `auto` comes to for each cost, in the order of [`CostKind`](super::CostKind).
-    pub by_cost: Option<&'static [f64]>,
+    /// Number that `auto` stands for, among those that suit the cost.
+    pub by_cost: Option<fn(&CostDefaults) -> f64>,
     /// Whether `auto` comes to 0 where there are no paths, whatever the cost.
     pub off_without_paths: bool,
     /// Unit of the number, for messages.
@@ -43,7 +43,7 @@ pub struct Row {
     /// Sentence on what the knob does.
     pub hint: &'static str,
     /// Values that the knob offers, where they are not just those that the key takes.
-    pub offers: Option<KnobKind>,
+    pub offers: Option<Offers>,
     /// True where the knob stands at the end of its group.
     pub last: bool,
     /// Key of the same section and its names for which this key means something; `None`: it always does.
@@ -167,6 +167,14 @@ pub struct Panel {
     pub label: &'static str,
 }
 
+/// Values that a knob offers; others can be typed.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // The names say it.
+pub enum Offers {
+    Slider { low: f64, high: f64, step: f64 },
+    Choice(&'static [&'static str]),
+}
+
 /// The default of a key where a word stands for what the program chooses.
 pub const AUTO: Plain = Plain::Text("auto");
 
@@ -235,8 +243,8 @@ impl Row {
         Row { words: word, none: Some(word[0]), ..self }
     }
 
-    /// Lets `auto` stand in place of the number; it is this one for each cost.
-    pub const fn follows_cost(self, by_cost: &'static [f64]) -> Row {
+    /// Lets `auto` stand for the number that suits the cost.
+    pub const fn follows_cost(self, by_cost: fn(&CostDefaults) -> f64) -> Row {
         Row { words: &["auto"], by_cost: Some(by_cost), ..self }
     }
 
@@ -311,13 +319,12 @@ impl Row {
 
     /// Makes the knob a slider over these numbers; others can be typed.
     pub const fn slider(self, low: f64, high: f64, step: f64) -> Row {
-        let word = if self.words.is_empty() { None } else { Some(self.words[0]) };
-        Row { offers: Some(KnobKind::Number { low, high, step, word }), ..self }
+        Row { offers: Some(Offers::Slider { low, high, step }), ..self }
     }
 
     /// Makes the knob offer these.
     pub const fn offers(self, texts: &'static [&'static str]) -> Row {
-        Row { offers: Some(KnobKind::Choice(texts)), ..self }
+        Row { offers: Some(Offers::Choice(texts)), ..self }
     }
 
     /// Leaves the knob out unless this other key of the section has one of these names.

@@ -2,7 +2,7 @@
 
 use toml::Value;
 
-use crate::settings::row::{Kind, Panel, Row};
+use crate::settings::row::{Kind, Offers, Panel, Row};
 use crate::settings::{Loaded, rows};
 use crate::sink::window::{Knob, KnobKind};
 
@@ -30,10 +30,15 @@ pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
 fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob {
     let (Panel { group, label }, hint) = (panel, row.hint);
     let name = (section, row.key);
-    let kind = row.offers.unwrap_or(match row.kind {
-        Kind::Names(choices) | Kind::OneOf(_, choices) => KnobKind::Choice(choices),
+    let kind = match (row.offers, row.kind) {
+        (Some(Offers::Slider { low, high, step }), _) => {
+            KnobKind::Number { low, high, step, word: row.words.first().copied() }
+        }
+        (Some(Offers::Choice(names)), _) | (None, Kind::Names(names) | Kind::OneOf(_, names)) => {
+            KnobKind::Choice(names)
+        }
         _ => KnobKind::Switch,
-    });
+    };
     let value = plain(loaded.given(section, row.key));
     let means = match name {
         ("colour", "min") => loaded.params.range.min.to_string(),

@@ -4,26 +4,25 @@ use clap::builder::TypedValueParser;
 use clap::value_parser;
 use toml::Value;
 
-use crate::matching::cost::WEIGHT_MAX;
+use crate::matching::cost::{COSTS, WEIGHT_MAX};
 use crate::matching::filter::rays::REACH_MAX;
 use crate::matching::filter::steady::STRENGTH_MAX as STEADY_MAX;
 use crate::matching::mutual_information::TRUNCATION_MAX;
+use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::temporal::{DEGREE_MAX, HISTORY};
-use crate::matching::{BlockWindow, CensusWindow};
+use crate::matching::{BlockWindow, CensusWindow, Cost, Params};
 use crate::settings::row::Integer::{I32, U8, U16, U32, U64};
 use crate::settings::row::Plain::{Real, Text, Whole};
 use crate::settings::row::{AUTO, Kind, MATCHING, Row};
 use crate::settings::suggest::with_nearest;
 
-/// The default number of disparities. It stands in for a number that has not been chosen yet, where one
-/// is needed before there are pictures.
-pub(super) const STAND_IN: i64 = 64;
+/// Defaults of the matcher. Rows whose default is a name are compared with it by a test.
+const DEFAULT: Params = Params::DEFAULT;
 
-/// Rows of `[matching]`. Numbers that suit each cost, in the order of [`CostKind`], stand with the keys that follow it;
-/// docs/accuracy.md says how they were found.
+/// Rows of `[matching]`.
 pub(in crate::settings) const ROWS: &[Row] = &[
-    Row::whole("disparities", Whole(STAND_IN), U64, [1, 1024])
+    Row::whole("disparities", Whole(DEFAULT.range.count as i64), U64, [1, 1024])
         .or(&["auto"])
         .unit("a number")
         .flag(MATCHING, "--disparities", "N|auto")
@@ -34,7 +33,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .slider(8.0, 256.0, 8.0)
         .last()
         .unless_recorded(),
-    Row::whole("min_disparity", Whole(0), I32, [-2047, 2046])
+    Row::whole("min_disparity", Whole(DEFAULT.range.min as i64), I32, [-2047, 2046])
         .flag(MATCHING, "--min-disparity", "PX")
         .help("Smallest candidate disparity in pixels; may be negative")
         .arg(|arg| arg.value_parser(value_parser!(i32).map(Value::from)))
@@ -42,23 +41,14 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("The smallest candidate disparity, in pixels.")
         .slider(-64.0, 128.0, 1.0)
         .unless_recorded(),
-    Row::names("cost", "combined", &COSTS)
+    Row::names("cost", NAMES[0], &NAMES)
         .flag(MATCHING, "--cost", "COST")
         .help("How well two pixels agree")
-        .about(&[
-            "Census, gradient and intensity together",
-            "Hamming distance of census descriptors, which take no notice of exposure",
-            "Absolute difference of intensities, cut off at `ad_truncation`",
-            "Sum of absolute differences over `block_window`",
-            "Sum of squared differences over `block_window`",
-            "Sum of absolute differences over `block_window` without the windows' means",
-            "Sum of squared differences over `block_window` without the windows' means",
-            "Mutual information: how grey levels of the eyes belong together is learnt from the pairs",
-        ])
+        .about(&ABOUT_COSTS)
         .knob("Cost", "cost")
         .hint("How well two pixels agree. What is auto follows it."),
     Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .follows_cost(|of| of.window.into())
         .off_without_paths()
         .flag(MATCHING, "--cost-window", "PX")
         .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
@@ -75,7 +65,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Cost", "averaged where")
         .hint("Whether the window is for pixels without texture or for all."),
     Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
-        .follows_cost(&[2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .follows_cost(|of| of.prior.into())
         .off_without_paths()
         .flag(MATCHING, "--prior", "LEVELS")
         .help(
@@ -85,14 +75,14 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Cost", "coarser levels")
         .hint("How many coarser pictures say what is likely where there is no texture; 0: none.")
         .offers(&["auto", "0", "1", "2", "3"]),
-    Row::whole("prior_strength", Whole(5), U8, [1, STRENGTH_MAX as i64])
+    Row::whole("prior_strength", Whole(DEFAULT.prior.unwrap().strength as i64), U8, [1, STRENGTH_MAX as i64])
         .flag(MATCHING, "--prior-strength", "COST")
         .help("Cost of a disparity far from what the coarser picture has, 1 to 32")
         .knob("Cost", "their strength")
         .hint("What a disparity costs that is far from what the coarser picture has.")
         .slider(1.0, 32.0, 1.0),
     Row::new("paths", AUTO, Kind::OneOf(U32, &["0", "4", "5", "8", "16"]))
-        .follows_cost(&[4.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0, 8.0])
+        .follows_cost(|of| of.paths.count() as f64)
         .flag(MATCHING, "--paths", "N")
         .help("Directions along which costs are summed; 0: none, but a window (local matching)")
         .knob("Smoothness", "paths")
@@ -100,7 +90,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .offers(&["auto", "0", "4", "5", "8", "16"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[32.0, 20.0, 12.0, 12.0, 12.0, 12.0, 12.0, 40.0])
+        .follows_cost(|of| of.p1.into())
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -110,7 +100,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[155.0, 60.0, 80.0, 80.0, 80.0, 80.0, 80.0, 160.0])
+        .follows_cost(|of| of.p2.into())
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -137,7 +127,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 guide")
         .hint("Whether P2 follows the picture as it is or smoothed."),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost(&[25.0, 15.0, 3.0, 10.0, 10.0, 10.0, 10.0, 25.0])
+        .follows_cost(|of| of.p2_min.into())
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
@@ -146,7 +136,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .only("p2_mode", &["linear"]),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0])
+        .follows_cost(|of| f64::from(of.p2_slope_16) / f64::from(SLOPE_UNIT))
         .flag(MATCHING, "--p2-slope", "COST|auto")
         .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")
@@ -180,14 +170,14 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .only("cost", &["census"]),
-    Row::whole("census_weight", Whole(22), U8, WEIGHT)
+    Row::whole("census_weight", Whole(COMBINED[0]), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
         .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
         .knob("Cost", "census")
         .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", &["combined"]),
-    Row::whole("gradient_weight", Whole(19), U8, WEIGHT)
+    Row::whole("gradient_weight", Whole(COMBINED[1]), U8, WEIGHT)
         .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
         .help(
             "Cost `combined`: sixteenths that a grey level of difference in gradient counts, \
@@ -197,7 +187,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("What a grey level of difference in gradient counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", &["combined"]),
-    Row::whole("intensity_weight", Whole(7), U8, WEIGHT)
+    Row::whole("intensity_weight", Whole(COMBINED[2]), U8, WEIGHT)
         .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
         .help(
             "Cost `combined`: sixteenths that a grey level of difference in intensity \
@@ -207,7 +197,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("What a grey level of difference in intensity counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", &["combined"]),
-    Row::whole("gradient_truncation", Whole(5), U8, BYTE)
+    Row::whole("gradient_truncation", Whole(COMBINED[3]), U8, BYTE)
         .flag(MATCHING, "--gradient-truncation", "LEVELS")
         .help(
             "Cost `combined`: larger differences in gradient count as this many grey levels, \
@@ -217,7 +207,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("Larger differences in gradient count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
         .only("cost", &["combined"]),
-    Row::whole("intensity_truncation", Whole(10), U8, BYTE)
+    Row::whole("intensity_truncation", Whole(COMBINED[4]), U8, BYTE)
         .flag(MATCHING, "--intensity-truncation", "LEVELS")
         .help(
             "Cost `combined`: larger differences in intensity count as this many grey \
@@ -257,13 +247,13 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("Grey levels that belong together less count as this many eighths of a bit.")
         .slider(1.0, 127.0, 1.0)
         .only("cost", &["mi"]),
-    Row::whole("uniqueness", Whole(8), U8, [0, 99])
+    Row::whole("uniqueness", Whole(DEFAULT.uniqueness as i64), U8, [0, 99])
         .flag(MATCHING, "--uniqueness", "PERCENT")
         .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
         .knob("Checks", "uniqueness")
         .hint("Invalid where another disparity is nearly as good, within this many percent.")
         .slider(0.0, 50.0, 1.0),
-    Row::whole("left_right", Whole(1), U16, [0, u16::MAX as i64])
+    Row::whole("left_right", Whole(DEFAULT.left_right.unwrap() as i64), U16, [0, u16::MAX as i64])
         .or(&["off"])
         .flag(MATCHING, "--left-right", "PX|off")
         .help(
@@ -280,14 +270,14 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("Invalid where the winner and those around it hardly stand out; 0: off.")
         .slider(0.0, 255.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[3.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0])
+        .follows_cost(|of| of.median.side().into())
         .flag(MATCHING, "--median", "PX")
         .help("Side of the median filter's window in pixels; 0 is off")
         .knob("Filters", "median")
         .hint("Side of the median filter's window; 0: off.")
         .offers(&["auto", "0", "3", "5"]),
     Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
-        .follows_cost(&[40.0, 80.0, 0.0, 80.0, 80.0, 80.0, 80.0, 0.0])
+        .follows_cost(|of| of.speckle_size.into())
         .flag(MATCHING, "--speckle-size", "PIXELS|auto")
         .help("Invalidate connected regions of fewer pixels; 0 is off")
         .knob("Filters", "speckles below")
@@ -396,9 +386,45 @@ const BYTE: [i64; 2] = [0, u8::MAX as i64];
 /// All weights of the combined cost.
 const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
-/// Names of the costs, in the order of [`CostKind`].
-pub(super) const COSTS: [&str; 8] =
-    ["combined", "census", "ad", "sad", "ssd", "zsad", "zssd", "mi"];
+/// Weights and truncations of the combined cost.
+const COMBINED: [i64; 5] = match DEFAULT.cost {
+    Cost::Combined {
+        census_weight,
+        gradient_weight,
+        intensity_weight,
+        gradient_truncation,
+        intensity_truncation,
+    } => [
+        census_weight as i64,
+        gradient_weight as i64,
+        intensity_weight as i64,
+        gradient_truncation as i64,
+        intensity_truncation as i64,
+    ],
+    _ => panic!("the default cost is the combined one"),
+};
+
+/// Names of the costs.
+pub(super) const NAMES: [&str; COSTS.len()] = {
+    let mut names = [""; COSTS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = COSTS[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// Descriptions of the costs.
+const ABOUT_COSTS: [&str; COSTS.len()] = {
+    let mut about = [""; COSTS.len()];
+    let mut at = 0;
+    while at < about.len() {
+        about[at] = COSTS[at].about;
+        at += 1;
+    }
+    about
+};
 
 /// Checks that a text is a window of block matching.
 fn block_window(text: &str) -> Result<(), String> {
