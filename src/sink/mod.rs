@@ -1,7 +1,5 @@
 //! Where disparity goes.
 
-pub mod accuracy;
-pub mod alignment;
 pub mod board;
 pub mod claim;
 pub mod cloud;
@@ -9,17 +7,15 @@ pub mod clouds;
 pub mod colour;
 pub mod colouring;
 pub mod encoding;
-pub mod exposure;
 pub mod files;
 pub mod flush;
 pub mod inputs;
-pub mod map_metrics;
 pub mod new_file;
 pub mod numbered;
 pub mod numbers;
+pub mod observers;
 pub mod pictures;
 pub mod png;
-pub mod range;
 pub mod restarting;
 pub mod segments;
 pub mod still;

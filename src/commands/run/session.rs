@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use anyhow::anyhow;
 
 use super::knobs::knobs;
-use super::live::findings::Findings;
 use super::live::handles::Handles;
 use super::live::metrics;
+use super::live::observations::Observations;
 use super::live::requests::{Request, Requests};
 use super::live::service::{Service, Watchdog};
 use super::live::tuning::Tuner;
@@ -87,7 +87,7 @@ impl Session {
         let (settings, range) = (&loaded.settings, loaded.params.range);
         let colouring = LiveColouring::new(settings.colour.colouring(range));
         let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
-        let findings = Findings::watch(&loaded, &info, &rig, &mut sinks);
+        let observations = Observations::start(&loaded, &info, &rig, &mut sinks);
         let realtime = match settings.source.pace {
             Pace::Auto => watched,
             Pace::Realtime => true,
@@ -129,7 +129,7 @@ impl Session {
             on_gpu,
             swap,
             colouring,
-            findings,
+            observations,
             progress: running.progress.clone(),
             counters: running.counters.clone(),
             dropped_before,

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::findings::Findings;
+use super::observations::Observations;
 use super::requests::Requests;
 use crate::cli::RunArgs;
 use crate::commands::prepare::rig::Rig;
@@ -46,8 +46,8 @@ pub struct Handles {
     pub swap: EngineSwap,
     /// The colours of disparity.
     pub colouring: LiveColouring,
-    /// Findings about the pairs.
-    pub findings: Findings,
+    /// Observations about the pairs.
+    pub observations: Observations,
     /// The pipeline's counters.
     pub progress: Arc<Progress>,
     /// Counts of links and outputs.

@@ -7,8 +7,8 @@ use super::handles::Handles;
 use crate::alignment;
 use crate::frame::Eye;
 use crate::pipeline::SinkCounts;
-use crate::sink::exposure::EyeExposure;
-use crate::sink::map_metrics::Classes;
+use crate::sink::observers::exposure::EyeExposure;
+use crate::sink::observers::map_metrics::Classes;
 use crate::source::live::EyeSummary;
 use crate::telemetry::metrics::{
     self, Health, Hosts, Listener, Reading, Server, State, TIME_CLASSES_US,
@@ -27,7 +27,7 @@ pub fn serve(listener: Option<Listener>, handles: &Arc<Handles>) -> anyhow::Resu
 impl State for Handles {
     fn reading(&self) -> Reading {
         let progress = &self.progress;
-        let maps = self.findings.map_metrics();
+        let maps = self.observations.map_metrics();
         let outputs = self.counters.sinks.iter().map(|sink| sink.now());
         let outputs = outputs.filter(|sink| !sink.is_check);
         let output = |SinkCounts { name, frames, dropped, failed, .. }| metrics::Output {
@@ -51,8 +51,11 @@ impl State for Handles {
             device_time: progress.device_time_within(&TIME_CLASSES_US),
             skew: maps.as_ref().map(|maps| distribution(&maps.skew)),
             valid_share: maps.and_then(|maps| maps.valid_share),
-            exposure: self.findings.exposure().map(|seen| [seen.left, seen.right].map(exposure)),
-            alignment: self.findings.alignment().and_then(seen_alignment),
+            exposure: self
+                .observations
+                .exposure()
+                .map(|seen| [seen.left, seen.right].map(exposure)),
+            alignment: self.observations.alignment().and_then(seen_alignment),
             cameras: self.live.as_ref().map(|live| {
                 [Eye::Left, Eye::Right].map(|eye| {
                     let eye = live.eye(eye).summary();

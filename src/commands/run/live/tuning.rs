@@ -246,7 +246,7 @@ impl Worker {
         }
         let settings = &next.settings;
         self.handles.colouring.set(settings.colour.colouring(next.params.range));
-        self.handles.findings.warn_above(settings.alignment.warn_px);
+        self.handles.observations.warn_above(settings.alignment.warn_px);
         let changes = changes(&now, &next);
         *self.handles.in_effect.lock().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(changes)

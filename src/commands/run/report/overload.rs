@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::commands::run::live::handles::Handles;
 use crate::matching::{Params, Paths};
-use crate::sink::range;
+use crate::sink::observers::range;
 
 /// Time after the start that does not count: engines begin slowly.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -74,7 +74,8 @@ impl Overload {
         let loaded = handles.loaded();
         let (size, is_live) = ((handles.info.width, handles.info.height), handles.info.live);
         // The pictures need those that `auto` has chosen, and more where some are nearer already.
-        let are_needed = loaded.has_chosen() || range::found(&handles.findings.too_few).is_some();
+        let are_needed =
+            loaded.has_chosen() || range::newest(&handles.observations.too_few).is_some();
         let cures = cures(rates, &loaded.params, size, are_needed, is_live).join(", or ");
         let [given, matched] = rates;
         match is_live {

@@ -12,9 +12,9 @@ use crate::pipeline::{Outcome, SinkCounts};
 use crate::range::TooFew;
 use crate::redact::redact;
 use crate::settings::Loaded;
-use crate::sink::accuracy::AccuracySummary;
-use crate::sink::exposure::Exposure;
-use crate::sink::range;
+use crate::sink::observers::accuracy::AccuracySummary;
+use crate::sink::observers::exposure::Exposure;
+use crate::sink::observers::range;
 use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
@@ -111,7 +111,7 @@ impl Statistics {
     /// The account of `outcome`; `loaded` are the settings at the end. The first word of an output's name
     /// says of what kind it is.
     pub fn new(handles: &Handles, outcome: &Outcome, loaded: &Loaded) -> Self {
-        let Handles { info: source, progress, findings, .. } = handles;
+        let Handles { info: source, progress, observations, .. } = handles;
         let counts = outcome.source;
         let that_mattered = serde_json::json!({
             "matching": loaded.values()["matching"],
@@ -150,10 +150,10 @@ impl Statistics {
             engine: handles.engine.clone(),
             retuned: progress.retuned.load(Ordering::Relaxed),
             settings: without_secrets(that_mattered),
-            accuracy: findings.accuracy(),
-            too_few_disparities: range::found(&findings.too_few),
-            alignment: findings.alignment().map(|state| state.summary()),
-            exposure: findings.exposure(),
+            accuracy: observations.accuracy(),
+            too_few_disparities: range::newest(&observations.too_few),
+            alignment: observations.alignment().map(|state| state.summary()),
+            exposure: observations.exposure(),
             temporal: progress.temporal(),
             live: handles.live.as_ref().map(|live| live.summary()),
             error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),

@@ -79,14 +79,14 @@ impl<'a> Watch<'a> {
                 dropped: self.handles.counters.dropped_pairs.load(Ordering::Relaxed),
                 unpaired: progress.unpaired.load(Ordering::Relaxed),
             };
-            let alignment = self.handles.findings.alignment().and_then(|state| state.line());
+            let alignment = self.handles.observations.alignment().and_then(|state| state.line());
             let off = alignment.clone().filter(|(_, alarm)| *alarm).map(|(line, _)| line);
             // Cameras that are let go at the end are not lost.
             let ended = progress.source_ended.load(Ordering::Relaxed);
             let live = self.handles.live.as_deref().filter(|_| !ended);
             let banners = self.banners.now(Instant::now(), live, off, self.handles.one_stream);
             let engine = self.handles.engine.clone();
-            let exposure = self.handles.findings.exposure().map(|exposure| exposure.line());
+            let exposure = self.handles.observations.exposure().map(|exposure| exposure.line());
             remote.stats(WindowStats { engine, counts, alignment, exposure, banners });
         }
     }

@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Result;
-
-use super::Sink;
+use super::Observer;
 use crate::frame::{INVALID, Matched};
 use crate::thread::locked;
 
@@ -54,42 +52,24 @@ pub struct MapMetrics {
     pub valid_share: Option<f64>,
 }
 
-/// The figures, shared.
-pub type Shared = Arc<Mutex<MapMetrics>>;
-
-/// Keeps the figures up to date.
-#[derive(Debug)]
-pub struct MapMetricsSink(Shared);
-
-impl MapMetricsSink {
-    /// A sink and its figures, with classes up to these times in microseconds.
-    pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> (Self, Shared) {
+impl MapMetrics {
+    /// Figures with classes up to these times in microseconds.
+    pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> Self {
         let (engine, skew) = (Classes::new(engine_us), Classes::new(skew_us));
-        let shared = Arc::new(Mutex::new(MapMetrics { engine, skew, valid_share: None }));
-        (Self(shared.clone()), shared)
+        Self { engine, skew, valid_share: None }
     }
 }
 
-impl Sink for MapMetricsSink {
-    fn name(&self) -> &str {
-        "figures"
-    }
+/// The figures, shared.
+pub type Shared = Arc<Mutex<MapMetrics>>;
 
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+impl Observer for Shared {
+    fn observe(&mut self, frame: &Matched) {
         let share = valid_share(frame);
-        let mut metrics = locked(&self.0);
+        let mut metrics = locked(self);
         metrics.valid_share = Some(share);
         metrics.engine.count(frame.engine_time());
         metrics.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -107,27 +87,26 @@ fn valid_share(frame: &Matched) -> f64 {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::frame::{DisparityMap, DisparityRange, Image, StereoPair};
     use crate::pool::Pooled;
 
-    fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Arc<Matched> {
+    fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Matched {
         let (width, height) = (4, values.len() / 4);
         let eye = || Image::from_fn(width, height, |_, _| 0);
         let pair = StereoPair { skew_ns, ..StereoPair::of_stills(eye(), eye()) };
         let range = DisparityRange { min: 0, count: 64 };
         let disparity = DisparityMap::new(width, height, range, Pooled::unpooled(values));
         let matched = Matched::new(pair, disparity);
-        Arc::new(Matched { finished: matched.submitted + engine, ..matched })
+        Matched { finished: matched.submitted + engine, ..matched }
     }
 
     #[test]
     fn times_fall_into_their_classes() {
-        let (mut sink, metrics) = MapMetricsSink::new(&[1000, 2000], &[100, 5000]);
+        let mut metrics = Shared::new(MapMetrics::new(&[1000, 2000], &[100, 5000]).into());
         let map = || vec![16, INVALID, 16, 16];
         for (skew_ns, us) in [(0, 1000), (-100_001, 1001), (6_000_000, 9000)] {
-            sink.consume(&matched(skew_ns, map(), Duration::from_micros(us))).unwrap();
+            metrics.observe(&matched(skew_ns, map(), Duration::from_micros(us)));
         }
         let metrics = metrics.lock().unwrap().clone();
         let counts = |classes: &Classes| classes.counts().map(|(_, n)| n).collect::<Vec<_>>();

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
+use super::Observer;
 use crate::frame::{DisparityMap, INVALID, Matched, SUBPIXEL, Truth};
-use crate::sink::Sink;
 use crate::thread::locked;
 
 /// Errors in pixels above which a disparity is bad.
@@ -127,37 +127,14 @@ impl std::fmt::Display for AccuracySummary {
     }
 }
 
-/// Adds every pair that carries its truth to an account that others can read.
-pub struct AccuracySink {
-    account: Arc<Mutex<Accuracy>>,
-}
+/// Errors that grow while pairs flow.
+pub type Shared = Arc<Mutex<Accuracy>>;
 
-impl AccuracySink {
-    /// A sink that adds to `account`.
-    pub fn new(account: Arc<Mutex<Accuracy>>) -> Self {
-        Self { account }
-    }
-}
-
-impl Sink for AccuracySink {
-    fn name(&self) -> &str {
-        "comparison with the truth"
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
+impl Observer for Shared {
+    fn observe(&mut self, frame: &Matched) {
         if let Some(truth) = &frame.pair.truth {
-            let mut account = locked(&self.account);
-            account.add(&frame.disparity, truth);
+            locked(self).add(&frame.disparity, truth);
         }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> anyhow::Result<()> {
-        Ok(())
     }
 }
 

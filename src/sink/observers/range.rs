@@ -1,17 +1,17 @@
-//! Watches whether the candidate disparities suffice while pairs flow past.
+//! Observer of the disparity range: warns if the candidates do not suffice for the scene.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Sink;
+use super::Observer;
 use crate::frame::{DisparityMap, DisparityRange, Image, Matched};
 use crate::matching::Params;
 use crate::range::{Spare, TooFew, is_crowded, too_few};
 use crate::thread::locked;
 
-/// So far apart are looks at the maps, and at the pictures, which take some milliseconds each.
+/// Time between two looks at a map or its pair; matching the pair takes some milliseconds.
 const STEP: Duration = Duration::from_secs(2);
 
 /// Matches small pictures.
@@ -21,58 +21,49 @@ pub type SmallMatcher = Box<dyn Fn(Image, Image, &Params) -> Result<DisparityMap
 pub type Shared = Arc<Mutex<Option<TooFew>>>;
 
 /// A copy of a shared finding.
-pub fn found(shared: &Shared) -> Option<TooFew> {
+pub fn newest(shared: &Shared) -> Option<TooFew> {
     *locked(shared)
 }
 
-/// Looks at the first pair and later at pairs whose map is suspicious, and warns once where their
-/// disparities lie beyond the candidates; once more where the candidates have changed since.
-pub struct RangeSink {
+/// Matches the first pair, and later each pair whose map looks suspicious, at a small size. It warns
+/// once if disparities lie beyond the candidates, and again if the candidates have changed since.
+pub struct RangeObserver {
     matcher: SmallMatcher,
     shared: Shared,
-    /// When the last map was looked at.
-    looked: Option<Instant>,
+    last_look: Option<Instant>,
     /// The candidates that were warned of.
     warned: Option<DisparityRange>,
     /// The candidates that `auto` has chosen, if so.
     chosen: Option<DisparityRange>,
 }
 
-impl RangeSink {
-    /// A sink that keeps `shared` up to date. `chosen`: the candidates that `auto` has chosen, if so.
+impl RangeObserver {
+    /// An observer that keeps `shared` up to date. `chosen`: the candidates that `auto` has chosen, if so.
     pub fn new(matcher: SmallMatcher, shared: Shared, chosen: Option<DisparityRange>) -> Self {
-        Self { matcher, shared, looked: None, warned: None, chosen }
+        Self { matcher, shared, last_look: None, warned: None, chosen }
     }
 }
 
-impl Sink for RangeSink {
-    fn name(&self) -> &str {
-        "check of the range"
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+impl Observer for RangeObserver {
+    fn observe(&mut self, frame: &Matched) {
         let range = frame.disparity.range();
-        let due = self.looked.is_none_or(|then| then.elapsed() >= STEP);
-        let first = self.looked.is_none();
-        if self.warned == Some(range) || !due {
-            return Ok(());
+        let is_first = self.last_look.is_none();
+        let is_due = self.last_look.is_none_or(|then| then.elapsed() >= STEP);
+        if self.warned == Some(range) || !is_due {
+            return;
         }
-        // Maps as well are looked at only so often: most have nothing to tell.
-        self.looked = Some(Instant::now());
-        if !first && !is_crowded(&frame.disparity, range) {
-            return Ok(());
+        // Maps are looked at only so often, too: most of them show nothing.
+        self.last_look = Some(Instant::now());
+        if !is_first && !is_crowded(&frame.disparity, range) {
+            return;
         }
         let pair = [&frame.pair.left, &frame.pair.right];
         let found = match too_few(pair, range, Spare::ForLater, &self.matcher) {
             Ok(found) => found,
             Err(error) => {
-                // The pictures are matched all the same.
+                // The run does not depend on it.
                 tracing::debug!("the range of disparities could not be checked: {error:#}");
-                return Ok(());
+                return;
             }
         };
         let chosen = self.chosen == Some(range);
@@ -82,10 +73,5 @@ impl Sink for RangeSink {
             tracing::warn!("{too_few}");
         }
         *locked(&self.shared) = found;
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
     }
 }

@@ -1,16 +1,15 @@
-//! Watches how noisy and how exposed the pictures of both eyes are while pairs flow past.
+//! Observer of the noise and exposure of both views.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde::Serialize;
 
+use super::Observer;
 use crate::frame::{Image, Matched};
 use crate::matching::saturation::is_saturated;
 use crate::matching::texture::noise_sigma;
-use crate::sink::Sink;
 use crate::thread::locked;
 
 /// Time between the pairs that are measured.
@@ -124,10 +123,9 @@ pub fn newest(shared: &Shared) -> Option<Exposure> {
     *locked(shared)
 }
 
-/// Takes the newest pair once a second and measures it; tells once of trouble that lasts. Never makes
-/// the pipeline wait.
+/// Measures a pair a second, and warns once of trouble that lasts.
 #[derive(Debug)]
-pub struct ExposureSink {
+pub struct ExposureObserver {
     shared: Shared,
     white: u8,
     live: bool,
@@ -137,8 +135,8 @@ pub struct ExposureSink {
     told: bool,
 }
 
-impl ExposureSink {
-    /// A sink that keeps `shared` up to date; pictures are white from this grey level on, and those of a
+impl ExposureObserver {
+    /// An observer that keeps `shared` up to date; pictures are white from this grey level on, and those of a
     /// live source come from cameras that can be set.
     pub fn new(shared: Shared, white: u8, live: bool) -> Self {
         Self { shared, white, live, measured: None, bad: 0, told: false }
@@ -156,31 +154,14 @@ impl ExposureSink {
     }
 }
 
-impl Sink for ExposureSink {
-    fn name(&self) -> &str {
-        "check of the exposure"
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn newest_only(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+impl Observer for ExposureObserver {
+    fn observe(&mut self, frame: &Matched) {
         if self.measured.is_none_or(|measured| measured.elapsed() >= STEP) {
             self.measured = Some(Instant::now());
             if let Some(trouble) = self.measure(frame) {
                 tracing::warn!("{trouble}");
             }
         }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -209,19 +190,20 @@ mod tests {
 
     #[test]
     fn trouble_that_lasts_is_told_once() {
-        let new = |live| ExposureSink::new(Shared::default(), 250, live);
-        let mut sink = new(true);
+        let new = |live| ExposureObserver::new(Shared::default(), 250, live);
+        let mut observer = new(true);
         let dark = matched(100, 20);
         // 139 beside 79.
         for _ in 1..PATIENCE {
-            assert_eq!(sink.measure(&dark), None);
+            assert_eq!(observer.measure(&dark), None);
         }
-        assert_eq!(newest(&sink.shared).unwrap().right.brightness, 78.75);
-        let told = sink.measure(&dark).unwrap();
+        assert_eq!(newest(&observer.shared).unwrap().right.brightness, 78.75);
+        let told = observer.measure(&dark).unwrap();
         assert!(told.contains("the left eye's") && told.contains("1.8 times"), "{told}");
         assert!(told.contains("[camera] exposure_from"), "{told}");
-        assert_eq!(sink.measure(&dark), None);
-        let first = |live, pair| ExposureSink { bad: PATIENCE, ..new(live) }.measure(pair).unwrap();
+        assert_eq!(observer.measure(&dark), None);
+        let first =
+            |live, pair| ExposureObserver { bad: PATIENCE, ..new(live) }.measure(pair).unwrap();
         let bright = matched(90, 100);
         let told = first(true, &bright);
         assert!(told.contains("20 % of the") && told.contains("exposure_ms"), "{told}");
