@@ -32,7 +32,8 @@ const CAMERAS: &str = "rectified.toml";
 pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
-    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each eye"))?;
+    let spec =
+        args.pair.spec().ok_or_else(|| Error::usage("give a picture or stream for each eye"))?;
     let cameras = Cameras::read(settings, Some(&spec))?;
     if settings.calibration.file.is_empty() {
         return Err(Error::usage(

@@ -117,7 +117,7 @@ pub const COSTS: [CostInfo; 8] = [
     },
     CostInfo {
         name: "census",
-        about: "Hamming distance of census descriptors, which take no notice of exposure",
+        about: "Hamming distance of census descriptors, which do not depend on exposure",
         max_flags: "the number of bits (--census-window)",
         defaults: CostDefaults {
             p1: 20,
@@ -140,7 +140,7 @@ pub const COSTS: [CostInfo; 8] = [
     block("zssd", "Sum of squared differences over `block_window` without the windows' means"),
     CostInfo {
         name: "mi",
-        about: "Mutual information: how grey levels of the eyes belong together is learnt from the pairs",
+        about: "Mutual information: learns from the pairs how the grey levels of the two views correspond",
         max_flags: "--mi-truncation",
         defaults: CostDefaults {
             p1: 40,

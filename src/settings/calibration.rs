@@ -26,16 +26,16 @@ pub(super) const ROWS: &[Row] = &[
     Row::text("file", "", any)
         .flag(CALIBRATION, "--calibration", "FILE[,FILE]")
         .help(
-            "Rectify raw pictures with this calibration, in one file or two (OpenCV, ROS, \
-             Kalibr, stereod's own ...), or take depth from that of a data set (KITTI, Middlebury)",
+            "Rectify raw images with this calibration, in one file or two (OpenCV, ROS, \
+             Kalibr, stereod's own ...), or take the cameras of a data set for depth (KITTI, Middlebury)",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::real("alpha", AUTO, [0.0, 1.0])
         .or(&["auto"])
         .flag(CALIBRATION, "--alpha", "0..1")
         .help(
-            "How much of the raw pictures the rectified ones show: 0 nothing but what is \
-             seen everywhere, 1 everything [default: as the file says, or 0]",
+            "Field of view of the rectified images: 0 shows only valid pixels, 1 the whole raw images \
+             [default: as the file says, or 0]",
         )
         .arg(|arg| {
             let number = |text: &str| text.parse::<f64>().map(Value::from);
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
         none: Some("auto"),
         ..Row::names("kitti_cameras", "auto", &["auto", "grey", "colour"])
             .flag(CALIBRATION, "--kitti-cameras", "CAMERAS")
-            .help("Cameras of KITTI's calib.txt that have taken the pictures")
+            .help("Cameras of KITTI's calib.txt that took the images")
             .about(&[
                 "By the folders' names (image_0: grey), or the colour ones",
                 "P0 and P1 (image_0, image_1)",
@@ -54,11 +54,11 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row::real("focal_px", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--focal", "PX")
-        .help("Focal length of pictures that come rectified, in pixels, for depth")
+        .help("Focal length of rectified inputs in pixels, for depth")
         .arg(|arg| arg.conflicts_with("calibration")),
     Row::real("baseline_m", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--baseline", "METRES")
-        .help("Distance between the cameras of pictures that come rectified, in metres, for depth")
+        .help("Baseline of rectified inputs in metres, for depth")
         .arg(|arg| arg.conflicts_with("calibration")),
     Row::text("centre_px", "", |text| match centre(text) {
         None if !text.is_empty() => Err("`X,Y` in pixels, such as `319.5,239.5`".into()),
@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Row] = &[
     })
     .flag(RECTIFIED, "--centre", "X,Y")
     .help(
-        "Principal point of pictures that come rectified, in pixels, for points in space \
+        "Principal point of rectified inputs in pixels, for points in space \
          [default: the middle]",
     )
     .arg(|arg| arg.conflicts_with("calibration")),

@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
             .help("Colours of the window and the preview")
             .about(&[
                 "Blue over green to red, Google's Turbo",
-                "Violet over green to yellow, even in brightness",
+                "Violet over green to yellow, with even steps of brightness",
                 "Black to white",
             ])
             .arg(|arg| arg.alias("color-map"))
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row::names("range", "fixed", &["fixed", "adaptive"])
         .knob("Colours", "span")
-        .hint("fixed: from first to last; adaptive: what is seen, followed slowly."),
+        .hint("fixed: from first to last; adaptive: follows the disparities of the scene slowly."),
     limit("min", "first", "Disparity of the first colour; auto: the smallest candidate."),
     limit("max", "last", "Disparity of the last colour; auto: the largest candidate."),
 ];

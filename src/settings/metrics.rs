@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         _ => Ok(()),
     })
     .flag(OUTPUT, "--metrics", "PORT|ADDRESS:PORT")
-    .help("Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT"),
+    .help("Publish metrics for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT"),
     Row::text("hosts", "", |text| {
         let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
         match names(text).all(|name| name.chars().all(letters)) {

@@ -46,39 +46,39 @@ pub(super) const ROWS: &[Row] = &[
         _ => Ok(()),
     })
     .flag(OUTPUT, "--segment", "TIME")
-    .help("Begin a new file of the recording after so long, such as 10min"),
+    .help("Start a new file of the recording after this time, such as 10min"),
     Row::text("segment_size", "", size)
         .flag(OUTPUT, "--segment-size", "SIZE")
-        .help("Begin a new file of the recording before it is larger, such as 2GB"),
+        .help("Start a new file of the recording before it exceeds this size, such as 2GB"),
     Row::text("keep", "", size).flag(OUTPUT, "--keep", "SIZE").help(
-        "Delete the oldest files of the recording where all together are larger, such as \
+        "Delete the oldest files of the recording if all together exceed this size, such as \
              20GB",
     ),
     Row::text("keep_free", "", size).flag(OUTPUT, "--keep-free", "SIZE").help(
-        "Delete the oldest files of the recording where less is free on the disk, such \
+        "Delete the oldest files of the recording if less than this is free on the disk, such \
              as 5GB",
     ),
     Row::path("confidence")
         .flag(OUTPUT, "--confidence", "OUT.mkv")
         .help(
-            "Record how sure each pixel is, 1 to 255, and 0 where the disparity is unknown or \
+            "Record the confidence of each pixel, 1 to 255, and 0 where the disparity is unknown or \
              filled (FFV1, 8 bits, Matroska)",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::path("whitened")
         .flag(OUTPUT, "--whitened", "OUT.mkv")
         .help(
-            "Record the left picture without the background that the pictures before predict, with a mask of what \
-             moves (FFV1, 16 bits, Matroska); needs --temporal whiten",
+            "Record the left image minus the background that earlier frames predict, with a mask of moving \
+             pixels (FFV1, 16 bits, Matroska); needs --temporal whiten",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::path("preview")
         .flag(OUTPUT, "--preview", "OUT.mp4")
-        .help("Record a coloured video to look at (H.264, MP4)")
+        .help("Record a coloured video for viewing (H.264, MP4)")
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::names("preview_view", "disparity", &["disparity", "left", "side-by-side"])
         .flag(OUTPUT, "--preview-view", "VIEW")
-        .help("What the preview shows")
+        .help("Content of the preview")
         .about(&[
             "The disparity in colours",
             "The left picture, in colour where the source has it",
@@ -87,24 +87,24 @@ pub(super) const ROWS: &[Row] = &[
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(
-            "Write numbered 16-bit PNG pictures (disparity * 256, or * 128 or * 64 beyond 255 px) into \
-             a folder, in place of those of an earlier run",
+            "Write numbered 16-bit PNG images (disparity * 256, or * 128 or * 64 beyond 255 px) into \
+             a folder, and remove those of an earlier run",
         )
         .arg(|arg| arg.value_hint(ValueHint::DirPath)),
     Row::path("clouds")
         .flag(OUTPUT, "--clouds", "DIR")
         .help(
-            "Write numbered point clouds (PLY, metres, coloured) into a folder, in place of those of an \
+            "Write numbered point clouds (PLY, metres, coloured) into a folder, and remove those of an \
              earlier run",
         )
         .arg(|arg| arg.value_hint(ValueHint::DirPath)),
     Row::text("stream", "", any).flag(OUTPUT, "--stream", "FRAGMENT").help(
-        "Send pictures live through a fragment of a GStreamer pipeline, such as \
+        "Send frames live through a fragment of a GStreamer pipeline, such as \
              'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
     ),
     Row::names("stream_view", "disparity", &["disparity", "left", "side-by-side", "numbers"])
         .flag(OUTPUT, "--stream-view", "VIEW")
-        .help("What is streamed")
+        .help("Content of the stream")
         .about(&[
             "The disparity in colours",
             "The left picture, in colour where the source has it",
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[Row] = &[
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::new("depth", Switch(false), Kind::Switch)
         .flag(QUANTITY, "--depth", "")
-        .help("Write depth instead of disparity, 16-bit numbers of --depth-unit"),
+        .help("Write depth instead of disparity, as 16-bit multiples of --depth-unit"),
     Row::real("depth_unit", Real(1.0), DepthUnit::LIMITS_MM)
         .unit("millimetres")
         .flag(QUANTITY, "--depth-unit", "MM")

@@ -65,45 +65,48 @@ pub(super) const ROWS: &[Row] = &[
         .or(&["auto"])
         .unit("milliseconds")
         .flag(PAIRING, "--tolerance", "MS")
-        .help("Largest difference in time between the eyes of a pair, in milliseconds, or `auto`")
+        .help(
+            "Largest time difference between the two frames of a pair, in milliseconds, or `auto`",
+        )
         .arg(|arg| arg.conflicts_with("demo")),
     Row::real("offset_ms", Real(0.0), [-1e9, 1e9])
         .or(&["auto"])
         .unit("milliseconds")
         .flag(PAIRING, "--offset", "MS")
         .help(
-            "Milliseconds that are added to the right eye's times before frames are paired, or `auto`: \
-             found from the pictures of two recordings",
+            "Milliseconds to add to the right camera's times before frames are paired, or `auto`: \
+             estimated from the images of two recordings",
         )
         .arg(|arg| {
-            arg.conflicts_with_all(["demo", "side_by_side", "top_bottom"]).allow_negative_numbers(true)
+            arg.conflicts_with_all(["demo", "side_by_side", "top_bottom"])
+                .allow_negative_numbers(true)
         }),
     Row::names("pace", "auto", &["auto", "realtime", "fast"]),
     Row::real("picture_rate", Real(30.0), [0.01, 1000.0]),
     Row::new("swap", Switch(false), Kind::Switch)
         .flag(CAMERAS, "--swap", "")
-        .help("Exchange the eyes: the left input is the right eye")
+        .help("Exchange the cameras: the left input becomes the right view")
         .arg(|arg| arg.conflicts_with("demo")),
     Row::names("tone", "local", &["local", "upper-bits"])
         .flag(PICTURES, "--tone", "TONE")
-        .help("How 9 to 16 bits a sample become the 8 that are matched; 8 bits stay as they are")
+        .help("How samples of 9 to 16 bits are reduced to the 8 bits that are matched")
         .about(&[
-            "With a gain that follows the surroundings, so that faint texture remains",
+            "With a local gain, which preserves faint texture",
             "The highest 8 bits, as if the camera had no more",
         ]),
     Row::names("orient", "ignore", &["ignore", "auto"])
         .flag(PICTURES, "--orient", "USE")
-        .help("Whether orientation tags of pictures and videos (EXIF) are followed")
+        .help("Whether to apply orientation tags of images and videos (EXIF)")
         .about(&[
-            "As the sensors delivered them, which is what a calibration refers to",
-            "Turned as the tags say",
+            "Leave them as the sensors delivered them, which is what a calibration refers to",
+            "Turn them as the tags say",
         ]),
     Row::text("size", "auto", |text| match camera_size(text) {
         None if text != "auto" => Err("`auto` or a width and height such as `1280x720`".into()),
         _ => Ok(()),
     })
     .flag(CAMERAS, "--size", "WxH")
-    .help("Width and height of each eye of cameras in pixels")
+    .help("Width and height of each camera's frames in pixels")
     .arg(|arg| {
         let size = |text: &str| text.parse::<Size>().map(|size| Value::from(size.to_string()));
         arg.conflicts_with("demo").value_parser(size)
@@ -124,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
         .flag(CAMERAS, "--format", "FORMAT")
         .help("Pixel format of cameras")
         .about(&[
-            "What suits the size, the rate and the bus",
+            "The one that suits size, rate and bus",
             "8-bit intensity",
             "Luma plane and chroma",
             "Luma and chroma in turn",

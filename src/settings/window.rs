@@ -60,8 +60,8 @@ pub(super) const ROWS: &[Row] = &[
     Row::path("settings")
         .flag(OUTPUT, "--window-settings", "FILE.toml")
         .help(
-            "File for the settings that were tuned in the window (key w); without it, a new \
-             one each time",
+            "File for settings tuned in the window (key w); without it, a new \
+             file each time",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath).conflicts_with("headless")),
     Row::names("at_end", "stay", &["stay", "close"]),
