@@ -224,7 +224,7 @@ impl Matcher {
         };
         engine.resume(Default::default()).map_err(failed)?;
         let StereoPair { left, right, .. } = &of.0.pair;
-        let pair = StereoPair::of_stills(mirrored(right), mirrored(left));
+        let pair = StereoPair::of_stills(mirror(right), mirror(left));
         let mut map = match_one(&mut **engine, pair)?.disparity;
         map.values_mut().chunks_exact_mut(width).for_each(<[i16]>::reverse);
         Ok(map)
@@ -244,7 +244,7 @@ fn match_one(engine: &mut dyn Engine, pair: StereoPair) -> Result<Matched, Error
 }
 
 /// The picture with its columns in the opposite order.
-fn mirrored(image: &Image) -> Image {
+fn mirror(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     let mask = image.valid_mask().map(|mask| {
         let valid = mask.pixels().chunks_exact(width).flat_map(|row| row.iter().rev().copied());

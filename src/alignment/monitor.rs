@@ -217,7 +217,7 @@ impl Monitor {
                 }
             }
         }
-        let verdict = self.judge();
+        let verdict = self.assess();
         let count = if self.pending.0 == verdict { self.pending.1 + 1 } else { 1 };
         self.pending = (verdict, count);
         if count < self.needed(verdict) { None } else { self.conclude() }
@@ -236,13 +236,13 @@ impl Monitor {
     }
 
     /// Verdict of the measurements now.
-    fn judge(&mut self) -> Verdict {
+    fn assess(&mut self) -> Verdict {
         let smoothed = self.smoothed.filter(|_| self.reliable);
         self.way = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));
         if self.way.is_some() {
             return Verdict::Wandering;
         }
-        let verdict = self.limits.judge(smoothed.as_ref(), self.state.verdict);
+        let verdict = self.limits.assess(smoothed.as_ref(), self.state.verdict);
         if let (Verdict::Good, Some(seen)) = (verdict, smoothed)
             && seen.row_error_px + 2.0 * seen.uncertainty_px <= self.limits.warn_px
         {

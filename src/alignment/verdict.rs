@@ -112,7 +112,7 @@ impl Limits {
 
     /// Verdict on a measurement; `before` is what was said last, so that a value on the edge does not
     /// change it at every measurement. An alarm is more than the measurement's error explains.
-    pub fn judge(&self, measurement: Option<&Measurement>, before: Verdict) -> Verdict {
+    pub fn assess(&self, measurement: Option<&Measurement>, before: Verdict) -> Verdict {
         let Some(seen) = measurement.filter(|seen| self.can_rely_on(seen)) else {
             return Verdict::Unsure;
         };
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn judged(measurement: Measurement, before: Verdict) -> Verdict {
-        Limits::default().judge(Some(&measurement), before)
+        Limits::default().assess(Some(&measurement), before)
     }
 
     #[test]
@@ -290,12 +290,12 @@ mod tests {
         assert_eq!(judged(Measurement { row_error_px: 2.0, ..swapped }), Verdict::Swapped);
         // Principal points that differ may explain it.
         let limits = |farthest_px| Limits { farthest_px, ..Limits::default() };
-        let by = |farthest_px| limits(farthest_px).judge(Some(&swapped), Verdict::Good);
+        let by = |farthest_px| limits(farthest_px).assess(Some(&swapped), Verdict::Good);
         assert_eq!((by(-10.0), by(-31.2)), (Verdict::Swapped, Verdict::BelowRange));
         let told = limits(-31.2).describe(Verdict::BelowRange, Some(&swapped));
         assert!(told.contains("--min-disparity -32") && !told.contains("--swap"), "{told}");
         assert_eq!(judged(Measurement { spread_px: 2.0, ..swapped }), Verdict::NotRectified);
-        assert_eq!(Limits::default().judge(None, Verdict::Good), Verdict::Unsure);
+        assert_eq!(Limits::default().assess(None, Verdict::Good), Verdict::Unsure);
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn no_alarm_is_larger_than_what_is_certain() {
-        let judged = |measurement| Limits::default().judge(Some(&measurement), Verdict::Unsure);
+        let judged = |measurement| Limits::default().assess(Some(&measurement), Verdict::Unsure);
         let uncertain =
             |row_error_px, uncertainty_px| Measurement { row_error_px, uncertainty_px, ..well() };
         assert_eq!(judged(uncertain(1.8, 0.1)), Verdict::RowsOff);

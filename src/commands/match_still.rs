@@ -102,7 +102,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         let measurement =
             measure(left, right, &Options { range: Some(params.range), ..Options::default() });
         let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
-        let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
+        let verdict = limits.assess(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
         }

@@ -18,15 +18,15 @@ use crate::source::tone::Tone;
 pub struct Stills {
     /// The left eye's, the right eye's; the same where it holds both.
     files: [PathBuf; 2],
-    layout: Layout,
+    packing: Packing,
     swap: bool,
     tone: Tone,
     orient: Orient,
 }
 
-/// Layout of the eyes in a file.
+/// Packing of the two views into files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+enum Packing {
     Alone,
     SideBySide,
     TopBottom,
@@ -36,14 +36,16 @@ impl Stills {
     /// The pictures that `spec` names, with the eyes exchanged and reduced to 8 bits as `[source]` says.
     pub fn find(spec: &SourceSpec, settings: &Source) -> Result<Self, Error> {
         let both = |both| one_file(both).map(|file| [file.clone(), file]);
-        let (files, layout) = match spec {
-            SourceSpec::Two { left, right } => ([one_file(left)?, one_file(right)?], Layout::Alone),
-            SourceSpec::SideBySide(stream) => (both(stream)?, Layout::SideBySide),
-            SourceSpec::TopBottom(stream) => (both(stream)?, Layout::TopBottom),
+        let (files, packing) = match spec {
+            SourceSpec::Two { left, right } => {
+                ([one_file(left)?, one_file(right)?], Packing::Alone)
+            }
+            SourceSpec::SideBySide(stream) => (both(stream)?, Packing::SideBySide),
+            SourceSpec::TopBottom(stream) => (both(stream)?, Packing::TopBottom),
             _ => return Err(Error::usage("the source is no picture")),
         };
         let Source { swap, tone, orient, .. } = *settings;
-        Ok(Self { files, layout, swap, tone, orient })
+        Ok(Self { files, packing, swap, tone, orient })
     }
 
     /// The intensity of both eyes, each reduced to 8 bits by itself.
@@ -53,8 +55,8 @@ impl Stills {
             let Still { picture, orientation } = still::read(file, self.orient)?;
             Ok::<_, anyhow::Error>((Grey::of(picture), (file.display().to_string(), orientation)))
         };
-        let pair = match self.layout {
-            Layout::Alone => {
+        let pair = match self.packing {
+            Packing::Alone => {
                 let ((left, left_tag), (right, right_tag)) = (read(left)?, read(right)?);
                 orientation::report(&[left_tag, right_tag], self.orient);
                 [left, right]
@@ -110,9 +112,9 @@ impl Stills {
     ) -> anyhow::Result<([usize; 2], [usize; 2])> {
         let is_second = (eye == Eye::Right) != self.swap;
         let name = self.files[0].display();
-        Ok(match self.layout {
-            Layout::Alone => ([0, 0], [width, height]),
-            Layout::SideBySide => {
+        Ok(match self.packing {
+            Packing::Alone => ([0, 0], [width, height]),
+            Packing::SideBySide => {
                 ensure!(
                     width.is_multiple_of(2),
                     "{name} is {width}x{height}: side by side needs an even width, each eye has half \
@@ -120,7 +122,7 @@ impl Stills {
                 );
                 ([if is_second { width / 2 } else { 0 }, 0], [width / 2, height])
             }
-            Layout::TopBottom => {
+            Packing::TopBottom => {
                 ensure!(
                     height.is_multiple_of(2),
                     "{name} is {width}x{height}: top-bottom needs an even height, each eye has half \

@@ -48,7 +48,7 @@ impl Flusher {
 
     /// Has the file put on the disk if that was not done for a second; does not wait for it.
     pub fn look_after(&mut self, file: &File) -> io::Result<()> {
-        told(&self.failure)?;
+        take(&self.failure)?;
         // Where the disk is slower, what comes meanwhile is put on it together.
         if Instant::now() >= self.due && self.files.is_empty() {
             self.due = Instant::now() + EVERY;
@@ -68,7 +68,7 @@ impl Flusher {
         let Self { files, thread, failure, .. } = self;
         drop(files);
         thread::joined("the flush thread", thread.join()).map_err(io::Error::other)?;
-        told(&failure)
+        take(&failure)
     }
 }
 
@@ -77,8 +77,8 @@ fn note(failure: &Mutex<Option<io::Error>>, error: io::Error) {
     locked(failure).get_or_insert(error);
 }
 
-/// The failure, told once.
-fn told(failure: &Mutex<Option<io::Error>>) -> io::Result<()> {
+/// Returns the failure once.
+fn take(failure: &Mutex<Option<io::Error>>) -> io::Result<()> {
     locked(failure).take().map_or(Ok(()), Err)
 }
 

@@ -13,13 +13,13 @@ use crate::backoff::{Backoff, STEADY};
 use crate::frame::Matched;
 
 /// Makes an output anew, beside what the one before has written.
-pub type Recipe = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
+pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
 
 /// An output that is made anew after it has failed.
 pub struct Restarting {
     name: String,
     sink: Option<Box<dyn Sink>>,
-    recipe: Recipe,
+    factory: Factory,
     backoff: Backoff,
     /// Since when the sink is there.
     since: Instant,
@@ -39,25 +39,25 @@ struct Outage {
 }
 
 impl Restarting {
-    /// The output `sink`, in whose place `recipe` makes another one after it has failed.
-    pub fn new(sink: Box<dyn Sink>, recipe: Recipe) -> Self {
+    /// The output `sink`, in whose place `factory` makes another one after it has failed.
+    pub fn new(sink: Box<dyn Sink>, factory: Factory) -> Self {
         let name = sink.name().to_owned();
-        Self { sink: Some(sink), ..Self::without_sink(name, recipe) }
+        Self { sink: Some(sink), ..Self::without_sink(name, factory) }
     }
 
-    /// The output `name`, which `recipe` could not make for now, because of `error`.
-    pub fn awaited(name: String, recipe: Recipe, error: &Error) -> Self {
-        let mut restarting = Self::without_sink(name, recipe);
+    /// The output `name`, which `factory` could not make for now, because of `error`.
+    pub fn awaited(name: String, factory: Factory, error: &Error) -> Self {
+        let mut restarting = Self::without_sink(name, factory);
         restarting.note_lost(error);
         restarting
     }
 
-    fn without_sink(name: String, recipe: Recipe) -> Self {
+    fn without_sink(name: String, factory: Factory) -> Self {
         let now = Instant::now();
         Self {
             name,
             sink: None,
-            recipe,
+            factory,
             backoff: Backoff::default(),
             since: now,
             not_before: now,
@@ -72,7 +72,7 @@ impl Restarting {
         if self.sink.is_some() || Instant::now() < self.not_before {
             return;
         }
-        match (self.recipe)() {
+        match (self.factory)() {
             Ok(sink) => {
                 self.since = Instant::now();
                 self.sink = Some(sink);

@@ -53,7 +53,7 @@ impl Pair {
 
 fn judged(left: &Image, right: &Image, options: &Options) -> (Option<Measurement>, Verdict) {
     let measurement = measure(left, right, options);
-    (measurement, Limits::default().judge(measurement.as_ref(), Verdict::Unsure))
+    (measurement, Limits::default().assess(measurement.as_ref(), Verdict::Unsure))
 }
 
 /// A pair of EuRoC, rectified or not.

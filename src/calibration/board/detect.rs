@@ -17,7 +17,7 @@ pub use super::detection::{BoardCorner, Detection, NotFound};
 use super::detection::{distance, median};
 use super::grid::{self, GridCorner, Misfit};
 use super::refine::{edge_width, refine};
-use super::{Board, Layout, Pattern};
+use super::{Board, CharucoLayout, Pattern};
 use crate::frame::Image;
 
 /// Half the window that a corner is refined in is at most this many pixels, as in OpenCV's examples.
@@ -75,10 +75,11 @@ impl Detector {
         params.min_corner_strength = WEAKEST;
         let chessboard = ChessboardDetector::new(params).expect("these parameters are accepted");
         // Whether a board has markers enough was checked when it was made.
-        let charuco = board.pattern.layouts().into_iter().map(|Layout { spec, rows_above }| {
-            let detector = CharucoDetector::new(CharucoParams::for_board(spec));
-            Charuco { detector: detector.expect("a board that was checked"), rows_above }
-        });
+        let charuco =
+            board.pattern.layouts().into_iter().map(|CharucoLayout { spec, rows_above }| {
+                let detector = CharucoDetector::new(CharucoParams::for_board(spec));
+                Charuco { detector: detector.expect("a board that was checked"), rows_above }
+            });
         let charuco = charuco.collect();
         Self { board, chessboard, charuco, config: default_chess_config(), window: None }
     }

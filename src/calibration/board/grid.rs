@@ -30,7 +30,7 @@ pub(super) fn orders(
     (columns, rows): (usize, usize),
 ) -> Result<Vec<Vec<[f64; 2]>>, Misfit> {
     let mut corners = corners.to_vec();
-    if mirrored(&corners) {
+    if is_mirrored(&corners) {
         corners.iter_mut().for_each(|corner| *corner = (corner.1, corner.0, corner.2));
     }
     let mut orders = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn orders(
 
 /// True where columns to the right and rows down make a left-handed picture: most small squares turn
 /// the wrong way.
-fn mirrored(corners: &[GridCorner]) -> bool {
+fn is_mirrored(corners: &[GridCorner]) -> bool {
     let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
     let mut balance = 0;
     for (&(u, v), here) in &at {

@@ -72,7 +72,7 @@ pub struct Ink {
 }
 
 /// Arrangement of a ChArUco board's squares and markers.
-struct Layout {
+struct CharucoLayout {
     /// A board that holds this one.
     spec: CharucoBoardSpec,
     /// Rows of it above this one.
@@ -165,9 +165,9 @@ impl Pattern {
 
     /// The layouts in which a ChArUco board may have been printed, as the library that finds it describes
     /// them; none for a chessboard.
-    fn layouts(&self) -> Vec<Layout> {
+    fn layouts(&self) -> Vec<CharucoLayout> {
         let Some(spec) = self.charuco_spec() else { return Vec::new() };
-        let layout = Layout { spec, rows_above: 0 };
+        let layout = CharucoLayout { spec, rows_above: 0 };
         if !spec.rows.is_multiple_of(2) {
             return vec![layout];
         }
@@ -185,7 +185,7 @@ impl Pattern {
         let older = dictionary.ok().map(|dictionary| {
             let (rows, marker) = (spec.rows + 1, spec.marker_size_rel);
             let spec = CharucoBoardSpec::new(rows, spec.cols, 1.0, marker, dictionary);
-            Layout { spec, rows_above: 1 }
+            CharucoLayout { spec, rows_above: 1 }
         });
         [Some(layout), older].into_iter().flatten().collect()
     }

@@ -21,7 +21,7 @@ use crate::calibration::{
 type Result<T> = std::result::Result<T, CalibrationError>;
 
 /// The names of some values and the files they are in, such as `a.yml (K1, D1)`.
-fn told(values: &[&At]) -> String {
+fn locations(values: &[&At]) -> String {
     let mut files: Vec<(&str, Vec<&str>)> = Vec::new();
     for at in values {
         match files.iter_mut().find(|(file, _)| *file == at.file()) {
@@ -70,7 +70,7 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
             notes.push(format!(
                 "{}: 4 coefficients are taken as k1 k2 p1 p2; for a fisheye lens add the line \
                  `distortion_model: fisheye`",
-                told(&[&eye.d])
+                locations(&[&eye.d])
             ));
             break;
         }
@@ -92,8 +92,8 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
         rectification
     });
     let sources = Sources {
-        left: told(&[&left.k, &left.d]),
-        right: told(&[&right.k, &right.d]),
+        left: locations(&[&left.k, &left.d]),
+        right: locations(&[&right.k, &right.d]),
         pose,
         rectification: source,
         swap: format!(
@@ -237,7 +237,7 @@ fn views(
     };
     match [&r1, &r2, &p1, &p2] {
         [Some(r1), Some(r2), Some(p1), Some(p2)] => {
-            Ok(Some(([view(r1, p1)?, view(r2, p2)?], told(&[r1, r2, p1, p2]))))
+            Ok(Some(([view(r1, p1)?, view(r2, p2)?], locations(&[r1, r2, p1, p2]))))
         }
         [None, None, None, None] => Ok(None),
         [Some(_), Some(_), None, None] => {
@@ -249,7 +249,7 @@ fn views(
             Err(CalibrationError::new(format!(
                 "{}: a rectification has R1, R2, P1 and P2; some are missing: the file is incomplete or \
                  cut off",
-                told(&there)
+                locations(&there)
             )))
         }
     }
@@ -283,7 +283,7 @@ fn pose(
                 3 => Rotation3::from_scaled_axis(Vector3::from(r.exactly()?)).into_inner(),
                 _ => r.matrix3()?,
             };
-            Ok((matrix, metres, unit, told(&[&r, &t])))
+            Ok((matrix, metres, unit, locations(&[&r, &t])))
         }
         (None, None, Some(rectification)) => {
             let p = &rectification.right.projection;

@@ -165,7 +165,7 @@ impl Guide {
     }
 
     /// Judges what the detector found in a pair that was taken at this time.
-    pub fn judge(&mut self, time: Duration, seen: &[Result<Detection, NotFound>; 2]) -> Judgement {
+    pub fn assess(&mut self, time: Duration, seen: &[Result<Detection, NotFound>; 2]) -> Judgement {
         let seen = match fit(seen) {
             Ok(seen) => seen,
             Err(reason) => {

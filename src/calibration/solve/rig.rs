@@ -77,7 +77,7 @@ pub(super) struct View {
 }
 
 /// Uncertainty of the parameters of a rig: the covariance of all of them, in the order of
-/// [`Rig::layout`].
+/// [`Rig::offsets`].
 #[derive(Clone, Debug)]
 pub(super) struct Uncertainty {
     covariance: DMatrix<f64>,
@@ -86,27 +86,27 @@ pub(super) struct Uncertainty {
 impl Uncertainty {
     /// Standard deviation of the first focal length of a camera in pixels.
     pub(super) fn focal(&self, rig: &Rig, camera: usize) -> f64 {
-        let at = rig.layout().camera(camera);
+        let at = rig.offsets().camera(camera);
         self.covariance[(at, at)].max(0.0).sqrt()
     }
 
     /// Standard deviation of the distance of a camera from the first one, in metres.
     pub(super) fn distance(&self, rig: &Rig, camera: usize) -> f64 {
-        let at = rig.layout().place(camera) + 3;
+        let at = rig.offsets().place(camera) + 3;
         let along = rig.places[camera].translation.normalize();
         let part = self.covariance.fixed_view::<3, 3>(at, at);
         (along.transpose() * part * along)[0].max(0.0).sqrt()
     }
 }
 
-/// Where the parameters of a rig stand in a vector.
+/// Offsets of the parameters of a rig in a vector.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct Offsets {
     cameras: usize,
     of_camera: usize,
 }
 
-impl Layout {
+impl Offsets {
     fn camera(&self, camera: usize) -> usize {
         camera * self.of_camera
     }
@@ -141,8 +141,8 @@ pub(super) enum Free {
 }
 
 impl Rig {
-    fn layout(&self) -> Layout {
-        Layout { cameras: self.cameras.len(), of_camera: self.model.count() }
+    fn offsets(&self) -> Offsets {
+        Offsets { cameras: self.cameras.len(), of_camera: self.model.count() }
     }
 
     /// The residuals of a view, seen minus projected; `None` where a point cannot be seen.
@@ -166,20 +166,20 @@ impl Rig {
     }
 
     fn normal(&self, views: &[View], free: Free) -> Option<Normal> {
-        let layout = self.layout();
-        let count = layout.board(self.boards.len());
+        let offsets = self.offsets();
+        let count = offsets.board(self.boards.len());
         let mut matrix = DMatrix::zeros(count, count);
         let mut gradient = DVector::zeros(count);
         for view in views {
             let (local, slope) = self.local(view)?;
             // The parameters that the view depends on: camera, its place, the board.
             let mut at = [usize::MAX; MOST + 12];
-            let camera = layout.camera(view.camera);
-            (0..layout.of_camera).for_each(|i| at[i] = camera + i);
+            let camera = offsets.camera(view.camera);
+            (0..offsets.of_camera).for_each(|i| at[i] = camera + i);
             if view.camera > 0 {
-                (0..6).for_each(|i| at[MOST + i] = layout.place(view.camera) + i);
+                (0..6).for_each(|i| at[MOST + i] = offsets.place(view.camera) + i);
             }
-            (0..6).for_each(|i| at[MOST + 6 + i] = layout.board(view.board) + i);
+            (0..6).for_each(|i| at[MOST + 6 + i] = offsets.board(view.board) + i);
             for (i, &row) in at.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
                 gradient[row] += slope[i];
                 for (j, &column) in at.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
@@ -187,12 +187,12 @@ impl Rig {
                 }
             }
         }
-        let all_cameras = self.cameras.len() * layout.of_camera;
+        let all_cameras = self.cameras.len() * offsets.of_camera;
         let held: Vec<usize> = match free {
             Free::All => Vec::new(),
-            Free::Pinhole => (0..all_cameras).filter(|i| i % layout.of_camera > 1).collect(),
+            Free::Pinhole => (0..all_cameras).filter(|i| i % offsets.of_camera > 1).collect(),
             Free::Poses => (0..all_cameras).collect(),
-            Free::Boards => (0..layout.board(0)).collect(),
+            Free::Boards => (0..offsets.board(0)).collect(),
         };
         for at in held {
             matrix.row_mut(at).fill(0.0);
@@ -232,17 +232,17 @@ impl Rig {
     }
 
     fn moved(&self, step: &DVector<f64>) -> Rig {
-        let layout = self.layout();
+        let offsets = self.offsets();
         let part = |at: usize, count: usize| &step.as_slice()[at..at + count];
         let mut rig = self.clone();
         for (i, camera) in rig.cameras.iter_mut().enumerate() {
-            *camera = moved(camera, part(layout.camera(i), layout.of_camera));
+            *camera = moved(camera, part(offsets.camera(i), offsets.of_camera));
         }
         for (i, place) in rig.places.iter_mut().enumerate().skip(1) {
-            *place = place.moved(part(layout.place(i), 6));
+            *place = place.moved(part(offsets.place(i), 6));
         }
         for (i, board) in rig.boards.iter_mut().enumerate() {
-            *board = board.moved(part(layout.board(i), 6));
+            *board = board.moved(part(offsets.board(i), 6));
         }
         rig
     }

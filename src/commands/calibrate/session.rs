@@ -73,7 +73,7 @@ impl Session {
     /// wherever the board is seen sharply. Returns what was seen as well.
     pub(super) fn look_at(&mut self, pair: &StereoPair, take: bool) -> (Judgement, Seen) {
         let seen = self.detector.detect_pair(&pair.left, &pair.right);
-        let mut judgement = self.guide.judge(pair.timestamp, &seen);
+        let mut judgement = self.guide.assess(pair.timestamp, &seen);
         if take && !matches!(judgement, Judgement::Refuse(Refusal::Unfit(_))) {
             judgement = Judgement::Keep;
         }

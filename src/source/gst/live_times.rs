@@ -54,7 +54,7 @@ pub(super) enum Judged {
 
 impl LiveTimes {
     /// Judges the time of a picture that arrived at `arrived`.
-    pub(super) fn judge(&mut self, time: Duration, arrived: Duration) -> Judged {
+    pub(super) fn assess(&mut self, time: Duration, arrived: Duration) -> Judged {
         let own = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let lag = (arrived.as_nanos() as i64).saturating_sub(own);
         let shifted = own.saturating_add(self.shift);
@@ -108,7 +108,7 @@ mod tests {
         let judge = |frame: i64| {
             let captured = BEGIN + frame * FRAME;
             let time = Duration::from_nanos((captured + wrong).max(0) as u64);
-            times.judge(time, Duration::from_nanos((captured + 5_000_000) as u64))
+            times.assess(time, Duration::from_nanos((captured + 5_000_000) as u64))
         };
         frames.map(judge).collect()
     }
@@ -164,18 +164,18 @@ mod tests {
     fn pictures_that_were_held_up_are_good() {
         let mut times = LiveTimes::default();
         let at = |ms: u64| Duration::from_millis(ms);
-        assert_eq!(times.judge(at(1000), at(1005)), Judged::Good(at(1000)));
+        assert_eq!(times.assess(at(1000), at(1005)), Judged::Good(at(1000)));
         // A minute long nobody took any: the oldest ones come first, all at once.
         for frame in 1..8 {
             let time = at(1000 + frame * 33);
-            assert_eq!(times.judge(time, at(61_000 + frame)), Judged::Good(time));
+            assert_eq!(times.assess(time, at(61_000 + frame)), Judged::Good(time));
         }
-        assert_eq!(times.judge(at(61_010), at(61_015)), Judged::Good(at(61_010)));
+        assert_eq!(times.assess(at(61_010), at(61_015)), Judged::Good(at(61_010)));
         // A source that is ahead of its time and stays there, a little further with each picture.
         let mut times = LiveTimes::default();
         for frame in 0..300 {
             let time = at(frame * 33);
-            assert_eq!(times.judge(time, at(500 + frame)), Judged::Good(time));
+            assert_eq!(times.assess(time, at(500 + frame)), Judged::Good(time));
         }
     }
 }

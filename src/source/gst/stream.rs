@@ -339,7 +339,7 @@ impl Stream {
             let way = if ns < 0 { "before" } else { "after" };
             format!("{:.1} s {way}", ns.unsigned_abs() as f64 * 1e-9)
         };
-        match self.live_times.judge(time, arrived.saturating_duration_since(zero)) {
+        match self.live_times.assess(time, arrived.saturating_duration_since(zero)) {
             Judged::Good(time) => Some(time),
             Judged::Wrong { ahead } => {
                 let what = format!("a picture's time is {} its arrival", seconds(ahead));

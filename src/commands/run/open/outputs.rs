@@ -23,7 +23,7 @@ use crate::sink::new_file::NewFile;
 use crate::sink::numbered;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{PICTURES, Pictures};
-use crate::sink::restarting::{Recipe, Restarting};
+use crate::sink::restarting::{Factory, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::video::{
     FragmentError, Preview, Recorder, Stream, StreamOptions, StreamPicture, VideoView,
@@ -279,13 +279,13 @@ pub fn open(
         Encoding::for_range(range).report("recordings and pictures");
     }
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    let mut add = |sink: Box<dyn Sink>, recipe| {
+    let mut add = |sink: Box<dyn Sink>, factory| {
         // A recorded source can be matched again once there is room.
-        sinks.push(if info.live { Box::new(Restarting::new(sink, recipe)) } else { sink });
+        sinks.push(if info.live { Box::new(Restarting::new(sink, factory)) } else { sink });
     };
     for (output, path) in wanted(settings) {
         let setup = setup.clone();
-        let (first, recipe): (Made, Recipe) = match output.kind {
+        let (first, factory): (Made, Factory) = match output.kind {
             Kind::Recording(create, segment) => {
                 let limits = settings.output.segmenting();
                 recording(path, limits, setup, create, segment)
@@ -303,7 +303,7 @@ pub fn open(
             }
             Kind::Statistics | Kind::SavedSettings => continue,
         };
-        add(first.context(output.flag)?, recipe);
+        add(first.context(output.flag)?, factory);
     }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
@@ -312,13 +312,13 @@ pub fn open(
             quantity,
             colouring: colouring.clone(),
         };
-        let mut recipe: Recipe = Box::new(move || Stream::start(&stream, &options).map(boxed));
-        match recipe() {
-            Ok(first) => add(first, recipe),
+        let mut factory: Factory = Box::new(move || Stream::start(&stream, &options).map(boxed));
+        match factory() {
+            Ok(first) => add(first, factory),
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
                 let name = check_fragment(fragment)?;
-                sinks.push(Box::new(Restarting::awaited(name, recipe, &error)));
+                sinks.push(Box::new(Restarting::awaited(name, factory, &error)));
             }
             Err(error) => return Err(error.context("--stream")),
         }
@@ -376,7 +376,7 @@ fn recording(
     setup: Setup,
     create: fn(&Path, &Setup) -> Made,
     segment: fn(Segments, &Setup) -> Made,
-) -> (Made, Recipe) {
+) -> (Made, Factory) {
     let segmented =
         move |path: &Path, limits, setup: &Setup| segment(Segments::new(path, limits)?, setup);
     let first = match limits {
@@ -384,17 +384,17 @@ fn recording(
         None => create(&path, &setup),
     };
     let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
-    let recipe: Recipe = match limits {
+    let factory: Factory = match limits {
         // A pipe may have a reader again.
         None if !is_file => Box::new(move || create(&path, &setup)),
         // A single file that was cut short goes on in segments of any length.
         _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &setup)),
     };
-    (first, recipe)
+    (first, factory)
 }
 
 /// A preview, which goes on after a failure in a file named as segments are.
-fn preview(path: PathBuf, setup: Setup) -> (Made, Recipe) {
+fn preview(path: PathBuf, setup: Setup) -> (Made, Factory) {
     let create = move |path: &Path| {
         Preview::create(path, &setup.stream, setup.view, setup.colouring.clone()).map(boxed)
     };
