@@ -1,4 +1,4 @@
-//! A run while pairs flow: who looks at it, and what changes it.
+//! A run while pairs flow: the parts that watch and change it.
 
 pub mod handles;
 pub mod metrics;

@@ -1,4 +1,4 @@
-//! A run as those see it who only look: Prometheus, a health check, the service manager.
+//! Read-only view of a run, for Prometheus, the health check and the service manager.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::telemetry::metrics::{
 };
 use crate::telemetry::progress::Distribution;
 
-/// Publishes what is seen.
+/// Starts the metrics server.
 pub fn serve(listener: Option<Listener>, handles: &Arc<Handles>) -> anyhow::Result<Option<Server>> {
     let Some(listener) = listener else { return Ok(None) };
     let hosts = Hosts::new(handles.loaded().settings.metrics.hosts());
@@ -67,7 +67,7 @@ impl State for Handles {
         }
     }
 
-    /// A recorded source is as fast as its outputs; only a live one that brings nothing is ill.
+    /// A recorded source is as fast as its outputs; only a live one without pairs is unhealthy.
     fn health(&self) -> Health {
         let matched = self.progress.matched.load(Ordering::Relaxed);
         let since = self.progress.since_matched();
