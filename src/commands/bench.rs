@@ -1,4 +1,4 @@
-//! `stereod bench`: how fast the engine is on this machine, stage by stage, or on parts of its GPU.
+//! `stereod bench`: speed of the engine on this machine, stage by stage, or on parts of its GPU.
 
 mod report;
 
@@ -27,7 +27,7 @@ use report::{Measured, Report, table};
 /// Pairs matched before each measurement.
 const WARM_UP: u32 = 3;
 
-/// Fewest pairs that a rate with several in flight is taken from.
+/// Fewest pairs of a rate with several in flight.
 const SUSTAINED: u32 = 100;
 
 /// Runs the command.
@@ -46,7 +46,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
             ));
         }
         parts => {
-            // A word stands for all of them.
+            // `auto` stands for all of them.
             let count = |part: &toml::Value| part.as_integer().and_then(|n| n.try_into().ok());
             let parts = parts.iter().map(|part| report(&args, &loaded, count(part)));
             parts.collect::<Result<_, _>>()?
@@ -60,7 +60,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     })
 }
 
-/// Measures with so many of a GPU's multiprocessors.
+/// Measures with this number of a GPU's multiprocessors.
 fn report(
     args: &BenchArgs,
     loaded: &Loaded,
@@ -77,7 +77,7 @@ fn report(
     let (loaded, _) = ranging::with_choice(loaded, &first, &rig, Spare::None)?;
     let loaded = fit::fitted(loaded, size, &rig, fit::FEWEST, multiprocessors, 0.0, &mut || ())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
-    // Parts of a GPU are compared where there is one.
+    // Only a GPU has parts to compare.
     let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };
     let mut options = settings.engine.options();
     options.cuda.multiprocessors = multiprocessors;
@@ -87,7 +87,7 @@ fn report(
     };
     options.spare = bytes_of(options.cuda.in_flight);
     let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
-    // Where the sources of a run would put them.
+    // As the sources of a run would.
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
     }
@@ -145,7 +145,7 @@ fn measure(
     engine.set_profiling(false);
     let mut kernels = Vec::new();
     if is_device {
-        // Once more without the marks between the stages, which cost the device a little.
+        // Again without the marks between the stages, which cost the device a little time.
         alone.clear();
         for round in 0..WARM_UP + repeat {
             let matched = match_one(engine, pairs)?;
@@ -186,14 +186,14 @@ fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyho
     Ok(Alone { time, stages, device_time })
 }
 
-/// Compares the engine with the reference on every pair, all in flight at once as far as they may
-/// be; how many pixels were the same.
+/// Compares the engine with the reference on every pair, with as many in flight as possible, and
+/// returns the number of equal pixels.
 fn verify_all(
     engine: &mut dyn Engine,
     pairs: &mut VecDeque<StereoPair>,
     params: &Params,
 ) -> anyhow::Result<usize> {
-    // The pairs begin a stream anew.
+    // The pairs start a new stream.
     engine.resume(History::default())?;
     let (depth, mut history) = (engine.depth(), History::default());
     let layout = engine.layout().cloned();
@@ -210,7 +210,7 @@ fn verify_all(
     Ok(same)
 }
 
-/// The middle one of at least one time; they are sorted then.
+/// Sorts the times, of which there is at least one, and returns the median.
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
@@ -224,7 +224,7 @@ mod tests {
     use crate::pool::Pooled;
     use crate::settings::Matching;
 
-    /// An engine that computes when it is asked for a result, with up to three pairs waiting.
+    /// An engine that computes on collection, with up to three pairs waiting.
     struct Device {
         params: Params,
         held: VecDeque<StereoPair>,

@@ -1,4 +1,4 @@
-//! Single pictures as a pair: one for each eye, or one that holds both.
+//! Single images as a pair: one for each view, or one that holds both.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use crate::source::spec::{SourceSpec, StreamSpec};
 use crate::source::still::{self, Still, read_colours};
 use crate::source::tone::Tone;
 
-/// A pair of pictures in one file or two.
+/// A pair of images in one file or two.
 pub struct Stills {
-    /// The left eye's, the right eye's; the same where it holds both.
+    /// Of the left and the right view; the same file twice if it holds both.
     files: [PathBuf; 2],
     packing: Packing,
     swap: bool,
@@ -33,7 +33,8 @@ enum Packing {
 }
 
 impl Stills {
-    /// The pictures that `spec` names, with the eyes exchanged and reduced to 8 bits as `[source]` says.
+    /// Returns the images that `spec` names, with the views exchanged and reduced to 8 bits as
+    /// `[source]` says.
     pub fn find(spec: &SourceSpec, settings: &Source) -> Result<Self, Error> {
         let both = |both| one_file(both).map(|file| [file.clone(), file]);
         let (files, packing) = match spec {
@@ -48,7 +49,7 @@ impl Stills {
         Ok(Self { files, packing, swap, tone, orient })
     }
 
-    /// The intensity of both eyes, each reduced to 8 bits by itself.
+    /// Reads the intensity of both views, each reduced to 8 bits by itself.
     pub fn read(&self) -> anyhow::Result<[Image; 2]> {
         let [left, right] = self.files_of_eyes();
         let read = |file: &PathBuf| {
@@ -84,7 +85,7 @@ impl Stills {
         Ok(pair.map(|grey| grey.into_image(self.tone)))
     }
 
-    /// Red, green and blue of an eye's picture.
+    /// Reads red, green and blue of a view.
     pub fn colours(&self, eye: Eye) -> anyhow::Result<[Image; 3]> {
         let [left, right] = self.files_of_eyes();
         let [red, green, blue] =
@@ -97,14 +98,14 @@ impl Stills {
         if self.swap { [right, left] } else { [left, right] }
     }
 
-    /// An eye's part of what is in its file.
+    /// Cuts a view out of its file's image.
     fn part(&self, whole: &Image, eye: Eye) -> anyhow::Result<Image> {
         let ([x, y], [width, height]) = self.area([whole.width(), whole.height()], eye)?;
         let rows = (y..y + height).flat_map(|row| &whole.row(row)[x..x + width]);
         Ok(Image::from_vec(width, height, rows.copied().collect()))
     }
 
-    /// First pixel and size of an eye's part of a file's picture of this size.
+    /// Returns the first pixel and size of a view in a file's image of this size.
     fn area(
         &self,
         [width, height]: [usize; 2],
@@ -134,12 +135,12 @@ impl Stills {
     }
 }
 
-/// True where a stream is a single picture, by its name.
+/// Reports whether a stream is a single image, by its name.
 pub fn is_still(stream: &StreamSpec) -> bool {
     matches!(stream, StreamSpec::File(path) if pictures::is_picture(path))
 }
 
-/// The single file that a stream is read from.
+/// Returns the single file that a stream is read from.
 fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
     let name = stream.name();
     let all = "`stereod run` matches videos, cameras and all pictures of a pattern";
