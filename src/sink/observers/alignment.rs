@@ -17,15 +17,15 @@ const STEP: Duration = Duration::from_millis(100);
 /// Real time after which a pair is measured even if the stream's times stand still.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// State of the alignment, for everybody who wants to show it.
+/// Shared state of the alignment.
 pub type Shared = Arc<Mutex<State>>;
 
-/// A copy of a shared state.
+/// Returns a copy of a shared state.
 pub fn state_of(shared: &Shared) -> State {
     *locked(shared)
 }
 
-/// Limits by which the alignment is judged; may be changed at any time.
+/// Limits of the alarms, which may be changed at any time.
 #[derive(Clone, Debug)]
 pub struct SharedLimits(Arc<Mutex<Limits>>);
 
@@ -36,7 +36,7 @@ impl SharedLimits {
     }
 }
 
-/// Measures how two pictures are aligned: [`measure`], and others in tests.
+/// Measures the alignment of two images: [`measure`], or a substitute in tests.
 type Measure = fn(&Image, &Image, &Options) -> Option<Measurement>;
 
 /// Measures a pair a few times a second, and logs changes.
@@ -44,9 +44,9 @@ pub struct AlignmentObserver {
     options: Options,
     limits: SharedLimits,
     shared: Shared,
-    /// `None` once a measurement has broken down.
+    /// `None` after a panic in a measurement.
     monitor: Option<Monitor>,
-    /// When the last pair was taken, and its time in the stream.
+    /// Time of the last measured pair, and its time in the stream.
     taken: Option<(Instant, Duration)>,
 }
 
@@ -58,12 +58,12 @@ impl AlignmentObserver {
         Self { options, limits, shared, monitor, taken: None }
     }
 
-    /// The limits that it goes by, to be changed while it works.
+    /// Returns the limits, which may be changed while it works.
     pub fn limits(&self) -> SharedLimits {
         self.limits.clone()
     }
 
-    /// Measures a pair where it is time to.
+    /// Measures a pair if one is due.
     fn take(&mut self, frame: &Matched, measure: Measure) {
         let (now, at) = (Instant::now(), frame.pair.timestamp);
         let due = self.taken.is_none_or(|(taken, then)| {
@@ -86,8 +86,7 @@ impl AlignmentObserver {
         });
     }
 
-    /// Shares and tells what `work` learns. Where that breaks down, the pictures are matched all the
-    /// same.
+    /// Shares and logs the result of `work`. A panic in it ends the observation, not the run.
     fn watch(&mut self, work: impl FnOnce(&mut Monitor) -> Option<Event>) {
         let Some(monitor) = &mut self.monitor else { return };
         match thread::guarded("the alignment thread", || work(monitor)) {

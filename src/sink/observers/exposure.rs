@@ -12,19 +12,19 @@ use crate::matching::saturation::is_saturated;
 use crate::matching::texture::noise_sigma;
 use crate::thread::locked;
 
-/// Time between the pairs that are measured.
+/// Time between two measured pairs.
 const STEP: Duration = Duration::from_secs(1);
 
-/// From this ratio of the eyes' brightness on it is an alarm: what is well exposed differs by less than 1.2.
+/// Ratio of the two views' brightness that is an alarm; with good exposure it is below 1.2.
 const UNEQUAL: f64 = 1.3;
 
-/// From this share of saturated pixels of an eye on it is an alarm.
+/// Share of saturated pixels of a view that is an alarm.
 const TOO_BRIGHT: f64 = 0.15;
 
-/// Measured pairs in a row that must be as bad before it is told.
+/// Number of bad pairs in a row before a warning.
 const PATIENCE: u32 = 3;
 
-/// Noise and exposure of one eye's picture.
+/// Noise and exposure of one view.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EyeExposure {
     /// Standard deviation of the noise, in grey levels.
@@ -36,7 +36,7 @@ pub struct EyeExposure {
 }
 
 impl EyeExposure {
-    /// That of a picture that is white from this grey level on; 0 for one without pixels.
+    /// Measures an image that is white from this grey level on; 0 for one without pixels.
     fn of(image: &Image, white: u8) -> Self {
         let pixels = image.pixels();
         let count = pixels.len().max(1) as f64;
@@ -56,19 +56,19 @@ impl EyeExposure {
 /// Noise and exposure of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Exposure {
-    /// That of the left eye.
+    /// That of the left view.
     pub left: EyeExposure,
-    /// That of the right eye.
+    /// That of the right view.
     pub right: EyeExposure,
 }
 
 impl Exposure {
-    /// That of two pictures that are white from this grey level on.
+    /// Measures two images that are white from this grey level on.
     pub fn of(left: &Image, right: &Image, white: u8) -> Self {
         Self { left: EyeExposure::of(left, white), right: EyeExposure::of(right, white) }
     }
 
-    /// Trouble that costs depth, with what helps: of cameras, or of a recording.
+    /// Returns a problem that costs depth, with a remedy for cameras or for a recording.
     fn trouble(&self, live: bool) -> Option<String> {
         let Self { left, right } = self;
         let ratio = left.brightness.max(1.0) / right.brightness.max(1.0);
@@ -96,7 +96,7 @@ impl Exposure {
         })
     }
 
-    /// The same in a few words, and whether that is an alarm.
+    /// Returns a summary, and whether it is an alarm.
     pub fn line(&self) -> (String, bool) {
         (self.to_string(), self.trouble(true).is_some())
     }
@@ -115,10 +115,10 @@ impl fmt::Display for Exposure {
     }
 }
 
-/// The newest measurement, for everybody who wants to show it.
+/// The newest measurement, shared.
 pub type Shared = Arc<Mutex<Option<Exposure>>>;
 
-/// A copy of the newest measurement.
+/// Returns a copy of the newest measurement.
 pub fn newest(shared: &Shared) -> Option<Exposure> {
     *locked(shared)
 }
@@ -130,19 +130,19 @@ pub struct ExposureObserver {
     white: u8,
     live: bool,
     measured: Option<Instant>,
-    /// Measured pairs in a row with trouble.
+    /// Bad pairs in a row.
     bad: u32,
     told: bool,
 }
 
 impl ExposureObserver {
-    /// An observer that keeps `shared` up to date; pictures are white from this grey level on, and those of a
-    /// live source come from cameras that can be set.
+    /// An observer that keeps `shared` up to date. Images are white from this grey level on; the
+    /// cameras of a live source can be adjusted.
     pub fn new(shared: Shared, white: u8, live: bool) -> Self {
         Self { shared, white, live, measured: None, bad: 0, told: false }
     }
 
-    /// Measures a pair; what is to be told now.
+    /// Measures a pair, and returns the warning that is due.
     fn measure(&mut self, frame: &Matched) -> Option<String> {
         let exposure = Exposure::of(&frame.pair.left, &frame.pair.right, self.white);
         *locked(&self.shared) = Some(exposure);

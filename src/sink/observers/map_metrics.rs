@@ -1,4 +1,4 @@
-//! Figures of the maps themselves, kept while they flow past, for whoever shows or publishes them.
+//! Figures of the maps for the metrics.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use super::Observer;
 use crate::frame::{INVALID, Matched};
 use crate::thread::locked;
 
-/// Every so many rows are looked at for the share of valid pixels.
+/// Step of the rows that are sampled for the share of valid pixels.
 const ROW_STEP: usize = 16;
 
-/// Counts of times in classes.
+/// Histogram of times.
 #[derive(Clone, Debug)]
 pub struct Classes {
     bounds_us: &'static [u64],
@@ -29,13 +29,13 @@ impl Classes {
         self.sum += time;
     }
 
-    /// Longest time of each class in seconds (the last has none: infinity), with its count.
+    /// Returns the longest time of each class in seconds (infinity for the last), with its count.
     pub fn counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let bounds = self.bounds_us.iter().map(|&us| us as f64 / 1e6);
         bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
     }
 
-    /// All times together.
+    /// Returns the sum of all times.
     pub fn sum(&self) -> Duration {
         self.sum
     }
@@ -44,11 +44,11 @@ impl Classes {
 /// The figures.
 #[derive(Clone, Debug)]
 pub struct MapMetrics {
-    /// From when the engine took a pair to when it handed out the map.
+    /// From the submission of a pair to the engine to its map.
     pub engine: Classes,
-    /// Difference between the capture times of the eyes of a pair.
+    /// Time between the two frames of a pair.
     pub skew: Classes,
-    /// Share of the pixels of the last map that have a disparity, by every sixteenth row.
+    /// Share of the sampled pixels of the last map that have a disparity.
     pub valid_share: Option<f64>,
 }
 
@@ -77,7 +77,7 @@ fn valid_share(frame: &Matched) -> f64 {
     let map = &frame.disparity;
     let (mut valid, mut all) = (0, 0);
     let rows = map.values().chunks_exact(map.width());
-    // From the middle of the first step, so that maps of fewer rows are looked at too.
+    // From the middle of the first step, so that low maps are sampled, too.
     for row in rows.skip((ROW_STEP / 2).min(map.height() / 2)).step_by(ROW_STEP) {
         valid += row.iter().filter(|&&value| value != INVALID).count();
         all += row.len();

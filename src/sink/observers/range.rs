@@ -17,10 +17,10 @@ const STEP: Duration = Duration::from_secs(2);
 /// Matches small pictures.
 pub type SmallMatcher = Box<dyn Fn(Image, Image, &Params) -> Result<DisparityMap> + Send>;
 
-/// The last finding, for whoever gives an account of the run.
+/// The last finding, shared.
 pub type Shared = Arc<Mutex<Option<TooFew>>>;
 
-/// A copy of a shared finding.
+/// Returns a copy of a shared finding.
 pub fn newest(shared: &Shared) -> Option<TooFew> {
     *locked(shared)
 }
@@ -31,7 +31,7 @@ pub struct RangeObserver {
     matcher: SmallMatcher,
     shared: Shared,
     last_look: Option<Instant>,
-    /// The candidates that were warned of.
+    /// The candidates of the last warning.
     warned: Option<DisparityRange>,
     /// The candidates that `auto` has chosen, if so.
     chosen: Option<DisparityRange>,

@@ -24,7 +24,7 @@ pub trait State: Send + Sync + 'static {
     fn health(&self) -> Health;
 }
 
-/// The answer to a request, whatever it is.
+/// Answers any request.
 pub fn answer<B>(request: &Request<B>, hosts: &Hosts, state: &dyn State) -> Response<Full<Bytes>> {
     if let Err((status, text)) = hosts.check(request) {
         // Not louder: anybody who calls could fill the logs.
