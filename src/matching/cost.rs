@@ -1,6 +1,6 @@
 //! The matching cost C(p, d) of two pixels, an integer from 0 (alike) to the cost's maximum.
 //!
-//! A match column outside the picture is replaced by the nearest column of its row (the "modified"
+//! A match column outside the image is replaced by the nearest column of its row (the "modified"
 //! absolute difference: clamped, never undefined).
 
 use crate::frame::{Image, clamped};
@@ -22,7 +22,7 @@ pub enum Cost {
     },
     /// Hamming distance of census descriptors.
     Census {
-        /// What a descriptor compares.
+        /// Pixels that a descriptor compares.
         window: CensusWindow,
     },
     /// Census, gradient and intensity together: (census_weight * Hamming distance of
@@ -30,29 +30,28 @@ pub enum Cost {
     /// intensity_weight * min(abs(I_l - I_r), intensity_truncation) + 8) / 16, rounded down, where
     /// g(x) = I(x + 1) - I(x - 1).
     Combined {
-        /// Sixteenths a bit in which the descriptors differ; as the other weights at most
-        /// 127.
+        /// Weight of a differing bit in sixteenths; all weights are at most 127.
         census_weight: u8,
-        /// Sixteenths a grey level of difference in gradient.
+        /// Weight of a grey level of difference in gradient, in sixteenths.
         gradient_weight: u8,
-        /// Sixteenths a grey level of difference in intensity.
+        /// Weight of a grey level of difference in intensity, in sixteenths.
         intensity_weight: u8,
         /// Largest difference in gradient that counts.
         gradient_truncation: u8,
         /// Largest difference in intensity that counts.
         intensity_truncation: u8,
     },
-    /// Differences of intensity summed over a window, by [`block::byte`](crate::matching::block::byte) where
-    /// they are aggregated.
+    /// Differences of intensity summed over a window, reduced by
+    /// [`block::byte`](crate::matching::block::byte) for aggregation.
     Block {
-        /// What is summed.
+        /// The summed difference.
         measure: BlockMeasure,
         /// The window.
         window: BlockWindow,
         /// Largest cost in the aggregation (1 to 255), in its unit.
         truncation: u8,
     },
-    /// Mutual information of the grey levels, learnt from the pairs themselves
+    /// Mutual information of the grey levels, learnt from the pairs
     /// ([`mutual_information`](crate::matching::mutual_information)).
     MutualInformation {
         /// Largest cost (1 to 127), in eighths of a bit.
@@ -172,7 +171,7 @@ const fn block(name: &'static str, about: &'static str) -> CostInfo {
 }
 
 impl Cost {
-    /// Largest value the cost can take.
+    /// Returns the largest value of the cost.
     pub fn max(&self) -> u32 {
         match *self {
             Cost::Ad { truncation, .. }
@@ -195,12 +194,12 @@ impl Cost {
         }
     }
 
-    /// The flags that lower [`Cost::max`], for messages.
+    /// Returns the flags that lower [`Cost::max`], for messages.
     pub(super) fn max_flags(&self) -> &'static str {
         COSTS.iter().find(|info| info.name == self.name()).map_or("", |info| info.max_flags)
     }
 
-    /// The name that the command line and the configuration use.
+    /// Returns the name on the command line and in the configuration.
     pub fn name(&self) -> &'static str {
         match self {
             Cost::Ad { .. } => "ad",
@@ -250,7 +249,7 @@ impl Cost {
     }
 }
 
-/// A parameter of the cost that no engine can work with.
+/// A parameter of the cost that no engine supports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
 pub enum CostError {
@@ -280,17 +279,14 @@ pub enum CostError {
     NoWeight,
 }
 
-/// The cost of matching pixel (x, y) of the left picture at disparity d.
+/// Matching cost of a pixel of the left image.
 pub trait PixelCost {
-    /// C(p, d) for p = (x, y) and disparity `d` in pixels, which may be negative.
+    /// Returns C(p, d) for p = (x, y) and disparity `d` in pixels, which may be negative.
     fn at(&self, x: usize, y: usize, d: i32) -> u8;
 }
 
-/// The cost that `cost` names, between these two pictures of equal size. `table` is that of mutual
-/// information, which nothing else looks at.
-///
-/// # Panics
-/// Where the cost is mutual information and there is no table.
+/// Returns the cost between two images of equal size. Mutual information needs its `table`; other
+/// costs ignore it.
 pub fn pixel_cost<'a>(
     left: &'a Image,
     right: &'a Image,
@@ -342,7 +338,7 @@ impl PixelCost for AbsoluteDifference<'_> {
     }
 }
 
-/// What a table says of two grey levels.
+/// Cost from a table of pairs of grey levels.
 struct LookedUp<'a> {
     left: &'a Image,
     right: &'a Image,
@@ -363,8 +359,8 @@ impl PixelCost for Blocks<'_> {
 }
 
 /// The mean of [`AbsoluteDifference`] over a square window, rounded to the nearest integer. Window
-/// pixels outside the left picture are replaced by the nearest pixel inside; each then looks up its
-/// own match column.
+/// pixels outside the left image are replaced by the nearest pixel inside; each then uses its own
+/// match column.
 struct WindowMean<'a> {
     pixel: AbsoluteDifference<'a>,
     radius: usize,
@@ -386,8 +382,8 @@ impl PixelCost for WindowMean<'_> {
     }
 }
 
-/// Number of bits in which two census descriptors differ. The descriptor of a match column outside the
-/// picture is that of the nearest column inside.
+/// Number of bits in which two census descriptors differ. The descriptor of a match column outside
+/// the image is that of the nearest column inside.
 struct CensusDistance {
     width: usize,
     left: Vec<u64>,

@@ -1,4 +1,4 @@
-//! `[calibration]`: what is known of the two cameras.
+//! `[calibration]`: the two cameras.
 
 use clap::ValueHint;
 use serde::Deserialize;
@@ -8,8 +8,8 @@ use super::row::Plain::Real;
 use super::row::{AUTO, CALIBRATION, RECTIFIED, Row, any};
 use crate::calibration::format::KittiCameras;
 
-/// Source of what rectifies the pictures and turns disparity into depth: files, or two numbers for pictures
-/// that come rectified (depth in metres = focal_px * baseline_m / disparity).
+/// Rectification and geometry for depth: calibration files, or two numbers for rectified inputs
+/// (depth in metres = focal_px * baseline_m / disparity).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[Row] = &[
     .arg(|arg| arg.conflicts_with("calibration")),
 ];
 
-/// A principal point such as `319.5,239.5`.
+/// Parses a principal point such as `319.5,239.5`.
 fn centre(text: &str) -> Option<[f64; 2]> {
     let (x, y) = text.split_once(',')?;
     let centre = [x.trim().parse().ok()?, y.trim().parse().ok()?];
@@ -80,12 +80,12 @@ fn centre(text: &str) -> Option<[f64; 2]> {
 }
 
 impl Calibration {
-    /// Focal length in pixels and distance in metres, where they are given.
+    /// Returns focal length in pixels and baseline in metres, if given.
     pub fn focal_and_baseline(&self) -> Option<(f64, f64)> {
         (self.focal_px > 0.0 && self.baseline_m > 0.0).then_some((self.focal_px, self.baseline_m))
     }
 
-    /// The principal point in pixels, where it is given.
+    /// Returns the principal point in pixels, if given.
     pub fn centre(&self) -> Option<[f64; 2]> {
         centre(&self.centre_px)
     }

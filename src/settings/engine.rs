@@ -1,4 +1,4 @@
-//! `[engine]`: what computes.
+//! `[engine]`: the engine and its resources.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub struct Engine {
     pub fit: Option<f64>,
 }
 
-/// Most memory, in MiB: 16 TiB.
+/// Upper limit of memory in MiB: 16 TiB.
 const MEMORY_MIB_MAX: i64 = 16 << 20;
 
 pub(super) const ROWS: &[Row] = &[
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
 ];
 
-/// Place where compiled kernels are kept.
+/// Place of compiled kernels.
 #[derive(Debug, PartialEq)]
 enum KernelCache {
     /// In the user's cache folder.
@@ -126,13 +126,13 @@ impl Engine {
         }
     }
 
-    /// Options of the engines.
+    /// Returns the options of the engines.
     pub fn options(&self) -> Options {
         let cpu = CpuOptions {
             costs_anew: false,
             threads: NonZeroUsize::new(self.threads).map(NonZeroUsize::get),
             simd: self.simd,
-            // It was checked when it was read; `auto` names no cores.
+            // Checked when it was read; `auto` names no cores.
             cores: self.cores.parse().ok(),
             nice: self.nice,
         };
@@ -147,7 +147,7 @@ impl Engine {
                 KernelCache::Folder(folder) => Cache::new(folder),
             },
         };
-        // It was checked when it was read.
+        // Checked when it was read.
         let tiling = self.tiles.parse().unwrap_or_default();
         Options { cpu, cuda, tiling, spare: 0 }
     }

@@ -1,14 +1,14 @@
-//! Names of files as texts. Settings are texts, names need not be UTF-8: bytes that are none stand as
-//! characters of the private use area, U+EF80 to U+EFFF, and are bytes again in the name. So do the
-//! bytes of these very characters, so that every name comes back as it was.
+//! File names as texts. Settings are texts, but names need not be UTF-8. Invalid bytes become
+//! characters of the private use area, U+EF80 to U+EFFF, and bytes again in the name. So do the
+//! bytes of these very characters, so that every name survives.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// The character that stands for the byte 0.
+/// The character for the byte 0.
 const FIRST: u32 = 0xEF00;
 
-/// A name as a text.
+/// Converts a name to a text.
 #[cfg(unix)]
 pub fn text_of(name: &OsStr) -> String {
     use std::os::unix::ffi::OsStrExt;
@@ -27,7 +27,7 @@ pub fn text_of(name: &OsStr) -> String {
     text
 }
 
-/// The name that a text stands for; `None` for an empty one, which names nothing.
+/// Returns the name of a text; `None` for an empty one.
 pub fn path_of(text: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| name_of(text))
 }
@@ -45,13 +45,13 @@ fn name_of(text: &str) -> PathBuf {
     OsStr::from_bytes(&name).into()
 }
 
-/// The byte that a character stands for: those of ASCII stand for themselves.
+/// Returns the byte of a character; those of ASCII stay as they are.
 #[cfg(unix)]
 fn byte_of(c: char) -> Option<u8> {
     u8::try_from(u32::from(c).checked_sub(FIRST)?).ok().filter(|byte| !byte.is_ascii())
 }
 
-/// A name as a text.
+/// Converts a name to a text.
 #[cfg(not(unix))]
 pub fn text_of(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()

@@ -1,4 +1,4 @@
-//! `[output]`: where results go besides the window.
+//! `[output]`: outputs besides the window.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::video::{StreamPicture, VideoView};
 
-/// Outputs besides the window. An empty text is no such output.
+/// Outputs besides the window. An empty text means none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -134,7 +134,7 @@ pub enum Stats {
 }
 
 impl Output {
-    /// Limits of the recording's files; `None`: it is one file.
+    /// Returns the limits of the recording's segments; `None` for a single file.
     pub fn segmenting(&self) -> Option<SegmentLimits> {
         let segmenting = SegmentLimits {
             length: given(&self.segment).and_then(duration),
@@ -145,17 +145,17 @@ impl Output {
         (segmenting != SegmentLimits::default()).then_some(segmenting)
     }
 
-    /// Unit of stored depth.
+    /// Returns the unit of stored depth.
     pub fn depth_unit(&self) -> DepthUnit {
         DepthUnit::of_millimetres(self.depth_unit)
     }
 
-    /// The quantity that is stored.
+    /// Returns the stored quantity.
     pub fn quantity(&self) -> Quantity {
         if self.depth { Quantity::Depth(self.depth_unit()) } else { Quantity::Disparity }
     }
 
-    /// Destination of the statistics.
+    /// Returns the destination of the statistics.
     pub fn stats(&self) -> Option<Stats> {
         match self.stats.as_str() {
             "-" => Some(Stats::Stdout),
@@ -163,19 +163,19 @@ impl Output {
         }
     }
 
-    /// The fragment that raw pictures are sent through.
+    /// Returns the fragment of the stream's pipeline.
     pub fn stream(&self) -> Option<&str> {
         given(self.stream.trim())
     }
 
-    /// True where the left picture is shown, with its colour.
+    /// Reports whether an output shows the left image, with its colour.
     pub fn shows_left(&self) -> bool {
         (!self.preview.is_empty() && self.preview_view.shows_left())
             || (self.stream().is_some() && self.stream_view.shows_left())
             || !self.clouds.is_empty()
     }
 
-    /// Checks that the unit of depth means something.
+    /// Checks that a unit of depth is given with depth only.
     pub(super) fn check(&self) -> Result<(), Conflict> {
         if !self.depth && self.depth_unit() != DepthUnit::default() {
             return Err(Conflict::new("depth_unit", "1 unless `depth` is true (--depth)"));
@@ -183,9 +183,9 @@ impl Output {
         Ok(())
     }
 
-    /// Reason why the range of disparities cannot change in a run; `None` where it can.
+    /// Returns the reason why the disparity range cannot change in a run, if any.
     pub fn why_range_fixed(&self) -> Option<&'static str> {
-        // All of them say once for all frames what their numbers mean.
+        // These outputs state the meaning of their numbers once for all frames.
         if !self.record.is_empty() {
             return Some("the recording says for all its frames what the range is");
         }
@@ -196,7 +196,7 @@ impl Output {
             .then_some("disparity.json says for all pictures what the range is")
     }
 
-    /// Checks that what is told of the recording's files goes together.
+    /// Checks that the limits of the recording's segments are consistent.
     pub fn complete(&self) -> Result<(), &'static str> {
         let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
             return Ok(());
@@ -221,12 +221,12 @@ impl Output {
     }
 }
 
-/// A length of time of at least a second.
+/// Parses a duration of at least a second.
 fn duration(text: &str) -> Option<Duration> {
     humantime::parse_duration(text.trim()).ok().filter(|time| *time >= Duration::from_secs(1))
 }
 
-/// A number of bytes, of at least 1000.
+/// Parses a size of at least 1000 bytes.
 fn bytes(text: &str) -> Option<u64> {
     let bytes = text.trim().parse::<bytesize::ByteSize>().ok()?.as_u64();
     (1000..=i64::MAX as u64).contains(&bytes).then_some(bytes)

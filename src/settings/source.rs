@@ -1,4 +1,4 @@
-//! `[source]`: how streams become pairs.
+//! `[source]`: streams and their pairing.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub enum Pace {
     Fast,
 }
 
-/// The source, and how its streams become pairs. A source that is named on the command line takes the place of the
-/// first four.
+/// The source, and the pairing of its streams. A source on the command line replaces the first
+/// four.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -143,7 +143,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::real("wait_s", AUTO, [0.0, 1e9]).or(&["auto"]).unit("seconds"),
 ];
 
-/// Width and height of each eye of cameras in pixels; `None` where they are chosen.
+/// Parses the width and height of each camera's frames in pixels; `None` if the program chooses.
 fn camera_size(text: &str) -> Option<(u32, u32)> {
     let (width, height) = text.split_once('x')?;
     let side = |text: &str| text.parse().ok().filter(|side| (1..=16_384).contains(side));
@@ -151,8 +151,8 @@ fn camera_size(text: &str) -> Option<(u32, u32)> {
 }
 
 impl Source {
-    /// A source is one kind. That one eye lacks the other cannot be said here, where each key is
-    /// looked at alone; [`Source::complete`] does.
+    /// Checks that there is one kind of source. A missing right or left view is found by
+    /// [`Source::complete`], because keys are checked one by one here.
     pub(super) fn check(&self) -> Result<(), Conflict> {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
@@ -172,7 +172,7 @@ impl Source {
         Ok(())
     }
 
-    /// Checks that no eye lacks the other.
+    /// Checks that neither view is missing.
     pub fn complete(&self) -> Result<(), String> {
         let lacks = |has: &str, lacks: &str| {
             Err(format!("[source] has `{has}` but no `{lacks}`: name both eyes"))
@@ -184,7 +184,7 @@ impl Source {
         }
     }
 
-    /// The source that is named here, if any.
+    /// Returns the source of the settings, if any.
     pub fn spec(&self) -> Option<SourceSpec> {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
@@ -192,15 +192,15 @@ impl Source {
         SourceSpec::choose([left, right], side_by_side, top_bottom)
     }
 
-    /// Time to wait for what is not there at the start: as long as it takes under a service
-    /// manager (systemd sets NOTIFY_SOCKET), else not at all, where it is not said.
+    /// Returns the time to wait for missing devices at the start. By default it is unlimited under
+    /// a service manager (systemd sets NOTIFY_SOCKET), else zero.
     pub fn wait(&self) -> Duration {
         let served = std::env::var_os("NOTIFY_SOCKET").is_some();
         let unsaid = if served { Duration::MAX } else { Duration::ZERO };
         self.wait_s.map_or(unsaid, Duration::from_secs_f64)
     }
 
-    /// Options of the streams, whose pictures are kept in the pool.
+    /// Returns the options of the streams, which take their memory from the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
         let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } =
             *self;

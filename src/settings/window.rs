@@ -1,4 +1,4 @@
-//! `[window]`: what is shown.
+//! `[window]`: content and behaviour of the window.
 
 use std::path::PathBuf;
 
@@ -14,15 +14,15 @@ use crate::sink::window::View;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowMode {
-    /// Where there is a display.
+    /// If there is a display.
     Auto,
-    /// Yes, or an error.
+    /// Yes, or fail.
     On,
     /// No.
     Off,
 }
 
-/// Behaviour of the window when the source has ended.
+/// Behaviour of the window after the source has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AtEnd {
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Window {
-    /// File for the tuned settings; `None`: a new one beside the pictures.
+    /// Returns the file for tuned settings; `None`: a new one next to the snapshots.
     pub fn settings(&self) -> Option<PathBuf> {
         path_of(&self.settings)
     }

@@ -223,13 +223,13 @@ impl Progress {
         percentiles(&locked(&self.engine_time).histogram)
     }
 
-    /// Returns the times of all pairs so far on a device; `None` without one.
+    /// Returns the times of all pairs so far on a device, in classes; `None` without one.
     pub fn device_time_within(&self, bounds_us: &[u64]) -> Option<Distribution> {
         let times = locked(&self.device_time);
         (!times.histogram.is_empty()).then(|| times.within(bounds_us))
     }
 
-    /// Returns the same in classes; `None` without a device.
+    /// Returns the times of all pairs so far on a device; `None` without one.
     pub fn device_time(&self) -> Option<TimesMs> {
         let times = locked(&self.device_time);
         (!times.histogram.is_empty()).then(|| percentiles(&times.histogram))

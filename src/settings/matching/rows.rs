@@ -1,4 +1,4 @@
-//! The rows of `[matching]`: keys, flags, bounds, what they say and how they are tuned.
+//! The rows of `[matching]`.
 
 use clap::builder::TypedValueParser;
 use clap::value_parser;
@@ -134,7 +134,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("The smallest P2.")
         .slider(0.0, 255.0, 1.0)
         .only("p2_mode", &["linear"]),
-    // With the largest slope P2 falls from 255 to nothing within one grey level.
+    // With the largest slope P2 falls from 255 to 0 within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
         .follows_cost(|of| f64::from(of.p2_slope_16) / f64::from(SLOPE_UNIT))
         .flag(MATCHING, "--p2-slope", "COST|auto")
@@ -283,7 +283,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Filters", "speckles below")
         .hint("Connected regions of fewer pixels are invalid; 0: none.")
         .slider(0.0, 1000.0, 10.0),
-    // No two disparities of a map differ by more.
+    // Larger differences cannot occur in a map.
     Row::real("speckle_range", Real(2.0), [0.0, 4095.0])
         .flag(MATCHING, "--speckle-range", "PX")
         .help("Largest difference in disparity between neighbours of a region")
