@@ -243,7 +243,7 @@ impl Detector {
         Ok(self.detection(image, &corners, Vec::new()))
     }
 
-    /// Corners of this board that were seen as those of one with rows above it, by rising number.
+    /// Returns the corners of this board from those of one with rows above it, by rising number.
     fn corners_of(
         &self,
         seen: &CharucoDetection,
@@ -292,8 +292,8 @@ impl Detector {
         }
     }
 
-    /// Distance from an edge of a square in which there is nothing but black on one side and white
-    /// on the other, as a part of the square's side.
+    /// Distance from an edge of a square within which there is only black on one side and white on
+    /// the other, relative to the square's side.
     fn free_part(&self) -> f64 {
         match self.board.pattern {
             Pattern::Chessboard { .. } => 0.4,
@@ -301,8 +301,8 @@ impl Detector {
         }
     }
 
-    /// Moves every corner to where it is exactly. One whose window leaves the picture is refined in a
-    /// smaller one, or stays.
+    /// Refines every corner. If its window leaves the image, a smaller one is used, or the corner
+    /// stays.
     fn refine_all(&self, image: &Image, corners: &mut [GridCorner]) {
         let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
         for (u, v, place) in corners {
@@ -328,7 +328,8 @@ mod tests {
     use super::super::{Ink, marker_ink};
     use super::*;
 
-    /// A board seen straight on, `side` px a square, the first inner corner at (60.25, 50.5).
+    /// A board seen straight on, with squares of `side` px and the first inner corner at (60.25,
+    /// 50.5).
     fn straight(board: &Board, side: f64) -> Image {
         drawn(board, &board.ink(), side)
     }
@@ -363,7 +364,7 @@ mod tests {
         for corner in &detection.corners {
             let point = board.point(corner.id) / board.square_m;
             let expected = [60.25 + (point.x - 1.0) * side, 50.5 + (point.y - 1.0) * side];
-            // As much as OpenCV's cornerSubPix is off where no lens has softened the edges.
+            // The error of OpenCV's cornerSubPix if no lens has softened the edges.
             let off = distance(corner.pixel, expected);
             assert!(off < 0.15, "{text}: corner {} is off by {off}", corner.id);
         }
