@@ -7,7 +7,6 @@ use crate::frame::{Image, clamped};
 use crate::matching::block::{BlockMeasure, BlockWindow, Blocks, SIDE_MAX};
 use crate::matching::census::{BITS_MAX, CensusWindow, descriptors};
 use crate::matching::mutual_information::{CostTable, TRUNCATION_MAX};
-use crate::matching::params::{Median, Paths};
 
 /// Matching cost of two pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +84,14 @@ pub struct CostDefaults {
     pub window: u8,
     /// Coarser levels of the prior; 0: none.
     pub prior: u8,
-    pub paths: Paths,
+    /// Number of directions.
+    pub paths: u32,
     pub p1: u8,
     pub p2: u8,
     pub p2_min: u8,
     pub p2_slope_16: u16,
-    pub median: Median,
+    /// Side of the median filter's window.
+    pub median: u8,
     /// 0: no speckle filter.
     pub speckle_size: u32,
 }
@@ -105,12 +106,12 @@ pub const COSTS: [CostInfo; 8] = [
         defaults: CostDefaults {
             window: 5,
             prior: 2,
-            paths: Paths::Four,
+            paths: 4,
             p1: 32,
             p2: 155,
             p2_min: 25,
             p2_slope_16: 152,
-            median: Median::Three,
+            median: 3,
             speckle_size: 40,
         },
     },
@@ -123,7 +124,7 @@ pub const COSTS: [CostInfo; 8] = [
             p2: 60,
             p2_min: 15,
             p2_slope_16: 28,
-            median: Median::Three,
+            median: 3,
             ..UNSUPPORTED
         },
     },
@@ -156,17 +157,17 @@ pub const COSTS: [CostInfo; 8] = [
 const UNSUPPORTED: CostDefaults = CostDefaults {
     window: 0,
     prior: 0,
-    paths: Paths::Eight,
+    paths: 8,
     p1: 12,
     p2: 80,
     p2_min: 10,
     p2_slope_16: 32,
-    median: Median::Five,
+    median: 5,
     speckle_size: 80,
 };
 
 const fn block(name: &'static str, about: &'static str) -> CostInfo {
-    let defaults = CostDefaults { paths: Paths::None, ..UNSUPPORTED };
+    let defaults = CostDefaults { paths: 0, ..UNSUPPORTED };
     CostInfo { name, about, max_flags: "--block-truncation", defaults }
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::block::{BlockWindow, SIDE_MAX};
-use crate::matching::cost::{COSTS, Cost, CostDefaults, CostError};
+use crate::matching::cost::{COSTS, Cost, CostError};
 use crate::matching::filter::evidence::Evidence;
 use crate::matching::filter::fill::Fill;
 use crate::matching::filter::rays::REACH_MAX;
@@ -147,11 +147,6 @@ pub enum Median {
 }
 
 impl Median {
-    /// Returns the side of the window in pixels; 0 for no median.
-    pub fn side(self) -> u8 {
-        self.radius().map_or(0, |radius| 2 * radius as u8 + 1)
-    }
-
     /// Returns the pixels from the centre to the window's edge; `None` for no median.
     pub fn radius(self) -> Option<usize> {
         match self {
@@ -248,17 +243,7 @@ impl Default for Params {
 impl Params {
     /// The default parameters of the program.
     pub(crate) const DEFAULT: Params = {
-        let CostDefaults {
-            window,
-            prior,
-            paths,
-            p1,
-            p2,
-            p2_min,
-            p2_slope_16,
-            median,
-            speckle_size,
-        } = COSTS[0].defaults;
+        let of_cost = COSTS[0].defaults;
         Params {
             range: DisparityRange { min: 0, count: 64 },
             cost: Cost::Combined {
@@ -268,21 +253,21 @@ impl Params {
                 gradient_truncation: 5,
                 intensity_truncation: 10,
             },
-            window: Some(Window { side: window, by_texture: true }),
-            prior: Some(Prior { levels: prior, strength: 5 }),
-            paths,
+            window: Some(Window { side: of_cost.window, by_texture: true }),
+            prior: Some(Prior { levels: of_cost.prior, strength: 5 }),
+            paths: Paths::Four,
             sum_window: BlockWindow { width: 9, height: 9 },
-            p1,
-            p2,
-            p2_mode: P2Mode::Linear { min: p2_min, slope_16: p2_slope_16 },
+            p1: of_cost.p1,
+            p2: of_cost.p2,
+            p2_mode: P2Mode::Linear { min: of_cost.p2_min, slope_16: of_cost.p2_slope_16 },
             p2_guide: Guide::Smoothed,
             uniqueness: 8,
             confidence: None,
             white: WHITE,
             subpixel: Subpixel::Corrected,
             left_right: Some(1),
-            median,
-            speckle: Some(Speckle { size: speckle_size, range_16: 2 * SUBPIXEL as u16 }),
+            median: Median::Three,
+            speckle: Some(Speckle { size: of_cost.speckle_size, range_16: 2 * SUBPIXEL as u16 }),
             evidence: Some(Evidence { strict: false }),
             smoothing: None,
             steady: None,

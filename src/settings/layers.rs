@@ -13,9 +13,9 @@ use super::row::Kind;
 use super::schema::{self, join};
 use super::suggest::nearest;
 use super::{Matching, Settings, matching};
+use crate::matching::Params;
 use crate::matching::cost::COSTS;
 use crate::matching::saturation::WHITE;
-use crate::matching::{Params, Paths};
 use crate::reading;
 use crate::redact::{redact, remember};
 
@@ -409,7 +409,7 @@ fn resolve(values: &mut Table) -> &'static str {
     let cost = COSTS.iter().find(|cost| Some(cost.name) == name).expect("the cost was checked");
     let of_cost = &cost.defaults;
     let without_paths = match &values["matching"]["paths"] {
-        Value::String(_) => of_cost.paths == Paths::None,
+        Value::String(_) => of_cost.paths == 0,
         paths => paths.as_integer() == Some(0),
     };
     for (section, row) in schema::rows() {

@@ -82,7 +82,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("Cost of a disparity far from that of the coarser level.")
         .slider(1.0, 32.0, 1.0),
     Row::new("paths", AUTO, Kind::OneOf(U32, &["0", "4", "5", "8", "16"]))
-        .follows_cost(|of| of.paths.count() as f64)
+        .follows_cost(|of| of.paths.into())
         .flag(MATCHING, "--paths", "N")
         .help("Number of directions along which costs are aggregated; 0: a window instead (local matching)")
         .knob("Smoothness", "paths")
@@ -270,7 +270,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("Invalid where the best disparity hardly stands out; 0: off.")
         .slider(0.0, 255.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(|of| of.median.side().into())
+        .follows_cost(|of| of.median.into())
         .flag(MATCHING, "--median", "PX")
         .help("Side of the median filter's window in pixels; 0 is off")
         .knob("Filters", "median")
