@@ -44,7 +44,7 @@ MAY_KNOW = {
     "pace": DATA,
     "pipeline": PARTS | {"pace"},
     "settings": PARTS,
-    "matcher": STAGES | {"engine", "settings"},
+    "matcher": STAGES | {"engine"},
     "internals": PARTS | {"settings"},
     "cli": PARTS | {"settings"},
     "commands": PARTS | {"settings", "cli", "pipeline", "pace"},

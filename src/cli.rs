@@ -9,7 +9,6 @@ pub mod rectify;
 pub mod rig;
 pub mod source;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -23,11 +22,10 @@ pub use flags::{Common, FlagLayer};
 use flags::{SettingFlags, parser};
 pub use rectify::RectifyArgs;
 pub use rig::RigFlags;
-pub use source::{BothArgs, SourceArgs};
+pub use source::{PairArgs, SourceArgs};
 
 use crate::settings::Size;
 use crate::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
-use crate::source::spec::SourceSpec;
 
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]
@@ -55,28 +53,28 @@ pub enum Command {
     /// Match stereo video: show it, record it, or both
     #[command(after_help = RUN_EXAMPLES, override_usage = "stereod run <SOURCE> [OPTIONS]")]
     Run(Box<RunArgs>),
-    /// Match one pair of still pictures
+    /// Match one pair of still images
     #[command(name = "match", after_help = MATCH_EXAMPLES)]
     Match(Box<MatchArgs>),
     /// Measure the engine, stage by stage
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
-    /// Measure how right the disparity is, on pairs of known disparity
+    /// Measure how accurate the disparity is, on pairs of known disparity
     #[command(after_help = evaluate::EXAMPLES)]
     Evaluate(Box<EvaluateArgs>),
-    /// Calibrate two cameras from pictures of a board, or print a board
+    /// Calibrate two cameras from images of a board, or print a board
     #[command(after_help = calibrate::EXAMPLES)]
     #[command(
         override_usage = "stereod calibrate <SOURCE> --board BOARD --square METRES -o OUT.toml [OPTIONS]\n       \
                                 stereod calibrate --print-board --board BOARD --square METRES -o BOARD.pdf"
     )]
     Calibrate(Box<CalibrateArgs>),
-    /// Rectify the raw pictures or videos of two cameras, without matching them
+    /// Rectify the raw images or videos of two cameras, without matching them
     #[command(after_help = rectify::EXAMPLES)]
     Rectify(Box<RectifyArgs>),
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
-    /// List what can compute on this machine, and its cameras
+    /// List the processors and cameras of this machine
     #[command(after_help = DEVICES_EXAMPLES)]
     Devices(DevicesArgs),
     /// Print or check the settings
@@ -99,8 +97,8 @@ Examples:
   stereod run --left /dev/video0 --right /dev/video2      two cameras (`stereod devices` lists them)
   stereod run --left raw0.mp4 --right raw1.mp4 --calibration rig.toml --depth --record depth.mkv
 
-Recorded files are matched completely: an output that is slow slows the job and loses nothing. \
-Without a display, `run` is headless; without any output too, it still prints the statistics. \
+Recorded files are matched completely: a slow output slows the job down and loses nothing. \
+Without a display, `run` is headless; without any output, it still prints the statistics. \
 `stereod config print` shows the values of all settings in effect.";
 
 const MATCH_EXAMPLES: &str = "\
@@ -113,6 +111,8 @@ Examples:
 The format follows the name: .png holds 16 bits (disparity * 256, or millimetres of depth; 0 is \
 invalid), .pfm floats (pixels, or metres of depth; invalid is +inf), .pgm 8 bits (disparity * 4 with 33 \
 to 64 candidates, * 2 with up to 128, * 1 with up to 256; 0 is invalid; the scale stands in its header).";
+
+const STILL: &str = "Left picture: PNG, JPEG, PGM, PPM, BMP, TIFF or EXR, grey or colour";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -128,9 +128,9 @@ Examples:
   stereod run --demo --engine cuda --device 1
 
 A CUDA device needs compute capability 7.5 or newer, a driver for CUDA 12 or newer, and CUDA's \
-run-time compiler (libnvrtc). Where one is missing, the reason is printed. \
-Cameras are named by the port that they are plugged into: put that name into a configuration, so that \
-left and right stay what they are.";
+run-time compiler (libnvrtc). If one is missing, the reason is printed. \
+Cameras are named by the port that they are plugged into. Use that name in a configuration, so that \
+left and right do not change places.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -143,10 +143,10 @@ Examples:
   stereod man run | man -l -
   stereod man --dir /usr/local/share/man/man1";
 
-/// What `run` is told.
+/// Arguments of `run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
-    /// Where pairs come from.
+    /// The source of pairs.
     #[command(flatten)]
     pub source: SourceArgs,
 
@@ -154,27 +154,27 @@ pub struct RunArgs {
     #[arg(long, conflicts_with = "window", help_heading = "Output")]
     pub headless: bool,
 
-    /// Open a window, or fail where there is no display
+    /// Open a window, or fail if there is no display
     #[arg(long, help_heading = "Output")]
     pub window: bool,
 
-    /// Where results go.
+    /// The outputs.
     #[command(flatten, next_help_heading = "Output")]
     pub outputs: SettingFlags<OUTPUT>,
 
-    /// What is known of the cameras.
+    /// The cameras.
     #[command(flatten)]
     pub rig: RigFlags,
 
-    /// What is computed.
+    /// Parameters of the matcher.
     #[command(flatten, next_help_heading = "Matching")]
     pub matching: SettingFlags<MATCHING>,
 
-    /// What computes.
+    /// The engine.
     #[command(flatten, next_help_heading = "Engine")]
     pub compute: SettingFlags<ENGINE>,
 
-    /// How fast it is to be.
+    /// The rate to reach.
     #[command(flatten, next_help_heading = "Engine")]
     pub rate: SettingFlags<RATE>,
 
@@ -199,60 +199,51 @@ impl RunArgs {
     }
 }
 
-/// What `match` is told.
+/// Arguments of `match`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("left", |left| left.help(STILL)))]
+#[command(mut_arg("right", |right| right.help("Right picture, of the same size")))]
 pub struct MatchArgs {
-    /// Left picture: PNG, JPEG, PGM, PPM, BMP, TIFF or EXR, grey or colour
-    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath, requires = "right")]
-    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
-    #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
-    pub left: Option<OsString>,
-
-    /// Right picture, of the same size
-    #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
-    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
-    pub right: Option<OsString>,
-
-    /// One picture that holds both.
+    /// The views.
     #[command(flatten)]
-    pub both: BothArgs,
+    pub pair: PairArgs,
 
-    /// Disparity map: .png (16 bits, disparity * 256, or * 128 or * 64 where a range beyond 255 px needs
-    /// it; the file says which), .pfm (float, pixels) or .pgm (8 bits, disparity
+    /// Disparity map: .png (16 bits, disparity * 256, or * 128 or * 64 if the range exceeds 255 px;
+    /// the file says which), .pfm (float, pixels) or .pgm (8 bits, disparity
     /// times the largest of 16, 8, 4, 2, 1, 1/2 ... at which all candidates fit: 4 for 64 of them)
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
-    /// Coloured picture of the disparity as well; the colours span what there is, unless
-    /// `--set colour.range=fixed` says otherwise
+    /// Coloured image of the disparity as well; the colours span the disparities found, unless
+    /// `--set colour.range=fixed` is given
     #[arg(long, alias = "color", value_name = "OUT.png", value_hint = ValueHint::FilePath)]
     pub colour: Option<PathBuf>,
 
-    /// Colours of that picture
+    /// Colours of that image
     #[arg(long, alias = "color-map", value_name = "MAP", value_parser = parser("colour", "map"))]
     pub colour_map: Option<Value>,
 
-    /// Grey picture of how sure each pixel is as well: 1 to 255, and 0 where the disparity is unknown
+    /// Confidence of each pixel as well, as a grey image: 1 to 255, and 0 where the disparity is unknown
     #[arg(long, value_name = "OUT.png", value_hint = ValueHint::FilePath)]
     pub confidence: Option<PathBuf>,
 
-    /// Point cloud in metres as well, coloured by the left picture
+    /// Point cloud in metres as well, coloured by the left image
     #[arg(long, value_name = "OUT.ply", value_hint = ValueHint::FilePath)]
     pub cloud: Option<PathBuf>,
 
-    /// Match with the plain reference as well (slow), and fail where the two differ
+    /// Match with the plain reference as well (slow), and fail if the two differ
     #[arg(long)]
     pub verify: bool,
 
-    /// What is known of the cameras.
+    /// The cameras.
     #[command(flatten)]
     pub rig: RigFlags,
 
-    /// What is computed.
+    /// Parameters of the matcher.
     #[command(flatten, next_help_heading = "Matching")]
     pub matching: SettingFlags<MATCHING>,
 
-    /// What computes.
+    /// The engine.
     #[command(flatten, next_help_heading = "Engine")]
     pub compute: SettingFlags<ENGINE>,
 
@@ -262,15 +253,10 @@ pub struct MatchArgs {
 }
 
 impl MatchArgs {
-    /// What is matched; `None` where nothing is named, which the command line does not allow.
-    pub fn spec(&self) -> Option<SourceSpec> {
-        self.both.spec([&self.left, &self.right])
-    }
-
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
-        self.both.lay(&mut layer);
+        self.pair.lay(&mut layer);
         layer.put("colour", "map", "--colour-map", self.colour_map.clone());
         self.rig.lay(&mut layer);
         layer.add(&self.matching);
@@ -279,10 +265,10 @@ impl MatchArgs {
     }
 }
 
-/// What `bench` is told.
+/// Arguments of `bench`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
-    /// Size of the pictures in pixels
+    /// Size of the images in pixels
     #[arg(long, value_name = "WxH", default_value = "640x480")]
     pub size: Size,
 
@@ -295,21 +281,21 @@ pub struct BenchArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Match some pairs with the plain reference as well (slow), and fail where the two differ
+    /// Match some pairs with the plain reference as well (slow), and fail if the two differ
     #[arg(long)]
     pub verify: bool,
 
-    /// Multiprocessors of the GPU that are used: a number, or several (8,16,auto) for a table of what GPUs of
-    /// these sizes reach
+    /// Number of the GPU's multiprocessors to use: one number, or several (8,16,auto) for a table of the
+    /// speeds of GPUs of these sizes
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', help_heading = "Engine")]
     #[arg(value_parser = parser("engine", "multiprocessors"))]
     pub multiprocessors: Vec<toml::Value>,
 
-    /// What is computed, and how.
+    /// Parameters of the matcher, and the engine.
     #[command(flatten)]
     pub computation: Computation,
 
-    /// How fast it is to be.
+    /// The rate to reach.
     #[command(flatten, next_help_heading = "Engine")]
     pub rate: SettingFlags<RATE>,
 
@@ -327,7 +313,7 @@ impl BenchArgs {
     }
 }
 
-/// What `devices` is told.
+/// Arguments of `devices`.
 #[derive(Clone, Debug, Args)]
 pub struct DevicesArgs {
     /// Print one JSON object
@@ -339,7 +325,7 @@ pub struct DevicesArgs {
     pub common: Common,
 }
 
-/// What `config` is told.
+/// Arguments of `config`.
 #[derive(Clone, Debug, Args)]
 pub struct ConfigArgs {
     /// What to do with the settings.
@@ -356,7 +342,7 @@ Examples:
   stereod config print > ~/.config/stereod/config.toml
   STEREOD_MATCHING_P1=9 stereod config print --origin")]
     Print {
-        /// Say after each value where it came from
+        /// Print the origin of each value after it
         #[arg(long)]
         origin: bool,
         /// Configuration and logs.
@@ -378,14 +364,14 @@ Examples:
     },
 }
 
-/// What `completions` is told.
+/// Arguments of `completions`.
 #[derive(Clone, Debug, Args)]
 pub struct CompletionsArgs {
     /// The shell
     pub shell: clap_complete::Shell,
 }
 
-/// What `man` is told.
+/// Arguments of `man`.
 #[derive(Clone, Debug, Args)]
 pub struct ManArgs {
     /// The command that the page is about; without it, stereod as a whole

@@ -1,4 +1,4 @@
-//! Disparity for Rust programs: an engine, its parameters and two pictures give a map.
+//! Disparity for Rust programs: a matcher computes the map of two images.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,9 +9,8 @@ use crate::engine::{self, Choice, Engine, Options, PairSpec};
 use crate::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
 use crate::pool::Pool;
-use crate::settings;
 
-/// An error, told with its causes and, where there is one, its cure.
+/// An error with its causes and, if known, a remedy.
 #[derive(Debug)]
 pub struct Error(anyhow::Error);
 
@@ -27,7 +26,7 @@ fn failed(error: impl Into<anyhow::Error>) -> Error {
     Error(error.into())
 }
 
-/// A borrowed grey picture: 8 bits a pixel, rows from the top, `stride` bytes apart.
+/// A borrowed grey image: 8 bits per pixel, rows from the top, `stride` bytes apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Picture<'a> {
     pixels: &'a [u8],
@@ -37,15 +36,15 @@ pub struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    /// A picture of `width` x `height` pixels whose rows follow each other without a gap.
+    /// Wraps an image of `width` x `height` pixels whose rows follow each other without a gap.
     ///
     /// # Errors
-    /// A picture without pixels, or with more than `pixels` holds.
+    /// An image without pixels, or with more than `pixels` holds.
     pub fn new(pixels: &'a [u8], width: usize, height: usize) -> Result<Self, Error> {
         Self::with_stride(pixels, width, height, width)
     }
 
-    /// A picture of `width` x `height` pixels whose rows begin `stride` bytes apart.
+    /// Wraps an image of `width` x `height` pixels whose rows start `stride` bytes apart.
     ///
     /// # Errors
     /// As [`Picture::new`], and a stride below the width.
@@ -66,7 +65,7 @@ impl<'a> Picture<'a> {
         Ok(Self { pixels, width, height, stride })
     }
 
-    /// A copy in memory of the pool, which an engine may read without another.
+    /// Copies the image into memory of the pool, which an engine reads without another copy.
     fn to_image(self, pool: &Pool<u8>) -> Result<Image, Error> {
         let mut pixels = pool.try_take(self.width * self.height).map_err(failed)?;
         for (to, from) in pixels.chunks_exact_mut(self.width).zip(self.pixels.chunks(self.stride)) {
@@ -76,15 +75,15 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The hardware that computes.
+/// The processor that matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// An NVIDIA GPU where there is one that can be used, else the CPU.
+    /// A usable NVIDIA GPU if there is one, else the CPU.
     #[default]
     Fastest,
     /// The NVIDIA GPU of this number, or the first one.
     Cuda(Option<usize>),
-    /// So many threads of the CPU, or all.
+    /// This number of CPU threads, or all.
     Cpu(Option<usize>),
 }
 
@@ -108,21 +107,15 @@ impl Device {
     }
 }
 
-impl Default for Params {
-    /// The parameters that the program has where nothing else is said.
-    fn default() -> Self {
-        settings::Matching::default().params().expect("the defaults can be computed")
-    }
-}
-
 impl Rectifier {
-    /// The rectifier of a calibration file, or of one file for each eye, for pictures of this width and
-    /// height. Every format that `stereod calibration` knows is read. `alpha` is how much of the raw
-    /// pictures is shown, from 0 (only pixels that are seen) to 1 (everything that is seen); `None`
-    /// leaves it to the file.
+    /// Reads the rectifier of a calibration file, or of one file for each camera, for images of
+    /// this width and height. It accepts every format that `stereod calibration` knows. `alpha` is
+    /// the field of view, from 0 (only valid pixels) to 1 (the whole raw images); `None` leaves it
+    /// to the file.
     ///
     /// # Errors
-    /// Files that cannot be read or understood, or pictures of another size than the calibration is for.
+    /// Files that cannot be read or understood, or images of another size than the calibration is
+    /// for.
     pub fn read(
         files: &[impl AsRef<Path>],
         (width, height): (usize, usize),
@@ -136,24 +129,24 @@ impl Rectifier {
     }
 }
 
-/// A matcher of pairs of one size, from one stream, with one set of parameters. It takes all its memory
-/// and, on a GPU, compiles all its kernels when it is made. Pictures that there is no memory for are matched in
-/// overlapping bands.
+/// A matcher of pairs of one size, from one stream, with one set of parameters. It takes all its
+/// memory and, on a GPU, compiles all its kernels when it is made. If the memory does not suffice,
+/// images are matched in overlapping bands.
 pub struct Matcher {
     engine: Box<dyn Engine>,
     pictures: Pool<u8>,
     params: Params,
     device: Device,
     pairs: PairSpec,
-    /// Matches the right picture against the left one, once that was asked for.
+    /// Matches the right image against the left one; made on first use.
     mirrored: Option<Box<dyn Engine>>,
 }
 
 impl Matcher {
-    /// A matcher of rectified pairs of `width` x `height` pixels.
+    /// Makes a matcher of rectified pairs of `width` x `height` pixels.
     ///
     /// # Errors
-    /// Parameters or a size that cannot be matched, a device that is not to be had, too little memory.
+    /// Parameters or a size that cannot be matched, a missing device, too little memory.
     pub fn new(
         params: &Params,
         width: usize,
@@ -163,7 +156,7 @@ impl Matcher {
         Self::of(params, PairSpec::rectified(width, height), device)
     }
 
-    /// A matcher of raw pairs, which it rectifies first.
+    /// Makes a matcher of raw pairs, which it rectifies first.
     ///
     /// # Errors
     /// As [`Matcher::new`].
@@ -184,22 +177,22 @@ impl Matcher {
         Ok(Self { engine, pictures, params: params.clone(), device, pairs, mirrored: None })
     }
 
-    /// The device in a few words: "CPU (AVX-512, 4 threads)".
+    /// Returns a short description of the device: "CPU (AVX-512, 4 threads)".
     pub fn description(&self) -> String {
         self.engine.description()
     }
 
-    /// The disparity of a pair that belongs to no stream: filters with a memory begin anew.
+    /// Computes the disparity of a pair that belongs to no stream: filters with a memory restart.
     ///
     /// # Errors
-    /// Pictures of another size than the matcher's, a lost device.
+    /// Images of another size than the matcher's, a lost device.
     pub fn compute(&mut self, left: Picture<'_>, right: Picture<'_>) -> Result<Disparity, Error> {
         self.engine.resume(Default::default()).map_err(failed)?;
         self.compute_next(left, right, Duration::ZERO)
     }
 
-    /// The disparity of the next pair of a stream, captured at `timestamp`, which must grow from pair to
-    /// pair.
+    /// Computes the disparity of the next pair of a stream, captured at `timestamp`, which must
+    /// grow from pair to pair.
     ///
     /// # Errors
     /// As [`Matcher::compute`].
@@ -214,9 +207,9 @@ impl Matcher {
         Ok(Disparity(match_one(&mut *self.engine, pair)?))
     }
 
-    /// The disparity of every pixel of the (rectified) right picture, in 1/16 px: its pixel (x, y) shows
-    /// what the left one shows at (x + d, y). It is computed anew, with the eyes exchanged and mirrored,
-    /// by an engine of its own that is made at the first call.
+    /// Computes the disparity of every pixel of the (rectified) right image, in 1/16 px: its pixel
+    /// (x, y) corresponds to (x + d, y) of the left one. A second engine, made at the first call,
+    /// matches the views exchanged and mirrored.
     ///
     /// # Errors
     /// As [`Matcher::new`] and [`Matcher::compute`].
@@ -232,7 +225,7 @@ impl Matcher {
         };
         engine.resume(Default::default()).map_err(failed)?;
         let StereoPair { left, right, .. } = &of.0.pair;
-        let pair = StereoPair::of_stills(mirrored(right), mirrored(left));
+        let pair = StereoPair::of_stills(mirror(right), mirror(left));
         let mut map = match_one(&mut **engine, pair)?.disparity;
         map.values_mut().chunks_exact_mut(width).for_each(<[i16]>::reverse);
         Ok(map)
@@ -251,8 +244,8 @@ fn match_one(engine: &mut dyn Engine, pair: StereoPair) -> Result<Matched, Error
     engine.collect().map_err(failed)?.ok_or_else(lost)
 }
 
-/// The picture with its columns in the opposite order.
-fn mirrored(image: &Image) -> Image {
+/// Mirrors the image left to right.
+fn mirror(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     let mask = image.valid_mask().map(|mask| {
         let valid = mask.pixels().chunks_exact(width).flat_map(|row| row.iter().rev().copied());
@@ -261,23 +254,23 @@ fn mirrored(image: &Image) -> Image {
     Image::from_fn(width, height, |x, y| image.row(y)[width - 1 - x]).with_valid_mask(mask)
 }
 
-/// The disparity of a pair, with the pictures and the cameras that it belongs to.
+/// The disparity of a pair, with its images and cameras.
 #[derive(Debug)]
 pub struct Disparity(Matched);
 
 impl Disparity {
-    /// The disparity of every pixel of the (rectified) left picture, in 1/16 px.
+    /// Returns the disparity of every pixel of the (rectified) left image, in 1/16 px.
     pub fn map(&self) -> &DisparityMap {
         &self.0.disparity
     }
 
-    /// How sure the disparity of every pixel is, rows tightly packed: 1 to 255, and 0 where it is unknown;
-    /// `None` unless [`Params::confidence`] asks for it.
+    /// Returns the confidence of every pixel, rows tightly packed: 1 to 255, and 0 where the
+    /// disparity is unknown; `None` unless [`Params::confidence`] asks for it.
     pub fn confidence(&self) -> Option<&[u8]> {
         self.0.confidence.as_ref().map(Image::pixels)
     }
 
-    /// The pixels of an eye's picture as it was matched, rows tightly packed.
+    /// Returns the pixels of a view as it was matched, rows tightly packed.
     pub fn picture(&self, eye: Eye) -> &[u8] {
         match eye {
             Eye::Left => self.0.pair.left.pixels(),
@@ -285,16 +278,16 @@ impl Disparity {
         }
     }
 
-    /// Cameras that depth is computed from; `None` for pairs that came rectified.
+    /// Returns the cameras for depth; `None` for rectified pairs.
     pub fn geometry(&self) -> Option<StereoGeometry> {
         self.0.geometry
     }
 
-    /// The point in metres that pixel (x, y) shows, seen from the left camera; `None` where disparity
-    /// or cameras are unknown.
+    /// Returns the point of pixel (x, y) in metres from the left camera; `None` if disparity or
+    /// cameras are unknown.
     ///
     /// # Panics
-    /// Where the pixel lies outside the map.
+    /// If the pixel lies outside the map.
     pub fn point_m(&self, x: usize, y: usize) -> Option<[f64; 3]> {
         let disparity = self.map().at(x, y)?;
         self.geometry()?.point_m(x as f64, y as f64, f64::from(disparity))

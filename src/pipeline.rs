@@ -1,8 +1,8 @@
-//! The wiring: source ▶ link ▶ match loop ▶ a link a sink ▶ sinks, each part on a thread of its own.
+//! The wiring: source ▶ link ▶ match loop ▶ one link per sink ▶ sinks, each part on its own thread.
 //!
-//! A source that is no camera waits for the engine, and the engine for the slowest sink, so that no
-//! pair is lost; a live source never waits, and each link drops its oldest pairs instead. A part that
-//! fails stops the source; everything on the way is still matched and the files are finished.
+//! A recorded source waits for the engine, and the engine for the slowest sink, so that no pair is
+//! lost. A live source never waits; each link drops its oldest pairs instead. A part that fails
+//! stops the source; pairs in transit are still matched, and files are finished.
 
 mod engine_swap;
 mod match_loop;
@@ -31,19 +31,19 @@ use match_loop::MatchLoop;
 use running::PATIENCE;
 pub use running::{Counters, Outcome, Running, SinkCounters, SinkCounts};
 
-/// The parts of a run and how they are joined.
+/// The parts of a run.
 pub struct PipelineConfig {
     /// The source of pairs.
     pub source: Box<dyn Source>,
     /// The engine that matches them.
     pub engine: Box<dyn Engine>,
-    /// The slot for others that take its place.
+    /// The slot for engines that take over.
     pub swap: EngineSwap,
     /// The outputs of disparity; may be empty.
     pub sinks: Vec<Box<dyn Sink>>,
-    /// Room of the link between source and engine, in pairs.
+    /// Capacity of the link between source and engine, in pairs.
     pub pair_room: usize,
-    /// Room of the link between the engine and each sink, in matched pairs.
+    /// Capacity of the link between the engine and each sink, in matched pairs.
     pub result_room: usize,
     /// Stop after this many pairs.
     pub limit: Option<u64>,
@@ -51,7 +51,7 @@ pub struct PipelineConfig {
     pub realtime: bool,
 }
 
-/// Starts every part. The run ends by itself with its source, by `control.stop`, or by a failure.
+/// Starts every part. The run ends with its source, by `control.stop`, or by a failure.
 pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Running> {
     let PipelineConfig { source, engine, swap, sinks, limit, realtime, .. } = config;
     let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
@@ -102,7 +102,8 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
     })
 }
 
-/// The source's thread: pairs go into the link until the source ends or something asks to stop.
+/// Body of the source's thread: pairs go into the link until the source ends or a stop is asked
+/// for.
 fn deliver(
     mut source: Box<dyn Source>,
     pairs: &LinkSender<StereoPair>,
@@ -113,7 +114,7 @@ fn deliver(
 ) -> (SourceCounts, anyhow::Result<()>) {
     let mut pacer = (realtime && !source.info().live).then(Pacer::new);
     let mut left = limit.unwrap_or(u64::MAX);
-    // For how long the pair before had to wait for room in the link.
+    // Time that the previous pair waited for room in the link.
     let mut held = Duration::ZERO;
     let mut emit = |mut pair: StereoPair, counts: SourceCounts| {
         let unpaired = [counts.unpaired_left, counts.unpaired_right];
@@ -123,9 +124,10 @@ fn deliver(
         }
         let mut delay = Duration::ZERO;
         if let Some(pacer) = &mut pacer {
-            // A source that decodes too slowly is late, too, which cheaper matching would not change.
+            // A source that decodes too slowly is late, too, but cheaper matching would not help
+            // it.
             delay = pacer.wait(pair.timestamp, &control.stop).min(held);
-            // Held back on purpose: for the latency the pair arrives now, as it would from a camera.
+            // The pair was held back on purpose, so its latency starts now, as with a camera.
             pair.arrived = Instant::now();
         }
         let (ready, position) = (Instant::now(), pair.timestamp);
@@ -144,12 +146,13 @@ fn deliver(
     let cut_short = left > 0 && control.stop.is_set();
     progress.cut_short.store(cut_short, Ordering::SeqCst);
     progress.source_ended.store(true, Ordering::SeqCst);
-    // A source counts what it gives; where the run is told to end just then, it is not taken.
+    // The source also counts a pair that was refused because the run ended.
     let pairs = progress.pairs.load(Ordering::Relaxed);
     (SourceCounts { pairs, ..source.counts() }, result)
 }
 
-/// Holds the source while the pipeline is paused, a step aside; breaks where it is stopped meanwhile.
+/// Holds the source while the pipeline is paused, except for single steps. Breaks if it is stopped
+/// meanwhile.
 fn wait_while_paused(
     control: &Control,
     progress: &Progress,
@@ -169,7 +172,7 @@ fn wait_while_paused(
     if control.stop.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// A sink's thread.
+/// Body of a sink's thread.
 fn consume(
     mut sink: Box<dyn Sink>,
     results: &LinkReceiver<Arc<Matched>>,
@@ -179,7 +182,7 @@ fn consume(
     let mut result = Ok(());
     let name = sink.name().to_owned();
     while let Ok(matched) = results.recv() {
-        // What stands in the files is worth finishing even where a mistake in the program ended it.
+        // A panic must not keep the files from being finished.
         result = thread::guarded(&name, || sink.consume(&matched))
             .unwrap_or_else(|broken| Err(broken.into()));
         if result.is_err() {
@@ -187,7 +190,7 @@ fn consume(
         }
         counters.note(1, sink.losses());
     }
-    // What was written before a failure is completed all the same; the first failure is the cause.
+    // Written frames are completed after a failure, too; the first failure is the cause.
     let finished = thread::guarded(&name, || sink.finish());
     result = result.and(finished.unwrap_or_else(|broken| Err(broken.into()))).context(name);
     counters.note(0, sink.losses());
@@ -195,14 +198,14 @@ fn consume(
     result
 }
 
-/// A failure anywhere stops the source, so that the rest ends in order.
+/// Stops the source after a failure anywhere, so that the rest ends in order.
 fn stop_on_error(result: &anyhow::Result<()>, control: &Control) {
     if result.is_err() {
         control.stop.set(true);
     }
 }
 
-/// A named thread; a panic in it stops the source like any other failure.
+/// Starts a named thread; a panic in it stops the source like any other failure.
 fn spawn<T: Send + 'static>(
     name: &str,
     control: &Control,

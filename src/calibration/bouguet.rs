@@ -1,9 +1,9 @@
-//! Rotations by which the rows of both cameras correspond, after Bouguet: each takes half of the
-//! rotation between them, then both until their x axes lie along the baseline.
+//! Rectifying rotations after Bouguet: each camera turns by half of the rotation between them, then
+//! both turn until their x axes lie along the baseline.
 //!
 //! The numbers are those of cv::stereoRectify and cv::fisheye::stereoRectify with
-//! CALIB_ZERO_DISPARITY, to the rounding to single precision and the unfinished iterations in them,
-//! so that whoever has rectified with OpenCV gets the same pictures here.
+//! CALIB_ZERO_DISPARITY, apart from their single-precision rounding and unconverged iterations, so
+//! that the rectified images are those of OpenCV.
 
 use nalgebra::{Matrix3, Matrix3x4, Rotation3, UnitQuaternion, Vector3};
 
@@ -12,27 +12,27 @@ use super::error::RectifyError;
 use super::projection::Projection;
 use super::{Rectification, RectifiedView, StereoCalibration};
 
-/// Points along each side of the grid that tells where the picture ends.
+/// Points along each side of the grid that samples the image's border.
 const GRID: usize = 9;
-/// Fixed-point steps with which OpenCV undistorts here.
+/// Fixed-point steps of OpenCV's undistortion.
 const STEPS: usize = 5;
 
 /// The part of a rectified plane that a camera sees, in pixels: borders left, top, right, bottom.
 struct Bounds {
-    /// The largest part without a pixel that the camera does not see.
+    /// The largest part in which the camera sees every pixel.
     inner: [f64; 4],
-    /// The smallest part with all that the camera sees.
+    /// The smallest part with every pixel that the camera sees.
     outer: [f64; 4],
 }
 
 impl StereoCalibration {
-    /// The rectification for rectified pictures of `size` (width, height).
+    /// Returns the rectification for rectified images of `size` (width, height).
     ///
-    /// `alpha` chooses the focal length: 0 shows only pixels that both cameras see (but for a few on
-    /// the border, whose course is known at nine points a side), 1 everything that they see, with
-    /// unseen margins; `None` keeps the cameras' own, as OpenCV does by default. Where both lenses are
-    /// fisheye, it is what OpenCV calls balance, which looks at the middles of the picture's sides
-    /// instead of its corners, and `None` again keeps the cameras' own.
+    /// `alpha` chooses the focal length: 0 shows only pixels that both cameras see (except a few on
+    /// the border, which is sampled at nine points a side), 1 everything that they see, with black
+    /// margins; `None` keeps the cameras' own, as OpenCV does by default. If both lenses are
+    /// fisheye, `alpha` is what OpenCV calls balance, which uses the middles of the image's sides
+    /// instead of its corners; `None` again keeps the cameras' own.
     pub fn rectify(
         &self,
         alpha: Option<f64>,
@@ -91,9 +91,9 @@ impl StereoCalibration {
         Ok(())
     }
 
-    /// Rotation of either camera.
+    /// Returns the rotation of either camera.
     fn level(&self) -> Result<[Matrix3<f64>; 2], RectifyError> {
-        // Files round their numbers: the nearest rotation.
+        // Files round their numbers, so the nearest rotation is taken.
         let svd = self.rotation.svd(true, true);
         let nearest = match (svd.u, svd.v_t) {
             (Some(u), Some(v_t)) => u * v_t,
@@ -111,7 +111,7 @@ impl StereoCalibration {
             let t = self.translation;
             return Err(RectifyError::Vertical(t.x, t.y, t.z));
         }
-        // The shortest way from the baseline to the x axis.
+        // The shortest rotation from the baseline to the x axis.
         let axis = baseline.cross(&Vector3::new(baseline.x.signum(), 0.0, 0.0));
         let sine = axis.norm();
         let angle = sine.atan2(baseline.x.abs());
@@ -120,7 +120,7 @@ impl StereoCalibration {
         Ok([turn * half.transpose(), turn * half])
     }
 
-    /// Focal length and principal point as cv::stereoRectify chooses them.
+    /// Returns focal length and principal point as cv::stereoRectify chooses them.
     fn pinhole_view(
         &self,
         rotations: &[Matrix3<f64>; 2],
@@ -132,7 +132,7 @@ impl StereoCalibration {
         let own = (self.left.width as f64, self.left.height as f64);
         let stretch = [width as f64 / own.0, height as f64 / own.1];
         let focal = (cameras[0].focal[1] + cameras[1].focal[1]) * stretch[1] / 2.0;
-        // The pictures' corners lie around the centre of the rectified picture.
+        // The images' corners lie around the centre of the rectified image.
         let mut centre = [0.0; 2];
         for ((camera, lens), rotation) in cameras.iter().zip(&projections).zip(rotations) {
             let mean = mean_of_corners(camera, lens, rotation, focal);
@@ -142,7 +142,7 @@ impl StereoCalibration {
         let placed = [centre[0] * stretch[0], centre[1] * stretch[1]];
         let Some(alpha) = alpha else { return (focal, placed) };
         let last = [width as f64 - 1.0, height as f64 - 1.0];
-        // How much the plane must be enlarged for a border to lie on the rectified picture's.
+        // Enlargement of the plane with which a border lies on that of the rectified image.
         let scales = |border: [f64; 4]| {
             [
                 placed[0] / (centre[0] - border[0]),
@@ -160,9 +160,8 @@ impl StereoCalibration {
         (focal * (only_seen * (1.0 - alpha) + all_seen * alpha), placed)
     }
 
-    /// The cameras' own focal length, and what lies straight ahead of them where it is: the sides of a
-    /// very wide picture lie almost at a right angle, and a plane that showed them would show
-    /// little else.
+    /// Returns the cameras' own focal length, with the optical axes where they are. The sides of a
+    /// very wide image lie almost at a right angle, and a plane with them would show little else.
     fn central_view(&self, rotations: &[Matrix3<f64>; 2], size: (usize, usize)) -> (f64, [f64; 2]) {
         let stretch = size.1 as f64 / self.left.height as f64;
         let focal = (self.left.focal[1] + self.right.focal[1]) * stretch / 2.0;
@@ -177,7 +176,7 @@ impl StereoCalibration {
         (focal, centre)
     }
 
-    /// Focal length and principal point as cv::fisheye::stereoRectify chooses them.
+    /// Returns focal length and principal point as cv::fisheye::stereoRectify chooses them.
     fn fisheye_view(
         &self,
         rotations: &[Matrix3<f64>; 2],
@@ -191,13 +190,13 @@ impl StereoCalibration {
     }
 }
 
-/// A projection matrix; `shift` is entry (0, 3).
+/// Makes a projection matrix; `shift` is entry (0, 3).
 fn projection(focal: f64, [x, y]: [f64; 2], shift: f64) -> Matrix3x4<f64> {
     Matrix3x4::new(focal, 0.0, x, shift, 0.0, focal, y, 0.0, 0.0, 0.0, 1.0, 0.0)
 }
 
-/// Mean position of the picture's corners on the rectified plane with this focal length and its
-/// principal point at 0.
+/// Returns the mean position of the image's corners on the rectified plane with this focal length
+/// and its principal point at 0.
 fn mean_of_corners(
     camera: &Camera,
     lens: &Projection,
@@ -217,17 +216,17 @@ fn mean_of_corners(
     mean
 }
 
-/// The ray (x / z, y / z) of a pixel as OpenCV finds it.
+/// Returns the ray (x / z, y / z) of a pixel as OpenCV computes it.
 fn ray(lens: &Projection, pixel: [f64; 2]) -> [f64; 2] {
-    // A fisheye lens beside one of another kind, which OpenCV does not know: exactly. What it sees
-    // beyond a right angle has no place on a plane.
+    // OpenCV does not support a fisheye lens next to one of another kind: computed exactly.
+    // Directions beyond a right angle have no place on a plane.
     let direction = || lens.direction(pixel).filter(|d| d.z > 0.0);
     lens.ray_after(pixel, STEPS)
         .or_else(|| direction().map(|d| [d.x / d.z, d.y / d.z]))
         .unwrap_or([f64::NAN; 2])
 }
 
-/// Part of the rectified plane that a camera sees.
+/// Returns the part of the rectified plane that a camera sees.
 fn bounds(
     camera: &Camera,
     lens: &Projection,
@@ -261,8 +260,9 @@ fn bounds(
     Bounds { inner, outer }
 }
 
-/// Focal length and principal point for one fisheye eye: between the longest focal length with which
-/// the middle of a side of the picture lies on the border of the rectified one, and the shortest.
+/// Returns focal length and principal point of one fisheye camera: between the longest and the
+/// shortest focal length with which the middle of a side of the image lies on the border of the
+/// rectified one.
 fn fisheye_eye(
     camera: &Camera,
     rotation: &Matrix3<f64>,

@@ -1,23 +1,23 @@
-//! Checks that a calibration can be true: what no pair of cameras side by side can have is refused
-//! with one message that names the file and the cure; what is only unlikely becomes a note.
+//! Plausibility checks of calibrations. An impossible calibration is refused with one message that
+//! names the file and the remedy; an unlikely one gets a note.
 
 use nalgebra::{Matrix3, Vector3};
 
 use super::error::CalibrationError;
 use super::{Camera, Lens, Rectification, StereoCalibration};
 
-/// Where the parts of a calibration come from, for messages.
+/// Sources of the parts of a calibration, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
     /// The left camera, such as `calib.yml (K1, D1)`.
     pub left: String,
     /// The right camera.
     pub right: String,
-    /// Name of what tells the right camera's place, such as `calib.yml (R, T)`.
+    /// Source of the right camera's pose, such as `calib.yml (R, T)`.
     pub pose: String,
     /// The rectification, such as `calib.yml (R1, R2, P1, P2)`.
     pub rectification: String,
-    /// Advice how to exchange the eyes.
+    /// Advice on how to exchange the cameras.
     pub swap: String,
 }
 
@@ -34,7 +34,7 @@ impl Default for Sources {
 }
 
 impl Sources {
-    /// The same with the eyes exchanged.
+    /// Returns the same with the cameras exchanged.
     pub fn swapped(self) -> Self {
         Self { left: self.right, right: self.left, ..self }
     }
@@ -46,18 +46,18 @@ fn wrong<T>(source: &str, what: impl std::fmt::Display) -> Result<T> {
     Err(CalibrationError::new(format!("{source}: {what}")))
 }
 
-/// True where a value is no more than its limit; one that is no number is not.
+/// Reports whether a value is at most its limit; NaN is not.
 fn within(value: f64, limit: f64) -> bool {
     value <= limit
 }
 
-/// Largest distance from a rotation of a matrix that was written with few digits.
+/// Largest distance from a rotation of a matrix written with few digits.
 const FEW_DIGITS: f64 = 2e-3;
 
-/// Below this, a matrix is a rotation as far as numbers go, and stays as it is.
+/// Below this, a matrix is a rotation up to rounding, and is kept.
 const ALL_DIGITS: f64 = 1e-6;
 
-/// Replaces rotations that were written with few digits by the nearest true ones.
+/// Replaces rotations written with few digits by the nearest true ones.
 pub fn make_rotations(calibration: &mut StereoCalibration, sources: &Sources) -> Result<()> {
     make_rotation(&mut calibration.rotation, &sources.pose, "the rotation between the eyes")?;
     if let Some(rectification) = &mut calibration.rectification {
@@ -71,7 +71,7 @@ pub fn make_rotations(calibration: &mut StereoCalibration, sources: &Sources) ->
 fn make_rotation(matrix: &mut Matrix3<f64>, source: &str, what: &str) -> Result<()> {
     let off = (matrix.transpose() * *matrix - Matrix3::identity()).amax();
     let determinant = matrix.determinant();
-    // The largest magnitude passes over numbers that are none.
+    // `max` would skip NaN.
     if !matrix.iter().all(|value| value.is_finite()) || off > FEW_DIGITS {
         return wrong(
             source,
@@ -92,7 +92,7 @@ fn make_rotation(matrix: &mut Matrix3<f64>, source: &str, what: &str) -> Result<
     Ok(())
 }
 
-/// Checks a calibration; what is unlikely but possible comes back as sentences for people.
+/// Checks a calibration; unlikely but possible properties are returned as sentences.
 pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     check_camera(&calibration.left, &sources.left, &mut notes)?;
@@ -113,7 +113,7 @@ pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<S
     Ok(notes)
 }
 
-/// Sizes of pictures of other modes, as parts of the picture, whose middle is told apart from its own.
+/// Sizes of images of other modes relative to the image, with centres distinct from its own.
 const OTHER_MODES: [f64; 4] = [2.0, 0.5, 1.0 / 3.0, 0.25];
 
 fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Result<()> {
@@ -136,7 +136,7 @@ fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
             format!("focal lengths of {} and {} px: both must be above 0", focal[0], focal[1]),
         );
     }
-    // In parts of the picture, 0 at its first edge and 1 at the other.
+    // Relative to the image: 0 at its first edge and 1 at the other.
     let parts = [(centre[0] + 0.5) / width as f64, (centre[1] + 0.5) / height as f64];
     let middle_of = |times: f64| parts.iter().all(|part| (part - times / 2.0).abs() < 0.1 * times);
     if let Some(times) = OTHER_MODES.into_iter().find(|times| middle_of(*times)) {
@@ -149,7 +149,7 @@ fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
             width as f64 * times,
             height as f64 * times
         );
-        // A picture that was cut to a part of the camera's may have it elsewhere, but not on its corner.
+        // An image cut out of the camera's may have it elsewhere, but not on its corner.
         if times > 1.0 {
             return wrong(source, what);
         }
@@ -184,10 +184,10 @@ fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
     Ok(())
 }
 
-/// Angle between two rotations in radians.
+/// Returns the angle between two rotations in radians.
 fn angle(a: &Matrix3<f64>, b: &Matrix3<f64>) -> f64 {
     let between = a.transpose() * b;
-    // The sine by the antisymmetric part, because the cosine of small angles has no digits.
+    // The sine from the antisymmetric part, because the cosine of small angles is imprecise.
     let twice_sine = Vector3::new(
         between[(2, 1)] - between[(1, 2)],
         between[(0, 2)] - between[(2, 0)],
@@ -211,10 +211,10 @@ fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
     Ok(())
 }
 
-/// Longest baseline in metres that is believed.
+/// Longest plausible baseline in metres.
 const BASELINE_MAX_M: f64 = 10.0;
 
-/// No pair of cameras stands closer than this, in metres: those of endoscopes are 4 mm apart.
+/// Shortest plausible baseline in metres: those of endoscopes are 4 mm.
 const BASELINE_SHORT_M: f64 = 0.002;
 
 fn check_translation(
@@ -289,7 +289,7 @@ fn check_translation(
     Ok(())
 }
 
-/// Relative difference of two descriptions of the same thing that digits explain.
+/// Relative difference between two descriptions that rounding explains.
 const TOLERANCE: f64 = 2e-3;
 
 fn check_rectification(
@@ -350,8 +350,7 @@ fn check_rectification(
     contradictions(calibration, rectification, sources)
 }
 
-/// Contradictions, where the rectification does not say the same about the cameras' poses as
-/// rotation and translation.
+/// Returns contradictions between the poses in the rectification and in rotation and translation.
 fn contradictions(
     calibration: &StereoCalibration,
     rectification: &Rectification,

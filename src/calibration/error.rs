@@ -1,6 +1,6 @@
-//! Why a calibration cannot be used.
+//! Errors of calibrations.
 
-/// Flaw of a calibration, with its file and what to do about it: one message.
+/// Flaw of a calibration, as one message with its file and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CalibrationError {
@@ -14,25 +14,25 @@ impl CalibrationError {
         Self { message: message.into(), lacks_size: false }
     }
 
-    /// The files do not say how large the pictures are.
+    /// The files lack the size of the images.
     pub(super) fn without_size(message: impl Into<String>) -> Self {
         Self { message: message.into(), lacks_size: true }
     }
 
-    /// True where all that is missing is the size of the pictures: a caller that knows it may read
-    /// the files again with [`ReadOptions::size`](super::format::ReadOptions::size).
+    /// Reports whether only the size of the images is missing: then the caller may read the files
+    /// again with [`ReadOptions::size`](super::format::ReadOptions::size).
     pub fn lacks_size(&self) -> bool {
         self.lacks_size
     }
 }
 
-/// Largest ratio of a rectified picture's side to the camera's.
+/// Largest ratio of a rectified image's side to the camera's.
 pub const LARGER_MAX: usize = 4;
 
-/// Why a calibration yields no rectification.
+/// Reason why a calibration yields no rectification.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RectifyError {
-    /// Both cameras in one place.
+    /// Both cameras in the same place.
     #[error(
         "the calibration puts both cameras in one place (its translation is 0), and so nothing can be \
          rectified; calibrate the pair anew"
@@ -49,22 +49,22 @@ pub enum RectifyError {
         "alpha is 0 (only pixels that the cameras see) to 1 (everything that they see), not {0}"
     )]
     Alpha(f64),
-    /// Numbers that are none.
+    /// Values that are not finite.
     #[error("the calibration's {0} holds no usable numbers: {1}")]
     Numbers(&'static str, String),
-    /// Pictures too large for the maps.
+    /// Images too large for the maps.
     #[error("pictures of {0}x{1} pixels are too large to be rectified")]
     TooLarge(usize, usize),
-    /// Rectified pictures that are out of all proportion to the cameras' own.
+    /// Rectified images out of proportion to the cameras' own.
     #[error(
         "the calibration asks for rectified pictures of {}x{} pixels of a camera that has {}x{}: more \
          than {} times as long a side shows nothing more; correct the size of the rectification",
         .rectified.0, .rectified.1, .camera.0, .camera.1, LARGER_MAX
     )]
     OutOfProportion {
-        /// Width and height of the rectified pictures.
+        /// Width and height of the rectified images.
         rectified: (usize, usize),
-        /// Width and height of the camera's.
+        /// Width and height of the camera's images.
         camera: (usize, usize),
     },
     /// More memory than the budget has.

@@ -1,5 +1,5 @@
-//! From where in a camera's picture every pixel of the rectified one comes, and how it is
-//! interpolated there: the definition that every engine must reproduce byte for byte.
+//! Rectification map: source position of every rectified pixel, and bilinear interpolation there.
+//! Every engine must reproduce this definition byte for byte.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::{Camera, RectifiedView};
 use crate::frame::{Image, Mask};
 use crate::memory;
 
-/// Largest number of pixels of a picture: vector units count with 31 bits.
+/// Largest number of pixels of an image: vector units count with 31 bits.
 const SOURCE_PIXELS: usize = 1 << 30;
 
-/// Rectification of one eye: bilinear interpolation at fixed-point positions.
+/// Rectification of one view: bilinear interpolation at fixed-point positions.
 ///
 /// A position is rounded to the nearest 1/256 px; where that lies outside [0, W - 1] x [0, H - 1]
 /// of the source, the pixel is invalid and 0. Else, with the whole parts sx, sy and the fractions fx,
@@ -24,9 +24,9 @@ const SOURCE_PIXELS: usize = 1 << 30;
 /// (((256 - fx) a + fx b) (256 - fy) + ((256 - fx) c + fx d) fy + 32768) >> 16
 /// ```
 ///
-/// In the last column fx is 0 and in the last row fy is 0: taps that lie outside the source have no
-/// weight, and count as 0. Who cannot read there reads another pixel in their place, such as
-/// (sx + (fx > 0), sy + (fy > 0)), which always lies inside.
+/// In the last column fx is 0 and in the last row fy is 0: taps outside the source have no weight,
+/// and count as 0. An implementation that cannot read there may read another pixel in their place,
+/// such as (sx + (fx > 0), sy + (fy > 0)), which always lies inside.
 #[derive(Clone, Debug)]
 pub struct RectifyMap {
     source: (usize, usize),
@@ -37,10 +37,10 @@ pub struct RectifyMap {
 }
 
 impl RectifyMap {
-    /// The offset of an invalid pixel: one that the camera does not see.
+    /// The offset of an invalid pixel, which the camera does not see.
     pub const UNSEEN: u32 = u32::MAX;
 
-    /// The map of an eye to rectified pictures of `size` (width, height), as
+    /// Returns the map of a camera to rectified images of `size` (width, height), as
     /// cv::initUndistortRectifyMap computes it, in double precision.
     pub fn new(
         camera: &Camera,
@@ -58,7 +58,7 @@ impl RectifyMap {
         })
     }
 
-    /// The map from pictures of the size `source` to those of `size` (width, height) whose pixel
+    /// Returns the map from images of size `source` to those of `size` (width, height) whose pixel
     /// (x, y) shows `position(x, y)`, in pixels of the source.
     pub fn from_positions(
         source: (usize, usize),
@@ -102,39 +102,41 @@ impl RectifyMap {
         Ok(Self { source, width: size.0, offsets, weights, mask })
     }
 
-    /// Most bytes of a map to pictures of this size, with its mask.
+    /// Returns the largest size in bytes of a map to images of this size, with its mask.
     pub fn bytes_of((width, height): (usize, usize)) -> u64 {
         memory::product([size_of::<u32>() + size_of::<u16>() + size_of::<bool>(), width, height])
     }
 
-    /// Width and height of the camera's pictures; rows are packed, so that the width is the stride.
+    /// Returns width and height of the camera's images; rows are packed, so that the width is the
+    /// stride.
     pub fn source_size(&self) -> (usize, usize) {
         self.source
     }
 
-    /// Width and height of the rectified pictures.
+    /// Returns width and height of the rectified images.
     pub fn size(&self) -> (usize, usize) {
         (self.width, self.offsets.len() / self.width)
     }
 
-    /// For every rectified pixel, row by row, sy * source width + sx; [`RectifyMap::UNSEEN`] where
-    /// it is invalid.
+    /// Returns sy * source width + sx for every rectified pixel, row by row; [`RectifyMap::UNSEEN`]
+    /// if invalid.
     pub fn offsets(&self) -> &[u32] {
         &self.offsets
     }
 
-    /// For every rectified pixel, row by row, fx | fy << 8; 0 where it is invalid.
+    /// Returns fx | fy << 8 for every rectified pixel, row by row; 0 if invalid.
     pub fn weights(&self) -> &[u16] {
         &self.weights
     }
 
-    /// The pixel of the source that lies nearest to what rectified pixel (x, y) shows; `None` where that
-    /// is invalid.
+    /// Returns the pixel of the source nearest to rectified pixel (x, y); `None` if that is
+    /// invalid.
     pub fn nearest(&self, x: usize, y: usize) -> Option<(usize, usize)> {
         let at = y * self.width + x;
         let (offset, weights) = (self.offsets[at], self.weights[at]);
         let stride = self.source.0 as u32;
-        // A weight of 1/2 or more is the next pixel's, which is there: the last one has none.
+        // A fraction of 1/2 or more selects the next pixel, which exists: the last one has fraction
+        // 0.
         let beyond = |weight: u16| usize::from(weight >= 128);
         (offset != Self::UNSEEN).then(|| {
             let (x, y) = ((offset % stride) as usize, (offset / stride) as usize);
@@ -142,30 +144,26 @@ impl RectifyMap {
         })
     }
 
-    /// The valid mask of the rectified pictures; `None`: the camera sees every pixel.
+    /// Returns the valid mask of the rectified images; `None` if the camera sees every pixel.
     pub fn mask(&self) -> Option<Arc<Mask>> {
         self.mask.clone()
     }
 
-    /// True where the camera sees anything of the rectified picture.
+    /// Reports whether the camera sees any pixel of the rectified image.
     pub fn sees_anything(&self) -> bool {
         self.offsets.iter().any(|&offset| offset != Self::UNSEEN)
     }
 
-    /// The value of pixel (x, y) of the rectified picture.
-    ///
-    /// # Panics
-    /// As [`RectifyMap::apply`], and for a pixel beside the rectified picture.
+    /// Returns the value of pixel (x, y) of the rectified image, which must lie inside it; the
+    /// sizes must fit as in [`RectifyMap::apply`].
     pub fn value(&self, from: &Image, x: usize, y: usize) -> u8 {
         assert_eq!((from.width(), from.height()), self.source, "size of a picture to be rectified");
         let i = y * self.width + x;
         interpolate(from.pixels(), self.source.0, self.offsets[i], self.weights[i])
     }
 
-    /// Rectifies a picture into `to`, one byte a pixel.
-    ///
-    /// # Panics
-    /// Where the picture has not the source's size, or `to` not that of the rectified picture.
+    /// Rectifies an image into `to`, one byte per pixel. The image must have the source's size, and
+    /// `to` that of the rectified image.
     pub fn apply(&self, from: &Image, to: &mut [u8]) {
         assert_eq!((from.width(), from.height()), self.source, "size of a picture to be rectified");
         assert_eq!(to.len(), self.offsets.len(), "pixels of a rectified picture");
@@ -176,10 +174,8 @@ impl RectifyMap {
     }
 }
 
-/// The value at one position of a map into a picture with rows of `stride` pixels.
-///
-/// # Panics
-/// May panic where the offset lies outside the picture.
+/// Returns the value at one position of a map into an image with rows of `stride` pixels; the
+/// offset must lie inside.
 #[inline]
 pub fn interpolate(source: &[u8], stride: usize, offset: u32, weights: u16) -> u8 {
     if offset == RectifyMap::UNSEEN {

@@ -1,9 +1,8 @@
-//! Two cameras, how they stand to each other, and how their pictures become a rectified
-//! pair.
+//! Two cameras, their relative pose, and the rectification of their images.
 //!
-//! A [`StereoCalibration`] comes from a file of one of several formats. Rectification turns both
-//! cameras, on paper, so that a point in space lies on the same row of both pictures; what is left of
-//! its two positions is disparity.
+//! A [`StereoCalibration`] comes from a file of one of several formats. Rectification virtually
+//! turns both cameras so that a point in space lies on the same row of both images; the remaining
+//! difference of its positions is disparity.
 
 pub mod board;
 pub mod bouguet;

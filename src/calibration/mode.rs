@@ -1,4 +1,4 @@
-//! The same sensor in another mode: a calibration for pictures of another size.
+//! Calibrations for another mode of the same sensor, with images of another size.
 
 use std::fmt;
 
@@ -6,40 +6,40 @@ use nalgebra::Matrix3x4;
 
 use super::{CalibrationError, Camera, Rectification, StereoCalibration};
 
-/// Way in which a calibration was fitted to a size of pictures.
+/// Adaptation of a calibration to a size of images.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fit {
-    /// It is the size of the calibration.
+    /// The size of the calibration.
     Exact,
-    /// The whole picture, scaled.
+    /// The whole image, scaled.
     Scaled {
-        /// Width and height of the calibrated pictures.
+        /// Width and height of the calibrated images.
         from: (usize, usize),
-        /// Width and height of the pictures now.
+        /// Width and height of the present images.
         to: (usize, usize),
     },
-    /// Scaled, then cut to the middle. That the cut is central is assumed.
+    /// Scaled, then cut to the middle; that the cut is central is assumed.
     Cropped {
-        /// Width and height of the calibrated pictures.
+        /// Width and height of the calibrated images.
         from: (usize, usize),
-        /// Width and height of the pictures now.
+        /// Width and height of the present images.
         to: (usize, usize),
     },
 }
 
 impl Fit {
-    /// True where it is the whole picture in another size.
+    /// Reports whether it is the whole image in another size.
     fn is_scaled(self) -> bool {
         matches!(self, Fit::Scaled { .. })
     }
 
-    /// True where it rests on an assumption that the files do not bear out.
+    /// Reports whether it rests on an assumption that the files do not confirm.
     pub fn is_assumed(self) -> bool {
         matches!(self, Fit::Cropped { .. })
     }
 }
 
-/// The change, as a sentence for people.
+/// Describes the change in a sentence.
 impl fmt::Display for Fit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -59,8 +59,8 @@ impl fmt::Display for Fit {
     }
 }
 
-/// A mapping of pixels: x' = (x + 1/2) * scale - 1/2 - offset. A pixel's centre is at whole numbers, so
-/// that the first pixel's edge is at -1/2.
+/// A mapping of pixels: x' = (x + 1/2) * scale - 1/2 - offset. Pixel centres are at whole numbers,
+/// so that the first pixel's edge is at -1/2.
 #[derive(Clone, Copy)]
 struct Mapping {
     scale: [f64; 2],
@@ -83,7 +83,7 @@ impl Mapping {
         }
     }
 
-    /// The rectification for pictures that are mapped like this to `size`.
+    /// Returns the rectification for images mapped to `size`.
     fn rectified(&self, from: &Rectification, (width, height): (usize, usize)) -> Rectification {
         let mut result = Rectification { width, height, ..from.clone() };
         for view in [&mut result.left, &mut result.right] {
@@ -106,19 +106,19 @@ impl Mapping {
     }
 }
 
-/// Part of a camera's full picture that its driver delivers.
+/// Part of a camera's full image that its driver delivers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Window {
-    /// Column and row of its first pixel in the full picture.
+    /// Column and row of its first pixel in the full image.
     pub offset: [usize; 2],
-    /// Width and height in pixels of the full picture.
+    /// Width and height in pixels of the full image.
     pub size: (usize, usize),
-    /// Number of pixels along a row and along a column that become one, from 1.
+    /// Binning: number of pixels along a row and along a column that become one, from 1.
     pub binning: [usize; 2],
 }
 
 impl Window {
-    /// True where it is not the whole of a picture of this size, pixel by pixel.
+    /// Reports whether it differs from a whole image of this size.
     pub fn is_part_of(&self, full: (usize, usize)) -> bool {
         self.binning != [1, 1] || self.size != full
     }
@@ -133,7 +133,7 @@ impl Window {
     }
 }
 
-/// The window, as a part of a sentence.
+/// Describes the window as a part of a sentence.
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset: [x, y], size: (width, height), binning } = self;
@@ -146,8 +146,8 @@ impl fmt::Display for Window {
 }
 
 impl StereoCalibration {
-    /// The calibration for these parts of the left and the right camera's pictures. The rectified pictures
-    /// show the left part, so that their rows correspond as before.
+    /// Returns the calibration for these parts of the left and the right camera's images. The
+    /// rectified images show the left part, so that their rows correspond as before.
     pub(super) fn within(self, windows: [Window; 2]) -> Result<Self, CalibrationError> {
         let [size, other] = windows.map(|window| window.delivered());
         if size != other {
@@ -168,17 +168,17 @@ impl StereoCalibration {
         })
     }
 
-    /// The calibration for pictures of another size of the same sensor, and what was done.
+    /// Returns the calibration for images of another size of the same sensor, and the adaptation.
     ///
-    /// Pictures of the same shape are scaled. Others are taken as the middle of the calibrated picture
-    /// scaled by 1 or one part of a whole number, as cameras read out and bin their sensors: 1280x720
-    /// and 640x360 of 1280x800. What else a mode may show is not known: a larger picture of another
-    /// shape may show more than was calibrated, and no mode cuts off nearly half of a picture, as
-    /// one eye's calibration would have to do with both eyes in one picture.
+    /// Images of the same shape are scaled. Others are taken as the middle of the calibrated image
+    /// scaled by 1 or by one over a whole number, as cameras read out and bin their sensors:
+    /// 1280x720 and 640x360 of 1280x800. Other changes are refused: a larger image of another shape
+    /// may show more than was calibrated, and no mode cuts off nearly half of an image, as for two
+    /// views in one image.
     ///
-    /// A rectification is scaled and cut in the same way where its pictures are as large as the
-    /// camera's: rows correspond as before. Where it has a size of its own it is left out, to be
-    /// computed again.
+    /// A rectification is scaled and cut in the same way if its images are as large as the
+    /// camera's: rows correspond as before. If it has another size, it is dropped, to be computed
+    /// again.
     pub fn for_size(
         &self,
         width: usize,
@@ -204,7 +204,7 @@ impl StereoCalibration {
     }
 }
 
-/// Why a calibration does not serve pictures of another size, and the cure.
+/// Returns the error of a calibration that does not serve images of this size, with a remedy.
 fn refusal(from: (usize, usize), to: (usize, usize)) -> String {
     let what = format!(
         "the calibration is for pictures of {}x{}, but these are {}x{}",
@@ -230,18 +230,18 @@ fn refusal(from: (usize, usize), to: (usize, usize)) -> String {
     )
 }
 
-/// No mode of a camera cuts a picture down to less than this part of its width or height: 16:9 of a
-/// square sensor leaves 0.56 of its rows.
+/// Smallest part of an image's width or height that a mode keeps: 16:9 of a square sensor leaves
+/// 0.56 of its rows.
 const LEAST_KEPT: f64 = 0.55;
 
-/// Mapping from pixels of one size to those of the other.
+/// Returns the mapping from pixels of one size to those of the other.
 fn mapping(from: (usize, usize), to: (usize, usize)) -> Option<(Mapping, Fit)> {
     if to.0 == 0 || to.1 == 0 {
         return None;
     }
     let sides = [(from.0 as f64, to.0 as f64), (from.1 as f64, to.1 as f64)];
     let scale = sides.map(|(from, to)| to / from);
-    // The same shape, but for rounding to whole pixels.
+    // The same shape, except for rounding to whole pixels.
     let same = |larger: f64| sides.iter().all(|(from, to)| (from * larger - to).abs() <= 0.5);
     if same(scale[0]) || same(scale[1]) {
         return Some((Mapping { scale, offset: [0.0; 2] }, Fit::Scaled { from, to }));

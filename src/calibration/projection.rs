@@ -1,46 +1,46 @@
-//! From a direction in a camera's frame to the pixel that shows it, and back.
+//! Projection of a direction in a camera's frame to a pixel, and back.
 //!
-//! The formulas are OpenCV's (calib3d, "Detailed Description", and its fisheye model), digit for
-//! digit: calibrations are made with them.
+//! The formulas are exactly OpenCV's (calib3d, "Detailed Description", and its fisheye model),
+//! because calibrations are made with them.
 
 use nalgebra::{Matrix3, Vector3};
 
 use super::camera::{Camera, Lens};
 
-/// Largest error of the way back, in units of the focal length.
+/// Largest error of the inverse, in units of the focal length.
 const TOLERANCE: f64 = 1e-10;
-/// Steps of Newton's method after which the way back is given up.
+/// Largest number of steps of Newton's method for the inverse.
 const STEPS: usize = 50;
-/// Step in which a lens is looked through for the angle at which its model folds back, in radians.
+/// Step of the search for the angle at which a lens model folds back, in radians.
 const FOLD_STEP: f64 = 0.002;
-/// A model folds back where a direction this much further out lies nearer to the centre, ...
+/// A model folds back if a direction this much further out lies nearer to the centre, ...
 const FOLD_STRETCH: f64 = 1.1;
-/// ... all along this stretch. Rational models may have a pole beside a zero, a narrow glitch that is
-/// no end of the picture.
+/// ... all along this stretch. Rational models may have a pole next to a zero, a narrow glitch that
+/// is not the end of the image.
 const FOLD_BREADTH: f64 = 1.05;
 
-/// A camera made ready to project many points.
+/// A camera prepared to project many points.
 #[derive(Clone, Debug)]
 pub struct Projection {
     focal: [f64; 2],
     centre: [f64; 2],
     skew: f64,
     lens: Lens,
-    /// The tilted sensor, and back; `None` where it is not tilted.
+    /// The tilted sensor and its inverse; `None` without tilt.
     tilt: Option<[Matrix3<f64>; 2]>,
-    /// Largest angle from the optical axis that is projected.
+    /// Largest visible angle from the optical axis.
     limit: f64,
 }
 
 impl Camera {
-    /// The camera made ready to project points.
+    /// Prepares the camera to project points.
     pub fn projection(&self) -> Projection {
         Projection::new(self)
     }
 }
 
 impl Projection {
-    /// Of this camera.
+    /// Prepares this camera.
     pub fn new(camera: &Camera) -> Self {
         let tilt = match &camera.lens {
             Lens::Brown(k) if k[12] != 0.0 || k[13] != 0.0 => {
@@ -55,9 +55,9 @@ impl Projection {
         Self { focal, centre, skew, lens, tilt, limit }
     }
 
-    /// The position in pixels of a direction (x to the right, y down, z forward, of any length).
-    /// `None` where the camera cannot see it: behind it, or where the lens model, driven beyond the
-    /// angles that it was made for, folds back onto pixels that show something else.
+    /// Projects a direction (x to the right, y down, z forward, of any length) to pixels. Returns
+    /// `None` if the camera cannot see it: behind it, or where the lens model, beyond the angles it
+    /// was made for, folds back onto other pixels.
     pub fn pixel(&self, direction: Vector3<f64>) -> Option<[f64; 2]> {
         let [x, y] = match &self.lens {
             Lens::Brown(k) => {
@@ -76,7 +76,7 @@ impl Projection {
                 if angle > self.limit {
                     return None;
                 }
-                // Along the axis the scale is 1, whatever the direction across.
+                // Along the axis the scale is 1.
                 let scale = if radius > 0.0 { fisheye(k, angle) / radius } else { 0.0 };
                 [direction.x * scale, direction.y * scale]
             }
@@ -88,8 +88,8 @@ impl Projection {
         pixel.iter().all(|v| v.is_finite()).then_some(pixel)
     }
 
-    /// The direction that a position in pixels shows, of length 1; `None` where no direction is
-    /// projected onto it, or none is found to within 1e-10 focal lengths.
+    /// Returns the direction of a pixel position, of length 1; `None` if no direction projects onto
+    /// it, or none is found to within 1e-10 focal lengths.
     pub fn direction(&self, pixel: [f64; 2]) -> Option<Vector3<f64>> {
         let bent = self.on_sensor(pixel);
         let direction = match &self.lens {
@@ -108,9 +108,9 @@ impl Projection {
         (off_axis <= self.limit).then_some(direction)
     }
 
-    /// The ray (x / z, y / z) of a position after exactly `steps` steps of OpenCV's fixed-point
-    /// iteration, settled or not: cv::undistortPoints takes five, and so its numbers are only
-    /// reproduced by taking five. `None` for a fisheye lens.
+    /// Returns the ray (x / z, y / z) of a position after exactly `steps` steps of OpenCV's
+    /// fixed-point iteration, converged or not. cv::undistortPoints takes five, so only five steps
+    /// reproduce its numbers. Returns `None` for a fisheye lens.
     pub(super) fn ray_after(&self, pixel: [f64; 2], steps: usize) -> Option<[f64; 2]> {
         match &self.lens {
             Lens::Brown(k) => {
@@ -122,7 +122,7 @@ impl Projection {
         }
     }
 
-    /// A position in focal lengths from the principal point.
+    /// Returns a position in focal lengths from the principal point.
     fn on_sensor(&self, pixel: [f64; 2]) -> [f64; 2] {
         let y = (pixel[1] - self.centre[1]) / self.focal[1];
         [(pixel[0] - self.centre[0] - y * self.skew) / self.focal[0], y]
@@ -138,7 +138,7 @@ impl Projection {
         }
     }
 
-    /// Distorts a ray; `None` where the model turns it round.
+    /// Distorts a ray; `None` if the model inverts it.
     fn bend(&self, k: &[f64; 14], x: f64, y: f64) -> Option<[f64; 2]> {
         let r2 = x * x + y * y;
         let scale = radial(k, r2);
@@ -156,8 +156,8 @@ impl Projection {
         })
     }
 
-    /// Undistorts: OpenCV's fixed-point iteration as a start, then Newton's method, whose steps are
-    /// halved while they lead away.
+    /// Undistorts: OpenCV's fixed-point iteration as a start, then Newton's method with step
+    /// halving.
     fn unbend(&self, k: &[f64; 14], wanted: [f64; 2]) -> Option<[f64; 2]> {
         let miss = |ray: [f64; 2]| {
             let bent = self.bend(k, ray[0], ray[1])?;
@@ -165,12 +165,12 @@ impl Projection {
         };
         let length = |[x, y]: [f64; 2]| x.hypot(y);
         let start = self.untilt(wanted[0], wanted[1]);
-        // Whichever of these starts misses least.
+        // The start with the smallest error.
         let starts = [iterate(k, start, 5), start, [0.0; 2]];
         let missed = starts.into_iter().filter_map(|ray| Some((ray, miss(ray)?)));
         let (mut ray, mut missed) = missed.min_by(|a, b| length(a.1).total_cmp(&length(b.1)))?;
         for _ in 0..STEPS {
-            // Well below the tolerance, so that the last step's error is not the result's.
+            // Well below the tolerance, so that the last step's error does not matter.
             if length(missed) < 1e-4 * TOLERANCE {
                 break;
             }
@@ -191,7 +191,7 @@ impl Projection {
     }
 }
 
-/// The step that a linear model of `miss` around `ray` asks for.
+/// Returns the Newton step of `miss` at `ray`.
 fn newton_step(
     miss: &impl Fn([f64; 2]) -> Option<[f64; 2]>,
     ray: [f64; 2],
@@ -212,7 +212,7 @@ fn newton_step(
     step.iter().all(|v| v.is_finite()).then_some(step)
 }
 
-/// OpenCV's fixed-point iteration: divides by the radial factor where the ray is believed to be.
+/// OpenCV's fixed-point iteration: divides by the radial factor at the present estimate.
 fn iterate(k: &[f64; 14], start: [f64; 2], steps: usize) -> [f64; 2] {
     let [mut x, mut y] = start;
     for _ in 0..steps {
@@ -240,7 +240,7 @@ fn radial(k: &[f64; 14], r2: f64) -> f64 {
     numerator(k, r2) / denominator(k, r2)
 }
 
-/// Shift by tangential distortion and thin prism.
+/// Returns the shift by tangential distortion and thin prism.
 fn tangential(k: &[f64; 14], x: f64, y: f64) -> [f64; 2] {
     let (p1, p2) = (k[2], k[3]);
     let r2 = x * x + y * y;
@@ -250,7 +250,7 @@ fn tangential(k: &[f64; 14], x: f64, y: f64) -> [f64; 2] {
     ]
 }
 
-/// The homography of a sensor that is tilted by these angles about its x and y axes.
+/// Returns the homography of a sensor tilted by these angles about its x and y axes.
 fn tilted_sensor(tau_x: f64, tau_y: f64) -> Matrix3<f64> {
     let ((sx, cx), (sy, cy)) = (tau_x.sin_cos(), tau_y.sin_cos());
     let about_x = Matrix3::new(1.0, 0.0, 0.0, 0.0, cx, sx, 0.0, -sx, cx);
@@ -260,14 +260,15 @@ fn tilted_sensor(tau_x: f64, tau_y: f64) -> Matrix3<f64> {
     Matrix3::new(zz, 0.0, -xz, 0.0, zz, -yz, 0.0, 0.0, 1.0) * turned
 }
 
-/// Distance from the principal point, in focal lengths, of what lies `angle` off the axis.
+/// Returns the distance from the principal point, in focal lengths, of a direction `angle` off the
+/// axis.
 fn fisheye(k: &[f64; 4], angle: f64) -> f64 {
     let a2 = angle * angle;
     angle * (1.0 + (((k[3] * a2 + k[2]) * a2 + k[1]) * a2 + k[0]) * a2)
 }
 
-/// The angle below `limit` at which something lies `radius` focal lengths from the principal point,
-/// by bisection: the distance grows with the angle there.
+/// Returns the angle below `limit` whose distance from the principal point is `radius` focal
+/// lengths, by bisection: the distance grows with the angle there.
 fn fisheye_angle(k: &[f64; 4], radius: f64, limit: f64) -> Option<f64> {
     let (mut below, mut above) = (0.0, limit);
     if fisheye(k, above) < radius {
@@ -284,8 +285,8 @@ fn fisheye_angle(k: &[f64; 4], radius: f64, limit: f64) -> Option<f64> {
     ((fisheye(k, above) - radius).abs() < TOLERANCE).then_some(above)
 }
 
-/// The angle off the axis beyond which the model folds back; the largest that it knows where it does
-/// not.
+/// Returns the angle off the axis beyond which the model folds back; the largest valid angle if it
+/// does not.
 fn fold(lens: &Lens) -> f64 {
     type Distance<'a> = Box<dyn Fn(f64) -> f64 + 'a>;
     let (widest, distance): (f64, Distance) = match lens {
@@ -315,7 +316,7 @@ fn fold(lens: &Lens) -> f64 {
             _ if !folds(i) => since = None,
             None => since = Some(i),
             Some(first) if angle(i) >= angle(first) * FOLD_BREADTH => {
-                // The peak lies in the stretch that was compared.
+                // The peak lies in the compared stretch.
                 let end = (angle(first) * FOLD_STRETCH).min(last);
                 let peak = (first..)
                     .take_while(|&j| angle(j) <= end)

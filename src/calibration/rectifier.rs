@@ -1,4 +1,4 @@
-//! Both eyes' maps, and what depth is computed from once they are applied.
+//! Rectification of both views, and the cameras of the result.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use crate::frame::{Eye, Image, StereoGeometry, StereoPair};
 use crate::memory::{Budget, Reserved};
 use crate::pool::Pooled;
 
-/// Turns the pictures of two cameras into a rectified pair.
+/// Rectifies the images of two cameras.
 #[derive(Clone, Debug)]
 pub struct Rectifier {
     left: RectifyMap,
     right: RectifyMap,
     geometry: StereoGeometry,
-    /// Of the budget, where they were made here.
+    /// Reserved memory, if the maps were made here.
     _memory: Option<Arc<Reserved>>,
 }
 
 impl StereoCalibration {
-    /// The rectification that is applied. Without `alpha` it is the one that the calibration
-    /// prescribes; where it prescribes none, it is computed with alpha 0 (for two fisheye lenses: with
-    /// the cameras' own focal length). With `alpha` it is computed in any case, for rectified pictures
-    /// of the left camera's size: see [`StereoCalibration::rectify`]; -1 is OpenCV's default there, the
-    /// cameras' own focal length.
+    /// Returns a rectifier. Without `alpha` it applies the rectification of the calibration, or if
+    /// there is none, one computed with alpha 0 (for two fisheye lenses: with the cameras' own
+    /// focal length). With `alpha` the rectification is always computed, for rectified images of
+    /// the left camera's size: see [`StereoCalibration::rectify`]; -1 is OpenCV's default there,
+    /// the cameras' own focal length.
     ///
     /// # Errors
     /// Those of [`StereoCalibration::rectify`].
@@ -41,11 +41,11 @@ impl StereoCalibration {
 }
 
 impl Rectifier {
-    /// Of a calibration, with the rectification of [`StereoCalibration::rectified`].
+    /// Returns a rectifier with the rectification of [`StereoCalibration::rectified`].
     ///
     /// # Errors
-    /// Those of [`StereoCalibration::rectify`], a rectification that shows nothing, or one to pictures
-    /// that are much larger than the camera's or larger than the memory allows.
+    /// Those of [`StereoCalibration::rectify`], a rectification without valid pixels, or one to
+    /// images much larger than the camera's or than the memory allows.
     pub fn new(calibration: &StereoCalibration, alpha: Option<f64>) -> Result<Self, RectifyError> {
         let (left, right) = (&calibration.left, &calibration.right);
         let rectification = calibration.rectified(alpha)?;
@@ -69,13 +69,13 @@ impl Rectifier {
         Ok(Self { _memory: Some(Arc::new(memory)), ..rectifier })
     }
 
-    /// Of maps that were made some other way.
+    /// Returns a rectifier of given maps.
     ///
     /// # Errors
-    /// A map that shows nothing.
+    /// A map without valid pixels.
     ///
     /// # Panics
-    /// Where the maps make pictures of different sizes.
+    /// If the maps make images of different sizes.
     pub fn from_maps(
         left: RectifyMap,
         right: RectifyMap,
@@ -90,7 +90,7 @@ impl Rectifier {
         Ok(Self { left, right, geometry, _memory: None })
     }
 
-    /// The map of an eye.
+    /// Returns the map of a view.
     pub fn map(&self, eye: Eye) -> &RectifyMap {
         match eye {
             Eye::Left => &self.left,
@@ -98,23 +98,23 @@ impl Rectifier {
         }
     }
 
-    /// Cameras that depth is computed from.
+    /// Returns the cameras for depth.
     pub fn geometry(&self) -> StereoGeometry {
         self.geometry
     }
 
-    /// Width and height of an eye's camera pictures.
+    /// Returns width and height of a camera's images.
     pub fn source_size(&self, eye: Eye) -> (usize, usize) {
         self.map(eye).source_size()
     }
 
-    /// Width and height of the rectified pictures.
+    /// Returns width and height of the rectified images.
     pub fn size(&self) -> (usize, usize) {
         self.left.size()
     }
 
-    /// The rectified picture of `raw`, whose pixels these are, with the valid mask of its eye and the
-    /// colour of `raw`.
+    /// Wraps the rectified pixels of `raw`, with the valid mask of its view and the colour of
+    /// `raw`.
     pub fn rectified_image(self: &Arc<Self>, eye: Eye, pixels: Pooled<u8>, raw: Image) -> Image {
         let (width, height) = self.size();
         let through = || Arc::new(OfEye { rectifier: self.clone(), eye });
@@ -122,10 +122,10 @@ impl Rectifier {
         Image::new(width, height, pixels).with_valid_mask(self.map(eye).mask()).with_chroma(chroma)
     }
 
-    /// The rectified pictures of both eyes, left and right, with their valid masks.
+    /// Rectifies both views, left and right, with their valid masks.
     ///
     /// # Panics
-    /// Where a picture has not its camera's size.
+    /// If an image does not have its camera's size.
     pub fn rectify_pair(&self, pair: &StereoPair) -> [Image; 2] {
         [(&self.left, &pair.left), (&self.right, &pair.right)].map(|(map, from)| {
             let (width, height) = map.size();
@@ -136,7 +136,7 @@ impl Rectifier {
     }
 }
 
-/// The map of an eye, for what follows a picture.
+/// Returns the map of a view, for the parts attached to an image.
 #[derive(Debug)]
 struct OfEye {
     rectifier: Arc<Rectifier>,

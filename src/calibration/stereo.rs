@@ -1,12 +1,12 @@
-//! Two cameras, how they stand to each other, and how they are rectified.
+//! Two cameras, their relative pose, and their rectification.
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
 use super::camera::{Camera, Lens};
 use crate::frame::StereoGeometry;
 
-/// Two cameras and where they are. A point x in the left camera's frame (x to the right, y down, z
-/// forward, metres) is `rotation * x + translation` in the right one's.
+/// Two cameras with their relative pose. A point x in the left camera's frame (x to the right, y
+/// down, z forward, metres) is `rotation * x + translation` in the right one's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StereoCalibration {
     /// The left camera.
@@ -15,18 +15,18 @@ pub struct StereoCalibration {
     pub right: Camera,
     /// Rotation from the left camera's frame to the right one's.
     pub rotation: Matrix3<f64>,
-    /// Where the left camera's centre lies in the right one's frame, in metres; its x is negative
-    /// where the right camera stands to the right.
+    /// The left camera's centre in the right one's frame, in metres; its x is negative if the right
+    /// camera stands to the right.
     pub translation: Vector3<f64>,
-    /// The rectification that the file prescribes, where it does.
+    /// The rectification in the file, if any.
     pub rectification: Option<Rectification>,
 }
 
 impl StereoCalibration {
-    /// True where the pictures come rectified: lenses do not bend them, and the rectification leaves
-    /// every pixel where it is.
+    /// Reports whether the images are already rectified: no distortion, and a rectification that
+    /// leaves every pixel in place.
     pub fn comes_rectified(&self) -> bool {
-        // Calibrations that were fitted to another size are off by roundings.
+        // Calibrations adapted to another size have rounding errors.
         const SAME: f64 = 1e-6;
         let Some(rectification) = &self.rectification else { return false };
         let views = [(&self.left, &rectification.left), (&self.right, &rectification.right)];
@@ -45,15 +45,15 @@ impl StereoCalibration {
         })
     }
 
-    /// The same cameras with left and right exchanged. What the file prescribes for the rectification
-    /// is for the other order, and so is left out.
+    /// Exchanges left and right. The rectification in the file is for the other order, and is
+    /// dropped.
     pub fn swapped(self) -> Self {
         let rotation = self.rotation.transpose();
         let translation = -rotation * self.translation;
         Self { left: self.right, right: self.left, rotation, translation, rectification: None }
     }
 
-    /// The same calibration whose lengths were given in another unit, of so many metres.
+    /// Converts lengths from another unit, given in metres.
     pub fn in_unit(mut self, metres: f64) -> Self {
         self.translation *= metres;
         if let Some(rectification) = &mut self.rectification {
@@ -65,31 +65,31 @@ impl StereoCalibration {
     }
 }
 
-/// Rectification: both pictures are turned so that rows correspond.
+/// Rectification: rotations of both images with which rows correspond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rectification {
-    /// Width of the rectified pictures in pixels.
+    /// Width of the rectified images in pixels.
     pub width: usize,
-    /// Height of the rectified pictures in pixels.
+    /// Height of the rectified images in pixels.
     pub height: usize,
-    /// The left eye.
+    /// The left view.
     pub left: RectifiedView,
-    /// The right eye.
+    /// The right view.
     pub right: RectifiedView,
 }
 
-/// One rectified eye.
+/// One rectified view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RectifiedView {
     /// From the camera's frame to the rectified one (R of OpenCV and ROS).
     pub rotation: Matrix3<f64>,
-    /// From the rectified frame of the *left* eye to pixels of this eye (P of OpenCV and ROS): the
-    /// right one's entry (0, 3) is -focal * baseline.
+    /// From the rectified frame of the *left* camera to pixels of this view (P of OpenCV and ROS):
+    /// the right one's entry (0, 3) is -focal * baseline.
     pub projection: Matrix3x4<f64>,
 }
 
 impl Rectification {
-    /// Cameras that depth is computed from.
+    /// Returns the cameras for depth.
     pub fn geometry(&self) -> StereoGeometry {
         let (left, right) = (&self.left.projection, &self.right.projection);
         StereoGeometry {
@@ -101,9 +101,9 @@ impl Rectification {
         }
     }
 
-    /// Rotation and translation between the cameras, as the rectification implies them: a point x of
-    /// the left camera's frame is `R2^T (R1 x + t)` in the right one's, where t is the right
-    /// projection's fourth column in units of the frame.
+    /// Returns rotation and translation between the cameras as implied by the rectification: a
+    /// point x of the left camera's frame is `R2^T (R1 x + t)` in the right one's, where t is the
+    /// right projection's fourth column in units of the frame.
     pub fn pose(&self) -> (Matrix3<f64>, Vector3<f64>) {
         let p = &self.right.projection;
         let z = p[(2, 3)];

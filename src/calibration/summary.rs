@@ -1,17 +1,17 @@
-//! A calibration in numbers that people know their rig by.
+//! Summary of a calibration in familiar numbers.
 
 use serde::Serialize;
 
 use super::{Camera, Lens, StereoCalibration};
 use crate::frame::StereoGeometry;
 
-/// Disparities whose depth range is told.
+/// Numbers of disparities in the table of depths.
 const DISPARITIES: [usize; 2] = [64, 128];
 
 /// Summary of a calibration for a person.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Width and height of the pictures in pixels.
+    /// Width and height of the images in pixels.
     pub size: [usize; 2],
     /// The left camera.
     pub left: CameraSummary,
@@ -21,13 +21,13 @@ pub struct Summary {
     pub baseline_mm: f64,
     /// The right camera's centre in the left one's frame in millimetres: to the right, down, forward.
     pub position_mm: [f64; 3],
-    /// Turn of the right camera against the left one.
+    /// Rotation of the right camera against the left one.
     pub turned: Turned,
-    /// The rectified pictures, where the calibration prescribes them.
+    /// The rectified images, if the calibration defines them.
     pub rectified: Option<RectifiedSummary>,
-    /// Which depths a number of disparities covers.
+    /// Depths covered by numbers of disparities.
     pub depth: Vec<DepthRange>,
-    /// True where the depths are estimates, because the rectified focal length is not known.
+    /// Set if the depths are estimates, because the rectified focal length is not known.
     pub depth_estimated: bool,
 }
 
@@ -42,15 +42,15 @@ pub struct CameraSummary {
     pub lens: &'static str,
     /// Its coefficients, in OpenCV's order, without zeros at the end.
     pub distortion: Vec<f64>,
-    /// Angles that the picture spans horizontally and vertically in degrees, the lens included; nothing
-    /// where the lens model does not hold up to the picture's edge.
+    /// Field of view horizontally and vertically in degrees, with the lens; `None` if the lens
+    /// model is not valid up to the image's edge.
     pub field_of_view_deg: Option<[f64; 2]>,
 }
 
-/// A rotation in degrees, first by yaw, then pitch, then roll, each about the turned axes.
+/// A rotation in degrees: first yaw, then pitch, then roll, each about the rotated axes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Turned {
-    /// Clockwise as the camera looks.
+    /// Clockwise in the viewing direction.
     pub roll_deg: f64,
     /// Upwards.
     pub pitch_deg: f64,
@@ -58,7 +58,7 @@ pub struct Turned {
     pub yaw_deg: f64,
 }
 
-/// The rectified pictures.
+/// The rectified images.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RectifiedSummary {
     /// Width and height in pixels.
@@ -69,7 +69,7 @@ pub struct RectifiedSummary {
     pub centre_px: [f64; 2],
 }
 
-/// The depths that disparities 1 to `disparities` - 1 stand for.
+/// The depths of disparities 1 to `disparities` - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DepthRange {
     /// Number of candidate disparities, from 0.
@@ -81,10 +81,10 @@ pub struct DepthRange {
 }
 
 impl Summary {
-    /// The numbers of a calibration.
+    /// Summarises a calibration.
     pub fn of(calibration: &StereoCalibration) -> Self {
         let StereoCalibration { left, right, rotation, translation, rectification } = calibration;
-        // The other way round: the right camera as the left one sees it.
+        // Inverted: the right camera in the left one's frame.
         let orientation = rotation.transpose();
         let position = -orientation * translation;
         let yaw = orientation[(0, 2)].atan2(orientation[(2, 2)]);
@@ -150,7 +150,7 @@ fn camera(camera: &Camera) -> CameraSummary {
     }
 }
 
-/// Angles between opposite edges of the picture, through the principal point.
+/// Returns the angles between opposite edges of the image, through the principal point.
 fn field_of_view(camera: &Camera) -> Option<[f64; 2]> {
     let span = |side: usize, axis: usize| {
         let (f, c) = (camera.focal[axis], camera.centre[axis]);
@@ -164,12 +164,12 @@ fn field_of_view(camera: &Camera) -> Option<[f64; 2]> {
     Some([span(camera.width, 0)?, span(camera.height, 1)?])
 }
 
-/// Factor by which a lens model may be further out than its greatest distance so far, and nearer to
-/// the centre, without having turned back for good.
+/// Factor by which a lens model may exceed its largest distance so far and then come back without
+/// having turned back for good.
 const LEAP: f64 = 1.15;
 
-/// Angle from the optical axis, in radians, of the ray that a lens shows at this distance from the
-/// principal point (in focal lengths), by its radial terms; nothing where it shows no ray there.
+/// Returns the angle from the optical axis, in radians, of the ray at this distance from the
+/// principal point (in focal lengths), by the radial terms; `None` if there is no such ray.
 fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
     let shown = |angle: f64| match lens {
         Lens::Brown(k) => {
@@ -191,8 +191,9 @@ fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
         Lens::Brown(_) => 89.0_f64,
         Lens::Fisheye(_) => 179.0,
     };
-    // Outwards in small steps. Beyond its maximum the model means nothing; but rational ones may have
-    // a pole beside a zero, where they leap out and back within a few degrees, and that is no end.
+    // Outwards in small steps. Beyond its maximum the model is invalid; but rational models may
+    // have a pole next to a zero, where they leap out and back within a few degrees, which is no
+    // end.
     let step = 0.1_f64.to_radians();
     let (mut low, mut maximum, mut maximum_at) = (0.0, 0.0, 0.0_f64);
     loop {

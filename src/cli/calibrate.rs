@@ -23,57 +23,57 @@ Examples:
 
 A chessboard is named by its inner corners, where four squares meet; a ChArUco board by its squares: \
 charuco:11x8[:MARKER/SQUARE[:DICTIONARY]], such as charuco:11x8:0.75:4x4_50. Measure the printed \
-squares: --square is the side of one in metres, and the scale of all depth hangs on it.
+squares: --square is the side of one in metres, and the scale of all depth depends on it.
 
-Take 15 pairs or more: the board in every part of both pictures, near and far, tilted by 20 to 40 \
-degrees to all four sides, held still, seen whole by both eyes. What does not fit is left out and \
-named. `stereod run ... --calibration stereo.toml` uses the result.";
+Take 15 pairs or more: the board in every part of both images, near and far, tilted by 20 to 40 \
+degrees to all four sides, held still, fully visible to both cameras. Pairs that do not fit are skipped \
+and listed. `stereod run ... --calibration stereo.toml` uses the result.";
 
-/// Message of `calibrate` when it is not told where pairs come from.
+/// Message of `calibrate` without a source.
 pub const NO_SOURCE: &str = "\
-`calibrate` needs pairs of pictures of a board; choose one:
+`calibrate` needs pairs of images of a board; choose one:
 
-  --left-pictures 'left*.png' --right-pictures 'right*.png'    pictures, paired by their numbers
+  --left-pictures 'left*.png' --right-pictures 'right*.png'    images, paired by their numbers
   --left LEFT --right RIGHT                                    two videos or cameras
-  --side-by-side BOTH | --top-bottom BOTH                      one that holds both eyes
+  --side-by-side BOTH | --top-bottom BOTH                      one that holds both views
 
 or --print-board to print a board. See `stereod calibrate --help`.";
 
-/// What `calibrate` is told.
+/// Arguments of `calibrate`.
 #[derive(Clone, Debug, Args)]
 pub struct CalibrateArgs {
-    /// Pictures of the left eye: names, or patterns in quotes ('left*.png')
+    /// Images of the left camera: names, or patterns in quotes ('left*.png')
     #[arg(long, value_name = "GLOB", num_args = 1.., help_heading = "Source")]
     #[arg(requires = "right_pictures", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     pub left_pictures: Vec<String>,
 
-    /// Pictures of the right eye; those with the same number belong together
+    /// Images of the right camera; those with the same number belong together
     #[arg(long, value_name = "GLOB", num_args = 1.., help_heading = "Source")]
     #[arg(requires = "left_pictures", value_hint = ValueHint::FilePath)]
     pub right_pictures: Vec<String>,
 
-    /// Left eye: a video, pictures (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
+    /// Left camera: a video, images (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
     /// a GStreamer source (anything with `!`)
     #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"], help_heading = "Source")]
     pub left: Option<OsString>,
 
-    /// Right eye, likewise
+    /// Right camera, likewise
     #[arg(long, value_name = "RIGHT", requires = "left", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"], help_heading = "Source")]
     pub right: Option<OsString>,
 
-    /// One stream that holds the left eye in its left half
+    /// One stream with the left view in its left half
     #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom", help_heading = "Source")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub side_by_side: Option<OsString>,
 
-    /// One stream that holds the left eye in its upper half
+    /// One stream with the left view in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub top_bottom: Option<OsString>,
 
-    /// Exchange the eyes: the left input is the right eye
+    /// Exchange the cameras: the left input becomes the right view
     #[arg(long, help_heading = "Source", conflicts_with = "left_pictures")]
     pub swap: bool,
 
@@ -93,16 +93,16 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "MODEL", default_value = "plumb-bob", value_parser = named(MODELS))]
     pub model: Model,
 
-    /// Half the window in pixels that corners are refined in (cornerSubPix's winSize); without it,
-    /// what fits the squares
+    /// Half the side of the window in which corners are refined, in pixels (cornerSubPix's winSize);
+    /// without it, as large as the squares allow
     #[arg(long, value_name = "PX", value_parser = clap::value_parser!(u8).range(2..=50))]
     pub corner_window: Option<u8>,
 
-    /// Use every pair in which the board is found, also those that do not fit the others
+    /// Use every pair in which the board is found, even if it does not fit the others
     #[arg(long)]
     pub keep_all: bool,
 
-    /// Write the calibration even where it is found to be bad
+    /// Write the calibration even if it is bad
     #[arg(long, conflicts_with = "print_board")]
     pub force: bool,
 
@@ -116,7 +116,7 @@ pub struct CalibrateArgs {
     #[arg(conflicts_with = "print_board")]
     pub json: Option<PathBuf>,
 
-    /// Most pairs of a video or a camera to calibrate from; the most different ones are chosen
+    /// Largest number of pairs of a video or camera to use; the most different ones are chosen
     #[arg(long, value_name = "N", default_value_t = 40, conflicts_with = "left_pictures")]
     #[arg(value_parser = clap::value_parser!(u16).range(3..=500))]
     pub max_pairs: u16,
@@ -145,18 +145,18 @@ pub struct CalibrateArgs {
     pub common: Common,
 }
 
-/// The lens models that are solved for.
+/// The lens models.
 const MODELS: &[Named<Model>] = &[
     ("plumb-bob", Model::PlumbBob, "Brown-Conrady with five coefficients"),
     ("rational", Model::Rational, "With eight, for wide angles"),
     ("fisheye", Model::Fisheye, "Kannala-Brandt with four"),
 ];
 
-/// The paper that boards are printed on; `None`: what suits the board.
+/// The paper for printed boards; `None`: the size that suits the board.
 type Paper = Option<Page>;
 
 const PAPERS: &[Named<Paper>] = &[
-    ("auto", None, "The smallest of A4, A3 and the board's own size that the board fits"),
+    ("auto", None, "The smallest of A4, A3 and the board's own size that holds the board"),
     ("a4", Some(Page::A4), "210 x 297 mm"),
     ("a3", Some(Page::A3), "297 x 420 mm"),
     ("letter", Some(Page::Letter), "8.5 x 11 inches"),

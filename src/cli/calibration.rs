@@ -23,9 +23,9 @@ Examples:
   stereod calibration convert --unit mm stereoCalibration.yml -o stereo.toml
 
 The format follows the name of OUT: .toml is stereod's own, .yml or .yaml, .xml and .json are OpenCV's, \
-two names or a folder are ROS camera_info. --format says it where the name does not.";
+two names or a folder are ROS camera_info. --format names it if the name does not.";
 
-/// What `calibration` is told.
+/// Arguments of `calibration`.
 #[derive(Clone, Debug, Args)]
 pub struct CalibrationArgs {
     /// What to do with a calibration.
@@ -58,7 +58,7 @@ pub enum CalibrationCommand {
         /// File, two files with a comma between them, or folder; without it, standard output
         #[arg(short, long, value_name = "OUT[,OUT]", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
-        /// Format, where it does not follow from the name of OUT
+        /// Format, if it does not follow from the name of OUT
         #[arg(long, value_name = "FORMAT", value_parser = named(FORMATS))]
         format: Option<Format>,
         /// Configuration and logs.
@@ -67,14 +67,14 @@ pub enum CalibrationCommand {
     },
 }
 
-/// A calibration and what its files do not say.
+/// A calibration, and facts that its files lack.
 #[derive(Clone, Debug, Args)]
 pub struct CalibrationInput {
     /// One file or two: stereod, OpenCV, ROS, Kalibr, EuRoC, DepthAI, KITTI or Middlebury, by content
     #[arg(value_name = "FILE[,FILE]", value_hint = ValueHint::FilePath)]
     pub files: String,
 
-    /// Size of the calibrated pictures, where the files do not say it
+    /// Size of the calibrated images, if the files do not say it
     #[arg(long, value_name = "WxH")]
     pub size: Option<Size>,
 
@@ -82,15 +82,15 @@ pub struct CalibrationInput {
     #[arg(long, value_name = "UNIT", value_parser = named(UNITS))]
     pub unit: Option<f64>,
 
-    /// Exchange the eyes: what the files call left is the right camera
+    /// Exchange the cameras: what the files call left is the right camera
     #[arg(long)]
     pub swap: bool,
 
-    /// Cameras that are taken of KITTI's calib.txt
+    /// Cameras to read from KITTI's calib.txt
     #[arg(long, value_name = "CAMERAS", value_parser = named(KITTI_CAMERAS))]
     pub kitti_cameras: Option<KittiCameras>,
 
-    /// Fit the calibration to another mode of the same sensor: scaled, or the middle of the picture
+    /// Adapt the calibration to another mode of the same sensor: scaled, or the middle of the image
     #[arg(long, value_name = "WxH")]
     pub mode: Option<Size>,
 }
@@ -109,5 +109,5 @@ const FORMATS: &[Named<Format>] = &[
     ("opencv-yaml", Format::OpenCvYaml, "OpenCV's FileStorage, YAML"),
     ("opencv-xml", Format::OpenCvXml, "OpenCV's FileStorage, XML"),
     ("opencv-json", Format::OpenCvJson, "OpenCV's FileStorage, JSON"),
-    ("ros", Format::Ros, "camera_info of ROS, a file for each eye"),
+    ("ros", Format::Ros, "camera_info of ROS, a file for each camera"),
 ];

@@ -1,22 +1,22 @@
-//! What commands that match pictures of their own choice are told of the matching.
+//! Flags of commands that choose the pairs that they match themselves.
 
 use clap::Args;
 
 use super::flags::{FlagLayer, SettingFlags};
 use crate::settings::row::{CALIBRATION, ENGINE, MATCHING};
 
-/// Flags of commands that match pictures of their own choice.
+/// Calibration, parameters and engine.
 #[derive(Clone, Debug, Args)]
 pub struct Computation {
-    /// Rectify the pictures first, as if they came raw.
+    /// Rectifies the pairs first, as if they were raw.
     #[command(flatten, next_help_heading = "Cameras")]
     calibration: SettingFlags<CALIBRATION>,
 
-    /// What is computed.
+    /// Parameters of the matcher.
     #[command(flatten, next_help_heading = "Matching")]
     matching: SettingFlags<MATCHING>,
 
-    /// What computes.
+    /// The engine.
     #[command(flatten, next_help_heading = "Engine")]
     compute: SettingFlags<ENGINE>,
 }

@@ -16,19 +16,19 @@ Examples:
   stereod evaluate middlebury/ --noise 5 --seed 7
   stereod evaluate middlebury/ --even 128 --noise 1
 
-A DATASET is a folder that is searched, with all below it, for pairs of known disparity: folders with an \
+A DATASET is a folder that is searched recursively for pairs of known disparity: folders with an \
 item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3), \
 KITTI (2012 and 2015) and ETH3D's two-view sets as they are published. Each pair is matched with the range \
 that its publisher gives, unless --disparities says otherwise. The report has each pair, and the means of \
 each DATASET and of all.
 
-Pictures of --errors: right within 0.5 px dark green, 1 px green, 2 px yellow, 4 px orange, beyond red; no \
-disparity: light blue where the neighbours in the row would fill it right within 1 px, violet where not; \
-half as bright where only one eye sees it; grey: the left picture, where the truth is not known.
+Images of --errors: errors up to 0.5 px are dark green, 1 px green, 2 px yellow, 4 px orange, larger ones red. \
+Pixels without a disparity are light blue if filling from the row would be right within 1 px, else violet. \
+Pixels that only one camera sees are half as bright. Where the truth is not known, the left image is shown in grey.
 
 Exit status: 0 done, 1 a pair could not be evaluated (the others are), 2 wrong usage or configuration.";
 
-/// What `evaluate` is told.
+/// Arguments of `evaluate`.
 #[derive(Clone, Debug, Args)]
 pub struct EvaluateArgs {
     /// Folders that hold pairs with known disparity, or the item.json of one
@@ -43,34 +43,34 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub markdown: Option<PathBuf>,
 
-    /// Write a picture of each pair's errors into this folder, which is made where it is missing
+    /// Write an image of each pair's errors into this folder, which is created if missing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub errors: Option<PathBuf>,
 
-    /// Paint a quarter of the left picture with this grey level, and what it shows in the right one, before noise:
-    /// surfaces that show nothing
+    /// Paint a quarter of the left image, and the same surfaces in the right one, with this grey level before
+    /// noise is added: surfaces without texture
     #[arg(long, value_name = "GREY")]
     pub even: Option<u8>,
 
-    /// Add Gaussian noise of this standard deviation in grey levels to both eyes
+    /// Add Gaussian noise of this standard deviation in grey levels to both images
     #[arg(long, value_name = "SIGMA", value_parser = sigma)]
     pub noise: Option<f64>,
 
-    /// Seed of the noise: the same seed gives the same noise on every machine; 1 where it is not given
+    /// Seed of the noise: the same seed gives the same noise on every machine [default: 1]
     #[arg(long, value_name = "N", requires = "noise")]
     pub seed: Option<u64>,
 
-    /// How often each pair is matched; the median is its time
+    /// How often each pair is matched; the median time counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 
-    /// How pictures are read.
+    /// Reading of images.
     #[command(flatten)]
     pub pictures: SettingFlags<PICTURES>,
 
-    /// What is computed, and how; of pictures that are rectified first, the truth is that of the rectified
-    /// left one.
+    /// Parameters of the matcher, and the engine. If pairs are rectified first, the truth must be that of the
+    /// rectified left image.
     #[command(flatten)]
     pub computation: Computation,
 

@@ -1,4 +1,4 @@
-//! Flags that several commands share, and how flags become a layer of the settings.
+//! Flags that several commands share, and their conversion into a layer of the settings.
 
 use std::iter::zip;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl FlagLayer {
         self.0.extend(value.map(|value| (section, key, flag, value.into())));
     }
 
-    /// Adds what a group of flags was given.
+    /// Adds the flags of a group that were given.
     pub fn add<const G: Group>(&mut self, flags: &SettingFlags<G>) {
         self.0.extend(flags.0.0.iter().cloned());
     }
@@ -50,7 +50,7 @@ impl FlagLayer {
 pub struct SettingFlags<const G: Group>(FlagLayer);
 
 impl<const G: Group> SettingFlags<G> {
-    /// True where none of them was given.
+    /// Reports whether none of them was given.
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()
     }
@@ -65,7 +65,7 @@ impl<const G: Group> Args for SettingFlags<G> {
     fn augment_args(command: Command) -> Command {
         let taken: Vec<String> =
             command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
-        // A command may have a flag of its own in place of one, which takes several of its values.
+        // A command may replace a flag by its own, which takes several values.
         let flags =
             Self::all().filter(|(_, _, flag)| !taken.iter().any(|taken| taken == id(*flag)));
         command.args(flags.map(|(_, row, flag)| {
@@ -111,10 +111,7 @@ fn id(flag: Flag) -> &'static str {
     flag.name.trim_start_matches('-')
 }
 
-/// Parser of the value of a flag for `section.key`.
-///
-/// # Panics
-/// Where there is no such key.
+/// Returns the parser of a flag for `section.key`, which must exist.
 pub fn parser(section: &str, key: &str) -> ValueParser {
     parser_of(row(section, key).expect("a key of the table"))
 }
@@ -169,10 +166,10 @@ fn number_or_word(row: &Row, text: &str) -> Result<Value, String> {
     Ok(number)
 }
 
-/// A name, what it stands for, and what `--help` says of it.
+/// A name, its meaning, and its line in `--help`.
 pub type Named<T> = (&'static str, T, &'static str);
 
-/// Parser of one of some names of something that is no setting.
+/// Returns a parser of names for a flag that is no setting.
 pub fn named<T>(names: &'static [Named<T>]) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
@@ -206,7 +203,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// How much is logged.
+    /// Returns the verbosity of the log.
     pub fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,

@@ -5,19 +5,19 @@ use clap::Args;
 use super::flags::{FlagLayer, SettingFlags};
 use crate::settings::row::{CALIBRATION, QUANTITY, RECTIFIED};
 
-/// What is known of the two cameras.
+/// The two cameras.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Cameras")]
 pub struct RigFlags {
-    /// How raw pictures are rectified.
+    /// Rectification of raw images.
     #[command(flatten)]
     pub calibration: SettingFlags<CALIBRATION>,
 
-    /// What recordings and pictures hold.
+    /// Quantity in recordings and images.
     #[command(flatten)]
     pub quantity: SettingFlags<QUANTITY>,
 
-    /// What is known of pictures that come rectified.
+    /// Cameras of rectified inputs.
     #[command(flatten)]
     pub rectified: SettingFlags<RECTIFIED>,
 }
@@ -28,7 +28,7 @@ impl RigFlags {
         layer.add(&self.calibration);
         layer.add(&self.quantity);
         layer.add(&self.rectified);
-        // Two numbers for pictures that come rectified take the place of a file of a lower layer.
+        // The numbers replace a calibration file of a lower layer.
         let none = (!self.rectified.is_empty()).then_some("");
         layer.put("calibration", "file", "--focal", none);
     }

@@ -1,4 +1,4 @@
-//! The flags that say where pairs come from.
+//! The flags of the source of pairs.
 
 use std::ffi::OsString;
 
@@ -9,30 +9,30 @@ use crate::settings::Size;
 use crate::settings::row::{CAMERAS, PAIRING, PICTURES};
 use crate::source::spec::SourceSpec;
 
-/// Message of `run` when it is not told where pairs come from.
+/// Message of `run` without a source.
 pub const NO_SOURCE: &str = "\
 `run` needs a source of stereo pairs; choose one:
 
   --demo                            the built-in synthetic scene, with known disparity
       stereod run --demo
-  --left LEFT --right RIGHT         one stream for each eye
+  --left LEFT --right RIGHT         one stream for each view
       stereod run --left left.mp4 --right right.mp4
       stereod run --left 'left/%06d.png' --right 'right/%06d.png'
       stereod run --left 'left/*.png' --right 'right/*.png'
       stereod run --left /dev/video0 --right /dev/video2
       stereod run --left rtsp://host/left --right rtsp://host/right
-  --side-by-side BOTH               one stream with the left eye in its left half
+  --side-by-side BOTH               one stream with the left view in its left half
       stereod run --side-by-side both.mp4
       stereod run --side-by-side /dev/video0
-  --top-bottom BOTH                 one stream with the left eye in its upper half
+  --top-bottom BOTH                 one stream with the left view in its upper half
       stereod run --top-bottom both.mkv
 
-Each of them may be a video, numbered pictures, a camera (`stereod devices` lists them), a URI, or a
+Each of them may be a video, numbered images, a camera (`stereod devices` lists them), a URI, or a
 GStreamer source (anything with `!`).
 In the configuration file they are `left`, `right`, `side_by_side` and `top_bottom` of [source].
 See `stereod run --help` for outputs and settings.";
 
-/// Where pairs come from: exactly one kind.
+/// The source of pairs: exactly one kind.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Source")]
 pub struct SourceArgs {
@@ -40,83 +40,92 @@ pub struct SourceArgs {
     #[arg(long, conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     pub demo: bool,
 
-    /// Left eye: a video, pictures (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
+    /// Left view: a video, images (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
     /// a GStreamer source (anything with `!`)
     #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
     pub left: Option<OsString>,
 
-    /// Right eye, likewise
+    /// Right view, likewise
     #[arg(long, value_name = "RIGHT", requires = "left", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
     pub right: Option<OsString>,
 
-    /// One stream that holds the left eye in its left half
+    /// One stream with the left view in its left half
     #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub side_by_side: Option<OsString>,
 
-    /// One stream that holds the left eye in its upper half
+    /// One stream with the left view in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
     pub top_bottom: Option<OsString>,
 
-    /// What is wanted of cameras.
+    /// Size, rate and format of cameras.
     #[command(flatten)]
     pub cameras: SettingFlags<CAMERAS>,
 
-    /// How pictures are read.
+    /// Reading of images.
     #[command(flatten)]
     pub pictures: SettingFlags<PICTURES>,
 
-    /// Stop after this many pairs; 0 goes on to the end (the demo scene then has none)
+    /// Stop after this many pairs; 0 continues to the end (the demo scene has none)
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub frames: Option<u64>,
 
-    /// How frames become pairs.
+    /// Pairing of frames.
     #[command(flatten)]
     pub pairing: SettingFlags<PAIRING>,
 
-    /// Size of each eye of the demo scene in pixels
+    /// Size of each view of the demo scene in pixels
     #[arg(long, value_name = "WxH", requires = "demo")]
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     pub demo_size: Option<Size>,
 
-    /// Seed of the demo scene: the same seed gives the same pictures
+    /// Seed of the demo scene: the same seed gives the same images
     #[arg(long, value_name = "N", requires = "demo")]
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
 }
 
-/// One input that holds both eyes, for commands that else take the eyes by position.
+/// The two views by position, or one input that holds both.
 #[derive(Clone, Debug, Default, Args)]
-pub struct BothArgs {
-    /// One input that holds the left eye in its left half, instead of LEFT and RIGHT
+pub struct PairArgs {
+    /// Left view: an image, a video, images (left/%06d.png), a URI, or a GStreamer source
+    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath, requires = "right")]
+    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
+    #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
+    pub left: Option<OsString>,
+
+    /// Right view, likewise
+    #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
+    pub right: Option<OsString>,
+
+    /// One input with the left view in its left half, instead of LEFT and RIGHT
     #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom", help_heading = "Source")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub side_by_side: Option<OsString>,
 
-    /// One input that holds the left eye in its upper half
+    /// One input with the left view in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub top_bottom: Option<OsString>,
 
-    /// Exchange the eyes: the left input is the right eye
+    /// Exchange the cameras: the left input becomes the right view
     #[arg(long, help_heading = "Source")]
     pub swap: bool,
 
-    /// How pictures are read.
+    /// Reading of images.
     #[command(flatten, next_help_heading = "Source")]
     pub pictures: SettingFlags<PICTURES>,
 }
 
-impl BothArgs {
-    /// The eyes by position, or the input that holds both; `None` where neither is given, which the
-    /// command line does not allow.
-    pub fn spec(&self, eyes: [&Option<OsString>; 2]) -> Option<SourceSpec> {
-        let both = [&self.side_by_side, &self.top_bottom];
-        let [side_by_side, top_bottom] = both.map(Option::as_ref);
-        SourceSpec::choose(eyes.map(Option::as_ref), side_by_side, top_bottom)
+impl PairArgs {
+    /// The input; `None` if none is named, which the command line does not allow.
+    pub fn spec(&self) -> Option<SourceSpec> {
+        let eyes = [self.left.as_ref(), self.right.as_ref()];
+        SourceSpec::choose(eyes, self.side_by_side.as_ref(), self.top_bottom.as_ref())
     }
 
     /// Adds the flags that stand for settings.

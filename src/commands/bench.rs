@@ -1,7 +1,6 @@
-//! `stereod bench`: how fast the engine is on this machine, stage by stage, or on parts of its GPU.
+//! `stereod bench`: speed of the engine on this machine, stage by stage, or on parts of its GPU.
 
 mod report;
-mod roofline;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,10 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::Value;
 
-use super::rig::Cameras;
-use super::timing::{collect, of_next_turn, pairs_for, stream};
+use super::prepare::rig::Cameras;
+use super::prepare::timing::{collect, of_next_turn, pairs_for, stream};
+use super::prepare::{fit, ranging};
 use super::verify::verify;
-use super::{Error, fit, load, print, ranging};
+use super::{Error, load, print};
 use crate::cli::BenchArgs;
 use crate::engine::{self, Choice, Engine};
 use crate::frame::{Matched, StageTime, StereoPair};
@@ -23,12 +23,11 @@ use crate::range::Spare;
 use crate::settings::Loaded;
 use crate::source::demo::{DemoOptions, DemoSource};
 use report::{Measured, Report, table};
-use roofline::Roofline;
 
 /// Pairs matched before each measurement.
 const WARM_UP: u32 = 3;
 
-/// Fewest pairs that a rate with several in flight is taken from.
+/// Fewest pairs of a rate with several in flight.
 const SUSTAINED: u32 = 100;
 
 /// Runs the command.
@@ -47,7 +46,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
             ));
         }
         parts => {
-            // A word stands for all of them.
+            // `auto` stands for all of them.
             let count = |part: &toml::Value| part.as_integer().and_then(|n| n.try_into().ok());
             let parts = parts.iter().map(|part| report(&args, &loaded, count(part)));
             parts.collect::<Result<_, _>>()?
@@ -61,7 +60,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     })
 }
 
-/// Measures with so many of a GPU's multiprocessors.
+/// Measures with this number of a GPU's multiprocessors.
 fn report(
     args: &BenchArgs,
     loaded: &Loaded,
@@ -78,7 +77,7 @@ fn report(
     let (loaded, _) = ranging::with_choice(loaded, &first, &rig, Spare::None)?;
     let loaded = fit::fitted(loaded, size, &rig, fit::FEWEST, multiprocessors, 0.0, &mut || ())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
-    // Parts of a GPU are compared where there is one.
+    // Only a GPU has parts to compare.
     let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };
     let mut options = settings.engine.options();
     options.cuda.multiprocessors = multiprocessors;
@@ -88,7 +87,7 @@ fn report(
     };
     options.spare = bytes_of(options.cuda.in_flight);
     let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
-    // Where the sources of a run would put them.
+    // As the sources of a run would.
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
     }
@@ -105,24 +104,14 @@ fn report(
         true => Some(verify_all(&mut *engine, &mut pairs, params)?),
         false => None,
     };
-    let (description, layout) = (engine.description(), engine.layout().cloned());
-    let aggregation = measured.aggregation();
-    let bounded = !engine.is_on_device() && layout.is_none() && !aggregation.is_zero();
-    // What follows has its memory, and nobody else computes meanwhile.
-    drop((engine, pairs));
-    let roofline =
-        bounded.then(|| Roofline::measure(params, size, options.cpu, aggregation)).and_then(
-            |roofline| roofline.inspect_err(|error| tracing::warn!("no roofline: {error:#}")).ok(),
-        );
     Ok(Report {
-        engine: description,
+        engine: engine.description(),
         multiprocessors,
         size,
         repeat: args.repeat,
         params: params.clone(),
         settings: loaded.values()["matching"].clone(),
         measured,
-        roofline,
         verified,
     })
 }
@@ -156,7 +145,7 @@ fn measure(
     engine.set_profiling(false);
     let mut kernels = Vec::new();
     if is_device {
-        // Once more without the marks between the stages, which cost the device a little.
+        // Again without the marks between the stages, which cost the device a little time.
         alone.clear();
         for round in 0..WARM_UP + repeat {
             let matched = match_one(engine, pairs)?;
@@ -197,14 +186,14 @@ fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyho
     Ok(Alone { time, stages, device_time })
 }
 
-/// Compares the engine with the reference on every pair, all in flight at once as far as they may
-/// be; how many pixels were the same.
+/// Compares the engine with the reference on every pair, with as many in flight as possible, and
+/// returns the number of equal pixels.
 fn verify_all(
     engine: &mut dyn Engine,
     pairs: &mut VecDeque<StereoPair>,
     params: &Params,
 ) -> anyhow::Result<usize> {
-    // The pairs begin a stream anew.
+    // The pairs start a new stream.
     engine.resume(History::default())?;
     let (depth, mut history) = (engine.depth(), History::default());
     let layout = engine.layout().cloned();
@@ -221,7 +210,7 @@ fn verify_all(
     Ok(same)
 }
 
-/// The middle one of at least one time; they are sorted then.
+/// Sorts the times, of which there is at least one, and returns the median.
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
@@ -235,7 +224,7 @@ mod tests {
     use crate::pool::Pooled;
     use crate::settings::Matching;
 
-    /// An engine that computes when it is asked for a result, with up to three pairs waiting.
+    /// An engine that computes on collection, with up to three pairs waiting.
     struct Device {
         params: Params,
         held: VecDeque<StereoPair>,
@@ -315,7 +304,6 @@ mod tests {
             params: device.params.clone(),
             settings: toml::Value::from(0),
             measured,
-            roofline: None,
             verified: Some(128),
         };
         let text = report.text();
@@ -328,7 +316,6 @@ mod tests {
         assert_eq!(json["sustained"]["pairs"], 100);
         assert_eq!(json["stages_ms"]["down"], 1.0);
         assert!(text.contains("  up                          1.000 ms   "), "{text}");
-        assert!(json.get("roofline").is_none() && !text.contains("roofline"), "{text}");
         let all = Report { multiprocessors: None, ..report };
         let table = table(&[all]);
         let line = table.lines().nth(2).unwrap();
@@ -356,7 +343,6 @@ mod tests {
             params,
             settings: toml::Value::from(0),
             measured,
-            roofline: Some(roofline::tests::roofline()),
             verified: None,
         };
         // 100 * 40 * 50 * 4 are 800,000 cells and paths: 20 ms are 25 ns for each, 16 ms 20 ns.
@@ -367,7 +353,6 @@ mod tests {
             "  aggregation and winner     12.000 ms    60.0 %",
             "  median                      2.000 ms    10.0 %",
             "  a cell and path           25.0000 ns   (20.0000 ns in aggregation and winner)",
-            "  roofline                   10.000 ms by arithmetic (62 % of it reached), 3.000 ms by memory",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
@@ -380,9 +365,8 @@ mod tests {
         assert_eq!(json["ns_per_cell_and_path"], 25.0);
         assert_eq!(json["aggregation_ms"], 16.0);
         assert_eq!(json["aggregation_ns_per_cell_and_path"], 20.0);
-        assert_eq!(json["roofline"]["reached_percent"], 62.5);
         let local = Params { paths: Paths::None, ..report.params.clone() };
-        let local = Report { params: local, roofline: None, ..report };
+        let local = Report { params: local, ..report };
         assert!(!local.text().contains("a cell and path"), "{}", local.text());
         assert!(local.json().get("ns_per_cell_and_path").is_none());
     }

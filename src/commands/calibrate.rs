@@ -1,4 +1,4 @@
-//! `stereod calibrate`: two cameras from pictures of a board; and boards to print.
+//! `stereod calibrate`: calibration of two cameras from images of a board, and boards to print.
 
 mod arguments;
 mod guided;
@@ -47,7 +47,8 @@ pub fn run(args: CalibrateArgs) -> Result<(), Error> {
     let outputs = [("-o", Some(args.output.as_path())), ("--json", json)];
     let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?)));
     files::refuse_same(outputs.clone()).map_err(Error::Usage)?;
-    // Who has held up a board for minutes should not learn only then that the result cannot be kept.
+    // A person who has held a board for minutes should not learn only then that the result cannot
+    // be written.
     for (_, output) in outputs {
         files::check_writable(output)?;
     }
@@ -65,8 +66,8 @@ fn no_calibration(error: SolveError) -> Error {
     Error::Failed(anyhow::Error::new(error).context("no calibration"))
 }
 
-/// Writes what was found, and says how good it is. What is bad is not written unless that is forced:
-/// files that exist stay as they are.
+/// Writes and grades the result. A bad result is not written unless forced; existing files then
+/// stay.
 fn finish(args: &CalibrateArgs, solved: Solved) -> Result<(), Error> {
     let verdict = &solved.report.verdict;
     let written = args.force || verdict.quality != Quality::Bad;
@@ -93,7 +94,7 @@ fn finish(args: &CalibrateArgs, solved: Solved) -> Result<(), Error> {
     )))
 }
 
-/// The calibration as a file of our own format.
+/// Returns the calibration as a file of our own format.
 fn in_own_format(solved: &Solved) -> Result<String, Error> {
     let report = &solved.report;
     let (year, month, day) = files::date(SystemTime::now());

@@ -41,7 +41,7 @@ pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     }
 }
 
-/// Reads the calibration and fits it to the mode that is asked for.
+/// Reads the calibration and adapts it to the requested mode.
 fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
     let files = format::file_list(&input.files)?;
     let options = ReadOptions {
@@ -73,7 +73,7 @@ fn convert(
         .map_err(Error::Usage)?;
     let mut calibration = loaded.calibration.clone();
     if format == Format::Ros && calibration.rectification.is_none() {
-        // camera_info says how the cameras stand to each other by the rectification alone.
+        // camera_info describes the relative pose of the cameras by the rectification alone.
         let rectification = calibration.rectified(None).context("camera_info of ROS");
         calibration.rectification = Some(rectification.map_err(Error::Usage)?);
     }
@@ -91,7 +91,7 @@ fn convert(
     Ok(())
 }
 
-/// The format and the files to write; none for standard output.
+/// Returns the format and the files to write; none for standard output.
 fn destination(
     output: Option<&Path>,
     format: Option<Format>,
@@ -234,7 +234,7 @@ fn lens_text(camera: &CameraSummary) -> String {
     }
 }
 
-/// A length in words: `73.80 right`.
+/// Formats a signed offset in words: `73.80 right`.
 fn one_way(length_mm: f64, ways: [&str; 2]) -> String {
     let way = if length_mm < 0.0 { ways[1] } else { ways[0] };
     format!("{:.2} {way}", length_mm.abs())

@@ -1,4 +1,4 @@
-//! `stereod completions`: what a shell needs to complete our command line.
+//! `stereod completions`: completions of the command line for a shell.
 
 use clap::CommandFactory;
 
@@ -7,7 +7,7 @@ use crate::cli::{Cli, CompletionsArgs};
 
 /// Runs the command.
 pub fn run(args: CompletionsArgs) -> Result<(), Error> {
-    // Into memory first: the generator panics where its output cannot be written.
+    // Into memory first: the generator panics if its output cannot be written.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "stereod", &mut script);
     print(script)

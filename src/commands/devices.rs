@@ -1,4 +1,4 @@
-//! `stereod devices`: what can compute on this machine, and its cameras.
+//! `stereod devices`: the processors and cameras of this machine.
 
 mod cameras;
 
@@ -13,10 +13,10 @@ use crate::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
 use crate::engine::{Engine, PairSpec};
 use crate::source::v4l2;
 
-/// A CUDA device and how it is now.
+/// A CUDA device and its state.
 struct Listed {
     device: DeviceInfo,
-    /// Memory that is free, in bytes, or why it cannot be opened.
+    /// Free memory in bytes, or why it cannot be opened.
     free: Result<usize, String>,
     /// Reason why the engine cannot use it.
     unusable: Option<Unusable>,

@@ -1,4 +1,4 @@
-//! Failures of commands, and the exit status that they give.
+//! Failures of commands, and their exit status.
 
 use std::fmt;
 
@@ -8,35 +8,35 @@ use crate::settings;
 use crate::telemetry::logs;
 use crate::text::as_a_list;
 
-/// Reason why a command did not do what it was asked to; decides the exit status.
+/// Reason why a command failed, which decides the exit status.
 #[derive(Debug)]
 pub enum Error {
-    /// Wrong usage or configuration: nothing was begun.
+    /// Wrong usage or configuration; nothing was started.
     Usage(anyhow::Error),
     /// Something failed.
     Failed(anyhow::Error),
-    /// A signal ended the work before it was done; the exit status says which.
+    /// A signal ended the work early; the exit status names it.
     Stopped(anyhow::Error, u8),
 }
 
-/// A text of our own.
+/// A message of several lines.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Explained(&'static str);
 
 impl Error {
-    /// Wrong usage, in words.
+    /// Wrong usage, as a message.
     pub fn usage(message: impl fmt::Display) -> Error {
         Error::Usage(anyhow::anyhow!("{message}"))
     }
 
-    /// Wrong usage, and an explanation of several lines what would be right.
+    /// Wrong usage, with an explanation of several lines.
     pub fn explained(explanation: &'static str) -> Error {
         Error::Usage(Explained(explanation).into())
     }
 
-    /// The error as it may be shown whatever names it holds: an explanation in its lines, a list in
-    /// its points, all else on one line.
+    /// Formats the error safely for a terminal, whatever names it holds: an explanation keeps its
+    /// lines, a list its points, all else is on one line.
     pub fn for_terminal(&self) -> String {
         match self.cause().downcast_ref() {
             Some(Explained(explanation)) => (*explanation).to_owned(),
@@ -49,8 +49,8 @@ impl Error {
         error
     }
 
-    /// The exit status of the process: 1 failed, 2 wrong usage or configuration, 128 and the number of
-    /// the signal that ended it.
+    /// Returns the exit status of the process: 1 failed, 2 wrong usage or configuration, 128 plus
+    /// the number of the signal that ended it.
     pub fn exit_status(&self) -> u8 {
         match self {
             Error::Failed(_) => 1,
@@ -60,7 +60,7 @@ impl Error {
     }
 }
 
-/// The error with its causes on one line; a cause that the text before it already tells is left out.
+/// Returns the error with its causes on one line, without causes that the text already contains.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
@@ -75,7 +75,7 @@ impl fmt::Display for Error {
             }
             text.push_str(cause);
         }
-        // Libraries quote what they were given.
+        // Libraries quote their input.
         f.write_str(&redact(&text))
     }
 }

@@ -1,4 +1,4 @@
-//! `stereod evaluate`: how right the disparity is, on pairs of known disparity.
+//! `stereod evaluate`: accuracy of the disparity, on pairs of known disparity.
 
 mod described;
 mod even;
@@ -19,7 +19,7 @@ mod truth;
 
 use std::path::PathBuf;
 
-use super::rig::Cameras;
+use super::prepare::rig::Cameras;
 use super::{Error, load, progress_bar};
 use crate::cli::EvaluateArgs;
 use crate::telemetry::logs;
@@ -29,10 +29,10 @@ use noise::Noise;
 use outputs::Outputs;
 use report::{Dataset, Report};
 
-/// Seed of the noise where none is given.
+/// Default seed of the noise.
 const SEED: u64 = 1;
 
-/// So many of the pairs that could not be evaluated are named with the error.
+/// Number of failed pairs that the final error names.
 const NAMED: usize = 5;
 
 /// Runs the command.
@@ -66,7 +66,7 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
         for (name, item) in pairs {
             let outcome = match item.map_err(Failure::Pair).and_then(|item| bench.measure(&item)) {
                 Ok((measured, compared)) => {
-                    // The figures do not depend on the picture.
+                    // The figures do not depend on the image.
                     if let Err(error) = outputs.show_errors(number, &compared) {
                         tracing::debug!("{error:#}");
                         unshown.get_or_insert((0, error)).0 += 1;
@@ -95,7 +95,7 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     }
 }
 
-/// The end of a run in which pairs could not be evaluated.
+/// Returns the error of a run with failed pairs.
 fn failures(report: &Report) -> Result<(), Error> {
     let (measured, all) = report.counts();
     if measured == all {

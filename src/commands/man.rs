@@ -1,4 +1,4 @@
-//! `stereod man`: manual pages made from the command line's own descriptions.
+//! `stereod man`: manual pages from the descriptions of the command line.
 
 use std::path::Path;
 

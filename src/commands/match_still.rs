@@ -1,13 +1,14 @@
-//! `stereod match`: one pair of still pictures.
+//! `stereod match`: one pair of still images.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::rig::{Cameras, Rig};
+use super::prepare::ranging;
+use super::prepare::rig::{Cameras, Rig};
 use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
-use super::{Error, inputs, load, print, ranging};
+use super::{Error, inputs, load, print};
 use crate::alignment::{Options, Verdict, measure};
 use crate::cli::MatchArgs;
 use crate::duplicate::find_duplicate;
@@ -28,7 +29,7 @@ use crate::sink::still::{
 pub fn run(args: MatchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
-    // What is wrong with the outputs' names is said before any time is spent.
+    // Wrong names of outputs are reported before any time is spent.
     match settings.output.depth {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
         false => StillFormat::of(&args.output).map_err(Error::Usage)?,
@@ -46,7 +47,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())));
     files::refuse_same(outputs).map_err(Error::Usage)?;
     let others = [args.colour.as_ref(), args.confidence.as_ref(), args.cloud.as_ref()];
-    let spec = args.spec().ok_or_else(|| Error::usage("give a picture for each eye"))?;
+    let spec = args.pair.spec().ok_or_else(|| Error::usage("give a picture for each eye"))?;
     let stills = Stills::find(&spec, &settings.source)?;
     let inputs = inputs(&loaded, spec.local_files());
     for output in others.into_iter().flatten().chain([&args.output]) {
@@ -93,7 +94,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         engine.description()
     );
     let layout = engine.layout().cloned();
-    // What follows has its memory.
+    // The rest of the work needs its memory.
     drop(engine);
 
     if settings.alignment.check {
@@ -156,13 +157,13 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// The only pair there is.
+/// Returns the only pair.
 fn pair(left: Image, right: Image) -> StereoPair {
     StereoPair::of_stills(left, right)
 }
 
-/// Disparities that the colours span: what there is, unless the settings say otherwise. There is no
-/// other picture that the colours should be comparable with.
+/// Returns the disparities that the colours span: those found, unless the settings say otherwise,
+/// because there is no other image to compare the colours with.
 fn colour_range(loaded: &Loaded) -> ColourRange {
     let said = |key| *loaded.origin("colour", key) != Origin::Default;
     match ["range", "min", "max"].into_iter().any(said) {
@@ -171,7 +172,7 @@ fn colour_range(loaded: &Loaded) -> ColourRange {
     }
 }
 
-/// Red, green and blue of the picture as it was matched.
+/// Returns red, green and blue of the matched left image.
 fn colours_of(stills: &Stills, rig: &Rig) -> anyhow::Result<[Image; 3]> {
     let raw = stills.colours(Eye::Left)?;
     Ok(match &rig.pairs.rectifier {

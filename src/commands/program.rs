@@ -13,10 +13,10 @@ use crate::redact::redact;
 use crate::telemetry::stderr;
 use crate::{source, text, thread};
 
-/// Exit status of a program that ended by a mistake of its own, as Rust has it.
+/// Exit status after a panic, as Rust has it.
 const PANICKED: u8 = 101;
 
-/// Does what the command line says, and tells what went wrong.
+/// Runs the command line, reports errors, and returns the exit status.
 pub fn program() -> ExitCode {
     stderr::tell_panics();
     signals::outlive_file_limit();
@@ -49,7 +49,7 @@ pub fn program() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Does what the command line says.
+/// Runs the command.
 fn dispatch(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Run(args) => run::run(*args),

@@ -1,10 +1,11 @@
-//! Progress bars of commands that work through a number of things.
+//! Progress bars.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::telemetry::{logs, stderr};
 
-/// A bar on standard error, where that is a terminal; without a number of things it is a count.
+/// Returns a bar on standard error, if that is a terminal; without a number of things it is a
+/// counter.
 pub fn progress_bar(expected: Option<u64>, quiet: bool, things: &str) -> ProgressBar {
     let target = if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
     let bar = ProgressBar::with_draw_target(expected, target);

@@ -1,4 +1,4 @@
-//! `stereod rectify`: raw pictures or videos of two cameras become rectified ones.
+//! `stereod rectify`: rectification of the raw images or videos of two cameras.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 
-use super::rig::Cameras;
+use super::prepare::rig::Cameras;
 use super::stills::{Stills, is_still};
 use super::{Error, inputs, load, print, signals};
 use crate::calibration::Rectifier;
@@ -25,14 +25,15 @@ use crate::sink::video::{GreyVideo, GreyVideoOptions};
 use crate::source::gst::{self, Keep};
 use crate::source::spec::SourceSpec;
 
-/// Name of the file that holds the cameras of the rectified pictures.
+/// Name of the file with the cameras of the rectified images.
 const CAMERAS: &str = "rectified.toml";
 
 /// Runs the command.
 pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
-    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each eye"))?;
+    let spec =
+        args.pair.spec().ok_or_else(|| Error::usage("give a picture or stream for each eye"))?;
     let cameras = Cameras::read(settings, Some(&spec))?;
     if settings.calibration.file.is_empty() {
         return Err(Error::usage(
@@ -64,7 +65,7 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     videos(&cameras, &args, &spec, settings, &outputs)
 }
 
-/// The rectifier for pictures of this size.
+/// Returns the rectifier for images of this size.
 fn rectifier(cameras: &Cameras<'_>, size: (usize, usize)) -> Result<Arc<Rectifier>, Error> {
     let rectifier = cameras.for_pictures(size)?.pairs.rectifier;
     rectifier.ok_or_else(|| {
@@ -108,7 +109,7 @@ fn write_stills(
     tell("1 pair", folder, outputs)
 }
 
-/// Writes the cameras of the rectified pictures as a calibration.
+/// Writes the cameras of the rectified images as a calibration.
 fn write_cameras(folder: &Path, rectifier: &Rectifier) -> Result<(), Error> {
     let calibration = format::of_rectified(rectifier.size(), &rectifier.geometry());
     let made_by = Some(concat!("stereod rectify ", env!("CARGO_PKG_VERSION")).to_owned());
@@ -154,7 +155,7 @@ fn videos(
             false => ControlFlow::Continue(()),
         }
     });
-    // Both files are finished, whatever has happened; what happened first is told.
+    // Both files are finished in any case; the first error is returned.
     let finished = eyes.each_mut().map(GreyVideo::finish);
     failed.map_or(Ok(()), Err)?;
     delivered?;
@@ -166,7 +167,7 @@ fn videos(
     tell(&format!("{pairs} pair{}", if pairs == 1 { "" } else { "s" }), &args.output, outputs)
 }
 
-/// Rectifies a pair and adds each picture to its video at its own capture time.
+/// Rectifies a pair and adds each image to its video at its own capture time.
 fn write(
     cpu: &mut CpuRectifier,
     [left, right]: &mut [GreyVideo; 2],

@@ -1,4 +1,4 @@
-//! `stereod run`: the main job, from two streams to a window and files.
+//! `stereod run`: the main task, from two streams to a window and files.
 
 mod knobs;
 mod live;

@@ -1,9 +1,9 @@
-//! SIGINT and SIGTERM: the first one stops the source and finishes the files, another one exits at
-//! once, unless it follows so soon that it is the same wish. SIGHUP: the configuration is read again,
-//! or the terminal is gone.
+//! SIGINT and SIGTERM: the first signal stops the source and finishes the files, a second one exits
+//! at once, unless it follows so soon that it repeats the first. SIGHUP: the configuration is read
+//! again, or the terminal was closed.
 //!
-//! Stopping and exiting are done by the signals' handler itself, so that no thread can be missing or
-//! held up that is needed for it. A thread does the rest.
+//! The signal handler itself stops and exits, so that this depends on no thread. A thread does the
+//! rest.
 
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
@@ -16,32 +16,32 @@ use crate::control::{Control, Switch};
 use crate::sink::window::Remote;
 use crate::thread;
 
-/// Exit status of a process that a signal ended is 128 plus the signal's number.
+/// Base of the exit status of a process that a signal ended: 128 plus the signal's number.
 const SIGNAL_STATUS: i32 = 128;
 
-/// Signals that follow the first one within this many milliseconds are the same wish: `timeout`
-/// signals the program and then its group, a terminal the group of whatever forwards it.
+/// Signals within this many milliseconds after the first one repeat it: `timeout` signals the
+/// program and then its group, and a terminal the group of a forwarding process.
 const SAME_WISH_MS: i64 = 500;
 
-/// When the first signal came, in milliseconds of CLOCK_MONOTONIC; 0 before.
+/// Time of the first signal in milliseconds of CLOCK_MONOTONIC; 0 before.
 static FIRST_AT_MS: AtomicI64 = AtomicI64::new(0);
 
 /// The first signal; 0 before.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// True where a signal has asked to stop.
+/// Reports whether a signal has asked to stop.
 pub fn interrupted() -> bool {
     FIRST.load(Ordering::SeqCst) != 0
 }
 
-/// Exit status of a process that the signal would have ended, where one has asked to stop.
+/// Returns the exit status of a process ended by the signal that asked to stop, if one has.
 pub fn exit_status() -> Option<u8> {
     let signal = FIRST.load(Ordering::SeqCst);
     (signal != 0).then(|| u8::try_from(SIGNAL_STATUS + signal).unwrap_or(u8::MAX))
 }
 
-/// Notes a signal that came at `now_ms`; true where the process is to exit at once. Only atomic
-/// operations, as it runs in the signals' handler.
+/// Notes a signal that came at `now_ms`, and returns true if the process must exit at once. Only
+/// atomic operations, because it runs in the signal handler.
 fn is_further_wish(first_at_ms: &AtomicI64, now_ms: i64) -> bool {
     match first_at_ms.compare_exchange(0, now_ms.max(1), Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => false,
@@ -49,7 +49,8 @@ fn is_further_wish(first_at_ms: &AtomicI64, now_ms: i64) -> bool {
     }
 }
 
-/// Milliseconds of CLOCK_MONOTONIC, which may be read in a signal's handler (POSIX.1-2017, 2.4.3).
+/// Returns the milliseconds of CLOCK_MONOTONIC, which may be read in a signal handler
+/// (POSIX.1-2017, 2.4.3).
 fn monotonic_ms() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` outlives the call, which only writes to it.
@@ -57,7 +58,7 @@ fn monotonic_ms() -> i64 {
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
-/// Reacts to a signal that asks to stop, in its handler.
+/// Handles a signal that asks to stop, in the signal handler.
 fn stop_or_exit(signal: i32, stop: &Switch) {
     if is_further_wish(&FIRST_AT_MS, monotonic_ms()) {
         low_level::exit(SIGNAL_STATUS + signal);
@@ -69,15 +70,15 @@ fn stop_or_exit(signal: i32, stop: &Switch) {
 /// Reaction to a SIGHUP.
 pub type Reload = Box<dyn Fn() + Send>;
 
-/// From now on the first signal sets `control.stop` and closes the window, and one that comes at least
-/// half a second later exits. Called once in a process.
-/// SIGHUP calls `reload`, if there is any.
+/// Installs the handlers: the first signal sets `control.stop` and closes the window, and one that
+/// comes at least half a second later exits. SIGHUP calls `reload`, if given. Called once in a
+/// process.
 pub fn stop_on_signals(
     control: &Control,
     window: Option<Remote>,
     reload: Option<Reload>,
 ) -> anyhow::Result<()> {
-    // Who is run by nohup stays deaf to it.
+    // Under nohup, SIGHUP stays ignored.
     let reload = reload.filter(|_| !is_ignored(SIGHUP));
     let hangup = reload.as_ref().map(|_| SIGHUP);
     let signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup));
@@ -122,20 +123,20 @@ pub fn stop_on_signals(
     Ok(())
 }
 
-/// Lets a write that exceeds the limit of a file's length (`ulimit -f`) fail, as on a full disk; by
-/// default it ends the process.
+/// Lets a write beyond the file size limit (`ulimit -f`) fail as on a full disk; by default the
+/// signal ends the process.
 pub fn outlive_file_limit() {
     // SAFETY: to ignore a signal calls nothing of ours.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// True where the process has a terminal. One that had, and has it no more, was left alone by
-/// somebody who closed it: SIGHUP then means what it always has.
+/// Reports whether the process has a terminal. If it had one and lost it, the terminal was closed,
+/// and SIGHUP keeps its usual meaning.
 fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// True where the process was started with this signal ignored.
+/// Reports whether the process was started with this signal ignored.
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction, which the call only writes to.
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -155,7 +156,7 @@ mod tests {
         assert!(!is_further_wish(&first, 70_001));
         assert!(!is_further_wish(&first, 70_499));
         assert!(is_further_wish(&first, 70_500));
-        // A machine that has just been started.
+        // A machine that has just started.
         let first = AtomicI64::new(0);
         assert!(!is_further_wish(&first, 0));
         assert!(!is_further_wish(&first, 1));

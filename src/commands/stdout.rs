@@ -11,12 +11,12 @@ use super::signals;
 use crate::telemetry::stderr;
 use crate::thread;
 
-/// For so long somebody who has asked the program to stop waits for a reader of standard output.
+/// Time that a stopped program waits for a reader of standard output.
 const READER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Writes to standard output. A reader that has gone away (`| head`) has seen enough: no error.
+/// Writes to standard output. A reader that is gone (`| head`) is no error.
 pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
-    // Both may lead to one place: what was said before stands before.
+    // Both may lead to the same place, and their order must be kept.
     stderr::flush();
     let text = text.as_ref().to_vec();
     // A reader that does not read must not keep the program from ending.

@@ -1,4 +1,4 @@
-//! Single pictures as a pair: one for each eye, or one that holds both.
+//! Single images as a pair: one for each view, or one that holds both.
 
 use std::path::PathBuf;
 
@@ -14,47 +14,50 @@ use crate::source::spec::{SourceSpec, StreamSpec};
 use crate::source::still::{self, Still, read_colours};
 use crate::source::tone::Tone;
 
-/// A pair of pictures in one file or two.
+/// A pair of images in one file or two.
 pub struct Stills {
-    /// The left eye's, the right eye's; the same where it holds both.
+    /// Of the left and the right view; the same file twice if it holds both.
     files: [PathBuf; 2],
-    layout: Layout,
+    packing: Packing,
     swap: bool,
     tone: Tone,
     orient: Orient,
 }
 
-/// Layout of the eyes in a file.
+/// Packing of the two views into files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+enum Packing {
     Alone,
     SideBySide,
     TopBottom,
 }
 
 impl Stills {
-    /// The pictures that `spec` names, with the eyes exchanged and reduced to 8 bits as `[source]` says.
+    /// Returns the images that `spec` names, with the views exchanged and reduced to 8 bits as
+    /// `[source]` says.
     pub fn find(spec: &SourceSpec, settings: &Source) -> Result<Self, Error> {
         let both = |both| one_file(both).map(|file| [file.clone(), file]);
-        let (files, layout) = match spec {
-            SourceSpec::Two { left, right } => ([one_file(left)?, one_file(right)?], Layout::Alone),
-            SourceSpec::SideBySide(stream) => (both(stream)?, Layout::SideBySide),
-            SourceSpec::TopBottom(stream) => (both(stream)?, Layout::TopBottom),
+        let (files, packing) = match spec {
+            SourceSpec::Two { left, right } => {
+                ([one_file(left)?, one_file(right)?], Packing::Alone)
+            }
+            SourceSpec::SideBySide(stream) => (both(stream)?, Packing::SideBySide),
+            SourceSpec::TopBottom(stream) => (both(stream)?, Packing::TopBottom),
             _ => return Err(Error::usage("the source is no picture")),
         };
         let Source { swap, tone, orient, .. } = *settings;
-        Ok(Self { files, layout, swap, tone, orient })
+        Ok(Self { files, packing, swap, tone, orient })
     }
 
-    /// The intensity of both eyes, each reduced to 8 bits by itself.
+    /// Reads the intensity of both views, each reduced to 8 bits by itself.
     pub fn read(&self) -> anyhow::Result<[Image; 2]> {
         let [left, right] = self.files_of_eyes();
         let read = |file: &PathBuf| {
             let Still { picture, orientation } = still::read(file, self.orient)?;
             Ok::<_, anyhow::Error>((Grey::of(picture), (file.display().to_string(), orientation)))
         };
-        let pair = match self.layout {
-            Layout::Alone => {
+        let pair = match self.packing {
+            Packing::Alone => {
                 let ((left, left_tag), (right, right_tag)) = (read(left)?, read(right)?);
                 orientation::report(&[left_tag, right_tag], self.orient);
                 [left, right]
@@ -82,7 +85,7 @@ impl Stills {
         Ok(pair.map(|grey| grey.into_image(self.tone)))
     }
 
-    /// Red, green and blue of an eye's picture.
+    /// Reads red, green and blue of a view.
     pub fn colours(&self, eye: Eye) -> anyhow::Result<[Image; 3]> {
         let [left, right] = self.files_of_eyes();
         let [red, green, blue] =
@@ -95,14 +98,14 @@ impl Stills {
         if self.swap { [right, left] } else { [left, right] }
     }
 
-    /// An eye's part of what is in its file.
+    /// Cuts a view out of its file's image.
     fn part(&self, whole: &Image, eye: Eye) -> anyhow::Result<Image> {
         let ([x, y], [width, height]) = self.area([whole.width(), whole.height()], eye)?;
         let rows = (y..y + height).flat_map(|row| &whole.row(row)[x..x + width]);
         Ok(Image::from_vec(width, height, rows.copied().collect()))
     }
 
-    /// First pixel and size of an eye's part of a file's picture of this size.
+    /// Returns the first pixel and size of a view in a file's image of this size.
     fn area(
         &self,
         [width, height]: [usize; 2],
@@ -110,9 +113,9 @@ impl Stills {
     ) -> anyhow::Result<([usize; 2], [usize; 2])> {
         let is_second = (eye == Eye::Right) != self.swap;
         let name = self.files[0].display();
-        Ok(match self.layout {
-            Layout::Alone => ([0, 0], [width, height]),
-            Layout::SideBySide => {
+        Ok(match self.packing {
+            Packing::Alone => ([0, 0], [width, height]),
+            Packing::SideBySide => {
                 ensure!(
                     width.is_multiple_of(2),
                     "{name} is {width}x{height}: side by side needs an even width, each eye has half \
@@ -120,7 +123,7 @@ impl Stills {
                 );
                 ([if is_second { width / 2 } else { 0 }, 0], [width / 2, height])
             }
-            Layout::TopBottom => {
+            Packing::TopBottom => {
                 ensure!(
                     height.is_multiple_of(2),
                     "{name} is {width}x{height}: top-bottom needs an even height, each eye has half \
@@ -132,12 +135,12 @@ impl Stills {
     }
 }
 
-/// True where a stream is a single picture, by its name.
+/// Reports whether a stream is a single image, by its name.
 pub fn is_still(stream: &StreamSpec) -> bool {
     matches!(stream, StreamSpec::File(path) if pictures::is_picture(path))
 }
 
-/// The single file that a stream is read from.
+/// Returns the single file that a stream is read from.
 fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
     let name = stream.name();
     let all = "`stereod run` matches videos, cameras and all pictures of a pattern";

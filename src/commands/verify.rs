@@ -1,5 +1,4 @@
-//! `--verify`: the engine's result beside that of the plain reference, for users to see what the
-//! tests see.
+//! `--verify`: comparison of the engine's result with that of the plain reference.
 
 use anyhow::{anyhow, bail};
 
@@ -11,8 +10,8 @@ use crate::matching::tiles::{Layout, match_tiled};
 use crate::matching::{History, Next, Params, match_next};
 use crate::memory::{Budget, product};
 
-/// Compares a result with the reference on the same pair, the next one of the stream that `history`
-/// knows, matched in the tiles of `layout`, where there are any: the number of pixels where they are the same.
+/// Compares a result with the reference on the same pair, the next one of the stream of `history`,
+/// in the tiles of `layout`, if any. Returns the number of equal pixels.
 pub fn verify(
     matched: &Matched,
     params: &Params,
@@ -21,12 +20,12 @@ pub fn verify(
 ) -> anyhow::Result<usize> {
     let whole = (matched.disparity.width(), matched.disparity.height());
     let (width, height) = layout.map_or(whole, |layout| layout.window);
-    // The sums of all paths, one path's costs, the cost by itself and with its support, and next to that
-    // little.
+    // Sums of all paths, costs of one path, the cost with and without its support; the rest is
+    // small.
     let written = if params.is_supported() { 2 * size_of::<u8>() } else { 0 };
     let of_candidate = size_of::<u16>() + size_of::<u8>() + written;
     let bytes = product([width, height, params.range.count, of_candidate]);
-    // What the stage in time remembers is of the whole picture.
+    // The temporal stage remembers whole images.
     let remembered = params.temporal.map_or(0, |how| Remembered::new(whole, how.history).words());
     let bytes = bytes.saturating_add(product([remembered, size_of::<i32>()]));
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
@@ -46,7 +45,7 @@ pub fn verify(
     Ok(same)
 }
 
-/// Compares the pictures that an engine has rectified with the plain definition.
+/// Compares the images that an engine has rectified with the definition.
 pub fn verify_rectified(
     raw: &StereoPair,
     matched: &Matched,
@@ -60,7 +59,7 @@ pub fn verify_rectified(
     Ok(())
 }
 
-/// Compares what the spatio-temporal stage made of a pair.
+/// Compares the output of the spatio-temporal stage for a pair.
 fn compare_temporal(expected: &Outcome, got: &Matched) -> anyhow::Result<()> {
     if got.temporal != Some(expected.report) {
         bail!(
@@ -82,7 +81,7 @@ fn compare_temporal(expected: &Outcome, got: &Matched) -> anyhow::Result<()> {
     }
 }
 
-/// Compares two pictures of one size.
+/// Compares two images of one size.
 fn compare_pictures(what: &str, expected: &Image, got: &Image) -> anyhow::Result<()> {
     let pixels = || expected.pixels().iter().zip(got.pixels()).map(|(a, b)| a != b);
     if let Some(at) = pixels().position(|differs| differs) {

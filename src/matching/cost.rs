@@ -1,6 +1,6 @@
-//! How well two pixels agree: the cost C(p, d), an integer from 0 (alike) to the cost's maximum.
+//! The matching cost C(p, d) of two pixels, an integer from 0 (alike) to the cost's maximum.
 //!
-//! A match column outside the picture is replaced by the nearest column of its row (the "modified"
+//! A match column outside the image is replaced by the nearest column of its row (the "modified"
 //! absolute difference: clamped, never undefined).
 
 use crate::frame::{Image, clamped};
@@ -8,7 +8,7 @@ use crate::matching::block::{BlockMeasure, BlockWindow, Blocks, SIDE_MAX};
 use crate::matching::census::{BITS_MAX, CensusWindow, descriptors};
 use crate::matching::mutual_information::{CostTable, TRUNCATION_MAX};
 
-/// How well two pixels agree.
+/// Matching cost of two pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Absolute difference of intensities, cut off at `truncation` grey levels (1 to 255), and
@@ -21,7 +21,7 @@ pub enum Cost {
     },
     /// Hamming distance of census descriptors.
     Census {
-        /// What a descriptor compares.
+        /// Pixels that a descriptor compares.
         window: CensusWindow,
     },
     /// Census, gradient and intensity together: (census_weight * Hamming distance of
@@ -29,29 +29,28 @@ pub enum Cost {
     /// intensity_weight * min(abs(I_l - I_r), intensity_truncation) + 8) / 16, rounded down, where
     /// g(x) = I(x + 1) - I(x - 1).
     Combined {
-        /// Sixteenths a bit in which the descriptors differ; as the other weights at most
-        /// 127.
+        /// Weight of a differing bit in sixteenths; all weights are at most 127.
         census_weight: u8,
-        /// Sixteenths a grey level of difference in gradient.
+        /// Weight of a grey level of difference in gradient, in sixteenths.
         gradient_weight: u8,
-        /// Sixteenths a grey level of difference in intensity.
+        /// Weight of a grey level of difference in intensity, in sixteenths.
         intensity_weight: u8,
         /// Largest difference in gradient that counts.
         gradient_truncation: u8,
         /// Largest difference in intensity that counts.
         intensity_truncation: u8,
     },
-    /// Differences of intensity summed over a window, by [`block::byte`](crate::matching::block::byte) where
-    /// they are aggregated.
+    /// Differences of intensity summed over a window, reduced by
+    /// [`block::byte`](crate::matching::block::byte) for aggregation.
     Block {
-        /// What is summed.
+        /// The summed difference.
         measure: BlockMeasure,
         /// The window.
         window: BlockWindow,
         /// Largest cost in the aggregation (1 to 255), in its unit.
         truncation: u8,
     },
-    /// Mutual information of the grey levels, learnt from the pairs themselves
+    /// Mutual information of the grey levels, learnt from the pairs
     /// ([`mutual_information`](crate::matching::mutual_information)).
     MutualInformation {
         /// Largest cost (1 to 127), in eighths of a bit.
@@ -65,8 +64,115 @@ pub const COMBINED_CENSUS: CensusWindow = CensusWindow::Plain { width: 5, height
 /// Largest weight in [`Cost::Combined`]: vector units multiply by signed bytes.
 pub const WEIGHT_MAX: u8 = 127;
 
+/// Properties of a cost besides its parameters.
+pub struct CostInfo {
+    /// Name on the command line and in the configuration.
+    pub name: &'static str,
+    /// Line of `--help`.
+    pub about: &'static str,
+    /// Flags that lower the largest cost.
+    max_flags: &'static str,
+    /// Other parameters that suit the cost.
+    pub defaults: CostDefaults,
+}
+
+/// Parameters of the matcher that suit a cost. docs/accuracy.md says how they were found.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // As in `Params`.
+pub struct CostDefaults {
+    /// Side of the window over which the cost is averaged; 0: none.
+    pub window: u8,
+    /// Coarser levels of the prior; 0: none.
+    pub prior: u8,
+    /// Number of directions.
+    pub paths: u32,
+    pub p1: u8,
+    pub p2: u8,
+    pub p2_min: u8,
+    pub p2_slope_16: u16,
+    /// Side of the median filter's window.
+    pub median: u8,
+    /// 0: no speckle filter.
+    pub speckle_size: u32,
+}
+
+/// All costs; the first is the default.
+pub const COSTS: [CostInfo; 8] = [
+    CostInfo {
+        name: "combined",
+        about: "Census, gradient and intensity together",
+        max_flags: "the weights and truncations (--census-weight, --gradient-weight, \
+                    --gradient-truncation, --intensity-weight, --intensity-truncation)",
+        defaults: CostDefaults {
+            window: 5,
+            prior: 2,
+            paths: 4,
+            p1: 32,
+            p2: 155,
+            p2_min: 25,
+            p2_slope_16: 152,
+            median: 3,
+            speckle_size: 40,
+        },
+    },
+    CostInfo {
+        name: "census",
+        about: "Hamming distance of census descriptors, which do not depend on exposure",
+        max_flags: "the number of bits (--census-window)",
+        defaults: CostDefaults {
+            p1: 20,
+            p2: 60,
+            p2_min: 15,
+            p2_slope_16: 28,
+            median: 3,
+            ..UNSUPPORTED
+        },
+    },
+    CostInfo {
+        name: "ad",
+        about: "Absolute difference of intensities, cut off at `ad_truncation`",
+        max_flags: "--ad-truncation",
+        defaults: CostDefaults { p2_min: 3, speckle_size: 0, ..UNSUPPORTED },
+    },
+    block("sad", "Sum of absolute differences over `block_window`"),
+    block("ssd", "Sum of squared differences over `block_window`"),
+    block("zsad", "Sum of absolute differences over `block_window` without the windows' means"),
+    block("zssd", "Sum of squared differences over `block_window` without the windows' means"),
+    CostInfo {
+        name: "mi",
+        about: "Mutual information: learns from the pairs how the grey levels of the two views correspond",
+        max_flags: "--mi-truncation",
+        defaults: CostDefaults {
+            p1: 40,
+            p2: 160,
+            p2_min: 25,
+            p2_slope_16: 64,
+            speckle_size: 0,
+            ..UNSUPPORTED
+        },
+    },
+];
+
+/// Defaults that most costs share, without a window or prior.
+const UNSUPPORTED: CostDefaults = CostDefaults {
+    window: 0,
+    prior: 0,
+    paths: 8,
+    p1: 12,
+    p2: 80,
+    p2_min: 10,
+    p2_slope_16: 32,
+    median: 5,
+    speckle_size: 80,
+};
+
+const fn block(name: &'static str, about: &'static str) -> CostInfo {
+    let defaults = CostDefaults { paths: 0, ..UNSUPPORTED };
+    CostInfo { name, about, max_flags: "--block-truncation", defaults }
+}
+
 impl Cost {
-    /// Largest value the cost can take.
+    /// Returns the largest value of the cost.
     pub fn max(&self) -> u32 {
         match *self {
             Cost::Ad { truncation, .. }
@@ -89,21 +195,12 @@ impl Cost {
         }
     }
 
-    /// What lowers [`Cost::max`], as flags for people.
+    /// Returns the flags that lower [`Cost::max`], for messages.
     pub(super) fn max_flags(&self) -> &'static str {
-        match self {
-            Cost::Ad { .. } => "--ad-truncation",
-            Cost::Block { .. } => "--block-truncation",
-            Cost::MutualInformation { .. } => "--mi-truncation",
-            Cost::Census { .. } => "the number of bits (--census-window)",
-            Cost::Combined { .. } => {
-                "the weights and truncations (--census-weight, --gradient-weight, \
-                 --gradient-truncation, --intensity-weight, --intensity-truncation)"
-            }
-        }
+        COSTS.iter().find(|info| info.name == self.name()).map_or("", |info| info.max_flags)
     }
 
-    /// The name that the command line and the configuration use.
+    /// Returns the name on the command line and in the configuration.
     pub fn name(&self) -> &'static str {
         match self {
             Cost::Ad { .. } => "ad",
@@ -153,7 +250,7 @@ impl Cost {
     }
 }
 
-/// A parameter of the cost that no engine can work with.
+/// A parameter of the cost that no engine supports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
 pub enum CostError {
@@ -183,17 +280,14 @@ pub enum CostError {
     NoWeight,
 }
 
-/// The cost of matching pixel (x, y) of the left picture at disparity d.
+/// Matching cost of a pixel of the left image.
 pub trait PixelCost {
-    /// C(p, d) for p = (x, y) and disparity `d` in pixels, which may be negative.
+    /// Returns C(p, d) for p = (x, y) and disparity `d` in pixels, which may be negative.
     fn at(&self, x: usize, y: usize, d: i32) -> u8;
 }
 
-/// The cost that `cost` names, between these two pictures of equal size. `table` is that of mutual
-/// information, which nothing else looks at.
-///
-/// # Panics
-/// Where the cost is mutual information and there is no table.
+/// Returns the cost between two images of equal size. Mutual information needs its `table`; other
+/// costs ignore it.
 pub fn pixel_cost<'a>(
     left: &'a Image,
     right: &'a Image,
@@ -245,7 +339,7 @@ impl PixelCost for AbsoluteDifference<'_> {
     }
 }
 
-/// What a table says of two grey levels.
+/// Cost from a table of pairs of grey levels.
 struct LookedUp<'a> {
     left: &'a Image,
     right: &'a Image,
@@ -266,8 +360,8 @@ impl PixelCost for Blocks<'_> {
 }
 
 /// The mean of [`AbsoluteDifference`] over a square window, rounded to the nearest integer. Window
-/// pixels outside the left picture are replaced by the nearest pixel inside; each then looks up its
-/// own match column.
+/// pixels outside the left image are replaced by the nearest pixel inside; each then uses its own
+/// match column.
 struct WindowMean<'a> {
     pixel: AbsoluteDifference<'a>,
     radius: usize,
@@ -289,8 +383,8 @@ impl PixelCost for WindowMean<'_> {
     }
 }
 
-/// Number of bits in which two census descriptors differ. The descriptor of a match column outside the
-/// picture is that of the nearest column inside.
+/// Number of bits in which two census descriptors differ. The descriptor of a match column outside
+/// the image is that of the nearest column inside.
 struct CensusDistance {
     width: usize,
     left: Vec<u64>,

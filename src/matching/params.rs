@@ -1,11 +1,11 @@
-//! The parameters of the matcher and what they may be.
+//! The parameters of the matcher and their limits.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::block::{BlockWindow, SIDE_MAX};
-use crate::matching::cost::{Cost, CostError};
+use crate::matching::cost::{COSTS, Cost, CostError};
 use crate::matching::filter::evidence::Evidence;
 use crate::matching::filter::fill::Fill;
 use crate::matching::filter::rays::REACH_MAX;
@@ -17,29 +17,30 @@ use crate::matching::subpixel::Subpixel;
 use crate::matching::temporal::{DEGREE_MAX, HISTORY, Mode, Temporal};
 use crate::matching::window::{SUPPORTED_MAX, Window};
 
-/// Largest path cost an engine can hold: one byte a candidate.
+/// Largest path cost an engine can hold: one byte per candidate.
 pub const PATH_COST_MAX: u32 = 255;
 
 /// Denominator of the slope in [`P2Mode::Linear`].
 pub const SLOPE_UNIT: u32 = 16;
 
-/// The set of directions along which costs are summed.
+/// The directions along which costs are aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
-    /// None: the winner comes straight from the cost (local matching).
+    /// None: winner takes all on the cost itself (local matching).
     None,
     /// The axes: right, left, down, up.
     Four,
-    /// Right, left, down, down-right, down-left: one sweep over the picture.
+    /// Right, left, down, down-right, down-left: one sweep over the image.
     Five,
     /// The axes and the diagonals.
     Eight,
-    /// The axes, the diagonals and between them the knight's moves, two pixels one way and one the other.
+    /// The axes, the diagonals and the knight's moves between them, two pixels one way and one the
+    /// other.
     Sixteen,
 }
 
 impl Paths {
-    /// The steps (dx, dy) from one pixel of a path to the next.
+    /// Returns the steps (dx, dy) from one pixel of a path to the next.
     pub fn steps(self) -> &'static [(i32, i32)] {
         #[rustfmt::skip]
         const ALL: [(i32, i32); 16] = [
@@ -77,7 +78,7 @@ impl TryFrom<u32> for Paths {
     }
 }
 
-/// How the penalty of a large disparity step depends on the picture: a step in brightness makes a
+/// Dependence of the penalty of a large disparity step on the image: a step in brightness makes a
 /// step in depth likelier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum P2Mode {
@@ -89,13 +90,13 @@ pub enum P2Mode {
     Linear {
         /// Smallest penalty; may lie below P1.
         min: u8,
-        /// Loss per grey level of step, in sixteenths.
+        /// Decrease per grey level of step, in sixteenths.
         slope_16: u16,
     },
 }
 
 impl P2Mode {
-    /// The name that the command line and the configuration use.
+    /// Returns the name on the command line and in the configuration.
     pub fn name(&self) -> &'static str {
         match self {
             P2Mode::Fixed => "fixed",
@@ -104,7 +105,7 @@ impl P2Mode {
         }
     }
 
-    /// The penalty for a brightness step of `step` grey levels.
+    /// Returns the penalty for a brightness step of `step` grey levels.
     pub fn penalty(self, p1: u8, p2: u8, step: u8) -> u8 {
         match self {
             P2Mode::Fixed => p2,
@@ -116,19 +117,19 @@ impl P2Mode {
         }
     }
 
-    /// [`P2Mode::penalty`] for every step.
+    /// Returns [`P2Mode::penalty`] for every step.
     pub fn table(self, p1: u8, p2: u8) -> [u8; 256] {
         std::array::from_fn(|step| self.penalty(p1, p2, step as u8))
     }
 }
 
-/// The picture whose steps in brightness the penalty of a large disparity step follows.
+/// The image whose steps in brightness the penalty of a large disparity step follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Guide {
-    /// The left picture as it is.
+    /// The left image as it is.
     Picture,
-    /// The left picture smoothed ([`pyramid::smoothed`]), so that noise makes no steps.
+    /// The left image smoothed ([`pyramid::smoothed`]), so that noise makes no steps.
     ///
     /// [`pyramid::smoothed`]: crate::matching::pyramid::smoothed
     Smoothed,
@@ -146,7 +147,7 @@ pub enum Median {
 }
 
 impl Median {
-    /// Pixels from the centre to the window's edge, or `None` for no median.
+    /// Returns the pixels from the centre to the window's edge; `None` for no median.
     pub fn radius(self) -> Option<usize> {
         match self {
             Median::Off => None,
@@ -168,16 +169,16 @@ impl FromStr for Median {
     }
 }
 
-/// Which regions of the map are too small to be believed.
+/// Speckle filter: removal of small regions of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speckle {
     /// Regions of fewer pixels become invalid.
     pub size: u32,
-    /// Neighbouring pixels of a region differ by no more than this, in 1/16 px.
+    /// Largest difference between neighbouring pixels of a region, in 1/16 px.
     pub range_16: u16,
 }
 
-/// Everything the result depends on besides the two pictures.
+/// All parameters of the result besides the two images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     /// Candidate disparities.
@@ -186,56 +187,97 @@ pub struct Params {
     pub cost: Cost,
     /// Window over which the cost is averaged; `None`: every pixel by itself.
     pub window: Option<Window>,
-    /// What coarser pictures add to the cost; `None`: nothing.
+    /// Prior from coarser levels, added to the cost; `None`: none.
     pub prior: Option<Prior>,
     /// Directions of aggregation.
     pub paths: Paths,
-    /// Window over which the costs of single pixels are added up where there are no paths.
+    /// Window over which the costs of single pixels are summed without paths.
     pub sum_window: BlockWindow,
     /// Penalty for a disparity step of one pixel between neighbours of a path.
     pub p1: u8,
     /// Penalty for a larger step.
     pub p2: u8,
-    /// How P2 depends on the picture.
+    /// Dependence of P2 on the image.
     pub p2_mode: P2Mode,
-    /// The picture that P2 depends on.
+    /// The image that P2 depends on.
     pub p2_guide: Guide,
-    /// A pixel is invalid where another disparity's sum is within this many percent of the best
-    /// one's (0: no check).
+    /// Uniqueness ratio: a pixel is invalid if another disparity's sum is within this many percent
+    /// of the best one's (0: no check).
     pub uniqueness: u8,
-    /// Least confidence of a pixel (1 to 255), below which it is invalid; `Some(0)`: none, but how sure each
-    /// pixel is is computed; `None`: it is not.
+    /// Smallest confidence of a valid pixel (1 to 255); `Some(0)`: confidence is computed, but no
+    /// pixel is removed; `None`: it is not computed.
     pub confidence: Option<u8>,
-    /// Grey level from which on pictures are white: what is saturated is no evidence of anything
+    /// Grey level from which images are white: saturated pixels are no evidence
     /// ([`saturation`](crate::matching::saturation)).
     pub white: u8,
-    /// How the disparity is interpolated to 1/16 px.
+    /// Interpolation of the disparity to 1/16 px.
     pub subpixel: Subpixel,
-    /// Largest difference in whole pixels between the disparity seen from the left and from the
-    /// right; `None`: no check.
+    /// Largest difference in whole pixels between the disparities of the left and the right view;
+    /// `None`: no left-right check.
     pub left_right: Option<u16>,
     /// Median filter of the result.
     pub median: Median,
     /// Removal of small regions, after the median; `None`: none.
     pub speckle: Option<Speckle>,
-    /// Removal of what no evidence supports, after the speckles; `None`: none.
+    /// Removal of pixels without evidence, after the speckles; `None`: none.
     pub evidence: Option<Evidence>,
     /// Smoothing in time; `None`: every map by itself.
     pub smoothing: Option<Smoothing>,
-    /// Steadiness in time; `None`: every map by itself.
+    /// Flicker suppression; `None`: every map by itself.
     pub steady: Option<Steady>,
-    /// What is made of the pictures before they are matched, by those before them; `None`: nothing.
+    /// Use of earlier frames before matching; `None`: none.
     pub temporal: Option<Temporal>,
-    /// Filling of holes, last of all; `None`: they stay.
+    /// Hole filling, after all filters; `None`: none.
     pub fill: Option<Fill>,
 }
 
-/// Smallest and largest disparity that a map can hold, in whole pixels: 1/16 px in an `i16`.
+/// Smallest and largest disparity of a map in whole pixels: it holds 1/16 px in an `i16`.
 pub const DISPARITY_LIMITS: (i32, i32) = (-2047, 2046);
 
+impl Default for Params {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 impl Params {
-    /// The winner along eight paths and nothing more: no sub-pixel interpolation, no checks, no filters,
-    /// and P2 the same everywhere.
+    /// The default parameters of the program.
+    pub(crate) const DEFAULT: Params = {
+        let of_cost = COSTS[0].defaults;
+        Params {
+            range: DisparityRange { min: 0, count: 64 },
+            cost: Cost::Combined {
+                census_weight: 22,
+                gradient_weight: 19,
+                intensity_weight: 7,
+                gradient_truncation: 5,
+                intensity_truncation: 10,
+            },
+            window: Some(Window { side: of_cost.window, by_texture: true }),
+            prior: Some(Prior { levels: of_cost.prior, strength: 5 }),
+            paths: Paths::Four,
+            sum_window: BlockWindow { width: 9, height: 9 },
+            p1: of_cost.p1,
+            p2: of_cost.p2,
+            p2_mode: P2Mode::Linear { min: of_cost.p2_min, slope_16: of_cost.p2_slope_16 },
+            p2_guide: Guide::Smoothed,
+            uniqueness: 8,
+            confidence: None,
+            white: WHITE,
+            subpixel: Subpixel::Corrected,
+            left_right: Some(1),
+            median: Median::Three,
+            speckle: Some(Speckle { size: of_cost.speckle_size, range_16: 2 * SUBPIXEL as u16 }),
+            evidence: Some(Evidence { strict: false }),
+            smoothing: None,
+            steady: None,
+            temporal: None,
+            fill: None,
+        }
+    };
+
+    /// Returns parameters for winner takes all along eight paths and nothing more: no sub-pixel
+    /// interpolation, no checks, no filters, and P2 the same everywhere.
     pub fn bare(range: DisparityRange, cost: Cost, (p1, p2): (u8, u8)) -> Self {
         Self {
             range,
@@ -263,27 +305,27 @@ impl Params {
         }
     }
 
-    /// The parameters for a pair that belongs to no stream.
+    /// Returns the parameters for a pair that belongs to no stream.
     pub fn of_still(&self) -> Params {
         Params { smoothing: None, steady: None, temporal: None, ..self.clone() }
     }
 
-    /// Whether what is matched are the pictures without the noise of what stands still.
+    /// Reports whether static parts are denoised before matching.
     pub fn denoises(&self) -> bool {
         self.temporal.is_some_and(|temporal| temporal.mode == Mode::Denoise)
     }
 
-    /// Whether the winner comes straight from the cost.
+    /// Reports whether there are no paths (local matching).
     pub fn is_local(&self) -> bool {
         self.paths == Paths::None
     }
 
-    /// The picture whose steps penalties follow; without paths there are none.
+    /// Returns the image whose steps the penalties follow; without paths there are none.
     pub fn guide(&self) -> Guide {
         if self.is_local() { Guide::Picture } else { self.p2_guide }
     }
 
-    /// Window over which the cost adds up what it compares, or without paths the costs of pixels are.
+    /// Returns the window of the cost, or without paths the window over which costs are summed.
     pub fn summed_window(&self) -> BlockWindow {
         match self.cost {
             Cost::Block { window, .. } => window,
@@ -292,23 +334,23 @@ impl Params {
         }
     }
 
-    /// Whether a window or a prior supports the cost.
+    /// Reports whether a window or a prior supports the cost.
     pub fn is_supported(&self) -> bool {
         self.window.is_some() || self.prior.is_some()
     }
 
-    /// Whether anything depends on the noise of the left picture.
+    /// Reports whether anything depends on the noise of the left image.
     pub fn follows_noise(&self) -> bool {
         self.is_supported() || self.evidence.is_some()
     }
 
-    /// Largest value that the cost takes with what supports it.
+    /// Returns the largest value of the cost with its prior.
     pub fn cost_max(&self) -> u32 {
         self.cost.max() + self.prior.map_or(0, |prior| u32::from(prior.strength))
     }
 
-    /// The parameters of the next coarser level; `None` where there is no prior. What a coarse map knows has
-    /// to be right more often than it has to be much, hence checks of its own.
+    /// Returns the parameters of the next coarser level; `None` without a prior. A coarse map must
+    /// be right rather than dense, hence its own checks.
     pub fn coarser(&self) -> Option<Params> {
         let prior = self.prior?;
         Some(Params {
@@ -329,7 +371,7 @@ impl Params {
         })
     }
 
-    /// Whether an engine can compute this.
+    /// Checks that an engine can compute this.
     pub fn check(&self) -> Result<(), ParamsError> {
         let range = self.range;
         if !(1..=1024).contains(&range.count) {
@@ -409,7 +451,7 @@ impl Params {
     }
 }
 
-/// A parameter that no engine can work with.
+/// A parameter that no engine supports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
 pub enum ParamsError {
@@ -424,7 +466,7 @@ pub enum ParamsError {
     Cost(#[from] CostError),
     #[error("P2 is {p2} and P1 is {p1}; P2 must be at least P1 (--p1, --p2)")]
     PenaltyOrder { p1: u8, p2: u8 },
-    #[error("the smallest P2 is {min} and P2 is {p2}; it must be at most P2 (--p2-min)")]
+    #[error("the smallest P2 is {min} and P2 is {p2}; it must be at most P2 (--p2-min, --p2)")]
     PenaltyFloor { min: u8, p2: u8 },
     #[error("the largest cost ({cost}) and P2 ({p2}) add up to {}; together they must be at most {PATH_COST_MAX}, so lower --p2 or {flags}", .cost + u32::from(*.p2))]
     PathCost { cost: u32, p2: u8, flags: &'static str },

@@ -4,19 +4,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::Engine;
 
-/// The slot through which another engine comes into a running pipeline: it takes the place of the one
-/// before between two pairs, none of which is lost or overtakes another. Clones are the same slot.
+/// Slot for an engine that takes over between two pairs. No pair is lost or overtakes another.
+/// Clones are the same slot.
 #[derive(Clone, Default)]
 pub struct EngineSwap(Arc<Mutex<Option<Box<dyn Engine>>>>);
 
 impl EngineSwap {
-    /// Has this engine take over with the next pair; the newest wins.
+    /// Lets this engine take over with the next pair; the newest wins.
     pub fn put(&self, engine: Box<dyn Engine>) {
-        // One that was not begun with is freed here, after the lock.
+        // An unused earlier engine is freed here, after the lock.
         let _unused = self.next().replace(engine);
     }
 
-    /// The engine that is to take over, if any.
+    /// Takes the waiting engine, if any.
     pub(super) fn take(&self) -> Option<Box<dyn Engine>> {
         self.next().take()
     }

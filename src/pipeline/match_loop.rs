@@ -9,23 +9,23 @@ use crate::frame::{Matched, StereoPair};
 use crate::queue::{LinkReceiver, LinkSender};
 use crate::telemetry::progress::Progress;
 
-/// Keeps the engine as full as its depth allows, and hands results out as soon as no further pair is
-/// waiting.
+/// Loop that keeps the engine as full as its depth allows, and hands results out as soon as no
+/// further pair is waiting.
 pub(super) struct MatchLoop {
     pub(super) engine: Box<dyn Engine>,
-    /// The slot for another engine that takes its place.
+    /// The slot for engines that take over.
     pub(super) swap: EngineSwap,
     pub(super) pairs: LinkReceiver<StereoPair>,
     /// The links to the sinks.
     pub(super) fan_out: Vec<LinkSender<Arc<Matched>>>,
-    /// Counts what is matched.
+    /// Counts matched pairs.
     pub(super) progress: Arc<Progress>,
     /// Pairs that the engine holds.
     pub(super) in_flight: usize,
 }
 
 impl MatchLoop {
-    /// Matches until the link of pairs has ended and all of them are handed out.
+    /// Matches until the link of pairs has ended and all results are handed out.
     pub(super) fn run(&mut self) -> anyhow::Result<()> {
         let mut open = true;
         while open || self.in_flight > 0 {
@@ -48,8 +48,8 @@ impl MatchLoop {
         Ok(())
     }
 
-    /// Where another engine is to take over, it does, once everything in flight was handed out, and goes
-    /// on with what the filters of the one before remember.
+    /// Lets a waiting engine take over once all results in flight are handed out. It continues with
+    /// the filters' memory of the previous one.
     fn swap_engine(&mut self) -> anyhow::Result<()> {
         let Some(mut next) = self.swap.take() else { return Ok(()) };
         while self.hand_out()? {}
@@ -59,7 +59,8 @@ impl MatchLoop {
         Ok(())
     }
 
-    /// Collects the oldest pair in flight and gives it to every sink; whether there was one.
+    /// Collects the oldest pair in flight and gives it to every sink; reports whether there was
+    /// one.
     fn hand_out(&mut self) -> anyhow::Result<bool> {
         let Some(matched) = self.engine.collect()? else { return Ok(false) };
         self.in_flight -= 1;
@@ -68,7 +69,7 @@ impl MatchLoop {
         matched.temporal.iter().for_each(|report| self.progress.note_temporal(report));
         let matched = Arc::new(matched);
         for sink in &self.fan_out {
-            // A sink that failed is gone; its own thread says why.
+            // A failed sink is gone; its own thread reports why.
             let _ = sink.send(matched.clone());
         }
         Ok(true)

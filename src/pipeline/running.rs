@@ -1,4 +1,4 @@
-//! A pipeline at work, its counts and its outcome.
+//! A running pipeline, its counts and its outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::source::SourceCounts;
 use crate::telemetry::progress::Progress;
 use crate::thread;
 
-/// A pipeline at work.
+/// A running pipeline.
 pub struct Running {
     pub(super) source: JoinHandle<(SourceCounts, anyhow::Result<()>)>,
     pub(super) matcher: JoinHandle<anyhow::Result<()>>,
@@ -22,18 +22,18 @@ pub struct Running {
     /// Counters of pairs and times.
     pub progress: Arc<Progress>,
     pub(super) started: Instant,
-    /// For how long outputs may do nothing at the end; `None`: they are waited for.
+    /// Time without progress after which outputs are left behind at the end; `None`: they are
+    /// waited for.
     pub(super) patience: Option<Duration>,
-    /// When an output did something for the last time after all else had ended, and what they had
-    /// done by then.
+    /// Time of the last progress of an output after all else had ended, and the count by then.
     pub(super) at_the_end: Mutex<Option<(Instant, u64)>>,
 }
 
-/// An output of a live run that does nothing for so long when all else has ended is held up by its
-/// disk or its receiver, and left behind. Below the minute that systemd's unit gives the whole stop.
+/// Time after which an output of a live run that makes no progress at the end counts as held up by
+/// its disk or receiver. It lies below the minute that systemd's unit gives the whole stop.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Counts of a pipeline at work, which outlive it.
+/// Counts of a running pipeline, which outlive it.
 #[derive(Clone, Debug)]
 pub struct Counters {
     /// Pairs dropped because the engine was busy.
@@ -42,28 +42,28 @@ pub struct Counters {
     pub sinks: Vec<SinkCounters>,
 }
 
-/// Counts of a sink at work.
+/// Counts of a running sink.
 #[derive(Clone, Debug)]
 pub struct SinkCounters {
     pub(super) name: String,
     pub(super) frames: Arc<AtomicU64>,
-    /// By its link.
+    /// Dropped by its link.
     pub(super) dropped: Arc<AtomicU64>,
-    /// That it was too busy for, and that failed.
+    /// Lost because the sink was busy, and because it failed.
     pub(super) losses: Arc<[AtomicU64; 2]>,
     /// Set for a check.
     pub(super) is_check: bool,
 }
 
 impl SinkCounters {
-    /// Adds to the frames that were taken, and notes all that were lost so far.
+    /// Adds to the frames taken, and sets those lost so far.
     pub(super) fn note(&self, frames: u64, Losses { busy, failed }: Losses) {
         self.frames.fetch_add(frames, Ordering::Relaxed);
         self.losses[0].store(busy, Ordering::Relaxed);
         self.losses[1].store(failed, Ordering::Relaxed);
     }
 
-    /// The counts as they are now.
+    /// Returns the present counts.
     pub fn now(&self) -> SinkCounts {
         let [busy, failed] = self.losses.each_ref().map(|count| count.load(Ordering::Relaxed));
         let frames = self.frames.load(Ordering::Relaxed).saturating_sub(busy + failed);
@@ -77,13 +77,13 @@ impl SinkCounters {
 pub struct SinkCounts {
     /// Its name.
     pub name: String,
-    /// Matched pairs that it took and kept.
+    /// Matched pairs that it wrote.
     pub frames: u64,
     /// Matched pairs that it was too slow for.
     pub dropped: u64,
-    /// Matched pairs that it could not keep: a full disk, a receiver that is gone.
+    /// Matched pairs that it could not write: a full disk, a lost receiver.
     pub failed: u64,
-    /// Set for a check, which writes nothing and is no output to those who run the program.
+    /// Set for a check, which writes nothing and does not appear as an output.
     #[serde(skip)]
     pub is_check: bool,
 }
@@ -97,19 +97,19 @@ pub struct Outcome {
     pub dropped: u64,
     /// Pairs matched.
     pub matched: u64,
-    /// What each sink took.
+    /// Counts of each sink.
     pub sinks: Vec<SinkCounts>,
     /// From the start to the last file finished, in seconds.
     pub seconds: f64,
-    /// The first failure, if any; the counts hold all the same.
+    /// The first failure, if any; the counts are valid all the same.
     pub error: Option<anyhow::Error>,
 }
 
 impl Running {
     /// Waits until the source has ended, everything is matched and every file is finished.
     pub fn join(self) -> Outcome {
-        // The order in which failures are looked at goes against the flow: a part never fails because
-        // of one before it, so the last part that failed holds the cause.
+        // Failures are collected against the flow. A part never fails because of an earlier one, so
+        // the last failed part holds the cause.
         let mut errors = Vec::new();
         let mut sinks = Vec::new();
         let given_up = self.is_held_up();
@@ -155,15 +155,15 @@ impl Running {
         }
     }
 
-    /// Whether every part has ended, so that [`Running::join`] does not wait. Outputs of a live run
-    /// that are held up count as ended after a while.
+    /// Reports whether every part has ended, so that [`Running::join`] does not wait. Outputs of a
+    /// live run that are held up count as ended after a while.
     pub fn is_finished(&self) -> bool {
         self.source.is_finished()
             && self.matcher.is_finished()
             && (self.sinks.iter().all(JoinHandle::is_finished) || self.is_held_up())
     }
 
-    /// Whether all but outputs has ended, and none of them has done anything for too long.
+    /// Reports whether only outputs are left, and none has made progress for too long.
     fn is_held_up(&self) -> bool {
         let Some(patience) = self.patience else { return false };
         if !self.matcher.is_finished() {

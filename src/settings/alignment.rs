@@ -1,4 +1,4 @@
-//! `[alignment]`: whether the rows of the two eyes agree.
+//! `[alignment]`: row alignment of the two views.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::row::Plain::{Real, Switch};
 use super::row::{Kind, Row};
 use crate::alignment::Limits;
 
-/// Check that the rows of the two eyes agree.
+/// Check of the row alignment of the two views.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -21,8 +21,8 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Alignment {
-    /// Limit of a good alignment of the eyes; `calibrated`: a calibration was given, by which what is
-    /// infinitely far has the disparity `farthest_px`.
+    /// Returns the limits of a good alignment; `calibrated`: a calibration was given, by which a
+    /// point at infinity has the disparity `farthest_px`.
     pub fn limits(&self, calibrated: bool, farthest_px: f64) -> Limits {
         Limits { warn_px: self.warn_px, calibrated, farthest_px }
     }

@@ -8,7 +8,7 @@ use super::{
     Source, Window,
 };
 
-/// Everything the program can be told.
+/// All settings of the program.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // Each section's type says it.

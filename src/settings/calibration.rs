@@ -1,4 +1,4 @@
-//! `[calibration]`: what is known of the two cameras.
+//! `[calibration]`: the two cameras.
 
 use clap::ValueHint;
 use serde::Deserialize;
@@ -8,8 +8,8 @@ use super::row::Plain::Real;
 use super::row::{AUTO, CALIBRATION, RECTIFIED, Row, any};
 use crate::calibration::format::KittiCameras;
 
-/// Source of what rectifies the pictures and turns disparity into depth: files, or two numbers for pictures
-/// that come rectified (depth in metres = focal_px * baseline_m / disparity).
+/// Rectification and geometry for depth: calibration files, or two numbers for rectified inputs
+/// (depth in metres = focal_px * baseline_m / disparity).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -26,16 +26,16 @@ pub(super) const ROWS: &[Row] = &[
     Row::text("file", "", any)
         .flag(CALIBRATION, "--calibration", "FILE[,FILE]")
         .help(
-            "Rectify raw pictures with this calibration, in one file or two (OpenCV, ROS, \
-             Kalibr, stereod's own ...), or take depth from that of a data set (KITTI, Middlebury)",
+            "Rectify raw images with this calibration, in one file or two (OpenCV, ROS, \
+             Kalibr, stereod's own ...), or take the cameras of a data set for depth (KITTI, Middlebury)",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::real("alpha", AUTO, [0.0, 1.0])
         .or(&["auto"])
         .flag(CALIBRATION, "--alpha", "0..1")
         .help(
-            "How much of the raw pictures the rectified ones show: 0 nothing but what is \
-             seen everywhere, 1 everything [default: as the file says, or 0]",
+            "Field of view of the rectified images: 0 shows only valid pixels, 1 the whole raw images \
+             [default: as the file says, or 0]",
         )
         .arg(|arg| {
             let number = |text: &str| text.parse::<f64>().map(Value::from);
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
         none: Some("auto"),
         ..Row::names("kitti_cameras", "auto", &["auto", "grey", "colour"])
             .flag(CALIBRATION, "--kitti-cameras", "CAMERAS")
-            .help("Cameras of KITTI's calib.txt that have taken the pictures")
+            .help("Cameras of KITTI's calib.txt that took the images")
             .about(&[
                 "By the folders' names (image_0: grey), or the colour ones",
                 "P0 and P1 (image_0, image_1)",
@@ -54,11 +54,11 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row::real("focal_px", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--focal", "PX")
-        .help("Focal length of pictures that come rectified, in pixels, for depth")
+        .help("Focal length of rectified inputs in pixels, for depth")
         .arg(|arg| arg.conflicts_with("calibration")),
     Row::real("baseline_m", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--baseline", "METRES")
-        .help("Distance between the cameras of pictures that come rectified, in metres, for depth")
+        .help("Baseline of rectified inputs in metres, for depth")
         .arg(|arg| arg.conflicts_with("calibration")),
     Row::text("centre_px", "", |text| match centre(text) {
         None if !text.is_empty() => Err("`X,Y` in pixels, such as `319.5,239.5`".into()),
@@ -66,13 +66,13 @@ pub(super) const ROWS: &[Row] = &[
     })
     .flag(RECTIFIED, "--centre", "X,Y")
     .help(
-        "Principal point of pictures that come rectified, in pixels, for points in space \
+        "Principal point of rectified inputs in pixels, for points in space \
          [default: the middle]",
     )
     .arg(|arg| arg.conflicts_with("calibration")),
 ];
 
-/// A principal point such as `319.5,239.5`.
+/// Parses a principal point such as `319.5,239.5`.
 fn centre(text: &str) -> Option<[f64; 2]> {
     let (x, y) = text.split_once(',')?;
     let centre = [x.trim().parse().ok()?, y.trim().parse().ok()?];
@@ -80,12 +80,12 @@ fn centre(text: &str) -> Option<[f64; 2]> {
 }
 
 impl Calibration {
-    /// Focal length in pixels and distance in metres, where they are given.
+    /// Returns focal length in pixels and baseline in metres, if given.
     pub fn focal_and_baseline(&self) -> Option<(f64, f64)> {
         (self.focal_px > 0.0 && self.baseline_m > 0.0).then_some((self.focal_px, self.baseline_m))
     }
 
-    /// The principal point in pixels, where it is given.
+    /// Returns the principal point in pixels, if given.
     pub fn centre(&self) -> Option<[f64; 2]> {
         centre(&self.centre_px)
     }

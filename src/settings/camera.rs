@@ -1,4 +1,4 @@
-//! `[camera]`: how the cameras of both eyes are set.
+//! `[camera]`: controls of the cameras.
 
 use serde::Deserialize;
 
@@ -6,17 +6,17 @@ use super::row::{Plain, Row};
 use crate::frame::Eye;
 use crate::source::v4l2::{Controls, KNOBS};
 
-/// Settings of the cameras of both eyes.
+/// Controls of the cameras.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Camera {
-    /// Exposure and the like.
+    /// Exposure and other controls.
     #[serde(flatten)]
     pub controls: Controls,
-    /// Whose exposure, gain and white balance both have; `None`: each its own.
+    /// The camera whose exposure, gain and white balance both have; `None`: each its own.
     pub exposure_from: Option<Eye>,
 }
 
-/// Rows of what a camera can also choose by itself, and of the rest.
+/// Rows of controls with an automatic mode, and of the rest.
 pub(super) const ROWS: &[Row] = &{
     let mut rows = [POWER_LINE; KNOBS.len() + 2];
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! `[colour]`: how disparity is coloured in the window and in the preview.
+//! `[colour]`: colours of disparity in the window and the preview.
 
 use serde::Deserialize;
 
@@ -13,11 +13,11 @@ use crate::sink::colouring::Colouring;
 pub enum RangeMode {
     /// `min` to `max`.
     Fixed,
-    /// Those that are seen, followed slowly.
+    /// The disparities of the scene, followed slowly.
     Adaptive,
 }
 
-/// Colours of disparity in the window and in the preview.
+/// Colours of disparity in the window and the preview.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
             .help("Colours of the window and the preview")
             .about(&[
                 "Blue over green to red, Google's Turbo",
-                "Violet over green to yellow, even in brightness",
+                "Violet over green to yellow, with even steps of brightness",
                 "Black to white",
             ])
             .arg(|arg| arg.alias("color-map"))
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row::names("range", "fixed", &["fixed", "adaptive"])
         .knob("Colours", "span")
-        .hint("fixed: from first to last; adaptive: what is seen, followed slowly."),
+        .hint("fixed: from first to last; adaptive: follows the disparities of the scene slowly."),
     limit("min", "first", "Disparity of the first colour; auto: the smallest candidate."),
     limit("max", "last", "Disparity of the last colour; auto: the largest candidate."),
 ];
@@ -61,7 +61,7 @@ const fn limit(key: &'static str, label: &'static str, hint: &'static str) -> Ro
 }
 
 impl Colour {
-    /// Disparities that the colours span; a limit that is not set is that of the candidates.
+    /// Returns the disparities that the colours span; unset limits are those of the candidates.
     pub fn span(&self, range: DisparityRange) -> ColourRange {
         let limit = |limit: Option<f64>, auto: i32| limit.map_or(auto as f32, |v| v as f32);
         match (self.range, self.min, self.max) {
@@ -73,7 +73,7 @@ impl Colour {
         }
     }
 
-    /// Colours and the disparities that they span.
+    /// Returns the colours and the disparities that they span.
     pub fn colouring(&self, range: DisparityRange) -> Colouring {
         Colouring { map: self.map, span: self.span(range) }
     }

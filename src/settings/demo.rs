@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Demo {
-    /// The scene, spanning the candidate disparities.
+    /// Returns the options of the scene, which spans the candidate disparities.
     pub fn options(&self, disparities: DisparityRange) -> DemoOptions {
         DemoOptions {
             width: self.width,

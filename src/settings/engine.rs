@@ -1,4 +1,4 @@
-//! `[engine]`: what computes.
+//! `[engine]`: the engine and its resources.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -35,28 +35,28 @@ pub struct Engine {
     pub fit: Option<f64>,
 }
 
-/// Most memory, in MiB: 16 TiB.
+/// Upper limit of memory in MiB: 16 TiB.
 const MEMORY_MIB_MAX: i64 = 16 << 20;
 
 pub(super) const ROWS: &[Row] = &[
     Row::names("kind", "auto", &["auto", "cuda", "cpu"])
         .flag(ENGINE, "--engine", "ENGINE")
-        .help("What computes")
-        .about(&["CUDA where there is one, else the CPU", "An NVIDIA GPU, or an error", "The CPU"]),
+        .help("Processor that matches")
+        .about(&["The GPU if there is one, else the CPU", "An NVIDIA GPU, or fail", "The CPU"]),
     Row::whole("threads", Whole(0), U64, [0, 1024])
         .flag(ENGINE, "--threads", "N")
-        .help("Threads of the CPU engine; 0 is one a core"),
+        .help("Threads of the CPU engine; 0 means one per core"),
     Row::text("cores", "auto", |text| match (text, text.parse::<Cores>()) {
         ("auto", _) | (_, Ok(_)) => Ok(()),
         (_, Err(expected)) => Err(expected.to_string()),
     })
     .flag(ENGINE, "--cores", "LIST")
-    .help("Cores that the CPU engine's threads run on, such as 0-3,6, instead of all that there are"),
+    .help("Cores for the CPU engine's threads, such as 0-3,6, instead of all"),
     Row::whole("nice", AUTO, I32, NICE)
         .or(&["auto"])
         .flag(ENGINE, "--nice", "N")
         .help(
-            "How willingly the CPU engine's threads let other programs go first: 19 most; below 0 needs the privilege",
+            "Nice value of the CPU engine's threads: 19 yields most to other programs; below 0 needs the privilege",
         ),
     Row::names("simd", "auto", &["auto", "avx512", "avx2", "neon", "portable"]),
     Row::whole("device", AUTO, U16, [0, u16::MAX as i64])
@@ -67,12 +67,12 @@ pub(super) const ROWS: &[Row] = &[
     Row::whole("multiprocessors", AUTO, U32, [1, 1024])
         .or(&["auto"])
         .flag(ENGINE, "--multiprocessors", "N")
-        .help("Multiprocessors of the GPU that are used, instead of all: what is left is for other programs")
+        .help("Number of the GPU's multiprocessors to use, instead of all; the rest is left to other programs")
         .arg(|arg| arg.value_parser(value_parser!(u32).range(1..=1024).map(|n| Value::from(i64::from(n))))),
     Row::names("priority", "low", &["low", "normal", "high"])
         .flag(ENGINE, "--gpu-priority", "RANK")
-        .help("Rank of the engine's kernels on a GPU that others use as well")
-        .about(&["As programs that ask for none", "Before those", "Before all others"]),
+        .help("Priority of the engine's kernels on a GPU that other programs use, too")
+        .about(&["As programs that set no priority", "Before those", "Before all others"]),
     Row::whole("in_flight", Whole(3), U64, [1, 16]),
     Row::text("kernel_cache", "auto", |text| match text {
         "" => Err("`auto`, `off` or a folder".into()),
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[Row] = &[
         .or(&["auto"])
         .unit("MiB")
         .flag(ENGINE, "--memory", "MIB")
-        .help("Most memory that is taken, in MiB, instead of half of what is free")
+        .help("Largest memory use in MiB, instead of half of the free memory")
         .arg(|arg| {
             let mib = value_parser!(u64).range(1..=MEMORY_MIB_MAX as u64);
             arg.value_parser(mib.map(|n| Value::from(n as i64)))
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
     })
     .flag(ENGINE, "--tiles", "TILES")
     .help(
-        "Tiles that pictures are matched in: auto (bands where the whole picture needs more memory than there \
+        "Match images in tiles: auto (in bands if the whole image needs more memory than there \
          is), off, or ROWSxCOLUMNS,OVERLAP",
     ),
     Row::real("fit", Plain::Text("off"), [0.1, 1000.0])
@@ -101,12 +101,12 @@ pub(super) const ROWS: &[Row] = &[
         .unit("pairs a second")
         .flag(RATE, "--fit", "RATE")
         .help(
-            "Choose cheaper settings, as few as will do, with which so many pairs a second are matched on this \
+            "Choose the mildest cheaper settings that reach this many pairs per second on this \
              machine",
         ),
 ];
 
-/// Place where compiled kernels are kept.
+/// Place of compiled kernels.
 #[derive(Debug, PartialEq)]
 enum KernelCache {
     /// In the user's cache folder.
@@ -126,13 +126,13 @@ impl Engine {
         }
     }
 
-    /// Options of the engines.
+    /// Returns the options of the engines.
     pub fn options(&self) -> Options {
         let cpu = CpuOptions {
             costs_anew: false,
             threads: NonZeroUsize::new(self.threads).map(NonZeroUsize::get),
             simd: self.simd,
-            // It was checked when it was read; `auto` names no cores.
+            // Checked when it was read; `auto` names no cores.
             cores: self.cores.parse().ok(),
             nice: self.nice,
         };
@@ -147,7 +147,7 @@ impl Engine {
                 KernelCache::Folder(folder) => Cache::new(folder),
             },
         };
-        // It was checked when it was read.
+        // Checked when it was read.
         let tiling = self.tiles.parse().unwrap_or_default();
         Options { cpu, cuda, tiling, spare: 0 }
     }

@@ -14,6 +14,7 @@ use super::schema::{self, join};
 use super::suggest::nearest;
 use super::{Matching, Settings, matching};
 use crate::matching::Params;
+use crate::matching::cost::COSTS;
 use crate::matching::saturation::WHITE;
 use crate::reading;
 use crate::redact::{redact, remember};
@@ -26,7 +27,7 @@ pub enum Origin {
     Default,
     /// A line of a configuration file, counted from 1.
     File {
-        /// The file as it was named.
+        /// The file's name as given.
         path: PathBuf,
         /// The line.
         line: usize,
@@ -41,9 +42,9 @@ pub enum Origin {
     Cost(&'static str),
     /// Changed in the window while it was in effect.
     Window,
-    /// Chosen from the first pairs of a run, because `auto` was said here.
+    /// Chosen from the first pairs of a run, because the value here is `auto`.
     Pictures(Box<Origin>),
-    /// Chosen at the start of a run, so that the engine keeps up with the rate that was asked for.
+    /// Chosen at the start of a run to reach the requested rate.
     Fit,
 }
 
@@ -63,7 +64,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Mistakes in the settings: every one found, each with its place.
+/// All mistakes in the settings, each with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error(Vec<String>);
 
@@ -89,12 +90,12 @@ impl fmt::Display for Error {
 /// The settings in effect.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The values, checked.
+    /// The checked values.
     pub settings: Settings,
-    /// The parameters of the matcher, checked.
+    /// The checked parameters of the matcher.
     pub params: Params,
-    /// The values as a file would say them; nothing of what the cost decides says `auto` any more,
-    /// nor what was chosen from the pictures.
+    /// The values as in a file, with numbers in place of every `auto` that depends on the cost or
+    /// on the images.
     values: Table,
     origins: BTreeMap<String, Origin>,
     /// Layers that they were made of.
@@ -102,42 +103,42 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Origin of the value of a key.
+    /// Returns the origin of a key's value.
     pub fn origin(&self, section: &str, key: &str) -> &Origin {
         static DEFAULT: Origin = Origin::Default;
         self.origins.get(&dotted(section, key)).unwrap_or(&DEFAULT)
     }
 
-    /// The values as a file would say them, section by section.
+    /// Returns the values as in a file, by section.
     pub fn values(&self) -> &Table {
         &self.values
     }
 
-    /// The configuration files that were read.
+    /// Returns the configuration files that were read.
     pub fn files(&self) -> &[PathBuf] {
         &self.layers.files
     }
 }
 
-/// A key of `[matching]` and its value, as on the command line, with which an engine is fast enough.
+/// A key of `[matching]` with a value that makes the engine faster, as on the command line.
 pub type Fitted = (&'static str, String);
 
-/// Settings on their way: lay the layers from the lowest to the highest, then [`Layers::finish`].
-/// Mistakes are collected, so that all of them can be told at once.
+/// Settings under construction: add layers from the lowest to the highest, then [`Layers::finish`].
+/// Mistakes are collected, so that all of them are reported at once.
 #[derive(Clone, Debug)]
 pub struct Layers {
     table: Table,
     origins: BTreeMap<String, Origin>,
     mistakes: Vec<String>,
-    /// The configuration files that were laid.
+    /// The configuration files so far.
     files: Vec<PathBuf>,
-    /// The number of disparities that `auto` has come to.
+    /// The number of disparities chosen for `auto`.
     chosen: Option<usize>,
-    /// Values of `[matching]` that a rate was reached with.
+    /// Values of `[matching]` with which the rate was reached.
     fitted: Vec<Fitted>,
-    /// True where how sure each pixel is will be shown.
+    /// Set if confidence will be shown.
     shows_confidence: bool,
-    /// Grey level from which on the pictures are white.
+    /// Grey level from which images are white.
     white: u8,
 }
 
@@ -159,20 +160,20 @@ impl Default for Matching {
     }
 }
 
-/// Beginning of the names of variables in the environment.
+/// Prefix of environment variables.
 const PREFIX: &str = "STEREOD_";
 
-/// Variables that begin with this belong to the tests.
+/// Prefix of variables of the tests.
 const TEST_PREFIX: &str = "STEREOD_TEST_";
 
-/// No configuration file is longer, in bytes; the one with every key and all comments has 15 KiB.
+/// Largest size of a configuration file in bytes; one with every key and comment has 15 KiB.
 const FILE_MAX: usize = 1 << 20;
 
-/// After so many mistakes of one file nothing more of it is looked at: nobody reads more of them.
+/// Number of mistakes after which the rest of a file is skipped.
 const MISTAKES_MAX: usize = 50;
 
 impl Layers {
-    /// The built-in defaults.
+    /// Starts with the built-in defaults.
     pub fn new() -> Layers {
         Layers {
             table: schema::defaults().clone(),
@@ -186,7 +187,7 @@ impl Layers {
         }
     }
 
-    /// Lays a configuration file on top.
+    /// Adds a configuration file.
     pub fn file(&mut self, path: &Path) {
         self.files.push(path.to_owned());
         match reading::read(path, FILE_MAX as u64) {
@@ -208,7 +209,7 @@ impl Layers {
         }
     }
 
-    /// Lays the text of a configuration file on top.
+    /// Adds the text of a configuration file.
     pub fn file_text(&mut self, path: &Path, text: &str) {
         let place = |line: usize| Origin::File { path: path.to_owned(), line };
         if text.len() > FILE_MAX {
@@ -220,7 +221,7 @@ impl Layers {
             ));
             return;
         }
-        // Read twice: once for the places of the keys, once for plain values.
+        // Parsed twice: once for the places of the keys, once for plain values.
         let parsed = DeTable::parse(text).and_then(|places| Ok((places, text.parse::<Table>()?)));
         let (places, mut values) = match parsed {
             Ok(parsed) => parsed,
@@ -260,7 +261,7 @@ impl Layers {
         }
     }
 
-    /// Message on `name = ...` where a section should be.
+    /// Returns the message on `name = ...` where a section is expected.
     fn no_section(name: &str) -> String {
         if schema::check_section(name).is_ok() {
             return format!("`{name}` is a section: write [{name}] and its keys below");
@@ -274,7 +275,7 @@ impl Layers {
         }
     }
 
-    /// Lays variables named `STEREOD_SECTION_KEY` on top; others are passed over.
+    /// Adds variables named `STEREOD_SECTION_KEY`; others are ignored.
     pub fn environment(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
         let mut ours: Vec<(String, OsString)> = variables
             .into_iter()
@@ -295,7 +296,7 @@ impl Layers {
         }
     }
 
-    /// Message on a variable that means nothing.
+    /// Returns the message on an unknown variable.
     fn no_variable(name: &str) -> String {
         let all: Vec<String> = schema::all().map(|(section, key)| variable(section, key)).collect();
         let upper = name.to_uppercase();
@@ -313,7 +314,7 @@ impl Layers {
         format!("{name}: unknown variable;{meant} {alternatives}")
     }
 
-    /// Lays `section.key=value` on top.
+    /// Adds `section.key=value`.
     pub fn assignment(&mut self, argument: &str) {
         let mistake = |what: String| format!("{}: {what}", Origin::Set(argument.into()));
         let form = "expected section.key=value, for example matching.p1=7";
@@ -331,7 +332,7 @@ impl Layers {
         self.put_text(section, key, text.trim(), Origin::Set(argument.into()));
     }
 
-    /// Lays the value of a flag on top.
+    /// Adds the value of a flag.
     pub fn flag(&mut self, section: &str, key: &str, flag: &'static str, value: Value) {
         self.put(section, key, value, Origin::Flag(flag));
     }
@@ -354,7 +355,7 @@ impl Layers {
         self.origins.insert(dotted(section, key), origin);
     }
 
-    /// The settings in effect.
+    /// Returns the settings in effect.
     pub fn finish(mut self) -> Result<Loaded, Error> {
         if !self.mistakes.is_empty() {
             return Err(Error(self.mistakes));
@@ -378,7 +379,7 @@ impl Layers {
         }
         let settings = schema::typed(values.clone());
         let mut params = settings.matching.params().map_err(|error| {
-            let set: Vec<String> = matching::keys::keys_of(&error, settings.matching.cost)
+            let set: Vec<String> = matching::keys_of(&error)
                 .iter()
                 .filter_map(|key| {
                     let name = dotted("matching", key);
@@ -389,7 +390,7 @@ impl Layers {
                 if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
             Error(vec![format!("{error}{origin}")])
         })?;
-        if self.shows_confidence || settings.output.confidence().is_some() {
+        if self.shows_confidence || !settings.output.confidence.is_empty() {
             params.confidence.get_or_insert(0);
         }
         params.white = self.white;
@@ -400,37 +401,32 @@ impl Layers {
     }
 }
 
-/// Puts the number that suits the cost, and whether there are paths, in place of every `auto` that follows
-/// them, numbers with a fraction where a whole one was written for one, and texts in place of dates; the name of
+/// Resolves the values of a table: every `auto` that depends on the cost or the paths becomes its
+/// number, whole numbers become fractions where needed, and dates become texts. Returns the name of
 /// the cost.
 fn resolve(values: &mut Table) -> &'static str {
-    let costs = match schema::row("matching", "cost").map(|row| row.kind) {
-        Some(Kind::Names(costs)) => costs,
-        _ => unreachable!("the cost is one of some names"),
-    };
-    let said = values["matching"]["cost"].as_str();
-    let at = costs.iter().position(|cost| Some(*cost) == said).expect("the cost was checked");
-    let paths = &values["matching"]["paths"];
-    let without_paths = match (schema::row("matching", "paths").and_then(|row| row.by_cost), paths)
-    {
-        (Some(by_cost), Value::String(_)) => by_cost[at] == 0.0,
-        (_, paths) => paths.as_integer() == Some(0),
+    let name = values["matching"]["cost"].as_str();
+    let cost = COSTS.iter().find(|cost| Some(cost.name) == name).expect("the cost was checked");
+    let of_cost = &cost.defaults;
+    let without_paths = match &values["matching"]["paths"] {
+        Value::String(_) => of_cost.paths == 0,
+        paths => paths.as_integer() == Some(0),
     };
     for (section, row) in schema::rows() {
         let value = &mut values[section][row.key];
         *value = match (row.kind, row.by_cost, &*value) {
             (_, Some(_), Value::String(_)) if without_paths && row.off_without_paths => 0.into(),
-            (Kind::Real(_), Some(by_cost), Value::String(_)) => by_cost[at].into(),
-            (_, Some(by_cost), Value::String(_)) => (by_cost[at] as i64).into(),
+            (Kind::Real(_), Some(by_cost), Value::String(_)) => by_cost(of_cost).into(),
+            (_, Some(by_cost), Value::String(_)) => (by_cost(of_cost) as i64).into(),
             (Kind::Real(_), _, Value::Integer(whole)) => (*whole as f64).into(),
             (_, _, Value::Datetime(date)) => date.to_string().into(),
             _ => continue,
         };
     }
-    costs[at]
+    cost.name
 }
 
-/// The entries of a table in the order in which they stand in the file.
+/// Returns the entries of a table in the order of the file.
 fn in_order<'a, 'i>(
     table: &'a DeTable<'i>,
 ) -> Vec<(&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>)> {
@@ -439,7 +435,7 @@ fn in_order<'a, 'i>(
     entries
 }
 
-/// The line, counted from 1, of a byte of a text.
+/// Returns the line, counted from 1, of a byte of a text.
 fn line_at(text: &[u8], byte: usize) -> usize {
     1 + text[..byte.min(text.len())].iter().filter(|b| **b == b'\n').count()
 }

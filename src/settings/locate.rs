@@ -1,18 +1,18 @@
-//! Choice of the configuration file that is read.
+//! Choice of the configuration file.
 
 use std::path::{Path, PathBuf};
 
 /// Places of configuration files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The user's own, where a home folder is known.
+    /// The user's own, if there is a home folder.
     pub user: Option<PathBuf>,
     /// The machine's.
     pub system: PathBuf,
 }
 
 impl Places {
-    /// The places of this process.
+    /// Returns the places of this process.
     pub fn of_this_process() -> Places {
         Places::of(
             std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from),
@@ -20,8 +20,8 @@ impl Places {
         )
     }
 
-    /// The places for the variables XDG_CONFIG_HOME and HOME. The XDG base directory specification
-    /// wants relative paths ignored.
+    /// Returns the places for the variables XDG_CONFIG_HOME and HOME. Relative paths are ignored,
+    /// as the XDG base directory specification demands.
     fn of(xdg_config_home: Option<PathBuf>, home: Option<PathBuf>) -> Places {
         let absolute = |path: &PathBuf| path.is_absolute();
         let folder = xdg_config_home
@@ -33,24 +33,25 @@ impl Places {
         }
     }
 
-    /// The machine's file where this user may not read it: it is the service's, and may hold passwords.
+    /// Returns the machine's file if this user may not read it: it belongs to the service, and may
+    /// hold passwords.
     pub fn forbidden(&self) -> Option<&Path> {
         let error = std::fs::File::open(&self.system).err()?;
         (error.kind() == std::io::ErrorKind::PermissionDenied).then_some(&self.system)
     }
 
-    /// The places in the order in which they are looked at.
+    /// Returns the places in the order of search.
     pub fn in_order(&self) -> impl Iterator<Item = &Path> {
         self.user.as_deref().into_iter().chain([self.system.as_path()])
     }
 }
 
-/// The file to read: the one that was named, else the first that exists, else none. The machine's is
-/// passed over where this user may not read it.
+/// Returns the file to read: the named one, else the first that exists, else none. The machine's
+/// file is skipped if this user may not read it.
 pub fn config_file(named: Option<&Path>, places: &Places) -> Option<PathBuf> {
     match named {
         Some(named) => Some(named.to_owned()),
-        // What exists but cannot be looked at is an error to report, not a file to pass over.
+        // A file that exists but cannot be accessed is an error to report.
         None => places
             .in_order()
             .filter(|path| places.forbidden() != Some(*path))

@@ -1,11 +1,11 @@
-//! `[log]`: what is logged to standard error.
+//! `[log]`: messages on standard error.
 
 use serde::Deserialize;
 
 use super::row::Row;
 use crate::telemetry::logs;
 
-/// Messages that are logged to standard error.
+/// Messages on standard error.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {

@@ -1,12 +1,11 @@
-//! `[matching]`: what is computed.
+//! `[matching]`: parameters of the matcher.
 
-pub(super) mod keys;
 mod rows;
 
 use serde::{Deserialize, Deserializer, de};
 
 pub(super) use self::rows::ROWS;
-use self::rows::STAND_IN;
+use super::row::Row;
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::filter::evidence;
 use crate::matching::filter::smoothing::Smoothing;
@@ -21,26 +20,19 @@ use crate::matching::{
 /// Name of the matching cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // `COSTS` describes them.
 pub enum CostKind {
-    /// Census, gradient and intensity together.
     Combined,
-    /// Hamming distance of census descriptors, which take no notice of exposure.
     Census,
-    /// Absolute difference of intensities, cut off at `ad_truncation`.
     Ad,
-    /// Sum of absolute differences over `block_window`.
     Sad,
-    /// Sum of squared differences over `block_window`.
     Ssd,
-    /// Sum of absolute differences over `block_window` without the windows' means.
     Zsad,
-    /// Sum of squared differences over `block_window` without the windows' means.
     Zssd,
-    /// Mutual information of the grey levels, learnt from the pairs.
     Mi,
 }
 
-/// Name of the way in which the penalty of a large step depends on the picture.
+/// Dependence of the penalty of a large step on the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum P2Kind {
@@ -48,31 +40,31 @@ pub enum P2Kind {
     Fixed,
     /// P2 divided by the step in brightness, at least P1.
     InverseGradient,
-    /// P2 less `p2_slope` for every grey level of the step, at least `p2_min`.
+    /// P2 minus `p2_slope` for every grey level of the step, at least `p2_min`.
     Linear,
 }
 
-/// Where the cost is averaged over a window.
+/// Pixels at which the cost is averaged over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowWhere {
-    /// The less texture there is beside the noise, the more.
+    /// The less texture above the noise, the more.
     WeakTexture,
     /// At every pixel alike.
     Everywhere,
 }
 
-/// Whether pixels without evidence are removed.
+/// Removal of pixels without evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvidenceKind {
-    /// They stay.
+    /// Off.
     Off,
-    /// They stay only where evidence around them supports them.
+    /// Pixels stay only if evidence around them supports them.
     On,
 }
 
-/// Name of the rule by which holes of the map are filled.
+/// Rule of hole filling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FillKind {
@@ -84,19 +76,19 @@ pub enum FillKind {
     Rays,
 }
 
-/// Name of what is made of the pictures by those before them.
+/// Use of earlier frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TemporalKind {
-    /// Nothing.
+    /// None.
     Off,
-    /// What stands still loses its noise before it is matched.
+    /// Static parts lose their noise before matching.
     Denoise,
-    /// Pictures are matched as they are, and what they show besides their background is found.
+    /// Frames are matched as they are, and differences from their background are found.
     Whiten,
 }
 
-/// Settings of the matcher, every `auto` that the cost decides being the number that suits it.
+/// Settings of the matcher, with every `auto` that depends on the cost resolved.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -146,19 +138,31 @@ pub struct Matching {
     pub fill_max: u16,
 }
 
-/// A window of block matching from its text.
+/// Returns the keys whose flags an error names, so that the message can say where they were set,
+/// and the cost if it decides one of their defaults.
+pub(super) fn keys_of(error: &ParamsError) -> Vec<&'static str> {
+    let message = error.to_string();
+    let words = message.split(|c: char| c != '-' && !c.is_ascii_alphanumeric());
+    let is_named =
+        |row: &&Row| row.flag.is_some_and(|flag| words.clone().any(|word| word == flag.name));
+    let named: Vec<&Row> = ROWS.iter().filter(is_named).collect();
+    let cost = named.iter().any(|row| row.by_cost.is_some()).then_some("cost");
+    cost.into_iter().chain(named.iter().map(|row| row.key)).collect()
+}
+
+/// Parses a window of block matching.
 fn block_window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<BlockWindow, D::Error> {
     String::deserialize(from)?.parse().map_err(de::Error::custom)
 }
 
-/// A census window from its text.
+/// Parses a census window.
 fn window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<CensusWindow, D::Error> {
     String::deserialize(from)?.parse().map_err(de::Error::custom)
 }
 
 impl Matching {
-    /// The parameters that an engine takes. Where the number of disparities is not chosen yet, the
-    /// default stands in for it.
+    /// Returns the parameters of an engine. The default stands in for a number of disparities that
+    /// is not chosen yet.
     pub fn params(&self) -> Result<Params, ParamsError> {
         let cost = match self.cost {
             CostKind::Combined => Cost::Combined {
@@ -169,7 +173,7 @@ impl Matching {
                 intensity_truncation: self.intensity_truncation,
             },
             CostKind::Census => Cost::Census { window: self.census_window },
-            // Without paths the window of the sums takes its place.
+            // Without paths, the summation window replaces it.
             CostKind::Ad if self.paths == 0 => {
                 Cost::Ad { truncation: self.ad_truncation, window: 1 }
             }
@@ -183,7 +187,7 @@ impl Matching {
         let p2_mode = match self.p2_mode {
             P2Kind::Fixed => P2Mode::Fixed,
             P2Kind::InverseGradient => P2Mode::InverseGradient,
-            // A float becomes the nearest u16 that exists, so even an unchecked slope cannot wrap.
+            // The conversion saturates, so that even an unchecked slope cannot wrap.
             P2Kind::Linear => P2Mode::Linear {
                 min: self.p2_min,
                 slope_16: (self.p2_slope * f64::from(SLOPE_UNIT)).round() as u16,
@@ -192,7 +196,7 @@ impl Matching {
         let params = Params {
             range: DisparityRange {
                 min: self.min_disparity,
-                count: self.disparities.unwrap_or(STAND_IN as usize),
+                count: self.disparities.unwrap_or(Params::DEFAULT.range.count),
             },
             cost,
             window: (self.cost_window > 0).then_some(Window {
@@ -224,7 +228,7 @@ impl Matching {
                     range_16: (self.speckle_range * f64::from(SUBPIXEL)).round() as u16,
                 }),
             },
-            // Pixels that only their surroundings support have the lowest confidence.
+            // Pixels supported only by their surroundings have the lowest confidence.
             evidence: (self.evidence == EvidenceKind::On)
                 .then_some(Evidence { strict: self.min_confidence > evidence::CONFIDENCE }),
             smoothing: self.smoothing.map(|weight| Smoothing {

@@ -1,4 +1,4 @@
-//! `[metrics]`: figures for Prometheus, over HTTP.
+//! `[metrics]`: metrics for Prometheus over HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::row::Plain::Real;
 use super::row::{OUTPUT, Row};
 
-/// Figures for Prometheus, over HTTP.
+/// Metrics for Prometheus over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         _ => Ok(()),
     })
     .flag(OUTPUT, "--metrics", "PORT|ADDRESS:PORT")
-    .help("Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT"),
+    .help("Publish metrics for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT"),
     Row::text("hosts", "", |text| {
         let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
         match names(text).all(|name| name.chars().all(letters)) {
@@ -39,17 +39,17 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Metrics {
-    /// Address to listen at. A port alone is one of this machine: who wants others to see it says so.
+    /// Returns the address to listen on. A port alone is one of this machine only.
     pub fn listen(&self) -> Option<SocketAddr> {
         address(&self.listen)
     }
 
-    /// Names by which others may call this machine, beside its own.
+    /// Returns the other names of this machine.
     pub fn hosts(&self) -> Vec<String> {
         names(&self.hosts).map(str::to_owned).collect()
     }
 
-    /// Time after the last pair from which on things are not well.
+    /// Returns the time after the last pair from which the run is unhealthy.
     pub fn unhealthy(&self) -> Duration {
         Duration::from_secs_f64(self.unhealthy_s)
     }
@@ -62,7 +62,7 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 fn address(text: &str) -> Option<SocketAddr> {
     let port = text.strip_prefix(':').or_else(|| text.strip_prefix("localhost:")).unwrap_or(text);
     match port.parse() {
-        // `+9100` is a number to Rust and to nobody else.
+        // `+9100` is a number for Rust only.
         Ok(number) if port.starts_with(|first: char| first.is_ascii_digit()) => {
             Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), number))
         }

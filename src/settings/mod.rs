@@ -1,8 +1,8 @@
-//! Settings of the program: one file a section, and the layers that fill them in.
+//! Settings of the program: one file per section, and the layers that provide their values.
 //!
 //! Built-in defaults < file < environment < `--set` and flags. A wrong key or value in any layer is
-//! an error that says where it stands and what would be right. Stages never see this module: the
-//! commands hand each one the few parameters it needs.
+//! an error with its place and a correct alternative. Stages never see this module: the commands
+//! pass each one the few parameters it needs.
 
 mod alignment;
 mod all;

@@ -1,14 +1,14 @@
-//! Names of files as texts. Settings are texts, names need not be UTF-8: bytes that are none stand as
-//! characters of the private use area, U+EF80 to U+EFFF, and are bytes again in the name. So do the
-//! bytes of these very characters, so that every name comes back as it was.
+//! File names as texts. Settings are texts, but names need not be UTF-8. Invalid bytes become
+//! characters of the private use area, U+EF80 to U+EFFF, and bytes again in the name. So do the
+//! bytes of these very characters, so that every name survives.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// The character that stands for the byte 0.
+/// The character for the byte 0.
 const FIRST: u32 = 0xEF00;
 
-/// A name as a text.
+/// Converts a name to a text.
 #[cfg(unix)]
 pub fn text_of(name: &OsStr) -> String {
     use std::os::unix::ffi::OsStrExt;
@@ -27,9 +27,13 @@ pub fn text_of(name: &OsStr) -> String {
     text
 }
 
-/// The name that a text stands for.
+/// Returns the name of a text; `None` for an empty one.
+pub fn path_of(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| name_of(text))
+}
+
 #[cfg(unix)]
-pub fn path_of(text: &str) -> PathBuf {
+fn name_of(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let mut name = Vec::with_capacity(text.len());
     for c in text.chars() {
@@ -41,21 +45,20 @@ pub fn path_of(text: &str) -> PathBuf {
     OsStr::from_bytes(&name).into()
 }
 
-/// The byte that a character stands for: those of ASCII stand for themselves.
+/// Returns the byte of a character; those of ASCII stay as they are.
 #[cfg(unix)]
 fn byte_of(c: char) -> Option<u8> {
     u8::try_from(u32::from(c).checked_sub(FIRST)?).ok().filter(|byte| !byte.is_ascii())
 }
 
-/// A name as a text.
+/// Converts a name to a text.
 #[cfg(not(unix))]
 pub fn text_of(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The name that a text stands for.
 #[cfg(not(unix))]
-pub fn path_of(text: &str) -> PathBuf {
+fn name_of(text: &str) -> PathBuf {
     text.into()
 }
 
@@ -70,8 +73,9 @@ mod tests {
         for name in [&b"a.mkv"[..], b"\xff", b"a\xffb\xc3\xa4\xc3", "\u{ef80}\u{ef00}x".as_bytes()]
         {
             let text = text_of(OsStr::from_bytes(name));
-            assert_eq!(path_of(&text).as_os_str().as_bytes(), name);
+            assert_eq!(path_of(&text).unwrap().as_os_str().as_bytes(), name);
         }
         assert_eq!(text_of(OsStr::new("ä.mkv")), "ä.mkv");
+        assert_eq!(path_of(""), None);
     }
 }

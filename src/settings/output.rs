@@ -1,4 +1,4 @@
-//! `[output]`: where results go besides the window.
+//! `[output]`: outputs besides the window.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::video::{StreamPicture, VideoView};
 
-/// Outputs besides the window. An empty text is no such output.
+/// Outputs besides the window. An empty text means none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -46,39 +46,39 @@ pub(super) const ROWS: &[Row] = &[
         _ => Ok(()),
     })
     .flag(OUTPUT, "--segment", "TIME")
-    .help("Begin a new file of the recording after so long, such as 10min"),
+    .help("Start a new file of the recording after this time, such as 10min"),
     Row::text("segment_size", "", size)
         .flag(OUTPUT, "--segment-size", "SIZE")
-        .help("Begin a new file of the recording before it is larger, such as 2GB"),
+        .help("Start a new file of the recording before it exceeds this size, such as 2GB"),
     Row::text("keep", "", size).flag(OUTPUT, "--keep", "SIZE").help(
-        "Delete the oldest files of the recording where all together are larger, such as \
+        "Delete the oldest files of the recording if all together exceed this size, such as \
              20GB",
     ),
     Row::text("keep_free", "", size).flag(OUTPUT, "--keep-free", "SIZE").help(
-        "Delete the oldest files of the recording where less is free on the disk, such \
+        "Delete the oldest files of the recording if less than this is free on the disk, such \
              as 5GB",
     ),
     Row::path("confidence")
         .flag(OUTPUT, "--confidence", "OUT.mkv")
         .help(
-            "Record how sure each pixel is, 1 to 255, and 0 where the disparity is unknown or \
+            "Record the confidence of each pixel, 1 to 255, and 0 where the disparity is unknown or \
              filled (FFV1, 8 bits, Matroska)",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::path("whitened")
         .flag(OUTPUT, "--whitened", "OUT.mkv")
         .help(
-            "Record the left picture without the background that the pictures before predict, with a mask of what \
-             moves (FFV1, 16 bits, Matroska); needs --temporal whiten",
+            "Record the left image minus the background that earlier frames predict, with a mask of moving \
+             pixels (FFV1, 16 bits, Matroska); needs --temporal whiten",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::path("preview")
         .flag(OUTPUT, "--preview", "OUT.mp4")
-        .help("Record a coloured video to look at (H.264, MP4)")
+        .help("Record a coloured video for viewing (H.264, MP4)")
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::names("preview_view", "disparity", &["disparity", "left", "side-by-side"])
         .flag(OUTPUT, "--preview-view", "VIEW")
-        .help("What the preview shows")
+        .help("Content of the preview")
         .about(&[
             "The disparity in colours",
             "The left picture, in colour where the source has it",
@@ -87,24 +87,24 @@ pub(super) const ROWS: &[Row] = &[
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(
-            "Write numbered 16-bit PNG pictures (disparity * 256, or * 128 or * 64 beyond 255 px) into \
-             a folder, in place of those of an earlier run",
+            "Write numbered 16-bit PNG images (disparity * 256, or * 128 or * 64 beyond 255 px) into \
+             a folder, and remove those of an earlier run",
         )
         .arg(|arg| arg.value_hint(ValueHint::DirPath)),
     Row::path("clouds")
         .flag(OUTPUT, "--clouds", "DIR")
         .help(
-            "Write numbered point clouds (PLY, metres, coloured) into a folder, in place of those of an \
+            "Write numbered point clouds (PLY, metres, coloured) into a folder, and remove those of an \
              earlier run",
         )
         .arg(|arg| arg.value_hint(ValueHint::DirPath)),
     Row::text("stream", "", any).flag(OUTPUT, "--stream", "FRAGMENT").help(
-        "Send pictures live through a fragment of a GStreamer pipeline, such as \
+        "Send frames live through a fragment of a GStreamer pipeline, such as \
              'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
     ),
     Row::names("stream_view", "disparity", &["disparity", "left", "side-by-side", "numbers"])
         .flag(OUTPUT, "--stream-view", "VIEW")
-        .help("What is streamed")
+        .help("Content of the stream")
         .about(&[
             "The disparity in colours",
             "The left picture, in colour where the source has it",
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[Row] = &[
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::new("depth", Switch(false), Kind::Switch)
         .flag(QUANTITY, "--depth", "")
-        .help("Write depth instead of disparity, 16-bit numbers of --depth-unit"),
+        .help("Write depth instead of disparity, as 16-bit multiples of --depth-unit"),
     Row::real("depth_unit", Real(1.0), DepthUnit::LIMITS_MM)
         .unit("millimetres")
         .flag(QUANTITY, "--depth-unit", "MM")
@@ -134,12 +134,7 @@ pub enum Stats {
 }
 
 impl Output {
-    /// File of the lossless recording.
-    pub fn record(&self) -> Option<PathBuf> {
-        path(&self.record)
-    }
-
-    /// Limits of the recording's files; `None`: it is one file.
+    /// Returns the limits of the recording's segments; `None` for a single file.
     pub fn segmenting(&self) -> Option<SegmentLimits> {
         let segmenting = SegmentLimits {
             length: given(&self.segment).and_then(duration),
@@ -150,95 +145,58 @@ impl Output {
         (segmenting != SegmentLimits::default()).then_some(segmenting)
     }
 
-    /// File of the confidence.
-    pub fn confidence(&self) -> Option<PathBuf> {
-        path(&self.confidence)
-    }
-
-    /// File of the whitened pictures.
-    pub fn whitened(&self) -> Option<PathBuf> {
-        path(&self.whitened)
-    }
-
-    /// File of the preview video.
-    pub fn preview(&self) -> Option<PathBuf> {
-        path(&self.preview)
-    }
-
-    /// Folder of the numbered pictures.
-    pub fn pictures(&self) -> Option<PathBuf> {
-        path(&self.pictures)
-    }
-
-    /// Folder of the numbered point clouds.
-    pub fn clouds(&self) -> Option<PathBuf> {
-        path(&self.clouds)
-    }
-
-    /// Unit of stored depth.
+    /// Returns the unit of stored depth.
     pub fn depth_unit(&self) -> DepthUnit {
         DepthUnit::of_millimetres(self.depth_unit)
     }
 
-    /// The quantity that is stored.
+    /// Returns the stored quantity.
     pub fn quantity(&self) -> Quantity {
         if self.depth { Quantity::Depth(self.depth_unit()) } else { Quantity::Disparity }
     }
 
-    /// Destination of the statistics.
+    /// Returns the destination of the statistics.
     pub fn stats(&self) -> Option<Stats> {
         match self.stats.as_str() {
-            "" => None,
             "-" => Some(Stats::Stdout),
-            file => Some(Stats::File(path_of(file))),
+            file => path_of(file).map(Stats::File),
         }
     }
 
-    /// The fragment that raw pictures are sent through.
+    /// Returns the fragment of the stream's pipeline.
     pub fn stream(&self) -> Option<&str> {
         given(self.stream.trim())
     }
 
-    /// True where the left picture is shown, with its colour.
+    /// Reports whether an output shows the left image, with its colour.
     pub fn shows_left(&self) -> bool {
-        (self.preview().is_some() && self.preview_view.shows_left())
+        (!self.preview.is_empty() && self.preview_view.shows_left())
             || (self.stream().is_some() && self.stream_view.shows_left())
-            || self.clouds().is_some()
+            || !self.clouds.is_empty()
     }
 
-    /// True where frames are written to files.
-    pub fn any_frames(&self) -> bool {
-        let Self { record, confidence, whitened, preview, pictures, clouds, .. } = self;
-        [record, confidence, whitened, preview, pictures, clouds].iter().any(|to| !to.is_empty())
-    }
-
-    /// Two outputs in one file would destroy each other.
+    /// Checks that a unit of depth is given with depth only.
     pub(super) fn check(&self) -> Result<(), Conflict> {
-        if !self.record.is_empty() && self.record == self.preview {
-            return Err(Conflict::new("preview", "another file than `record`"));
-        }
-        if !self.stats.is_empty() && (self.stats == self.record || self.stats == self.preview) {
-            return Err(Conflict::new("stats", "another file than `record` and `preview`"));
-        }
         if !self.depth && self.depth_unit() != DepthUnit::default() {
             return Err(Conflict::new("depth_unit", "1 unless `depth` is true (--depth)"));
         }
         Ok(())
     }
 
-    /// Reason why the range of disparities cannot change in a run; `None` where it can.
+    /// Returns the reason why the disparity range cannot change in a run, if any.
     pub fn why_range_fixed(&self) -> Option<&'static str> {
-        // All of them say once for all frames what their numbers mean.
-        if self.record().is_some() {
+        // These outputs state the meaning of their numbers once for all frames.
+        if !self.record.is_empty() {
             return Some("the recording says for all its frames what the range is");
         }
         if self.stream().is_some() && self.stream_view == StreamPicture::Numbers {
             return Some("who receives the stream's numbers knows one range");
         }
-        self.pictures().map(|_| "disparity.json says for all pictures what the range is")
+        (!self.pictures.is_empty())
+            .then_some("disparity.json says for all pictures what the range is")
     }
 
-    /// Checks that what is told of the recording's files goes together.
+    /// Checks that the limits of the recording's segments are consistent.
     pub fn complete(&self) -> Result<(), &'static str> {
         let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
             return Ok(());
@@ -263,12 +221,12 @@ impl Output {
     }
 }
 
-/// A length of time of at least a second.
+/// Parses a duration of at least a second.
 fn duration(text: &str) -> Option<Duration> {
     humantime::parse_duration(text.trim()).ok().filter(|time| *time >= Duration::from_secs(1))
 }
 
-/// A number of bytes, of at least 1000.
+/// Parses a size of at least 1000 bytes.
 fn bytes(text: &str) -> Option<u64> {
     let bytes = text.trim().parse::<bytesize::ByteSize>().ok()?.as_u64();
     (1000..=i64::MAX as u64).contains(&bytes).then_some(bytes)
@@ -286,10 +244,6 @@ fn given(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn path(text: &str) -> Option<PathBuf> {
-    (!text.is_empty()).then(|| path_of(text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,13 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn empty_is_no_output() {
-        let output = Output { preview: "a.mp4".into(), stats: "-".into(), ..none() };
-        assert_eq!((output.record(), output.pictures()), (None, None));
-        assert_eq!(output.preview(), Some("a.mp4".into()));
-        assert_eq!(output.stats(), Some(Stats::Stdout));
-        assert!(output.any_frames());
-        assert!(!Output { stats: "s.json".into(), ..none() }.any_frames());
+    fn statistics_go_nowhere_to_standard_output_or_into_a_file() {
+        let to = |stats: &str| Output { stats: stats.into(), ..none() }.stats();
+        assert_eq!((to(""), to("-")), (None, Some(Stats::Stdout)));
+        assert_eq!(to("s.json"), Some(Stats::File("s.json".into())));
     }
 
     #[test]
@@ -355,13 +306,5 @@ mod tests {
         ] {
             assert!(wrong.complete().unwrap_err().contains(cure), "{cure}");
         }
-    }
-
-    #[test]
-    fn outputs_do_not_share_a_file() {
-        let output = Output { record: "a".into(), preview: "a".into(), ..none() };
-        assert_eq!(output.check().unwrap_err().key, "preview");
-        let output = Output { record: "a".into(), stats: "a".into(), ..none() };
-        assert_eq!(output.check().unwrap_err().key, "stats");
     }
 }

@@ -6,10 +6,11 @@ use super::schema::without_secrets;
 /// Every key with its default and a comment: `config/default.toml`.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 
-/// Column at which the origins stand.
+/// Column of the origins.
 const ORIGIN_COLUMN: usize = 32;
 
-/// The lines of `config/default.toml`, each with its section and the key that it sets, if any.
+/// Returns the lines of `config/default.toml`, each with its section and the key that it sets, if
+/// any.
 pub(super) fn default_lines()
 -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
     let mut section = "";
@@ -23,9 +24,9 @@ pub(super) fn default_lines()
 }
 
 impl Loaded {
-    /// The settings in effect as a configuration file: the comments of `config/default.toml`, `***`
-    /// in the place of passwords, and with `origins` a comment after each value that says where it
-    /// came from.
+    /// Formats the settings in effect as a configuration file: the comments of
+    /// `config/default.toml`, `***` in place of passwords, and with `origins` a comment after each
+    /// value on its origin.
     pub fn to_toml(&self, origins: bool) -> String {
         let mut text = String::new();
         for (section, key, line) in default_lines() {
@@ -58,7 +59,7 @@ mod tests {
         let printed = Layers::new().finish().unwrap().to_toml(false);
         assert_eq!(printed.lines().count(), DEFAULT_TOML.lines().count());
         for (printed, default) in printed.lines().zip(DEFAULT_TOML.lines()) {
-            // What the cost decides is printed as it was decided.
+            // Values that depend on the cost are printed as resolved.
             match default.split_once(" = \"auto\"") {
                 Some((key, _)) if row("matching", key).is_some_and(|row| row.by_cost.is_some()) => {
                     let number = printed.strip_prefix(&format!("{key} = ")).unwrap();

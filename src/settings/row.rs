@@ -1,26 +1,26 @@
-//! Rows of the table of settings, one a key: its kind and default, its flag, whether it can change in a
-//! run, and its knob in the window. Comments on the keys stand in `config/default.toml`.
+//! Rows of the table of settings, one per key: kind and default, flag, changes during a run, and
+//! knob in the window. `config/default.toml` has comments on the keys.
 
 use clap::Arg;
 
-use crate::sink::window::KnobKind;
+use crate::matching::cost::CostDefaults;
 
-/// A key of a section. What it sets is the field of the same name in the section's struct.
+/// A key of a section. It sets the field of the same name in the section's struct.
 #[derive(Clone, Copy)]
 pub struct Row {
     /// Name within the section.
     pub key: &'static str,
     /// Kind of its value.
     pub kind: Kind,
-    /// Value where nothing else is said.
+    /// Default value.
     pub default: Plain,
-    /// Words that stand in place of a number.
+    /// Words accepted in place of a number.
     pub words: &'static [&'static str],
-    /// Word for no value at all: the field is then `None`.
+    /// Word for no value: the field is then `None`.
     pub none: Option<&'static str>,
-    /// Numbers that `auto` comes to for each cost, in the order of [`CostKind`](super::CostKind).
-    pub by_cost: Option<&'static [f64]>,
-    /// Whether `auto` comes to 0 where there are no paths, whatever the cost.
+    /// Number that `auto` stands for, from the defaults of the cost.
+    pub by_cost: Option<fn(&CostDefaults) -> f64>,
+    /// Set if `auto` means 0 without paths, whatever the cost.
     pub off_without_paths: bool,
     /// Unit of the number, for messages.
     pub unit: Option<&'static str>,
@@ -30,23 +30,24 @@ pub struct Row {
     pub help: &'static str,
     /// Lines of `--help` on the names that the key takes, in their order.
     pub about: &'static [&'static str],
-    /// A second spelling of a name for the flag, and the name.
+    /// A second spelling of a name on the command line, and the name.
     pub alias: Option<[&'static str; 2]>,
-    /// Names that `false` and `true` stand for.
+    /// Names for `false` and `true`.
     pub switch: Option<[&'static str; 2]>,
-    /// Adds to the flag what the rest of the row does not say.
+    /// Adds to the flag what the other fields cannot express.
     pub arg: fn(Arg) -> Arg,
-    /// Times at which it can change.
+    /// Changes during a run.
     pub live: Live,
     /// Knob in the window.
     pub panel: Option<Panel>,
-    /// Sentence on what the knob does.
+    /// Description of the knob, a sentence.
     pub hint: &'static str,
-    /// Values that the knob offers, where they are not just those that the key takes.
-    pub offers: Option<KnobKind>,
-    /// True where the knob stands at the end of its group.
+    /// Values of the knob, if they differ from those of the key.
+    pub offers: Option<Offers>,
+    /// Set if the knob stands at the end of its group.
     pub last: bool,
-    /// Key of the same section and its names for which this key means something; `None`: it always does.
+    /// Another key of the section and the names with which this key has an effect; `None`: it
+    /// always has.
     pub only: Option<(&'static str, &'static [&'static str])>,
 }
 
@@ -63,7 +64,7 @@ pub enum Plain {
     Text(&'static str),
 }
 
-/// Kind of value that a key takes, besides the words of its row.
+/// Kind of a key's value, besides the words of its row.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// `true` or `false`.
@@ -76,9 +77,9 @@ pub enum Kind {
     Real([f64; 2]),
     /// One of these names.
     Names(&'static [&'static str]),
-    /// A text that passes the check, which else says what is expected.
+    /// A text that passes the check; its error describes a correct text.
     Text(fn(&str) -> Result<(), String>),
-    /// The name of a file or folder, which need not be text.
+    /// The name of a file or folder, which need not be UTF-8.
     Path,
 }
 
@@ -94,7 +95,7 @@ pub enum Integer {
 }
 
 impl Integer {
-    /// The largest number of the type that a file can hold.
+    /// Returns the largest number of the type that a file can hold.
     pub fn largest(self) -> i64 {
         match self {
             Integer::U8 => u8::MAX.into(),
@@ -105,20 +106,20 @@ impl Integer {
         }
     }
 
-    /// The smallest.
+    /// Returns the smallest number.
     pub fn smallest(self) -> i64 {
         if self == Integer::I32 { i32::MIN.into() } else { 0 }
     }
 }
 
-/// Times at which a value can change.
+/// Changes of a value during a run.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Live {
-    /// Before a run only.
+    /// Never.
     Fixed,
-    /// In a run, too.
+    /// Possible.
     Always,
-    /// In a run, unless an output says once for all frames what the range of disparities is.
+    /// Possible, unless an output states the disparity range once for all frames.
     UnlessRecorded,
 }
 
@@ -130,19 +131,19 @@ pub const CAMERAS: Group = 0;
 pub const PAIRING: Group = 1;
 /// Outputs.
 pub const OUTPUT: Group = 2;
-/// Rectification of raw pictures.
+/// Rectification of raw images.
 pub const CALIBRATION: Group = 3;
 /// Quantity that a recording holds.
 pub const QUANTITY: Group = 4;
-/// Cameras of pictures that come rectified.
+/// Cameras of rectified inputs.
 pub const RECTIFIED: Group = 5;
 /// Parameters of the matcher.
 pub const MATCHING: Group = 6;
 /// The engine.
 pub const ENGINE: Group = 7;
-/// Pictures as they are read.
+/// Reading of images.
 pub const PICTURES: Group = 8;
-/// Rate that the engine is to reach.
+/// Rate to reach.
 pub const RATE: Group = 9;
 
 /// A flag.
@@ -152,26 +153,34 @@ pub struct Flag {
     pub group: Group,
     /// Spelling, such as `--p1`.
     pub name: &'static str,
-    /// Name of its value; empty for a switch, which is `true` where it is given.
+    /// Name of its value; empty for a switch, whose presence means `true`.
     pub value: &'static str,
-    /// Shorter spelling without dashes, in commands whose own flags leave it free.
+    /// Shorter spelling without dashes, for commands without such a flag of their own.
     pub shorter: Option<&'static str>,
 }
 
 /// A knob in the window.
 #[derive(Clone, Copy)]
 pub struct Panel {
-    /// Heading that it stands below.
+    /// Its heading.
     pub group: &'static str,
     /// Name in the panel.
     pub label: &'static str,
 }
 
-/// The default of a key where a word stands for what the program chooses.
+/// Values that a knob offers; others can be typed.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // The names say it.
+pub enum Offers {
+    Slider { low: f64, high: f64, step: f64 },
+    Choice(&'static [&'static str]),
+}
+
+/// The default of a key that the program chooses.
 pub const AUTO: Plain = Plain::Text("auto");
 
 impl Row {
-    /// A key of this kind.
+    /// Makes a key of this kind.
     pub const fn new(key: &'static str, default: Plain, kind: Kind) -> Row {
         Row {
             key,
@@ -197,17 +206,17 @@ impl Row {
         }
     }
 
-    /// A whole number from the first to the last of `range`.
+    /// Makes a whole number from the first to the last of `range`.
     pub const fn whole(key: &'static str, default: Plain, of: Integer, range: [i64; 2]) -> Row {
         Row::new(key, default, Kind::Whole(of, range))
     }
 
-    /// A number from the first to the last of `range`.
+    /// Makes a number from the first to the last of `range`.
     pub const fn real(key: &'static str, default: Plain, range: [f64; 2]) -> Row {
         Row::new(key, default, Kind::Real(range))
     }
 
-    /// One of some names.
+    /// Makes a choice of names.
     pub const fn names(
         key: &'static str,
         default: &'static str,
@@ -216,7 +225,7 @@ impl Row {
         Row::new(key, Plain::Text(default), Kind::Names(names))
     }
 
-    /// A text that passes the check, which else says what is expected.
+    /// Makes a text with a check.
     pub const fn text(
         key: &'static str,
         default: &'static str,
@@ -225,27 +234,27 @@ impl Row {
         Row::new(key, Plain::Text(default), Kind::Text(check))
     }
 
-    /// The name of a file or folder; empty unless it is said.
+    /// Makes the name of a file or folder; empty by default.
     pub const fn path(key: &'static str) -> Row {
         Row::new(key, Plain::Text(""), Kind::Path)
     }
 
-    /// Lets a word stand in place of the number; it means that there is none.
+    /// Accepts a word in place of the number; it means that there is none.
     pub const fn or(self, word: &'static [&'static str; 1]) -> Row {
         Row { words: word, none: Some(word[0]), ..self }
     }
 
-    /// Lets `auto` stand in place of the number; it is this one for each cost.
-    pub const fn follows_cost(self, by_cost: &'static [f64]) -> Row {
+    /// Makes `auto` the number that suits the cost.
+    pub const fn follows_cost(self, by_cost: fn(&CostDefaults) -> f64) -> Row {
         Row { words: &["auto"], by_cost: Some(by_cost), ..self }
     }
 
-    /// Lets `auto` come to 0 where there are no paths.
+    /// Makes `auto` 0 without paths.
     pub const fn off_without_paths(self) -> Row {
         Row { off_without_paths: true, ..self }
     }
 
-    /// Lets `false` and `true` stand for these names.
+    /// Accepts `false` and `true` for these names.
     pub const fn or_switch(self, names: [&'static str; 2]) -> Row {
         Row { switch: Some(names), ..self }
     }
@@ -255,12 +264,12 @@ impl Row {
         Row { unit: Some(unit), ..self }
     }
 
-    /// Adds a flag; `value` is what its value is called.
+    /// Adds a flag; `value` is the name of its value.
     pub const fn flag(self, group: Group, name: &'static str, value: &'static str) -> Row {
         Row { flag: Some(Flag { group, name, value, shorter: None }), ..self }
     }
 
-    /// Lets commands whose own flags leave it free spell the flag like this, too.
+    /// Adds a shorter spelling of the flag, for commands without such a flag of their own.
     pub const fn shorter(self, shorter: &'static str) -> Row {
         let flag = match self.flag {
             Some(flag) => Some(Flag { shorter: Some(shorter), ..flag }),
@@ -269,37 +278,37 @@ impl Row {
         Row { flag, ..self }
     }
 
-    /// Says in `--help` what the flag does.
+    /// Describes the flag for `--help`.
     pub const fn help(self, help: &'static str) -> Row {
         Row { help, ..self }
     }
 
-    /// Says in `--help` what each of the names means.
+    /// Describes each of the names for `--help`.
     pub const fn about(self, about: &'static [&'static str]) -> Row {
         Row { about, ..self }
     }
 
-    /// Changes the flag as clap can.
+    /// Changes the flag through clap.
     pub const fn arg(self, arg: fn(Arg) -> Arg) -> Row {
         Row { arg, ..self }
     }
 
-    /// Lets it change in a run.
+    /// Allows changes during a run.
     pub const fn live(self) -> Row {
         Row { live: Live::Always, ..self }
     }
 
-    /// Lets it change in a run unless an output says once for all frames what the range is.
+    /// Allows changes during a run unless an output states the disparity range once for all frames.
     pub const fn unless_recorded(self) -> Row {
         Row { live: Live::UnlessRecorded, ..self }
     }
 
-    /// Lets it change in a run, by a knob below the heading `group` of the panel.
+    /// Allows changes during a run, by a knob below the heading `group` of the panel.
     pub const fn knob(self, group: &'static str, label: &'static str) -> Row {
         Row { live: Live::Always, panel: Some(Panel { group, label }), ..self }
     }
 
-    /// Says what the knob does, in a sentence.
+    /// Describes the knob in a sentence.
     pub const fn hint(self, hint: &'static str) -> Row {
         Row { hint, ..self }
     }
@@ -311,27 +320,26 @@ impl Row {
 
     /// Makes the knob a slider over these numbers; others can be typed.
     pub const fn slider(self, low: f64, high: f64, step: f64) -> Row {
-        let word = if self.words.is_empty() { None } else { Some(self.words[0]) };
-        Row { offers: Some(KnobKind::Number { low, high, step, word }), ..self }
+        Row { offers: Some(Offers::Slider { low, high, step }), ..self }
     }
 
     /// Makes the knob offer these.
     pub const fn offers(self, texts: &'static [&'static str]) -> Row {
-        Row { offers: Some(KnobKind::Choice(texts)), ..self }
+        Row { offers: Some(Offers::Choice(texts)), ..self }
     }
 
-    /// Leaves the knob out unless this other key of the section has one of these names.
+    /// Hides the knob unless another key of the section has one of these names.
     pub const fn only(self, key: &'static str, names: &'static [&'static str]) -> Row {
         Row { only: Some((key, names)), ..self }
     }
 }
 
-/// A value that does not fit the others.
+/// A value that contradicts others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
     /// Key within its section.
     pub(super) key: &'static str,
-    /// Values that the key takes beside the others, to follow the word "expected".
+    /// Description of correct values, to follow the word "expected".
     pub(super) expected: String,
 }
 
@@ -341,7 +349,7 @@ impl Conflict {
     }
 }
 
-/// Takes any text.
+/// Accepts any text.
 pub fn any(_: &str) -> Result<(), String> {
     Ok(())
 }

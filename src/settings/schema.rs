@@ -1,4 +1,4 @@
-//! The table of settings: which sections and keys there are, and what each takes.
+//! The table of settings: its sections, keys and values.
 
 use std::sync::LazyLock;
 
@@ -35,12 +35,12 @@ pub fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
     SECTIONS.into_iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)))
 }
 
-/// The row of a key.
+/// Returns the row of a key.
 pub fn row(section: &str, key: &str) -> Option<&'static Row> {
     rows().find(|(home, row)| *home == section && row.key == key).map(|(_, row)| row)
 }
 
-/// The default of every key.
+/// Returns the default of every key.
 pub(super) fn defaults() -> &'static Table {
     static DEFAULTS: LazyLock<Table> = LazyLock::new(|| {
         let keys = |rows: &[Row]| -> Table {
@@ -51,8 +51,8 @@ pub(super) fn defaults() -> &'static Table {
     &DEFAULTS
 }
 
-/// The settings of a table that has a value for every key that passes [`check_value`], and no `auto`
-/// that follows the cost.
+/// Converts a table with a value for every key that passes [`check_value`], and no `auto` that
+/// depends on the cost.
 pub(super) fn typed(mut values: Table) -> Settings {
     for (section, row) in rows() {
         let keys = values[section].as_table_mut().expect("every section is a table");
@@ -63,26 +63,26 @@ pub(super) fn typed(mut values: Table) -> Settings {
     Settings::deserialize(Value::Table(values)).expect("what each row takes fits its field")
 }
 
-/// The names of the sections, in the order of the alphabet as all that follows.
+/// Returns the names of the sections in alphabetical order, like all below.
 pub(super) fn sections() -> impl Iterator<Item = &'static str> {
     defaults().keys().map(String::as_str)
 }
 
-/// The keys of a section, none where there is no such section.
+/// Returns the keys of a section; none for an unknown section.
 pub(super) fn keys(section: &str) -> impl Iterator<Item = &'static str> {
     let keys = defaults().get(section).and_then(Value::as_table);
     keys.into_iter().flat_map(Table::keys).map(String::as_str)
 }
 
-/// Every section with every key.
+/// Returns every section with every key.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     sections().flat_map(|section| keys(section).map(move |key| (section, key)))
 }
 
-/// A key or value that does not fit; the message does not say where it stands.
+/// Message on a wrong key or value, without its place.
 pub(super) type ValueError = String;
 
-/// Checks that the section exists; the message where it does not.
+/// Checks that the section exists.
 pub(super) fn check_section(section: &str) -> Result<(), ValueError> {
     if sections().any(|known| known == section) {
         return Ok(());
@@ -93,7 +93,7 @@ pub(super) fn check_section(section: &str) -> Result<(), ValueError> {
     Err(format!("unknown section [{section}]{meant} sections: {}", join(sections())))
 }
 
-/// The row of a key, and what to say where there is none.
+/// Returns the row of a key, or the message on a missing one.
 pub(super) fn check_key(section: &str, key: &str) -> Result<&'static Row, ValueError> {
     check_section(section)?;
     if let Some(row) = row(section, key) {
@@ -109,7 +109,7 @@ pub(super) fn check_key(section: &str, key: &str) -> Result<&'static Row, ValueE
     Err(format!("unknown key `{key}` in [{section}]{meant} keys: {}", join(keys(section))))
 }
 
-/// The value as the key holds it ([`Row::named`]); the message where the key does not take it.
+/// Returns the value as the key holds it ([`Row::named`]), or the message on a wrong one.
 pub(super) fn check_value(section: &str, key: &str, value: Value) -> Result<Value, ValueError> {
     let row = check_key(section, key)?;
     row.check(&value).map_err(|expected| {
@@ -119,8 +119,8 @@ pub(super) fn check_value(section: &str, key: &str, value: Value) -> Result<Valu
     Ok(row.named(value))
 }
 
-/// The value that a text from the environment or the command line means for this key. TOML's
-/// quotation marks may be left out there, so the key decides whether `12` is a number or a text.
+/// Returns the value of a text from the environment or the command line. TOML's quotation marks may
+/// be left out there, so the key decides whether `12` is a number or a text.
 pub(super) fn value_of_text(section: &str, key: &str, text: &str) -> Result<Value, ValueError> {
     let plain = Value::String(text.to_owned());
     let candidates = match text.parse::<Value>() {
@@ -149,7 +149,7 @@ impl From<Plain> for Value {
 }
 
 impl Row {
-    /// Checks that the key takes the value.
+    /// Checks that the key accepts the value.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let holds = |of: Integer, number: i64| (of.smallest()..=of.largest()).contains(&number);
         match (self.kind, value) {
@@ -182,7 +182,7 @@ impl Row {
         }
     }
 
-    /// The value as the key holds it: a name where a switch stands for one.
+    /// Returns the value as the key holds it: a name in place of a switch.
     pub fn named(&self, value: Value) -> Value {
         match (self.switch, &value) {
             (Some(names), Value::Boolean(on)) => names[usize::from(*on)].into(),
@@ -198,7 +198,8 @@ impl Row {
         }
     }
 
-    /// Values that the key takes. Of wide types not the range, which is said where a number lies beside it.
+    /// Describes the accepted values. The range of a wide type is only given if the number lies
+    /// near it.
     pub fn expected(&self) -> String {
         let or_words = self.or_words();
         match self.kind {
@@ -219,7 +220,7 @@ impl Row {
         }
     }
 
-    /// The words that the key takes besides, to stand before what it takes.
+    /// Lists the accepted words, to stand before the other values.
     fn or_words(&self) -> String {
         match self.words {
             [] => String::new(),
@@ -228,7 +229,7 @@ impl Row {
     }
 }
 
-/// A value to show: its texts without passwords, hidden before quotation marks are put around them.
+/// Formats a value without passwords, which are hidden before quotation marks are added.
 pub(super) fn without_secrets(value: &Value) -> Value {
     match value {
         Value::String(text) => redact(text).into(),

@@ -1,4 +1,4 @@
-//! Sizes of pictures as they are written.
+//! Sizes of images as texts.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! `[source]`: how streams become pairs.
+//! `[source]`: streams and their pairing.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub enum Pace {
     Fast,
 }
 
-/// The source, and how its streams become pairs. A source that is named on the command line takes the place of the
-/// first four.
+/// The source, and the pairing of its streams. A source on the command line replaces the first
+/// four.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -65,45 +65,48 @@ pub(super) const ROWS: &[Row] = &[
         .or(&["auto"])
         .unit("milliseconds")
         .flag(PAIRING, "--tolerance", "MS")
-        .help("Largest difference in time between the eyes of a pair, in milliseconds, or `auto`")
+        .help(
+            "Largest time difference between the two frames of a pair, in milliseconds, or `auto`",
+        )
         .arg(|arg| arg.conflicts_with("demo")),
     Row::real("offset_ms", Real(0.0), [-1e9, 1e9])
         .or(&["auto"])
         .unit("milliseconds")
         .flag(PAIRING, "--offset", "MS")
         .help(
-            "Milliseconds that are added to the right eye's times before frames are paired, or `auto`: \
-             found from the pictures of two recordings",
+            "Milliseconds to add to the right camera's times before frames are paired, or `auto`: \
+             estimated from the images of two recordings",
         )
         .arg(|arg| {
-            arg.conflicts_with_all(["demo", "side_by_side", "top_bottom"]).allow_negative_numbers(true)
+            arg.conflicts_with_all(["demo", "side_by_side", "top_bottom"])
+                .allow_negative_numbers(true)
         }),
     Row::names("pace", "auto", &["auto", "realtime", "fast"]),
     Row::real("picture_rate", Real(30.0), [0.01, 1000.0]),
     Row::new("swap", Switch(false), Kind::Switch)
         .flag(CAMERAS, "--swap", "")
-        .help("Exchange the eyes: the left input is the right eye")
+        .help("Exchange the cameras: the left input becomes the right view")
         .arg(|arg| arg.conflicts_with("demo")),
     Row::names("tone", "local", &["local", "upper-bits"])
         .flag(PICTURES, "--tone", "TONE")
-        .help("How 9 to 16 bits a sample become the 8 that are matched; 8 bits stay as they are")
+        .help("How samples of 9 to 16 bits are reduced to the 8 bits that are matched")
         .about(&[
-            "With a gain that follows the surroundings, so that faint texture remains",
+            "With a local gain, which preserves faint texture",
             "The highest 8 bits, as if the camera had no more",
         ]),
     Row::names("orient", "ignore", &["ignore", "auto"])
         .flag(PICTURES, "--orient", "USE")
-        .help("Whether orientation tags of pictures and videos (EXIF) are followed")
+        .help("Whether to apply orientation tags of images and videos (EXIF)")
         .about(&[
-            "As the sensors delivered them, which is what a calibration refers to",
-            "Turned as the tags say",
+            "Leave them as the sensors delivered them, which is what a calibration refers to",
+            "Turn them as the tags say",
         ]),
     Row::text("size", "auto", |text| match camera_size(text) {
         None if text != "auto" => Err("`auto` or a width and height such as `1280x720`".into()),
         _ => Ok(()),
     })
     .flag(CAMERAS, "--size", "WxH")
-    .help("Width and height of each eye of cameras in pixels")
+    .help("Width and height of each camera's frames in pixels")
     .arg(|arg| {
         let size = |text: &str| text.parse::<Size>().map(|size| Value::from(size.to_string()));
         arg.conflicts_with("demo").value_parser(size)
@@ -124,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
         .flag(CAMERAS, "--format", "FORMAT")
         .help("Pixel format of cameras")
         .about(&[
-            "What suits the size, the rate and the bus",
+            "The one that suits size, rate and bus",
             "8-bit intensity",
             "Luma plane and chroma",
             "Luma and chroma in turn",
@@ -140,7 +143,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::real("wait_s", AUTO, [0.0, 1e9]).or(&["auto"]).unit("seconds"),
 ];
 
-/// Width and height of each eye of cameras in pixels; `None` where they are chosen.
+/// Parses the width and height of each camera's frames in pixels; `None` if the program chooses.
 fn camera_size(text: &str) -> Option<(u32, u32)> {
     let (width, height) = text.split_once('x')?;
     let side = |text: &str| text.parse().ok().filter(|side| (1..=16_384).contains(side));
@@ -148,8 +151,8 @@ fn camera_size(text: &str) -> Option<(u32, u32)> {
 }
 
 impl Source {
-    /// A source is one kind. That one eye lacks the other cannot be said here, where each key is
-    /// looked at alone; [`Source::complete`] does.
+    /// Checks that there is one kind of source. A missing right or left view is found by
+    /// [`Source::complete`], because keys are checked one by one here.
     pub(super) fn check(&self) -> Result<(), Conflict> {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
@@ -169,7 +172,7 @@ impl Source {
         Ok(())
     }
 
-    /// Checks that no eye lacks the other.
+    /// Checks that neither view is missing.
     pub fn complete(&self) -> Result<(), String> {
         let lacks = |has: &str, lacks: &str| {
             Err(format!("[source] has `{has}` but no `{lacks}`: name both eyes"))
@@ -181,7 +184,7 @@ impl Source {
         }
     }
 
-    /// The source that is named here, if any.
+    /// Returns the source of the settings, if any.
     pub fn spec(&self) -> Option<SourceSpec> {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
@@ -189,15 +192,15 @@ impl Source {
         SourceSpec::choose([left, right], side_by_side, top_bottom)
     }
 
-    /// Time to wait for what is not there at the start: as long as it takes under a service
-    /// manager (systemd sets NOTIFY_SOCKET), else not at all, where it is not said.
+    /// Returns the time to wait for missing devices at the start. By default it is unlimited under
+    /// a service manager (systemd sets NOTIFY_SOCKET), else zero.
     pub fn wait(&self) -> Duration {
         let served = std::env::var_os("NOTIFY_SOCKET").is_some();
         let unsaid = if served { Duration::MAX } else { Duration::ZERO };
         self.wait_s.map_or(unsaid, Duration::from_secs_f64)
     }
 
-    /// Options of the streams, whose pictures are kept in the pool.
+    /// Returns the options of the streams, which take their memory from the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
         let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } =
             *self;

@@ -1,6 +1,6 @@
-//! Meaning that a mistyped word may have had.
+//! Suggestions for mistyped words.
 
-/// The candidate nearest to `word`, if it is near enough to be meant.
+/// Returns the candidate nearest to `word`, if it is near enough.
 pub(super) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -14,7 +14,7 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// The text on what was expected, with the name in backticks in it that `word` may have meant.
+/// Adds to the text on correct values the name in backticks that `word` may have meant.
 pub(super) fn with_nearest(expected: &str, word: &str) -> String {
     match nearest(word, expected.split('`').skip(1).step_by(2)) {
         Some(near) => format!("{expected}; did you mean `{near}`?"),
@@ -22,8 +22,8 @@ pub(super) fn with_nearest(expected: &str, word: &str) -> String {
     }
 }
 
-/// Fewest insertions, deletions, replacements and swaps of neighbours that turn one word into the
-/// other (optimal string alignment).
+/// Returns the fewest insertions, deletions, replacements and swaps of neighbours that turn one
+/// word into the other (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();

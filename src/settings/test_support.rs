@@ -1,4 +1,4 @@
-//! Helpers of tests: settings that differ from the defaults, and whether a key refuses a value.
+//! Helpers of tests: changed settings, and refused values.
 
 use super::{Layers, Settings, row};
 

@@ -1,4 +1,4 @@
-//! `[window]`: what is shown.
+//! `[window]`: content and behaviour of the window.
 
 use std::path::PathBuf;
 
@@ -14,15 +14,15 @@ use crate::sink::window::View;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowMode {
-    /// Where there is a display.
+    /// If there is a display.
     Auto,
-    /// Yes, or an error.
+    /// Yes, or fail.
     On,
     /// No.
     Off,
 }
 
-/// Behaviour of the window when the source has ended.
+/// Behaviour of the window after the source has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AtEnd {
@@ -60,16 +60,16 @@ pub(super) const ROWS: &[Row] = &[
     Row::path("settings")
         .flag(OUTPUT, "--window-settings", "FILE.toml")
         .help(
-            "File for the settings that were tuned in the window (key w); without it, a new \
-             one each time",
+            "File for settings tuned in the window (key w); without it, a new \
+             file each time",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath).conflicts_with("headless")),
     Row::names("at_end", "stay", &["stay", "close"]),
 ];
 
 impl Window {
-    /// File for the tuned settings; `None`: a new one beside the pictures.
+    /// Returns the file for tuned settings; `None`: a new one next to the snapshots.
     pub fn settings(&self) -> Option<PathBuf> {
-        (!self.settings.is_empty()).then(|| path_of(&self.settings))
+        path_of(&self.settings)
     }
 }

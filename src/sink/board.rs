@@ -1,5 +1,4 @@
-//! Calibration boards to print, as PDF and SVG, with a ruler beside them to see whether the printer
-//! kept the scale.
+//! Calibration boards to print, as PDF and SVG, with a ruler to check the printer's scale.
 
 use std::fmt::Write;
 
@@ -7,7 +6,7 @@ use pdf_writer::{Content, Name, Pdf, Rect, Ref, Str};
 
 use crate::calibration::board::{Board, Ink, Pattern};
 
-/// Free paper around everything, in mm: no printer reaches the edge.
+/// Margin around everything in mm, because no printer reaches the edge.
 const MARGIN: f64 = 10.0;
 
 /// Height of the ruler and its text below the board, in mm.
@@ -25,7 +24,7 @@ const POINTS: f64 = 72.0 / 25.4;
 /// Largest side of a PDF page in mm.
 const LARGEST: f64 = 14_400.0 / POINTS;
 
-/// A paper.
+/// Paper size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
     /// 210 x 297 mm.
@@ -39,7 +38,7 @@ pub enum Page {
 }
 
 impl Page {
-    /// Width and height upright in mm; `None` is as large as needed.
+    /// Width and height in portrait in mm; `None` for as large as needed.
     fn size(self) -> Option<(f64, f64)> {
         match self {
             Page::A4 => Some((210.0, 297.0)),
@@ -59,27 +58,27 @@ impl Page {
     }
 }
 
-/// A board on a paper; lengths in mm from the upper left corner, x to the right, y down.
+/// A board on a page; lengths in mm from the upper left corner, x to the right, y down.
 #[derive(Clone, Debug)]
 pub struct Sheet {
     page: Page,
     width: f64,
     height: f64,
     ink: Vec<Ink>,
-    /// Where the ruler begins.
+    /// Start of the ruler.
     ruler: (f64, f64),
     text: String,
 }
 
 impl Sheet {
-    /// A board in the middle of a page; without one, of the smallest of A4, A3 and its own size that
-    /// it fits.
+    /// Places a board in the middle of a page; without a page, of the smallest of A4, A3 and its
+    /// own size that holds it.
     pub fn new(board: &Board, page: Option<Page>) -> Result<Sheet, String> {
         let (width, height) = board.size_m();
         let (width, height) = (1e3 * width, 1e3 * height);
         let needed = (width.max(RULER_LENGTH) + 2.0 * MARGIN, height + RULER + 2.0 * MARGIN);
         let fits = |(width, height): (f64, f64)| needed.0 <= width && needed.1 <= height;
-        // Upright or on its side.
+        // Portrait or landscape.
         let oriented = |page: Page| match page.size() {
             None => Some(needed).filter(|size| size.0.max(size.1) <= LARGEST),
             Some((short, long)) => [(short, long), (long, short)].into_iter().find(|&s| fits(s)),
@@ -127,12 +126,12 @@ impl Sheet {
         })
     }
 
-    /// The paper, for people.
+    /// Returns the name of the paper.
     pub fn paper(&self) -> String {
         format!("{} ({:.0}x{:.0} mm)", self.page.name(), self.width, self.height)
     }
 
-    /// The ruler's line with a mark at every centimetre: ends of lines (x, y).
+    /// Returns the ruler's lines with a mark at every centimetre, as ends (x, y).
     fn ruler_lines(&self) -> Vec<[f64; 4]> {
         let (x, y) = self.ruler;
         let mut lines = vec![[x, y, x + RULER_LENGTH, y]];
@@ -144,18 +143,18 @@ impl Sheet {
         lines
     }
 
-    /// Where the text begins.
+    /// Returns the start of the text.
     fn text_at(&self) -> (f64, f64) {
         (self.ruler.0, self.ruler.1 + TEXT + 1.2)
     }
 }
 
-/// A length without digits that mean nothing.
+/// Formats a length without meaningless digits.
 fn rounded(length: f64) -> f64 {
     (length * 1e3).round() / 1e3
 }
 
-/// The sheet as SVG.
+/// Draws the sheet as SVG.
 pub fn svg(sheet: &Sheet) -> String {
     let (width, height) = (rounded(sheet.width), rounded(sheet.height));
     let mut text = format!(
@@ -163,7 +162,7 @@ pub fn svg(sheet: &Sheet) -> String {
          viewBox=\"0 0 {width} {height}\">\n\
          <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n<path fill=\"black\" d=\""
     );
-    // One path, so that no light shows between rectangles that touch.
+    // One path, so that no gap shows between touching rectangles.
     for Ink { x, y, width, height } in &sheet.ink {
         let _ = write!(text, "M{x:.4} {y:.4}h{width:.4}v{height:.4}h-{width:.4}z");
     }
@@ -181,7 +180,7 @@ pub fn svg(sheet: &Sheet) -> String {
     text
 }
 
-/// The sheet as PDF.
+/// Draws the sheet as PDF.
 pub fn pdf(sheet: &Sheet) -> Vec<u8> {
     let [catalog, pages, page, font, content] = [1, 2, 3, 4, 5].map(Ref::new);
     let (name, points) = (Name(b"F1"), |length: f64| (length * POINTS) as f32);
@@ -213,7 +212,7 @@ pub fn pdf(sheet: &Sheet) -> Vec<u8> {
     drawn.stroke();
     let (x, y) = sheet.text_at();
     drawn.begin_text().set_font(name, TEXT as f32);
-    // Text would stand on its head where y points down.
+    // With y down, text would be upside down.
     drawn.set_text_matrix([1.0, 0.0, 0.0, -1.0, x as f32, y as f32]);
     drawn.show(Str(sheet.text.as_bytes())).end_text();
     pdf.stream(content, &drawn.finish());

@@ -1,9 +1,9 @@
-//! Claims on outputs: one run at a time writes each.
+//! Claims on outputs, so that only one run at a time writes each.
 //!
-//! An output is renamed into its place while it is written, so a lock on it would be one on a file that
-//! others do not find. The lock is a file beside it, `.NAME.stereod-lock`, which is there for as long as
-//! the run. What counts is the lock on it, which the system takes away when a program ends in whatever
-//! way: one that was left behind by a killed run stands in nobody's way.
+//! A file is renamed into its place while it is written, so others would not find a lock on it. The
+//! lock is a file next to it, `.NAME.stereod-lock`, for as long as the run. The lock on that file
+//! counts; the system releases it when a program ends in whatever way, so that a lock file left by
+//! a killed run blocks nobody.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -14,17 +14,17 @@ use anyhow::{Result, bail};
 use super::files::{self, Target};
 use super::new_file::{self, UNFINISHED};
 
-/// The right to write an output, until it is dropped.
+/// The right to write an output, until dropped.
 #[derive(Debug)]
 pub struct Claim {
     lock: File,
-    /// The lock's own file; `None` where it is on the output itself.
+    /// The lock's own file; `None` if the lock is on the output itself.
     beside: Option<PathBuf>,
 }
 
 impl Claim {
-    /// Claims the output `path`, and removes what killed runs have left of theirs. `None` for a device
-    /// or pipe, which is not replaced.
+    /// Claims the output `path`, and removes unfinished files of killed runs. Returns `None` for a
+    /// device or pipe, which is not replaced.
     pub fn on(path: &Path) -> Result<Option<Self>> {
         let Target::File(target) = files::target(path)? else { return Ok(None) };
         let name = format!(".{}.stereod-lock", new_file::short_name(&target));
@@ -38,7 +38,7 @@ impl Claim {
                     path.display()
                 );
             }
-            // Whoever had it before may have removed it between the opening and the lock.
+            // The previous owner may have removed it between the opening and the lock.
             if is_at(&lock, &beside) {
                 break lock;
             }
@@ -48,7 +48,7 @@ impl Claim {
         Ok(Some(Self { lock, beside: Some(beside) }))
     }
 
-    /// Claims a folder that is there, for numbered files, and removes what killed runs have left unfinished.
+    /// Claims an existing folder for numbered files, and removes unfinished files of killed runs.
     pub fn on_folder(folder: &Path) -> Result<Self> {
         let lock = File::open(folder).map_err(|error| files::explain(folder, &error))?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
@@ -66,7 +66,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let Some(beside) = &self.beside else { return };
-        // It is removed while it is locked, so that nobody takes it meanwhile. One that stays does no
+        // It is removed while locked, so that nobody takes it meanwhile. A file that stays does no
         // harm.
         if is_at(&self.lock, beside) {
             let _ = fs::remove_file(beside);
@@ -74,10 +74,10 @@ impl Drop for Claim {
     }
 }
 
-/// Opens the file of a lock, or makes it.
+/// Opens or creates the file of a lock.
 fn open(path: &Path) -> io::Result<File> {
     loop {
-        // Reading is enough for a lock, and allowed where another user has left it.
+        // A lock needs read access only, which is allowed on another user's file.
         match new_file::open(OpenOptions::new().read(true), path, false) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
@@ -89,7 +89,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// True where an open file is the one that has this name.
+/// Reports whether an open file is the one of this name.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -103,8 +103,8 @@ fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
-/// Removes the unfinished files of runs that were killed, among those whose name begins right; nobody
-/// has a lock on those.
+/// Removes unfinished files of killed runs, among those with a matching name; nobody has a lock on
+/// them.
 fn remove_unfinished(folder: &Path, begins_right: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.filter_map(io::Result::ok) {

@@ -18,15 +18,15 @@ pub fn check_name(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The beginning of every file.
+/// First bytes of every file.
 const MAGIC: &str = "ply\nformat binary_little_endian 1.0\ncomment stereod";
 
-/// True where a file that begins so is a point cloud of stereod's.
+/// Reports whether a file with these first bytes is a point cloud of stereod.
 pub fn is_cloud(begin: &[u8]) -> bool {
     begin.starts_with(MAGIC.as_bytes())
 }
 
-/// Writes the file of [`encode_cloud`]. The number of points.
+/// Writes the file of [`encode_cloud`], and returns the number of points.
 pub fn write_cloud(
     path: &Path,
     map: &DisparityMap,
@@ -39,9 +39,9 @@ pub fn write_cloud(
     Ok(count)
 }
 
-/// A binary PLY file (Turk, "The PLY Polygon File Format") with every pixel that has a finite depth as a
-/// point: x to the right, y down, z forward from the left camera, in metres, and the colour that
-/// `colour` gives for pixel (x, y). With it, the number of points.
+/// Encodes every pixel with a finite depth as a point of a binary PLY file (Turk, "The PLY Polygon
+/// File Format"): x to the right, y down, z forward from the left camera, in metres, with the
+/// colour that `colour` gives for pixel (x, y). Also returns the number of points.
 pub fn encode_cloud(
     map: &DisparityMap,
     geometry: &StereoGeometry,

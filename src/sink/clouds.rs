@@ -20,7 +20,7 @@ pub static CLOUDS: Kind = Kind {
     is_ours: cloud::is_cloud,
 };
 
-/// Writes each map as `DIR/NNNNNN.ply`, coloured by the left picture, as [`NumberedFiles`]: the
+/// Writes each map as `DIR/NNNNNN.ply`, coloured by the left image, as [`NumberedFiles`]. The
 /// description holds the unit, the axes and the cameras.
 #[derive(Debug)]
 pub struct Clouds {
@@ -29,12 +29,12 @@ pub struct Clouds {
 }
 
 impl Clouds {
-    /// Makes the folder (and those above it) where it is missing.
+    /// Creates the folder (and its parents) if missing.
     pub fn create(dir: &Path, stream: &StreamInfo) -> Result<Self> {
         Self::of(dir, stream, NumberedFiles::create)
     }
 
-    /// Goes on in a folder with clouds of this run.
+    /// Continues in a folder with clouds of this run.
     pub fn resume(dir: &Path, stream: &StreamInfo) -> Result<Self> {
         Self::of(dir, stream, NumberedFiles::resume)
     }
@@ -50,7 +50,7 @@ impl Clouds {
     }
 }
 
-/// Description of the clouds of a folder, as JSON.
+/// Returns the description of the clouds of a folder, as JSON.
 fn describe(geometry: &StereoGeometry) -> String {
     let description = json!({
         "meaning": "points in metres from the left camera: x to the right, y down, z forward; colours \

@@ -1,7 +1,7 @@
 //! Colours for disparity: one definition for the preview video, the snapshots and the window.
 //!
-//! A [`ColourRange`] says which disparities span the colours, a [`ColourScale`] follows it from
-//! frame to frame, and a [`ColourMap`] holds the 256 colours. Unknown disparity is black.
+//! A [`ColourRange`] defines the disparities that the colours span, a [`ColourScale`] follows it
+//! from frame to frame, and a [`ColourMap`] holds the 256 colours. Unknown disparity is black.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -31,10 +31,10 @@ pub enum ColourMap {
 }
 
 impl ColourMap {
-    /// Every map, in the order in which the window goes through them.
+    /// Every map, in the order in which the window switches between them.
     pub const ALL: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
 
-    /// The name in settings and on the command line.
+    /// Returns the name in settings and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ColourMap::Turbo => "turbo",
@@ -43,13 +43,13 @@ impl ColourMap {
         }
     }
 
-    /// The next map in [`ALL`](Self::ALL), from the last to the first.
+    /// Returns the next map in [`ALL`](Self::ALL), and after the last the first.
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|&map| map == self).unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()]
     }
 
-    /// The colours, far (small disparity) first.
+    /// Returns the colours, far (small disparity) first.
     pub fn table(self) -> &'static ColourTable {
         static TABLES: OnceLock<[ColourTable; 3]> = OnceLock::new();
         let tables = TABLES.get_or_init(|| {
@@ -72,7 +72,7 @@ impl fmt::Display for ColourMap {
     }
 }
 
-/// Which disparities span the colours.
+/// The disparities that the colours span.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ColourRange {
     /// The whole range of candidate disparities.
@@ -98,23 +98,23 @@ impl ColourRange {
     pub const ADAPTIVE: ColourRange = ColourRange::Adaptive { seconds: 1.5 };
 }
 
-/// Percentage of the valid values that the adaptive range leaves out at either end.
+/// Percentage of the valid values beyond either end of the adaptive range.
 const TAIL_PERCENT: u64 = 2;
 
-/// The adaptive range looks at every n-th column and row: enough for percentiles, and cheap.
+/// Step of the sampled columns and rows of the adaptive range: enough for percentiles, and cheap.
 const SAMPLE_STEP: usize = 2;
 
-/// The adaptive range does not follow frames in which less than this share of the samples, in
-/// percent, is valid: their percentiles say nothing about the scene.
+/// Smallest share of valid samples in percent with which the adaptive range follows a frame: fewer
+/// do not represent the scene.
 const FEWEST_VALID_PERCENT: usize = 1;
 
-/// The colours never span less than this many pixels of disparity.
+/// Smallest span of the colours in pixels of disparity.
 const NARROWEST: f32 = 1.0;
 
-/// The disparities that span the colours now.
+/// The disparities that the colours span at present.
 ///
-/// Frames in, limits out: [`update`](Self::update) depends on nothing but the maps and their
-/// capture times, so that a replay gives the same colours every time.
+/// [`update`](Self::update) depends only on the maps and their capture times, so that a replay
+/// gives the same colours.
 #[derive(Clone, Debug)]
 pub struct ColourScale {
     mode: ColourRange,
@@ -123,12 +123,12 @@ pub struct ColourScale {
     high: f32,
     /// Capture time of the last frame that was followed; `None` before the first.
     followed: Option<Duration>,
-    /// Samples of each sixteenth of the range; used again for every frame.
+    /// Samples in each sixteenth of the range; reused for every frame.
     histogram: Vec<u32>,
 }
 
 impl ColourScale {
-    /// A scale for maps with disparities in `range`.
+    /// Returns a scale for maps with disparities in `range`.
     pub fn new(mode: ColourRange, range: DisparityRange) -> Self {
         let (low, high) = match mode {
             ColourRange::Fixed { low, high } => (low, high),
@@ -141,13 +141,13 @@ impl ColourScale {
         scale
     }
 
-    /// Disparity of the first and of the last colour, in pixels.
+    /// Returns the disparities of the first and the last colour, in pixels.
     pub fn limits(&self) -> (f32, f32) {
         (self.low, self.high)
     }
 
-    /// Follows the scene, where the mode is adaptive; `timestamp` is the capture time of the map.
-    /// Where the candidate disparities have changed, the scale follows them.
+    /// Follows the scene in adaptive mode; `timestamp` is the capture time of the map. The scale
+    /// also follows changes of the candidate disparities.
     pub fn update(&mut self, map: &DisparityMap, timestamp: Duration) {
         if map.range() != self.range {
             *self = Self::new(self.mode, map.range());
@@ -155,7 +155,7 @@ impl ColourScale {
         let ColourRange::Adaptive { seconds } = self.mode else { return };
         let Some((low, high)) = self.percentiles(map) else { return };
         // The first frame is taken as it is; later ones move the limits by their share of the time
-        // constant. A gap in the stream counts as no more than one time constant.
+        // constant. A gap in the stream counts as at most one time constant.
         let share = self.followed.map_or(1.0, |before| {
             let elapsed = timestamp.saturating_sub(before).as_secs_f32();
             let seconds = seconds.max(0.1);
@@ -166,7 +166,7 @@ impl ColourScale {
     }
 
     fn set(&mut self, low: f32, high: f32) {
-        // A comparison that is false for NaN, so that no setting can reach the colours as NaN.
+        // A comparison that is false for NaN, so that no setting makes the colours NaN.
         let (low, high) = if high - low >= 0.0 { (low, high) } else { (high, low) };
         if low.is_finite() && high.is_finite() {
             self.low = low;
@@ -177,8 +177,8 @@ impl ColourScale {
         }
     }
 
-    /// The 2nd and 98th percentile of the map's valid values, in pixels; `None` where too few are
-    /// valid.
+    /// Returns the 2nd and 98th percentile of the map's valid values in pixels; `None` if too few
+    /// are valid.
     fn percentiles(&mut self, map: &DisparityMap) -> Option<(f32, f32)> {
         let first = SUBPIXEL * self.range.min;
         let bins = SUBPIXEL as usize * self.range.count.max(1);
@@ -214,14 +214,14 @@ impl ColourScale {
         Some((at(low), at(high)))
     }
 
-    /// Step 0 to 255 of a valid value of a map (in 1/16 px).
+    /// Returns the step 0 to 255 of a valid value of a map (in 1/16 px).
     #[cfg(test)]
     pub fn step(&self, value: i16) -> u8 {
         let (low, gain) = self.line();
         step(f32::from(value), low, gain)
     }
 
-    /// The first colour's disparity in 1/16 px, and steps per 1/16 px.
+    /// Returns the first colour's disparity in 1/16 px, and the steps per 1/16 px.
     fn line(&self) -> (f32, f32) {
         let unit = SUBPIXEL as f32;
         (self.low * unit, 255.0 / ((self.high - self.low) * unit))
@@ -234,12 +234,9 @@ fn step(value: f32, low: f32, gain: f32) -> u8 {
     ((value - low) * gain + 0.5) as u8
 }
 
-/// Colours a disparity map into rows of `BYTES` bytes a pixel: red, green, blue, and where `BYTES`
-/// is 4 a fourth byte of 255. Row y starts at `y * stride` of `out`; bytes of `out` between the rows
-/// stay as they are.
-///
-/// # Panics
-/// Where `BYTES` is neither 3 nor 4, or `out` is too small for the map.
+/// Colours a disparity map into rows of `BYTES` bytes per pixel: red, green, blue, and for 4
+/// `BYTES` a fourth byte of 255. Row y starts at `y * stride` of `out`; bytes between the rows stay
+/// as they are.
 pub fn colourise<const BYTES: usize>(
     map: &DisparityMap,
     colours: ColourMap,
@@ -291,7 +288,7 @@ mod tests {
         let [r, _, b] = turbo[225];
         assert!(r > b, "near is red: {:?}", turbo[225]);
         assert_eq!(ColourMap::Grey.table()[77], [77; 3]);
-        // The ends of viridis as matplotlib has them.
+        // The ends of viridis in matplotlib.
         assert_eq!(ColourMap::Viridis.table()[0], [0x44, 0x01, 0x54]);
         assert_eq!(ColourMap::Viridis.table()[255], [0xfd, 0xe7, 0x25]);
     }

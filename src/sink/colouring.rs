@@ -10,26 +10,26 @@ use crate::thread::locked;
 pub struct Colouring {
     /// The colours.
     pub map: ColourMap,
-    /// Which disparities they span.
+    /// The disparities that they span.
     pub span: ColourRange,
 }
 
-/// The colouring that holds now, for all who follow it. Clones are the same.
+/// The present colouring, for all who follow it. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct LiveColouring(Arc<Mutex<Colouring>>);
 
 impl LiveColouring {
-    /// One that is this at first.
+    /// Starts with this colouring.
     pub fn new(colouring: Colouring) -> Self {
         Self(Arc::new(Mutex::new(colouring)))
     }
 
-    /// The colouring now.
+    /// Returns the present colouring.
     pub fn get(&self) -> Colouring {
         *locked(&self.0)
     }
 
-    /// Colours so from now on.
+    /// Changes the colouring from now on.
     pub fn set(&self, colouring: Colouring) {
         *locked(&self.0) = colouring;
     }

@@ -1,4 +1,4 @@
-//! Encoding of disparity as the 16-bit numbers of pictures and recordings.
+//! Encoding of disparity as the 16-bit numbers of images and recordings.
 //!
 //! A stored number is `round((d - offset) * scale)` with d in pixels; 0 stands for "unknown", and a
 //! valid disparity that would become 0 is stored as 1. This is the convention of the KITTI stereo
@@ -12,7 +12,7 @@ pub const UNKNOWN: u16 = 0;
 /// The scale of the KITTI convention: stored units per pixel of disparity.
 pub const KITTI_SCALE: u32 = 256;
 
-/// Disparities beyond this many pixels do not occur: a map holds sixteenths in 16 bits.
+/// Largest disparity in pixels: a map holds sixteenths in 16 bits.
 const MAP_LIMIT: i32 = 2048;
 
 /// Scale and offset between disparity and the stored 16-bit number.
@@ -27,9 +27,9 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// The encoding for a range: scale 256 and offset 0 where all of it fits, that is, from 0 to
-    /// 255 pixels. Otherwise the offset is the range's smallest disparity and the scale the largest
-    /// power of two up to 256 with which the largest disparity still fits.
+    /// Returns the encoding for a range: scale 256 and offset 0 if all of it fits, that is, from 0
+    /// to 255 pixels. Otherwise the offset is the range's smallest disparity, and the scale the
+    /// largest power of two up to 256 with which the largest disparity still fits.
     pub fn for_range(range: DisparityRange) -> Self {
         let kitti = Self { scale: KITTI_SCALE, offset: 0 };
         let count = u32::try_from(range.count).unwrap_or(u32::MAX).clamp(1, 1024);
@@ -44,7 +44,7 @@ impl Encoding {
         Self { scale, offset: range.min.clamp(-MAP_LIMIT, MAP_LIMIT) }
     }
 
-    /// Says in the log how `files` hold disparity where the KITTI convention does not fit.
+    /// Logs how `files` hold disparity if the KITTI convention does not fit.
     pub fn report(self, files: &str) {
         let Self { scale, offset } = self;
         if self != (Self { scale: KITTI_SCALE, offset: 0 }) {
@@ -57,9 +57,8 @@ impl Encoding {
         }
     }
 
-    /// The encoding with this scale and offset, as read from a file.
-    ///
-    /// `None` where the scale is not one that [`for_range`](Self::for_range) gives (64, 128, 256).
+    /// Returns the encoding with this scale and offset, as read from a file; `None` for a scale
+    /// that [`for_range`](Self::for_range) never gives (it gives 64, 128, 256).
     pub fn from_parts(scale: u32, offset: i32) -> Option<Self> {
         let usable = matches!(scale, 64 | 128 | 256) && offset.abs() <= MAP_LIMIT;
         usable.then_some(Self { scale, offset })
@@ -70,7 +69,7 @@ impl Encoding {
         self.scale
     }
 
-    /// Disparity in pixels that the stored number 0 would stand for, were it valid.
+    /// Disparity in pixels of the stored number 0, if it were valid.
     pub fn offset(self) -> i32 {
         self.offset
     }
@@ -80,8 +79,8 @@ impl Encoding {
         self.scale as i32 / SUBPIXEL
     }
 
-    /// The stored number of one value of a disparity map. Values that lie outside the range are
-    /// stored as the nearest number that is not [`UNKNOWN`].
+    /// Encodes one value of a disparity map. Values outside the range become the nearest number
+    /// that is not [`UNKNOWN`].
     #[inline]
     pub fn encode_value(self, value: i16) -> u16 {
         // The product cannot overflow: both factors are bounded by 2^17 and 16.
@@ -90,7 +89,7 @@ impl Encoding {
         if value == INVALID { UNKNOWN } else { stored }
     }
 
-    /// The disparity, in 1/16 px, that a stored number stands for; [`INVALID`] for 0.
+    /// Decodes a stored number to 1/16 px; [`INVALID`] for 0.
     #[inline]
     pub fn decode_value(self, stored: u16) -> i16 {
         let value = (i32::from(stored) + self.step() / 2) / self.step() + SUBPIXEL * self.offset;
@@ -99,12 +98,9 @@ impl Encoding {
     }
 
     /// Encodes values of a disparity map; `stored` has their length.
-    ///
-    /// # Panics
-    /// Where the lengths differ.
     pub fn encode(self, values: &[i16], stored: &mut [u16]) {
         assert_eq!(values.len(), stored.len(), "as many stored numbers as values");
-        // As `encode_value`, in 16 bits, of which a processor takes eight or more at once.
+        // As `encode_value`, in 16 bits, of which a processor computes eight or more at once.
         let (lowest, highest) = (i32::from(i16::MIN), i32::from(i16::MAX));
         let low = (SUBPIXEL * self.offset).clamp(lowest, highest) as i16;
         let shift = self.step().trailing_zeros();
@@ -116,10 +112,7 @@ impl Encoding {
         }
     }
 
-    /// Decodes stored numbers into disparities in 1/16 px; `values` has their length.
-    ///
-    /// # Panics
-    /// Where the lengths differ.
+    /// Decodes stored numbers to 1/16 px; `values` has their length.
     pub fn decode(self, stored: &[u16], values: &mut [i16]) {
         assert_eq!(values.len(), stored.len(), "as many values as stored numbers");
         for (out, &number) in values.iter_mut().zip(stored) {

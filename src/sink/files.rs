@@ -1,4 +1,4 @@
-//! Rules of all output files: clear refusals, and files that appear whole or not at all.
+//! Rules for all output files: clear refusals, and files that appear whole or not at all.
 
 use std::fs::{self, TryLockError};
 use std::io;
@@ -11,13 +11,13 @@ use super::new_file::NewFile;
 pub use super::target::{Target, explain, folder_of, target};
 use crate::reading;
 
-/// Year, month and day of a moment, UTC.
+/// Returns year, month and day of a time, UTC.
 pub fn date(now: SystemTime) -> (u64, u64, u64) {
     civil(now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86400))
 }
 
-/// A moment of UTC as ISO 8601 writes it without separators, to the second: `20261121T101500Z`.
-/// Names of files that begin so sort by time.
+/// Formats a time in UTC as ISO 8601 without separators, to the second: `20261121T101500Z`. Names
+/// of files that start with it sort by time.
 pub fn compact_time(moment: SystemTime) -> String {
     let (year, month, day) = date(moment);
     let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -25,7 +25,7 @@ pub fn compact_time(moment: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// Year, month and day of the Gregorian calendar, `days` after 1 January 1970.
+/// Returns year, month and day of the Gregorian calendar, `days` after 1 January 1970.
 fn civil(mut days: u64) -> (u64, u64, u64) {
     let leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -47,13 +47,13 @@ fn civil(mut days: u64) -> (u64, u64, u64) {
     (year, month, days + 1)
 }
 
-/// The path's extension in lower case, empty where it has none.
+/// Returns the path's extension in lower case; empty if it has none.
 pub fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// Refuses outputs of one command that are one file, also by other names (links). Each comes with what
-/// it is called by the user: a flag.
+/// Refuses outputs of one command that are the same file, also under other names (links). Each
+/// comes with its flag.
 pub fn refuse_same<'a>(outputs: impl IntoIterator<Item = (&'static str, &'a Path)>) -> Result<()> {
     let mut seen: Vec<(&str, Identity)> = Vec::new();
     for (flag, path) in outputs {
@@ -73,40 +73,41 @@ pub fn refuse_same<'a>(outputs: impl IntoIterator<Item = (&'static str, &'a Path
 /// Identity of a file, equal for two names of one.
 #[derive(PartialEq, Eq)]
 enum Identity {
-    /// Device and number of a file that is there.
+    /// Device and number of an existing file.
     Inode(u64, u64),
-    /// Path without links of one that is not.
+    /// Path without links of a missing one.
     Path(PathBuf),
 }
 
 impl Identity {
-    /// `None` for what many may write at once (a device), and for what cannot be written anyway.
+    /// Returns `None` for devices, which many may write at once, and for paths that cannot be
+    /// written.
     fn of(path: &Path) -> Option<Self> {
         let Ok(Target::File(file)) = target(path) else { return None };
         Some(inode(&file).map_or(Self::Path(file), |(device, number)| Self::Inode(device, number)))
     }
 }
 
-/// Device and number of the file of this name; of a link itself, not of what it leads to.
+/// Returns device and number of the file of this name; of a link itself, not of its target.
 #[cfg(unix)]
 pub(super) fn inode(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     fs::symlink_metadata(path).ok().map(|about| (about.dev(), about.ino()))
 }
 
-/// Files have no numbers that could be asked for on other systems.
+/// Other systems have no such numbers.
 #[cfg(not(unix))]
 pub(super) fn inode(_: &Path) -> Option<(u64, u64)> {
     None
 }
 
-/// Writes a whole file: beside its place first, as [`NewFile`] does. Whoever looks, and whenever the
-/// program is killed, sees the earlier file or the complete new one.
+/// Writes a whole file: next to its place first, as [`NewFile`] does. Readers see the earlier file
+/// or the complete new one, even if the program is killed.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     NewFile::create(path)?.finish_with(content)
 }
 
-/// Checks that an output can be written later: for those that are written at the end of long work.
+/// Checks that an output can be written at the end of long work.
 pub fn check_writable(path: &Path) -> Result<()> {
     match target(path)? {
         // A pipe that is opened and closed has ended for its reader.
@@ -115,14 +116,14 @@ pub fn check_writable(path: &Path) -> Result<()> {
     }
 }
 
-/// Checks that files can be made in the folder that holds `path`.
+/// Checks that files can be created in the folder that holds `path`.
 pub fn check_folder_of(path: &Path) -> Result<()> {
     let probe =
         tempfile::Builder::new().prefix(".stereod-").suffix(".part").tempfile_in(folder_of(path));
     probe.map(drop).map_err(|error| explain(path, &error))
 }
 
-/// Deletes a file unless somebody holds a lock on it: whether it did.
+/// Deletes a file unless it is locked; reports whether it did.
 pub fn delete_unlocked(path: &Path) -> io::Result<bool> {
     let file = reading::open(path)?;
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
@@ -131,7 +132,7 @@ pub fn delete_unlocked(path: &Path) -> io::Result<bool> {
     fs::remove_file(path).map(|()| true)
 }
 
-/// True where it is for want of room that something could not be written.
+/// Reports whether an error means that the disk is full.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

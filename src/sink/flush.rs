@@ -1,8 +1,8 @@
-//! Files of a live run on their way to the disk, about once a second.
+//! Flushing of a live run's files to the disk, about once a second.
 //!
-//! The system keeps what was written in memory for half a minute, which is what a power cut would cost.
-//! Flushing takes as long as the disk takes, so it has a thread of its own: who writes never waits for
-//! it, and where a disk hangs, only that thread does.
+//! The system keeps written data in memory for half a minute, which a power cut would lose.
+//! Flushing blocks for as long as the disk takes, so it has its own thread: writers never wait for
+//! it.
 
 use std::fs::File;
 use std::io;
@@ -18,18 +18,18 @@ use crate::thread::{self, locked};
 /// Time between two flushes to the disk.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Puts the files of one output on the disk.
+/// Flusher of the files of one output.
 #[derive(Debug)]
 pub struct Flusher {
     due: Instant,
     files: Sender<File>,
     thread: JoinHandle<()>,
-    /// Why the disk has refused what was written.
+    /// The first error of the disk.
     failure: Arc<Mutex<Option<io::Error>>>,
 }
 
 impl Flusher {
-    /// Starts its thread. Where this is dropped, the thread ends by itself.
+    /// Starts its thread, which ends when this is dropped.
     pub fn start() -> Result<Self> {
         let (files, given) = unbounded::<File>();
         let failure = Arc::<Mutex<Option<io::Error>>>::default();
@@ -46,10 +46,10 @@ impl Flusher {
         Ok(Self { due: Instant::now() + EVERY, files, thread, failure })
     }
 
-    /// Has the file put on the disk if that was not done for a second; does not wait for it.
+    /// Requests a flush of the file if the last one is a second old; does not wait for it.
     pub fn look_after(&mut self, file: &File) -> io::Result<()> {
-        told(&self.failure)?;
-        // Where the disk is slower, what comes meanwhile is put on it together.
+        take(&self.failure)?;
+        // If the disk is slower, later data is flushed together.
         if Instant::now() >= self.due && self.files.is_empty() {
             self.due = Instant::now() + EVERY;
             self.hand_over(file.try_clone()?);
@@ -57,18 +57,18 @@ impl Flusher {
         Ok(())
     }
 
-    /// Has a file that is complete put on the disk, and then closed; does not wait for it.
+    /// Hands over a complete file to be flushed and closed; does not wait for it.
     pub fn hand_over(&self, file: File) {
-        // The thread ends after this only.
+        // The thread ends after this file.
         let _ = self.files.send(file);
     }
 
-    /// Waits until all that was handed over is on the disk.
+    /// Waits until everything is on the disk.
     pub fn finish(self) -> io::Result<()> {
         let Self { files, thread, failure, .. } = self;
         drop(files);
         thread::joined("the flush thread", thread.join()).map_err(io::Error::other)?;
-        told(&failure)
+        take(&failure)
     }
 }
 
@@ -77,8 +77,8 @@ fn note(failure: &Mutex<Option<io::Error>>, error: io::Error) {
     locked(failure).get_or_insert(error);
 }
 
-/// The failure, told once.
-fn told(failure: &Mutex<Option<io::Error>>) -> io::Result<()> {
+/// Returns the failure once.
+fn take(failure: &Mutex<Option<io::Error>>) -> io::Result<()> {
     locked(failure).take().map_or(Ok(()), Err)
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_grows_is_flushed_and_a_failure_told_with_a_later_frame() {
         let mut flusher = Flusher::start().unwrap();
-        // What has no disk below it cannot be put there, which tells that it was tried.
+        // Data without a disk cannot be flushed, and the error shows the attempt.
         let null = File::options().write(true).open("/dev/null").unwrap();
         let begun = Instant::now();
         let frames = std::iter::repeat_with(|| {

@@ -1,4 +1,4 @@
-//! Inputs of a run, so that none of its outputs destroys them.
+//! Inputs of a run, which its outputs must not destroy.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -13,14 +13,14 @@ pub struct Inputs {
     files: HashMap<Identity, PathBuf>,
 }
 
-/// Device and number of a file: equal for its names, however they are linked.
+/// Device and number of a file, equal for all its names and links.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]
 type Identity = PathBuf;
 
 impl Inputs {
-    /// Those of `paths` that are files; the others cannot be destroyed by being written to.
+    /// Collects those of `paths` that are files; writing cannot destroy others.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let known = |path: PathBuf| Some((identity(&path)?, path));
         Self { files: paths.into_iter().filter_map(known).collect() }
@@ -38,13 +38,13 @@ impl Inputs {
         );
     }
 
-    /// Refuses a folder in which one of them has a name that is going to be written, or deleted:
-    /// `is_at_risk` tells which names those are.
+    /// Refuses a folder that holds one of them under a name that will be written or deleted,
+    /// according to `is_at_risk`.
     pub fn refuse_folder(&self, folder: &Path, is_at_risk: impl Fn(&OsStr) -> bool) -> Result<()> {
         if self.files.is_empty() {
             return Ok(());
         }
-        // A folder that is not there yet, or cannot be read, holds nothing that is known.
+        // A missing or unreadable folder holds no known file.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let at_risk = is_at_risk(&entry.file_name());
             if at_risk && identity(&entry.path()).is_some_and(|id| self.files.contains_key(&id)) {
@@ -60,7 +60,7 @@ impl Inputs {
     }
 }
 
-/// Identity of the file at `path`; `None` where there is none. Links are followed.
+/// Returns the identity of the file at `path`, following links; `None` if there is none.
 fn identity(path: &Path) -> Option<Identity> {
     let about = fs::metadata(path).ok().filter(Metadata::is_file)?;
     #[cfg(unix)]

@@ -1,7 +1,5 @@
-//! Where disparity goes.
+//! Outputs of disparity.
 
-pub mod accuracy;
-pub mod alignment;
 pub mod board;
 pub mod claim;
 pub mod cloud;
@@ -9,17 +7,15 @@ pub mod clouds;
 pub mod colour;
 pub mod colouring;
 pub mod encoding;
-pub mod exposure;
 pub mod files;
 pub mod flush;
 pub mod inputs;
-pub mod map_metrics;
 pub mod new_file;
 pub mod numbered;
 pub mod numbers;
+pub mod observers;
 pub mod pictures;
 pub mod png;
-pub mod range;
 pub mod restarting;
 pub mod segments;
 pub mod still;
@@ -33,40 +29,40 @@ use crate::clock::CaptureClock;
 use crate::frame::{DisparityRange, Matched, StereoGeometry};
 use crate::matching::{Steady, Temporal};
 
-/// The stream of maps that sinks are given, as it is known before the first one.
+/// Properties of the stream of maps, known before the first one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamInfo {
     /// Width and height of the maps in pixels.
     pub size: (usize, usize),
-    /// Pairs a second, where known; the frames keep their own times in any case.
+    /// Pairs per second, if known; frames keep their own times in any case.
     pub rate: Option<f64>,
-    /// The candidate disparities; they choose the encoding of numbers.
+    /// The candidate disparities, which determine the encoding of numbers.
     pub range: DisparityRange,
-    /// The cameras that depth is computed from, where known.
+    /// The cameras for depth, if known.
     pub geometry: Option<StereoGeometry>,
-    /// True where left pictures have their colour.
+    /// Set if left images have their colour.
     pub has_colour: bool,
-    /// The clock of the capture times, where they have one.
+    /// The clock of the capture times, if they have one.
     pub clock: Option<CaptureClock>,
-    /// The stages in time that are on.
+    /// The temporal stages that are on.
     pub stages: StagesInTime,
 }
 
-/// The stages of the matcher that go by pairs before.
+/// The stages of the matcher that depend on earlier pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StagesInTime {
-    /// What is made of the pictures.
+    /// Use of earlier frames.
     pub temporal: Option<Temporal>,
-    /// How steady maps are.
+    /// Strength of flicker suppression.
     pub steady: Option<Steady>,
 }
 
-/// Frames that an output took and did not keep.
+/// Frames that an output took and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Those for which whoever is behind it had no time.
+    /// Lost because the receiver was busy.
     pub busy: u64,
-    /// Those that could not be written; known once it has failed.
+    /// Lost because writing failed; known after the failure.
     pub failed: u64,
 }
 
@@ -77,19 +73,19 @@ impl std::ops::AddAssign for Losses {
     }
 }
 
-/// A consumer of matched pairs. Each runs on a thread of its own behind a bounded link.
+/// A consumer of matched pairs. Each runs on its own thread behind a bounded link.
 pub trait Sink: Send {
     /// Name of the output, for people: "recording out.mkv".
     fn name(&self) -> &str;
 
-    /// True where only the newest pair is of interest: the pipeline then never waits for the sink, and
-    /// pairs that it is busy for pass it by.
+    /// Reports whether only the newest pair matters: the pipeline then never waits for the sink,
+    /// which misses pairs while it is busy.
     fn newest_only(&self) -> bool {
         false
     }
 
-    /// True for one that only looks at what passes and writes nothing: nothing is lost where it does not
-    /// come to its end.
+    /// Reports whether it only observes and writes nothing, so that nothing is lost if it does not
+    /// finish.
     fn is_check(&self) -> bool {
         false
     }
@@ -97,11 +93,11 @@ pub trait Sink: Send {
     /// Takes one matched pair; frames come in order.
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
 
-    /// Numbers of frames that it took and did not keep.
+    /// Returns the numbers of frames that it took and lost.
     fn losses(&self) -> Losses {
         Losses::default()
     }
 
-    /// Completes what was written; called once, also after a failure elsewhere or of its own.
+    /// Completes the written data; called once, also after a failure.
     fn finish(&mut self) -> anyhow::Result<()>;
 }

@@ -1,8 +1,8 @@
-//! A file that takes the place of an earlier one only when there is something in it.
+//! A file that replaces an earlier one only once it has content.
 //!
-//! It is written beside its place, under a name that nobody can guess, and renamed. So an earlier file
-//! stays whole where a run never starts, and a link that somebody has laid is never written through. A
-//! program that is killed before may leave `.NAME.stereod-XXXXXX.part`, which the next one that
+//! It is written next to its place, under a name that nobody can guess, and renamed. An earlier
+//! file stays whole if a run never starts, and a planted link is never written through. A killed
+//! program may leave `.NAME.stereod-XXXXXX.part`, which the next program that
 //! [claims](super::claim) the same output removes.
 
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -21,12 +21,12 @@ pub(super) const UNFINISHED: &str = ".part";
 /// A file being written.
 #[derive(Debug)]
 pub struct NewFile {
-    /// The name that the user gave it.
+    /// The name given by the user.
     path: PathBuf,
     file: File,
-    /// Until it is in its place; removes the unfinished file when dropped.
+    /// The unfinished file, until it is in its place; removes it when dropped.
     pending: Option<Pending>,
-    /// True where it can be gone back in.
+    /// Set if the file can be seeked.
     seeks: bool,
 }
 
@@ -34,12 +34,12 @@ pub struct NewFile {
 struct Pending {
     unfinished: TempPath,
     target: PathBuf,
-    /// True where there is an earlier file with something in it.
+    /// Set if there is an earlier file with content.
     replaces: bool,
 }
 
 impl NewFile {
-    /// Begins the output `path`. What is no ordinary file (a device, a pipe that somebody reads) is
+    /// Starts the output `path`. Anything but an ordinary file (a device, a pipe with a reader) is
     /// opened as it is.
     pub fn create(path: &Path) -> Result<Self> {
         match target(path)? {
@@ -48,14 +48,15 @@ impl NewFile {
         }
     }
 
-    /// The file `path`, just made by the caller, who wants it there from the start.
+    /// Wraps the file `path`, which the caller has just created in its place.
     pub fn in_place(path: &Path, file: File) -> Self {
         Self { path: path.to_path_buf(), file, pending: None, seeks: true }
     }
 
     fn beside(path: &Path, target: PathBuf) -> Result<Self> {
         let refused = |error: &io::Error| explain(path, error);
-        // Who may not write to a file may not replace it either, though the folder would allow it.
+        // Without permission to write a file, it must not be replaced either, though the folder
+        // would allow it.
         let earlier = match open(OpenOptions::new().write(true), &target, false) {
             Ok(earlier) => Some(earlier.metadata().map_err(|error| refused(&error))?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -69,7 +70,7 @@ impl NewFile {
             .suffix(UNFINISHED)
             .tempfile_in(folder_of(&target));
         let (file, unfinished) = unfinished.map_err(|error| refused(&error))?.into_parts();
-        // Some file systems know no locks; then nobody else looks for one either.
+        // Some file systems have no locks; then no other run checks for them either.
         let _ = file.try_lock();
         if let Some(earlier) = &earlier {
             take_over(&file, earlier);
@@ -111,28 +112,28 @@ impl NewFile {
         Ok(Self { path: path.to_path_buf(), file, pending: None, seeks: false })
     }
 
-    /// The name that the user gave it.
+    /// Returns the name given by the user.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The open file.
+    /// Returns the open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// True where it can be gone back in: not so with pipes.
+    /// Reports whether the file can be seeked; pipes cannot.
     pub fn seeks(&self) -> bool {
         self.seeks
     }
 
-    /// True where an earlier file with something in it is still in its place.
+    /// Reports whether an earlier file with content is still in its place.
     pub fn spares_earlier(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.replaces)
     }
 
-    /// Gives it its name, in place of an earlier file; later calls do nothing. What is in it by then is
-    /// on the disk before an earlier file goes.
+    /// Gives the file its name, replacing an earlier one; later calls do nothing. Its content is on
+    /// the disk before an earlier file goes.
     pub fn put_in_place(&mut self) -> io::Result<()> {
         let Some(Pending { unfinished, target, replaces }) = self.pending.take() else {
             return Ok(());
@@ -143,7 +144,7 @@ impl NewFile {
         unfinished.persist(target).map_err(|refused| refused.error)
     }
 
-    /// Writes all that is to be in it, and gives it its name.
+    /// Writes the whole content, and gives the file its name.
     pub fn finish_with(mut self, content: &[u8]) -> Result<()> {
         let written = self.file.write_all(content).and_then(|()| self.put_in_place());
         written.map_err(|error| explain(&self.path, &error))
@@ -166,12 +167,13 @@ impl Seek for NewFile {
     }
 }
 
-/// Beginning of the names of unfinished files that are to become `target`.
+/// Returns the first part of the names of unfinished files for `target`.
 pub(super) fn unfinished_prefix(target: &Path) -> String {
     format!(".{}.stereod-", short_name(target))
 }
 
-/// The name of a file, or what stands for it where names made of it would be too long for a file system.
+/// Returns the name of a file, or a hash if names derived from it would be too long for a file
+/// system.
 pub(super) fn short_name(target: &Path) -> String {
     let name = target.file_name().unwrap_or_default();
     if let Some(name) = name.to_str().filter(|name| name.len() < 200) {
@@ -182,8 +184,8 @@ pub(super) fn short_name(target: &Path) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Opens what is there, without waiting for the other end of a pipe. A link at the end of the name is
-/// refused unless it is to be followed.
+/// Opens an existing file, without waiting for the other end of a pipe. A link at the end of the
+/// name is refused unless it is to be followed.
 pub(super) fn open(options: &mut OpenOptions, path: &Path, follow: bool) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -193,7 +195,7 @@ pub(super) fn open(options: &mut OpenOptions, path: &Path, follow: bool) -> io::
     options.open(path)
 }
 
-/// Makes writing wait for room again, after an opening that did not wait.
+/// Makes writes wait for room again, after an opening that did not wait.
 #[cfg(unix)]
 fn wait_for_room(file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -206,8 +208,8 @@ fn wait_for_room(file: &File) -> io::Result<()> {
     if set == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives a file owner and permissions (read, write, execute) of the one that it will replace, as far as this user may. What
-/// cannot be had is no reason to write nothing.
+/// Copies owner and permissions (read, write, execute) of the file that will be replaced, as far as
+/// this user may; the rest is skipped.
 fn take_over(file: &File, earlier: &Metadata) {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! A folder of numbered files, one a pair, and a file that describes them.
+//! A folder of numbered files, one per pair, and a file that describes them.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,21 +11,21 @@ use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
 
-/// Bytes of a file's beginning by which its kind is told.
+/// Number of first bytes that identify a kind of file.
 const BEGIN: usize = 64;
 
 /// Kind of numbered files.
 #[derive(Debug)]
 pub struct Kind {
-    /// Name for people, of several: "pictures".
+    /// Plural name for people: "pictures".
     pub plural: &'static str,
-    /// Name for people, of one.
+    /// Singular name for people.
     pub singular: &'static str,
     /// Extension of each.
     pub extension: &'static str,
-    /// Name of the file that describes those of a folder, beside them.
+    /// Name of the folder's description.
     pub description: &'static str,
-    /// Tells whether a file that begins so was written by stereod.
+    /// Reports whether a file with these first bytes was written by stereod.
     pub is_ours: fn(&[u8]) -> bool,
 }
 
@@ -34,14 +34,14 @@ impl Kind {
         dir.join(format!("{number:06}.{}", self.extension))
     }
 
-    /// The number of a file with this name, if it is one that is written here.
+    /// Returns the number in a file's name, if it is such a name.
     fn number_of(&self, name: &OsStr) -> Option<u64> {
         let (number, extension) = name.to_str()?.split_once('.')?;
         let number = number.parse().ok().filter(|_| extension == self.extension)?;
         (self.path_of(Path::new(""), number).as_os_str() == name).then_some(number)
     }
 
-    /// The files of a folder that are named so, in the order of their numbers.
+    /// Returns the numbered files of a folder in order.
     fn numbered(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let entries = fs::read_dir(dir).map_err(|error| files::explain(dir, &error))?;
         let entries = entries.filter_map(Result::ok);
@@ -51,7 +51,7 @@ impl Kind {
         Ok(numbers.into_iter().map(|number| self.path_of(dir, number)).collect())
     }
 
-    /// True where a file looks like one that was written here.
+    /// Reports whether a file may have been written by stereod.
     fn may_be_ours(&self, path: &Path) -> bool {
         let mut begin = [0; BEGIN];
         fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
@@ -59,7 +59,7 @@ impl Kind {
             && (self.is_ours)(&begin)
     }
 
-    /// True where files of this name are written into a folder of this kind.
+    /// Reports whether this name can occur in a folder of this kind.
     pub fn is_written(&self, name: &OsStr) -> bool {
         self.number_of(name).is_some() || name == self.description
     }
@@ -67,19 +67,19 @@ impl Kind {
 
 /// Writes `DIR/NNNNNN.EXT`, numbered by the pairs' sequence numbers.
 ///
-/// Each file appears under its name only when it is complete, with one beside them that describes them. The
-/// numbered files of a folder are those of one run: with the first new one, all that an earlier run has
-/// left are removed. Those that stereod has not written are neither replaced nor removed.
+/// Each file appears under its name only when it is complete, with a description next to it. The
+/// numbered files of a folder belong to one run: the first new file removes all that an earlier run
+/// has left. Files that stereod has not written are neither replaced nor removed.
 #[derive(Debug)]
 pub struct NumberedFiles {
     dir: PathBuf,
     kind: &'static Kind,
-    /// Until the first file is there.
+    /// Until the first file is written.
     waiting: Option<Waiting>,
     _claim: Claim,
 }
 
-/// Work that is done with the first file.
+/// Work to do with the first file.
 #[derive(Debug)]
 struct Waiting {
     description: NewFile,
@@ -89,7 +89,7 @@ struct Waiting {
 }
 
 impl NumberedFiles {
-    /// Makes the folder (and those above it) where it is missing. `text` goes into the description.
+    /// Creates the folder (and its parents) if missing. `text` becomes the description.
     pub fn create(dir: &Path, kind: &'static Kind, text: String) -> Result<Self> {
         let mut files = Self::resume(dir, kind, text)?;
         let earlier = kind.numbered(dir)?;
@@ -116,14 +116,14 @@ impl NumberedFiles {
         Ok(files)
     }
 
-    /// Goes on in a folder with files of this run.
+    /// Continues in a folder with files of this run.
     pub fn resume(dir: &Path, kind: &'static Kind, text: String) -> Result<Self> {
         if dir.exists() && !dir.is_dir() {
             bail!("cannot write {} into {}: it is not a folder", kind.plural, dir.display());
         }
         fs::create_dir_all(dir).map_err(|error| files::explain(dir, &error))?;
         let claim = Claim::on_folder(dir)?;
-        // This also finds out now, and not after the first match, whether the folder can be written.
+        // This also checks, before the first match, that the folder can be written.
         let description = NewFile::create(&dir.join(kind.description))?;
         let waiting = Some(Waiting { description, text, earlier: Vec::new() });
         Ok(Self { dir: dir.to_path_buf(), kind, waiting, _claim: claim })
@@ -139,7 +139,7 @@ impl NumberedFiles {
         }
     }
 
-    /// Puts the description in place, and removes the files of an earlier run but for `written`.
+    /// Puts the description in place, and removes the files of an earlier run except `written`.
     fn take_over(&self, waiting: Waiting, written: &Path) -> Result<()> {
         let Waiting { description, text, earlier } = waiting;
         let Kind { plural, singular, .. } = self.kind;

@@ -1,4 +1,4 @@
-//! Meaning of the 16-bit numbers of pictures and recordings: disparity, or depth.
+//! Meaning of the 16-bit numbers of images and recordings: disparity or depth.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::frame::{DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
 /// Unit of stored depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DepthUnit {
-    /// Units of a metre.
+    /// Units per metre.
     per_metre: f64,
 }
 
@@ -20,23 +20,24 @@ impl DepthUnit {
     /// Smallest and largest unit in millimetres.
     pub const LIMITS_MM: [f64; 2] = [0.1, 10.0];
 
-    /// The unit of so many millimetres.
+    /// Returns the unit of this number of millimetres.
     pub fn of_millimetres(millimetres: f64) -> Self {
         Self { per_metre: 1000.0 / millimetres }
     }
 
-    /// The unit of which a metre has so many, as read from a file; `None` for one that is never written.
+    /// Returns the unit with this number per metre, as read from a file; `None` for one that is
+    /// never written.
     pub fn of_scale(per_metre: f64) -> Option<Self> {
         let [least, most] = Self::LIMITS_MM.map(|millimetres| 1000.0 / millimetres);
         (most..=least).contains(&per_metre).then_some(Self { per_metre })
     }
 
-    /// Units of a metre.
+    /// Returns the units per metre.
     pub fn per_metre(self) -> f64 {
         self.per_metre
     }
 
-    /// Largest depth in metres that 16 bits hold.
+    /// Returns the largest depth in metres that 16 bits hold.
     fn reach_m(self) -> f64 {
         f64::from(u16::MAX) / self.per_metre
     }
@@ -49,18 +50,18 @@ impl Default for DepthUnit {
     }
 }
 
-/// The quantity that is stored.
+/// The stored quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Quantity {
     /// Disparity in the KITTI convention ([`Encoding`]).
     #[default]
     Disparity,
-    /// Depth, 0 where it is unknown or does not fit 16 bits. In millimetres it reaches 65.535 m, as in the
-    /// depth pictures of ROS (REP 118) and of depth cameras.
+    /// Depth, 0 where it is unknown or exceeds 16 bits. In millimetres it reaches 65.535 m, as in
+    /// the depth images of ROS (REP 118) and of depth cameras.
     Depth(DepthUnit),
 }
 
-/// Makes the numbers.
+/// Conversion of disparity to stored numbers.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     encoding: Encoding,
@@ -77,7 +78,7 @@ struct Depth {
     too_far: Option<RangeInclusive<i16>>,
 }
 
-/// Set once it has been said that depth does not fit 16 bits.
+/// Set once the warning about depth beyond 16 bits was logged.
 static TOO_FAR_REPORTED: AtomicBool = AtomicBool::new(false);
 
 impl Depth {
@@ -103,7 +104,7 @@ impl Depth {
         }
     }
 
-    /// Warning about depth that does not fit, with the cure.
+    /// Returns the warning about depth that does not fit, with a remedy.
     fn reach(&self) -> String {
         let reach = self.unit.reach_m();
         let largest = DepthUnit::LIMITS_MM[1];
@@ -117,7 +118,7 @@ impl Depth {
 }
 
 impl Numbers {
-    /// Numbers for maps of this range.
+    /// Returns the conversion for maps of this range.
     pub fn new(
         quantity: Quantity,
         range: DisparityRange,
@@ -136,20 +137,17 @@ impl Numbers {
         Ok(Self { encoding, depth })
     }
 
-    /// The quantity that is stored.
+    /// Returns the stored quantity.
     pub fn quantity(&self) -> Quantity {
         self.depth.as_ref().map_or(Quantity::Disparity, |depth| Quantity::Depth(depth.unit))
     }
 
-    /// Scale and offset of stored disparity.
+    /// Returns scale and offset of stored disparity.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
     /// Encodes values of a disparity map; `stored` has their length.
-    ///
-    /// # Panics
-    /// Where the lengths differ.
     pub fn encode(&self, values: &[i16], stored: &mut [u16]) {
         let Some(depth) = &self.depth else { return self.encoding.encode(values, stored) };
         assert_eq!(values.len(), stored.len(), "as many stored numbers as values");

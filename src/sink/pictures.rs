@@ -13,7 +13,7 @@ use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
 use crate::sink::{Sink, StreamInfo};
 
-/// Pictures of disparity or depth.
+/// The kind of numbered images.
 pub static PICTURES: Kind = Kind {
     plural: "pictures",
     singular: "picture",
@@ -22,8 +22,8 @@ pub static PICTURES: Kind = Kind {
     is_ours: png::is_disparity,
 };
 
-/// Writes each map as `DIR/NNNNNN.png`, disparity in KITTI convention or depth, as [`NumberedFiles`]: the
-/// description holds scale, offset, range and, where known, what depth is computed from.
+/// Writes each map as `DIR/NNNNNN.png`, disparity in the KITTI convention or depth, as
+/// [`NumberedFiles`]. The description holds scale, offset, range and the cameras, if known.
 #[derive(Debug)]
 pub struct Pictures {
     name: String,
@@ -33,12 +33,12 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// Makes the folder (and those above it) where it is missing.
+    /// Creates the folder (and its parents) if missing.
     pub fn create(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of(dir, stream, quantity, NumberedFiles::create)
     }
 
-    /// Goes on in a folder with pictures of this run.
+    /// Continues in a folder with images of this run.
     pub fn resume(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of(dir, stream, quantity, NumberedFiles::resume)
     }
@@ -56,7 +56,7 @@ impl Pictures {
     }
 }
 
-/// Description of the pictures of a folder, as JSON.
+/// Returns the description of the images of a folder, as JSON.
 fn describe(stream: &StreamInfo, quantity: Quantity, numbers: &Numbers) -> String {
     let (scale, offset) = match quantity {
         Quantity::Disparity => (numbers.encoding().scale().into(), numbers.encoding().offset()),

@@ -1,4 +1,4 @@
-//! PNG files in memory: 16-bit disparity with its scale and offset beside it, and colour.
+//! PNG files in memory: 16-bit disparity with its scale and offset, and colour.
 
 use anyhow::{Context, Result};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
@@ -7,7 +7,7 @@ use image::{ExtendedColorType, ImageEncoder};
 use crate::frame::DisparityMap;
 use crate::sink::numbers::Numbers;
 
-/// Where the chunk after the header starts: 8 bytes of signature, 25 bytes of IHDR.
+/// Start of the chunk after the header: 8 bytes of signature, 25 bytes of IHDR.
 const AFTER_HEADER: usize = 33;
 
 /// Buffers for writing one disparity map after the other without allocating.
@@ -18,8 +18,8 @@ pub struct DisparityPng {
 }
 
 impl DisparityPng {
-    /// The map as a 16-bit grey PNG file. What its numbers mean stands in its text chunk `Comment`:
-    /// `disparity = value / 256 + 0; 0 = unknown`.
+    /// Encodes the map as a 16-bit grey PNG file. Its text chunk `Comment` gives the meaning of the
+    /// numbers: `disparity = value / 256 + 0; 0 = unknown`.
     pub fn encode(&mut self, map: &DisparityMap, numbers: &Numbers) -> Result<&[u8]> {
         self.stored.resize(map.values().len(), 0);
         numbers.encode(map.values(), &mut self.stored);
@@ -36,22 +36,22 @@ impl DisparityPng {
     }
 }
 
-/// True where a file that begins so (48 bytes are enough) may be one of [`DisparityPng`]: 16-bit
-/// grey, with a text chunk `Comment` right after its header.
+/// Reports whether a file with these first bytes (48 suffice) may be one of [`DisparityPng`]:
+/// 16-bit grey, with a text chunk `Comment` right after its header.
 pub fn is_disparity(begin: &[u8]) -> bool {
     let has = |at: usize, bytes: &[u8]| begin.get(at..at + bytes.len()) == Some(bytes);
     // After the signature: length and name of IHDR, width, height, depth, colour type.
     has(0, b"\x89PNG\r\n\x1a\n") && has(24, &[16, 0]) && has(AFTER_HEADER + 4, b"tEXtComment")
 }
 
-/// A picture of 3 bytes a pixel (red, green, blue) as a PNG file.
+/// Encodes an image of 3 bytes per pixel (red, green, blue) as a PNG file.
 pub fn encode_rgb(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     write(&mut file, rgb, (width, height), ExtendedColorType::Rgb8)?;
     Ok(file)
 }
 
-/// A picture of one byte a pixel as a PNG file.
+/// Encodes an image of one byte per pixel as a PNG file.
 pub fn encode_grey(grey: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     write(&mut file, grey, (width, height), ExtendedColorType::L8)?;
@@ -83,8 +83,8 @@ fn text_chunk(keyword: &str, text: &str) -> Vec<u8> {
     [&length.to_be_bytes()[..], &chunk, &check.to_be_bytes()[..]].concat()
 }
 
-/// The cyclic redundancy check of PNG chunks (PNG specification, third edition, annex D), bit by
-/// bit: the text is short.
+/// Computes the cyclic redundancy check of PNG chunks (PNG specification, third edition, annex D),
+/// bit by bit because the text is short.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for &byte in bytes {
@@ -122,7 +122,7 @@ mod tests {
             Pooled::unpooled(values.clone()),
         );
         let mut png = DisparityPng::default();
-        // Twice: what the first left in the buffers must not show.
+        // Twice, because leftovers in the buffers must not show.
         png.encode(&map, &numbers).unwrap();
         let file = png.encode(&map, &numbers).unwrap();
         let text = b"Comment\0disparity = value / 256 + -7; 0 = unknown";

@@ -1,7 +1,7 @@
-//! An output of a live run that comes back: where it fails, it is made anew until it works again.
+//! An output of a live run that is reopened after failures until it works again.
 //!
-//! A robot whose disk is full still has to see, and its disk may have room again later. So frames that
-//! cannot be written are counted, the others go on, and the run fails at its end.
+//! A robot whose disk is full still has to see, and its disk may have room again later. Frames that
+//! cannot be written are counted, the run goes on, and it fails at its end.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,24 +12,24 @@ use super::{Losses, Sink};
 use crate::backoff::{Backoff, STEADY};
 use crate::frame::Matched;
 
-/// Makes an output anew, beside what the one before has written.
-pub type Recipe = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
+/// Makes an output again, next to what the previous one has written.
+pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
 
-/// An output that is made anew after it has failed.
+/// An output that is made again after failures.
 pub struct Restarting {
     name: String,
     sink: Option<Box<dyn Sink>>,
-    recipe: Recipe,
+    factory: Factory,
     backoff: Backoff,
-    /// Since when the sink is there.
+    /// Start of the present sink.
     since: Instant,
-    /// No attempt is made before.
+    /// Time of the next attempt.
     not_before: Instant,
     /// Set from a failure until the next sink has proved itself.
     outage: Option<Outage>,
-    /// Frames that were not written by sinks that are gone, and while there was none.
+    /// Frames lost by earlier sinks and while there was none.
     losses: Losses,
-    /// Why, at first.
+    /// The first failure.
     reason: Option<String>,
 }
 
@@ -39,25 +39,25 @@ struct Outage {
 }
 
 impl Restarting {
-    /// The output `sink`, in whose place `recipe` makes another one after it has failed.
-    pub fn new(sink: Box<dyn Sink>, recipe: Recipe) -> Self {
+    /// Wraps an output, which `factory` makes again after failures.
+    pub fn new(sink: Box<dyn Sink>, factory: Factory) -> Self {
         let name = sink.name().to_owned();
-        Self { sink: Some(sink), ..Self::without_sink(name, recipe) }
+        Self { sink: Some(sink), ..Self::without_sink(name, factory) }
     }
 
-    /// The output `name`, which `recipe` could not make for now, because of `error`.
-    pub fn awaited(name: String, recipe: Recipe, error: &Error) -> Self {
-        let mut restarting = Self::without_sink(name, recipe);
+    /// Wraps an output that `factory` could not make yet because of `error`.
+    pub fn awaited(name: String, factory: Factory, error: &Error) -> Self {
+        let mut restarting = Self::without_sink(name, factory);
         restarting.note_lost(error);
         restarting
     }
 
-    fn without_sink(name: String, recipe: Recipe) -> Self {
+    fn without_sink(name: String, factory: Factory) -> Self {
         let now = Instant::now();
         Self {
             name,
             sink: None,
-            recipe,
+            factory,
             backoff: Backoff::default(),
             since: now,
             not_before: now,
@@ -67,12 +67,12 @@ impl Restarting {
         }
     }
 
-    /// Makes the output anew if it is lost and the pause is over.
+    /// Makes the output again if it is lost and the pause is over.
     fn look_for_it(&mut self) {
         if self.sink.is_some() || Instant::now() < self.not_before {
             return;
         }
-        match (self.recipe)() {
+        match (self.factory)() {
             Ok(sink) => {
                 self.since = Instant::now();
                 self.sink = Some(sink);
@@ -86,14 +86,14 @@ impl Restarting {
 
     /// Gives up a sink that could not take a frame.
     fn lose(&mut self, mut sink: Box<dyn Sink>, error: &Error) {
-        // What it could write is completed as well as it can be; the reason is known.
+        // It completes its data as far as possible; the reason is known.
         let _ = sink.finish();
         self.note_lost(error);
         self.losses += sink.losses();
         self.losses.failed += 1;
     }
 
-    /// Says that it is lost, and plans the next attempt.
+    /// Logs the loss, and plans the next attempt.
     fn note_lost(&mut self, error: &Error) {
         let reason = format!("{error:#}");
         self.not_before = Instant::now() + self.backoff.after(self.since.elapsed());
@@ -109,7 +109,7 @@ impl Restarting {
         self.reason.get_or_insert(reason);
     }
 
-    /// Says that it works again, once it is sure.
+    /// Logs the recovery once the sink has worked for a while.
     fn note_back(&mut self) {
         if self.since.elapsed() < STEADY {
             return;

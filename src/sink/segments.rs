@@ -1,8 +1,8 @@
-//! The files of a recording without end: their names, and which are deleted to make room.
+//! Segments of an endless recording: their names, and their deletion.
 //!
-//! The segments of `DIR/NAME.mkv` are `DIR/NAME-20261121T101500Z-00003.mkv`: when they begin, and a
-//! number that goes on rising when the program is started anew. So names sort by time, and numbers by
-//! age even where the clock of a machine was wrong. Only files named so are ever counted or deleted.
+//! The segments of `DIR/NAME.mkv` are `DIR/NAME-20261121T101500Z-00003.mkv`: their start time, and
+//! a number that keeps rising over runs. Names sort by time, and numbers by age even if the
+//! machine's clock was wrong. Only files with such names are ever counted or deleted.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,23 +14,23 @@ use anyhow::{Context, Result, bail};
 
 use super::files;
 
-/// Digits of a number at least, zeros in front.
+/// Least number of digits, with leading zeros.
 const DIGITS: usize = 5;
 
-/// The file system is asked for its room no more often than this.
+/// Shortest time between two queries of the free space.
 const ROOM_EVERY: Duration = Duration::from_millis(500);
 
-/// When a segment is full, and how much of them stays.
+/// Limits of one segment, and of all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentLimits {
-    /// Time from a segment's first frame to that of the next one; `None`: any.
+    /// Time from a segment's first frame to that of the next one; `None`: unlimited.
     pub length: Option<Duration>,
-    /// Bytes of a segment at most; `None`: any. One frame always fits.
+    /// Largest size of a segment in bytes; `None`: unlimited. One frame always fits.
     pub size: Option<u64>,
-    /// Bytes of all segments at most, then the oldest are deleted; `None`: any. A segment is full
-    /// when it has half of this, so that there always is one to delete.
+    /// Largest size of all segments in bytes, beyond which the oldest are deleted; `None`:
+    /// unlimited. A segment is full at half of this, so that there always is one to delete.
     pub keep: Option<u64>,
-    /// Bytes that stay free on the file system, else the oldest are deleted; `None`: any.
+    /// Bytes to keep free on the file system by deleting the oldest; `None`: none.
     pub keep_free: Option<u64>,
 }
 
@@ -42,8 +42,8 @@ struct Segment {
     bytes: u64,
 }
 
-/// The largest number of a segment: no recording gets there, and a file that says so is somebody else's
-/// (the numbers go on from the largest).
+/// Largest number of a segment. No recording reaches it, so a file with a larger number is not ours
+/// (numbers continue from the largest).
 const NUMBER_MAX: u64 = 1 << 60;
 
 /// The segments of one recording.
@@ -54,15 +54,15 @@ pub struct Segments {
     /// The finished ones, youngest first.
     finished: Vec<Segment>,
     current: Option<PathBuf>,
-    /// The number of the youngest, also where it was deleted.
+    /// The number of the youngest, even if it was deleted.
     last: u64,
     room_asked: Option<Instant>,
-    /// True where it was said that one cannot be deleted.
+    /// Set once a failed deletion was reported.
     complained: bool,
 }
 
 impl Segments {
-    /// The segments of the recording `base`; those of earlier runs count.
+    /// Returns the segments of the recording `base`, including those of earlier runs.
     pub fn new(base: &Path, limits: SegmentLimits) -> Result<Self> {
         files::check_folder_of(base)?;
         let segments = Self::named(base, limits);
@@ -90,14 +90,14 @@ impl Segments {
         }
     }
 
-    /// The name that all of them derive from.
+    /// Returns the path that their names derive from.
     pub fn base(&self) -> &Path {
         &self.base
     }
 
-    /// Creates the file of the next segment, which begins at `start`, and makes room for it. No file
-    /// is ever replaced, and the file stays locked while it is open, so that no other run of the
-    /// program deletes it.
+    /// Creates the file of the next segment, which starts at `start`, and makes room for it. No
+    /// file is ever replaced. The file stays locked while it is open, so that no other run deletes
+    /// it.
     pub fn open(&mut self, start: SystemTime) -> Result<(File, PathBuf)> {
         self.current = None;
         self.look();
@@ -108,7 +108,7 @@ impl Segments {
             let path = self.path_of(start, self.last + 1);
             match File::create_new(&path) {
                 Ok(file) => {
-                    // Some file systems know no locks; then nobody else looks for one either.
+                    // Some file systems have no locks; then no other run checks for them either.
                     let _ = file.try_lock();
                     self.last += 1;
                     self.current = Some(path.clone());
@@ -121,8 +121,8 @@ impl Segments {
         }
     }
 
-    /// True where a segment with `bytes` bytes whose next frame comes `age` after its first one is
-    /// full.
+    /// Reports whether a segment is full that has `bytes` bytes and whose next frame comes `age`
+    /// after its first one.
     pub fn is_full(&self, bytes: u64, age: Duration) -> bool {
         let half = self.limits.keep.map(|keep| keep / 2);
         let size = self.limits.size.into_iter().chain(half).min();
@@ -130,8 +130,7 @@ impl Segments {
             || self.limits.length.is_some_and(|length| age >= length)
     }
 
-    /// Deletes the oldest segments until the limits are kept; the one being written has `writing`
-    /// bytes.
+    /// Deletes the oldest segments until the limits are kept; the open one has `writing` bytes.
     pub fn prune(&mut self, writing: u64) {
         if let Some(keep) = self.limits.keep {
             let mut total: u64 = writing + self.finished.iter().map(|s| s.bytes).sum::<u64>();
@@ -152,14 +151,15 @@ impl Segments {
         }
     }
 
-    /// Where the disk is full: deletes the oldest segment, if deleting is wanted at all. Whether
-    /// there is more room now.
+    /// Deletes the oldest segment on a full disk, if deletion is enabled; reports whether there is
+    /// more room now.
     pub fn make_room(&mut self) -> bool {
         let wanted = self.limits.keep.is_some() || self.limits.keep_free.is_some();
         wanted && self.delete_oldest().is_some()
     }
 
-    /// Deletes the oldest segment that can be: its bytes; `None` where there is none.
+    /// Deletes the oldest segment that can be deleted, and returns its size; `None` if there is
+    /// none.
     fn delete_oldest(&mut self) -> Option<u64> {
         while let Some(oldest) = self.finished.pop() {
             match files::delete_unlocked(&oldest.path) {
@@ -169,7 +169,7 @@ impl Segments {
                 }
                 // Another run writes it.
                 Ok(false) => {}
-                // Somebody else was quicker.
+                // Another process was faster.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Some(oldest.bytes);
                 }
@@ -186,12 +186,12 @@ impl Segments {
         None
     }
 
-    /// Finds the finished segments; those of a folder that cannot be read stay as they were known.
+    /// Lists the finished segments; if the folder cannot be read, the old list stays.
     fn look(&mut self) {
         let Ok(entries) = fs::read_dir(self.folder()) else { return };
         let found = entries.filter_map(Result::ok).filter_map(|entry| {
             let number = self.number_of(entry.file_name().to_str()?)?;
-            // Of the entry itself: links are nobody's segments.
+            // Of the entry itself, because links are no segments.
             let about = entry.metadata().ok().filter(fs::Metadata::is_file)?;
             let path = self.base.with_file_name(entry.file_name());
             Some(Segment { number, path, bytes: about.len() })
@@ -206,7 +206,7 @@ impl Segments {
         files::folder_of(&self.base)
     }
 
-    /// "NAME-" and ".mkv" around what differs between segments.
+    /// Returns the constant parts of the names: "NAME-" and ".mkv".
     fn name_parts(&self) -> (String, String) {
         let [stem, extension] = [self.base.file_stem(), self.base.extension()]
             .map(|part| part.unwrap_or_default().to_string_lossy());
@@ -219,7 +219,7 @@ impl Segments {
         self.base.with_file_name(format!("{before}{time}-{number:0DIGITS$}{after}"))
     }
 
-    /// The number of the segment that has this name; `None` for other files.
+    /// Returns the number of the segment of this name; `None` for other files.
     fn number_of(&self, name: &str) -> Option<u64> {
         let (before, after) = self.name_parts();
         let (time, number) = name.strip_prefix(&before)?.strip_suffix(&after)?.split_once('-')?;
@@ -232,14 +232,14 @@ impl Segments {
     }
 }
 
-/// True where a file of this name, in the folder of the recording `base`, is one of its segments,
-/// which are deleted where room is needed.
+/// Reports whether a file of this name, in the folder of the recording `base`, is one of its
+/// segments, which may be deleted for room.
 pub fn is_segment(base: &Path, name: &OsStr) -> bool {
     let segments = Segments::named(base, SegmentLimits::default());
     name.to_str().is_some_and(|name| segments.number_of(name).is_some())
 }
 
-/// Bytes that this user may still write to the file system that holds a folder.
+/// Returns the bytes that this user may still write to a folder's file system.
 #[cfg(unix)]
 pub fn free_bytes(folder: &Path) -> Result<u64> {
     use std::os::unix::ffi::OsStrExt;
@@ -257,7 +257,7 @@ pub fn free_bytes(folder: &Path) -> Result<u64> {
     Ok(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize)))
 }
 
-/// Bytes that this user may still write: unknown on this system.
+/// Unknown on this system.
 #[cfg(not(unix))]
 pub fn free_bytes(_: &Path) -> Result<u64> {
     anyhow::bail!("cannot ask for the room on this system")
@@ -286,7 +286,7 @@ mod tests {
         names
     }
 
-    /// Writes a segment of so many bytes.
+    /// Writes a segment of this size.
     fn write(segments: &mut Segments, second: u64, bytes: usize) {
         let (mut file, _) = segments.open(at(second)).unwrap();
         file.write_all(&vec![7; bytes]).unwrap();

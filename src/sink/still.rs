@@ -1,4 +1,4 @@
-//! Single disparity maps as picture files.
+//! Single disparity maps as image files.
 
 use std::path::Path;
 
@@ -22,8 +22,8 @@ pub enum StillFormat {
 }
 
 impl StillFormat {
-    /// The format that a path's extension asks for. Commands call this before the matching, so that
-    /// a wrong name costs no time.
+    /// Returns the format of a path's extension. Commands call this before matching, so that a
+    /// wrong name costs no time.
     pub fn of(path: &Path) -> Result<Self> {
         match files::extension(path).as_str() {
             "png" => Ok(Self::Png),
@@ -39,7 +39,7 @@ impl StillFormat {
 }
 
 impl StillFormat {
-    /// The format for depth, which does not fit 8 bits.
+    /// Returns the format for depth, which does not fit 8 bits.
     pub fn of_depth(path: &Path) -> Result<Self> {
         match Self::of(path) {
             Ok(format @ (Self::Png | Self::Pfm)) => Ok(format),
@@ -96,7 +96,7 @@ pub fn write_depth(
     }
 }
 
-/// Checks the name of a picture in colour or of confidence.
+/// Checks the name of an image of colours or confidence.
 pub fn check_png_name(path: &Path) -> Result<()> {
     ensure!(
         files::extension(path) == "png",
@@ -119,15 +119,16 @@ pub fn write_colour_png(
     files::write_whole(path, &png::encode_rgb(&rgb, map.width(), map.height())?)
 }
 
-/// Writes a grey picture as a PNG.
+/// Writes a grey image as a PNG.
 pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
     check_png_name(path)?;
     files::write_whole(path, &png::encode_grey(image.pixels(), image.width(), image.height())?)
 }
 
-/// The map as a portable float map (Middlebury's description: <https://vision.middlebury.edu/stereo/>).
+/// Encodes the map as a portable float map (Middlebury's description:
+/// <https://vision.middlebury.edu/stereo/>).
 fn pfm(map: &DisparityMap, number: impl Fn(i16) -> f32) -> Vec<u8> {
-    // The negative scale says little endian.
+    // The negative scale means little endian.
     let mut file = format!("Pf\n{} {}\n-1.0\n", map.width(), map.height()).into_bytes();
     file.reserve(map.values().len() * 4);
     for row in map.values().chunks_exact(map.width().max(1)).rev() {
@@ -139,9 +140,9 @@ fn pfm(map: &DisparityMap, number: impl Fn(i16) -> f32) -> Vec<u8> {
     file
 }
 
-/// Grey levels per pixel of disparity in an 8-bit file, as numerator and denominator: the largest
-/// power of two up to 16 with which the whole range fits below 256. This gives the factors of the
-/// Middlebury pictures: 16 for Tsukuba, 8 for Venus, 4 for Teddy and Cones.
+/// Returns the grey levels per pixel of disparity in an 8-bit file, as numerator and denominator:
+/// the largest power of two up to 16 with which the whole range fits below 256. This gives the
+/// factors of the Middlebury images: 16 for Tsukuba, 8 for Venus, 4 for Teddy and Cones.
 pub fn pgm_factor(range: DisparityRange) -> (u32, u32) {
     let span = i64::from(range.max()) - i64::from(pgm_offset(range));
     let mut factor = (16, 1);
@@ -151,12 +152,13 @@ pub fn pgm_factor(range: DisparityRange) -> (u32, u32) {
     factor
 }
 
-/// Disparity that the level 0 would stand for: 0, or the smallest one of a range below 0.
+/// Disparity of the level 0: 0, or the smallest one of a range below 0.
 fn pgm_offset(range: DisparityRange) -> i32 {
     range.min.min(0)
 }
 
-/// The map as an 8-bit portable grey map: round((d - offset) * factor), where a valid 0 becomes 1.
+/// Encodes the map as an 8-bit portable grey map: round((d - offset) * factor), where a valid 0
+/// becomes 1.
 fn pgm(map: &DisparityMap, range: DisparityRange) -> Vec<u8> {
     let (times, over) = pgm_factor(range);
     let offset = pgm_offset(range);

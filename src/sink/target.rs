@@ -1,11 +1,11 @@
-//! Places that names of outputs lead to, and why they cannot be written.
+//! Targets of output names, and errors of writing them.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 
-/// The error for an output file that could not be created or written.
+/// Explains why an output file could not be created or written.
 pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
     let folder = folder_of(path);
     let shown = path.display();
@@ -30,16 +30,16 @@ pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
     }
 }
 
-/// Place that the name of an output leads to.
+/// Target of an output's name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Target {
-    /// An ordinary file, there or not: its path without links.
+    /// An ordinary file, existing or not: its path without links.
     File(PathBuf),
-    /// Something that is written to as it is: a device or a pipe.
+    /// A device or pipe, which is written as it is.
     Stream,
 }
 
-/// Follows the links of an output's name, also those that lead to a file which is not there yet.
+/// Follows the links of an output's name, also to a missing file.
 pub fn target(path: &Path) -> Result<Target> {
     let shown = path.display();
     if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
@@ -62,7 +62,7 @@ pub fn target(path: &Path) -> Result<Target> {
     bail!("cannot write {shown}: it is a link that leads nowhere")
 }
 
-/// The folder that holds `path`.
+/// Returns the folder that holds `path`.
 pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,4 +1,4 @@
-//! Logs to standard error: what is let through, and how it looks.
+//! Logs on standard error: their filter and their format.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -15,7 +15,7 @@ use super::stderr::Stderr;
 use crate::redact::redact;
 use crate::text::on_one_line;
 
-/// Verbosity of the command line, against the configured filter.
+/// Verbosity on the command line, relative to the configured filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Verbosity {
     /// As configured.
@@ -35,12 +35,12 @@ pub struct FilterError {
     reason: String,
 }
 
-/// Libraries whose remarks about their own affairs would drown ours; a filter that names them
-/// overrides this.
+/// Libraries whose own messages would drown ours, unless the filter names them.
 const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,winit=error,\
                       calib_targets_charuco=error";
 
-/// Warnings that are for debugging only: of pictures without a board, which we tell in our own words.
+/// Warnings about images without a board, which are for debugging only because we report these
+/// ourselves.
 const DEBUGGED: &str = "calib_targets_charuco=warn";
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
@@ -59,8 +59,8 @@ pub fn check_filter(filter: &str) -> Result<(), FilterError> {
     EnvFilter::try_new(filter).map(drop).map_err(|error| wrong(error.to_string()))
 }
 
-/// The filter in force: `rust_log` (the variable RUST_LOG) before the command line before the
-/// configuration.
+/// Returns the filter in force: `rust_log` (the variable RUST_LOG) before the command line before
+/// the configuration.
 fn choose(
     filter: &str,
     verbosity: Verbosity,
@@ -86,7 +86,7 @@ fn choose(
 }
 
 /// Starts logging to standard error, with `filter` unless the variable RUST_LOG or the command line
-/// say otherwise. A second call changes nothing.
+/// override it. A second call changes nothing.
 pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let directives = choose(filter, verbosity, rust_log.as_deref())?;
@@ -102,7 +102,7 @@ pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
         .with_target(false)
         .compact()
         .fmt_fields(debug_fn(write_field).delimited(" "))
-        // Those would be printed in a way that panics.
+        // They would be printed in a way that panics.
         .log_internal_errors(false)
         .with_filter_reloading();
     let handle = logs.reload_handle();
@@ -115,14 +115,14 @@ pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
     Ok(())
 }
 
-/// Writes a message, or another part of an event. All of it stays on the event's own line: names of
-/// files may hold anything, and a line that began within one would look like another event.
+/// Writes a message or another field of an event on the event's own line: names of files may hold
+/// anything, and a line break in one would look like another event.
 fn write_field(line: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let value = format!("{value:?}");
     let value = on_one_line(&value);
     match field.name() {
         "message" => line.write_str(&value),
-        // Where in a library an event comes from is told by its target, if at all.
+        // The target names the place in a library, if at all.
         name if name.starts_with("log.") => Ok(()),
         name => write!(line, "{name}={value}"),
     }
@@ -131,8 +131,7 @@ fn write_field(line: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> 
 /// Puts another filter in force.
 static REFILTER: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new();
 
-/// Goes by another configured filter from now on; the variable RUST_LOG and the command line still
-/// come first.
+/// Changes the configured filter; the variable RUST_LOG and the command line still come first.
 pub fn refilter(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let directives = choose(filter, verbosity, rust_log.as_deref())?;
@@ -145,13 +144,13 @@ pub fn refilter(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
 /// The progress bar that lines are written above.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// From now on lines are written above `bar`, so that neither smears the other; `None` ends that.
+/// Writes lines above `bar` from now on, so that neither disturbs the other; `None` ends that.
 pub fn write_above(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = bar;
 }
 
-/// Standard error, with the progress bar out of the way while a line is written. Whatever a line
-/// quotes, it shows no secrets.
+/// Standard error, with the progress bar out of the way while a line is written. Lines never show
+/// secrets.
 struct AboveBar;
 
 impl Write for AboveBar {

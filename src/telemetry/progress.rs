@@ -1,4 +1,4 @@
-//! Counters that the pipeline's threads keep and anybody may read while it runs.
+//! Counters that the pipeline's threads keep and any thread may read.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::frame::TemporalReport;
 use crate::telemetry::temporal::{TemporalAccount, TemporalSummary};
 use crate::thread::locked;
 
-/// Longest time that is told apart from longer ones: ten minutes, in microseconds.
+/// Largest time that is recorded: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
 
 /// Live counters of one run.
@@ -19,15 +19,15 @@ const LONGEST_US: u64 = 600_000_000;
 pub struct Progress {
     /// Pairs that the source has delivered.
     pub pairs: AtomicU64,
-    /// Frames of either eye that found no partner.
+    /// Frames of either view without a partner.
     pub unpaired: AtomicU64,
     /// Pairs that have been matched.
     pub matched: AtomicU64,
     /// Number of times that another engine has taken over.
     pub retuned: AtomicU64,
-    /// True once the source has ended.
+    /// Set once the source has ended.
     pub source_ended: AtomicBool,
-    /// Microseconds by which a paced recording was delayed because pairs waited for the engine.
+    /// Delay in microseconds of a paced recording because pairs waited for the engine.
     delayed_us: AtomicU64,
     /// Time of its newest pair in the recording, in microseconds.
     position_us: AtomicU64,
@@ -38,15 +38,15 @@ pub struct Progress {
     temporal: Mutex<TemporalAccount>,
     last_latency_us: AtomicU64,
     started: Instant,
-    /// When the last pair was matched, in milliseconds after `started`.
+    /// Time of the last matched pair, in milliseconds after `started`.
     last_matched_ms: AtomicU64,
-    /// Time for which the source was held until then, in milliseconds.
+    /// Time that the source was paused until then, in milliseconds.
     paused_ms: AtomicU64,
-    /// True once the source was told to end before its own end.
+    /// Set if the source was stopped before its end.
     pub cut_short: AtomicBool,
 }
 
-/// Counts of one eye.
+/// Counts of one view.
 #[derive(Debug, Default)]
 struct EyeCounts {
     frames: AtomicU64,
@@ -63,8 +63,8 @@ struct Times {
 /// Distribution of times over classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
-    /// Longest time of each class in seconds, rising, and the times that belong to no shorter one;
-    /// the last class has no longest time.
+    /// Longest time of each class in seconds, rising, and its number of times; the last class is
+    /// unbounded.
     pub classes: Vec<(f64, u64)>,
     /// All times together in seconds.
     pub sum: f64,
@@ -75,18 +75,18 @@ pub struct Distribution {
 /// Quantiles of times over the pairs of a run, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimesMs {
-    /// For half of the pairs at most this.
+    /// Of half of the pairs.
     pub p50: f64,
-    /// For 95 of 100 pairs at most this.
+    /// Of 95 of 100 pairs.
     pub p95: f64,
-    /// For 99 of 100 pairs at most this.
+    /// Of 99 of 100 pairs.
     pub p99: f64,
 }
 
 impl Progress {
     /// Counters at zero.
     pub fn new() -> Self {
-        // Three significant digits, and a memory that does not depend on the length of the run.
+        // Three significant digits, in memory that does not depend on the length of the run.
         let times = || {
             let histogram = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds");
             Mutex::new(Times { histogram, sum_us: 0 })
@@ -112,8 +112,7 @@ impl Progress {
         }
     }
 
-    /// Notes what the source has delivered so far: frames of the left and the right eye, and those
-    /// that found no partner.
+    /// Sets the frames of the left and the right view so far, and those without a partner.
     pub fn note_source(&self, frames: [u64; 2], unpaired: [u64; 2]) {
         for ((eye, frames), unpaired) in self.eyes.iter().zip(frames).zip(unpaired) {
             eye.frames.store(frames, Ordering::Relaxed);
@@ -122,31 +121,31 @@ impl Progress {
         self.unpaired.store(unpaired.iter().sum(), Ordering::Relaxed);
     }
 
-    /// Frames of the left and of the right eye so far.
+    /// Returns the frames of the left and the right view so far.
     pub fn frames(&self) -> [u64; 2] {
         self.eyes.each_ref().map(|eye| eye.frames.load(Ordering::Relaxed))
     }
 
-    /// Those of them that found no partner.
+    /// Returns those without a partner.
     pub fn unpaired_frames(&self) -> [u64; 2] {
         self.eyes.each_ref().map(|eye| eye.unpaired.load(Ordering::Relaxed))
     }
 
-    /// Notes a pair of a paced recording: its time there, and by how much it was delayed because pairs before it
+    /// Notes a pair of a paced recording: its time there, and its delay because earlier pairs
     /// waited for the engine.
     pub fn note_paced(&self, position: Duration, delay: Duration) {
         self.position_us.store(position.as_micros() as u64, Ordering::Relaxed);
         self.delayed_us.fetch_add(delay.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// Time of the newest pair of a paced recording, and all delays so far.
+    /// Returns the time of the newest pair of a paced recording, and all delays so far.
     pub fn paced(&self) -> [Duration; 2] {
         let of = |us: &AtomicU64| Duration::from_micros(us.load(Ordering::Relaxed));
         [of(&self.position_us), of(&self.delayed_us)]
     }
 
-    /// Counts a matched pair: its latency, how long the engine had it, and how long a device computed
-    /// it, if one did.
+    /// Counts a matched pair: its latency, its time in the engine, and that of a device, if one
+    /// computed it.
     pub fn count_matched(
         &self,
         latency: Duration,
@@ -170,66 +169,67 @@ impl Progress {
         self.matched.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that the source was held for this long.
+    /// Notes that the source was paused for this long.
     pub fn note_pause(&self, pause: Duration) {
         self.paused_ms.fetch_add(pause.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Time from the start to the last matched pair, without the pauses: what rates are counted over.
+    /// Returns the time from the start to the last matched pair without pauses, over which rates
+    /// are taken.
     pub fn matching_time(&self) -> Duration {
         let [last, paused] =
             [&self.last_matched_ms, &self.paused_ms].map(|count| count.load(Ordering::Relaxed));
         Duration::from_millis(last.saturating_sub(paused))
     }
 
-    /// Adds what the stage in time has found of a pair.
+    /// Adds the temporal stage's report of a pair.
     pub fn note_temporal(&self, report: &TemporalReport) {
         locked(&self.temporal).add(report);
     }
 
-    /// What the stage in time has found so far; `None` where there is none.
+    /// Returns the temporal stage's reports so far; `None` if it is off.
     pub fn temporal(&self) -> Option<TemporalSummary> {
         locked(&self.temporal).summary()
     }
 
-    /// Time since the last pair was matched; before the first one, since the run began.
+    /// Returns the time since the last matched pair, or since the start.
     pub fn since_matched(&self) -> Duration {
         let last = Duration::from_millis(self.last_matched_ms.load(Ordering::Relaxed));
         self.started.elapsed().saturating_sub(last)
     }
 
-    /// Time since the run began.
+    /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Latency of the pair matched last.
+    /// Returns the latency of the last matched pair.
     pub fn last_latency(&self) -> Duration {
         Duration::from_micros(self.last_latency_us.load(Ordering::Relaxed))
     }
 
-    /// Latency of all pairs so far, from a pair's capture (recordings: its arrival) to its disparity.
+    /// Returns the latency of all pairs so far, from capture (recordings: arrival) to disparity.
     pub fn latency(&self) -> TimesMs {
         percentiles(&locked(&self.latency).histogram)
     }
 
-    /// Latency of all pairs so far, in classes up to these times in microseconds.
+    /// Returns the same in classes up to these times in microseconds.
     pub fn latency_within(&self, bounds_us: &[u64]) -> Distribution {
         locked(&self.latency).within(bounds_us)
     }
 
-    /// Times for which the engine had each pair so far, from taking it to its disparity.
+    /// Returns the times of all pairs so far in the engine, from submission to disparity.
     pub fn engine_time(&self) -> TimesMs {
         percentiles(&locked(&self.engine_time).histogram)
     }
 
-    /// Times for which a device computed each pair so far, likewise; `None` where none did.
+    /// Returns the times of all pairs so far on a device, in classes; `None` without one.
     pub fn device_time_within(&self, bounds_us: &[u64]) -> Option<Distribution> {
         let times = locked(&self.device_time);
         (!times.histogram.is_empty()).then(|| times.within(bounds_us))
     }
 
-    /// Times for which a device computed each pair so far; `None` where none did.
+    /// Returns the times of all pairs so far on a device; `None` without one.
     pub fn device_time(&self) -> Option<TimesMs> {
         let times = locked(&self.device_time);
         (!times.histogram.is_empty()).then(|| percentiles(&times.histogram))

@@ -1,8 +1,8 @@
-//! Standard error, which must never hold anything up nor break it: it may lead to a full disk, into a
-//! pipe whose reader has gone, or to one who has stopped reading.
+//! Standard error that never blocks or fails: it may lead to a full disk, into a pipe whose reader
+//! is gone, or to a reader that has stopped reading.
 //!
-//! One thread writes; all others only hand over what is to be written. What cannot be written, and
-//! what there is no more room for, is dropped and counted, and the next line that gets through says so.
+//! One thread writes; all others only hand over their lines. Lines that cannot be written, or for
+//! which there is no room, are dropped and counted; the next line that gets through reports them.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use crate::thread::locked;
 /// Largest number of bytes that wait to be written.
 const ROOM: usize = 256 << 10;
 
-/// Longest wait for standard error while nothing is written ...
+/// Longest wait for standard error without progress ...
 const STALLED: Duration = Duration::from_secs(1);
 
 /// ... and altogether.
@@ -30,18 +30,18 @@ const RETRY: Duration = Duration::from_millis(20);
 
 static OUTLET: LazyLock<Outlet> = LazyLock::new(|| Outlet::start(Raw::new()));
 
-/// Has a line written, without its end, once those before it are; returns at once.
+/// Hands over a line, without its end; returns at once.
 pub fn tell(line: &str) {
     OUTLET.put(format!("{line}\n").into_bytes(), true);
 }
 
-/// Waits until everything handed over so far has been written; not for long where nobody reads it.
+/// Waits briefly until everything handed over so far has been written.
 pub fn flush() {
     OUTLET.flush();
 }
 
-/// From now on panics are told like everything else: the usual way panics again where standard error
-/// cannot be written, and waits where nobody reads it.
+/// Reports panics this way, too: the default hook panics again if standard error fails, and blocks
+/// if nobody reads it.
 pub fn tell_panics() {
     std::panic::set_hook(Box::new(|panic| tell(&in_words(panic))));
 }
@@ -59,7 +59,7 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
     format!("thread '{thread}' panicked{place}: {said}{trace}")
 }
 
-/// Where a progress bar is drawn: standard error where that is a terminal, else nowhere.
+/// Target of progress bars: standard error if it is a terminal, else nowhere.
 pub fn draw_target() -> ProgressDrawTarget {
     if !io::stderr().is_terminal() {
         return ProgressDrawTarget::hidden();
@@ -68,11 +68,11 @@ pub fn draw_target() -> ProgressDrawTarget {
     let term = console::Term::read_write_pair(io::stdin(), Drawing);
     #[cfg(not(unix))]
     let term = console::Term::buffered_stderr();
-    // As often as indicatif's own target for standard error.
+    // The rate of indicatif's own target for standard error.
     ProgressDrawTarget::term(term, 20)
 }
 
-/// Writer of what is logged, to standard error; never fails.
+/// Writer of log lines to standard error; never fails.
 pub(super) struct Stderr;
 
 impl Write for Stderr {
@@ -86,7 +86,7 @@ impl Write for Stderr {
     }
 }
 
-/// The strokes of a progress bar, on the same way as the lines that it stands below.
+/// Strokes of a progress bar, which take the same way as the lines above it.
 #[cfg(unix)]
 #[derive(Debug)]
 struct Drawing;
@@ -110,14 +110,14 @@ impl std::os::fd::AsRawFd for Drawing {
     }
 }
 
-/// Outlet whose pieces a thread of its own writes in order.
+/// Queue whose pieces a thread writes in order.
 struct Outlet(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// There is something to write.
+    /// Signals new pieces.
     news: Condvar,
-    /// Something was written, or given up.
+    /// Signals written or dropped pieces.
     done: Condvar,
     out: Mutex<Box<dyn Write + Send>>,
 }
@@ -125,24 +125,24 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Piece>,
-    /// Length of all that waits.
+    /// Length of all waiting pieces.
     bytes: usize,
     writing: bool,
-    /// Number of pieces that were written or given up so far.
+    /// Number of pieces written or dropped so far.
     handled: u64,
-    /// Lines that there was no room for since the newest of those that wait.
+    /// Lines dropped for want of room since the newest waiting piece.
     refused: u64,
-    /// Lines that could not be written, and of which nothing has been said yet.
+    /// Lines that failed and have not been reported yet.
     failed: u64,
-    /// True where there is no thread.
+    /// Set if there is no thread.
     by_hand: bool,
 }
 
 struct Piece {
     bytes: Vec<u8>,
-    /// True where it is missed where it is lost.
+    /// Set if its loss must be reported.
     counts: bool,
-    /// Lines that there was no room for just before it.
+    /// Lines dropped just before it for want of room.
     refused: u64,
 }
 
@@ -155,7 +155,7 @@ impl Outlet {
             out: Mutex::new(Box::new(out)),
         });
         let for_thread = shared.clone();
-        // Nothing in it can panic, and nobody is below it who could be told.
+        // Nothing in it can panic, and there is nowhere to report a panic.
         let writer = move || while for_thread.write_next(true) {};
         let started = std::thread::Builder::new().name("stderr".to_owned()).spawn(writer);
         locked(&shared.queue).by_hand = started.is_err();
@@ -196,7 +196,7 @@ impl Outlet {
 }
 
 impl Shared {
-    /// Writes what has waited longest, waiting for it where `wait`; false where there is nothing.
+    /// Writes the oldest piece, waiting for one if `wait`; returns false if there is none.
     fn write_next(&self, wait: bool) -> bool {
         let mut queue = locked(&self.queue);
         let (piece, lost) = loop {
@@ -227,8 +227,8 @@ trait WritePiece {
 }
 
 impl WritePiece for Box<dyn Write + Send> {
-    /// Writes a piece, after a word about those lost before it; how many lines of which nothing is
-    /// known to the reader there are then.
+    /// Writes a piece after a note about lost lines; returns the number of lines whose loss is
+    /// still unreported.
     fn write_piece(&mut self, piece: &Piece, lost: u64) -> u64 {
         if lost > 0 {
             let lines = if lost == 1 { "line is" } else { "lines are" };
@@ -241,8 +241,8 @@ impl WritePiece for Box<dyn Write + Send> {
     }
 }
 
-/// The process's standard error itself. Not [`io::stderr`]: whoever is held up by a reader holds its
-/// lock, and every library that prints a word would wait as well.
+/// The process's standard error itself. Not [`io::stderr`], because a blocked writer would hold its
+/// lock, and every library that prints would wait.
 struct Raw(Option<std::fs::File>);
 
 impl Raw {

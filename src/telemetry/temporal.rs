@@ -1,5 +1,5 @@
-//! What the spatio-temporal stage finds in a stream: how the rig moves, how much noise there is and how much of it
-//! is left, and how much moves.
+//! Figures of the spatio-temporal stage: motion of the rig, noise before and after, and moving
+//! pixels.
 
 use std::fmt;
 
@@ -7,36 +7,37 @@ use serde::Serialize;
 
 use crate::frame::TemporalReport;
 
-/// The reports of all pairs, summed.
+/// Sums over the reports of all pairs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TemporalAccount {
     pairs: u64,
-    /// Pairs whose shift against the one before was found, and the squares of the shifts in pixels.
+    /// Pairs with a known shift to the previous one, and the squares of the shifts in pixels.
     registered: u64,
     squares: f64,
-    /// Pairs that had a background, and the variances of their noise before and after.
+    /// Pairs with a background, and the variances of their noise before and after.
     predicted: u64,
     variances: [f64; 2],
     moving: f64,
     newest: Option<[f32; 2]>,
 }
 
-/// What was found over a run.
+/// Figures of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TemporalSummary {
     /// Pairs that went through the stage.
     pub pairs: u64,
-    /// Those whose shift against the pair before was found.
+    /// Pairs with a known shift to the previous one.
     pub registered: u64,
-    /// Root mean square of these shifts, in pixels; `None` where there are none.
+    /// Root mean square of these shifts in pixels; `None` if there are none.
     pub shift_px: Option<f64>,
-    /// How far the last pair but one was shifted against the last, to the right and down; `None` where that could not be found.
+    /// Shift of the last pair against the one before, to the right and down; `None` if unknown.
     pub newest_shift_px: Option<[f32; 2]>,
-    /// Standard deviation of the noise in grey levels, of pictures as they came; `None` where none had others before it.
+    /// Standard deviation of the noise in grey levels, of the raw images; `None` if none had
+    /// earlier ones.
     pub noise: Option<f64>,
-    /// The same of their best estimate.
+    /// The same for their best estimate.
     pub noise_left: Option<f64>,
-    /// Percentage of pixels that move, of all.
+    /// Percentage of moving pixels.
     pub moving: f64,
 }
 
@@ -58,7 +59,7 @@ impl TemporalAccount {
         }
     }
 
-    /// What was found; `None` where no pair went through the stage.
+    /// Returns the figures; `None` if no pair went through the stage.
     pub fn summary(&self) -> Option<TemporalSummary> {
         let mean = |sum: f64, count: u64| (count > 0).then(|| sum / count as f64);
         let rounded = |value: f64| (value * 1000.0).round() / 1000.0;

@@ -6,7 +6,7 @@ const SMALL: [&str; 9] =
     ["bench", "--engine", "cpu", "--size", "64x48", "--repeat", "3", "-d", "16"];
 
 #[test]
-fn bench_tells_shares_and_what_the_machine_allows() {
+fn bench_reports_shares_and_the_time_per_cell_and_path() {
     let text = prints(&[&SMALL[..], &["--threads", "1"]].concat());
     let line = |name: &str| {
         let found = text.lines().find(|line| line.trim_start().starts_with(name));
@@ -14,10 +14,6 @@ fn bench_tells_shares_and_what_the_machine_allows() {
     };
     assert!(line("aggregation, down").ends_with(" %"), "{text}");
     assert!(line("a cell and path").contains(" ns   ("), "{text}");
-    let roofline = line("roofline");
-    for part in [" ms by arithmetic", " ms by memory", " % of it reached"] {
-        assert!(roofline.contains(part), "{text}");
-    }
 
     let json = prints(&[&SMALL[..], &["--threads", "1", "--json"]].concat());
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -35,12 +31,7 @@ fn bench_tells_shares_and_what_the_machine_allows() {
     let [of_pair, of_paths] = ["ns_per_cell_and_path", "aggregation_ns_per_cell_and_path"];
     assert!((number(&json[of_pair]) - total * 1e6 / 196_608.0).abs() < 0.01, "{json}");
     assert!(number(&json[of_paths]) < number(&json[of_pair]), "{json}");
-    let roofline = &json["roofline"];
-    assert_eq!(roofline["threads"], 1);
-    let rate = number(&roofline["byte_operations_per_second"]);
-    let least = number(&roofline["byte_operations"]) / rate * 1e3;
-    assert!((number(&roofline["arithmetic_ms"]) - least).abs() < 0.001, "{json}");
 
     let local = prints(&[&SMALL[..], &["--paths", "0"]].concat());
-    assert!(!local.contains("roofline") && !local.contains("a cell and path"), "{local}");
+    assert!(!local.contains("a cell and path"), "{local}");
 }

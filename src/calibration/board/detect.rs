@@ -1,9 +1,9 @@
-//! Finding a board in a picture.
+//! Detection of a board in an image.
 //!
 //! Corners and grid come from `calib-targets` (ChESS corners, Bennett and Lasenby 2014, joined by a
-//! topological grid finder), which finds boards as a whole in a few milliseconds. What a calibration
-//! depends on is done here: where exactly each corner lies ([`super::refine`]), which corner of the
-//! board it is ([`super::grid`]), and whether the picture is sharp.
+//! topological grid finder), which finds boards as a whole in a few milliseconds. The steps that a
+//! calibration depends on are here: the exact position of each corner ([`super::refine`]), its
+//! number on the board ([`super::grid`]), and the sharpness of the image.
 
 use std::collections::HashMap;
 
@@ -17,45 +17,45 @@ pub use super::detection::{BoardCorner, Detection, NotFound};
 use super::detection::{distance, median};
 use super::grid::{self, GridCorner, Misfit};
 use super::refine::{edge_width, refine};
-use super::{Board, Layout, Pattern};
+use super::{Board, CharucoLayout, Pattern};
 use crate::frame::Image;
 
-/// Half the window that a corner is refined in is at most this many pixels, as in OpenCV's examples.
+/// Largest half side of the refinement window in pixels, as in OpenCV's examples.
 const WINDOW: f64 = 11.0;
 
-/// Half the window is at most this part of the distance to the next corner, whose edges would pull
-/// the corner away. (In OpenCV's own example pictures, a window of 11 px for squares of 20 px doubles
-/// the reprojection error.)
+/// Largest half side of the refinement window relative to the distance to the next corner, whose
+/// edges would bias the result. (In OpenCV's own example images, a window of 11 px for squares of
+/// 20 px doubles the reprojection error.)
 const WINDOW_PART: f64 = 0.33;
 
-/// Pictures at least this wide are searched at half their size first; corners are refined at full
+/// Images at least this wide are searched at half their size first; corners are refined at full
 /// size in any case.
 const WIDE: usize = 1100;
 
-/// Below this width or height halving leaves too little to find.
+/// Below this width or height halving loses too much.
 const NARROW: usize = 240;
 
-/// Pictures with a smaller side are not searched.
+/// Images with a smaller side are not searched.
 const SMALLEST: usize = 32;
 
-/// Fewest corners of a partly seen board, by which its place is still well known.
+/// Fewest corners of a partly visible board whose pose is still well determined.
 const FEWEST: usize = 8;
 
-/// ChESS responses below this are no corners. Low, because what is no corner fits no grid.
+/// ChESS responses below this are no corners. Low, because false corners fit no grid.
 const WEAKEST: f32 = 10.0;
 
-/// Finds one board.
+/// Detector of one board.
 pub struct Detector {
     board: Board,
     chessboard: ChessboardDetector,
-    /// One for each layout of a ChArUco board; none of a chessboard.
+    /// One for each layout of a ChArUco board; none for a chessboard.
     charuco: Vec<Charuco>,
     config: DetectorConfig,
-    /// Half the window that corners are refined in, where it does not follow from the squares.
+    /// Half side of the refinement window, if it does not follow from the squares.
     window: Option<usize>,
 }
 
-/// Finds one layout of a ChArUco board.
+/// Detector of one layout of a ChArUco board.
 struct Charuco {
     detector: CharucoDetector,
     /// Rows of the detector's board above the first one of ours.
@@ -69,40 +69,41 @@ impl std::fmt::Debug for Detector {
 }
 
 impl Detector {
-    /// A detector of this board.
+    /// Returns a detector of this board.
     pub fn new(board: Board) -> Self {
         let mut params = ChessboardParams::default();
         params.min_corner_strength = WEAKEST;
         let chessboard = ChessboardDetector::new(params).expect("these parameters are accepted");
-        // Whether a board has markers enough was checked when it was made.
-        let charuco = board.pattern.layouts().into_iter().map(|Layout { spec, rows_above }| {
-            let detector = CharucoDetector::new(CharucoParams::for_board(spec));
-            Charuco { detector: detector.expect("a board that was checked"), rows_above }
-        });
+        // The board has enough markers, as checked when it was made.
+        let charuco =
+            board.pattern.layouts().into_iter().map(|CharucoLayout { spec, rows_above }| {
+                let detector = CharucoDetector::new(CharucoParams::for_board(spec));
+                Charuco { detector: detector.expect("a board that was checked"), rows_above }
+            });
         let charuco = charuco.collect();
         Self { board, chessboard, charuco, config: default_chess_config(), window: None }
     }
 
-    /// Refines corners in windows of so many pixels to either side, instead of what fits the squares.
+    /// Refines corners in windows of this half side, instead of one that fits the squares.
     pub fn with_window(mut self, half: Option<usize>) -> Self {
         self.window = half.map(|half| half.max(2));
         self
     }
 
-    /// The board that is looked for.
+    /// Returns the board.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// Looks for the board. A board that can be read in more than one way is read upright.
+    /// Detects the board. A board that can be read in more than one way is read upright.
     pub fn detect(&self, image: &Image) -> Result<Detection, NotFound> {
         let side = image.width().min(image.height());
-        // Fewer pixels hold no board, and the library takes no picture smaller than its rings.
+        // Fewer pixels hold no board, and the library needs images larger than its rings.
         if side < SMALLEST {
             return Err(NotFound::Nothing);
         }
         let whole = || self.at_size(image, image, 1.0);
-        // The word of the search at full size is the better one.
+        // The reason from the search at full size is the better one.
         if image.width() >= WIDE {
             return self.at_half_size(image).or_else(|_| whole());
         }
@@ -111,14 +112,13 @@ impl Detector {
             found = self.at_half_size(image).or(found);
         }
         if found.is_err() && !self.charuco.is_empty() {
-            // The modules of small markers look like corners to the corner detector.
+            // Modules of small markers look like corners.
             found = self.at_double_size(image).or(found);
         }
         found
     }
 
-    /// Looks for the board in both eyes at the same time; what can be read in more than one way is
-    /// read alike in both.
+    /// Detects the board in both views in parallel; an ambiguous board is read alike in both.
     pub fn detect_pair(&self, left: &Image, right: &Image) -> [Result<Detection, NotFound>; 2] {
         let (left, mut right) = std::thread::scope(|scope| {
             let other = scope.spawn(|| self.detect(right));
@@ -143,7 +143,7 @@ impl Detector {
 
     fn at_double_size(&self, image: &Image) -> Result<Detection, NotFound> {
         let (width, height) = (image.width(), image.height());
-        // Every new pixel lies a quarter of a pixel beside an old one.
+        // Every new pixel lies a quarter of a pixel next to an old one.
         let near = |at: usize, size: usize| {
             let other = if at.is_multiple_of(2) { (at / 2).saturating_sub(1) } else { at / 2 + 1 };
             (at / 2, other.min(size - 1))
@@ -156,7 +156,7 @@ impl Detector {
         self.at_size(image, &double, 0.5)
     }
 
-    /// Finds the grid in `searched`, a copy of the picture that is `scale` times smaller.
+    /// Detects the grid in `searched`, a copy of the image that is `scale` times smaller.
     fn at_size(&self, image: &Image, searched: &Image, scale: f64) -> Result<Detection, NotFound> {
         let view = GrayImageView {
             width: searched.width(),
@@ -172,8 +172,8 @@ impl Detector {
         }
     }
 
-    /// A whole chessboard among corners of a picture; `place` leads to the pixels of the picture that
-    /// corners are refined in.
+    /// Detects a whole chessboard among the corners of an image; `place` converts to the pixels in
+    /// which corners are refined.
     fn chessboard(
         &self,
         image: &Image,
@@ -205,7 +205,7 @@ impl Detector {
         Ok(self.detection(image, &corners, orders))
     }
 
-    /// A ChArUco board, or a part of it, likewise, in the layout by which more corners are seen.
+    /// Detects a ChArUco board, or a part of it, in the layout with more visible corners.
     fn charuco(
         &self,
         image: &Image,
@@ -243,7 +243,7 @@ impl Detector {
         Ok(self.detection(image, &corners, Vec::new()))
     }
 
-    /// Corners of this board that were seen as those of one with rows above it, by rising number.
+    /// Returns the corners of this board from those of one with rows above it, by rising number.
     fn corners_of(
         &self,
         seen: &CharucoDetection,
@@ -292,8 +292,8 @@ impl Detector {
         }
     }
 
-    /// Distance from an edge of a square in which there is nothing but black on one side and white
-    /// on the other, as a part of the square's side.
+    /// Distance from an edge of a square within which there is only black on one side and white on
+    /// the other, relative to the square's side.
     fn free_part(&self) -> f64 {
         match self.board.pattern {
             Pattern::Chessboard { .. } => 0.4,
@@ -301,8 +301,8 @@ impl Detector {
         }
     }
 
-    /// Moves every corner to where it is exactly. One whose window leaves the picture is refined in a
-    /// smaller one, or stays.
+    /// Refines every corner. If its window leaves the image, a smaller one is used, or the corner
+    /// stays.
     fn refine_all(&self, image: &Image, corners: &mut [GridCorner]) {
         let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
         for (u, v, place) in corners {
@@ -328,7 +328,8 @@ mod tests {
     use super::super::{Ink, marker_ink};
     use super::*;
 
-    /// A board seen straight on, `side` px a square, the first inner corner at (60.25, 50.5).
+    /// A board seen straight on, with squares of `side` px and the first inner corner at (60.25,
+    /// 50.5).
     fn straight(board: &Board, side: f64) -> Image {
         drawn(board, &board.ink(), side)
     }
@@ -363,7 +364,7 @@ mod tests {
         for corner in &detection.corners {
             let point = board.point(corner.id) / board.square_m;
             let expected = [60.25 + (point.x - 1.0) * side, 50.5 + (point.y - 1.0) * side];
-            // As much as OpenCV's cornerSubPix is off where no lens has softened the edges.
+            // The error of OpenCV's cornerSubPix if no lens has softened the edges.
             let off = distance(corner.pixel, expected);
             assert!(off < 0.15, "{text}: corner {} is off by {off}", corner.id);
         }

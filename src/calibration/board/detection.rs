@@ -1,35 +1,35 @@
-//! Boards as they are found in pictures.
+//! Detections of boards in images.
 
 use super::grid;
 
-/// A corner of the board in a picture.
+/// A corner of the board in an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoardCorner {
-    /// Which corner: [`Board::point`] says where it lies.
+    /// Number of the corner: [`Board::point`] gives its position on the board.
     pub id: usize,
-    /// Where it is seen, in pixels; (0, 0) is the centre of the first pixel.
+    /// Position in pixels; (0, 0) is the centre of the first pixel.
     pub pixel: [f64; 2],
 }
 
-/// A board in a picture.
+/// A board in an image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detection {
     /// The corners, by rising number.
     pub corners: Vec<BoardCorner>,
-    /// Width of the edges between squares in pixels, in the direction in which they are widest: 1 to
-    /// 3 in a sharp picture.
+    /// Width of the edges between squares in pixels, in the direction in which they are widest: 1
+    /// to 3 in a sharp image.
     pub blur_px: f64,
-    /// Side of the squares in pixels, the median.
+    /// Median side of the squares in pixels.
     pub square_px: f64,
-    /// The other orders in which a symmetric board can be read.
+    /// The other orders of corners of a symmetric board.
     pub(super) others: Vec<Vec<[f64; 2]>>,
     pub(super) columns: usize,
 }
 
-/// Why there is no board in a picture.
+/// Reason why no board was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFound {
-    /// Nothing like it.
+    /// Nothing similar.
     #[error("no board is seen whole")]
     Nothing,
     /// A chessboard of another size; or part of the board.
@@ -47,7 +47,7 @@ pub enum NotFound {
     /// A chessboard of the right size with holes in it.
     #[error("the board is seen, but not {missing} of its {all} corners")]
     Holes {
-        /// Corners that are not seen.
+        /// Corners not seen.
         missing: usize,
         /// Corners of the board.
         all: usize,
@@ -63,19 +63,19 @@ pub enum NotFound {
 }
 
 impl Detection {
-    /// A detection of corners (by rising number) in a picture whose edges are so wide.
+    /// Makes a detection from corners (by rising number) and the width of edges in the image.
     #[cfg(test)]
     pub(crate) fn of_corners(corners: Vec<BoardCorner>, blur_px: f64) -> Self {
         Self { corners, blur_px, square_px: 40.0, others: Vec::new(), columns: 9 }
     }
 
-    /// Where a corner is seen, if it is.
+    /// Returns the position of a corner, if it was seen.
     pub fn pixel(&self, id: usize) -> Option<[f64; 2]> {
         let at = self.corners.binary_search_by_key(&id, |corner| corner.id).ok()?;
         Some(self.corners[at].pixel)
     }
 
-    /// Corners that both detections have, with their places in both.
+    /// Returns the corners in both detections, with their positions.
     pub fn shared<'a>(
         &'a self,
         other: &'a Detection,
@@ -83,14 +83,14 @@ impl Detection {
         self.corners.iter().filter_map(|c| Some((c.pixel, other.pixel(c.id)?)))
     }
 
-    /// The mean distance between the corners of two detections in pixels; `None` where they share
-    /// none.
+    /// Returns the mean distance between the corners of two detections in pixels; `None` if they
+    /// share none.
     pub fn distance(&self, other: &Detection) -> Option<f64> {
         let distances: Vec<_> = self.shared(other).map(|(a, b)| distance(a, b)).collect();
         (!distances.is_empty()).then(|| distances.iter().sum::<f64>() / distances.len() as f64)
     }
 
-    /// Reads a board that looks the same from more than one side as the other eye reads it.
+    /// Chooses the order of a symmetric board that the other view has.
     pub fn read_as(&mut self, other: &Detection) {
         if self.others.is_empty() {
             return;
@@ -110,7 +110,7 @@ pub(super) fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
     (a[0] - b[0]).hypot(a[1] - b[1])
 }
 
-/// The upper median; `None` of nothing.
+/// Returns the upper median; `None` for no values.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

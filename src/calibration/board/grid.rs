@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::frame::Image;
 
-/// A corner of a grid: column, row, and where it is in the picture.
+/// A corner of a grid: column, row, and position in the image.
 pub(super) type GridCorner = (i32, i32, [f64; 2]);
 
-/// Why a grid is not the board.
+/// Reason why a grid is not the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Misfit {
     /// It has this many columns and rows; either fewer than the board or more.
@@ -16,21 +16,21 @@ pub(super) enum Misfit {
     Holes(usize),
 }
 
-/// One quarter turn of grid coordinates in a picture whose y points down.
+/// Rotates grid coordinates by a quarter turn in an image whose y points down.
 fn turned(corners: &[GridCorner]) -> Vec<GridCorner> {
     corners.iter().map(|&(u, v, at)| (-v, u, at)).collect()
 }
 
-/// The corners of a board of `columns` x `rows` inner corners, row by row, in every order in which
-/// they can be read without mirroring the board and with a black square at the top left. A board
-/// that looks the same after half a turn gives two orders, a square one up to four.
+/// Returns the corners of a board of `columns` x `rows` inner corners, row by row, in every order
+/// that reads it without mirroring and with a black square at the top left. A board that looks the
+/// same after half a turn has two orders, a square one up to four.
 pub(super) fn orders(
     image: &Image,
     corners: &[GridCorner],
     (columns, rows): (usize, usize),
 ) -> Result<Vec<Vec<[f64; 2]>>, Misfit> {
     let mut corners = corners.to_vec();
-    if mirrored(&corners) {
+    if is_mirrored(&corners) {
         corners.iter_mut().for_each(|corner| *corner = (corner.1, corner.0, corner.2));
     }
     let mut orders = Vec::new();
@@ -57,9 +57,9 @@ pub(super) fn orders(
     Ok(if dark.is_empty() { orders } else { dark })
 }
 
-/// True where columns to the right and rows down make a left-handed picture: most small squares turn
-/// the wrong way.
-fn mirrored(corners: &[GridCorner]) -> bool {
+/// Reports whether columns to the right and rows down make a left-handed image: most small squares
+/// turn the wrong way.
+fn is_mirrored(corners: &[GridCorner]) -> bool {
     let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
     let mut balance = 0;
     for (&(u, v), here) in &at {
@@ -81,7 +81,7 @@ fn extent(corners: &[GridCorner]) -> (usize, usize) {
     (span(&mut corners.iter().map(|c| c.0)), span(&mut corners.iter().map(|c| c.1)))
 }
 
-/// Every full rectangle of `columns` x `rows` corners in the grid.
+/// Returns every full rectangle of `columns` x `rows` corners in the grid.
 fn windows(corners: &[GridCorner], columns: usize, rows: usize) -> Vec<Vec<[f64; 2]>> {
     let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
     let mut found = Vec::new();
@@ -94,8 +94,8 @@ fn windows(corners: &[GridCorner], columns: usize, rows: usize) -> Vec<Vec<[f64;
     found
 }
 
-/// True where the square before the first corner, and those that must have its colour, are darker
-/// than the others. Squares inside the board are asked: what is around a board is not known.
+/// Reports whether the square before the first corner, and those of the same colour, are darker
+/// than the others. Only squares inside the board count, because its surroundings are unknown.
 fn first_is_black(image: &Image, order: &[[f64; 2]], columns: usize) -> bool {
     let (mut same, mut other) = ((0.0, 0), (0.0, 0));
     let rows = order.len() / columns;
@@ -125,7 +125,7 @@ fn first_is_black(image: &Image, order: &[[f64; 2]], columns: usize) -> bool {
     same.0 / f64::from(same.1) < other.0 / f64::from(other.1)
 }
 
-/// The order that reads most upright: columns to the right, then rows down.
+/// Returns the order that reads most upright: columns to the right, then rows down.
 pub(super) fn most_upright(orders: &[Vec<[f64; 2]>], columns: usize) -> usize {
     best(orders, |order| {
         let (across, _) = directions(order, columns);
@@ -133,7 +133,7 @@ pub(super) fn most_upright(orders: &[Vec<[f64; 2]>], columns: usize) -> usize {
     })
 }
 
-/// The order whose directions are nearest to those of `other`.
+/// Returns the order with directions nearest to those of `other`.
 pub(super) fn nearest_to(orders: &[Vec<[f64; 2]>], other: &[[f64; 2]], columns: usize) -> usize {
     let (to, _) = directions(other, columns);
     best(orders, |order| {
@@ -148,7 +148,8 @@ fn best(orders: &[Vec<[f64; 2]>], score: impl Fn(&[[f64; 2]]) -> f64) -> usize {
         .unwrap_or_default()
 }
 
-/// From the first to the last corner of the middle row, and of the middle column.
+/// Returns the vectors from the first to the last corner of the middle row, and of the middle
+/// column.
 fn directions(order: &[[f64; 2]], columns: usize) -> ([f64; 2], [f64; 2]) {
     let rows = order.len() / columns;
     let difference = |a: [f64; 2], b: [f64; 2]| [b[0] - a[0], b[1] - a[1]];

@@ -1,4 +1,4 @@
-//! Calibration boards: what is printed on them and where their corners lie.
+//! Calibration boards: their pattern and their corners.
 
 pub mod detect;
 mod detection;
@@ -11,20 +11,20 @@ use std::str::FromStr;
 use calib_targets_charuco::{CharucoBoard, CharucoBoardSpec, Dictionary, resolve_dictionary};
 use nalgebra::Vector3;
 
-/// Most squares along a side of a board: more is a slip of the finger.
+/// Largest number of squares along a side; more is a typing error.
 const MOST_SQUARES: usize = 200;
 
 /// Shortest side of a square in metres: boards for microscopes have squares of 50 um.
 const SQUARE_MIN_M: f64 = 1e-5;
 
-/// The side of a ChArUco marker, as a part of the square's, where nothing else is said.
+/// Default side of a ChArUco marker relative to the square's.
 const MARKER_RATIO: f64 = 0.75;
 
-/// Dictionaries for boards that name none, smallest first. The smaller ones are the beginnings of the
-/// larger ones, so that the choice changes no board.
+/// Dictionaries for boards that name none, smallest first. The smaller ones are the first part of
+/// the larger ones, so that the choice changes no board.
 const DICTIONARIES: [&str; 4] = ["DICT_4X4_50", "DICT_4X4_100", "DICT_4X4_250", "DICT_4X4_1000"];
 
-/// Pattern that is printed on a board.
+/// Pattern of a board.
 #[derive(Clone, Copy, Debug)]
 pub enum Pattern {
     /// Black and white squares, of which the top left one is black.
@@ -34,15 +34,15 @@ pub enum Pattern {
         /// Inner corners along a column.
         rows: usize,
     },
-    /// A chessboard with a marker in every white square (Garrido-Jurado et al. 2014). It is printed as
-    /// OpenCV has done it since 4.6, with a black square at the top left; boards of an even number of
-    /// rows that begin with a white one, as before, are found too.
+    /// A chessboard with a marker in every white square (Garrido-Jurado et al. 2014). It is printed
+    /// as by OpenCV since 4.6, with a black square at the top left; older boards with an even
+    /// number of rows, which start with a white square, are detected, too.
     Charuco {
         /// Squares along a row.
         squares_x: usize,
         /// Squares along a column.
         squares_y: usize,
-        /// Side of a marker as a part of the square's.
+        /// Side of a marker relative to the square's.
         marker_ratio: f64,
         /// The markers, in OpenCV's numbering.
         dictionary: Dictionary,
@@ -52,7 +52,7 @@ pub enum Pattern {
 /// A board of a known size.
 #[derive(Clone, Copy, Debug)]
 pub struct Board {
-    /// Pattern that is printed on it.
+    /// Its pattern.
     pub pattern: Pattern,
     /// Side of a square in metres.
     pub square_m: f64,
@@ -72,20 +72,20 @@ pub struct Ink {
 }
 
 /// Arrangement of a ChArUco board's squares and markers.
-struct Layout {
-    /// A board that holds this one.
+struct CharucoLayout {
+    /// A board that contains this one.
     spec: CharucoBoardSpec,
-    /// Rows of it above this one.
+    /// Number of its rows above this one.
     rows_above: usize,
 }
 
-/// Why there is no such board.
+/// Reason why there is no such board.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BoardError(String);
 
 impl Pattern {
-    /// A chessboard with so many inner corners.
+    /// Makes a chessboard with these numbers of inner corners.
     pub fn chessboard(columns: usize, rows: usize) -> Result<Self, BoardError> {
         if columns.min(rows) < 3 || columns.max(rows) >= MOST_SQUARES {
             return Err(BoardError(format!(
@@ -97,8 +97,8 @@ impl Pattern {
         Ok(Self::Chessboard { columns, rows })
     }
 
-    /// A ChArUco board with so many squares. Without a dictionary it is the smallest of OpenCV's
-    /// 4x4 ones that has enough markers.
+    /// Makes a ChArUco board with these numbers of squares. Without a dictionary it uses the
+    /// smallest of OpenCV's 4x4 ones with enough markers.
     pub fn charuco(
         squares_x: usize,
         squares_y: usize,
@@ -129,7 +129,7 @@ impl Pattern {
                 })?,
         };
         let pattern = Self::Charuco { squares_x, squares_y, marker_ratio, dictionary };
-        // The library's own checks, so that what is accepted here can also be looked for.
+        // The library's own checks, so that every accepted board can be detected.
         pattern.charuco_spec().map(CharucoBoard::new).transpose().map_err(|error| {
             BoardError(format!(
                 "{error} ({}): a smaller board or a larger dictionary is needed",
@@ -139,7 +139,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// The same board with markers of another size, as a part of the square's.
+    /// Returns the board with markers of another size, relative to the square's.
     pub fn with_marker_ratio(self, ratio: f64) -> Result<Self, BoardError> {
         match self {
             Self::Charuco { squares_x, squares_y, dictionary, .. } => {
@@ -149,7 +149,7 @@ impl Pattern {
         }
     }
 
-    /// Inner corners along a row and along a column.
+    /// Returns the inner corners along a row and along a column.
     pub fn corners(&self) -> (usize, usize) {
         match *self {
             Self::Chessboard { columns, rows } => (columns, rows),
@@ -157,40 +157,41 @@ impl Pattern {
         }
     }
 
-    /// Squares along a row and along a column.
+    /// Returns the squares along a row and along a column.
     pub fn squares(&self) -> (usize, usize) {
         let (columns, rows) = self.corners();
         (columns + 1, rows + 1)
     }
 
-    /// The layouts in which a ChArUco board may have been printed, as the library that finds it describes
-    /// them; none for a chessboard.
-    fn layouts(&self) -> Vec<Layout> {
+    /// Returns the layouts in which a ChArUco board may have been printed, for the library that
+    /// detects it; none for a chessboard.
+    fn layouts(&self) -> Vec<CharucoLayout> {
         let Some(spec) = self.charuco_spec() else { return Vec::new() };
-        let layout = Layout { spec, rows_above: 0 };
+        let layout = CharucoLayout { spec, rows_above: 0 };
         if !spec.rows.is_multiple_of(2) {
             return vec![layout];
         }
-        // OpenCV before 4.6 and calib.io begin boards with an even number of rows with a white square: such
-        // a board is all but the first row of one with a row more. The markers of that row are blank.
+        // OpenCV before 4.6 and calib.io start boards with an even number of rows with a white
+        // square. Such a board is one with a row more, without its first row; the markers of that
+        // row are blank.
         let (blank, markers) = (spec.cols as usize / 2, spec.dictionary);
         let codes = [&vec![0; blank], markers.codes()].concat();
         let dictionary = Dictionary::from_static_codes(
             markers.name(),
             markers.marker_size(),
             markers.max_correction_bits(),
-            // The library takes only codes that live as long as the program, which has one board.
+            // The library needs codes that live as long as the program, which has one board.
             codes.leak(),
         );
         let older = dictionary.ok().map(|dictionary| {
             let (rows, marker) = (spec.rows + 1, spec.marker_size_rel);
             let spec = CharucoBoardSpec::new(rows, spec.cols, 1.0, marker, dictionary);
-            Layout { spec, rows_above: 1 }
+            CharucoLayout { spec, rows_above: 1 }
         });
         [Some(layout), older].into_iter().flatten().collect()
     }
 
-    /// The board as the library that finds it describes it, in squares; `None` for a chessboard.
+    /// Returns the board for the library that detects it, in squares; `None` for a chessboard.
     fn charuco_spec(&self) -> Option<CharucoBoardSpec> {
         let Self::Charuco { squares_x, squares_y, marker_ratio, dictionary } = *self else {
             return None;
@@ -261,7 +262,7 @@ impl fmt::Display for Pattern {
 }
 
 impl Board {
-    /// A board with squares of this side in metres.
+    /// Makes a board with squares of this side in metres.
     pub fn new(pattern: Pattern, square_m: f64) -> Result<Self, BoardError> {
         if !(SQUARE_MIN_M..10.0).contains(&square_m) {
             return Err(BoardError(format!(
@@ -271,27 +272,27 @@ impl Board {
         Ok(Self { pattern, square_m })
     }
 
-    /// Number of inner corners; they are counted row by row from the top left one.
+    /// Returns the number of inner corners; they are counted row by row from the top left one.
     pub fn count(&self) -> usize {
         let (columns, rows) = self.pattern.corners();
         columns * rows
     }
 
-    /// Where an inner corner lies on the board, in metres from its top left corner; x to the right,
-    /// y down, z into the board.
+    /// Returns the position of an inner corner on the board, in metres from its top left corner; x
+    /// to the right, y down, z into the board.
     pub fn point(&self, corner: usize) -> Vector3<f64> {
         let (columns, _) = self.pattern.corners();
         let at = |squares: usize| (squares + 1) as f64 * self.square_m;
         Vector3::new(at(corner % columns), at(corner / columns), 0.0)
     }
 
-    /// Width and height of all squares in metres.
+    /// Returns width and height of all squares in metres.
     pub fn size_m(&self) -> (f64, f64) {
         let (x, y) = self.pattern.squares();
         (x as f64 * self.square_m, y as f64 * self.square_m)
     }
 
-    /// All black rectangles.
+    /// Returns all black rectangles.
     pub fn ink(&self) -> Vec<Ink> {
         let (squares_x, squares_y) = self.pattern.squares();
         let side = self.square_m;
@@ -321,7 +322,7 @@ impl Board {
     }
 }
 
-/// The black runs of a marker: a border of one module around the code's bits.
+/// Returns the black runs of a marker: a border of one module around the code's bits.
 fn marker_ink(code: u64, bits: usize, (left, top): (f64, f64), side: f64, ink: &mut Vec<Ink>) {
     let modules = bits + 2;
     let module = side / modules as f64;

@@ -1,16 +1,16 @@
-//! Corners to a fraction of a pixel, and how sharp a picture is.
+//! Refinement of corners to a fraction of a pixel, and sharpness of images.
 
 use nalgebra::{Matrix2, Vector2};
 
 use crate::frame::Image;
 
-/// Most rounds of the refinement of one corner.
+/// Largest number of rounds for one corner.
 const ROUNDS: usize = 40;
 
-/// A step below this many pixels is the last one.
+/// The refinement ends with a step below this many pixels.
 const SETTLED: f64 = 1e-3;
 
-/// Intensity at a place between pixels, bilinear. The place must lie within the outermost pixels.
+/// Returns the bilinear intensity at a position, which must lie within the outermost pixels.
 fn between(image: &Image, x: f64, y: f64) -> f64 {
     let (left, top) = (x.floor() as usize, y.floor() as usize);
     let (right, bottom) = ((left + 1).min(image.width() - 1), (top + 1).min(image.height() - 1));
@@ -27,12 +27,12 @@ fn inside(image: &Image, x: f64, y: f64, margin: f64) -> bool {
         && y <= image.height() as f64 - 1.0 - margin
 }
 
-/// The saddle point near `start`, from the pixels within `half` around it; `None` where the window
-/// leaves the picture or holds no corner.
+/// Returns the saddle point near `start`, from the pixels within `half` around it; `None` if the
+/// window leaves the image or holds no corner.
 ///
 /// The method is Förstner and Gülch (1987), with the window and weights of OpenCV's cornerSubPix:
-/// every gradient is orthogonal to the line from the corner to its pixel, so the corner is the point
-/// that minimises the weighted sum of (gradient . (pixel - corner))^2.
+/// every gradient is orthogonal to the line from the corner to its pixel, so the corner is the
+/// point that minimises the weighted sum of (gradient . (pixel - corner))^2.
 pub(super) fn refine(image: &Image, start: [f64; 2], half: usize) -> Option<[f64; 2]> {
     let side = 2 * half + 1;
     let weight: Vec<f64> = (0..side)
@@ -69,7 +69,7 @@ pub(super) fn refine(image: &Image, start: [f64; 2], half: usize) -> Option<[f64
         }
         let step = normal.try_inverse()? * right;
         corner += step;
-        // A corner that wanders out of its window was none.
+        // A corner that leaves its window is none.
         if !step.norm().is_finite() || (corner - start).amax() > half as f64 {
             return None;
         }
@@ -80,11 +80,11 @@ pub(super) fn refine(image: &Image, start: [f64; 2], half: usize) -> Option<[f64
     Some([corner.x, corner.y])
 }
 
-/// Width of the edge between two corners in pixels: the contrast over the steepest slope across
-/// its middle, looked at as far as `free` times its length to either side. `None` where it lies
-/// outside the picture or shows no edge.
+/// Returns the width of the edge between two corners in pixels: the contrast divided by the
+/// steepest slope across its middle, within `free` times its length to either side. Returns `None`
+/// if it lies outside the image or shows no edge.
 ///
-/// A sharp edge that a lens and a sensor have seen is 1 to 2 px wide; one under a Gaussian of sigma s
+/// A sharp edge through a lens and a sensor is 1 to 2 px wide; one blurred by a Gaussian of sigma s
 /// is 2.5 s wide.
 pub(super) fn edge_width(image: &Image, from: [f64; 2], to: [f64; 2], free: f64) -> Option<f64> {
     let (from, to) = (Vector2::from(from), Vector2::from(to));
@@ -99,7 +99,7 @@ pub(super) fn edge_width(image: &Image, from: [f64; 2], to: [f64; 2], free: f64)
     let steps = (reach / step) as i32;
     let mut profile = Vec::with_capacity(2 * steps as usize + 1);
     for i in -steps..=steps {
-        // The mean along the middle third of the edge keeps noise down.
+        // The mean along the middle third of the edge reduces noise.
         let mut sum = 0.0;
         for part in [0.4, 0.45, 0.5, 0.55, 0.6] {
             let at = from + along * part + across * (f64::from(i) * step);
@@ -113,7 +113,7 @@ pub(super) fn edge_width(image: &Image, from: [f64; 2], to: [f64; 2], free: f64)
     let (low, high) =
         profile.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &v| (low.min(v), high.max(v)));
     let contrast = high - low;
-    // Over one pixel, because pixels are what noise and interpolation are made of.
+    // Over one pixel, the scale of noise and interpolation.
     let slope = profile.windows(5).map(|part| (part[4] - part[0]).abs()).fold(0.0, f64::max);
     (contrast > 8.0 && slope > 0.0).then(|| contrast / slope)
 }

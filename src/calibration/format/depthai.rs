@@ -1,5 +1,5 @@
-//! The calibration that DepthAI devices (OAK) carry and `dai.CalibrationHandler` writes as JSON:
-//! cameras by socket, each with its pose to the next one.
+//! The calibration of DepthAI devices (OAK), as `dai.CalibrationHandler` writes it as JSON: cameras
+//! by socket, each with its pose relative to the next one.
 
 use nalgebra::{Matrix3, Vector3};
 
@@ -10,18 +10,18 @@ use super::tree::At;
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera, StereoCalibration};
 
-/// The mono cameras of an OAK-D, where the file does not say which are the eyes.
+/// The mono cameras of an OAK-D, if the file does not name the left and right camera.
 const LEFT: usize = 1;
 const RIGHT: usize = 2;
 
-/// Metres in the units of translations, in the order of depthai-core's `LengthUnit`: metre, centimetre,
+/// Metres per unit of translations, in the order of depthai-core's `LengthUnit`: metre, centimetre,
 /// millimetre, inch, foot.
 const METRES: [f64; 5] = [1.0, 0.01, 0.001, 0.0254, 0.3048];
 
-/// Unit of files that name none.
+/// Unit of files without one.
 const CENTIMETRE: usize = 1;
 
-/// The camera at a socket: `cameraData` is a list of [socket, camera].
+/// Returns the camera at a socket: `cameraData` is a list of [socket, camera].
 fn socket<'a>(cameras: &At<'a>, number: usize) -> Result<At<'a>, CalibrationError> {
     for entry in cameras.items() {
         if let [name, camera] = entry.items().as_slice()
@@ -38,7 +38,7 @@ fn camera(data: &At) -> Result<Camera, CalibrationError> {
     let coefficients = data.need("distortionCoeff")?;
     let model = match kind.as_ref().map(At::whole).transpose()? {
         None | Some(0) => Model::Brown,
-        // The device always stores 14 coefficients, of which a fisheye lens uses four.
+        // The device always stores 14 coefficients; a fisheye lens uses four.
         Some(1) => Model::Fisheye,
         Some(other) => {
             let what = format!("camera type {other} is not supported (0: perspective, 1: fisheye)");
@@ -51,8 +51,8 @@ fn camera(data: &At) -> Result<Camera, CalibrationError> {
     data.need("intrinsicMatrix")?.camera(size, lens)
 }
 
-/// From the frame of the camera at one socket to that of another, along the chain that the file
-/// describes; nothing where it leads elsewhere.
+/// Returns the pose from the frame of the camera at one socket to that of another, along the chain
+/// of the file; `None` if the chain leads elsewhere.
 fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>, CalibrationError> {
     let (mut rotation, mut translation) = (Matrix3::identity(), Vector3::zeros());
     let mut here = from;

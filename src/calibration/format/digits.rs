@@ -1,7 +1,7 @@
-//! Numbers as files of calibrations hold them.
+//! Numbers in calibration files.
 
-/// A number with all its digits. There is always a point in it: some readers of YAML take `1e-7` for a
-/// text.
+/// Formats a number with all its digits and always a point, because some readers of YAML take
+/// `1e-7` for a text.
 pub(super) fn digits(value: f64) -> String {
     let text = format!("{value:?}");
     match text.split_once('e') {
@@ -10,7 +10,7 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// Numbers with commas between them.
+/// Joins numbers with commas.
 pub(super) fn joined(values: &[f64]) -> String {
     values.iter().map(|value| digits(*value)).collect::<Vec<_>>().join(", ")
 }

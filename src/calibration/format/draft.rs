@@ -1,25 +1,25 @@
-//! A calibration as a format's reader gives it.
+//! A calibration as read from a format.
 
 use crate::calibration::StereoCalibration;
 use crate::calibration::check::Sources;
 use crate::calibration::mode::Window;
 
-/// Quality of a calibration, where the file says it; kept in our own format.
+/// Quality of a calibration, if the file has it; our own format keeps it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Maker: a program and its version.
+    /// Program that made it, with its version.
     pub made_by: Option<String>,
-    /// When it was made, as 2024-05-31.
+    /// Date of the calibration, as 2024-05-31.
     pub date: Option<String>,
-    /// Root mean square reprojection error over both eyes, in pixels.
+    /// Root mean square reprojection error over both views, in pixels.
     pub rms_px: Option<f64>,
     /// Mean distance of matching points from their epipolar line, in pixels.
     pub epipolar_error_px: Option<f64>,
-    /// Number of picture pairs that it was computed from.
+    /// Number of image pairs.
     pub pairs: Option<usize>,
 }
 
-/// One of the two pairs of cameras on KITTI's car.
+/// Pair of cameras on KITTI's car.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KittiCameras {
@@ -29,24 +29,24 @@ pub enum KittiCameras {
     Colour,
 }
 
-/// Help for reading files that do not say everything, or not as it should be.
+/// Information that files lack or have wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadOptions {
-    /// Width and height of the pictures in pixels where the files do not say it.
+    /// Width and height of the images in pixels, if the files lack them.
     pub size: Option<(usize, usize)>,
-    /// Exchange the eyes: what the files call left is the right camera.
+    /// Exchanges the cameras: what the files call left is the right camera.
     pub swap: bool,
-    /// Metres in one unit of the files' translations, where that is not a metre: 0.001 for mm.
+    /// Metres per unit of the files' translations, if that is not a metre: 0.001 for mm.
     pub unit_m: Option<f64>,
-    /// Cameras that are taken of KITTI's; `None`: the colour ones, where there are both.
+    /// Cameras of KITTI to use; `None`: the colour ones, if there are both.
     pub kitti: Option<KittiCameras>,
 }
 
-/// A calibration as a format's reader gives it, before the checks.
+/// A calibration as read from a format, before the checks.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) calibration: StereoCalibration,
-    /// Parts of the left and the right camera's pictures that are delivered, where not all of them is.
+    /// Delivered parts of the left and the right camera's images, if not the whole.
     pub(super) windows: Option<[Window; 2]>,
     /// See [`Loaded::by_size`](super::Loaded::by_size).
     pub(super) by_size: bool,
@@ -58,7 +58,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// A calibration of which nothing further is known.
+    /// Makes a calibration without further information.
     pub(super) fn new(calibration: StereoCalibration, sources: Sources) -> Self {
         Self {
             calibration,

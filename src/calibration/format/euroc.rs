@@ -1,5 +1,5 @@
-//! sensor.yaml of the EuRoC data sets (Burri et al., IJRR 2016): a YAML file for each camera, with its
-//! pose in the body's frame.
+//! sensor.yaml of the EuRoC data sets (Burri et al., IJRR 2016): a YAML file for each camera, with
+//! its pose in the body's frame.
 
 use super::draft::Draft;
 use super::kalibr::between;
@@ -27,10 +27,10 @@ fn camera(root: &At) -> Result<Camera, CalibrationError> {
     Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew: 0.0, lens })
 }
 
-/// Reads the files of both eyes.
+/// Reads the files of both cameras.
 pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
     let cameras = (camera(left)?, camera(right)?);
-    // T_BS leads from the sensor into the body's frame.
+    // T_BS transforms from the sensor's frame into the body's.
     let (from, to) = (left.need("T_BS")?.motion()?, right.need("T_BS")?.motion()?);
     let (rotation, translation) = between(&from, &to);
     let sources = Sources {

@@ -1,9 +1,8 @@
-//! Formats that are known by sight but not read, so that an error can name them and what is read
-//! instead.
+//! Formats that are recognised but not read, so that an error can name them and an alternative.
 
 use super::tree::At;
 
-/// Name of the format of a text whose lines are neither YAML nor TOML, and the cure.
+/// Returns the name of the format of a text that is neither YAML nor TOML, with advice.
 pub(super) fn of_text(text: &str) -> Option<&'static str> {
     let has = |start: &str| text.lines().any(|line| line.trim_start().starts_with(start));
     if has("[image]") && has("camera matrix") {
@@ -21,7 +20,7 @@ pub(super) fn of_text(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Name of the format of a tree, and the cure.
+/// Returns the name of the format of a tree, with advice.
 pub(super) fn of_tree(root: &At) -> Option<&'static str> {
     let keys = ["projection_parameters", "mirror_parameters", "cam0_calib", "body_T_cam0"];
     root.any(&keys).map(|_| {

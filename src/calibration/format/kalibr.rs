@@ -1,5 +1,5 @@
-//! The camchain of Kalibr (github.com/ethz-asl/kalibr, wiki page "YAML formats"): all cameras of a rig
-//! in one YAML file. `cam0` is the left eye, `cam1` the right one.
+//! The camchain of Kalibr (github.com/ethz-asl/kalibr, wiki page "YAML formats"): all cameras of a
+//! rig in one YAML file. `cam0` is the left camera, `cam1` the right one.
 
 use nalgebra::{Matrix3, Vector3};
 
@@ -12,8 +12,8 @@ use crate::calibration::{CalibrationError, Camera, StereoCalibration};
 /// Rotation and translation from one frame into another.
 pub(super) type Motion = (Matrix3<f64>, Vector3<f64>);
 
-/// First `from`, then back through `to`: from the frame of one camera into that of the other, where
-/// both lead from the camera into the same frame.
+/// Returns the transformation from the frame of one camera into that of the other; `from` and `to`
+/// lead from their cameras into the same frame.
 pub(super) fn between(from: &Motion, to: &Motion) -> Motion {
     let back = to.0.transpose();
     (back * from.0, back * (from.1 - to.1))
@@ -23,7 +23,8 @@ fn inverse((rotation, translation): &Motion) -> Motion {
     (rotation.transpose(), -rotation.transpose() * translation)
 }
 
-/// From the camera into the inertial sensor's frame, where the file has it either way.
+/// Returns the transformation from the camera into the inertial sensor's frame, given in either
+/// direction.
 fn to_imu(cam: &At) -> Result<Option<Motion>, CalibrationError> {
     if let Some(motion) = cam.get("T_imu_cam") {
         return motion.motion().map(Some);

@@ -1,6 +1,6 @@
-//! Calibrations of the KITTI data sets (Geiger et al., IJRR 2013): lines of `KEY: numbers`, in calib.txt
-//! of the benchmarks (P0 to P3) and in calib_cam_to_cam.txt of the raw data (P_rect_00 to P_rect_03, and
-//! what the cameras were before they were rectified). Karlsruhe's sequences (P1_roi, P2_roi) are alike.
+//! Calibrations of the KITTI data sets (Geiger et al., IJRR 2013): lines of `KEY: numbers`, in
+//! calib.txt of the benchmarks (P0 to P3) and in calib_cam_to_cam.txt of the raw data (P_rect_00 to
+//! P_rect_03, and the raw cameras). Karlsruhe's sequences (P1_roi, P2_roi) are similar.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,7 @@ use crate::calibration::{
     CalibrationError, Camera, Rectification, RectifiedView, StereoCalibration,
 };
 
-/// Projections of the left and the right camera, with the pair that they are of: those that are taken
-/// first, where nothing is said, first.
+/// Names of the projections of the left and the right camera by pair of cameras, the default first.
 const PAIRS: [(Option<KittiCameras>, [&str; 2]); 5] = [
     (Some(KittiCameras::Colour), ["P_rect_02", "P_rect_03"]),
     (Some(KittiCameras::Grey), ["P_rect_00", "P_rect_01"]),
@@ -27,11 +26,11 @@ const PAIRS: [(Option<KittiCameras>, [&str; 2]); 5] = [
 /// The lines of a file.
 struct Lines<'a> {
     file: &'a str,
-    /// Text behind each key, and its line.
+    /// The text after each key, and its line.
     values: HashMap<&'a str, (usize, &'a str)>,
 }
 
-/// Key and value of a line.
+/// Splits a line into key and value.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     Some((key.trim(), value.trim()))
@@ -42,7 +41,7 @@ fn is_row(value: &str) -> bool {
     words.peek().is_some() && words.all(|word| word.parse::<f64>().is_ok())
 }
 
-/// True where a text has a projection the way KITTI writes it.
+/// Reports whether a text has a projection as KITTI writes it.
 pub(super) fn is_calibration(text: &str) -> bool {
     text.lines().filter_map(split).any(|(key, value)| {
         let is_projection = PAIRS.iter().any(|(_, keys)| keys.contains(&key));
@@ -67,7 +66,7 @@ impl<'a> Lines<'a> {
         self.values.contains_key(key)
     }
 
-    /// The numbers of a key: exactly `N`.
+    /// Returns the numbers of a key: exactly `N`.
     fn need<const N: usize>(&self, key: &str) -> Result<[f64; N], CalibrationError> {
         let file = self.file;
         let Some((line, value)) = self.values.get(key) else {
@@ -83,7 +82,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Width and height.
+    /// Returns width and height.
     fn size(&self, key: &str) -> Result<Option<(usize, usize)>, CalibrationError> {
         if !self.has(key) {
             return Ok(None);
@@ -110,7 +109,7 @@ impl<'a> Lines<'a> {
         Ok(Matrix3::from_row_slice(&self.need::<9>(key)?))
     }
 
-    /// A camera as it was before it was rectified, its number at the end of its keys.
+    /// Returns a camera before rectification; its keys end with its number.
     fn raw_camera(
         &self,
         number: &str,
@@ -124,7 +123,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Reads one pair of the file's cameras: rectified, or raw where the pictures have the raw size.
+/// Reads one pair of the file's cameras: rectified, or raw if the images have the raw size.
 pub(super) fn read(
     file: &str,
     text: &str,
@@ -156,7 +155,7 @@ pub(super) fn read(
     };
     let eye =
         |p: &Matrix3x4<f64>| Eye { focal: [p[(0, 0)], p[(1, 1)]], centre: [p[(0, 2)], p[(1, 2)]] };
-    // Where the common frame's origin lies in this camera's one, in metres to the right.
+    // Origin of the common frame in this camera's frame, in metres to the right.
     let place = |p: &Matrix3x4<f64>| (p[(0, 3)] - p[(0, 2)] * p[(2, 3)]) / p[(0, 0)];
     let mut draft = rectified::draft(Pair {
         file,
@@ -178,7 +177,7 @@ pub(super) fn read(
     Ok(draft)
 }
 
-/// The cameras of the raw pictures, with the rectification that KITTI applied to them.
+/// Returns the raw cameras, with KITTI's rectification.
 fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft, CalibrationError> {
     let file = lines.file;
     let key = |what: &str, eye: usize| format!("{what}_{}", numbers[eye]);
@@ -195,7 +194,7 @@ fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft, CalibrationError> {
     let rotation = to.0 * from.0.transpose();
     let [p_left, p_right] = [0, 1].map(|eye| lines.projection(&key("P_rect", eye)));
     let (mut p_left, mut p_right) = (p_left?, p_right?);
-    // The projections are from the first camera's place; ours are from the left one's.
+    // The projections are relative to the first camera; ours to the left one.
     let from_left = p_right.column(3) - p_left.column(3);
     p_right.set_column(3, &from_left);
     p_left.column_mut(3).fill(0.0);

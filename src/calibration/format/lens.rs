@@ -1,12 +1,12 @@
-//! Names and coefficients of lens models, as the formats write them.
+//! Names and coefficients of lens models in the formats.
 
 use super::tree::At;
 use crate::calibration::{CalibrationError, Lens};
 
-/// Which model a file names.
+/// Lens model of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Model {
-    /// Brown-Conrady; how many terms follows from the number of coefficients.
+    /// Brown-Conrady, with the number of terms from the number of coefficients.
     Brown,
     /// Brown-Conrady with at most 5 coefficients.
     PlumbBob,
@@ -16,7 +16,7 @@ pub(super) enum Model {
     None,
 }
 
-/// The model that a name stands for.
+/// Returns the model of a name.
 pub(super) fn model(name: &str) -> Option<Model> {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     Some(match name.to_ascii_lowercase().as_str() {
@@ -30,7 +30,7 @@ pub(super) fn model(name: &str) -> Option<Model> {
     })
 }
 
-/// The model that a value names.
+/// Returns the model that a value names.
 pub(super) fn named(at: &At) -> Result<Model, CalibrationError> {
     let name = at.text()?;
     model(name).ok_or_else(|| {
@@ -41,15 +41,15 @@ pub(super) fn named(at: &At) -> Result<Model, CalibrationError> {
     })
 }
 
-/// The model that a file names as that of the distortion, as that of the camera (Kalibr's
-/// `camera_model`) or as both; `None` where neither says which one it is.
+/// Returns the model that a file names as that of the distortion, as that of the camera (Kalibr's
+/// `camera_model`) or as both; `None` if neither determines it.
 pub(super) fn of_file(
     distortion: Option<&At>,
     camera: Option<&At>,
 ) -> Result<Option<Model>, CalibrationError> {
     let of_camera = camera.map(named).transpose()?;
     let Some(distortion) = distortion else {
-        // A pinhole may stand behind any lens.
+        // A pinhole goes with any lens.
         return Ok(of_camera.filter(|model| *model == Model::Fisheye));
     };
     let model = named(distortion)?;
@@ -64,7 +64,7 @@ pub(super) fn of_file(
     }
 }
 
-/// The lens of these coefficients; zeros behind those that the model has mean nothing.
+/// Returns the lens of these coefficients; trailing zeros beyond those of the model are ignored.
 pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
     let count = coefficients.len();
     let most = match model {
@@ -106,7 +106,7 @@ pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
     Ok(Lens::Brown(all))
 }
 
-/// The coefficients that have to be written: of Brown-Conrady the shortest form from 5 on.
+/// Returns the coefficients to write: of Brown-Conrady the shortest form from 5 on.
 pub(super) fn coefficients(lens: &Lens) -> &[f64] {
     match lens {
         Lens::Brown(all) => {
@@ -118,7 +118,7 @@ pub(super) fn coefficients(lens: &Lens) -> &[f64] {
     }
 }
 
-/// The name that ROS gives the model, which other programs know too.
+/// Returns ROS's name of the model, which other programs know, too.
 pub(super) fn ros_name(lens: &Lens) -> &'static str {
     match (lens, coefficients(lens).len()) {
         (Lens::Fisheye(_), _) => "equidistant",

@@ -1,17 +1,18 @@
-//! calib.txt of the Middlebury stereo data sets from 2014 on (Scharstein et al., GCPR 2014) and of ETH3D's
-//! two-view ones: lines of `key=value`, lengths in millimetres, for pictures that come rectified.
+//! calib.txt of the Middlebury stereo data sets from 2014 on (Scharstein et al., GCPR 2014) and of
+//! ETH3D's two-view ones: lines of `key=value`, lengths in millimetres, for rectified images.
 
 use super::draft::{Draft, ReadOptions};
 use super::rectified::{self, Eye, Pair};
 use crate::calibration::CalibrationError;
 
-/// Largest difference of two statements of the same distance, in pixels: digits that were cut off.
+/// Largest difference between two statements of the same distance in pixels, from cut-off digits.
 const DIGITS_PX: f64 = 0.1;
 
-/// Metres in the files' unit.
+/// Metres per unit of the files.
 const METRES: f64 = 0.001;
 
-/// Key and value of every line with its number; `;` at a line's end and comments mean nothing.
+/// Returns key and value of every line with its number; `;` at a line's end and comments are
+/// ignored.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     (1..).zip(text.lines()).filter_map(|(number, line)| {
         let line = line.split(['%', '#']).next().unwrap_or_default();
@@ -20,7 +21,7 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     })
 }
 
-/// True where a text has a camera the way Middlebury writes it: `cam0=[f 0 cx; 0 f cy; 0 0 1]`.
+/// Reports whether a text has a camera as Middlebury writes it: `cam0=[f 0 cx; 0 f cy; 0 0 1]`.
 pub(super) fn is_calibration(text: &str) -> bool {
     entries(text).any(|(_, key, value)| {
         matches!(key, "cam0" | "cam1") && value.starts_with('[') && !value.contains(',')
@@ -33,7 +34,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// A value and its line, where the file has it.
+    /// Returns a value and its line, if present.
     fn get(&self, key: &str) -> Result<Option<(usize, &str)>, CalibrationError> {
         let mut found = entries(self.text).filter(|(_, name, _)| *name == key);
         let first = found.next().map(|(line, _, value)| (line, value));

@@ -1,7 +1,7 @@
-//! Files of calibrations: reading those of several programs, writing those that programs read.
+//! Calibration files: reading those of several programs, and writing those that programs read.
 //!
-//! The format is recognised by what a file says, never by its name. A new format is one new file here
-//! and one [`Format`].
+//! The format is recognised by a file's content, never by its name. A new format is one new file
+//! here and one [`Format`].
 
 mod depthai;
 mod digits;
@@ -38,7 +38,7 @@ pub use rectified::of_rectified;
 use syntax::Syntax;
 use tree::{At, Node};
 
-/// Format of a calibration's files.
+/// Format of calibration files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Our own: one TOML file with comments.
@@ -49,13 +49,13 @@ pub enum Format {
     OpenCvXml,
     /// OpenCV's FileStorage as JSON, or plain JSON of the same names.
     OpenCvJson,
-    /// camera_info of ROS: a YAML file for each eye.
+    /// camera_info of ROS: a YAML file for each camera.
     Ros,
     /// The camchain of Kalibr; read only.
     Kalibr,
-    /// sensor.yaml of the EuRoC data sets, one for each eye; read only.
+    /// sensor.yaml of the EuRoC data sets, one for each camera; read only.
     Euroc,
-    /// The calibration that DepthAI devices carry; read only.
+    /// The calibration stored in DepthAI devices; read only.
     DepthAi,
     /// calib.txt or calib_cam_to_cam.txt of KITTI; read only.
     Kitti,
@@ -84,26 +84,25 @@ const KNOWN: &str = "stereod's own TOML; OpenCV YAML, XML or JSON (K1 D1 K2 D2 R
                      two files); ROS camera_info (left.yaml,right.yaml); Kalibr camchain; EuRoC \
                      sensor.yaml (left,right); DepthAI JSON; calib.txt of KITTI, Middlebury and ETH3D";
 
-/// A calibration that was read and checked.
+/// A checked calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The calibration.
     pub calibration: StereoCalibration,
     /// Format of the files.
     pub format: Format,
-    /// True where the files describe pictures of more than one size, which
-    /// [`ReadOptions::size`] tells apart.
+    /// Set if the files describe images of more than one size, which [`ReadOptions::size`] selects.
     pub by_size: bool,
-    /// Number of candidate disparities, from 0, that hold all of the scene, where the files say it.
+    /// Number of candidate disparities, from 0, for the whole scene, if the files have it.
     pub disparities: Option<usize>,
-    /// Quality, where the files say it.
+    /// Quality, if the files have it.
     pub report: Report,
-    /// Notes on the files for a person, a sentence each.
+    /// Notes on the files, a sentence each.
     pub notes: Vec<String>,
 }
 
 impl Loaded {
-    /// A calibration of which nothing further is known.
+    /// Makes a calibration without further information.
     pub fn of(calibration: StereoCalibration, format: Format) -> Self {
         Self {
             calibration,
@@ -116,8 +115,7 @@ impl Loaded {
     }
 }
 
-/// The files that an argument `FILE[,FILE]` names. A name with a comma in it is taken whole where
-/// there is such a file.
+/// Splits an argument `FILE[,FILE]` into files. A name with a comma is one file if that exists.
 pub fn file_list(argument: &str) -> Result<Vec<PathBuf>, CalibrationError> {
     if !argument.is_empty() && Path::new(argument).exists() {
         return Ok(vec![argument.into()]);
@@ -132,12 +130,12 @@ pub fn file_list(argument: &str) -> Result<Vec<PathBuf>, CalibrationError> {
     Ok(files)
 }
 
-/// Reads a calibration from one file or two, whatever their format, and checks it.
+/// Reads a calibration from one file or two in any format, and checks it.
 pub fn read(files: &[PathBuf]) -> Result<Loaded, CalibrationError> {
     read_with(files, &ReadOptions::default())
 }
 
-/// Like [`read`], with what the files do not say.
+/// Reads like [`read`], with information that the files lack.
 pub fn read_with(files: &[PathBuf], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
     let texts = files.iter().map(|file| read_text(file)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
@@ -168,7 +166,7 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, Ca
         draft.sources = draft.sources.swapped();
         draft.windows = draft.windows.map(|[left, right]| [right, left]);
     }
-    // Of the whole cameras: a part need not hold the principal point.
+    // Of the whole cameras, because a part need not hold the principal point.
     draft.notes.extend(check::check(&calibration, &draft.sources)?);
     if let Some(windows) = draft.windows {
         calibration = calibration.within(windows)?;
@@ -177,7 +175,7 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, Ca
     Ok(Loaded { calibration, format, by_size, disparities, report, notes })
 }
 
-/// A file that is no more than this many bytes long may be a calibration.
+/// Largest size of a calibration file in bytes.
 const SIZE_MAX: u64 = 4 << 20;
 
 fn read_text(file: &Path) -> Result<String, CalibrationError> {
@@ -198,7 +196,7 @@ fn read_text(file: &Path) -> Result<String, CalibrationError> {
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// A file whose syntax has been read.
+/// A parsed file.
 enum Parsed {
     Toml,
     Kitti,
@@ -211,7 +209,7 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     if text.len() as u64 > SIZE_MAX {
         return Err(wrong(": too large for a calibration".into()));
     }
-    // Lines of their own kind, which would pass for YAML and TOML.
+    // Formats of plain lines, which would pass for YAML and TOML.
     if kitti::is_calibration(text) {
         return Ok(Parsed::Kitti);
     }
@@ -233,7 +231,7 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     Ok(Parsed::Tree(syntax, tree.map_err(wrong)?))
 }
 
-/// Kind of calibration that a tree describes, by its keys.
+/// Returns the kind of calibration in a tree, by its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     OpenCv,
@@ -333,8 +331,8 @@ fn dispatch(
     }
 }
 
-/// The texts of the files that hold a calibration in this format: one, or one for each eye, left before
-/// right.
+/// Returns the texts of the files of a calibration in this format: one, or one for each camera,
+/// left before right.
 pub fn render(
     calibration: &StereoCalibration,
     report: &Report,

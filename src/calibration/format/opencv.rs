@@ -1,7 +1,7 @@
 //! Results of OpenCV's stereoCalibrate and stereoRectify as YAML, XML or JSON, in one file or two
-//! (intrinsics and extrinsics). OpenCV prescribes no names, so those that are in use are known:
-//! K1 D1, M1 D1 (OpenCV's sample stereo_calib), cameraMatrix1 distCoeffs1, camera_matrix_left, LEFT.K,
-//! and the like.
+//! (intrinsics and extrinsics). OpenCV prescribes no names, so common ones are accepted: K1 D1, M1
+//! D1 (OpenCV's sample stereo_calib), cameraMatrix1 distCoeffs1, camera_matrix_left, LEFT.K, and
+//! similar ones.
 
 use nalgebra::{Matrix3, Rotation3, Vector3};
 
@@ -20,8 +20,8 @@ use crate::calibration::{
 
 type Result<T> = std::result::Result<T, CalibrationError>;
 
-/// The names of some values and the files they are in, such as `a.yml (K1, D1)`.
-fn told(values: &[&At]) -> String {
+/// Returns the names of some values and their files, such as `a.yml (K1, D1)`.
+fn locations(values: &[&At]) -> String {
     let mut files: Vec<(&str, Vec<&str>)> = Vec::new();
     for at in values {
         match files.iter_mut().find(|(file, _)| *file == at.file()) {
@@ -70,7 +70,7 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
             notes.push(format!(
                 "{}: 4 coefficients are taken as k1 k2 p1 p2; for a fisheye lens add the line \
                  `distortion_model: fisheye`",
-                told(&[&eye.d])
+                locations(&[&eye.d])
             ));
             break;
         }
@@ -92,8 +92,8 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
         rectification
     });
     let sources = Sources {
-        left: told(&[&left.k, &left.d]),
-        right: told(&[&right.k, &right.d]),
+        left: locations(&[&left.k, &left.d]),
+        right: locations(&[&right.k, &right.d]),
         pose,
         rectification: source,
         swap: format!(
@@ -107,7 +107,7 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     Ok(Draft { report, notes, ..Draft::new(calibration, sources) })
 }
 
-/// Message where there are not two camera matrices.
+/// Returns the message if there are not two camera matrices.
 fn without_cameras(roots: &[At], entries: &Entries, files: &str) -> String {
     let keys = roots.iter().map(At::keys).collect::<Vec<_>>().join(", ");
     let mono = entries.list.iter().any(|(name, at)| name == "cameramatrix" && at.is_matrix());
@@ -145,7 +145,7 @@ fn eye<'a>(
         )
     })?;
     let values = match d.numbers() {
-        // Some write the coefficients as a list in a list, whatever the shape.
+        // Some programs write the coefficients as a list in a list, whatever the shape.
         Err(_) if d.items().len() == 1 => d.items()[0].numbers()?,
         other => other?,
     };
@@ -163,7 +163,7 @@ fn eye<'a>(
     Ok(Eye { camera: k.camera(size, lens)?, k, d })
 }
 
-/// The lens model, where a file names one.
+/// Returns the lens model, if a file names one.
 fn model(entries: &Entries, sides: [&[&str]; 2]) -> Result<Option<Model>> {
     let find = |bases: &[&str], fits: fn(&Node) -> bool| {
         let mut names = owned(bases);
@@ -194,7 +194,7 @@ fn model(entries: &Entries, sides: [&[&str]; 2]) -> Result<Option<Model>> {
     }
 }
 
-/// Width and height of the pictures, where a file says so.
+/// Returns width and height of the images, if a file has them.
 fn find_size(entries: &Entries, side: &[&str]) -> Result<Option<(usize, usize)>> {
     let size = &["imagesize", "size", "imgsize", "picturesize", "framesize", "resolution"];
     let (width, height) = (&["imagewidth", "width", "w"], &["imageheight", "height", "h"]);
@@ -223,7 +223,7 @@ fn find_rectified_size(entries: &Entries) -> Result<Option<(usize, usize)>> {
     entries.matrix(&names)?.map(|at| at.size()).transpose()
 }
 
-/// R1, P1 and R2, P2, and where they are; nothing where the files do not prescribe a rectification.
+/// Returns R1, P1 and R2, P2, and their places; `None` if the files have no rectification.
 fn views(
     entries: &Entries,
     sides: [&[&str]; 2],
@@ -237,7 +237,7 @@ fn views(
     };
     match [&r1, &r2, &p1, &p2] {
         [Some(r1), Some(r2), Some(p1), Some(p2)] => {
-            Ok(Some(([view(r1, p1)?, view(r2, p2)?], told(&[r1, r2, p1, p2]))))
+            Ok(Some(([view(r1, p1)?, view(r2, p2)?], locations(&[r1, r2, p1, p2]))))
         }
         [None, None, None, None] => Ok(None),
         [Some(_), Some(_), None, None] => {
@@ -249,13 +249,13 @@ fn views(
             Err(CalibrationError::new(format!(
                 "{}: a rectification has R1, R2, P1 and P2; some are missing: the file is incomplete or \
                  cut off",
-                told(&there)
+                locations(&there)
             )))
         }
     }
 }
 
-/// Rotation, translation in metres, metres in a unit of the projections, and where it comes from.
+/// Returns rotation, translation in metres, metres per unit of the projections, and their place.
 fn pose(
     entries: &Entries,
     rectification: Option<&Rectification>,
@@ -283,7 +283,7 @@ fn pose(
                 3 => Rotation3::from_scaled_axis(Vector3::from(r.exactly()?)).into_inner(),
                 _ => r.matrix3()?,
             };
-            Ok((matrix, metres, unit, told(&[&r, &t])))
+            Ok((matrix, metres, unit, locations(&[&r, &t])))
         }
         (None, None, Some(rectification)) => {
             let p = &rectification.right.projection;
@@ -307,7 +307,7 @@ fn pose(
     }
 }
 
-/// Quality of the calibration, as the files say it.
+/// Returns the quality of the calibration in the files.
 fn report(entries: &Entries) -> Result<Report> {
     let number = |names: &[&str]| -> Option<f64> {
         let found = entries.find(&owned(names), Node::is_number).ok()??;

@@ -1,4 +1,4 @@
-//! The names that calibrations made with OpenCV give their matrices, and how values are found by them.
+//! Names of matrices in OpenCV calibrations, and the search by them.
 
 use super::tree::{At, Node, Value};
 use crate::calibration::CalibrationError;
@@ -63,12 +63,12 @@ pub(super) const P: &[&str] = &[
 pub(super) const MODEL: &[&str] =
     &["distortionmodel", "lensmodel", "fisheyemodel", "fisheye", "isfisheye"];
 
-/// The kind of camera, which tells a fisheye lens from others.
+/// The kind of camera, which distinguishes a fisheye lens from others.
 pub(super) const CAMERA_MODEL: &[&str] = &["cameramodel", "cameratype"];
 /// The mirror's parameter of OpenCV's omnidirectional cameras.
 pub(super) const MIRROR: &[&str] = &["xi"];
 
-/// Names of the pose; for the translation with metres in its unit.
+/// Names of the pose; for the translation with the metres per unit.
 pub(super) const ROTATION: &[&str] = &[
     "r",
     "rotation",
@@ -96,8 +96,8 @@ pub(super) const TRANSLATION: &[(&str, f64)] = &[
     ("translationmm", 0.001),
 ];
 
-/// Pairs of names that tell left from right; counting from 0 comes before counting from 1, where K1
-/// is the right eye.
+/// Pairs of names for left and right; counting from 0 comes before counting from 1, where K1 is the
+/// right camera.
 pub(super) const SIDES: [[&[&str]; 2]; 4] = [
     [&["left", "l"], &["right", "r"]],
     [&["0", "cam0", "camera0"], &["1", "cam1", "camera1"]],
@@ -105,12 +105,12 @@ pub(super) const SIDES: [[&[&str]; 2]; 4] = [
     [&["a"], &["b"]],
 ];
 
-/// A name without capitals and signs.
+/// Returns a name in lower case without signs.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
 
-/// Every value of the files by its plain name; the keys above it are part of the name.
+/// Returns every value of the files by its plain name, which includes the keys above it.
 pub(super) struct Entries<'a> {
     pub list: Vec<(String, At<'a>)>,
 }
@@ -119,7 +119,7 @@ impl<'a> Entries<'a> {
     pub fn of(roots: &[At<'a>]) -> Self {
         let mut list = Vec::new();
         for root in roots {
-            // A single group around everything means nothing.
+            // A single group around everything is ignored.
             let mut top = root.clone();
             while let [(_, only)] = top.entries().as_slice()
                 && !only.is_matrix()
@@ -132,8 +132,8 @@ impl<'a> Entries<'a> {
         Self { list }
     }
 
-    /// The one value that has one of these names. Under several names, or in both files, it must be the
-    /// same.
+    /// Returns the one value with one of these names. If it occurs under several names or in both
+    /// files, the values must be equal.
     pub fn find(&self, names: &[String], fits: fn(&Node) -> bool) -> Result<Option<At<'a>>> {
         let mut found = self.list.iter().filter(|(name, at)| names.contains(name) && fits(at.node));
         let Some((_, first)) = found.next() else { return Ok(None) };
@@ -153,7 +153,7 @@ impl<'a> Entries<'a> {
         Ok(Some(first.clone()))
     }
 
-    /// A matrix of one eye.
+    /// Returns a matrix of one camera.
     pub fn of_eye(&self, bases: &[&str], sides: &[&str]) -> Result<Option<At<'a>>> {
         self.find(&sided(bases, sides), Node::is_matrix)
     }
@@ -174,7 +174,7 @@ fn collect<'a>(at: &At<'a>, above: &str, list: &mut Vec<(String, At<'a>)>) {
     }
 }
 
-/// All numbers of a value, however they are arranged.
+/// Returns all numbers of a value, in any arrangement.
 pub(super) fn numbers_of(at: &At) -> Vec<f64> {
     let mut numbers = Vec::new();
     let mut open = vec![at.node.get("data").unwrap_or(at.node)];
@@ -192,13 +192,13 @@ pub(super) fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Names of one eye: what it is before the side and after it.
+/// Returns the names for one camera: the part before the side and the part after it.
 pub(super) fn sided(bases: &[&str], sides: &[&str]) -> Vec<String> {
     let both = |base: &&str, side: &&str| [format!("{base}{side}"), format!("{side}{base}")];
     bases.iter().flat_map(|base| sides.iter().flat_map(move |side| both(base, side))).collect()
 }
 
-/// True where a file has anything that a calibration of OpenCV has.
+/// Reports whether a file has anything of an OpenCV calibration.
 pub(super) fn is_calibration(root: &At) -> bool {
     let entries = Entries::of(std::slice::from_ref(root));
     let mut names = owned(&["cameramatrix"]);

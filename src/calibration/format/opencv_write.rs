@@ -1,4 +1,4 @@
-//! Files that OpenCV's FileStorage reads, with the names of its stereo functions.
+//! Files for OpenCV's FileStorage, with the names of its stereo functions.
 
 use nalgebra::{Matrix3x4, Matrix4};
 
@@ -6,13 +6,13 @@ use super::digits::joined;
 use super::lens;
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
-/// Item of a file, in its order.
+/// Item of a file, in order.
 enum Item {
     /// Whole numbers.
     List(Vec<usize>),
     /// A text.
     Text(&'static str),
-    /// A matrix of so many rows, row by row.
+    /// A matrix with this number of rows, row by row.
     Matrix(usize, Vec<f64>),
 }
 
@@ -62,7 +62,7 @@ fn items(calibration: &StereoCalibration) -> Vec<(&'static str, Item)> {
     items
 }
 
-/// From disparity to points (OpenCV, stereoRectify): (x, y, d, 1) to homogeneous coordinates.
+/// Matrix Q of OpenCV's stereoRectify: (x, y, d, 1) to homogeneous coordinates.
 fn q(p1: &Matrix3x4<f64>, p2: &Matrix3x4<f64>) -> Vec<f64> {
     let (f, cx, cy) = (p1[(0, 0)], p1[(0, 2)], p1[(1, 2)]);
     let tx = p2[(0, 3)] / p2[(0, 0)];

@@ -1,4 +1,4 @@
-//! Our own format: one TOML file for both eyes, with comments, for people to read and mend.
+//! Our own format: one TOML file for both cameras, with comments, for people to read and edit.
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 use serde::de::Error as _;
@@ -12,7 +12,7 @@ use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
 };
 
-/// The version of the format, which readers of a later one can tell apart.
+/// The version of the format.
 const VERSION: u32 = 1;
 
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ struct File {
     pose: PoseTable,
 }
 
-/// A list of exactly so many: serde's own arrays let further ones pass.
+/// A list of exact length: serde's own arrays accept extra items.
 struct Exactly<T, const N: usize>([T; N]);
 
 impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Exactly<T, N> {
@@ -182,8 +182,8 @@ fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera, Calibrati
     Ok(Camera { width, height, focal: focal.0, centre: centre.0, skew, lens })
 }
 
-/// The text of the file. The pose stands last, so that a file that was cut off is never taken for a
-/// whole one.
+/// Returns the text of the file. The pose is last, so that a truncated file is never taken for a
+/// complete one.
 pub(super) fn write(calibration: &StereoCalibration, report: &Report) -> String {
     let mut text = format!(
         "\
@@ -290,7 +290,7 @@ right_projection = [
     )
 }
 
-/// A matrix, given row by row, a row a line.
+/// Formats a matrix, one row per line.
 fn rows(values: &[f64], columns: usize) -> String {
     values.chunks(columns).map(|row| format!("    [{}],\n", joined(row))).collect()
 }

@@ -1,5 +1,4 @@
-//! Calibrations of pictures that come rectified: focal length, principal points and baseline are all
-//! there is to them.
+//! Calibrations of rectified images, which consist of focal length, principal points and baseline.
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
@@ -10,7 +9,7 @@ use crate::calibration::{
 };
 use crate::frame::StereoGeometry;
 
-/// One eye of a rectified pair.
+/// One view of a rectified pair.
 pub(super) struct Eye {
     /// Focal lengths in pixels.
     pub focal: [f64; 2],
@@ -23,7 +22,7 @@ pub(super) struct Pair<'a> {
     pub file: &'a str,
     /// Names of the left and the right camera in the file.
     pub keys: [&'a str; 2],
-    /// Width and height of the pictures in pixels.
+    /// Width and height of the images in pixels.
     pub size: (usize, usize),
     pub left: Eye,
     pub right: Eye,
@@ -31,14 +30,14 @@ pub(super) struct Pair<'a> {
     pub baseline_m: f64,
 }
 
-/// That a file does not say how large the pictures are.
+/// Returns the error that a file lacks the size of the images.
 pub(super) fn without_size(file: &str) -> CalibrationError {
     CalibrationError::without_size(format!(
         "{file}: the size of the pictures is missing: say --size WIDTHxHEIGHT"
     ))
 }
 
-/// The cameras of a rectified pair whose pictures have this size.
+/// Returns the cameras of a rectified pair with images of this size.
 fn calibration(
     (width, height): (usize, usize),
     left: &Eye,
@@ -74,14 +73,14 @@ fn calibration(
     }
 }
 
-/// The calibration of pictures of this size that come rectified by these cameras.
+/// Returns the calibration of images of this size, rectified for these cameras.
 pub fn of_rectified(size: (usize, usize), geometry: &StereoGeometry) -> StereoCalibration {
     let eye = |x| Eye { focal: [geometry.focal_px; 2], centre: [x, geometry.centre_y_px] };
     let (left, right) = (eye(geometry.centre_x_px), eye(geometry.right_centre_x_px));
     calibration(size, &left, &right, geometry.baseline_m)
 }
 
-/// The calibration of a rectified pair.
+/// Returns the calibration of a rectified pair.
 pub(super) fn draft(pair: Pair) -> Draft {
     let Pair { file, keys, size, left, right, baseline_m } = pair;
     let both = format!("{file} ({}, {})", keys[0], keys[1]);

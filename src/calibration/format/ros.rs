@@ -1,7 +1,8 @@
-//! camera_info of ROS (sensor_msgs/CameraInfo): one YAML file for each eye, as camera_calibration writes
-//! and camera_info_manager reads it, or as `ros2 topic echo` prints the message.
+//! camera_info of ROS (sensor_msgs/CameraInfo): one YAML file for each camera, as
+//! camera_calibration writes and camera_info_manager reads it, or as `ros2 topic echo` prints the
+//! message.
 //!
-//! Neither file says how the cameras stand to each other: that follows from the rectifications.
+//! Neither file has the relative pose of the cameras: it follows from the rectifications.
 
 use nalgebra::{Matrix3, Matrix3x4};
 
@@ -26,7 +27,7 @@ const D: [&str; 3] = ["distortion_coefficients", "D", "d"];
 const R: [&str; 3] = ["rectification_matrix", "R", "r"];
 const P: [&str; 3] = ["projection_matrix", "P", "p"];
 
-/// True where a file is a camera_info, whole or cut off.
+/// Reports whether a file is a camera_info, complete or truncated.
 pub(super) fn is_camera_info(root: &At) -> bool {
     let has = |keys: &[&str]| root.any(keys).is_some();
     let message = root.any(&["K", "k"]).is_some() && root.get(MODEL).is_some();
@@ -40,7 +41,7 @@ pub(super) fn is_camera_info(root: &At) -> bool {
 struct Eye {
     camera: Camera,
     view: RectifiedView,
-    /// Part of the camera's picture that its driver delivers.
+    /// Delivered part of the camera's image.
     window: Window,
 }
 
@@ -82,14 +83,14 @@ fn eye(root: &At, notes: &mut Vec<String>) -> Result<Eye, CalibrationError> {
     })
 }
 
-/// The region of interest and the binning: they change what the driver delivers, but not the matrices,
-/// which are those of the full picture.
+/// Returns the region of interest and the binning. They change the delivered image, but not the
+/// matrices, which are those of the full image.
 fn window(root: &At, full: (usize, usize)) -> Result<Window, CalibrationError> {
     let whole = |at: Option<At>| at.map_or(Ok(0), |at| at.whole());
     let roi = root.get("roi");
     let of_roi = |key: &str| whole(roi.as_ref().and_then(|roi| roi.get(key)));
     let offset = [of_roi("x_offset")?, of_roi("y_offset")?];
-    // All zeros stand for the full picture.
+    // All zeros mean the full image.
     let size = match (of_roi("width")?, of_roi("height")?) {
         (0, 0) if offset == [0, 0] => full,
         size => size,
@@ -113,7 +114,7 @@ fn window(root: &At, full: (usize, usize)) -> Result<Window, CalibrationError> {
     Ok(Window { offset, size, binning })
 }
 
-/// Reads the files of both eyes.
+/// Reads the files of both cameras.
 pub(super) fn read(
     left: &At,
     right: &At,
@@ -132,8 +133,8 @@ pub(super) fn read(
     }
     let (p1, p2) = (&mut left_eye.view.projection, &mut right_eye.view.projection);
     if p1[(0, 1)] == p2[(0, 1)] {
-        // ROS' calibrator copies the skew of fisheye lenses. It shears both rectified pictures alike, which
-        // changes neither rows nor disparities: they are made without it.
+        // ROS' calibrator copies the skew of fisheye lenses. It shears both rectified images alike,
+        // which changes neither rows nor disparities, so it is dropped.
         (p1[(0, 1)], p2[(0, 1)]) = (0.0, 0.0);
     }
     let baseline = |p: &Matrix3x4<f64>| p.fixed_view::<2, 1>(0, 3).amax();
@@ -158,7 +159,7 @@ pub(super) fn read(
     let full = (left_eye.camera.width, left_eye.camera.height);
     let part = windows[0];
     let windows = part.is_part_of(full).then_some(windows).filter(|_| {
-        // The driver's settings may have been changed since, which needs no new calibration.
+        // The driver's settings may have changed since, which needs no new calibration.
         let is_full = options.size == Some(full);
         let what = match is_full {
             true => "are full ones, so that roi and binning are left out:".to_owned(),
@@ -197,8 +198,9 @@ pub(super) fn read(
     Ok(Draft { windows, by_size, notes, ..Draft::new(calibration, sources) })
 }
 
-/// The files of the left and the right eye. Lenses with more than 8 coefficients are called rational too,
-/// as ROS has no name for them: image_geometry hands all coefficients to OpenCV.
+/// Returns the files of the left and the right camera. Lenses with more than 8 coefficients are
+/// called rational, too, because ROS has no name for them: image_geometry passes all coefficients
+/// to OpenCV.
 pub(super) fn write(calibration: &StereoCalibration) -> Result<[String; 2], CalibrationError> {
     let Some(rectification) = &calibration.rectification else {
         return Err(CalibrationError::new(
@@ -231,8 +233,8 @@ fn text(name: &str, camera: &Camera, view: &RectifiedView) -> String {
     };
     let ([fx, fy], [cx, cy]) = (camera.focal, camera.centre);
     text += &matrix("camera_matrix", 3, &[fx, camera.skew, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]);
-    // The model stands before what it explains, as ROS itself writes it: a file without its end must
-    // not pass for one of another lens.
+    // The model stands before its coefficients, as ROS itself writes it: a truncated file must not
+    // pass for one of another lens.
     text += &format!("distortion_model: {}\n", lens::ros_name(&camera.lens));
     text += &matrix("distortion_coefficients", 1, lens::coefficients(&camera.lens));
     // nalgebra goes column by column, the file row by row.

@@ -1,4 +1,4 @@
-//! YAML, JSON and XML become one tree. Which of them a text is follows from how it begins.
+//! Conversion of YAML, JSON and XML to one tree. The first line decides the syntax of a text.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(super) enum Syntax {
     Toml,
 }
 
-/// The syntax of a text, judging by its first line that is no comment.
+/// Returns the syntax of a text by its first line that is no comment.
 pub(super) fn recognise(text: &str) -> Option<Syntax> {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;
@@ -34,10 +34,10 @@ pub(super) fn recognise(text: &str) -> Option<Syntax> {
     })
 }
 
-/// The tree of a YAML text (its first document). OpenCV's header `%YAML:1.0`, which YAML does not
-/// know, and its tags are passed over.
+/// Returns the tree of a YAML text (its first document). OpenCV's header `%YAML:1.0`, which is not
+/// valid YAML, and its tags are skipped.
 pub(super) fn yaml(text: &str) -> Result<Node, String> {
-    // The line becomes empty, so that the lines below it keep their numbers.
+    // The line becomes empty, so that later lines keep their numbers.
     let text = match text.find('\n') {
         Some(end) if text.starts_with("%YAML") => &text[end..],
         None if text.starts_with("%YAML") => "",
@@ -60,19 +60,20 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
     Ok(Node::new(None, Value::Null))
 }
 
-/// Most values of a text; aliases, and what is kept for them, count as what they stand for.
+/// Largest number of values of a text; aliases count as often as they are expanded.
 const NODES_MAX: usize = 1_000_000;
 
-/// Most keys of a map. Each is compared with all others.
+/// Largest number of keys of a map. Each is compared with all others.
 const KEYS_MAX: usize = 1024;
 
-/// Most attributes of an XML text. Its reader compares each with all others of its element.
+/// Largest number of attributes of an XML text. Its reader compares each with all others of its
+/// element.
 const ATTRIBUTES_MAX: usize = 4096;
 
 /// Too many values.
 const TOO_MANY: &str = "far too many values for a calibration";
 
-/// State while YAML is read.
+/// State of reading YAML.
 #[derive(Default)]
 struct Loader {
     open: Vec<(Node, usize, Option<String>)>,
@@ -81,7 +82,7 @@ struct Loader {
 }
 
 impl Loader {
-    /// Takes one event; the root once it is complete.
+    /// Processes one event; returns the root once it is complete.
     fn take(&mut self, event: Event, line: usize) -> Result<Option<Node>, String> {
         let line = Some(line);
         match event {
@@ -126,11 +127,11 @@ impl Loader {
         if self.nodes > NODES_MAX { Err(TOO_MANY.into()) } else { Ok(()) }
     }
 
-    /// A complete value goes where it belongs: into the innermost open list or map.
+    /// Puts a complete value into the innermost open list or map.
     fn put(&mut self, node: Node, anchor: usize, size: usize) -> Result<Option<Node>, String> {
         self.nodes += size;
         if anchor > 0 {
-            // Lists with anchors may lie in each other: each keeps all that is in it once more.
+            // Lists with anchors may be nested; each keeps a copy of its content.
             let size = count(&node);
             self.nodes += size;
             self.check()?;
@@ -153,7 +154,7 @@ impl Loader {
     }
 }
 
-/// Checks that a map may have this key too.
+/// Checks that a map may have this key, too.
 fn check_key(entries: &[(String, Node)], key: &str) -> Result<(), String> {
     if entries.iter().any(|(name, _)| name == key) {
         return Err(format!("`{key}` is there twice"));
@@ -181,11 +182,11 @@ fn as_key(node: &Node) -> Result<String, String> {
     }
 }
 
-/// The tree of a JSON text.
+/// Returns the tree of a JSON text.
 pub(super) fn json(text: &str) -> Result<Node, String> {
     serde_json::from_str(text).map_err(|error| {
         let (line, mut what) = (error.line(), error.to_string());
-        // The place is told the way it is told for other formats: in front.
+        // The place stands in front, as for other formats.
         if let Some(at) = what.rfind(" at line ") {
             what.truncate(at);
         }
@@ -240,10 +241,10 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// The tree of an XML text as OpenCV writes it: elements are keys, elements named `_` are items,
-/// numbers between blanks are a list.
+/// Returns the tree of an XML text as OpenCV writes it: elements are keys, elements named `_` are
+/// items, numbers between blanks are a list.
 pub(super) fn xml(text: &str) -> Result<Node, String> {
-    // Wherever it stands: no attribute is without one.
+    // Anywhere in the text, because every attribute has one.
     if text.matches('=').count() > ATTRIBUTES_MAX {
         return Err(": far too many attributes for a calibration".into());
     }
@@ -287,7 +288,7 @@ fn element(element: roxmltree::Node, ends: &[usize], depth: usize) -> Result<Nod
     Ok(Node::new(Some(line), value))
 }
 
-/// Text between two tags.
+/// Returns the value of the text between two tags.
 fn words(line: usize, text: &str) -> Node {
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.len() > 1 && words.iter().all(|word| number(word).is_some()) {

@@ -1,18 +1,17 @@
-//! The tree that YAML, JSON and XML have in common: numbers and texts in lists and maps, each with
-//! the line it stands on, and how they are asked for so that a mistake names the file, the line and
-//! the key.
+//! Common tree of YAML, JSON and XML: numbers and texts in lists and maps, each with its line.
+//! Access functions return errors that name the file, the line and the key.
 
 use nalgebra::{Matrix3, Matrix3x4, Matrix4, Vector3};
 
 use crate::calibration::{CalibrationError, Camera, Lens};
 
-/// Deepest nesting that is read; no calibration comes near.
+/// Deepest nesting accepted; no calibration comes near.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// A value and where it stands.
+/// A value with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    /// Its line, from 1, where the syntax tells it.
+    /// Its line, from 1, if the syntax has lines.
     pub line: Option<usize>,
     pub value: Value,
 }
@@ -31,7 +30,7 @@ impl Node {
         Self { line, value }
     }
 
-    /// The value that an unquoted word stands for.
+    /// Returns the value of an unquoted word.
     pub fn of_word(line: Option<usize>, word: &str) -> Self {
         let value = match word {
             "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -43,7 +42,7 @@ impl Node {
         Self { line, value }
     }
 
-    /// The value of a key, where this is a map that has it.
+    /// Returns the value of a key, if this is a map with it.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.value {
             Value::Map(entries) => {
@@ -53,7 +52,7 @@ impl Node {
         }
     }
 
-    /// True where there are numbers in rows and columns here, or in a row.
+    /// Reports whether there are numbers in rows and columns here, or in a row.
     pub fn is_matrix(&self) -> bool {
         match &self.value {
             Value::List(_) => true,
@@ -62,12 +61,12 @@ impl Node {
         }
     }
 
-    /// True where it is a number.
+    /// Reports whether it is a number.
     pub fn is_number(&self) -> bool {
         matches!(self.value, Value::Number(_))
     }
 
-    /// Kind of value, for messages.
+    /// Returns the kind of value, for messages.
     fn kind(&self) -> String {
         match &self.value {
             Value::Null => "nothing".into(),
@@ -82,19 +81,20 @@ impl Node {
     }
 }
 
-/// A number as YAML and OpenCV write it: `1`, `1.`, `.5`, `1e-3`, `.Inf`, `-.NaN`.
+/// Parses a number as YAML and OpenCV write it: `1`, `1.`, `.5`, `1e-3`, `.Inf`, `-.NaN`.
 pub(super) fn number(word: &str) -> Option<f64> {
     let unsigned = word.strip_prefix(['-', '+']).unwrap_or(word);
     match unsigned.to_ascii_lowercase().as_str() {
         ".inf" | "inf" | "infinity" => Some(f64::INFINITY),
         ".nan" | "nan" => Some(f64::NAN),
-        // Not words such as "infinite" and "nano", nor hexadecimal numbers, which nobody writes here.
+        // Not words such as "infinite" and "nano", nor hexadecimal numbers, which are not used
+        // here.
         lower if lower.starts_with(|c: char| c.is_ascii_digit() || c == '.') => word.parse().ok(),
         _ => None,
     }
 }
 
-/// A value of a file with the way that leads to it.
+/// A value of a file with its path.
 #[derive(Clone, Debug)]
 pub(super) struct At<'a> {
     file: &'a str,
@@ -102,28 +102,28 @@ pub(super) struct At<'a> {
     pub node: &'a Node,
 }
 
-/// Numbers row by row, and how many rows and columns they are in, where that is told.
+/// Numbers row by row, with the numbers of rows and columns if known.
 type Cells = (Vec<f64>, Option<(usize, usize)>);
 
 type Result<T> = std::result::Result<T, CalibrationError>;
 
 impl<'a> At<'a> {
-    /// The whole of a file.
+    /// Starts at the root of a file.
     pub fn root(file: &'a str, node: &'a Node) -> Self {
         Self { file, path: String::new(), node }
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &'a str {
         self.file
     }
 
-    /// The keys that lead here, joined by dots.
+    /// Returns the path of keys, joined by dots.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Every key of a map with its value.
+    /// Returns every key of a map with its value.
     pub fn entries(&self) -> Vec<(&'a str, At<'a>)> {
         match &self.node.value {
             Value::Map(entries) => {
@@ -133,13 +133,13 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The names of a map's keys, for messages.
+    /// Returns the keys of a map, for messages.
     pub fn keys(&self) -> String {
         let keys: Vec<_> = self.entries().iter().take(12).map(|(key, _)| *key).collect();
         if keys.is_empty() { "none".to_owned() } else { keys.join(", ") }
     }
 
-    /// Items of a list.
+    /// Returns the items of a list.
     pub fn items(&self) -> Vec<At<'a>> {
         match &self.node.value {
             Value::List(items) => items
@@ -161,30 +161,30 @@ impl<'a> At<'a> {
         At { file: self.file, path, node }
     }
 
-    /// The value of a key; nothing where there is none, or it is empty.
+    /// Returns the value of a key; `None` if it is missing or empty.
     pub fn get(&self, key: &str) -> Option<At<'a>> {
         let node = self.node.get(key).filter(|node| node.value != Value::Null)?;
         Some(self.below(key, node))
     }
 
-    /// The value of the first of these keys that there is.
+    /// Returns the value of the first present key.
     pub fn any(&self, keys: &[&str]) -> Option<At<'a>> {
         keys.iter().find_map(|key| self.get(key))
     }
 
-    /// The value of a key that must be there.
+    /// Returns the value of a required key.
     pub fn need(&self, key: &str) -> Result<At<'a>> {
         self.need_any(&[key])
     }
 
-    /// The value of the first of these keys, one of which must be there.
+    /// Returns the value of the first present key, one of which is required.
     pub fn need_any(&self, keys: &[&str]) -> Result<At<'a>> {
         self.any(keys).ok_or_else(|| {
             self.error(format!("`{}` is missing: the file is incomplete or cut off", keys[0]))
         })
     }
 
-    /// An error about this value.
+    /// Makes an error about this value.
     pub fn error(&self, what: impl std::fmt::Display) -> CalibrationError {
         let line = self.node.line.filter(|_| !self.path.is_empty());
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -196,7 +196,7 @@ impl<'a> At<'a> {
         self.error(format!("expected {what}, found {}", self.node.kind()))
     }
 
-    /// A finite number.
+    /// Returns a finite number.
     pub fn number(&self) -> Result<f64> {
         match self.node.value {
             Value::Number(number) if number.is_finite() => Ok(number),
@@ -205,7 +205,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A whole number from 0 on.
+    /// Returns a whole number from 0 on.
     pub fn whole(&self) -> Result<usize> {
         let number = self.number()?;
         if number < 0.0 || number.fract() != 0.0 || number > 1e9 {
@@ -214,7 +214,7 @@ impl<'a> At<'a> {
         Ok(number as usize)
     }
 
-    /// A side of a picture in pixels.
+    /// Returns a side of an image in pixels.
     pub fn side(&self) -> Result<usize> {
         match self.whole()? {
             side @ 1..=32768 => Ok(side),
@@ -222,7 +222,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Width and height of a picture, a list of two.
+    /// Returns width and height of an image, a list of two.
     pub fn size(&self) -> Result<(usize, usize)> {
         match self.items().as_slice() {
             [width, height] => Ok((width.side()?, height.side()?)),
@@ -230,7 +230,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A text.
+    /// Returns a text.
     pub fn text(&self) -> Result<&'a str> {
         match &self.node.value {
             Value::Text(text) => Ok(text),
@@ -243,8 +243,8 @@ impl<'a> At<'a> {
         self.node.is_matrix()
     }
 
-    /// All numbers of a matrix, row by row, and its rows and columns where they are told: a list, a
-    /// list of rows, or a group of `rows`, `cols` and `data`.
+    /// Returns all numbers of a matrix, row by row, and its rows and columns if known: from a list,
+    /// a list of rows, or a group of `rows`, `cols` and `data`.
     fn cells(&self) -> Result<Cells> {
         if let Some(data) = self.get("data") {
             let (cells, _) = data.cells()?;
@@ -286,7 +286,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// All numbers of a list or of a matrix with one row or one column.
+    /// Returns all numbers of a list or of a matrix with one row or one column.
     pub fn numbers(&self) -> Result<Vec<f64>> {
         match self.cells()? {
             (_, Some((rows, cols))) if rows > 1 && cols > 1 => {
@@ -296,14 +296,14 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Exactly `N` numbers in a row or column.
+    /// Returns exactly `N` numbers in a row or column.
     pub fn exactly<const N: usize>(&self) -> Result<[f64; N]> {
         let numbers = self.numbers()?;
         let found = numbers.len();
         numbers.try_into().map_err(|_| self.error(format!("expected {N} numbers, found {found}")))
     }
 
-    /// The cells of a matrix of this shape.
+    /// Returns the cells of a matrix of this shape.
     fn shaped(&self, rows: usize, cols: usize) -> Result<Vec<f64>> {
         let (cells, shape) = self.cells()?;
         let found = match shape {
@@ -315,17 +315,18 @@ impl<'a> At<'a> {
         Err(self.error(format!("expected a {rows}x{cols} matrix, found {found}")))
     }
 
-    /// A 3x3 matrix.
+    /// Returns a 3x3 matrix.
     pub fn matrix3(&self) -> Result<Matrix3<f64>> {
         Ok(Matrix3::from_row_slice(&self.shaped(3, 3)?))
     }
 
-    /// A 3x4 matrix.
+    /// Returns a 3x4 matrix.
     pub fn matrix3x4(&self) -> Result<Matrix3x4<f64>> {
         Ok(Matrix3x4::from_row_slice(&self.shaped(3, 4)?))
     }
 
-    /// A rigid motion: the rotation and translation of a 4x4 matrix whose last row is 0 0 0 1.
+    /// Returns a rigid motion: the rotation and translation of a 4x4 matrix with the last row 0 0 0
+    /// 1.
     pub fn motion(&self) -> Result<(Matrix3<f64>, Vector3<f64>)> {
         let matrix = Matrix4::from_row_slice(&self.shaped(4, 4)?);
         if matrix.row(3).iter().zip([0.0, 0.0, 0.0, 1.0]).any(|(found, due)| *found != due) {
@@ -334,7 +335,7 @@ impl<'a> At<'a> {
         Ok((matrix.fixed_view::<3, 3>(0, 0).into(), matrix.fixed_view::<3, 1>(0, 3).into()))
     }
 
-    /// The camera with this matrix, whose pictures have this size.
+    /// Returns the camera with this matrix and images of this size.
     pub fn camera(&self, (width, height): (usize, usize), lens: Lens) -> Result<Camera> {
         let k = self.matrix3()?;
         if k[(2, 0)] != 0.0 || k[(2, 1)] != 0.0 || k[(2, 2)] != 1.0 || k[(1, 0)] != 0.0 {
@@ -344,7 +345,7 @@ impl<'a> At<'a> {
         }
         let skew = match lens {
             Lens::Fisheye(_) => k[(0, 1)],
-            // OpenCV's functions for these lenses pass over it.
+            // OpenCV's functions for these lenses ignore it.
             Lens::Brown(_) if k[(0, 1)].abs() <= 0.1 => 0.0,
             Lens::Brown(_) => {
                 return Err(self.error(format!(

@@ -1,4 +1,4 @@
-//! One camera, and two cameras joined.
+//! Calibration of one camera, and joining of two.
 
 use nalgebra::Vector3;
 
@@ -10,24 +10,24 @@ use crate::calibration::Camera;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detection;
 
-/// Focal lengths to begin with where the boards do not tell one, as parts of the picture's width:
-/// from very wide to tele.
+/// Initial focal lengths relative to the image's width if the boards do not determine one: from
+/// very wide to tele.
 const GUESSES: [f64; 4] = [0.8, 0.45, 1.4, 2.5];
 
-/// Those of a fisheye: 180 degrees over the picture's width, and around it.
+/// Those of a fisheye: 180 degrees over the image's width, and around it.
 const FISHEYE_GUESSES: [f64; 3] = [1.0 / std::f64::consts::PI, 0.45, 0.22];
 
-/// Rounds of least squares that tell one beginning from another.
+/// Rounds of least squares to compare initial values.
 const FIRST_ROUNDS: usize = 15;
 
-/// Rounds of least squares at most; a handful is usual.
+/// Largest number of rounds of least squares; a handful is usual.
 const ROUNDS: usize = 200;
 
-/// A root mean square of the error in pixels that no wrong beginning leads to.
+/// Root mean square error in pixels that no wrong initial value reaches.
 const SURELY_RIGHT: f64 = 1.5;
 
-/// The camera that has seen these views, as a rig of one camera with the boards in the order of the
-/// views; `None` where they do not determine one.
+/// Returns the camera of these views, as a rig of one camera with the boards in the order of the
+/// views; `None` if they do not determine one.
 pub(super) fn solve(views: &[View], size: (usize, usize), model: Model) -> Option<Rig> {
     if views.len() < FEWEST_PAIRS {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn solve(views: &[View], size: (usize, usize), model: Model) -> Optio
     let mut best: Option<(Rig, f64)> = None;
     for focal in beginnings(views, size, model) {
         let Some(mut rig) = begin(views, model.camera(size, focal), model) else { continue };
-        // The lens is taken in last: bent with a wrong focal length it may never straighten.
+        // The lens comes last: with a wrong focal length it may never recover.
         let refined = rig
             .refine(views, Free::Pinhole, FIRST_ROUNDS)
             .and_then(|_| rig.refine(views, Free::All, FIRST_ROUNDS));
@@ -53,7 +53,7 @@ pub(super) fn solve(views: &[View], size: (usize, usize), model: Model) -> Optio
     plausible(&rig.cameras[0]).then_some(rig)
 }
 
-/// True where this can be a camera: least squares may run away where the views say too little.
+/// Reports whether the result is plausible, because least squares may diverge.
 fn plausible(camera: &Camera) -> bool {
     let width = camera.width.max(camera.height) as f64;
     camera.focal.iter().all(|focal| (0.05 * width..100.0 * width).contains(focal))
@@ -61,7 +61,7 @@ fn plausible(camera: &Camera) -> bool {
         && (-width..2.0 * width).contains(&camera.centre[1])
 }
 
-/// Focal lengths to begin with, the likeliest first.
+/// Returns initial focal lengths, the likeliest first.
 fn beginnings(views: &[View], size: (usize, usize), model: Model) -> Vec<f64> {
     let width = size.0.max(size.1) as f64;
     if model == Model::Fisheye {
@@ -85,8 +85,8 @@ fn begin(views: &[View], camera: Camera, model: Model) -> Option<Rig> {
     Some(rig)
 }
 
-/// Joins two cameras that have seen the same boards in the same order. `views` are those of the left
-/// camera, then those of the right one. `None` where they cannot be joined.
+/// Joins two cameras that have seen the same boards in the same order. `views` are those of the
+/// left camera, then those of the right one. Returns `None` if they cannot be joined.
 pub(super) fn join(left: &Rig, right: &Rig, views: &[View]) -> Option<Rig> {
     let mut rig = Rig {
         model: left.model,
@@ -94,13 +94,13 @@ pub(super) fn join(left: &Rig, right: &Rig, views: &[View]) -> Option<Rig> {
         places: vec![Pose::IDENTITY, usual_place(left, right)],
         boards: left.boards.clone(),
     };
-    // The poses first, so that cameras that are right already do not make up for poses that are not.
+    // Poses first, so that good cameras do not compensate for bad poses.
     rig.refine(views, Free::Poses, FIRST_ROUNDS)?;
     rig.refine(views, Free::All, ROUNDS)?;
     rig.cameras.iter().all(plausible).then_some(rig)
 }
 
-/// The median of the right camera's places that the boards tell, one component after the other: up to
+/// Returns the median of the right camera's poses from the boards, component by component: up to
 /// half of them may be wrong.
 pub(super) fn usual_place(left: &Rig, right: &Rig) -> Pose {
     let places: Vec<Pose> =
@@ -111,9 +111,9 @@ pub(super) fn usual_place(left: &Rig, right: &Rig) -> Pose {
     Pose { rotation: rotation(&Vector3::from(turn)), translation: Vector3::from(translation) }
 }
 
-/// Where a board stands that a camera sees: the rotation's columns are its directions to the right,
-/// down and into the board, then its top left corner in metres, in the camera's frame. `None` where
-/// the corners do not tell.
+/// Returns the pose of a board in the camera's frame: the rotation's columns are its directions to
+/// the right, down and into the board; the translation is its top left corner in metres. Returns
+/// `None` if the corners do not determine it.
 pub fn seen_from(
     camera: &Camera,
     board: &Board,

@@ -1,4 +1,4 @@
-//! Which parts of a picture the board has been in.
+//! Coverage of an image by the board.
 
 use serde::Serialize;
 
@@ -7,27 +7,27 @@ use crate::calibration::board::detect::Detection;
 /// Columns and rows of the fine grid.
 const FINE: (usize, usize) = (8, 6);
 
-/// Corners in a ninth of the picture that make a picture count there.
+/// Corners in a ninth of the image with which it counts there.
 const CORNERS: usize = 2;
 
-/// Numbers of corners of boards seen in each part of a picture.
+/// Numbers of detected corners in each part of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     /// Corners in each cell of a grid of 8 columns and 6 rows, row by row.
     pub cells: Vec<[usize; FINE.0]>,
-    /// Pictures that had at least two corners in each ninth, row by row.
+    /// Images with at least two corners in each ninth, row by row.
     pub ninths: [[usize; 3]; 3],
-    /// Width and height of the picture.
+    /// Width and height of the image.
     #[serde(skip)]
     size: (usize, usize),
 }
 
-/// A part of the picture, for people.
+/// A part of the image, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A third of the picture: 0 is left, 1 the middle, 2 right.
+    /// A third of the image: 0 is left, 1 the middle, 2 right.
     Column(usize),
-    /// A third of the picture: 0 is the upper one.
+    /// A third of the image: 0 is the upper one.
     Row(usize),
     /// A ninth: column and row.
     Ninth(usize, usize),
@@ -49,12 +49,12 @@ impl std::fmt::Display for Part {
 }
 
 impl Coverage {
-    /// Of no pictures of this width and height.
+    /// Starts without images of this width and height.
     pub fn new(size: (usize, usize)) -> Self {
         Self { cells: vec![[0; FINE.0]; FINE.1], ninths: [[0; 3]; 3], size }
     }
 
-    /// Counts a picture.
+    /// Counts an image.
     pub fn add(&mut self, seen: &Detection) {
         let mut ninths = [[0; 3]; 3];
         for corner in &seen.corners {
@@ -71,13 +71,13 @@ impl Coverage {
         }
     }
 
-    /// The part of the picture's area in which corners were seen, 0 to 1.
+    /// Returns the part of the image's area with corners, 0 to 1.
     pub fn area(&self) -> f64 {
         let seen = self.cells.iter().flatten().filter(|count| **count > 0).count();
         seen as f64 / (FINE.0 * FINE.1) as f64
     }
 
-    /// The parts that fewer than `least` pictures had the board in; thirds where all of one is
+    /// Returns the parts with the board in fewer than `least` images; a third if all of it is
     /// missing.
     pub fn missing(&self, least: usize) -> Vec<Part> {
         let mut open = self.ninths.map(|row| row.map(|count| count < least));

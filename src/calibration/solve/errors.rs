@@ -1,21 +1,21 @@
-//! Disagreement of two calibrated eyes about the points they have seen.
+//! Epipolar and row errors of two calibrated cameras.
 
 use nalgebra::{Matrix3, Vector3};
 
 use crate::calibration::projection::Projection;
 use crate::calibration::{Camera, Rectification, StereoCalibration};
 
-/// Two cameras, ready to compare what they see.
+/// Two cameras, ready to compare points.
 pub(super) struct Compare<'a> {
     cameras: [&'a Camera; 2],
     projections: [Projection; 2],
     essential: Matrix3<f64>,
-    /// With all pixels seen; `None` where the cameras cannot be rectified.
+    /// With all pixels seen; `None` if the cameras cannot be rectified.
     rectified: Option<Rectification>,
 }
 
 impl<'a> Compare<'a> {
-    /// The cameras of a calibration.
+    /// Prepares the cameras of a calibration.
     pub(super) fn new(calibration: &'a StereoCalibration) -> Self {
         let cameras = [&calibration.left, &calibration.right];
         let size = (calibration.left.width, calibration.left.height);
@@ -27,8 +27,8 @@ impl<'a> Compare<'a> {
         }
     }
 
-    /// The sum of the distances of both points from the epipolar line of the other, in pixels of the
-    /// undistorted pictures, as OpenCV's stereo_calib sample computes it.
+    /// Returns the sum of the distances of both points from the epipolar line of the other, in
+    /// pixels of the undistorted images, as OpenCV's stereo_calib sample computes it.
     pub(super) fn epipolar(&self, pixels: [[f64; 2]; 2]) -> Option<f64> {
         let [left, right] = self.look(pixels)?;
         let distance = |camera: &Camera, line: Vector3<f64>, at: &Vector3<f64>| {
@@ -40,19 +40,19 @@ impl<'a> Compare<'a> {
         Some(in_left + in_right)
     }
 
-    /// The right point's row minus the left one's once both pictures are rectified, in their pixels.
+    /// Returns the right point's row minus the left one's after rectification, in pixels.
     pub(super) fn row(&self, pixels: [[f64; 2]; 2]) -> Option<f64> {
         let rectified = self.rectified.as_ref()?;
         let [left, right] = self.look(pixels)?;
         let row = |view: &crate::calibration::RectifiedView, direction: Vector3<f64>| {
-            // Where the point lies along the row does not matter, nor then its distance.
+            // The position along the row does not matter, nor does the depth.
             let seen = view.projection.fixed_view::<3, 3>(0, 0) * (view.rotation * direction);
             seen.y / seen.z
         };
         Some(row(&rectified.right, right) - row(&rectified.left, left))
     }
 
-    /// Both directions as (x, y, 1).
+    /// Returns both directions as (x, y, 1).
     fn look(&self, pixels: [[f64; 2]; 2]) -> Option<[Vector3<f64>; 2]> {
         let direction = |eye: usize| -> Option<Vector3<f64>> {
             let direction = self.projections[eye].direction(pixels[eye])?;
@@ -86,7 +86,7 @@ mod tests {
             let right = calibration.right.projection().pixel(in_right).unwrap();
             assert!(compare.epipolar([left, right]).unwrap() < 1e-7);
             assert!(compare.row([left, right]).unwrap().abs() < 1e-7);
-            // A row further down in the right eye.
+            // A row further down in the right view.
             let moved = [right[0], right[1] + 1.0];
             let off = compare.row([left, moved]).unwrap() / scale;
             assert!((off - 1.0).abs() < 0.15, "{off}");

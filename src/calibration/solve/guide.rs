@@ -1,4 +1,4 @@
-//! Choosing pairs while they come: which ones are worth keeping, and which poses are still missing.
+//! Selection of pairs as they come: which to keep, and which poses are still missing.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,40 +15,40 @@ use crate::calibration::board::detect::{Detection, NotFound};
 use crate::calibration::solve::rig::Pose;
 use crate::frame::Eye;
 
-/// A board whose corners move by more than this part of the picture's width in a second is not still:
-/// two eyes that are 10 ms apart would see it 0.25 px apart in 640.
+/// Speed of a still board at most, in parts of the image's width per second: cameras that are 10 ms
+/// apart would see it 0.25 px apart in 640.
 const STILL: f64 = 0.04;
 
-/// Two sightings of the board further apart in time say nothing about its speed.
+/// Largest time between two sightings from which speed is measured.
 pub const RECENT: Duration = Duration::from_millis(500);
 
-/// A pose is new where its corners are on average this part of the picture's width away from those of
-/// every other one.
+/// Least mean distance of the corners of a new pose from every other pose, relative to the image's
+/// width.
 const NEW: f64 = 0.025;
 
-/// Weight of a change of the board's shape against a move: a tilt of 30 degrees moves the
-/// corners of a board that fills a third of the picture by 1 % of its width.
+/// Weight of a change of shape against a move: a tilt of 30 degrees moves the corners of a board
+/// that fills a third of the image by 1 % of its width.
 const SHAPE: f64 = 2.5;
 
-/// Tilts from this angle on are ones; radians.
+/// Smallest angle of a tilt in radians.
 const TILTED: f64 = 0.3;
 
-/// Parts of the picture's width that the board spans near and far.
+/// Part of the image's width that a near and a far board spans.
 const SPANS: [f64; 2] = [0.45, 0.32];
 
 /// Number of pairs that each wish needs.
 const EACH: usize = 3;
 
-/// Number of pairs that are wanted in all.
+/// Number of pairs needed in all.
 const IN_ALL: usize = 15;
 
-/// Number of recent widths of edges that make the usual one.
+/// Number of recent widths of edges in the median.
 const WIDTHS: usize = 64;
 
-/// Wish that is still open.
+/// A kind of pair that is still missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// The board in this part of one eye's picture.
+    /// The board in this part of one view.
     Part(Eye, Part),
     /// The board close by.
     Near,
@@ -56,12 +56,12 @@ pub enum Wish {
     Far,
     /// Its right side farther away than its left one, or the other way round.
     TiltedSideways {
-        /// Which side is farther away.
+        /// The side that is farther away.
         right: bool,
     },
     /// Its lower side farther away than its upper one, or the other way round.
     TiltedUpright {
-        /// Which side is farther away.
+        /// The side that is farther away.
         lower: bool,
     },
     /// More pairs of any kind.
@@ -83,27 +83,27 @@ impl fmt::Display for Wish {
     }
 }
 
-/// A wish and how far it is fulfilled.
+/// A wish and its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Wish for pairs.
+    /// The wish.
     pub wish: Wish,
-    /// Number of pairs that there are.
+    /// Number of pairs so far.
     pub have: usize,
-    /// Number of pairs that there should be.
+    /// Number of pairs needed.
     pub need: usize,
 }
 
-/// Why a pair is not kept.
+/// Reason for not keeping a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// The board is not seen by both eyes, or not sharply.
+    /// The board is not seen in both views, or not sharply.
     Unfit(Reason),
-    /// The board moves: its speed in pixels a second and the limit.
+    /// The board moves: its speed in pixels per second, and the limit.
     Moving(f64, f64),
     /// The board has just come into view, so that its speed is not known.
     New,
-    /// There is a pair like it.
+    /// There is a similar pair.
     Known,
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Judgement on a pair.
+/// Decision on a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
     /// Keep it: it is sharp, still and new.
@@ -129,12 +129,12 @@ pub enum Judgement {
     Refuse(Refusal),
 }
 
-/// Watches the pairs of a source and keeps those that are worth it.
+/// Selects pairs of a source.
 #[derive(Clone, Debug)]
 pub struct Guide {
     board: Board,
     size: (usize, usize),
-    /// True where a board may move between pairs: pictures that were taken one by one.
+    /// Set if the board may move between pairs, as with single images.
     stills: bool,
     cameras: [Camera; 2],
     kept: Vec<[Detection; 2]>,
@@ -145,10 +145,10 @@ pub struct Guide {
 }
 
 impl Guide {
-    /// A guide for pictures of this width and height. `stills` are pictures that were taken one by
-    /// one, whose times say nothing about how fast the board moves.
+    /// Makes a guide for images of this width and height. `stills` are single images, whose times
+    /// do not give the board's speed.
     pub fn new(board: Board, size: (usize, usize), model: Model, stills: bool) -> Self {
-        // A guess that tells tilts well enough: 60 degrees over the picture's width.
+        // A guess that suffices for tilts: 60 degrees over the image's width.
         let part = if model == Model::Fisheye { 1.0 / std::f64::consts::PI } else { 0.87 };
         let camera = model.camera(size, part * size.0 as f64);
         Self {
@@ -164,8 +164,8 @@ impl Guide {
         }
     }
 
-    /// Judges what the detector found in a pair that was taken at this time.
-    pub fn judge(&mut self, time: Duration, seen: &[Result<Detection, NotFound>; 2]) -> Judgement {
+    /// Assesses the detections in a pair captured at this time.
+    pub fn assess(&mut self, time: Duration, seen: &[Result<Detection, NotFound>; 2]) -> Judgement {
         let seen = match fit(seen) {
             Ok(seen) => seen,
             Err(reason) => {
@@ -217,26 +217,26 @@ impl Guide {
         self.kept.push(seen);
     }
 
-    /// Where the board was in each picture.
+    /// Returns the coverage of each image by the board.
     pub fn coverage(&self) -> &[Coverage; 2] {
         &self.coverage
     }
 
-    /// Wishes that are still open.
+    /// Returns the wishes that are still open.
     pub fn missing(&self) -> Vec<Wanted> {
         let mut wishes = self.wishes();
         wishes.retain(|wanted| wanted.have < wanted.need);
         wishes
     }
 
-    /// Fulfilled part of all wishes, 0 to 1.
+    /// Returns the fulfilled part of all wishes, 0 to 1.
     pub fn progress(&self) -> f64 {
         let (mut have, mut need) = (0, 0);
         for wanted in self.wishes() {
             have += wanted.have.min(wanted.need);
             need += wanted.need;
         }
-        // A ninth of a picture is one wish, whether or not it is named alone.
+        // Each ninth of an image is one wish, whether or not it is named alone.
         for coverage in &self.coverage {
             have += coverage.ninths.iter().flatten().filter(|count| **count > 0).count();
             need += 9;
@@ -281,7 +281,7 @@ impl Guide {
     }
 }
 
-/// The detections, or why there are not two.
+/// Returns the detections, or the reason why there are not two.
 pub fn fit(seen: &[Result<Detection, NotFound>; 2]) -> Result<[Detection; 2], Reason> {
     match seen {
         [Ok(left), Ok(right)] => Ok([left.clone(), right.clone()]),
@@ -290,7 +290,7 @@ pub fn fit(seen: &[Result<Detection, NotFound>; 2]) -> Result<[Detection; 2], Re
         [Err(left), Err(right)] if left == right => {
             Err(Reason::NotFound { eye: None, seen: *left })
         }
-        // A board of another size says more than none.
+        // A board of another size is the more useful reason.
         [Err(left), Err(right)] => {
             let (eye, seen) = match left {
                 NotFound::Nothing => (Eye::Right, right),
@@ -301,7 +301,7 @@ pub fn fit(seen: &[Result<Detection, NotFound>; 2]) -> Result<[Detection; 2], Re
     }
 }
 
-/// Speed of the corners in pixels a second, in the eye where they are faster.
+/// Returns the speed of the corners in pixels per second, in the view where they are faster.
 fn speed(
     last: Option<&(Duration, [Detection; 2])>,
     time: Duration,
@@ -314,8 +314,8 @@ fn speed(
     Some(far / passed.as_secs_f64())
 }
 
-/// Difference of two pairs in pixels: how far apart their corners are on average, or how much the
-/// board has changed its shape (by a tilt), in the eye where that is more. `None` where they share no
+/// Returns the difference of two pairs in pixels, in the view where it is larger: the mean distance
+/// of their corners, or the change of the board's shape by a tilt. Returns `None` if they share no
 /// corner.
 pub fn apart(a: &[Detection; 2], b: &[Detection; 2]) -> Option<f64> {
     let mut eyes = a.iter().zip(b).map(|(a, b)| {
@@ -330,13 +330,13 @@ pub fn apart(a: &[Detection; 2], b: &[Detection; 2]) -> Option<f64> {
     eyes.try_fold(0.0, |far: f64, eye| Some(far.max(eye?)))
 }
 
-/// The `most` pairs that are furthest apart from each other, in their order: the first one, then
-/// again and again the one that is furthest from all chosen ones.
+/// Returns the `most` pairs that differ most from each other, in their order: the first one, then
+/// repeatedly the one farthest from all chosen ones.
 pub fn most_diverse(pairs: &[[Detection; 2]], most: usize) -> Vec<usize> {
     if pairs.len() <= most {
         return (0..pairs.len()).collect();
     }
-    // Pairs that share no corner are as far apart as can be.
+    // Pairs without common corners count as most distant.
     let distance = |a: usize, b: usize| apart(&pairs[a], &pairs[b]).unwrap_or(f64::INFINITY);
     let mut chosen = vec![0];
     let mut nearest: Vec<f64> = (0..pairs.len()).map(|pair| distance(pair, 0)).collect();

@@ -1,5 +1,6 @@
-//! Two cameras from pictures of a board: first each camera by itself (Zhang 2000), then both cameras,
-//! their place to each other and all boards together. Pairs that do not fit are left out and named.
+//! Calibration of two cameras from images of a board: first each camera by itself (Zhang 2000),
+//! then both cameras, their relative pose and all boards together. Pairs that do not fit are
+//! skipped and listed.
 //!
 //! The formulas and the sums of squares are those of OpenCV's calibrateCamera and stereoCalibrate
 //! (with CALIB_USE_INTRINSIC_GUESS), so the numbers of both can be compared.
@@ -26,7 +27,7 @@ pub use verdict::Quality;
 
 use super::board::Board;
 
-/// Calibrates two cameras whose pictures have this size (width, height).
+/// Calibrates two cameras with images of this size (width, height).
 pub fn solve(
     board: &Board,
     size: (usize, usize),

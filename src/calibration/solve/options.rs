@@ -2,17 +2,17 @@
 
 use crate::frame::Eye;
 
-/// Fewest pairs that determine two cameras at all.
+/// Fewest pairs that determine two cameras.
 pub const FEWEST_PAIRS: usize = 3;
 
-/// Which parameters a lens has.
+/// Parameters of a lens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
-    /// Brown-Conrady with five coefficients: k1 k2 p1 p2 k3. Right for most lenses up to about 100
+    /// Brown-Conrady with five coefficients: k1 k2 p1 p2 k3. Suits most lenses up to about 100
     /// degrees.
     #[default]
     PlumbBob,
-    /// The same with eight: k4 k5 k6 as well, for wide angles.
+    /// Brown-Conrady with eight: k4 k5 k6 as well, for wide angles.
     Rational,
     /// Kannala-Brandt with four, for fisheyes.
     Fisheye,
@@ -23,11 +23,11 @@ pub enum Model {
 pub struct Options {
     /// The lens.
     pub model: Model,
-    /// True where pairs that do not fit are used all the same.
+    /// Set to use pairs that do not fit.
     pub keep_all: bool,
 }
 
-/// Why there is no calibration.
+/// Reason why there is no calibration.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SolveError {
     /// Too few pairs show the board.
@@ -40,7 +40,7 @@ pub enum SolveError {
         used: usize,
         /// All pairs.
         all: usize,
-        /// Why the others cannot be used, to follow the sentence.
+        /// Reasons why the others cannot be used, to follow the sentence.
         reasons: String,
     },
     /// The equations have no solution.
@@ -49,7 +49,7 @@ pub enum SolveError {
          in different directions, near and far"
     )]
     Undetermined(Eye),
-    /// The boards do not tell how the cameras stand to each other.
+    /// The boards do not determine the cameras' relative pose.
     #[error(
         "the pairs do not determine how the cameras stand to each other: check that the pictures are \
          paired rightly (the numbers in their names) and taken at the same moment"
@@ -57,7 +57,7 @@ pub enum SolveError {
     Apart,
 }
 
-/// The lower median; 0 of nothing.
+/// Returns the lower median; 0 for no values.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Which pairs fit, and the cameras that these give.
+//! Rejection of pairs that do not fit, and the cameras from the rest.
 
 use super::camera;
 use super::options::{FEWEST_PAIRS, Options, SolveError, median};
@@ -8,19 +8,19 @@ use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detection;
 use crate::frame::Eye;
 
-/// Edges this many pixels wide are never called blurred: no corner is lost by that.
+/// Width of edges in pixels that is never called blurred, because corners are still precise.
 pub(super) const SHARP_PX: f64 = 4.0;
 
-/// Edges this many times as wide as the median of all pictures are blurred.
+/// Width of blurred edges relative to the median of all images.
 pub(super) const BLURRED: f64 = 1.8;
 
-/// An error is out of the ordinary from this many times the median on.
+/// Error of an outlier relative to the median.
 const FAR: f64 = 3.0;
 
-/// No error below this many pixels is out of the ordinary.
+/// Smallest error of an outlier in pixels.
 const NEAR_PX: f64 = 0.5;
 
-/// Pairs that fit, and what follows from them.
+/// Pairs that fit, and their calibration.
 pub(super) struct Kept {
     /// Both cameras and the boards of the pairs that fit, in their order.
     pub rig: Rig,
@@ -28,17 +28,17 @@ pub(super) struct Kept {
     pub views: Vec<View>,
     /// Root mean square of the reprojection errors of each camera by itself, in pixels.
     pub alone_rms_px: [f64; 2],
-    /// For every sighting why it is left out; `None` where it is used.
+    /// Reason for skipping each sighting; `None` if it is used.
     pub left_out: Vec<Option<Reason>>,
 }
 
-/// Root mean square of an error in pixels per point.
+/// Returns the root mean square of an error in pixels per point.
 pub(super) fn rms(rig: &Rig, views: &[View]) -> f64 {
     let count: usize = views.iter().map(|view| view.points.len()).sum();
     (rig.cost(views).unwrap_or(f64::INFINITY) / count.max(1) as f64).sqrt()
 }
 
-/// Calibrates, leaves the worst pair out, and again, until every pair fits.
+/// Calibrates and drops the worst pair until every pair fits.
 pub(super) fn solve(
     board: &Board,
     size: (usize, usize),
@@ -50,7 +50,7 @@ pub(super) fn solve(
     if !options.keep_all {
         leave_out_blurred(sightings, &mut left_out);
     }
-    // Nothing is out of the ordinary where everything is to be kept.
+    // With `keep_all` nothing is an outlier.
     let far = if options.keep_all { f64::INFINITY } else { FAR };
     loop {
         let used: Vec<usize> = (0..sightings.len()).filter(|i| left_out[*i].is_none()).collect();
@@ -79,7 +79,7 @@ pub(super) fn solve(
             continue;
         }
         let (left, right) = (&alone[0].0, &alone[1].0);
-        // One far pair would pull at all others, so pairs that are far off go before both cameras are
+        // A large outlier would bias all other pairs, so those are dropped before both cameras are
         // solved together.
         let apart = apart(left, right, &views);
         if let Some((pair, rms_px, usual_px)) = out_of_the_ordinary(&apart, 2.0 * far) {
@@ -99,13 +99,13 @@ pub(super) fn solve(
     }
 }
 
-/// The root mean square of a pair's errors in both eyes.
+/// Returns the root mean square of a pair's errors in both views.
 pub(super) fn pair_rms(rig: &Rig, views: &[View], pair: usize) -> f64 {
     let count = views.len() / 2;
     rms(rig, &[views[pair].clone(), views[count + pair].clone()])
 }
 
-/// Error of each pair where the cameras stand as most pairs say, its board being free.
+/// Returns the error of each pair with the cameras in their median pose and its board free.
 fn apart(left: &Rig, right: &Rig, views: &[Vec<View>; 2]) -> Vec<f64> {
     let place = camera::usual_place(left, right);
     let rig = Rig {
@@ -117,7 +117,7 @@ fn apart(left: &Rig, right: &Rig, views: &[Vec<View>; 2]) -> Vec<f64> {
     let errors = left.boards.iter().enumerate().map(|(pair, board)| {
         let own = [0, 1].map(|eye: usize| View { board: 0, ..views[eye][pair].clone() });
         let mut rig = Rig { boards: vec![*board], ..rig.clone() };
-        // With its camera's place held: this board's own place for the camera is what is in doubt.
+        // With the camera's pose held, because this board's own estimate of it is in doubt.
         match rig.refine_boards(&own) {
             Some(_) => rms(&rig, &own),
             None => f64::MAX,
@@ -126,9 +126,9 @@ fn apart(left: &Rig, right: &Rig, views: &[Vec<View>; 2]) -> Vec<f64> {
     errors.collect()
 }
 
-/// The worst of the errors and the median, where it is `far` times as large.
+/// Returns the worst of the errors and the median, if it is `far` times as large.
 fn out_of_the_ordinary(errors: &[f64], far: f64) -> Option<(usize, f64, f64)> {
-    // Three pairs are the fewest: none of them can be spared.
+    // Three pairs are the fewest: none of them can be dropped.
     if errors.len() <= FEWEST_PAIRS {
         return None;
     }

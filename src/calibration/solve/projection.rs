@@ -1,25 +1,26 @@
-//! From a point in space to a pixel, with the derivatives that least squares need. Without them,
-//! and for lenses that are never solved for, [`crate::calibration::projection`] does the same.
+//! Projection of a point in space to a pixel, with the derivatives for least squares. For lenses
+//! that are never solved for, see [`crate::calibration::projection`].
 
 use nalgebra::{Matrix2, Matrix2x3, SMatrix, Vector2, Vector3};
 
 use super::options::Model;
 use crate::calibration::{Camera, Lens};
 
-/// Most parameters of a camera: two focal lengths, the principal point, eight of the lens.
+/// Largest number of parameters of a camera: two focal lengths, the principal point, eight of the
+/// lens.
 pub(super) const MOST: usize = 12;
 
-/// Points closer to the image plane than this part of their distance are not seen by a lens that is
-/// no fisheye.
+/// Points closer to the image plane than this part of their distance are invisible to lenses other
+/// than fisheyes.
 const GRAZING: f64 = 1e-3;
 
-/// A pixel and how it moves.
+/// A pixel and its derivatives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Projected {
     pub pixel: Vector2<f64>,
-    /// With the point in the camera's frame.
+    /// With respect to the point in the camera's frame.
     pub by_point: Matrix2x3<f64>,
-    /// With the camera's parameters, in the order of [`parameters`].
+    /// With respect to the camera's parameters, in the order of [`parameters`].
     pub by_camera: SMatrix<f64, 2, MOST>,
 }
 
@@ -33,7 +34,7 @@ impl Model {
         }
     }
 
-    /// A camera without distortion.
+    /// Returns a camera without distortion.
     pub(super) fn camera(self, (width, height): (usize, usize), focal: f64) -> Camera {
         let lens = match self {
             Model::PlumbBob | Model::Rational => Lens::Brown([0.0; 14]),
@@ -56,7 +57,7 @@ pub(super) fn moved(camera: &Camera, step: &[f64]) -> Camera {
     camera
 }
 
-/// The pixel of a point in the camera's frame; `None` where the camera cannot see it.
+/// Projects a point in the camera's frame; `None` if the camera cannot see it.
 pub(super) fn project(camera: &Camera, point: &Vector3<f64>) -> Option<Projected> {
     let (bent, by_point, by_lens) = match &camera.lens {
         Lens::Brown(coefficients) => brown(coefficients, point)?,
@@ -78,7 +79,7 @@ type Bent = (Vector2<f64>, Matrix2x3<f64>, SMatrix<f64, 2, 8>);
 /// Brown-Conrady with the rational part, as OpenCV's projectPoints without thin prism and tilt, which
 /// are never solved for.
 fn brown(coefficients: &[f64; 14], point: &Vector3<f64>) -> Option<Bent> {
-    // Also where the point is the camera's centre.
+    // Also if the point is the camera's centre.
     if point.z <= GRAZING * point.norm() {
         return None;
     }
@@ -124,7 +125,7 @@ fn fisheye(coefficients: &[f64; 4], point: &Vector3<f64>) -> Option<Bent> {
     let rho = across.norm();
     let mut by_lens = SMatrix::<f64, 2, 8>::zeros();
     if rho < 1e-12 * point.z {
-        // In the middle the lens does nothing.
+        // In the middle the lens has no effect.
         let by_point = Matrix2x3::new(1.0, 0.0, 0.0, 0.0, 1.0, 0.0) / point.z;
         return Some((across / point.z, by_point, by_lens));
     }
@@ -138,7 +139,7 @@ fn fisheye(coefficients: &[f64; 4], point: &Vector3<f64>) -> Option<Bent> {
     let outwards = across / rho;
     let squared = rho * rho + point.z * point.z;
     let scale = bent_theta / rho;
-    // Along the direction outwards the angle changes, across it only the direction does.
+    // In the radial direction the angle changes, across it only the direction.
     let along = slope * point.z / squared;
     let by_plane = outwards * outwards.transpose() * (along - scale) + Matrix2::identity() * scale;
     let by_depth = outwards * (-slope * rho / squared);

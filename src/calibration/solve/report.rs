@@ -1,4 +1,4 @@
-//! Worth of a calibration, in numbers.
+//! Quality of a calibration, in numbers.
 
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
@@ -13,7 +13,7 @@ use super::verdict::{Facts, Verdict};
 use crate::calibration::board::Board;
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
-/// Disagreement of rows after rectification, in pixels.
+/// Row error after rectification, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RowError {
     /// Mean.
@@ -22,37 +22,37 @@ pub struct RowError {
     pub p95: f64,
 }
 
-/// One pair.
+/// A pair in the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairReport {
     /// Name of the pair.
     pub name: String,
-    /// Why it is left out, where it is.
+    /// Reason for leaving it out, if so.
     pub left_out: Option<Reason>,
-    /// Root mean square of the reprojection error of the left eye, in pixels; of used pairs only, like
-    /// the next ones.
+    /// Root mean square of the reprojection error of the left view, in pixels; of used pairs only,
+    /// like the next ones.
     pub left_rms_px: Option<f64>,
-    /// The same of the right eye.
+    /// The same of the right view.
     pub right_rms_px: Option<f64>,
     /// The same of both.
     pub rms_px: Option<f64>,
     /// Mean epipolar error in pixels.
     pub epipolar_error_px: Option<f64>,
-    /// Width of edges in the left and the right picture, in pixels, where the board was found.
+    /// Width of edges in the left and the right image, in pixels, if the board was found.
     pub blur_px: Option<[f64; 2]>,
 }
 
-/// Worth of a calibration. Serialised, it also holds the cameras (`K1`, `D1`, `R` and so on, as
+/// Quality of a calibration. Serialised, it also holds the cameras (`K1`, `D1`, `R` and so on, as
 /// OpenCV names them).
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// In words.
+    /// The verdict.
     pub verdict: Verdict,
     /// The board.
     pub board: Board,
     /// Every pair, in the order in which they were given.
     pub pairs: Vec<PairReport>,
-    /// Root mean square of the reprojection error of both eyes together in pixels, as OpenCV's
+    /// Root mean square of the reprojection error of both views together in pixels, as OpenCV's
     /// stereoCalibrate computes it.
     pub rms_px: f64,
     /// The same of each camera calibrated by itself, as OpenCV's calibrateCamera computes it.
@@ -60,15 +60,15 @@ pub struct Report {
     /// Mean over all points of the distances from both epipolar lines in pixels, as OpenCV's
     /// stereo_calib sample computes it.
     pub mean_epipolar_error_px: f64,
-    /// Row error, which matching will notice.
+    /// Row error, which affects matching.
     pub rectified_row_error_px: RowError,
     /// Distance of the cameras in metres.
     pub baseline_m: f64,
-    /// Its standard deviation, where it can be told.
+    /// Its standard deviation, if known.
     pub baseline_sd_m: Option<f64>,
     /// Standard deviations of the focal lengths in pixels.
     pub focal_sd_px: Option<[f64; 2]>,
-    /// Where the board was in each picture.
+    /// Coverage of each image by the board.
     pub coverage: [Coverage; 2],
     calibration: StereoCalibration,
 }
@@ -79,22 +79,22 @@ impl Report {
         self.pairs.iter().filter(|pair| pair.left_out.is_none()).count()
     }
 
-    /// The pairs that were left out, with the reasons.
+    /// Returns the skipped pairs, with the reasons.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.pairs.iter().filter_map(|pair| Some((pair.name.as_str(), pair.left_out.as_ref()?)))
     }
 }
 
-/// A calibration and how good it is.
+/// A calibration and its quality.
 #[derive(Clone, Debug)]
 pub struct Solved {
     /// Both cameras.
     pub calibration: StereoCalibration,
-    /// Worth of the calibration.
+    /// Quality of the calibration.
     pub report: Report,
 }
 
-/// Brings everything together.
+/// Assembles the report.
 pub(super) fn solved(
     board: &Board,
     size: (usize, usize),
@@ -186,7 +186,7 @@ pub(super) fn solved(
     Solved { calibration, report }
 }
 
-/// The distances of the nearest and of the farthest board, in metres.
+/// Returns the distances of the nearest and of the farthest board, in metres.
 fn distances(rig: &Rig) -> (f64, f64) {
     let depths = rig.boards.iter().map(|board| board.translation.z);
     depths.fold((f64::INFINITY, 0.0f64), |(near, far), z| (near.min(z), far.max(z)))
@@ -242,7 +242,7 @@ fn matrix(camera: &Camera) -> [[f64; 3]; 3] {
     [[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]]
 }
 
-/// The coefficients without the zeros at the end that the model does not have.
+/// Returns the coefficients without trailing zeros that the model lacks.
 fn coefficients(camera: &Camera) -> &[f64] {
     match &camera.lens {
         Lens::Brown(all) if all[5..].iter().all(|value| *value == 0.0) => &all[..5],

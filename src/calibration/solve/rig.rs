@@ -1,4 +1,4 @@
-//! Least squares over cameras that stand rigidly to each other and boards in front of them.
+//! Least squares over a rigid set of cameras and the boards in front of them.
 
 use nalgebra::{DMatrix, DVector, Matrix2xX, Matrix3, SMatrix, Vector2, Vector3};
 
@@ -6,7 +6,7 @@ use super::options::Model;
 use super::projection::{MOST, moved, project};
 use crate::calibration::Camera;
 
-/// Where something is: x becomes `rotation * x + translation`.
+/// Rigid transformation: x becomes `rotation * x + translation`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pose {
     pub rotation: Matrix3<f64>,
@@ -28,7 +28,7 @@ impl Pose {
         Pose { rotation, translation: -(rotation * self.translation) }
     }
 
-    /// First `other`, then this.
+    /// Composes: first `other`, then this.
     pub(super) fn after(&self, other: &Pose) -> Pose {
         Pose {
             rotation: self.rotation * other.rotation,
@@ -36,7 +36,7 @@ impl Pose {
         }
     }
 
-    /// Turned by a rotation vector (radians) and moved.
+    /// Makes a transformation from a rotation vector (radians) and a translation.
     fn moved(&self, step: &[f64]) -> Pose {
         let turn = rotation(&Vector3::new(step[0], step[1], step[2]));
         Pose {
@@ -46,22 +46,22 @@ impl Pose {
     }
 }
 
-/// The rotation around a vector by its length in radians.
+/// Returns the rotation around a vector by its length in radians.
 pub(super) fn rotation(around: &Vector3<f64>) -> Matrix3<f64> {
     *nalgebra::Rotation3::new(*around).matrix()
 }
 
-/// The vector of a rotation.
+/// Returns the vector of a rotation.
 pub(super) fn rotation_vector(rotation: &Matrix3<f64>) -> Vector3<f64> {
     nalgebra::Rotation3::from_matrix_unchecked(*rotation).scaled_axis()
 }
 
-/// Cameras, where they stand in the first one's frame, and where each board stood in it.
+/// Cameras with their poses, and the poses of the boards.
 #[derive(Clone, Debug)]
 pub(super) struct Rig {
     pub model: Model,
     pub cameras: Vec<Camera>,
-    /// From the first camera's frame to each camera's; the first is the identity and stays it.
+    /// From the first camera's frame to each camera's; the first stays the identity.
     pub places: Vec<Pose>,
     /// From each board's frame to the first camera's.
     pub boards: Vec<Pose>,
@@ -72,46 +72,45 @@ pub(super) struct Rig {
 pub(super) struct View {
     pub camera: usize,
     pub board: usize,
-    /// Points of the board in metres and the pixels they are seen at.
+    /// Points of the board in metres, and their pixels.
     pub points: Vec<(Vector3<f64>, Vector2<f64>)>,
 }
 
-/// Uncertainty of the parameters of a rig: the covariance of all of them, in the order of
-/// [`Rig::layout`].
+/// Covariance of all parameters of a rig, in the order of [`Rig::offsets`].
 #[derive(Clone, Debug)]
 pub(super) struct Uncertainty {
     covariance: DMatrix<f64>,
 }
 
 impl Uncertainty {
-    /// Standard deviation of the first focal length of a camera in pixels.
+    /// Returns the standard deviation of the first focal length of a camera in pixels.
     pub(super) fn focal(&self, rig: &Rig, camera: usize) -> f64 {
-        let at = rig.layout().camera(camera);
+        let at = rig.offsets().camera(camera);
         self.covariance[(at, at)].max(0.0).sqrt()
     }
 
-    /// Standard deviation of the distance of a camera from the first one, in metres.
+    /// Returns the standard deviation of the distance of a camera from the first one, in metres.
     pub(super) fn distance(&self, rig: &Rig, camera: usize) -> f64 {
-        let at = rig.layout().place(camera) + 3;
+        let at = rig.offsets().place(camera) + 3;
         let along = rig.places[camera].translation.normalize();
         let part = self.covariance.fixed_view::<3, 3>(at, at);
         (along.transpose() * part * along)[0].max(0.0).sqrt()
     }
 }
 
-/// Where the parameters of a rig stand in a vector.
+/// Offsets of the parameters of a rig in a vector.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct Offsets {
     cameras: usize,
     of_camera: usize,
 }
 
-impl Layout {
+impl Offsets {
     fn camera(&self, camera: usize) -> usize {
         camera * self.of_camera
     }
 
-    /// The first camera has no place of its own.
+    /// The first camera has no pose of its own.
     fn place(&self, camera: usize) -> usize {
         self.cameras * self.of_camera + (camera - 1) * 6
     }
@@ -127,7 +126,7 @@ struct Normal {
     gradient: DVector<f64>,
 }
 
-/// Which parameters may change.
+/// Free parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Free {
     /// Everything.
@@ -141,11 +140,11 @@ pub(super) enum Free {
 }
 
 impl Rig {
-    fn layout(&self) -> Layout {
-        Layout { cameras: self.cameras.len(), of_camera: self.model.count() }
+    fn offsets(&self) -> Offsets {
+        Offsets { cameras: self.cameras.len(), of_camera: self.model.count() }
     }
 
-    /// The residuals of a view, seen minus projected; `None` where a point cannot be seen.
+    /// Returns the residuals of a view, observed minus projected; `None` if a point cannot be seen.
     pub(super) fn residuals(&self, view: &View) -> Option<Matrix2xX<f64>> {
         let mut all = Matrix2xX::zeros(view.points.len());
         for (i, (point, pixel)) in view.points.iter().enumerate() {
@@ -156,7 +155,7 @@ impl Rig {
         Some(all)
     }
 
-    /// The sum of squares in pixels; `None` where a point cannot be seen.
+    /// Returns the sum of squares in pixels; `None` if a point cannot be seen.
     pub(super) fn cost(&self, views: &[View]) -> Option<f64> {
         let mut sum = 0.0;
         for view in views {
@@ -166,20 +165,20 @@ impl Rig {
     }
 
     fn normal(&self, views: &[View], free: Free) -> Option<Normal> {
-        let layout = self.layout();
-        let count = layout.board(self.boards.len());
+        let offsets = self.offsets();
+        let count = offsets.board(self.boards.len());
         let mut matrix = DMatrix::zeros(count, count);
         let mut gradient = DVector::zeros(count);
         for view in views {
             let (local, slope) = self.local(view)?;
-            // The parameters that the view depends on: camera, its place, the board.
+            // Parameters that the view depends on: camera, pose, board.
             let mut at = [usize::MAX; MOST + 12];
-            let camera = layout.camera(view.camera);
-            (0..layout.of_camera).for_each(|i| at[i] = camera + i);
+            let camera = offsets.camera(view.camera);
+            (0..offsets.of_camera).for_each(|i| at[i] = camera + i);
             if view.camera > 0 {
-                (0..6).for_each(|i| at[MOST + i] = layout.place(view.camera) + i);
+                (0..6).for_each(|i| at[MOST + i] = offsets.place(view.camera) + i);
             }
-            (0..6).for_each(|i| at[MOST + 6 + i] = layout.board(view.board) + i);
+            (0..6).for_each(|i| at[MOST + 6 + i] = offsets.board(view.board) + i);
             for (i, &row) in at.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
                 gradient[row] += slope[i];
                 for (j, &column) in at.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
@@ -187,12 +186,12 @@ impl Rig {
                 }
             }
         }
-        let all_cameras = self.cameras.len() * layout.of_camera;
+        let all_cameras = self.cameras.len() * offsets.of_camera;
         let held: Vec<usize> = match free {
             Free::All => Vec::new(),
-            Free::Pinhole => (0..all_cameras).filter(|i| i % layout.of_camera > 1).collect(),
+            Free::Pinhole => (0..all_cameras).filter(|i| i % offsets.of_camera > 1).collect(),
             Free::Poses => (0..all_cameras).collect(),
-            Free::Boards => (0..layout.board(0)).collect(),
+            Free::Boards => (0..offsets.board(0)).collect(),
         };
         for at in held {
             matrix.row_mut(at).fill(0.0);
@@ -203,7 +202,7 @@ impl Rig {
         Some(Normal { matrix, gradient })
     }
 
-    /// The part of the normal equations that one view adds: camera, place, board.
+    /// Returns one view's part of the normal equations: camera, pose, board.
     fn local(
         &self,
         view: &View,
@@ -232,24 +231,23 @@ impl Rig {
     }
 
     fn moved(&self, step: &DVector<f64>) -> Rig {
-        let layout = self.layout();
+        let offsets = self.offsets();
         let part = |at: usize, count: usize| &step.as_slice()[at..at + count];
         let mut rig = self.clone();
         for (i, camera) in rig.cameras.iter_mut().enumerate() {
-            *camera = moved(camera, part(layout.camera(i), layout.of_camera));
+            *camera = moved(camera, part(offsets.camera(i), offsets.of_camera));
         }
         for (i, place) in rig.places.iter_mut().enumerate().skip(1) {
-            *place = place.moved(part(layout.place(i), 6));
+            *place = place.moved(part(offsets.place(i), 6));
         }
         for (i, board) in rig.boards.iter_mut().enumerate() {
-            *board = board.moved(part(layout.board(i), 6));
+            *board = board.moved(part(offsets.board(i), 6));
         }
         rig
     }
 
-    /// Changes the rig until the sum of squares is smallest, by Levenberg's and Marquardt's method
-    /// (Marquardt 1963) in at most `rounds` steps. Returns that sum; `None` where a point cannot be
-    /// seen to begin with.
+    /// Minimises the sum of squares by the method of Levenberg and Marquardt (Marquardt 1963) in at
+    /// most `rounds` steps. Returns the sum; `None` if a point cannot be seen at the start.
     pub(super) fn refine(&mut self, views: &[View], free: Free, rounds: usize) -> Option<f64> {
         let mut cost = self.cost(views)?;
         let mut damping = 1e-3;
@@ -258,7 +256,7 @@ impl Rig {
             let Some((better, next)) = self.step(views, &normal, cost, &mut damping) else { break };
             let gained = cost - next;
             (*self, cost) = (better, next);
-            // What is left is rounding.
+            // The rest is rounding.
             if gained <= 1e-14 * cost || cost < 1e-24 {
                 break;
             }
@@ -266,7 +264,7 @@ impl Rig {
         Some(cost)
     }
 
-    /// The first step that makes the sum smaller, more and more cautious.
+    /// Takes the first step that reduces the sum, with increasing damping.
     fn step(
         &self,
         views: &[View],
@@ -291,14 +289,14 @@ impl Rig {
         None
     }
 
-    /// Uncertainty of the parameters, if the residuals are what is random; `None` where the
+    /// Returns the uncertainty of the parameters, taking the residuals as noise; `None` if the
     /// views do not determine them.
     pub(super) fn uncertainty(&self, views: &[View]) -> Option<Uncertainty> {
         let normal = self.normal(views, Free::All)?;
         let count = normal.matrix.nrows();
         let residuals: usize = views.iter().map(|view| 2 * view.points.len()).sum();
         let variance = self.cost(views)? / residuals.checked_sub(count).filter(|d| *d > 0)? as f64;
-        // Parameters differ by orders of magnitude: scaled to 1 they can be inverted.
+        // Parameters differ by orders of magnitude; scaled to 1 the matrix can be inverted.
         let scale = normal.matrix.diagonal().map(|value| 1.0 / value.sqrt());
         let scaled =
             DMatrix::from_fn(count, count, |i, j| normal.matrix[(i, j)] * scale[i] * scale[j]);

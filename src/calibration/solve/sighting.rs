@@ -1,4 +1,4 @@
-//! The board as pairs show it, and why pairs are left out.
+//! Sightings of the board, and reasons for skipping pairs.
 
 use std::fmt;
 
@@ -9,57 +9,58 @@ use crate::calibration::board::Board;
 use crate::calibration::board::detect::{Detection, NotFound};
 use crate::frame::Eye;
 
-/// Pictures of one moment.
+/// A pair of images.
 #[derive(Clone, Debug)]
 pub struct Sighting {
     /// Name of the pair in reports.
     pub name: String,
-    /// The board in the left and in the right picture, or why the pair cannot be used.
+    /// The board in the left and in the right image, or the reason why the pair cannot be used.
     pub seen: Result<[Detection; 2], Reason>,
 }
 
-/// Why a pair is left out.
+/// Reason for skipping a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// A picture cannot be read.
+    /// An image cannot be read.
     Unreadable(String),
-    /// One eye has no picture of this name or number.
+    /// One camera has no image of this name or number.
     Alone(Eye),
-    /// The pictures have another size than most.
+    /// The images differ in size from most.
     Size {
-        /// Which eye.
+        /// The view.
         eye: Eye,
         /// Its width and height.
         size: (usize, usize),
         /// That of the others.
         usual: (usize, usize),
     },
-    /// The board is not found in one eye, or in both.
+    /// The board is not found in one view, or in both.
     NotFound {
-        /// In which eye; `None` is both.
+        /// The view; `None` for both.
         eye: Option<Eye>,
-        /// Reason that the detector gives.
+        /// The detector's reason.
         seen: NotFound,
     },
-    /// The edges of the squares are much wider than in other pictures.
+    /// Edges are much wider than in other images.
     Blurred {
-        /// Which eye.
+        /// The view.
         eye: Eye,
         /// Width of an edge in pixels.
         width_px: f64,
-        /// Width up to which pictures are used.
+        /// Largest width of edges in used images.
         limit_px: f64,
     },
-    /// The corners do not fit one camera: the board is bent, or the corners are not the board's.
+    /// The corners do not fit one camera: the board is bent, or the corners belong to something
+    /// else.
     Misfit {
-        /// Which eye.
+        /// The view.
         eye: Eye,
         /// Root mean square of the reprojection error in pixels.
         rms_px: f64,
         /// That of most pairs.
         usual_px: f64,
     },
-    /// Each eye fits, but not both together: the board has moved in between.
+    /// Each view fits, but not both together: the board moved in between.
     Moved {
         /// Root mean square of the reprojection error in pixels.
         rms_px: f64,
@@ -100,7 +101,7 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// The kind in one word, for programs.
+    /// Returns the kind in one word, for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "unreadable",
@@ -123,7 +124,7 @@ impl Serialize for Reason {
     }
 }
 
-/// The points of the board and where they are seen.
+/// Returns the points of the board and their pixels.
 pub(super) fn points(board: &Board, seen: &Detection) -> Vec<(Vector3<f64>, Vector2<f64>)> {
     let corners = seen.corners.iter();
     corners.map(|corner| (board.point(corner.id), Vector2::from(corner.pixel))).collect()

@@ -1,18 +1,18 @@
-//! Where the least squares begin: homographies, focal length and poses in closed form.
+//! Initial values of the least squares: homographies, focal length and poses in closed form.
 
 use nalgebra::{Matrix3, SMatrix, Vector2, Vector3};
 
 use super::rig::Pose;
 use crate::calibration::Camera;
 
-/// Directions with a smaller part of their length along the optical axis are left out.
+/// Directions with a smaller part of their length along the optical axis are skipped.
 const AHEAD: f64 = 0.05;
 
-/// A point of a plane and what it is seen at.
+/// A point of a plane and its pixel.
 type Match = (Vector2<f64>, Vector2<f64>);
 
-/// The homography from the first to the second points, by the direct linear transformation with
-/// normalised coordinates (Hartley 1997); `None` where they are too few or all on a line.
+/// Returns the homography from the first to the second points, by the direct linear transformation
+/// with normalised coordinates (Hartley 1997); `None` if they are too few or collinear.
 pub(super) fn homography(matches: &[Match]) -> Option<Matrix3<f64>> {
     if matches.len() < 4 {
         return None;
@@ -32,7 +32,7 @@ pub(super) fn homography(matches: &[Match]) -> Option<Matrix3<f64>> {
     let eigen = normal.symmetric_eigen();
     let mut order: Vec<usize> = (0..9).collect();
     order.sort_by(|&a, &b| eigen.eigenvalues[a].total_cmp(&eigen.eigenvalues[b]));
-    // A second direction without resistance: the points lie on a line.
+    // A second null direction means that the points are collinear.
     if eigen.eigenvalues[order[1]] < 1e-9 * eigen.eigenvalues[order[8]] {
         return None;
     }
@@ -52,13 +52,13 @@ fn normalising(points: impl Iterator<Item = Vector2<f64>> + Clone) -> Option<Mat
     })
 }
 
-/// The focal length of a camera whose principal point is known, from homographies of boards
-/// (Zhang 2000, section 3.1, with square pixels); `None` where the boards do not tell it, as when all
-/// face the camera.
+/// Returns the focal length of a camera with known principal point, from homographies of boards
+/// (Zhang 2000, section 3.1, with square pixels); `None` if the boards do not determine it, as when
+/// all face the camera.
 pub(super) fn focal(homographies: &[Matrix3<f64>], centre: [f64; 2]) -> Option<f64> {
     let shift = Matrix3::new(1.0, 0.0, -centre[0], 0.0, 1.0, -centre[1], 0.0, 0.0, 1.0);
-    // The columns of a homography are orthogonal and of one length once seen without the camera:
-    // with w = 1 / f^2, (a.x b.x + a.y b.y) w + a.z b.z = 0 and the like for the lengths.
+    // Without the camera, the columns of a homography are orthogonal and equally long: with w = 1 /
+    // f^2, (a.x b.x + a.y b.y) w + a.z b.z = 0 and similarly for the lengths.
     let (mut above, mut below) = (0.0, 0.0);
     for h in homographies {
         let h = shift * h;
@@ -76,12 +76,12 @@ pub(super) fn focal(homographies: &[Matrix3<f64>], centre: [f64; 2]) -> Option<f
     (inverse.is_finite() && inverse > 0.0).then(|| 1.0 / inverse.sqrt())
 }
 
-/// Where a board stands whose points are seen at these pixels; `None` where they do not tell.
+/// Returns the pose of a board with points at these pixels; `None` if they do not determine it.
 pub(super) fn pose(camera: &Camera, points: &[(Vector3<f64>, Vector2<f64>)]) -> Option<Pose> {
     let projection = camera.projection();
     let seen = |(point, pixel): &(Vector3<f64>, Vector2<f64>)| {
         let direction = projection.direction((*pixel).into())?;
-        // A homography knows no directions to the side, which fisheyes see.
+        // A homography cannot represent sideways directions, which fisheyes see.
         let ahead = direction.z > AHEAD * direction.norm();
         ahead.then(|| (point.xy(), direction.xy() / direction.z))
     };
@@ -104,7 +104,7 @@ pub(super) fn pose(camera: &Camera, points: &[(Vector3<f64>, Vector2<f64>)]) -> 
     found.translation.iter().all(|value| value.is_finite()).then_some(found)
 }
 
-/// The angles in radians by which a board is tilted: sideways (positive: its right side is farther
+/// Returns the tilt angles of a board in radians: sideways (positive: its right side is farther
 /// away) and up or down (positive: its lower side is farther away).
 pub(super) fn tilt(pose: &Pose) -> [f64; 2] {
     let normal: Vector3<f64> = pose.rotation.column(2).into_owned();
@@ -129,7 +129,7 @@ mod tests {
             .collect();
         let found = homography(&matches).unwrap();
         assert!((found / found[(2, 2)] - expected).norm() < 1e-7, "{found}");
-        // The first row lies on a line.
+        // The first row is collinear.
         assert!(homography(&matches[..4]).is_none());
         assert!(homography(&matches[..3]).is_none());
     }

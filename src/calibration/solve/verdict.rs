@@ -1,4 +1,4 @@
-//! Worth of a calibration in words, and what would make it better.
+//! Verdict on a calibration in words, with advice.
 
 use serde::Serialize;
 
@@ -10,21 +10,21 @@ use super::coverage::Coverage;
 pub enum Quality {
     /// Do not use it.
     Bad,
-    /// Good enough to go on; more pictures would help.
+    /// Usable; more images would help.
     Usable,
-    /// Nothing left to wish for.
+    /// Nothing to improve.
     #[default]
     Good,
 }
 
-/// Quality of a calibration and its reasons.
+/// Quality of a calibration with its reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// In one word.
     pub quality: Quality,
-    /// Sentences: what was found, and what to do.
+    /// Sentences with findings and advice.
     pub words: Vec<String>,
-    /// Those of them that make it bad.
+    /// The findings that make it bad.
     #[serde(skip)]
     pub faults: Vec<String>,
 }
@@ -40,25 +40,25 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Facts that a verdict is made from.
+/// Input of a verdict.
 pub(super) struct Facts<'a> {
     /// Number of pairs that were used.
     pub used: usize,
-    /// Root mean square of the reprojection error of both eyes in pixels.
+    /// Root mean square of the reprojection error of both views in pixels.
     pub rms_px: f64,
-    /// The larger one of both cameras by themselves.
+    /// The larger one of the two cameras by themselves.
     pub alone_rms_px: f64,
-    /// Mean difference of the rows after rectification in pixels; NaN where they cannot be compared.
+    /// Mean row error after rectification in pixels; NaN if rows cannot be compared.
     pub row_error_px: f64,
     /// Distance of the cameras in metres.
     pub baseline_m: f64,
-    /// Its standard deviation, where it can be told.
+    /// Its standard deviation, if known.
     pub baseline_sd_m: Option<f64>,
     /// Standard deviations of the focal lengths in pixels.
     pub focal_sd_px: Option<[f64; 2]>,
-    /// Where the board was in each picture.
+    /// Coverage of each image by the board.
     pub coverage: &'a [Coverage; 2],
-    /// Where the left camera's centre lies in the right one's frame, in metres.
+    /// The left camera's centre in the right one's frame, in metres.
     pub translation: [f64; 3],
     /// Focal lengths of both cameras in pixels.
     pub focal: [f64; 2],
@@ -71,50 +71,48 @@ pub(super) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The standard deviation of the baseline as a part of it.
+    /// Returns the standard deviation of the baseline relative to it.
     fn baseline_part(&self) -> f64 {
         self.baseline_sd_m.unwrap_or(f64::NAN) / self.baseline_m
     }
 
-    /// True where each camera is well known by itself, and both together are not: the boards of a pair
-    /// do not stand in one place.
+    /// Reports whether each camera is well known by itself, but not both together: the two images
+    /// of a pair show different poses of the board.
     fn are_mispaired(&self) -> bool {
         self.rms_px > RMS_PX[0] && self.rms_px > MISPAIRED * self.alone_rms_px
     }
 
-    /// True where nothing tells the cameras' places apart.
+    /// Reports whether the cameras' places cannot be distinguished.
     fn in_one_place(&self) -> bool {
-        // No sharp pictures tell a baseline that is shorter than that, however sure the sums are.
+        // Sharp images cannot resolve a shorter baseline, however small the computed deviation.
         self.baseline_part() > ONE_PLACE.0 || self.baseline_m < ONE_PLACE.1 * self.nearest_m
     }
 }
 
-/// Fewer pairs than this are a gamble, fewer than the second could be more.
+/// Number of pairs below which a calibration is bad, and below which it could be better.
 const PAIRS: [usize; 2] = [6, 10];
 
-/// A root mean square above this is bad, above the second could be better; pixels.
+/// Root mean square above which a calibration is bad, and above which it could be better; pixels.
 const RMS_PX: [f64; 2] = [1.5, 0.8];
 
-/// Both cameras together are this many times as far off as each by itself where the pictures do not belong
+/// Ratio of the joint error to that of single cameras from which the images of a pair do not belong
 /// together.
 const MISPAIRED: f64 = 4.0;
 
-/// Rows that disagree by more than this on average spoil matching, by more than the second can be
-/// seen in it; pixels.
+/// Mean row error that spoils matching, and that shows in it; pixels.
 const ROWS_PX: [f64; 2] = [0.6, 0.25];
 
-/// A focal length or a baseline that is known no better than this part of itself is a guess, no
-/// better than the second could be better.
+/// Relative uncertainty of a focal length or baseline that is bad, and that could be better.
 const KNOWN: [f64; 2] = [0.03, 0.006];
 
-/// A baseline whose standard deviation is this part of itself, or that is this part of the distance
-/// to the nearest board, may as well be none.
+/// Relative standard deviation of a baseline, and its part of the distance to the nearest board,
+/// from which it is unknown.
 const ONE_PLACE: (f64, f64) = (0.5, 1e-4);
 
-/// Boards tilted by at least this tell the focal length; radians.
+/// Tilt of a board from which it determines the focal length; radians.
 const TILTED: f64 = 0.26;
 
-/// Pairs that must have had the board in each ninth of the picture.
+/// Pairs with the board in each ninth of the image.
 const PER_NINTH: usize = 1;
 
 impl Verdict {
@@ -167,7 +165,7 @@ impl Verdict {
         self.words.push(words);
     }
 
-    /// Says something where a value is above one of two limits.
+    /// Adds a finding if a value is above one of two limits.
     fn graded(&mut self, value: f64, limits: [f64; 2], words: impl Fn() -> String) {
         if value > limits[0] || value.is_nan() {
             self.say(Quality::Bad, words());
@@ -202,7 +200,7 @@ impl Verdict {
                 facts.rms_px
             )
         });
-        // Rows that cannot be compared are told with the cameras' place.
+        // Rows that cannot be compared are reported with the cameras' poses.
         let rows = facts.row_error_px;
         let mean = if rows.is_nan() { 0.0 } else { rows };
         self.graded(mean, ROWS_PX, || {

@@ -1,15 +1,14 @@
-//! What `stereod bench` prints.
+//! Output of `stereod bench`.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::roofline::Roofline;
-use crate::commands::timing::{Sustained, ms};
+use crate::commands::prepare::timing::{Sustained, ms};
 use crate::matching::Params;
 
-/// Times of one pair after the other, and of a stream of pairs.
+/// Times of pairs one by one, and of a stream of pairs.
 pub struct Measured {
     /// Stages in order, medians.
     pub stages: Vec<(&'static str, Duration)>,
@@ -17,12 +16,12 @@ pub struct Measured {
     pub kernels: Option<(Duration, Duration)>,
     /// From the pair in memory to its map, alone on the engine: median and best.
     pub alone: (Duration, Duration),
-    /// With as many in flight as the engine takes, where that is more than one.
+    /// With all pairs in flight that the engine takes, if more than one.
     pub sustained: Option<Sustained>,
 }
 
 impl Measured {
-    /// Time of the stages that follow paths or pick the winners, which most of them do on the way.
+    /// Time of the stages that aggregate costs along paths or pick the winners; most do both.
     pub fn aggregation(&self) -> Duration {
         let follows = |name: &str| name.starts_with("aggregation") || name == "winner";
         self.stages.iter().filter(|(name, _)| follows(name)).map(|(_, time)| *time).sum()
@@ -35,24 +34,22 @@ impl Measured {
     }
 }
 
-/// Report that is printed.
+/// The report.
 pub struct Report {
     pub engine: String,
-    /// Multiprocessors that were asked for, where not all.
+    /// Number of multiprocessors, if not all.
     pub multiprocessors: Option<u32>,
     pub size: (usize, usize),
     pub repeat: u32,
     pub params: Params,
     pub settings: toml::Value,
     pub measured: Measured,
-    /// What the machine allows, where that is known.
-    pub roofline: Option<Roofline>,
     pub verified: Option<usize>,
 }
 
 impl Report {
-    /// Nanoseconds a cell and path of so long, to a tenth of a picosecond; a cell is a candidate of a pixel.
-    /// `None` where there are no paths.
+    /// Nanoseconds per cell and path, to a tenth of a picosecond; a cell is a candidate of a pixel.
+    /// `None` without paths.
     fn per_cell_and_path(&self, time: Duration) -> Option<f64> {
         let (width, height) = self.size;
         let [candidates, paths] = [self.params.range.count, self.params.paths.count()];
@@ -60,7 +57,7 @@ impl Report {
         (paths > 0).then(|| (time.as_secs_f64() * 1e9 / count * 1e4).round() / 1e4)
     }
 
-    /// The times and the settings as an object.
+    /// Returns the times and the settings as an object.
     pub fn json(&self) -> Value {
         let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
         let of_stages = |number: &dyn Fn(Duration) -> f64| -> serde_json::Map<_, _> {
@@ -86,9 +83,6 @@ impl Report {
             report["aggregation_ms"] = json!(ms(aggregation));
             report["aggregation_ns_per_cell_and_path"] = json!(self.per_cell_and_path(aggregation));
         }
-        if let Some(roofline) = &self.roofline {
-            report["roofline"] = roofline.json();
-        }
         if let Some((median, best)) = kernels {
             report["kernels_ms"] = json!(ms(*median));
             report["kernels_best_ms"] = json!(ms(*best));
@@ -107,7 +101,7 @@ impl Report {
         report
     }
 
-    /// What was measured, and on what, as a line.
+    /// Returns the task and the engine as a line.
     fn title(&self) -> String {
         format!(
             "{}x{}, {} disparities, {} paths, {}: median of {} on {}\n",
@@ -121,7 +115,7 @@ impl Report {
         )
     }
 
-    /// The times, a line each.
+    /// Returns the times, one per line.
     pub fn text(&self) -> String {
         let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
         let mut text = self.title();
@@ -160,9 +154,6 @@ impl Report {
                 "a cell and path"
             );
         }
-        if let Some(roofline) = &self.roofline {
-            let _ = writeln!(text, "  {:<24}{}", "roofline", roofline.text());
-        }
         if let Some(pixels) = self.verified {
             let _ = writeln!(text, "  identical with the reference ({pixels} pixels)");
         }
@@ -170,7 +161,7 @@ impl Report {
     }
 }
 
-/// Several reports that differ in the multiprocessors alone, a line each.
+/// Formats several reports that differ in the multiprocessors alone, one per line.
 pub fn table(reports: &[Report]) -> String {
     let mut text = reports.first().map(Report::title).unwrap_or_default();
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! Parts of the arguments that pictures and streams share.
+//! Arguments that images and streams share.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::calibration::solve::Options;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::settings::Loaded;
 
-/// No output may be what is read.
+/// Refuses outputs that are inputs, too.
 pub(super) fn refuse_inputs(
     args: &CalibrateArgs,
     loaded: &Loaded,

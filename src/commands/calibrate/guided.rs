@@ -1,4 +1,5 @@
-//! Calibrating with a window: it shows what is seen and wanted, its keys decide.
+//! Guided calibration in a window, which shows the detections and the poses still missing; keys
+//! control it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,13 +18,13 @@ use crate::sink::window::{
 use crate::source::Source;
 use crate::thread;
 
-/// Time that a pair that was taken is marked.
+/// Time that a taken pair is marked.
 const MARKED: Duration = Duration::from_millis(500);
 
-/// Time between two looks at the keys while no pair comes.
+/// Time between two checks of the keys while no pair comes.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Number of wishes shown at a time: the first ones are the next ones.
+/// Number of wishes shown at a time, the next ones first.
 const SHOWN: usize = 7;
 
 /// Shows the source's pairs until the user quits; the window has the calling thread.
@@ -40,7 +41,7 @@ pub(super) fn calibrate(
     let paced = !info.live && loaded.settings.source.pace != Pace::Fast;
     let closing = loaded.settings.window.at_end == AtEnd::Close;
     let mut guided = Guided::new(session, remote.clone(), keys.clone(), closing);
-    // Both eyes side by side, and room for the words.
+    // Both views side by side, and room for text.
     let both = (2 * info.width as u32, info.height as u32 + 200);
     let nothing = DisparityRange { min: 0, count: 1 };
     let title = format!("stereod calibrate: {}", info.description);
@@ -70,14 +71,14 @@ pub(super) fn calibrate(
     })
 }
 
-/// A calibration under the eyes of a person.
+/// A calibration that a person watches.
 struct Guided {
     session: Session,
     remote: GuidedRemote,
     keys: GuidedKeys,
     closing: bool,
     state: GuidedState,
-    /// The last result, and from how many pairs.
+    /// The last result, and its number of pairs.
     outcome: Option<Outcome>,
     solved: usize,
     taken: Option<Instant>,
@@ -100,7 +101,7 @@ impl Guided {
         }
     }
 
-    /// Looks at pairs as they come, then waits for the user.
+    /// Processes pairs as they come, then waits for the user.
     fn watch(&mut self, pairs: &LinkReceiver<StereoPair>) {
         let mut last = None;
         while let Ok(pair) = pairs.recv() {
@@ -129,7 +130,7 @@ impl Guided {
         }
     }
 
-    /// The source has ended: calibrates once more where there is something new, and waits for keys.
+    /// Calibrates once more after the end of the source if there are new pairs, and waits for keys.
     fn linger(&mut self, pair: &Arc<StereoPair>, seen: &Seen) {
         if self.keys.quit.is_set() {
             return;
@@ -151,7 +152,7 @@ impl Guided {
         self.message = match judgement {
             Judgement::Keep => {
                 self.taken = Some(Instant::now());
-                // What was said of fewer pairs holds no more.
+                // Advice from fewer pairs is outdated.
                 if !matches!(self.state, GuidedState::Solved { fit: true, .. }) {
                     self.state = GuidedState::Taking;
                 }
@@ -191,7 +192,7 @@ impl Guided {
                 GuidedState::Failed(error.to_string())
             }
         };
-        // Neither a failure nor a worse result takes the place of an earlier one.
+        // Neither a failure nor a worse result replaces an earlier one.
         let quality = |outcome: &Outcome| outcome.as_ref().ok().map(|s| s.report.verdict.quality);
         match &self.outcome {
             Some(before) if quality(before) > quality(&outcome) => {

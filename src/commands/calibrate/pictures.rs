@@ -1,4 +1,4 @@
-//! Pairs of picture files: which belong together, and what is seen in them.
+//! Pairs of image files, and the boards detected in them.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -19,9 +19,9 @@ use crate::source::grey::Grey;
 use crate::source::pictures::{files_of_glob, number_in_name};
 use crate::source::{orientation, still};
 
-/// Findings in all pictures.
+/// Detections in all images.
 pub(super) struct Found {
-    /// Width and height of the pictures.
+    /// Width and height of the images.
     pub(super) size: (usize, usize),
     /// Every pair.
     pub(super) sightings: Vec<Sighting>,
@@ -30,7 +30,7 @@ pub(super) struct Found {
 /// A pair's files; one of them may be missing.
 type Files = [Option<PathBuf>; 2];
 
-/// Looks for the board in every pair.
+/// Detects the board in every pair.
 pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Result<Found, Error> {
     let eyes = [
         expand(&args.left_pictures, "--left-pictures")?,
@@ -72,7 +72,7 @@ type Looked = (
     Result<[crate::calibration::board::detect::Detection; 2], Reason>,
 );
 
-/// How the pictures are read.
+/// Reading of the images.
 struct Reading<'a> {
     source: &'a Source,
     /// Set once orientation tags have been reported.
@@ -80,7 +80,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads the pictures of a pair as 8-bit intensity.
+    /// Reads the images of a pair as 8-bit intensity.
     fn pair(&self, files: [&Path; 2]) -> Result<[Image; 2], Reason> {
         let Source { tone, orient, .. } = *self.source;
         let unreadable = |error: anyhow::Error| Reason::Unreadable(format!("{error:#}"));
@@ -124,11 +124,11 @@ fn look_at_pair(
     (name, Some(sizes), seen)
 }
 
-/// The files that names and patterns stand for, each once, by name.
+/// Expands names and patterns to files, each once, by name.
 fn expand(patterns: &[String], flag: &str) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for pattern in patterns {
-        // A name may hold brackets that no pattern is meant by.
+        // A name may contain brackets without being a pattern.
         if Path::new(pattern).exists() {
             files.push(PathBuf::from(pattern));
             continue;
@@ -146,8 +146,7 @@ fn expand(patterns: &[String], flag: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Files with the same number belong together. Where numbers do not tell one picture of an eye from
-/// another, their order decides.
+/// Pairs files with the same number, or by their order if the numbers are not unique.
 fn pair_up(eyes: [Vec<PathBuf>; 2]) -> Result<Vec<Files>, Error> {
     let numbered = |files: &[PathBuf]| -> Option<HashMap<String, PathBuf>> {
         let all: Option<HashMap<_, _>> =
@@ -165,7 +164,7 @@ fn pair_up(eyes: [Vec<PathBuf>; 2]) -> Result<Vec<Files>, Error> {
             })
             .collect();
         pairs.extend(right.into_iter().map(|(number, file)| (number, [None, Some(file)])));
-        // Numbers may be longer than any integer: by length, then digit by digit.
+        // Numbers may exceed any integer type: compared by length, then digit by digit.
         pairs.sort_by(|(a, _), (b, _)| (a.len(), a).cmp(&(b.len(), b)));
         return Ok(pairs.into_iter().map(|(_, files)| files).collect());
     }
@@ -181,7 +180,7 @@ fn pair_up(eyes: [Vec<PathBuf>; 2]) -> Result<Vec<Files>, Error> {
     Ok(left.into_iter().zip(right).map(|(left, right)| [Some(left), Some(right)]).collect())
 }
 
-/// The size that most pictures have.
+/// Returns the most frequent size of the images.
 fn usual(sizes: impl Iterator<Item = (usize, usize)>) -> Option<(usize, usize)> {
     let mut counts: HashMap<_, usize> = HashMap::new();
     sizes.for_each(|size| *counts.entry(size).or_default() += 1);

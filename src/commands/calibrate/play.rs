@@ -1,4 +1,4 @@
-//! A source that is played while somebody looks at its pairs.
+//! Playing a source while its pairs are watched.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +10,8 @@ use crate::queue::{LinkReceiver, WhenFull, link};
 use crate::source::Source;
 use crate::thread;
 
-/// Plays the source on a thread of its own while `watch` takes the pairs; live ones that it is too
-/// slow for are dropped. Recorded ones are played as fast as they were recorded where `paced`.
+/// Plays the source on its own thread while `watch` takes the pairs. If it is too slow, live pairs
+/// are dropped. Recordings are played at their own speed if `paced`.
 pub(super) fn play(
     mut source: Box<dyn Source>,
     control: &Control,

@@ -1,11 +1,11 @@
-//! A calibration's report for people.
+//! Report of a calibration for people.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use crate::calibration::solve::Solved;
 
-/// The report as text; `output` is where the calibration was written.
+/// Returns the report as text; `output` names the calibration file.
 pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {
     let (report, calibration) = (&solved.report, &solved.calibration);
     let mut text = String::new();

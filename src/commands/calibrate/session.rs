@@ -1,4 +1,4 @@
-//! Sightings of a board so far, and the pairs of it that are kept.
+//! Sightings of a board so far, and the pairs that are kept.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::commands::progress_bar;
 use crate::frame::StereoPair;
 use crate::source::SourceInfo;
 
-/// The board in both eyes, or why it is not seen there.
+/// The board in both views, or why it was not detected.
 pub(super) type Seen = [Result<Detection, NotFound>; 2];
 
-/// A calibration or why there is none, once the stream could be read.
+/// A calibration, or why there is none, if the stream could be read.
 pub(super) type Outcome = Result<Solved, SolveError>;
 
 /// Sightings so far.
@@ -29,19 +29,19 @@ pub(super) struct Session {
     options: solve::Options,
     pub(super) most: usize,
     pub(super) kept: Vec<(String, [Detection; 2])>,
-    /// Numbers of pairs that were refused, by reason.
+    /// Numbers of refused pairs, by reason.
     refused: BTreeMap<&'static str, usize>,
-    /// The last reason why the board was not seen by both eyes.
+    /// The last reason why the board was not seen in both views.
     unseen: Option<Reason>,
     pub(super) bar: ProgressBar,
     pub(super) live: bool,
-    /// True where somebody holds the board and is told of every pair.
+    /// Set if a person holds the board and is informed of every pair.
     pub(super) told: bool,
     pub(super) stills: bool,
 }
 
 impl Session {
-    /// `pictures`: the pairs are pictures that were taken one by one.
+    /// `pictures`: the pairs are single images.
     pub(super) fn new(
         args: &CalibrateArgs,
         board: Board,
@@ -49,7 +49,7 @@ impl Session {
         pictures: bool,
     ) -> Self {
         let size = (info.width, info.height);
-        // Too slow to tell how fast a board moves: taken one by one as well.
+        // Too slow to measure a board's speed: treated as single images.
         let slow = |rate: f64| rate > 0.0 && rate.recip() >= solve::RECENT.as_secs_f64();
         let stills = pictures || !info.live && info.rate.is_some_and(slow);
         let options = options(args);
@@ -69,11 +69,11 @@ impl Session {
         }
     }
 
-    /// Looks for the board in a pair, and keeps the pair where it is worth it; `take` keeps it
-    /// wherever the board is seen sharply. Returns what was seen as well.
+    /// Detects the board in a pair, and keeps the pair if it is useful; with `take`, if the board
+    /// is sharp. Also returns the detections.
     pub(super) fn look_at(&mut self, pair: &StereoPair, take: bool) -> (Judgement, Seen) {
         let seen = self.detector.detect_pair(&pair.left, &pair.right);
-        let mut judgement = self.guide.judge(pair.timestamp, &seen);
+        let mut judgement = self.guide.assess(pair.timestamp, &seen);
         if take && !matches!(judgement, Judgement::Refuse(Refusal::Unfit(_))) {
             judgement = Judgement::Keep;
         }
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// Numbers of pairs that were left out, by reason, in words.
+    /// Returns the numbers of skipped pairs, by reason, as text.
     fn left_out(&self) -> Vec<String> {
         self.refused.iter().map(|(kind, count)| format!("{count} {kind}")).collect()
     }
@@ -141,7 +141,7 @@ impl Session {
         }
     }
 
-    /// Calibrates from what was kept so far.
+    /// Calibrates from the pairs kept so far.
     pub(super) fn solve(&self) -> Outcome {
         let board = *self.detector.board();
         let seen: Vec<_> = self.kept.iter().map(|(_, seen)| seen.clone()).collect();
@@ -150,7 +150,7 @@ impl Session {
         let sightings = chosen.map(|(name, seen)| Sighting { name, seen: Ok(seen) });
         let solved = solve::solve(&board, self.size, self.options, sightings.collect());
         solved.map_err(|error| match error {
-            // Those that were never kept count as well: they are why there are too few.
+            // Skipped pairs count as well: they explain why there are too few.
             SolveError::TooFew { used, reasons, .. } => {
                 let left_out = self.left_out().into_iter().map(|kind| format!("\n  {kind}"));
                 SolveError::TooFew {

@@ -1,4 +1,4 @@
-//! Pairs from a recording or from cameras: those that are sharp, still and new are kept.
+//! Pairs from a recording or cameras: those that are sharp, still and new are kept.
 
 use std::time::{Duration, Instant};
 
@@ -19,11 +19,10 @@ use crate::sink::window::Window;
 use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
 
-/// Pairs of a recording that are closer in time than this are not looked at: a board that is held
-/// still is seen often enough.
+/// Shortest time between examined pairs of a recording, because a still board is seen often enough.
 const APART: Duration = Duration::from_millis(60);
 
-/// Time between two pieces of advice to a person without a window.
+/// Time between two hints to a person without a window.
 const ADVICE: Duration = Duration::from_secs(3);
 
 /// Calibrates from a stream.
@@ -36,8 +35,8 @@ pub(super) fn calibrate(
     refuse_inputs(args, loaded, spec.local_files())?;
     let control = Control::default();
     let wanted = match loaded.settings.window.mode {
-        // Nobody holds a board before a recording. What is live is known only once it is open, and
-        // the display is connected to before, because signals have to reach both.
+        // Nobody holds a board before a recording. Whether the source is live is known only once it
+        // is open, but the display is connected before, because signals must reach both.
         _ if !args.window && !spec.may_be_live() => WindowMode::Off,
         mode => mode,
     };
@@ -47,7 +46,7 @@ pub(super) fn calibrate(
     let info = source.info().clone();
     tracing::info!("{}", describe(&info));
     let mut session = Session::new(args, board, &info, spec.are_pictures());
-    // A file may have been given as a pipeline fragment.
+    // A file may be given as a pipeline fragment.
     match window.filter(|_| info.live || args.window) {
         Some(window) => guided::calibrate(window, source, session, loaded, &control),
         None => {
@@ -58,7 +57,7 @@ pub(super) fn calibrate(
     }
 }
 
-/// Looks at all pairs; at live ones until nothing is missing.
+/// Examines all pairs; live ones until nothing is missing.
 fn watch(
     session: &mut Session,
     pairs: &LinkReceiver<StereoPair>,

@@ -1,4 +1,4 @@
-//! The cameras that `stereod devices` lists.
+//! The cameras in the output of `stereod devices`.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::source::v4l2::{Camera, Mode, code_text};
 
-/// Advice where there is none.
+/// Advice if there is none.
 const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); in a container, hand \
                     it through (--device /dev/video0, and /dev/v4l, /run/udev for its stable name)";
 
-/// For people.
+/// Formats them for people.
 pub(super) fn as_text(cameras: &[Camera]) -> String {
     if cameras.is_empty() {
         return format!("{NONE}\n");
@@ -42,7 +42,7 @@ pub(super) fn as_text(cameras: &[Camera]) -> String {
     text
 }
 
-/// For programs.
+/// Formats them for programs.
 pub(super) fn as_json(cameras: &[Camera]) -> Value {
     let mode = |mode: &Mode| {
         json!({
@@ -81,7 +81,7 @@ pub(super) fn as_json(cameras: &[Camera]) -> Value {
     cameras.iter().map(camera).collect()
 }
 
-/// "CamLeft, /dev/video0, USB bus 3 (480 Mbit/s), serial number L001".
+/// Describes a camera: "CamLeft, /dev/video0, USB bus 3 (480 Mbit/s), serial number L001".
 fn about(camera: &Camera) -> String {
     let mut text = format!("{}, {}", camera.card, camera.node.display());
     match &camera.usb {
@@ -112,14 +112,14 @@ fn used(camera: &Camera) -> String {
     }
 }
 
-/// Nodes of the cameras that cannot be told from this one but by their ports.
+/// Returns the nodes of cameras that differ from this one by their ports only.
 fn alike(camera: &Camera, all: &[Camera]) -> Vec<String> {
     let others = all.iter().filter(|other| camera.looks_like(other));
     others.map(|other| other.node.display().to_string()).collect()
 }
 
-/// One line a format: "MJPG  640x480 at 30, 15; 320x240 at 30, 15"; those that cannot be read, of
-/// which cameras may have dozens, on one.
+/// Lists the formats, one per line: "MJPG  640x480 at 30, 15; 320x240 at 30, 15". Unreadable
+/// formats, of which cameras may have dozens, share one line.
 fn modes(modes: &[Mode]) -> Vec<String> {
     let mut lines: Vec<([u8; 4], String)> = Vec::new();
     let mut others: Vec<String> = Vec::new();

@@ -9,16 +9,16 @@ use super::item::{Areas, Item, Truth};
 use crate::reading;
 use crate::sink::files;
 
-/// Name of the file that describes a folder's pair.
+/// Name of the description of a folder's pair.
 pub(super) const NAME: &str = "item.json";
 
 /// Smallest and largest plausible stored value of a pixel of disparity.
 const SCALES: [f64; 2] = [1e-3, 65535.0];
 
-/// No description is longer, in bytes.
+/// Largest size of a description in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The fields that mean something here; others are for people or other programs.
+/// The fields that are read; others are for people or other programs.
 #[derive(Deserialize)]
 struct Description {
     left: PathBuf,
@@ -39,7 +39,7 @@ struct Masks {
     all: Option<PathBuf>,
 }
 
-/// The pair that the file at `path` describes; names in it are relative to its folder.
+/// Reads the description at `path`; names in it are relative to its folder.
 pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
     let shown = path.display();
     let text = reading::read(path, LONGEST).with_context(|| format!("cannot read {shown}"))?;
@@ -74,7 +74,7 @@ pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
     };
     let masks = found.masks.unwrap_or_default();
     let truth = match found.gt_is_nonocc {
-        // Truth that leaves occluded pixels out says nothing of all pixels, unless a mask does.
+        // Truth without occluded pixels does not cover all pixels, unless a mask does.
         true => Areas {
             non_occluded: Some(truth.clone()),
             all: masks.all.as_ref().map(|mask| with_mask(Some(mask))),

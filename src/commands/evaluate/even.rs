@@ -1,16 +1,16 @@
-//! Even regions, painted into both pictures of a pair: bare surfaces, of which the truth says where they are.
+//! Textureless regions painted into both images of a pair, at disparities known from the truth.
 
 use super::truth::Region;
 use crate::frame::Image;
 
-/// Side in pixels of the squares that are painted in the left picture, each a square away from the next.
+/// Side in pixels of the squares painted in the left image, each a square apart from the next.
 const SIDE: usize = 64;
 
-/// Neighbours with truth whose disparities differ by more pixels lie on two surfaces.
+/// Largest difference in disparity between neighbours on the same surface, in pixels.
 const STEP: f64 = 1.0;
 
-/// Paints every fourth square of the left picture `grey`, and what it shows in the right one, as far as the truth
-/// goes and is that of one surface.
+/// Paints every fourth square of the left image `grey`, and the same surfaces in the right one, as
+/// far as the truth reaches and belongs to one surface.
 pub(super) fn paint(pictures: [Image; 2], truth: &Region, grey: u8) -> [Image; 2] {
     let (width, height) = (pictures[0].width(), pictures[0].height());
     let [mut left, mut right] = pictures.map(|picture| picture.pixels().to_vec());
@@ -47,7 +47,7 @@ mod tests {
     fn squares_are_painted_where_the_truth_says_they_are() {
         let (width, height) = (130, 66);
         let picture = || Image::from_fn(width, height, |x, _| x as u8);
-        // A step from 3 px to 20 px at column 100; nothing is known from 110 to 112, nor from 120 on.
+        // A step from 3 px to 20 px at column 100; unknown from 110 to 112, and from 120 on.
         let disparity = |x: usize| match x {
             110..=112 | 120.. => None,
             100.. => Some(20.0),

@@ -1,4 +1,4 @@
-//! Search for pairs with known disparity, through folders and what is below them.
+//! Recursive search for pairs with known disparity.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -12,28 +12,27 @@ use super::item::Item;
 use super::layouts::{self, Contents};
 use crate::sink::files;
 
-/// So many files and folders are looked at in a data set at most.
+/// Largest number of files and folders in a data set.
 const MOST: usize = 1_000_000;
 
-/// So far down folders are looked into.
+/// Largest depth of folders.
 const DEEPEST: usize = 32;
 
-/// Pairs by their names, which are their paths below the data set; with what is wrong of those that cannot be
-/// used.
+/// Pairs by their names, which are their paths below the data set; unusable ones with the reason.
 pub(super) type Pairs = Vec<(String, anyhow::Result<Item>)>;
 
-/// A data set as it was named on the command line, and its pairs.
+/// A data set with its name on the command line, and its pairs.
 pub(super) struct Searched {
     pub(super) path: PathBuf,
     pub(super) pairs: Pairs,
 }
 
-/// What was found in a data set.
+/// Result of the search of a data set.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Its pairs.
     pub(super) pairs: Pairs,
-    /// Number of folders with a pair of pictures and no truth.
+    /// Number of folders with a pair of images and no truth.
     pub(super) without_truth: usize,
 }
 
@@ -56,7 +55,7 @@ pub(super) fn search(dataset: &Path) -> anyhow::Result<Found> {
     Ok(search.found)
 }
 
-/// Name of a folder, also of one that is named by `.` or a link.
+/// Returns the name of a folder, also if it is given as `.` or a link.
 pub(super) fn name_of(folder: &Path) -> String {
     let path = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
@@ -64,9 +63,9 @@ pub(super) fn name_of(folder: &Path) -> String {
 
 struct Search<'a> {
     dataset: &'a Path,
-    /// How many more files and folders are looked at.
+    /// Number of further files and folders to visit.
     left: usize,
-    /// Folders without links: one that is linked in is looked into once.
+    /// Folders visited, without links: a linked folder is searched once.
     seen: HashSet<PathBuf>,
     found: Found,
 }
@@ -105,7 +104,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Names of what is in a folder, in order; `None` where it was looked into before.
+    /// Returns the names in a folder, sorted; `None` if it was visited before.
     fn names(&mut self, folder: &Path) -> anyhow::Result<Option<BTreeSet<OsString>>> {
         if !self.seen.insert(fs::canonicalize(folder)?) {
             return Ok(None);

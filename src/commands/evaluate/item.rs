@@ -1,50 +1,50 @@
-//! A pair with known disparity, as a folder describes it; nothing of it has been read.
+//! A pair with known disparity, as its folder describes it, before anything is read.
 
 use std::path::PathBuf;
 
-/// What there is of each of the two areas over which figures are taken.
+/// A value for each of the two areas over which figures are taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Areas<T> {
-    /// Pixels that both eyes see.
+    /// Pixels visible in both views.
     pub(super) non_occluded: Option<T>,
-    /// All pixels with truth, those that only the left eye sees among them.
+    /// All pixels with truth, including those that only the left camera sees.
     pub(super) all: Option<T>,
 }
 
 impl<T> Areas<T> {
-    /// Both, for the same function.
+    /// Applies a function to both.
     pub(super) fn map<U>(&self, f: impl Fn(&T) -> Option<U>) -> Areas<U> {
         let of = |area: &Option<T>| area.as_ref().and_then(&f);
         Areas { non_occluded: of(&self.non_occluded), all: of(&self.all) }
     }
 }
 
-/// File of true disparities of the left picture, and which of them count.
+/// File of the true disparities of the left image, and the pixels that count.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Truth {
-    /// A PFM file, or a grey picture of 8 or 16 bits.
+    /// A PFM file, or a grey image of 8 or 16 bits.
     pub(super) file: PathBuf,
-    /// Stored value of one pixel of disparity; `None`: 1 for PFM, 256 for pictures of 16 bits.
+    /// Stored value of one pixel of disparity; `None`: 1 for PFM, 256 for images of 16 bits.
     pub(super) scale: Option<f64>,
-    /// Value that stands for no truth; `None`: 0 for pictures. In a PFM file what is negative or no finite
-    /// number is no truth anyway.
+    /// Value that stands for unknown truth; `None`: 0 for images. In a PFM file negative and
+    /// non-finite values are unknown anyway.
     pub(super) unknown: Option<f64>,
     /// Larger disparities do not count.
     pub(super) largest: Option<f64>,
-    /// Picture in which the pixels that count are 255; `None`: all of them.
+    /// Mask of the pixels that count, with the value 255; `None`: all of them.
     pub(super) mask: Option<PathBuf>,
 }
 
 /// A pair with known disparity.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
-    /// Left and right picture.
+    /// Left and right image.
     pub(super) eyes: [PathBuf; 2],
-    /// Where the truth is; at least one of the two.
+    /// The truth of at least one area.
     pub(super) truth: Areas<Truth>,
-    /// Number of candidates from 0 on that its publisher gives.
+    /// Number of candidates from 0 on that its publisher names.
     pub(super) disparities: Option<usize>,
-    /// Files that describe it, which are read beside the pictures.
+    /// Files that describe it.
     pub(super) described_by: Vec<PathBuf>,
 }
 

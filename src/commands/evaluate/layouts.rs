@@ -1,4 +1,4 @@
-//! Folders of data sets as their publishers lay them out: what is where, and what the numbers mean.
+//! Published data sets: their folders, file names and units.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,11 +11,11 @@ use super::item::{Areas, Item, Truth};
 use crate::calibration::format;
 use crate::source::header;
 
-/// Candidates for KITTI, which names no range: what is usual there.
+/// Usual number of candidates for KITTI, which names no range.
 const KITTI_DISPARITIES: usize = 128;
 
-/// KITTI: folders of the left and right pictures, and of the truth without and with the pixels that only
-/// one eye sees. All files of a pair have one name.
+/// KITTI: folders of the left and right images, and of the truth without and with occluded pixels.
+/// All files of a pair have one name.
 struct Kitti {
     eyes: [&'static str; 2],
     non_occluded: &'static str,
@@ -28,8 +28,8 @@ const KITTI: [Kitti; 3] = [
     Kitti { eyes: ["colored_0", "colored_1"], non_occluded: "disp_noc", all: "disp_occ" },
 ];
 
-/// Middlebury 2001 to 2006: names of the pictures and of the truth, without their endings, and the stored
-/// value of a pixel of disparity by the height of the picture.
+/// Middlebury 2001 to 2006: names of the images and of the truth without extensions, and the stored
+/// value of a pixel of disparity by the height of the image.
 struct Middlebury {
     eyes: [&'static str; 2],
     truth: &'static str,
@@ -37,13 +37,13 @@ struct Middlebury {
 }
 
 const MIDDLEBURY: [Middlebury; 2] = [
-    // 2001, whose pictures have 380 to 383 rows, and 2003 at a quarter, half and all of its size.
+    // 2001, with images of 380 to 383 rows, and 2003 at a quarter, half and full size.
     Middlebury {
         eyes: ["im2", "im6"],
         truth: "disp2",
         scales: &[(380, 8.0), (381, 8.0), (383, 8.0), (375, 4.0), (750, 2.0), (1500, 1.0)],
     },
-    // 2005 and 2006 at a third, half and all of their size.
+    // 2005 and 2006 at a third, half and full size.
     Middlebury {
         eyes: ["view1", "view5"],
         truth: "disp1",
@@ -51,22 +51,22 @@ const MIDDLEBURY: [Middlebury; 2] = [
     },
 ];
 
-/// Names of the eyes' pictures of Middlebury 2014, its version 3, and ETH3D, without their endings.
+/// Names of the images of Middlebury 2014, its version 3, and ETH3D, without extensions.
 const TWO_VIEW: [&str; 2] = ["im0", "im1"];
 
-/// Names that the truth of those has.
+/// Names of their truth.
 const TWO_VIEW_TRUTHS: [&str; 2] = ["disp0GT.pfm", "disp0.pfm"];
 
-/// What a folder holds in one of the layouts.
+/// Content of a folder in one of the layouts.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    /// Pairs; each with the file name that tells it from others of the folder, if there may be others.
+    /// Pairs; each with the file name that distinguishes it, if the folder can hold several.
     pub(super) items: Vec<(Option<OsString>, anyhow::Result<Item>)>,
-    /// True where there is a pair of pictures, but no truth.
+    /// Set if there is a pair of images, but no truth.
     pub(super) lacks_truth: bool,
 }
 
-/// The pairs of a folder in which these files and folders are.
+/// Returns the pairs of a folder with these files and folders.
 pub(super) fn contents(folder: &Path, names: &BTreeSet<OsString>) -> Contents {
     let has = |name: &str| names.contains(&OsString::from(name)).then(|| folder.join(name));
     for kitti in &KITTI {

@@ -1,4 +1,4 @@
-//! One pair, matched and compared with its truth.
+//! Matching of one pair, and comparison with its truth.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use super::scoring::{Values, score};
 use super::sparsification::Sparsification;
 use super::summary::Summary;
 use super::truth::{self, Region};
-use crate::commands::ranging::{self, small_matcher};
-use crate::commands::rig::{Cameras, Rig};
+use crate::commands::prepare::ranging::{self, small_matcher};
+use crate::commands::prepare::rig::{Cameras, Rig};
 use crate::engine::cuda::Unusable;
 use crate::engine::{self, Engine};
 use crate::frame::{DisparityRange, Eye, Image, Matched, StereoPair};
@@ -23,22 +23,22 @@ use crate::settings::{Loaded, Origin, Source};
 use crate::source::grey::Grey;
 use crate::source::still;
 
-/// What came of a pair.
+/// Result of a pair.
 #[derive(Debug)]
 pub(super) struct Measured {
     /// Width and height of the map.
     pub(super) size: (usize, usize),
-    /// The candidates that it was matched with.
+    /// The candidate disparities.
     pub(super) range: DisparityRange,
     /// The figures.
     pub(super) summary: Summary,
 }
 
-/// A pair's maps and truth, for pictures of the errors.
+/// A pair's maps and truth, for images of the errors.
 pub(super) struct Compared {
-    /// The left picture as it was matched.
+    /// The left image as it was matched.
     pub(super) left: Image,
-    /// The map as it was matched, and with its holes closed.
+    /// The map, and the map with its holes filled.
     pub(super) maps: [Values; 2],
     /// The truth.
     pub(super) truth: Areas<Region>,
@@ -58,23 +58,23 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Matches pair after pair.
+/// Matcher of pair after pair.
 pub(super) struct Bench<'a> {
     loaded: &'a Loaded,
     cameras: Cameras<'a>,
-    /// Grey level of even regions that are painted.
+    /// Grey level of the painted textureless regions.
     even: Option<u8>,
     noise: Option<Noise>,
     repeat: u32,
-    /// The engine of the pair before, with what it was made for.
+    /// The engine of the previous pair, with its properties.
     engine: Option<(Key, Box<dyn Engine>)>,
 }
 
-/// What tells engines of one run apart: the size of the pictures as they come, and what is computed.
+/// Properties that determine an engine: the size of the raw images, and the parameters.
 type Key = ((usize, usize), Params);
 
 impl<'a> Bench<'a> {
-    /// Matches with these settings, each pair `repeat` times.
+    /// A measurement with these settings, each pair `repeat` times.
     pub(super) fn new(
         loaded: &'a Loaded,
         cameras: Cameras<'a>,
@@ -85,7 +85,7 @@ impl<'a> Bench<'a> {
         Self { loaded, cameras, even, noise, repeat, engine: None }
     }
 
-    /// What computes; `None` before the first pair.
+    /// Returns the engine's description; `None` before the first pair.
     pub(super) fn engine(&self) -> Option<String> {
         self.engine.as_ref().map(|(_, engine)| engine.description())
     }
@@ -100,7 +100,7 @@ impl<'a> Bench<'a> {
             let (map, truth) = (rig.pairs.size, region.size());
             ensure_same(map, truth)?;
         }
-        // The right view does not show pixels that only the left camera sees.
+        // The right view lacks pixels that only the left camera sees.
         let seen = truth.non_occluded.as_ref().or(truth.all.as_ref());
         let pictures = match (self.even, seen) {
             (Some(grey), Some(seen)) => even::paint(pictures, seen, grey),
@@ -114,7 +114,7 @@ impl<'a> Bench<'a> {
         let mut params = Params { range, ..self.loaded.params.of_still() };
         params.confidence.get_or_insert(0);
         let (matched, time) = self.matched(&pictures, &rig, &params)?;
-        // What the matcher itself knows is never told from what it has filled.
+        // Maps before and after hole filling are scored apart.
         let unfilled = match params.fill {
             None => Values::of(&matched.disparity),
             Some(_) => {
@@ -136,8 +136,8 @@ impl<'a> Bench<'a> {
         Ok((measured, Compared { left: matched.pair.left, maps, truth }))
     }
 
-    /// The candidates for a pair: those that the user wants, else those that its publisher gives, else as
-    /// many as the pictures need.
+    /// Returns the candidates for a pair: those of the settings, else those of its publisher, else
+    /// as many as the images need.
     fn range(
         &mut self,
         item: &Item,
@@ -161,7 +161,7 @@ impl<'a> Bench<'a> {
                 above as usize
             }
             _ => {
-                // One with tiles may have taken all memory that there is.
+                // An engine with tiles may have taken all free memory.
                 if self.engine.as_ref().is_some_and(|(_, engine)| engine.layout().is_some()) {
                     self.engine = None;
                 }
@@ -175,7 +175,7 @@ impl<'a> Bench<'a> {
         Ok(DisparityRange { count, ..params.range })
     }
 
-    /// The pair with its map, and the median of the times.
+    /// Matches the pair, and returns the map and the median of the times.
     fn matched(
         &mut self,
         pictures: &[Image; 2],
@@ -184,14 +184,14 @@ impl<'a> Bench<'a> {
     ) -> Result<(Matched, Duration), Failure> {
         let key = ((pictures[0].width(), pictures[0].height()), params.clone());
         if self.engine.as_ref().is_none_or(|(made_for, _)| *made_for != key) {
-            // Two do not need to fit into memory.
+            // Two engines need not fit into memory.
             self.engine = None;
             self.engine = Some((key, self.create(rig, params)?));
         }
         let (_, engine) = self.engine.as_mut().context("there is no engine")?;
         let mut times = Vec::new();
         loop {
-            // Filters that remember shall know nothing of other pairs.
+            // Temporal filters must not remember other pairs.
             engine.take_history()?;
             engine.submit(pair(pictures))?;
             let matched = engine.collect()?.context("the engine lost the pair")?;
@@ -218,7 +218,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The intensity of both eyes.
+/// Returns the intensity of both views.
 fn read(item: &Item, settings: &Source) -> anyhow::Result<[Image; 2]> {
     let [left, right] = &item.eyes;
     let read = |path: &PathBuf| -> anyhow::Result<Image> {
@@ -251,7 +251,7 @@ fn ensure_same(map: (usize, usize), truth: (usize, usize)) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The engine takes a pair for good.
+/// The engine keeps the pair that it is given.
 fn pair(pictures: &[Image; 2]) -> StereoPair {
     let [left, right] = pictures.each_ref().map(|picture| {
         Image::from_vec(picture.width(), picture.height(), picture.pixels().to_vec())

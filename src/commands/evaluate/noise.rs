@@ -1,13 +1,13 @@
-//! Noise as of a camera's sensor, added to pictures.
+//! Sensor noise, added to images.
 //!
-//! A grey level is a whole number, so is what noise adds to it: the normal distribution, rounded. It is drawn by
-//! inversion from a table of its distribution function. Nothing but additions, multiplications, divisions
-//! and square roots is computed, which IEEE 754 defines to the last bit: the same seed gives the same
-//! noise on every machine.
+//! Grey levels are whole numbers, and so is the noise: the rounded normal distribution, drawn by
+//! inversion from a table of its distribution function. It uses only additions, multiplications,
+//! divisions and square roots, which IEEE 754 defines to the last bit, so that a seed gives the
+//! same noise on every machine.
 
 use crate::frame::{Eye, Image};
 
-/// Steps that no draw goes beyond: more than all grey levels.
+/// Largest step, beyond all grey levels.
 const STEPS: usize = 256;
 
 /// Normal noise of whole grey levels.
@@ -15,7 +15,7 @@ const STEPS: usize = 256;
 pub(super) struct Noise {
     /// Standard deviation in grey levels, before rounding.
     pub(super) sigma: f64,
-    /// Chooses the noise.
+    /// Seed.
     pub(super) seed: u64,
     /// For each step from -[`STEPS`] on, the draws (of 2^32) that give it or a smaller one.
     below: Vec<u64>,
@@ -32,7 +32,8 @@ impl Noise {
         Self { sigma, seed, below: steps.map(draws).collect() }
     }
 
-    /// The picture with this noise. Each eye has its own, and pictures of one size have the same.
+    /// Returns the image with noise. Each view has its own noise, the same for all images of a
+    /// size.
     pub(super) fn add(&self, picture: &Image, eye: Eye) -> Image {
         let mut draws = SplitMix::of(self.seed, eye.index() as u64);
         let pixels = picture.pixels().iter().map(|&level| {
@@ -64,7 +65,7 @@ fn distribution(x: f64) -> f64 {
     0.5 + sum * exponential(-0.5 * x * x) / std::f64::consts::TAU.sqrt()
 }
 
-/// e to the power of `x`, 0 at most and not below -32, by its series for 1/64 of it.
+/// Returns e to the power of `x`, from -32 to 0, by its series for 1/64 of it.
 fn exponential(x: f64) -> f64 {
     let x = x / 64.0;
     let (mut sum, mut term) = (1.0, 1.0);
@@ -80,7 +81,7 @@ fn exponential(x: f64) -> f64 {
 struct SplitMix(u64);
 
 impl SplitMix {
-    /// One of the streams of a seed.
+    /// Starts one of the streams of a seed.
     fn of(seed: u64, stream: u64) -> Self {
         let mut seeds = SplitMix(seed);
         let first = seeds.next();
@@ -136,7 +137,7 @@ mod tests {
             let mean_of = |f: fn(f64) -> f64| {
                 steps.iter().map(|&step| f(f64::from(step))).sum::<f64>() / steps.len() as f64
             };
-            // Rounding adds a twelfth to the variance; 100000 draws tell the mean to 0.0032 sigma.
+            // Rounding adds a twelfth to the variance; 100000 draws give the mean to 0.0032 sigma.
             let variance = sigma * sigma + 1.0 / 12.0;
             assert!(mean_of(|x| x).abs() < 0.02 * sigma, "{sigma}: mean {}", mean_of(|x| x));
             let told = mean_of(|x| x * x) / variance;

@@ -1,4 +1,4 @@
-//! Where the results go: standard output, files, and pictures of the errors.
+//! Outputs of an evaluation: standard output, files, and images of the errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,17 +17,17 @@ use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::png::encode_rgb;
 
-/// The results that were asked for.
+/// The requested outputs.
 pub(super) struct Outputs<'a> {
     json: Option<&'a Path>,
     markdown: Option<&'a Path>,
     errors: Option<&'a Path>,
 }
 
-/// The same once it is certain that they can be written and destroy nothing.
+/// Outputs that can be written and destroy nothing.
 pub(super) struct Prepared<'a> {
     outputs: Outputs<'a>,
-    /// Files of the pictures of the errors, one a pair; none where they were not asked for.
+    /// Files of the images of the errors, one per pair; none unless requested.
     pictures: Vec<PathBuf>,
     _claim: Option<Claim>,
 }
@@ -50,14 +50,14 @@ impl<'a> Outputs<'a> {
         Ok(outputs)
     }
 
-    /// Those that are files, with their flags.
+    /// Returns those that are files, with their flags.
     fn files(&self) -> impl Iterator<Item = (&'static str, &'a Path)> {
         let all = [("--json", self.json), ("--markdown", self.markdown)];
         all.into_iter()
             .filter_map(|(flag, path)| Some((flag, path.filter(|path| *path != STDOUT)?)))
     }
 
-    /// Makes sure that nothing that is read will be destroyed, and that everything can be written.
+    /// Checks that no input would be destroyed and that every output can be written.
     pub(super) fn prepare(
         self,
         loaded: &Loaded,
@@ -89,14 +89,14 @@ impl<'a> Outputs<'a> {
 }
 
 impl Prepared<'_> {
-    /// Writes the picture of the errors of pair number `pair` of the run, where that was asked for.
+    /// Writes the image of the errors of pair number `pair` of the run, if requested.
     pub(super) fn show_errors(&self, pair: usize, compared: &Compared) -> anyhow::Result<()> {
         let Some(path) = self.pictures.get(pair) else { return Ok(()) };
         let (width, height) = (compared.left.width(), compared.left.height());
         files::write_whole(path, &encode_rgb(&pictures::errors(compared), width, height)?)
     }
 
-    /// Writes the report: the aligned tables to standard output where nothing else goes there.
+    /// Writes the report; aligned tables go to standard output unless something else does.
     pub(super) fn write(&self, report: &Report) -> Result<(), Error> {
         let Outputs { json, markdown, .. } = self.outputs;
         for (path, text) in
@@ -119,7 +119,7 @@ fn is_stdout(path: Option<&Path>) -> bool {
     path.is_some_and(|path| path == STDOUT)
 }
 
-/// Makes the folder where it is missing; no other run writes there meanwhile.
+/// Makes the folder if it is missing, and claims it.
 fn claimed(folder: &Path) -> anyhow::Result<Claim> {
     if folder.exists() && !folder.is_dir() {
         bail!("cannot write pictures into {}: it is not a folder", folder.display());

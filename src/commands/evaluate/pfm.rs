@@ -1,4 +1,4 @@
-//! Portable float maps, in which data sets publish disparity
+//! Portable float maps, a format for published disparities
 //! (<https://www.pauldebevec.com/Research/HDR/PFM/>).
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use crate::memory::product;
 use crate::source::header;
 
-/// A picture of one float a pixel.
+/// An image of one float per pixel.
 #[derive(Debug, PartialEq)]
 pub(super) struct Floats {
     pub(super) width: usize,
@@ -17,7 +17,7 @@ pub(super) struct Floats {
     pub(super) values: Vec<f32>,
 }
 
-/// Reads a PFM file; of one in colour (`PF`) the first channel.
+/// Reads a PFM file; the first channel if it is in colour (`PF`).
 pub(super) fn read(path: &Path) -> anyhow::Result<Floats> {
     let named = || format!("cannot read {}", path.display());
     let content = header::read_file(path).with_context(named)?;
@@ -49,7 +49,7 @@ fn parse(content: &[u8]) -> anyhow::Result<Floats> {
         "it was cut off: {width}x{height} pixels are {bytes} bytes, and {} are there",
         rest.len()
     );
-    // The sign tells the order of bytes, the size of the number nothing that is of use.
+    // The sign gives the order of bytes; the magnitude has no use.
     let number = if scale < 0.0 { f32::from_le_bytes } else { f32::from_be_bytes };
     let (samples, _) = rest[..bytes as usize].as_chunks();
     let rows = samples.chunks_exact(width * channels).rev();
@@ -57,7 +57,7 @@ fn parse(content: &[u8]) -> anyhow::Result<Floats> {
     Ok(Floats { width, height, values: values.collect() })
 }
 
-/// The next line, without its end.
+/// Returns the next line, without its end.
 fn line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let end = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
     let (line, after) = rest.split_at(end);

@@ -1,10 +1,10 @@
-//! Pictures that show where a map is right, wrong and unknown.
+//! Images of the errors of a map.
 
 use std::collections::BTreeSet;
 
 use super::measure::Compared;
 
-/// Errors up to so many pixels, and the colour of each; larger ones are red.
+/// Colours of errors up to these numbers of pixels.
 const RIGHT: [(f64, [u8; 3]); 4] =
     [(0.5, [0, 100, 40]), (1.0, [60, 190, 60]), (2.0, [240, 220, 60]), (4.0, [240, 140, 30])];
 
@@ -20,7 +20,7 @@ const FILLED_WITHIN: f64 = 1.0;
 /// ... and of those that it gets wrong.
 const FILLED_WRONG: [u8; 3] = [120, 50, 200];
 
-/// Red, green and blue of every pixel of the picture of a pair's errors.
+/// Returns red, green and blue of every pixel of the image of a pair's errors.
 pub(super) fn errors(compared: &Compared) -> Vec<u8> {
     let Compared { left, maps: [unfilled, dense], truth } = compared;
     let pixels = left.pixels().iter().enumerate().map(|(pixel, &grey)| {
@@ -37,7 +37,7 @@ pub(super) fn errors(compared: &Compared) -> Vec<u8> {
             (None, Some(error)) if error <= FILLED_WITHIN => FILLED_RIGHT,
             _ => FILLED_WRONG,
         };
-        // Where nothing tells them apart, all are taken to be seen by both.
+        // Without a mask, all pixels count as visible in both views.
         match seen_by_both.is_some() || truth.non_occluded.is_none() {
             true => colour,
             false => colour.map(|channel| channel / 2),
@@ -46,7 +46,7 @@ pub(super) fn errors(compared: &Compared) -> Vec<u8> {
     pixels.flatten().collect()
 }
 
-/// Names of the files of these pairs, each a name of its own: the data set's and the pair's name.
+/// Returns unique file names for these pairs: the data set's and the pair's name.
 pub(super) fn names<'a>(pairs: impl IntoIterator<Item = (String, &'a str)>) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let plain = |c: char| if c.is_alphanumeric() || "-._".contains(c) { c } else { '_' };

@@ -1,4 +1,4 @@
-//! What came of all pairs, as JSON; [`super::table`] has it for people.
+//! Report on all pairs, as JSON; [`super::table`] formats it for people.
 
 use std::path::PathBuf;
 
@@ -12,33 +12,33 @@ use super::summary::Summary;
 
 /// A data set and its pairs.
 pub(super) struct Dataset {
-    /// As it was named on the command line.
+    /// Its name on the command line.
     pub(super) path: PathBuf,
-    /// Each pair by its name, and what came of it, or why nothing did.
+    /// Each pair by its name, with its result or the reason for having none.
     pub(super) pairs: Vec<(String, Result<Measured, String>)>,
 }
 
 impl Dataset {
-    /// The pairs that could be evaluated.
+    /// Returns the evaluated pairs.
     pub(super) fn measured(&self) -> impl Iterator<Item = (&str, &Measured)> {
         self.pairs.iter().filter_map(|(name, pair)| Some((&**name, pair.as_ref().ok()?)))
     }
 
-    /// The means over its pairs.
+    /// Returns the means over its pairs.
     pub(super) fn mean(&self) -> Option<Summary> {
         mean(self.measured().map(|(_, measured)| measured))
     }
 }
 
-/// All that is reported.
+/// The whole report.
 pub(super) struct Report {
-    /// What has computed, in words; `None` where nothing could be.
+    /// Description of the engine; `None` if none could be made.
     pub(super) engine: Option<String>,
-    /// How often each pair was matched.
+    /// Number of times that each pair was matched.
     pub(super) repeat: u32,
-    /// Grey level of the even regions that were painted.
+    /// Grey level of the painted textureless regions.
     pub(super) even: Option<u8>,
-    /// Standard deviation and seed of the noise that was added.
+    /// Standard deviation and seed of the added noise.
     pub(super) noise: Option<(f64, u64)>,
     /// `[matching]` of the settings.
     pub(super) settings: toml::Value,
@@ -47,19 +47,20 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Number of pairs that could be evaluated, and of all.
+    /// Returns the numbers of evaluated pairs and of all.
     pub(super) fn counts(&self) -> (usize, usize) {
         let measured = self.datasets.iter().map(|dataset| dataset.measured().count()).sum();
         (measured, self.datasets.iter().map(|dataset| dataset.pairs.len()).sum())
     }
 
-    /// The means over all pairs.
+    /// Returns the means over all pairs.
     pub(super) fn mean(&self) -> Option<Summary> {
         mean(self.datasets.iter().flat_map(Dataset::measured).map(|(_, measured)| measured))
     }
 
-    /// Everything as one JSON object. Figures have the names, digits and places of the scoring script of the
-    /// test data: `unfilled` is what it says with `--fill none`, `dense` with `--fill kitti`.
+    /// Returns everything as one JSON object. Figures have the names, digits and places of the
+    /// scoring script of the test data: `unfilled` corresponds to `--fill none`, `dense` to `--fill
+    /// kitti`.
     pub(super) fn json(&self) -> String {
         let datasets = self.datasets.iter().map(|dataset| {
             json!({
@@ -105,7 +106,7 @@ fn pair((name, outcome): &(String, Result<Measured, String>)) -> Value {
     }
 }
 
-/// The figures, with what they are taken over called `counted`.
+/// Returns the figures; `counted` names the number of pixels or pairs.
 fn summary(summary: &Summary, counted: &str) -> Value {
     let map = |areas: &Areas<Score>| json!({ "nonocc": score(&areas.non_occluded, counted), "all": score(&areas.all, counted) });
     json!({
@@ -134,7 +135,7 @@ fn score(score: &Option<Score>, counted: &str) -> Value {
     all.into()
 }
 
-/// The number to four digits after the point, the nearest one.
+/// Rounds a number to four digits after the point.
 fn rounded(number: f64) -> f64 {
     format!("{number:.4}").parse().unwrap_or(number)
 }
@@ -189,7 +190,7 @@ mod tests {
             (&all["density"], &all["n"], &all["rms"]),
             (&json!(66.6667), &json!(6), &Value::Null)
         );
-        // Means are of what was measured, not of what is shown of it: (66.66666... + 50) / 2.
+        // Means are of exact figures, not of rounded ones: (66.66666... + 50) / 2.
         let mean = &json["mean"]["unfilled"]["all"];
         assert_eq!((&mean["density"], &mean["items"]), (&json!(58.3333), &json!(2)));
         assert_eq!(json["mean"]["sparsification"]["all"], json!({ "area": 29.1667, "best": 1.0 }));

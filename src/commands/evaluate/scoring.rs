@@ -1,7 +1,7 @@
-//! Figures of a disparity map against the truth.
+//! Scores of a disparity map against the truth.
 //!
-//! Bad pixels are those of Scharstein and Szeliski (IJCV 2002, section 5.1), D1 and the filling of holes those
-//! of the KITTI development kit (Menze and Geiger, CVPR 2015).
+//! Bad pixels are defined as by Scharstein and Szeliski (IJCV 2002, section 5.1), D1 and hole
+//! filling as in the KITTI development kit (Menze and Geiger, CVPR 2015).
 
 use super::truth::Region;
 use crate::frame::{DisparityMap, SUBPIXEL};
@@ -15,8 +15,8 @@ const D1_PIXELS: f64 = 3.0;
 /// ... if they are also above this part of the truth.
 const D1_SHARE: f64 = 0.05;
 
-/// What is measured, in percent unless it says pixels, in the order of [`Figures`]. What ends in `_valid` is
-/// of the pixels that have a disparity; else those that have none are bad, too.
+/// Names of the figures, in the order of [`Figures`], in percent unless they end in pixels. Figures
+/// in `_valid` are of the pixels with a disparity; in the others pixels without one are bad, too.
 pub(super) const NAMES: [&str; 16] = [
     "density",
     "bad0.5",
@@ -31,27 +31,24 @@ pub(super) const NAMES: [&str; 16] = [
     "bad3.0_valid",
     "bad4.0_valid",
     "d1_valid",
-    // Nearer than the truth by as much as counts for D1.
+    // Nearer than the truth by enough for D1.
     "nearer_valid",
-    // Mean and root mean square of the error in pixels, where there is a disparity.
+    // Mean and root mean square of the error in pixels, of pixels with a disparity.
     "avgerr",
     "rms",
 ];
 
-/// Figures over an area, one for each of [`NAMES`]; `None` where nothing has a disparity.
+/// Figures over an area, one for each of [`NAMES`]; `None` if no pixel has a disparity.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figures(pub(super) [Option<f64>; NAMES.len()]);
 
 impl Figures {
-    /// The figure called `name`.
-    ///
-    /// # Panics
-    /// Where there is no such name.
+    /// Returns the figure `name`, which must exist.
     pub(super) fn get(&self, name: &str) -> Option<f64> {
         self.0[NAMES.iter().position(|known| *known == name).expect("a name of the list")]
     }
 
-    /// The mean of each figure over those that have it.
+    /// Returns the mean of each figure over those that have it.
     fn mean<'a>(of: impl IntoIterator<Item = &'a Figures>) -> Self {
         let mut sums = [(0.0, 0u32); NAMES.len()];
         for figures in of {
@@ -64,25 +61,25 @@ impl Figures {
     }
 }
 
-/// Figures, and how much they are taken over.
+/// Figures, and the number of pixels or pairs behind them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Score {
     /// Of a pair: the pixels that count. Of a mean: the pairs.
     pub(super) count: u64,
-    /// Everything that is measured.
+    /// The figures.
     pub(super) figures: Figures,
 }
 
 impl Score {
-    /// The mean of several; `None` of none.
+    /// Returns the mean of several; `None` of none.
     pub(super) fn mean(of: &[&Score]) -> Option<Self> {
         let figures = Figures::mean(of.iter().map(|score| &score.figures));
         (!of.is_empty()).then_some(Self { count: of.len() as u64, figures })
     }
 }
 
-/// A map as it is scored: disparity in pixels, row by row; not a number where there is none. Singles hold
-/// sixteenths exactly.
+/// A map for scoring: disparity in pixels, row by row; NaN if unknown. Singles hold sixteenths
+/// exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Values {
     width: usize,
@@ -90,7 +87,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Those of a map. A negative disparity counts as none: no truth is negative.
+    /// Converts a map. Negative disparities count as unknown, because no truth is negative.
     pub(super) fn of(map: &DisparityMap) -> Self {
         let value = |&value: &i16| match value {
             0.. => f32::from(value) / SUBPIXEL as f32,
@@ -100,19 +97,20 @@ impl Values {
         Self { width: map.width(), pixels: map.values().iter().map(value).collect() }
     }
 
-    /// The disparity of pixel number `pixel` in pixels, where there is one.
+    /// Returns the disparity of pixel number `pixel` in pixels, if known.
     pub(super) fn at(&self, pixel: usize) -> Option<f64> {
         Some(f64::from(self.pixels[pixel])).filter(|value| !value.is_nan())
     }
 
-    /// Part of all pixels that has a disparity, in percent.
+    /// Returns the part of all pixels that has a disparity, in percent.
     pub(super) fn density(&self) -> f64 {
         let known = self.pixels.iter().filter(|value| !value.is_nan()).count();
         percent(known as u64, self.pixels.len() as u64)
     }
 
-    /// The map with its holes closed along the rows: each takes the smaller one of its neighbours, the ends
-    /// that of their only one. A row without any disparity is that of the nearest one which has some.
+    /// Returns the map with its holes filled along the rows: each takes the smaller of its
+    /// neighbours, the ends their only one. A row without any disparity copies the nearest row that
+    /// has some.
     pub(super) fn filled(mut self) -> Self {
         let known: Vec<bool> =
             self.rows().map(|row| row.iter().any(|value| !value.is_nan())).collect();
@@ -142,13 +140,13 @@ fn fill_row(row: &mut [f32]) {
         let end = row[start..].iter().position(|v| !v.is_nan()).map_or(row.len(), |n| start + n);
         let before = start.checked_sub(1).map_or(f32::NAN, |x| row[x]);
         let after = row.get(end).copied().unwrap_or(f32::NAN);
-        // The smaller one; what is not a number loses.
+        // The smaller one; NaN loses.
         row[start..end].fill(before.min(after));
         start = end;
     }
 }
 
-/// Scores a map over a region of the same size; `None` where no pixel counts.
+/// Scores a map over a region of the same size; `None` if no pixel counts.
 pub(super) fn score(map: &Values, region: &Region) -> Option<Score> {
     let (mut pixels, mut known, mut d1, mut nearer) = (0u64, 0u64, 0u64, 0u64);
     let mut bad = [0u64; THRESHOLDS.len()];

@@ -1,24 +1,24 @@
-//! How well a confidence tells right disparities from wrong ones.
+//! Sparsification: how well a confidence separates right disparities from wrong ones.
 //!
-//! Leave out the least confident pixels, more and more of them: the share of bad ones among those that stay
-//! should fall. The area below that curve, over all densities, is the figure (Hu and Mordohai, A quantitative
-//! evaluation of confidence measures for stereo vision, PAMI 34(11), 2012, section 4).
+//! If more and more of the least confident pixels are left out, the share of bad ones among the
+//! rest should fall. The figure is the area below that curve over all densities (Hu and Mordohai, A
+//! quantitative evaluation of confidence measures for stereo vision, PAMI 34(11), 2012, section 4).
 
 use super::scoring::Values;
 use super::truth::Region;
 
-/// Disparities that are off by more pixels are bad.
+/// Largest error of a good disparity in pixels.
 const BAD: f64 = 1.0;
 
 /// Levels of confidence.
 const LEVELS: usize = 256;
 
-/// Areas under sparsification curves, in percent: the mean share of bad pixels over all densities.
+/// Areas below sparsification curves, in percent: the mean share of bad pixels over all densities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sparsification {
     /// Area of the confidence.
     pub(super) area: f64,
-    /// Area of one that knows the truth. No confidence has a smaller one.
+    /// Area of the ideal confidence, which knows the truth; the smallest possible.
     pub(super) best: f64,
 }
 
@@ -30,8 +30,8 @@ struct Level {
 }
 
 impl Sparsification {
-    /// Of the pixels of a region that have a disparity; `confidence` has a level for each pixel of the map, row by
-    /// row, the larger the surer. `None` where no such pixel counts.
+    /// Areas of the pixels of a region that have a disparity. `confidence` has a level for each
+    /// pixel of the map, row by row, larger for more certain ones. `None` if no such pixel counts.
     pub(super) fn of(map: &Values, confidence: &[u8], region: &Region) -> Option<Self> {
         let mut levels = [Level::default(); LEVELS];
         for (pixel, &level) in confidence.iter().enumerate() {
@@ -48,15 +48,15 @@ impl Sparsification {
         (good + bad > 0).then(|| Self { area: area(&levels), best: area(&best) })
     }
 
-    /// The mean of several; `None` of none.
+    /// Returns the mean of several; `None` of none.
     pub(super) fn mean(of: &[Self]) -> Option<Self> {
         let mean = |value: fn(&Self) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64;
         (!of.is_empty()).then(|| Self { area: mean(|one| one.area), best: mean(|one| one.best) })
     }
 }
 
-/// Area of levels, the least confident first. Pixels of one level have no order: each takes its share of the
-/// level's bad ones.
+/// Returns the area of levels, the least confident first. Pixels of one level have no order; each
+/// takes its share of the level's bad ones.
 fn area(levels: &[Level]) -> f64 {
     let (mut pixels, mut bad, mut shares) = (0.0, 0.0, 0.0);
     for level in levels.iter().rev() {

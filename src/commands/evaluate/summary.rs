@@ -11,16 +11,16 @@ pub(super) struct Summary {
     pub(super) time_ms: f64,
     /// Part of the whole map that has a disparity, in percent.
     pub(super) image_density: f64,
-    /// The map as it was matched.
+    /// Scores of the map as it was matched.
     pub(super) unfilled: Areas<Score>,
-    /// The map with its holes closed along the rows.
+    /// Scores of the map with its holes filled along the rows.
     pub(super) dense: Areas<Score>,
-    /// How well the confidence tells right from wrong, where there is one.
+    /// Sparsification, if there is a confidence.
     pub(super) sparsification: Areas<Sparsification>,
 }
 
 impl Summary {
-    /// The means over pairs, of each figure over those that have it; `None` over none.
+    /// Returns the means over pairs, of each figure over those that have it; `None` of none.
     pub(super) fn mean(of: &[&Summary]) -> Option<Self> {
         if of.is_empty() {
             return None;

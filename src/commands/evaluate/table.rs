@@ -9,7 +9,7 @@ use super::sparsification::Sparsification;
 use super::summary::Summary;
 use crate::text::on_one_line;
 
-/// What a column shows: its head, the map and figure that it is of, and its digits after the point.
+/// A column: its head, its map and figure, and its digits after the point.
 struct Column {
     head: &'static str,
     map: fn(&Summary) -> &Areas<Score>,
@@ -49,10 +49,11 @@ const COLUMNS: [Column; 17] = [
 /// Head of a column and its figure.
 type Curve = (&'static str, fn(&Sparsification) -> f64);
 
-/// Columns of the areas under the sparsification curve, where there is a confidence: its own, and the best one.
+/// Columns of the areas below the sparsification curve, if there is a confidence: its own, and the
+/// best one.
 const CURVES: [Curve; 2] = [("auc", |curve| curve.area), ("best", |curve| curve.best)];
 
-/// What the columns mean.
+/// Legend of the columns.
 const LEGEND: &str = "\
 Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them that are off
 by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and 5 %; error, rms: mean and
@@ -66,7 +67,7 @@ struct Section {
     title: &'static str,
     score: fn(&Areas<Score>) -> &Option<Score>,
     curve: fn(&Areas<Sparsification>) -> &Option<Sparsification>,
-    /// True where there is a confidence.
+    /// Set if there is a confidence.
     has_curves: bool,
 }
 
@@ -91,7 +92,7 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// The report as aligned tables.
+/// Returns the report as aligned tables.
 pub(super) fn aligned(report: &Report) -> String {
     let mut text = String::new();
     for table in tables(report) {
@@ -112,7 +113,7 @@ pub(super) fn aligned(report: &Report) -> String {
     text
 }
 
-/// The report in Markdown.
+/// Returns the report in Markdown.
 pub(super) fn markdown(report: &Report) -> String {
     let mut text = String::new();
     for table in tables(report) {
@@ -130,7 +131,7 @@ pub(super) fn markdown(report: &Report) -> String {
     text
 }
 
-/// A table for each area that has truth anywhere. Its means are over the pairs that it shows.
+/// Returns a table for each area with any truth; its means are over the pairs in it.
 fn tables(report: &Report) -> Vec<Table> {
     let several = report.datasets.len() > 1;
     let mut tables = Vec::new();
@@ -166,7 +167,7 @@ fn tables(report: &Report) -> Vec<Table> {
     tables
 }
 
-/// A row; `None` where there is no truth of the area.
+/// Returns a row; `None` if there is no truth for the area.
 fn row(name: &str, summary: &Summary, area: Section) -> Option<Vec<String>> {
     let mut cells = vec![name.to_owned()];
     for column in &COLUMNS {
@@ -189,7 +190,7 @@ fn times(report: &Report) -> String {
     }
 }
 
-/// What has computed, and what was done to the pictures.
+/// Returns the engine and the changes to the images.
 fn conditions(report: &Report) -> String {
     let even = report.even.map(|grey| format!("; a quarter of the left picture was painted grey {grey}, with what it shows in the right one"));
     let noise = report.noise.map(|(sigma, seed)| {

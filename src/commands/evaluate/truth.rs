@@ -1,7 +1,7 @@
-//! True disparities as they are read.
+//! Reading of true disparities.
 //!
-//! What counts as truth, and with which number, is as in the scoring script of the test data and in the
-//! KITTI development kit: a stored value divided by its scale in double precision.
+//! Unknown values and scales are treated as in the scoring script of the test data and in the KITTI
+//! development kit: a stored value divided by its scale in double precision.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -13,17 +13,17 @@ use super::pfm;
 use crate::sink::files;
 use crate::source::still::read_levels;
 
-/// Stored value of one pixel of disparity in pictures of 16 bits (KITTI).
+/// Stored value of one pixel of disparity in images of 16 bits (KITTI).
 const KITTI_SCALE: f64 = 256.0;
 
-/// Stored value of the pixels of a mask that count.
+/// Value of the pixels of a mask that count.
 const COUNTED: u16 = 255;
 
 /// The true disparities of an area.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     map: Rc<Map>,
-    /// Whether each pixel counts; `None`: all that have truth do.
+    /// Mask of the pixels that count; `None`: all with truth.
     mask: Option<Rc<[bool]>>,
 }
 
@@ -32,13 +32,13 @@ pub(super) struct Region {
 struct Map {
     width: usize,
     height: usize,
-    /// As stored, row by row; not a number where there is no truth. Singles hold floats and 16 bits alike.
+    /// Stored values, row by row; NaN if unknown. Singles hold floats and 16 bits alike.
     stored: Vec<f32>,
     scale: f64,
 }
 
 impl Region {
-    /// A region with these disparities.
+    /// Makes a region of these disparities.
     #[cfg(test)]
     pub(super) fn of_values(width: usize, values: &[Option<f64>]) -> Self {
         let stored = values.iter().map(|value| value.map_or(f32::NAN, |value| value as f32));
@@ -52,7 +52,7 @@ impl Region {
         (self.map.width, self.map.height)
     }
 
-    /// The true disparity of pixel number `pixel` (row by row) in pixels, where it counts.
+    /// Returns the true disparity of pixel number `pixel` (row by row) in pixels, if it counts.
     pub(super) fn at(&self, pixel: usize) -> Option<f64> {
         let stored = self.map.stored[pixel];
         let counts = !stored.is_nan() && self.mask.as_ref().is_none_or(|mask| mask[pixel]);
@@ -65,7 +65,7 @@ pub(super) fn read(item: &Item) -> anyhow::Result<Areas<Region>> {
     let Areas { non_occluded, all } = &item.truth;
     let all = all.as_ref().map(|truth| Ok::<_, anyhow::Error>((truth, map_of(truth)?)));
     let all = all.transpose()?;
-    // Both are mostly of one file.
+    // Both areas mostly use the same file.
     let shared = |truth: &Truth| {
         let (other, map) = all.as_ref()?;
         let unmasked = |truth: &Truth| Truth { mask: None, ..truth.clone() };
@@ -96,7 +96,7 @@ fn region(truth: &Truth, map: Rc<Map>) -> anyhow::Result<Region> {
     Ok(Region { map, mask: Some(mask) })
 }
 
-/// The disparities of a file, whatever counts of them.
+/// Reads the disparities of a file, without masks.
 fn map_of(truth: &Truth) -> anyhow::Result<Rc<Map>> {
     let (width, height, scale, mut stored) = match files::extension(&truth.file).as_str() {
         "pfm" => {
@@ -117,7 +117,7 @@ fn map_of(truth: &Truth) -> anyhow::Result<Rc<Map>> {
     Ok(Rc::new(Map { width, height, stored, scale }))
 }
 
-/// Width, height, scale and values of a picture of disparities.
+/// Returns width, height, scale and values of an image of disparities.
 fn picture(
     path: &Path,
     scale: Option<f64>,

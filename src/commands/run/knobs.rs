@@ -1,16 +1,16 @@
-//! The settings that can be tuned in the window, as its knobs.
+//! The knobs of the window for settings that can be tuned.
 
 use toml::Value;
 
-use crate::settings::row::{Kind, Panel, Row};
+use crate::settings::row::{Kind, Offers, Panel, Row};
 use crate::settings::{Loaded, rows};
 use crate::sink::window::{Knob, KnobKind};
 
-/// The headings, in the order in which they stand.
+/// The headings, in their order.
 const GROUPS: [&str; 7] =
     ["Cost", "Range", "Smoothness", "Checks", "Filters", "Colours", "Pictures"];
 
-/// The knobs for these settings; those that mean nothing beside the others are left out.
+/// Returns the knobs for these settings, without those that have no effect with the others.
 pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
     let means_something = |&(section, row): &(&str, &Row)| {
         row.only.is_none_or(|(key, names)| {
@@ -30,10 +30,15 @@ pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
 fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob {
     let (Panel { group, label }, hint) = (panel, row.hint);
     let name = (section, row.key);
-    let kind = row.offers.unwrap_or(match row.kind {
-        Kind::Names(choices) | Kind::OneOf(_, choices) => KnobKind::Choice(choices),
+    let kind = match (row.offers, row.kind) {
+        (Some(Offers::Slider { low, high, step }), _) => {
+            KnobKind::Number { low, high, step, word: row.words.first().copied() }
+        }
+        (Some(Offers::Choice(names)), _) | (None, Kind::Names(names) | Kind::OneOf(_, names)) => {
+            KnobKind::Choice(names)
+        }
         _ => KnobKind::Switch,
-    });
+    };
     let value = plain(loaded.given(section, row.key));
     let means = match name {
         ("colour", "min") => loaded.params.range.min.to_string(),
@@ -45,7 +50,7 @@ fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob
     Knob { name, group, label, hint, kind, value, means, locked }
 }
 
-/// A value without quotation marks.
+/// Returns a value without quotation marks.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -95,7 +100,7 @@ mod tests {
         assert!(has(&of_census, "census_window") && !has(&of_census, "p2_slope"));
     }
 
-    /// What the knobs say is what is in effect: asking for it changes nothing.
+    /// Knobs show the values in effect: asking for them changes nothing.
     #[test]
     fn values_of_knobs_are_values_of_settings() {
         for cost in ["combined", "census", "ad"] {

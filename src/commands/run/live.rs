@@ -1,8 +1,8 @@
-//! A run while pairs flow: who looks at it, and what changes it.
+//! A run while pairs flow: the parts that watch and change it.
 
-pub mod findings;
 pub mod handles;
 pub mod metrics;
+pub mod observations;
 pub mod requests;
 pub mod service;
 pub mod tuning;

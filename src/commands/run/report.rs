@@ -1,4 +1,4 @@
-//! Reports of a run to people and programs: while it goes on, and at its end.
+//! Reports of a run for people and programs: while it goes on, and at its end.
 
 mod banners;
 mod overload;
@@ -14,7 +14,7 @@ use crate::sink::new_file::NewFile;
 use statistics::Statistics;
 pub use watch::Watch;
 
-/// Statistics for people on standard output, or for programs where they were asked for.
+/// Prints the statistics for people, or writes them for programs if asked for.
 pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Result<(), Error> {
     let loaded = handles.loaded();
     let statistics = Statistics::new(handles, outcome, &loaded);
@@ -28,7 +28,7 @@ pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Re
     }
 }
 
-/// Has the window show how the pipeline ended, or close.
+/// Lets the window show the end of the pipeline, or close.
 pub fn tell_window(handles: &Handles, outcome: &Outcome) {
     let Some(remote) = &handles.remote else { return };
     let at_end = handles.loaded().settings.window.at_end;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use anyhow::anyhow;
 
 use super::knobs::knobs;
-use super::live::findings::Findings;
 use super::live::handles::Handles;
 use super::live::metrics;
+use super::live::observations::Observations;
 use super::live::requests::{Request, Requests};
 use super::live::service::{Service, Watchdog};
 use super::live::tuning::Tuner;
@@ -18,8 +18,9 @@ use super::open::{engine, outputs, source};
 use super::report::{Watch, report, tell_window};
 use crate::cli::RunArgs;
 use crate::clock::CaptureClock;
-use crate::commands::rig::Cameras;
-use crate::commands::{Error, fit, load, signals};
+use crate::commands::prepare::fit;
+use crate::commands::prepare::rig::Cameras;
+use crate::commands::{Error, load, signals};
 use crate::control::Control;
 use crate::memory;
 use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running};
@@ -31,7 +32,7 @@ use crate::source::gst::Keep;
 use crate::telemetry::metrics::Listener;
 use crate::thread;
 
-/// A run whose pairs flow.
+/// A running run.
 pub struct Session {
     handles: Arc<Handles>,
     running: Running,
@@ -42,14 +43,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens all that a run consists of, and has the pairs flow. `None` where it was stopped meanwhile.
+    /// Opens all parts of a run, and starts the flow of pairs. Returns `None` if it was stopped
+    /// meanwhile.
     pub fn start(args: RunArgs) -> Result<Option<Self>, Error> {
-        // Prepare: what is wrong with the settings, or taken, is said before anything else is begun.
+        // Prepare: mistakes in the settings and outputs in use are reported before anything is
+        // opened.
         let loaded = load(&args.common, args.flags())?;
         let spec = source::named(&args, &loaded.settings.source)?;
         outputs::check(&spec, &loaded)?;
         let cameras = Cameras::read(&loaded.settings, Some(&spec))?;
-        if loaded.settings.output.clouds().is_some() {
+        if !loaded.settings.output.clouds.is_empty() {
             cameras.required_by("--clouds")?;
         }
         let (control, requests) = (Control::default(), Requests::default());
@@ -60,9 +63,10 @@ impl Session {
         let listener = loaded.settings.metrics.listen().map(Listener::bind).transpose()?;
         let files = outputs::reserve(&loaded.settings)?;
 
-        // Open: in this order, so that earlier output is intact where the input cannot be opened.
+        // Open: in this order, so that earlier output survives if the input cannot be opened.
         let output = &loaded.settings.output;
-        let watched = (window.is_some() || output.stream().is_some()) && !output.any_frames();
+        let watched = (window.is_some() || output.stream().is_some())
+            && !outputs::writes_frames(&loaded.settings);
         let colours = (window.is_some() || output.shows_left()).then(Pool::new);
         let keep = Keep { colours, ..Keep::default() };
         let source = source::wait_for(&spec, &loaded, watched, &keep, &control)?;
@@ -85,13 +89,13 @@ impl Session {
         let (settings, range) = (&loaded.settings, loaded.params.range);
         let colouring = LiveColouring::new(settings.colour.colouring(range));
         let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
-        let findings = Findings::watch(&loaded, &info, &rig, &mut sinks);
+        let observations = Observations::start(&loaded, &info, &rig, &mut sinks);
         let realtime = match settings.source.pace {
             Pace::Auto => watched,
             Pace::Realtime => true,
             Pace::Fast => false,
         };
-        // Else pairs come as fast as they are matched, and what they wait in queues says nothing.
+        // Otherwise pairs come as fast as they are matched, and their time in queues means nothing.
         let clocked = info.live || realtime;
         if let Some(window) = &window {
             let timing = if clocked { Timing::Latency } else { Timing::Engine };
@@ -127,7 +131,7 @@ impl Session {
             on_gpu,
             swap,
             colouring,
-            findings,
+            observations,
             progress: running.progress.clone(),
             counters: running.counters.clone(),
             dropped_before,
@@ -135,7 +139,7 @@ impl Session {
         Ok(Some(Self { handles, running, window, listener, files, room }))
     }
 
-    /// Watches until all is matched, and reports. A window stays on this thread.
+    /// Waits for the end of the run, and reports. A window stays on this thread.
     pub fn finish(self) -> Result<(), Error> {
         let Self { handles, running, window, listener, files, room: _room } = self;
         let service = Service::ready();
@@ -160,8 +164,8 @@ impl Session {
     }
 }
 
-/// Says that a signal has ended a recorded job before its end, if one has. Live sources and the demo
-/// scene are no jobs.
+/// Returns an error if a signal ended a recorded job early. Live sources and the demo scene are no
+/// jobs.
 fn cut_short(handles: &Handles) -> Result<(), Error> {
     let Handles { info, progress, .. } = handles;
     let is_job = !info.live && !info.has_truth;
@@ -178,7 +182,7 @@ fn cut_short(handles: &Handles) -> Result<(), Error> {
 /// The outcome of a run, and whether it could be reported.
 type Reported = (Outcome, Result<(), Error>);
 
-/// Shows the run in its window on this thread, while another one watches and reports.
+/// Shows the run in its window on this thread, while another thread watches and reports.
 fn show(
     window: Window,
     handles: &Arc<Handles>,
@@ -186,7 +190,7 @@ fn show(
 ) -> anyhow::Result<Reported> {
     let (for_failure, for_panel) = (handles.clone(), handles.clone());
     let reporter = thread::spawn("reporter", report, move |_| {
-        // Nobody is left who would close the window at the end.
+        // Otherwise nothing would close the window at the end.
         for_failure.control.stop.set(true);
         for_failure.remote.iter().for_each(Remote::close);
     })?;

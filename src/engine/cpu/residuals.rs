@@ -113,7 +113,7 @@ impl Kernel for JudgeRow<'_> {
         for x in 0..width {
             let wide_sum = t[0][x] + t[1][x] + t[2][x] + t[3][x] + t[4][x];
             let square = q[0][x] + q[1][x] + q[2][x] + q[3][x] + q[4][x];
-            let (weight, moves) = limits.judge(a[x] + b[x] + c[x], wide_sum, square);
+            let (weight, moves) = limits.assess(a[x] + b[x] + c[x], wide_sum, square);
             weights[x] = weight;
             moving[x] = u8::from(moves);
         }

@@ -139,7 +139,7 @@ impl Limits {
     /// residuals around it sum up to `sum` over 3 x 3 pixels and to `wide_sum` over 5 x 5, and their squares to `squares`
     /// over 5 x 5.
     #[inline(always)]
-    pub fn judge(&self, sum: i32, wide_sum: i32, squares: i32) -> (i32, bool) {
+    pub fn assess(&self, sum: i32, wide_sum: i32, squares: i32) -> (i32, bool) {
         let (sum, wide_sum) = (sum as f32, wide_sum as f32);
         let by_sum = sum * sum * self.of_sum;
         let by_wide_sum = wide_sum * wide_sum * self.of_wide_sum;
@@ -189,7 +189,7 @@ impl Decision {
         let judged = (0..width * height).map(|i| {
             let (x, y) = (i % width, i / width);
             let squares = around(x, y, 2).map(squared).sum();
-            limits.judge(around(x, y, 1).sum(), around(x, y, 2).sum(), squares)
+            limits.assess(around(x, y, 1).sum(), around(x, y, 2).sum(), squares)
         });
         let (weights, moving) = judged.unzip();
         Self { weights, moving }
@@ -269,12 +269,12 @@ mod tests {
         // A mean of three pictures: a quarter of the estimate is the newest.
         let limits = Limits::new(256 * 4, 85);
         assert_eq!(limits.least_weight, 64);
-        assert_eq!(limits.judge(0, 0, 25 * 1024), (64, false));
+        assert_eq!(limits.assess(0, 0, 25 * 1024), (64, false));
         // Nine residuals of 4 standard deviations of their sum: 3 * 4 * 32.
-        assert_eq!(limits.judge(3 * 4 * 32 + 1, 0, 0), (256, true));
-        assert_eq!(limits.judge(0, -5 * 4 * 32 - 1, 0), (256, true));
-        assert_eq!(limits.judge(0, 0, 66 * 1024), (256, true));
-        let (weight, moves) = limits.judge(3 * 3 * 32 + 20, 0, 0);
+        assert_eq!(limits.assess(3 * 4 * 32 + 1, 0, 0), (256, true));
+        assert_eq!(limits.assess(0, -5 * 4 * 32 - 1, 0), (256, true));
+        assert_eq!(limits.assess(0, 0, 66 * 1024), (256, true));
+        let (weight, moves) = limits.assess(3 * 3 * 32 + 20, 0, 0);
         assert!(!moves && weight > 64 && weight < 256, "{weight}");
         assert_eq!(
             (denoised(100, 160, 256), denoised(100, 160, 0), denoised(100, 160, 128)),

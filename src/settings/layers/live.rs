@@ -1,4 +1,4 @@
-//! Settings that change while they are in effect.
+//! Settings that change during a run.
 
 use toml::Value;
 
@@ -8,35 +8,34 @@ use super::super::schema;
 use super::{Error, Fitted, Layers, Loaded, Origin, dotted};
 
 impl Loaded {
-    /// The value of a key as it was given: `auto` where that was not said otherwise.
-    ///
-    /// # Panics
-    /// Where there is no such key.
+    /// Returns the value of a key, which must exist, as it was given: `auto` if it was not
+    /// overridden.
     pub fn given(&self, section: &str, key: &str) -> &Value {
         &self.layers.table[section][key]
     }
 
-    /// True where the number of disparities is still to be chosen from the pictures.
+    /// Reports whether the number of disparities is still to be chosen from the images.
     pub fn awaits_choice(&self) -> bool {
         self.settings.matching.disparities.is_none()
     }
 
-    /// True where it was ever chosen, so that `auto` means something.
+    /// Reports whether it was chosen, so that `auto` has a meaning.
     pub fn has_chosen(&self) -> bool {
         self.layers.chosen.is_some()
     }
 
-    /// The same, `auto` disparities being this many from now on, whatever else is changed later.
+    /// Returns these settings with this number for `auto` disparities, whatever else is changed
+    /// later.
     pub fn with_chosen(&self, disparities: usize) -> Result<Loaded, Error> {
         Layers { chosen: Some(disparities), ..self.layers.clone() }.finish()
     }
 
-    /// What the engine was made faster with, where a rate was asked for.
+    /// Returns the values that make the engine faster, if a rate was requested.
     pub fn fitted(&self) -> &[Fitted] {
         &self.layers.fitted
     }
 
-    /// The same with these values in place of what makes the engine too slow.
+    /// Returns these settings with values that make the engine faster.
     pub fn with_fitted(&self, fitted: &[Fitted]) -> Result<Loaded, Error> {
         let mut layers = Layers { fitted: fitted.to_vec(), ..self.layers.clone() };
         for (key, text) in fitted {
@@ -45,18 +44,18 @@ impl Loaded {
         layers.finish()
     }
 
-    /// The same, the confidence being computed from now on, also where nothing is invalid for want of it.
+    /// Returns these settings with confidence computed.
     pub fn with_confidence(&self) -> Result<Loaded, Error> {
         Layers { shows_confidence: true, ..self.layers.clone() }.finish()
     }
 
-    /// The same for pictures that are white from this grey level on.
+    /// Returns these settings for images that are white from this grey level on.
     pub fn with_white(&self, white: u8) -> Result<Loaded, Error> {
         Layers { white, ..self.layers.clone() }.finish()
     }
 
-    /// The same with other values for some keys, written as on the command line, and checked like
-    /// every layer.
+    /// Returns these settings with other values for some keys, written as on the command line, and
+    /// checked like every layer.
     pub fn with_texts<'a>(
         &self,
         changes: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
@@ -64,7 +63,7 @@ impl Loaded {
         let mut layers = self.layers.clone();
         for (section, key, text) in changes {
             let value = schema::value_of_text(section, key, text);
-            // What stays as it is keeps its origin.
+            // Unchanged values keep their origin.
             if !value.is_ok_and(|value| same(&value, self.given(section, key))) {
                 layers.put_text(section, key, text, Origin::Window);
             }
@@ -72,7 +71,7 @@ impl Loaded {
         layers.finish()
     }
 
-    /// The same with these keys as `other` has them, with their origin.
+    /// Returns these settings with some keys, and their origin, from `other`.
     pub fn with_those_of<'a>(
         &self,
         other: &Loaded,
@@ -86,14 +85,15 @@ impl Loaded {
         layers.finish()
     }
 
-    /// The section and key of every value that was given differently.
+    /// Returns the section and key of every value that differs.
     pub fn differences(&self, other: &Loaded) -> Vec<(String, String)> {
         let all = schema::all();
         let differing = all.filter(|(s, k)| !same(self.given(s, k), other.given(s, k)));
         differing.map(|(section, key)| (section.to_owned(), key.to_owned())).collect()
     }
 
-    /// Reason why a key cannot change in this run: `None` where it can, empty where it never can.
+    /// Returns the reason why a key cannot change in this run: `None` if it can, empty if it never
+    /// can.
     pub fn why_fixed(&self, section: &str, key: &str) -> Option<&'static str> {
         match schema::row(section, key).map(|row| row.live) {
             Some(Live::Always) => None,
@@ -102,9 +102,8 @@ impl Loaded {
         }
     }
 
-    /// A configuration file that gives these settings where the environment and the flags are the
-    /// same: what the file in effect says, and all that can be tuned in the window and is not the
-    /// default.
+    /// Returns a configuration file that gives these settings with the same environment and flags:
+    /// the content of the file in effect, and all tuned values that are not the default.
     pub fn to_file(&self) -> String {
         let wanted = |section: &str, key: &str| {
             let said = !same(self.given(section, key), &schema::defaults()[section][key]);
@@ -134,7 +133,7 @@ impl Layers {
     }
 }
 
-/// Tells whether two values mean the same: a whole number may be written where one with a fraction may.
+/// Reports whether two values are equal, also a whole number and a fraction.
 fn same(a: &Value, b: &Value) -> bool {
     let number = |value: &Value| value.as_float().or(value.as_integer().map(|n| n as f64));
     a == b || number(a).is_some_and(|a| number(b) == Some(a))

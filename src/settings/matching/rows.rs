@@ -1,40 +1,39 @@
-//! The rows of `[matching]`: keys, flags, bounds, what they say and how they are tuned.
+//! The rows of `[matching]`.
 
 use clap::builder::TypedValueParser;
 use clap::value_parser;
 use toml::Value;
 
-use crate::matching::cost::WEIGHT_MAX;
+use crate::matching::cost::{COSTS, WEIGHT_MAX};
 use crate::matching::filter::rays::REACH_MAX;
 use crate::matching::filter::steady::STRENGTH_MAX as STEADY_MAX;
 use crate::matching::mutual_information::TRUNCATION_MAX;
+use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::temporal::{DEGREE_MAX, HISTORY};
-use crate::matching::{BlockWindow, CensusWindow};
+use crate::matching::{BlockWindow, CensusWindow, Cost, Params};
 use crate::settings::row::Integer::{I32, U8, U16, U32, U64};
 use crate::settings::row::Plain::{Real, Text, Whole};
 use crate::settings::row::{AUTO, Kind, MATCHING, Row};
 use crate::settings::suggest::with_nearest;
 
-/// The default number of disparities. It stands in for a number that has not been chosen yet, where one
-/// is needed before there are pictures.
-pub(super) const STAND_IN: i64 = 64;
+/// Defaults of the matcher. Rows whose default is a name are compared with it by a test.
+const DEFAULT: Params = Params::DEFAULT;
 
-/// Rows of `[matching]`. Numbers that suit each cost, in the order of [`CostKind`], stand with the keys that follow it;
-/// docs/accuracy.md says how they were found.
+/// Rows of `[matching]`.
 pub(in crate::settings) const ROWS: &[Row] = &[
-    Row::whole("disparities", Whole(STAND_IN), U64, [1, 1024])
+    Row::whole("disparities", Whole(DEFAULT.range.count as i64), U64, [1, 1024])
         .or(&["auto"])
         .unit("a number")
         .flag(MATCHING, "--disparities", "N|auto")
         .help("Number of candidate disparities, 1 to 1024; `auto`: as many as the first pairs need")
         .arg(|arg| arg.short('d'))
         .knob("Range", "number")
-        .hint("How many candidate disparities there are; auto: what the first pairs needed.")
+        .hint("Number of candidate disparities; auto: as many as the first pairs needed.")
         .slider(8.0, 256.0, 8.0)
         .last()
         .unless_recorded(),
-    Row::whole("min_disparity", Whole(0), I32, [-2047, 2046])
+    Row::whole("min_disparity", Whole(DEFAULT.range.min as i64), I32, [-2047, 2046])
         .flag(MATCHING, "--min-disparity", "PX")
         .help("Smallest candidate disparity in pixels; may be negative")
         .arg(|arg| arg.value_parser(value_parser!(i32).map(Value::from)))
@@ -42,23 +41,14 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("The smallest candidate disparity, in pixels.")
         .slider(-64.0, 128.0, 1.0)
         .unless_recorded(),
-    Row::names("cost", "combined", &COSTS)
+    Row::names("cost", NAMES[0], &NAMES)
         .flag(MATCHING, "--cost", "COST")
-        .help("How well two pixels agree")
-        .about(&[
-            "Census, gradient and intensity together",
-            "Hamming distance of census descriptors, which take no notice of exposure",
-            "Absolute difference of intensities, cut off at `ad_truncation`",
-            "Sum of absolute differences over `block_window`",
-            "Sum of squared differences over `block_window`",
-            "Sum of absolute differences over `block_window` without the windows' means",
-            "Sum of squared differences over `block_window` without the windows' means",
-            "Mutual information: how grey levels of the eyes belong together is learnt from the pairs",
-        ])
+        .help("Matching cost: how much two pixels differ")
+        .about(&ABOUT_COSTS)
         .knob("Cost", "cost")
-        .hint("How well two pixels agree. What is auto follows it."),
+        .hint("How much two pixels differ. Settings that are auto follow it."),
     Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .follows_cost(|of| of.window.into())
         .off_without_paths()
         .flag(MATCHING, "--cost-window", "PX")
         .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
@@ -69,48 +59,48 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .flag(MATCHING, "--cost-window-where", "WHERE")
         .help("Which pixels the window of the cost is for")
         .about(&[
-            "Those without texture above the noise, the more so the less they have",
-            "All alike, which blurs edges",
+            "Pixels without texture above the noise; the less texture, the stronger",
+            "All pixels alike, which blurs edges",
         ])
         .knob("Cost", "averaged where")
         .hint("Whether the window is for pixels without texture or for all."),
     Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
-        .follows_cost(&[2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .follows_cost(|of| of.prior.into())
         .off_without_paths()
         .flag(MATCHING, "--prior", "LEVELS")
         .help(
-            "Pictures of half the size, and of half of that, and so on, that say what is likely where \
+            "Number of coarser levels, each of half the size, that guide the matching where \
              texture is below the noise; 0 to 3, 0 is off",
         )
         .knob("Cost", "coarser levels")
-        .hint("How many coarser pictures say what is likely where there is no texture; 0: none.")
+        .hint("How many coarser levels guide the matching where there is no texture; 0: none.")
         .offers(&["auto", "0", "1", "2", "3"]),
-    Row::whole("prior_strength", Whole(5), U8, [1, STRENGTH_MAX as i64])
+    Row::whole("prior_strength", Whole(DEFAULT.prior.unwrap().strength as i64), U8, [1, STRENGTH_MAX as i64])
         .flag(MATCHING, "--prior-strength", "COST")
-        .help("Cost of a disparity far from what the coarser picture has, 1 to 32")
+        .help("Cost of a disparity far from that of the coarser level, 1 to 32")
         .knob("Cost", "their strength")
-        .hint("What a disparity costs that is far from what the coarser picture has.")
+        .hint("Cost of a disparity far from that of the coarser level.")
         .slider(1.0, 32.0, 1.0),
     Row::new("paths", AUTO, Kind::OneOf(U32, &["0", "4", "5", "8", "16"]))
-        .follows_cost(&[4.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0, 8.0])
+        .follows_cost(|of| of.paths.into())
         .flag(MATCHING, "--paths", "N")
-        .help("Directions along which costs are summed; 0: none, but a window (local matching)")
+        .help("Number of directions along which costs are aggregated; 0: a window instead (local matching)")
         .knob("Smoothness", "paths")
-        .hint("Directions along which costs are summed; 0: the winner straight from the cost.")
+        .hint("Directions along which costs are aggregated; 0: winner takes all, straight from the cost.")
         .offers(&["auto", "0", "4", "5", "8", "16"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[32.0, 20.0, 12.0, 12.0, 12.0, 12.0, 12.0, 40.0])
+        .follows_cost(|of| of.p1.into())
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
-             what suits the cost",
+             the value that suits the cost",
         )
         .knob("Smoothness", "P1")
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[155.0, 60.0, 80.0, 80.0, 80.0, 80.0, 80.0, 160.0])
+        .follows_cost(|of| of.p2.into())
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -122,35 +112,35 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .about(&[
             "P2 everywhere",
             "P2 divided by the step in brightness, at least P1",
-            "P2 less `p2_slope` for every grey level of the step, at least `p2_min`",
+            "P2 minus `p2_slope` for every grey level of the step, at least `p2_min`",
         ])
         .knob("Smoothness", "P2 by picture")
         .hint("How P2 follows the steps in brightness.")
         .offers(&["linear", "inverse-gradient", "fixed"]),
     Row::names("p2_guide", "smoothed", &["smoothed", "picture"])
         .flag(MATCHING, "--p2-guide", "GUIDE")
-        .help("The picture whose steps in brightness P2 depends on")
+        .help("The image whose steps in brightness P2 depends on")
         .about(&[
-            "The left picture smoothed over 3x3 pixels, so that noise makes no steps",
-            "The left picture as it is",
+            "The left image, smoothed over 3x3 pixels so that noise makes no steps",
+            "The left image as it is",
         ])
         .knob("Smoothness", "P2 guide")
         .hint("Whether P2 follows the picture as it is or smoothed."),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost(&[25.0, 15.0, 3.0, 10.0, 10.0, 10.0, 10.0, 25.0])
+        .follows_cost(|of| of.p2_min.into())
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
         .hint("The smallest P2.")
         .slider(0.0, 255.0, 1.0)
         .only("p2_mode", &["linear"]),
-    // With the largest slope P2 falls from 255 to nothing within one grey level.
+    // With the largest slope P2 falls from 255 to 0 within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0])
+        .follows_cost(|of| f64::from(of.p2_slope_16) / f64::from(SLOPE_UNIT))
         .flag(MATCHING, "--p2-slope", "COST|auto")
-        .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
+        .help("Decrease of P2 for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")
-        .hint("What P2 loses for every grey level of the step in brightness.")
+        .hint("Decrease of P2 for every grey level of the step in brightness.")
         .slider(0.0, 16.0, 0.25)
         .only("p2_mode", &["linear"]),
     Row::whole("ad_truncation", Whole(32), U8, [1, 255])
@@ -177,37 +167,37 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             arg.value_parser(move |text: &str| text.parse().map(spelled))
         })
         .knob("Cost", "window")
-        .hint("What is compared with what.")
+        .hint("Pixels that are compared with each other.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .only("cost", &["census"]),
-    Row::whole("census_weight", Whole(22), U8, WEIGHT)
+    Row::whole("census_weight", Whole(COMBINED[0]), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
-        .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
+        .help("Cost `combined`: weight of each of the 24 census bits, in sixteenths, 0 to 127")
         .knob("Cost", "census")
-        .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
+        .hint("Weight of each of the 24 bits of a 5x5 census, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", &["combined"]),
-    Row::whole("gradient_weight", Whole(19), U8, WEIGHT)
+    Row::whole("gradient_weight", Whole(COMBINED[1]), U8, WEIGHT)
         .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
         .help(
-            "Cost `combined`: sixteenths that a grey level of difference in gradient counts, \
+            "Cost `combined`: weight of a grey level of difference in gradient, in sixteenths, \
              0 to 127",
         )
         .knob("Cost", "gradient")
-        .hint("What a grey level of difference in gradient counts, in sixteenths.")
+        .hint("Weight of a grey level of difference in gradient, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", &["combined"]),
-    Row::whole("intensity_weight", Whole(7), U8, WEIGHT)
+    Row::whole("intensity_weight", Whole(COMBINED[2]), U8, WEIGHT)
         .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
         .help(
-            "Cost `combined`: sixteenths that a grey level of difference in intensity \
-             counts, 0 to 127",
+            "Cost `combined`: weight of a grey level of difference in intensity, in sixteenths, \
+             0 to 127",
         )
         .knob("Cost", "intensity")
-        .hint("What a grey level of difference in intensity counts, in sixteenths.")
+        .hint("Weight of a grey level of difference in intensity, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", &["combined"]),
-    Row::whole("gradient_truncation", Whole(5), U8, BYTE)
+    Row::whole("gradient_truncation", Whole(COMBINED[3]), U8, BYTE)
         .flag(MATCHING, "--gradient-truncation", "LEVELS")
         .help(
             "Cost `combined`: larger differences in gradient count as this many grey levels, \
@@ -217,7 +207,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .hint("Larger differences in gradient count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
         .only("cost", &["combined"]),
-    Row::whole("intensity_truncation", Whole(10), U8, BYTE)
+    Row::whole("intensity_truncation", Whole(COMBINED[4]), U8, BYTE)
         .flag(MATCHING, "--intensity-truncation", "LEVELS")
         .help(
             "Cost `combined`: larger differences in intensity count as this many grey \
@@ -238,7 +228,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             arg.value_parser(move |text: &str| text.parse().map(spelled))
         })
         .knob("Cost", "summed over")
-        .hint("What sad, ssd, zsad and zssd are summed over, and every cost without paths.")
+        .hint("Window of sad, ssd, zsad and zssd, and of every cost without paths.")
         .offers(&["3x3", "5x5", "7x7", "9x9", "11x11"]),
     Row::whole("block_truncation", Whole(64), U8, [1, 255])
         .flag(MATCHING, "--block-truncation", "COST")
@@ -254,46 +244,46 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .flag(MATCHING, "--mi-truncation", "EIGHTHS")
         .help("Cost `mi`: largest cost of two grey levels, in eighths of a bit, 1 to 127")
         .knob("Cost", "up to")
-        .hint("Grey levels that belong together less count as this many eighths of a bit.")
+        .hint("Largest cost of two grey levels, in eighths of a bit.")
         .slider(1.0, 127.0, 1.0)
         .only("cost", &["mi"]),
-    Row::whole("uniqueness", Whole(8), U8, [0, 99])
+    Row::whole("uniqueness", Whole(DEFAULT.uniqueness as i64), U8, [0, 99])
         .flag(MATCHING, "--uniqueness", "PERCENT")
-        .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
+        .help("Invalidate pixels where the cost of another disparity is within this many percent; 0 is off")
         .knob("Checks", "uniqueness")
         .hint("Invalid where another disparity is nearly as good, within this many percent.")
         .slider(0.0, 50.0, 1.0),
-    Row::whole("left_right", Whole(1), U16, [0, u16::MAX as i64])
+    Row::whole("left_right", Whole(DEFAULT.left_right.unwrap() as i64), U16, [0, u16::MAX as i64])
         .or(&["off"])
         .flag(MATCHING, "--left-right", "PX|off")
         .help(
-            "Invalidate pixels whose disparities seen from either eye differ by more pixels, \
-             or `off`",
+            "Invalidate pixels whose disparities in the left and the right view differ by more \
+             pixels, or `off`",
         )
         .knob("Checks", "left-right")
-        .hint("Invalid where the eyes' disparities differ by more than this many pixels.")
+        .hint("Invalid where the two views' disparities differ by more than this many pixels.")
         .slider(0.0, 8.0, 1.0),
     Row::whole("min_confidence", Whole(0), U8, BYTE)
         .flag(MATCHING, "--min-confidence", "N")
-        .help("Invalidate pixels that are less sure, 1 to 255; 0 is off")
+        .help("Invalidate pixels of lower confidence, 1 to 255; 0 is off")
         .knob("Checks", "confidence")
-        .hint("Invalid where the winner and those around it hardly stand out; 0: off.")
+        .hint("Invalid where the best disparity hardly stands out; 0: off.")
         .slider(0.0, 255.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[3.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0])
+        .follows_cost(|of| of.median.into())
         .flag(MATCHING, "--median", "PX")
         .help("Side of the median filter's window in pixels; 0 is off")
         .knob("Filters", "median")
         .hint("Side of the median filter's window; 0: off.")
         .offers(&["auto", "0", "3", "5"]),
     Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
-        .follows_cost(&[40.0, 80.0, 0.0, 80.0, 80.0, 80.0, 80.0, 0.0])
+        .follows_cost(|of| of.speckle_size.into())
         .flag(MATCHING, "--speckle-size", "PIXELS|auto")
         .help("Invalidate connected regions of fewer pixels; 0 is off")
         .knob("Filters", "speckles below")
         .hint("Connected regions of fewer pixels are invalid; 0: none.")
         .slider(0.0, 1000.0, 10.0),
-    // No two disparities of a map differ by more.
+    // Larger differences cannot occur in a map.
     Row::real("speckle_range", Real(2.0), [0.0, 4095.0])
         .flag(MATCHING, "--speckle-range", "PX")
         .help("Largest difference in disparity between neighbours of a region")
@@ -303,14 +293,14 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::names("evidence", "on", &["off", "on"])
         .or_switch(["off", "on"])
         .flag(MATCHING, "--evidence", "on|off")
-        .help("Invalidate pixels of even surfaces that no evidence around them supports")
+        .help("Invalidate pixels of textureless surfaces that no evidence around them supports")
         .about(&[
-            "Even surfaces keep the disparity that the paths and the prior give them",
-            "Pixels whose surroundings show nothing but noise stay only between evidence of the same surface, \
-             and with the lowest confidence",
+            "Textureless surfaces keep the disparity that the paths and the prior give them",
+            "Pixels in nothing but noise stay only between evidence of the same surface, with the lowest \
+             confidence",
         ])
         .knob("Filters", "evidence")
-        .hint("Invalid where the picture is even and nothing around supports the disparity."),
+        .hint("Invalid where there is no texture and nothing around supports the disparity."),
     Row::real("smoothing", Text("off"), [0.004, 0.996])
         .or(&["off"])
         .flag(MATCHING, "--smoothing", "WEIGHT|off")
@@ -318,39 +308,39 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "Smooth disparity in time: weight of the newest map, 0.004 (steady) to 0.996, or `off`",
         )
         .knob("Filters", "smoothing")
-        .hint("Weight of the newest map in what stands still; off: every map by itself.")
+        .hint("Weight of the newest map where nothing moves; off: every map by itself.")
         .slider(0.05, 0.95, 0.05),
     Row::real("smoothing_guard", Real(1.0), [0.0, 63.9])
         .flag(MATCHING, "--smoothing-guard", "PX")
-        .help("Steps in time that are larger are motion, which is not smoothed")
+        .help("Larger changes in time count as motion, which is not smoothed")
         .knob("Filters", "moves beyond")
-        .hint("What changes by more pixels than this has moved, and is taken as it is.")
+        .hint("Larger changes count as motion and are not smoothed.")
         .slider(0.0, 8.0, 0.25),
     Row::names("fill", "off", &["off", "row", "rays"])
         .flag(MATCHING, "--fill", "RULE")
-        .help("Fill pixels without a disparity from those around them, last of all")
+        .help("Fill holes of the disparity map from the pixels around them, after all filters")
         .about(&[
             "Holes stay",
             "The smaller of the two neighbours in the row; ends are extended",
-            "A median along eight rays, weighted by the edges of the picture on the way",
+            "A median along eight rays, weighted by the edges of the image on the way",
         ])
         .knob("Filters", "fill")
-        .hint("How holes are filled from what is known around them."),
+        .hint("How holes are filled from the pixels around them."),
     Row::whole("fill_max", Whole(64), U16, [1, REACH_MAX as i64])
         .flag(MATCHING, "--fill-max", "PX")
-        .help("Fill no pixel from farther away than this many pixels, 1 to 1023")
+        .help("Largest distance from which a pixel is filled, 1 to 1023 px")
         .knob("Filters", "fill within")
-        .hint("No pixel is filled from more pixels away than this.")
+        .hint("Largest distance from which a pixel is filled.")
         .slider(1.0, 256.0, 1.0),
     Row::names("subpixel", "corrected", &["off", "parabola", "equiangular", "corrected"])
         .or_switch(["off", "corrected"])
         .flag(MATCHING, "--subpixel", "CURVE")
-        .help("Curve that finds disparities between whole pixels, to 1/16 px")
+        .help("Curve that interpolates disparity to 1/16 px")
         .about(&[
             "Whole pixels",
-            "A parabola; disparities crowd around whole pixels",
+            "A parabola, which biases disparities towards whole pixels",
             "Two straight lines",
-            "Lines bent so that disparities crowd least",
+            "Two lines, corrected for the bias towards whole pixels",
         ])
         .knob("Checks", "subpixel")
         .hint("The curve that finds sixteenths of a pixel; off: whole pixels."),
@@ -358,27 +348,27 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .or(&["off"])
         .flag(MATCHING, "--steady", "STRENGTH|off")
         .help(
-            "Keep the map of what stands still steady: for how many maps in a row it resists another disparity \
-             or none, 1 to 60, or `off`",
+            "Suppress flicker where nothing moves: number of maps in a row that must show another disparity \
+             or none before the map follows, 1 to 60, or `off`",
         )
         .knob("Filters", "steady for")
-        .hint("How many maps in a row must say otherwise where the picture stands still; off: one.")
+        .hint("Maps in a row that must differ before a still pixel changes; off: one.")
         .slider(1.0, 30.0, 1.0),
     Row::names("temporal", "off", &["off", "denoise", "whiten"])
         .flag(MATCHING, "--temporal", "MODE")
-        .help("What is made of the pictures of a stream by those before them")
+        .help("Use of the earlier frames of a stream")
         .about(&[
             "Nothing",
-            "What stands still loses its noise before it is matched",
-            "Pictures are matched as they are; what they show besides their background is found (--whitened)",
+            "Remove noise from static parts before matching",
+            "Match frames as they are, and find what differs from their background (--whitened)",
         ])
         .knob("Pictures", "in time")
-        .hint("Whether what stands still loses its noise, or what moves is found."),
+        .hint("Whether static parts are denoised, or moving ones found."),
     Row::whole("history", Whole(20), U8, [HISTORY.0 as i64, HISTORY.1 as i64])
         .flag(MATCHING, "--history", "N")
-        .help("Number of pictures from which the background is predicted, 2 to 64")
+        .help("Number of frames from which the background is predicted, 2 to 64")
         .knob("Pictures", "from the last")
-        .hint("How many pictures the background is predicted from.")
+        .hint("Number of frames from which the background is predicted.")
         .slider(2.0, 64.0, 1.0)
         .only("temporal", &["denoise", "whiten"]),
     Row::whole("degree", Whole(2), U8, [0, DEGREE_MAX as i64])
@@ -396,9 +386,45 @@ const BYTE: [i64; 2] = [0, u8::MAX as i64];
 /// All weights of the combined cost.
 const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
-/// Names of the costs, in the order of [`CostKind`].
-pub(super) const COSTS: [&str; 8] =
-    ["combined", "census", "ad", "sad", "ssd", "zsad", "zssd", "mi"];
+/// Weights and truncations of the combined cost.
+const COMBINED: [i64; 5] = match DEFAULT.cost {
+    Cost::Combined {
+        census_weight,
+        gradient_weight,
+        intensity_weight,
+        gradient_truncation,
+        intensity_truncation,
+    } => [
+        census_weight as i64,
+        gradient_weight as i64,
+        intensity_weight as i64,
+        gradient_truncation as i64,
+        intensity_truncation as i64,
+    ],
+    _ => panic!("the default cost is the combined one"),
+};
+
+/// Names of the costs.
+pub(super) const NAMES: [&str; COSTS.len()] = {
+    let mut names = [""; COSTS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = COSTS[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// Descriptions of the costs.
+const ABOUT_COSTS: [&str; COSTS.len()] = {
+    let mut about = [""; COSTS.len()];
+    let mut at = 0;
+    while at < about.len() {
+        about[at] = COSTS[at].about;
+        at += 1;
+    }
+    about
+};
 
 /// Checks that a text is a window of block matching.
 fn block_window(text: &str) -> Result<(), String> {

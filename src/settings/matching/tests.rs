@@ -1,7 +1,6 @@
-use super::keys::keys_of;
 use toml::Value;
 
-use super::rows::COSTS;
+use super::rows::NAMES;
 use super::*;
 use crate::settings::test_support::{refused, settings};
 use crate::settings::{Layers, row};
@@ -11,8 +10,9 @@ fn of_cost(cost: &str) -> Matching {
 }
 
 #[test]
-fn defaults_can_be_computed() {
+fn defaults_are_those_of_the_matcher() {
     let params = Matching::default().params().unwrap();
+    assert_eq!(params, Params::default());
     assert_eq!(params.range, DisparityRange { min: 0, count: 64 });
     assert_eq!(params.paths, Paths::Four);
     // (24 * 22 + 5 * 19 + 10 * 7 + 8) / 16, and the strength of the prior.
@@ -37,7 +37,7 @@ fn every_cost_has_defaults_of_its_own() {
     assert_eq!((params.median, params.speckle), (Median::Five, None));
     let params = of_cost("census").params().unwrap();
     assert_eq!(params.cost, Cost::Census { window: CensusWindow::Symmetric9x7 });
-    for cost in COSTS {
+    for cost in NAMES {
         assert_eq!(of_cost(cost).params().unwrap().cost.name(), cost);
     }
 }
@@ -75,7 +75,7 @@ fn without_paths_what_supports_the_cost_is_off_by_itself() {
 
 #[test]
 fn resolved_says_what_is_computed_and_what_was_given_wins() {
-    for cost in COSTS {
+    for cost in NAMES {
         let mut layers = Layers::new();
         layers.assignment(&format!("matching.cost={cost}"));
         let loaded = layers.clone().finish().unwrap();
@@ -178,17 +178,17 @@ fn every_switch_reaches_the_parameters() {
 fn what_no_engine_can_compute_is_refused() {
     let keys = |matching: Matching| {
         let error = matching.params().unwrap_err();
-        (error.to_string(), keys_of(&error, matching.cost))
+        (error.to_string(), keys_of(&error))
     };
     let (order, named) = keys(Matching { p1: 190, ..Matching::default() });
     assert!(order.contains("--p1, --p2"), "{order}");
     assert_eq!(named, ["cost", "p1", "p2"]);
     let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost("ad") });
     assert!(sum.contains("--p2 or --ad-truncation"), "{sum}");
-    assert_eq!(named, ["p2", "ad_truncation", "prior", "prior_strength"]);
+    assert_eq!(named, ["cost", "p2", "ad_truncation"]);
     let (sum, named) = keys(Matching { p2: 230, ..of_cost("census") });
     assert!(sum.contains("(31) and P2 (230)") && sum.contains("--census-window"), "{sum}");
-    assert_eq!(named, ["p2", "census_window", "prior", "prior_strength"]);
+    assert_eq!(named, ["cost", "p2", "census_window"]);
     let (sum, named) = keys(Matching { census_weight: 127, ..Matching::default() });
     assert!(sum.contains("--census-weight"), "{sum}");
     assert!(named.contains(&"census_weight") && named.contains(&"prior_strength"));

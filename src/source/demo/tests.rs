@@ -1,6 +1,6 @@
 use super::*;
 use crate::matching::{Cost, Median, P2Mode, Params, Subpixel, match_pair};
-use crate::sink::accuracy::Accuracy;
+use crate::sink::observers::accuracy::Accuracy;
 use crate::{frame::DisparityMap, pool::Pooled};
 
 /// A scene without noise.

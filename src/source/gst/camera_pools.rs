@@ -1,8 +1,8 @@
 //! Releases the buffer pools of closed cameras that GStreamer before 1.26 leaks.
 //!
 //! There, `gst_v4l2_object_stop` keeps a reference to the pool of a `v4l2src` if the driver lets
-//! buffers be orphaned (seen with 1.22.0, reported upstream as gstreamer issue 3097, fixed in
-//! 1.26). Every pool keeps five files open, so a camera with a loose cable, reopened again and
+//! buffers be orphaned (seen with 1.22.0, reported upstream as gstreamer issue 3097; the sources of
+//! 1.26 release it, those of 1.24 were not seen). Every pool keeps five files open, so a camera with a loose cable, reopened again and
 //! again for days, would use up the files that a process may open.
 
 use gstreamer as gst;

@@ -6,32 +6,30 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::exposition::{Reading, text};
-use super::hosts::{Hosts, Refusal};
+use super::hosts::Hosts;
 use super::process::Process;
 use crate::text::on_one_line;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Health of a run: `Ok` where pairs flow, else why not.
+/// Health of a run: `Ok` if pairs flow, else the reason why not.
 pub type Health = Result<String, String>;
 
-/// Where a server learns how things stand; asked on the server's thread.
+/// Source of what a server publishes; asked on the server's thread.
 pub trait State: Send + Sync + 'static {
-    /// Everything that is measured.
+    /// All figures.
     fn reading(&self) -> Reading;
     /// Health of the run.
     fn health(&self) -> Health;
 }
 
-/// The answer to a request, whatever it is.
+/// Answers any request.
 pub fn answer<B>(request: &Request<B>, hosts: &Hosts, state: &dyn State) -> Response<Full<Bytes>> {
-    if let Err(refusal) = hosts.check(request) {
-        // Not louder: whoever calls could fill the logs.
-        if let Refusal::NotUs(_) = refusal {
-            tracing::debug!("metrics: refused: {refusal}");
-        }
-        return plain(refusal.status(), format!("{}\n", on_one_line(&refusal.to_string())));
+    if let Err((status, text)) = hosts.check(request) {
+        // Not louder: anybody who calls could fill the logs.
+        tracing::debug!("metrics: refused: {text}");
+        return plain(status, format!("{}\n", on_one_line(&text)));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());

@@ -13,8 +13,8 @@ use prometheus_client::registry::{Registry, Unit};
 use super::process::Process;
 use crate::telemetry::progress::Distribution;
 
-/// Longest times of the classes of the histograms, in microseconds: 1 ms to 10 s, and the frame
-/// periods of 60, 30, 25, 20 and 15 pairs a second, which are the limits that matter.
+/// Longest times of the classes of the histograms in microseconds: 1 ms to 10 s, and the frame
+/// periods of 60, 30, 25, 20 and 15 pairs/s, which are the important limits.
 pub const TIME_CLASSES_US: [u64; 17] = [
     1_000, 2_500, 5_000, 7_500, 10_000, 16_667, 25_000, 33_333, 40_000, 50_000, 66_667, 100_000,
     250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
@@ -27,11 +27,11 @@ pub struct Reading {
     pub source: String,
     /// Name of the engine.
     pub engine: String,
-    /// Since the run began, in seconds.
+    /// Seconds since the start of the run.
     pub running: f64,
-    /// Frames of the left and of the right eye.
+    /// Frames of the left and the right view.
     pub frames: [u64; 2],
-    /// Those of them that found no partner.
+    /// Those without a partner.
     pub unpaired: [u64; 2],
     /// Pairs that the source has delivered.
     pub pairs: u64,
@@ -43,25 +43,25 @@ pub struct Reading {
     pub outputs: Vec<Output>,
     /// From a pair's arrival to its disparity, in seconds.
     pub latency: Option<Distribution>,
-    /// From when the engine took a pair to its disparity, in seconds.
+    /// From the submission of a pair to the engine to its disparity, in seconds.
     pub engine_time: Option<Distribution>,
-    /// Time that a device computed a pair, in seconds.
+    /// Time of a device per pair, in seconds.
     pub device_time: Option<Distribution>,
-    /// Difference of the capture times of the two eyes of a pair, in seconds.
+    /// Time between the two frames of a pair, in seconds.
     pub skew: Option<Distribution>,
     /// Share of the pixels of the last map that have a disparity.
     pub valid_share: Option<f64>,
-    /// Agreement of the rows of the two eyes.
+    /// Row alignment of the two views.
     pub alignment: Option<Alignment>,
-    /// Pictures of the left and of the right eye.
+    /// Noise and exposure of the left and the right view.
     pub exposure: Option<[Exposure; 2]>,
-    /// Account of the left and of the right camera; nothing for recorded sources.
+    /// State of the left and the right camera; nothing for recorded sources.
     pub cameras: Option<[Camera; 2]>,
-    /// True where pairs flow; see [`Health`].
+    /// Set if pairs flow; see [`Health`].
     pub healthy: bool,
 }
 
-/// Noise and exposure of an eye's pictures.
+/// Noise and exposure of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct Exposure {
     /// Standard deviation of the noise, in grey levels.
@@ -72,14 +72,14 @@ pub struct Exposure {
     pub saturated: f64,
 }
 
-/// Account of a camera.
+/// State of a camera.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Camera {
-    /// True where it is lost just now.
+    /// Set while it is lost.
     pub lost: bool,
-    /// Number of times that it was found again.
+    /// Number of times that it came back.
     pub reconnects: u64,
-    /// Frames that arrived damaged, and those that it numbered and that never arrived.
+    /// Damaged frames, and numbered frames that never arrived.
     pub broken: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct Camera {
 pub struct Output {
     /// Name of the output: "recording out.mkv".
     pub name: String,
-    /// Maps that it took.
+    /// Maps that it wrote.
     pub frames: u64,
     /// Maps that it was too slow for.
     pub dropped: u64,
@@ -96,18 +96,18 @@ pub struct Output {
     pub failed: u64,
 }
 
-/// Agreement of the rows of the two eyes.
+/// Row alignment of the two views.
 #[derive(Clone, Copy, Debug)]
 pub struct Alignment {
-    /// Root mean square over the picture of the difference between rows, in pixels.
+    /// Root mean square row difference over the image, in pixels.
     pub row_error_px: f64,
-    /// Turn of the right eye against the left one, in degrees, clockwise.
+    /// Rotation of the right view against the left one, in degrees, clockwise.
     pub roll_deg: f64,
-    /// True where this is worth a warning.
+    /// Set if this is worth a warning.
     pub alarm: bool,
 }
 
-/// A reading and the process in the text format.
+/// Formats a reading and the process as text.
 pub fn text(reading: Reading, process: Option<Process>) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Told { reading, process }));
@@ -137,7 +137,7 @@ impl Collector for Told {
 /// A label: name and value.
 type Label<'a> = (&'static str, &'a str);
 
-/// One metric after the other.
+/// Encoder of the metrics.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
@@ -206,7 +206,7 @@ impl Page<'_> {
             ("stereod_skew_seconds", "Capture times of the eyes of a pair apart", &reading.skew),
         ] {
             let Some(times) = times else { continue };
-            // Without a unit beside the one in the name: not every reader takes one here.
+            // Without a separate unit, because not every reader accepts one here.
             self.0
                 .encode_descriptor(name, help, None, MetricType::Histogram)?
                 .encode_histogram::<NoLabelSet>(times.sum, times.count, &times.classes, None)?;
@@ -235,7 +235,7 @@ impl Page<'_> {
         self.gauge("stereod_misaligned", help, plain(), f64::from(u8::from(alignment.alarm)))
     }
 
-    /// Under the names that every client of Prometheus uses.
+    /// Uses the names that every Prometheus client uses.
     fn process(&mut self, process: &Process) -> fmt::Result {
         let help = "Memory of this process in RAM";
         self.gauge("process_resident_memory", help, Unit::Bytes, process.resident_bytes as f64)?;
@@ -260,7 +260,7 @@ impl Page<'_> {
         gauge.encode(self.0.encode_descriptor(name, help, unit.as_ref(), kind)?)
     }
 
-    /// A gauge of the left and of the right eye.
+    /// Adds a gauge of the left and the right view.
     fn gauges(&mut self, name: &str, help: &str, unit: Unit, values: [f64; 2]) -> fmt::Result {
         let mut family = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
         for (labels, value) in eyes(values) {
@@ -288,7 +288,7 @@ impl Page<'_> {
     }
 }
 
-/// Numbers of the left and of the right eye, with their labels.
+/// Returns numbers of the left and the right view with their labels.
 fn eyes<T: Copy>([left, right]: [T; 2]) -> [([Label<'static>; 1], T); 2] {
     [([("eye", "left")], left), ([("eye", "right")], right)]
 }

@@ -1,99 +1,65 @@
-//! By which names the server may be called.
+//! Check of the name by which a request calls this machine: a number, or one of its own names.
 //!
-//! A page in somebody's browser can have its own name lead to this machine (DNS rebinding) and then
-//! read what is served here as if it were its own. The browser still says by which name it calls:
-//! one that is not ours is refused. A number is always ours, because no name led to it.
+//! A page in a browser can make its own name lead to this machine (DNS rebinding) and then read what
+//! is served here. The browser still sends that name. A number is safe, because no name led to it.
 
 use std::net::IpAddr;
 
 use hyper::header::HOST;
 use hyper::{Request, StatusCode, Version};
 
-/// The names that a server goes by.
+/// Names of this machine besides those that it has given itself.
 #[derive(Clone, Debug, Default)]
-pub struct Hosts {
-    /// Beside this machine's own.
-    configured: Vec<String>,
-}
-
-/// Why a request is not answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// It does not say whom it calls, though its version of HTTP demands that.
-    Nameless,
-    /// It does not say so in an intelligible way.
-    Unintelligible,
-    /// It calls somebody else.
-    NotUs(String),
-}
-
-impl Refusal {
-    /// The status that says so.
-    pub fn status(&self) -> StatusCode {
-        match self {
-            Refusal::Nameless | Refusal::Unintelligible => StatusCode::BAD_REQUEST,
-            Refusal::NotUs(_) => StatusCode::MISDIRECTED_REQUEST,
-        }
-    }
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refusal::Nameless => f.write_str("the request has no Host"),
-            Refusal::Unintelligible => f.write_str("the request's Host cannot be understood"),
-            Refusal::NotUs(name) => write!(
-                f,
-                "this machine is not known as {name}; where it is, add that to `hosts` in [metrics]"
-            ),
-        }
-    }
-}
+pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// These names, and this machine's own.
+    /// These names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
-        Self { configured: names.into_iter().map(|name| plain(&name)).collect() }
+        Self(names.into_iter().map(|name| plain(&name)).collect())
     }
 
-    /// Checks that a request calls this server by one of its names.
-    pub fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
-        let mut headers = request.headers().get_all(HOST).iter();
-        let header = headers.next();
-        if headers.next().is_some() {
-            return Err(Refusal::Unintelligible);
-        }
-        // A whole address in the first line comes before the header (RFC 9112, 3.2.2).
-        let called = match (request.uri().authority(), header) {
-            (Some(authority), _) => authority.as_str(),
-            (None, Some(header)) => header.to_str().map_err(|_| Refusal::Unintelligible)?,
+    /// Checks that a request calls this machine; else returns the status and text of the refusal.
+    pub fn check<B>(&self, request: &Request<B>) -> Result<(), (StatusCode, String)> {
+        let bad = |text: &str| Err((StatusCode::BAD_REQUEST, text.to_owned()));
+        let headers: Vec<_> = request.headers().get_all(HOST).iter().collect();
+        let called = match (request.uri().authority(), &headers[..]) {
+            // A whole address in the first line comes before the header (RFC 9112, 3.2.2).
+            (Some(authority), [] | [_]) => authority.as_str(),
+            (None, [header]) => header.to_str().unwrap_or_default(),
             // Browsers have always named the host; scripts with HTTP 1.0 need not.
-            (None, None) if request.version() <= Version::HTTP_10 => return Ok(()),
-            (None, None) => return Err(Refusal::Nameless),
+            (None, []) if request.version() <= Version::HTTP_10 => return Ok(()),
+            (None, []) => return bad("the request has no Host"),
+            (_, [_, _, ..]) => "",
         };
-        let name = without_port(called).ok_or(Refusal::Unintelligible)?;
-        if self.include(name) { Ok(()) } else { Err(Refusal::NotUs(name.to_owned())) }
+        match without_port(called) {
+            None => bad("the request's Host cannot be understood"),
+            Some(name) if self.include(name) => Ok(()),
+            Some(name) => Err((
+                StatusCode::MISDIRECTED_REQUEST,
+                format!(
+                    "this machine is not known as {name}; where it is, add that to `hosts` in [metrics]"
+                ),
+            )),
+        }
     }
 
     fn include(&self, name: &str) -> bool {
         let number = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        if number.unwrap_or(name).parse::<IpAddr>().is_ok() {
-            return true;
-        }
+        let is_number = number.unwrap_or(name).parse::<IpAddr>().is_ok();
         let name = plain(name);
-        name == "localhost" || self.configured.contains(&name) || own_names().contains(&name)
+        is_number || name == "localhost" || self.0.contains(&name) || is_own(&name)
     }
 }
 
-/// Names are the same in capitals, and with the dot of the root at their end.
+/// Makes names comparable: capitals and the dot of the root at the end do not count.
 fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// The host of `host:port`, where it has the letters of one.
+/// The host of `host:port`, if it has the letters of one.
 fn without_port(called: &str) -> Option<&str> {
-    let (host, port) = match called.rfind(':') {
-        Some(at) if !called.ends_with(']') => (&called[..at], &called[at + 1..]),
+    let (host, port) = match called.rsplit_once(':') {
+        Some(parts) if !called.ends_with(']') => parts,
         _ => (called, ""),
     };
     let letters = |c: char| c.is_ascii_alphanumeric() || ".-_[]:%".contains(c);
@@ -101,14 +67,14 @@ fn without_port(called: &str) -> Option<&str> {
     (fits && port.chars().all(|c| c.is_ascii_digit())).then_some(host)
 }
 
-/// The name that this machine has given itself: whole, its first part, and that as mDNS has it. Asked
-/// anew each time, because machines are renamed while they run.
-fn own_names() -> Vec<String> {
-    let Some(name) = host_name() else { return Vec::new() };
-    let whole = plain(&name);
-    let first = whole.split('.').next().unwrap_or_default().to_owned();
-    let local = format!("{first}.local");
-    [whole, first, local].into_iter().filter(|name| !name.is_empty() && name != ".local").collect()
+/// Reports whether a name is this machine's own: whole, its first part, or that as mDNS has it. The
+/// system is asked each time, because machines are renamed while they run.
+fn is_own(name: &str) -> bool {
+    let whole = host_name().map(|name| plain(&name)).filter(|name| !name.is_empty());
+    whole.is_some_and(|whole| {
+        let first = whole.split('.').next().unwrap_or_default();
+        name == whole || name.strip_suffix(".local").unwrap_or(name) == first
+    })
 }
 
 #[cfg(unix)]
@@ -131,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    fn check(version: Version, uri: &str, hosts: &[&str]) -> Result<(), Refusal> {
+    fn check(version: Version, uri: &str, hosts: &[&str]) -> Result<(), (StatusCode, String)> {
         let mut request = Request::builder().version(version).uri(uri);
         for host in hosts {
             request = request.header(HOST, *host);
@@ -170,12 +136,12 @@ mod tests {
             "1.2.3",
             "x",
         ] {
-            let refusal = check(Version::HTTP_11, "/metrics", &[host]).unwrap_err();
-            assert_eq!(refusal.status(), StatusCode::MISDIRECTED_REQUEST, "{host}");
-            assert!(refusal.to_string().contains("`hosts` in [metrics]"), "{refusal}");
+            let (status, text) = check(Version::HTTP_11, "/metrics", &[host]).unwrap_err();
+            assert_eq!(status, StatusCode::MISDIRECTED_REQUEST, "{host}");
+            assert!(text.contains("`hosts` in [metrics]"), "{text}");
         }
         let refusal = check(Version::HTTP_11, "http://evil.example/metrics", &["localhost"]);
-        assert_eq!(refusal, Err(Refusal::NotUs("evil.example".into())));
+        assert!(refusal.unwrap_err().1.contains("not known as evil.example;"));
         assert_eq!(check(Version::HTTP_11, "http://localhost:1/", &["evil.example"]), Ok(()));
     }
 
@@ -202,12 +168,14 @@ mod tests {
     #[test]
     fn what_says_nothing_or_nonsense_is_a_bad_request() {
         assert_eq!(check(Version::HTTP_10, "/metrics", &[]), Ok(()));
-        assert_eq!(check(Version::HTTP_11, "/metrics", &[]), Err(Refusal::Nameless));
+        let (status, text) = check(Version::HTTP_11, "/metrics", &[]).unwrap_err();
+        assert!(status == StatusCode::BAD_REQUEST && text.contains("no Host"), "{text}");
         for hosts in
             [&["localhost", "evil.example"][..], &[""], &["a b"], &["x:y"], &["@"], &[":80"]]
         {
-            let refusal = check(Version::HTTP_11, "/", hosts);
-            assert_eq!(refusal, Err(Refusal::Unintelligible), "{hosts:?}");
+            let (status, text) = check(Version::HTTP_11, "/", hosts).unwrap_err();
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{hosts:?}");
+            assert!(text.contains("cannot be understood"), "{text}");
         }
     }
 }

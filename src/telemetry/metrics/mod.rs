@@ -1,11 +1,10 @@
 //! Metrics for Prometheus, in the OpenMetrics text format
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>), and the server that hands them out.
 //!
-//! Nothing is counted here: whoever runs the pipeline says how things stand ([`Reading`]) when a
-//! scrape asks, so that metrics cost nothing in between.
+//! Nothing is counted here: at each scrape the pipeline's owner is asked for a [`Reading`], so that
+//! metrics cost nothing in between.
 
 mod answers;
-mod connections;
 mod exposition;
 mod hosts;
 mod process;

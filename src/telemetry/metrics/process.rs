@@ -1,11 +1,11 @@
-//! Resources that this process takes.
+//! Resources of this process.
 
-/// Resources that this process takes.
+/// Resources of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
-    /// Memory in RAM, in bytes.
+    /// Resident memory in bytes.
     pub resident_bytes: u64,
-    /// Time on processors so far, user and system, in seconds.
+    /// CPU time so far, user and system, in seconds.
     pub cpu_seconds: f64,
     /// Threads.
     pub threads: u64,
@@ -14,7 +14,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// As it is now; `None` where the system does not tell.
+    /// Returns the present state; `None` if the system does not provide it.
     #[cfg(target_os = "linux")]
     pub fn now() -> Option<Self> {
         let process = procfs::process::Process::myself().ok()?;
@@ -27,7 +27,7 @@ impl Process {
         })
     }
 
-    /// As it is now; `None` where the system does not tell.
+    /// Returns the present state; `None` if the system does not provide it.
     #[cfg(not(target_os = "linux"))]
     pub fn now() -> Option<Self> {
         None

@@ -1,12 +1,9 @@
-//! The HTTP server: `/metrics` for Prometheus, `/healthz` for whoever restarts what hangs.
+//! The HTTP server: `/metrics` for Prometheus, `/healthz` for a supervisor that restarts hung programs.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,26 +13,26 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{sleep, timeout};
 
 use super::answers::{State, answer};
-use super::connections::{Connections, LastUse};
 use super::hosts::Hosts;
 use crate::thread;
 
-/// Whoever takes longer to send a request is cut off.
-const REQUEST_TIME: Duration = Duration::from_secs(10);
+/// Time in which a client must send its request.
+const REQUEST_TIME: Duration = Duration::from_secs(2);
 
-/// A connection that nothing is asked over for so long, or that takes the answer so slowly, is closed.
-const IDLE: Duration = Duration::from_secs(15);
+/// Time in which a client must have sent its request and received the answer.
+const CONNECTION_TIME: Duration = Duration::from_secs(10);
 
-/// Connections at once; one more takes the place of the one that has been idle for longest.
-const CONNECTIONS: usize = 64;
+/// Connections at once; more wait for their turn, which the times above bound.
+const CONNECTIONS: usize = 16;
 
-/// A request without its body has no more bytes than this.
+/// Largest request in bytes, without its body.
 const LONGEST_REQUEST: usize = 16 << 10;
 
-/// An address that is ours, at which nobody answers yet.
+/// A bound address that is not served yet.
 #[derive(Debug)]
 pub struct Listener(TcpListener);
 
@@ -48,7 +45,7 @@ impl Listener {
     }
 }
 
-/// A server at work, on a thread of its own; ends when dropped.
+/// A running server on its own thread; ends when dropped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -57,7 +54,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to answer those who call it by one of its names.
+    /// Starts to answer requests that call it by one of its names.
     pub fn start(
         Listener(listener): Listener,
         hosts: Hosts,
@@ -68,8 +65,11 @@ impl Server {
         let (end, ended) = oneshot::channel();
         let serve = async move {
             match tokio::net::TcpListener::from_std(listener) {
-                // Either word ends it: that it is over, or that nobody is left to say so.
-                Ok(listener) => either(accept(listener, Arc::new(hosts), state), ended).await,
+                Ok(listener) => {
+                    // The runtime ends its tasks when it is dropped.
+                    tokio::spawn(accept(listener, Arc::new(hosts), state));
+                    let _ = ended.await;
+                }
                 Err(error) => tracing::error!("no metrics: {error}"),
             }
         };
@@ -79,7 +79,7 @@ impl Server {
         Ok(Self { address, end: Some(end), thread: Some(thread) })
     }
 
-    /// Where it listens; the port is the one that the system chose where 0 was asked for.
+    /// The address that it listens on, with the port that the system chose if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -87,7 +87,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Where the thread has ended by itself, nobody hears this, and nothing is lost.
+        // If the thread has ended by itself, the send fails, and nothing is lost.
         let _ = self.end.take().map(|end| end.send(()));
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -104,54 +104,42 @@ fn explain(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
 }
 
 async fn accept(listener: tokio::net::TcpListener, hosts: Arc<Hosts>, state: Arc<dyn State>) {
-    let mut connections = Connections::new(CONNECTIONS);
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
+        let permit = connections.clone().acquire_owned().await;
         match listener.accept().await {
             Ok((stream, _)) => {
-                let last_use = LastUse::now();
-                let serve = serve(stream, last_use.clone(), hosts.clone(), state.clone());
-                connections.add(last_use, tokio::spawn(serve).abort_handle());
-                // What it asks is heard before another one can take its place.
-                tokio::task::yield_now().await;
+                let serve = serve(stream, hosts.clone(), state.clone());
+                tokio::spawn(async move {
+                    // Clients that are too slow or hang up are no trouble of ours.
+                    let _ = timeout(CONNECTION_TIME, serve).await;
+                    drop(permit);
+                });
             }
             Err(error) => {
-                // Out of files, most likely; one of ours may be the one that is missing.
+                // Out of files, most likely.
                 tracing::debug!("metrics: {error}");
-                connections.close_idlest();
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-/// Answers what comes over one connection, until it is closed, idle or too slow.
+/// Answers one request. Connections are not kept: an idle one would take the place of others.
 async fn serve(
     stream: tokio::net::TcpStream,
-    last_use: LastUse,
     hosts: Arc<Hosts>,
     state: Arc<dyn State>,
-) {
-    let used = last_use.clone();
+) -> hyper::Result<()> {
     let service = service_fn(move |request: Request<Incoming>| {
-        used.renew();
         let answer = answer(&request, &hosts, &*state);
         async move { Ok::<_, Infallible>(answer) }
     });
-    let connection = http1::Builder::new()
+    http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIME)
         .max_buf_size(LONGEST_REQUEST)
-        .serve_connection(TokioIo::new(stream), service);
-    // Clients that hang up in the middle are their own affair.
-    either(connection, last_use.idle_for(IDLE)).await;
-}
-
-/// Waits until one of two has come to its end, and drops both.
-async fn either(one: impl Future, other: impl Future) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|context| match (one.as_mut().poll(context), other.as_mut().poll(context)) {
-        (Poll::Pending, Poll::Pending) => Poll::Pending,
-        _ => Poll::Ready(()),
-    })
-    .await;
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
 }

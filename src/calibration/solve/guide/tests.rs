@@ -51,38 +51,38 @@ fn refused(judgement: Judgement) -> String {
 #[test]
 fn what_is_still_sharp_and_new_is_kept() {
     let mut guide = guide(false);
-    assert!(refused(guide.judge(at(0), &plain(320.0, 240.0))).contains("hold"));
-    let moving = refused(guide.judge(at(33), &plain(323.0, 240.0)));
+    assert!(refused(guide.assess(at(0), &plain(320.0, 240.0))).contains("hold"));
+    let moving = refused(guide.assess(at(33), &plain(323.0, 240.0)));
     assert!(moving.starts_with("the board moves (91 px/s, up to 26 is still)"), "{moving}");
     let still = plain(323.2, 240.0);
-    assert_eq!(guide.judge(at(66), &still), Judgement::Keep);
+    assert_eq!(guide.assess(at(66), &still), Judgement::Keep);
     guide.keep(fit(&still).unwrap());
-    assert!(refused(guide.judge(at(99), &still)).contains("taken already"));
+    assert!(refused(guide.assess(at(99), &still)).contains("taken already"));
     // Elsewhere, and in the same place but tilted.
     for pair in [plain(360.0, 240.0), seen([323.0, 240.0], 0.6, [0.5, 0.3], 2.0)] {
-        guide.judge(at(150), &pair);
-        assert_eq!(guide.judge(at(183), &pair), Judgement::Keep);
+        guide.assess(at(150), &pair);
+        assert_eq!(guide.assess(at(183), &pair), Judgement::Keep);
     }
     // After a gap the speed is not known.
-    assert!(refused(guide.judge(at(2000), &plain(200.0, 200.0))).contains("hold"));
+    assert!(refused(guide.assess(at(2000), &plain(200.0, 200.0))).contains("hold"));
     // Pictures that were taken one by one have no speed.
-    assert_eq!(self::guide(true).judge(at(0), &plain(320.0, 240.0)), Judgement::Keep);
+    assert_eq!(self::guide(true).assess(at(0), &plain(320.0, 240.0)), Judgement::Keep);
 }
 
 #[test]
 fn what_is_blurred_or_hidden_is_not() {
     let mut guide = guide(true);
     for i in 0..5 {
-        guide.judge(at(i), &seen([320.0, 240.0], 0.6, [0.0, 0.0], 3.0));
+        guide.assess(at(i), &seen([320.0, 240.0], 0.6, [0.0, 0.0], 3.0));
     }
     let blurred = seen([320.0, 240.0], 0.6, [0.0, 0.0], 6.0);
-    let words = refused(guide.judge(at(9), &blurred));
+    let words = refused(guide.assess(at(9), &blurred));
     assert!(words.contains("left picture is blurred") && words.contains("5.4"), "{words}");
     let [left, _] = plain(320.0, 240.0);
-    let words = refused(guide.judge(at(10), &[left, Err(NotFound::Nothing)]));
+    let words = refused(guide.assess(at(10), &[left, Err(NotFound::Nothing)]));
     assert_eq!(words, "in the right eye no board is seen whole");
     let size = NotFound::Size { columns: 8, rows: 6, wanted_columns: 9, wanted_rows: 6 };
-    let words = refused(guide.judge(at(11), &[Err(NotFound::Nothing), Err(size)]));
+    let words = refused(guide.assess(at(11), &[Err(NotFound::Nothing), Err(size)]));
     assert_eq!(words, "in the right eye a grid of 8x6 corners is seen instead of 9x6");
 }
 

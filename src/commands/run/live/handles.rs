@@ -1,12 +1,12 @@
-//! Handles on a run, through which others look at it and change it while pairs flow.
+//! Handles on a run for the parts that watch or change it while pairs flow.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::findings::Findings;
+use super::observations::Observations;
 use super::requests::Requests;
 use crate::cli::RunArgs;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::rig::Rig;
 use crate::control::Control;
 use crate::pipeline::{Counters, EngineSwap};
 use crate::settings::Loaded;
@@ -16,7 +16,7 @@ use crate::source::SourceInfo;
 use crate::source::live::LiveState;
 use crate::telemetry::progress::Progress;
 
-/// A run as window, terminal, metrics, service manager, tuner and statistics share it.
+/// State of a run that window, terminal, metrics, service manager, tuner and statistics share.
 pub struct Handles {
     /// The command line.
     pub args: RunArgs,
@@ -30,24 +30,24 @@ pub struct Handles {
     pub remote: Option<Remote>,
     /// The source.
     pub info: SourceInfo,
-    /// The state of the cameras, where the source is live.
+    /// The state of the cameras, if the source is live.
     pub live: Option<Arc<LiveState>>,
-    /// True where both eyes come in one stream.
+    /// Set if both views come in one stream.
     pub one_stream: bool,
-    /// True where pairs come at a pace of their own, so that there is a latency.
+    /// Set if pairs come at their own pace, so that there is a latency.
     pub clocked: bool,
     /// The cameras.
     pub rig: Rig,
     /// The engine, in a few words.
     pub engine: String,
-    /// True where that is a GPU.
+    /// Set if that is a GPU.
     pub on_gpu: bool,
-    /// The slot for an engine that is to take over.
+    /// The slot for the next engine.
     pub swap: EngineSwap,
     /// The colours of disparity.
     pub colouring: LiveColouring,
-    /// Findings about the pairs.
-    pub findings: Findings,
+    /// Observations about the pairs.
+    pub observations: Observations,
     /// The pipeline's counters.
     pub progress: Arc<Progress>,
     /// Counts of links and outputs.
@@ -57,7 +57,7 @@ pub struct Handles {
 }
 
 impl Handles {
-    /// The settings at this moment.
+    /// Returns the settings at this moment.
     pub fn loaded(&self) -> Loaded {
         self.in_effect.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! A run as those see it who only look: Prometheus, a health check, the service manager.
+//! Read-only view of a run, for Prometheus, the health check and the service manager.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,15 +7,15 @@ use super::handles::Handles;
 use crate::alignment;
 use crate::frame::Eye;
 use crate::pipeline::SinkCounts;
-use crate::sink::exposure::EyeExposure;
-use crate::sink::map_metrics::Classes;
+use crate::sink::observers::exposure::EyeExposure;
+use crate::sink::observers::map_metrics::Classes;
 use crate::source::live::EyeSummary;
 use crate::telemetry::metrics::{
     self, Health, Hosts, Listener, Reading, Server, State, TIME_CLASSES_US,
 };
 use crate::telemetry::progress::Distribution;
 
-/// Publishes what is seen.
+/// Starts the metrics server.
 pub fn serve(listener: Option<Listener>, handles: &Arc<Handles>) -> anyhow::Result<Option<Server>> {
     let Some(listener) = listener else { return Ok(None) };
     let hosts = Hosts::new(handles.loaded().settings.metrics.hosts());
@@ -27,7 +27,7 @@ pub fn serve(listener: Option<Listener>, handles: &Arc<Handles>) -> anyhow::Resu
 impl State for Handles {
     fn reading(&self) -> Reading {
         let progress = &self.progress;
-        let maps = self.findings.map_metrics();
+        let maps = self.observations.map_metrics();
         let outputs = self.counters.sinks.iter().map(|sink| sink.now());
         let outputs = outputs.filter(|sink| !sink.is_check);
         let output = |SinkCounts { name, frames, dropped, failed, .. }| metrics::Output {
@@ -51,8 +51,11 @@ impl State for Handles {
             device_time: progress.device_time_within(&TIME_CLASSES_US),
             skew: maps.as_ref().map(|maps| distribution(&maps.skew)),
             valid_share: maps.and_then(|maps| maps.valid_share),
-            exposure: self.findings.exposure().map(|seen| [seen.left, seen.right].map(exposure)),
-            alignment: self.findings.alignment().and_then(seen_alignment),
+            exposure: self
+                .observations
+                .exposure()
+                .map(|seen| [seen.left, seen.right].map(exposure)),
+            alignment: self.observations.alignment().and_then(seen_alignment),
             cameras: self.live.as_ref().map(|live| {
                 [Eye::Left, Eye::Right].map(|eye| {
                     let eye = live.eye(eye).summary();
@@ -64,7 +67,7 @@ impl State for Handles {
         }
     }
 
-    /// A recorded source is as fast as its outputs; only a live one that brings nothing is ill.
+    /// A recorded source is as fast as its outputs; only a live one without pairs is unhealthy.
     fn health(&self) -> Health {
         let matched = self.progress.matched.load(Ordering::Relaxed);
         let since = self.progress.since_matched();

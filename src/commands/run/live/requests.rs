@@ -1,15 +1,15 @@
-//! Requests to the tuner: of each kind the newest is kept until it is begun with.
+//! Requests to the tuner: the newest of each kind waits until it is served.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::sink::window::Ask;
 
-/// Requests to the tuner, from any thread. Clones are the same.
+/// Requests to the tuner, from any thread. Clones share them.
 #[derive(Clone, Default)]
 pub struct Requests(Arc<(Mutex<Waiting>, Condvar)>);
 
-/// Requests that wait: of each kind the newest, in the order in which they are done.
+/// Waiting requests: the newest of each kind, in the order of service.
 type Waiting = [Option<Request>; 5];
 
 /// A request to the tuner.
@@ -18,18 +18,18 @@ pub enum Request {
     Close,
     /// Read the configuration again.
     Reload,
-    /// Do what the window asks for.
+    /// A request of the window.
     Window(Ask),
 }
 
 impl Request {
-    /// Its place among those that wait.
+    /// Its place in the order of service.
     fn place(&self) -> usize {
         match self {
             Request::Close => 0,
             Request::Reload => 1,
             Request::Window(Ask::Reset) => 2,
-            // Before a file is written: it is to hold the newest values.
+            // Values come before a file, which must hold the newest.
             Request::Window(Ask::Values { .. }) => 3,
             Request::Window(Ask::Write(_)) => 4,
         }
@@ -37,19 +37,19 @@ impl Request {
 }
 
 impl Requests {
-    /// Asks for this.
+    /// Adds a request.
     pub fn ask(&self, request: Request) {
         let mut waiting = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = request.place();
         if let Request::Window(Ask::Reset) = request {
-            // It makes the values void that were asked for before.
+            // A reset voids earlier values.
             waiting[place + 1] = None;
         }
         waiting[place] = Some(request);
         self.0.1.notify_one();
     }
 
-    /// The next request, waiting for it; `None` where nobody has asked for anything for `patience`.
+    /// Waits for the next request; `None` if none comes within `patience`.
     pub fn next(&self, patience: Option<Duration>) -> Option<Request> {
         let (waiting, news) = &*self.0;
         let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);

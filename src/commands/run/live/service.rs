@@ -1,4 +1,4 @@
-//! A run under a service manager (systemd): ready, alive, what it does, stopping (sd_notify(3)).
+//! Notices to a service manager (systemd, sd_notify(3)): ready, alive, status, stopping.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::telemetry::stderr;
 use crate::text::on_one_line;
 use crate::thread;
 
-/// Period in which the service manager is told what the run does.
+/// Period of status notices.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
 /// Connection to a service manager.
@@ -21,29 +21,30 @@ pub struct Service {
     told_stopping: bool,
 }
 
-/// Says that the run is up and waits for its cameras, and why; no more than a log line where no
-/// service manager listens.
+/// Notes that the run is up and waits for its cameras, and why; without a service manager, only in
+/// the log.
 pub fn waits(reason: &str) {
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
         tell(&[NotifyState::Ready, NotifyState::Status(reason)]);
     }
 }
 
-/// The service manager's watch over this process.
+/// The service manager's watchdog over this process.
 pub struct Watchdog {
-    /// After so long without a sign of life it kills and restarts; `None` where it does not watch.
+    /// Time without a sign of life after which it kills and restarts the process; `None` without a
+    /// watchdog.
     longest: Option<Duration>,
     told: Option<Instant>,
 }
 
 impl Watchdog {
-    /// The watch as the service manager says it is.
+    /// Returns the watchdog that the service manager announces.
     pub fn of_manager() -> Self {
         Self { longest: sd_notify::watchdog_enabled(), told: None }
     }
 
-    /// Gives a sign of life where one is due, unless the process `is_stuck`: has been for as long as
-    /// it is given; called many times a second.
+    /// Sends a sign of life if one is due, unless the process `is_stuck` for at least the given
+    /// time. Called many times a second.
     pub fn tick(&mut self, is_stuck: impl FnOnce(Duration) -> bool) {
         let Some(longest) = self.longest else { return };
         // Two signs of life may be late before the manager loses patience.
@@ -56,15 +57,16 @@ impl Watchdog {
 }
 
 impl Service {
-    /// Says that the run is ready: source and outputs are open, the engine waits for pairs. `None`
-    /// where no service manager listens.
+    /// Notes that the run is ready: source and outputs are open, the engine waits for pairs.
+    /// Returns `None` without a service manager.
     pub fn ready() -> Option<Self> {
         std::env::var_os("NOTIFY_SOCKET")?;
         tell(&[NotifyState::Ready]);
         Some(Self { watchdog: Watchdog::of_manager(), told_status: None, told_stopping: false })
     }
 
-    /// Tells what is due; called many times a second by a thread that waits for the end of the run.
+    /// Sends the notices that are due. Called many times a second by a thread that waits for the
+    /// end of the run.
     pub fn tick(&mut self, handles: &Handles) {
         let now = Instant::now();
         if !self.told_stopping && handles.is_ending() {
@@ -99,13 +101,13 @@ impl Service {
 }
 
 impl Handles {
-    /// True where the source has ended or is to end.
+    /// Reports whether the source has ended or is to end.
     fn is_ending(&self) -> bool {
         self.control.stop.is_set() || self.progress.source_ended.load(Ordering::Relaxed)
     }
 
-    /// True where pairs wait for the engine, and it has not finished one for so long. That no pairs
-    /// come is no reason to restart: the source looks after lost cameras itself.
+    /// Reports whether pairs wait for the engine, and it has not finished one for this time.
+    /// Missing pairs are no reason to restart: the source reconnects lost cameras itself.
     fn is_stuck(&self, longest: Duration) -> bool {
         let done = self.progress.matched.load(Ordering::Relaxed)
             + self.counters.dropped_pairs.load(Ordering::Relaxed);
@@ -114,16 +116,16 @@ impl Handles {
     }
 }
 
-/// Tells the service manager that `read` reads the configuration again, and when it has.
+/// Informs the service manager that `read` reads the configuration again, and when it has.
 pub fn reloading(read: impl FnOnce()) {
     let managed = std::env::var_os("NOTIFY_SOCKET").is_some();
     if let (true, Ok(now)) = (managed, NotifyState::monotonic_usec_now()) {
         tell(&[NotifyState::Reloading, now]);
     }
-    // A manager that reloads in the middle of that must not wait for ever.
+    // A manager that waits for the end of the reload must not wait for ever.
     let read = thread::guarded("reading the configuration", read);
     if managed {
-        // Who waits for the end of it finds in the logs what came of it.
+        // The logs have the outcome.
         stderr::flush();
         tell(&[NotifyState::Ready]);
     }
@@ -132,9 +134,9 @@ pub fn reloading(read: impl FnOnce()) {
     }
 }
 
-/// A manager that does not listen any more is no reason to stop matching.
+/// A manager that no longer listens is no reason to stop matching.
 fn tell(states: &[NotifyState<'_>]) {
-    // The protocol's fields end where the line does: a file's name must not add fields of its own.
+    // A line ends a field of the protocol: a file's name must not add fields.
     let status = states.iter().find_map(|state| match state {
         NotifyState::Status(status) => Some(on_one_line(status)),
         _ => None,
@@ -151,7 +153,7 @@ fn tell(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Sends it, and does not wait where nobody reads it: sd_notify's own way of sending does.
+/// Sends the message without waiting for a reader; sd_notify would wait.
 fn send(states: &[NotifyState<'_>]) -> std::io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};

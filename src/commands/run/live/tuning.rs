@@ -1,6 +1,6 @@
-//! Changing a run while it goes on: the configuration is read again, or somebody turns a knob in the
-//! window. Another engine is made beside the one at work and takes over between two pairs, so that
-//! nothing stands still while kernels are compiled.
+//! Changes to a running run: the configuration is read again, or a knob is turned in the window.
+//! Another engine is made next to the one at work and takes over between two pairs, so that pairs
+//! keep flowing while kernels are compiled.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -24,13 +24,13 @@ use crate::sink::window::{Ask, Tuned, Wish};
 use crate::telemetry::logs;
 use crate::thread;
 
-/// So long after the last of several values from the window they are put down in the logs.
+/// Time after the last of several values from the window until they are logged.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// For so long the end of a run waits for a change that is under way.
+/// Time that the end of a run waits for a change in progress.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// Period of looking whether it is done.
+/// Period in which its end is checked.
 const TICK: Duration = Duration::from_millis(5);
 
 /// The thread that changes the run.
@@ -40,7 +40,7 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// Does what is asked from now on, and what was asked before.
+    /// Starts to serve requests, also earlier ones.
     pub fn start(handles: &Arc<Handles>) -> anyhow::Result<Self> {
         let loaded = handles.loaded();
         let handles = handles.clone();
@@ -53,8 +53,8 @@ impl Tuner {
         Ok(Self { handles, thread: thread.context("cannot start the tuner")? })
     }
 
-    /// Ends it, after what it is at. Where that does not come to an end (a configuration on a network
-    /// disk that is gone), it is left behind.
+    /// Ends it after its present task. If that takes too long (a configuration on a network disk
+    /// that is gone), the thread is left behind.
     pub fn close(self) {
         self.handles.requests.ask(Request::Close);
         let deadline = Instant::now() + CLOSING;
@@ -71,9 +71,9 @@ impl Tuner {
 /// The tuner's thread.
 struct Worker {
     handles: Arc<Handles>,
-    /// Settings as the configuration says them.
+    /// Settings as the configuration has them.
     configured: Loaded,
-    /// Settings as they were last told in the logs.
+    /// Settings as they were last logged.
     told: Loaded,
 }
 
@@ -85,7 +85,7 @@ impl Worker {
             if let Some(Request::Close) = request {
                 return self.settle();
             }
-            // One that breaks down must not make the next ones unheard.
+            // A panic in one request must not block the next ones.
             patience =
                 thread::guarded("the change", || self.fulfil(request)).unwrap_or_else(|broken| {
                     tracing::error!("{broken}; the run goes on as it is");
@@ -95,7 +95,8 @@ impl Worker {
         }
     }
 
-    /// Does what is asked, if anything; after how long without another request it is put down in the logs.
+    /// Serves a request, if any, and returns the time after which changes are logged without
+    /// another request.
     fn fulfil(&mut self, request: Option<Request>) -> Option<Duration> {
         match request {
             Some(Request::Reload) => service::reloading(|| self.reload()),
@@ -134,7 +135,7 @@ impl Worker {
         self.put_in_effect(now.with_those_of(&self.configured, &keys)?).map(drop)
     }
 
-    /// Tells the window what is in effect, and why it is not what was wanted, if so.
+    /// Sends the window the settings in effect, and the problem, if any.
     fn answer(&self, number: Option<u64>, done: anyhow::Result<()>) {
         let Some(remote) = &self.handles.remote else { return };
         let problem = done.err().map(|error| format!("{error:#}"));
@@ -142,7 +143,7 @@ impl Worker {
         remote.tuned(Tuned { number, knobs, colouring, problem });
     }
 
-    /// Puts down in the logs what was changed in the window.
+    /// Logs the changes made in the window.
     fn settle(&mut self) {
         let now = self.handles.loaded();
         let changes = changes(&self.told, &now);
@@ -152,7 +153,7 @@ impl Worker {
         self.told = now;
     }
 
-    /// Writes a configuration file with what is in effect.
+    /// Writes a configuration file with the settings in effect.
     fn write(&self, path: &Path) {
         let existed = path.exists();
         let text = format!(
@@ -183,7 +184,7 @@ impl Worker {
         }
     }
 
-    /// Reads the configuration again and puts in effect what can be; says what.
+    /// Reads the configuration again, applies what can change, and logs it.
     fn reload(&mut self) {
         self.settle();
         let now = self.handles.loaded();
@@ -191,7 +192,7 @@ impl Worker {
             Ok(read) => read,
             Err(error) => {
                 let error = error.to_string();
-                // One event a mistake.
+                // One log event per mistake.
                 for line in error.lines() {
                     tracing::error!("the configuration stays as it was: {}", line.trim_start());
                 }
@@ -221,7 +222,7 @@ impl Worker {
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             tracing::warn!("needs a restart: [{section}] {key}{why}");
         }
-        // Last, so that nothing of this goes unsaid.
+        // Last, so that all of this has been logged.
         let filter = self.handles.loaded().settings.log.filter;
         if filter != now.settings.log.filter
             && let Err(error) = logs::refilter(&filter, self.handles.args.common.verbosity())
@@ -230,7 +231,7 @@ impl Worker {
         }
     }
 
-    /// Has the run go on with these settings; says what has changed.
+    /// Applies these settings to the run, and returns the changes.
     fn put_in_effect(&self, next: Loaded) -> anyhow::Result<Vec<String>> {
         let now = self.handles.loaded();
         if next.awaits_choice() {
@@ -246,7 +247,7 @@ impl Worker {
         }
         let settings = &next.settings;
         self.handles.colouring.set(settings.colour.colouring(next.params.range));
-        self.handles.findings.warn_above(settings.alignment.warn_px);
+        self.handles.observations.warn_above(settings.alignment.warn_px);
         let changes = changes(&now, &next);
         *self.handles.in_effect.lock().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(changes)
@@ -257,18 +258,18 @@ impl Worker {
         if progress.source_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Who has a GPU would rather keep the parameters than lose it unasked.
+        // A run on a GPU keeps its parameters rather than moving to the CPU.
         let choice = if *on_gpu { Choice::Cuda } else { Choice::Cpu };
         let options = next.settings.engine.options();
         let engine = engine::create(choice, &next.params, &rig.pairs, &options)?;
         swap.put(engine);
-        // Who has paused to look closely is to see what has changed.
+        // A paused run shows the change by one step.
         control.step.set(control.pause.is_set());
         Ok(())
     }
 }
 
-/// Reads the settings as they were read at the start; what makes the engine fast enough stays.
+/// Reads the settings as at the start, and keeps those of `--fit`.
 fn read_again(args: &RunArgs, now: &Loaded) -> Result<Loaded, Error> {
     let (_, loaded) = read(&args.common, args.flags())?;
     if args.source.spec().is_none() {
@@ -277,14 +278,14 @@ fn read_again(args: &RunArgs, now: &Loaded) -> Result<Loaded, Error> {
     Ok(loaded.with_fitted(now.fitted())?)
 }
 
-/// Tells whether the value of a key has to wait for the next start: disparities are chosen from the first
+/// Reports whether a value has to wait for the next start: disparities are chosen from the first
 /// pairs.
 fn waits(section: &str, key: &str, now: &Loaded, next: &Loaded) -> bool {
     let is_auto = || next.given(section, key).as_str() == Some("auto");
     (section, key) == ("matching", "disparities") && is_auto() && !now.has_chosen()
 }
 
-/// Differences, for people.
+/// Returns the differences as texts.
 fn changes(before: &Loaded, after: &Loaded) -> Vec<String> {
     let change = |(section, key): (String, String)| {
         let [value, was] = [after, before].map(|loaded| loaded.given(&section, &key).to_string());

@@ -1,18 +1,18 @@
-//! The engine of a run, and memory for what waits between its parts.
+//! The engine of a run, and memory for queued pairs and results.
 
-use crate::commands::ranging;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::ranging;
+use crate::commands::prepare::rig::Rig;
 use crate::engine::{self, Choice, Engine};
 use crate::memory::{Budget, Reserved, TooMuch, product};
 use crate::pool::Pool;
 use crate::settings::{Loaded, Queue};
 use crate::source::SourceInfo;
 
-/// Pairs in the hands of the source, the pairing and the outputs, beside those that wait.
+/// Pairs that the source, the pairing and the outputs hold, besides those in queues.
 const IN_HAND: usize = 8;
 
-/// The engine, which from now on also says where `pictures` lie, and the memory that is reserved for
-/// what waits before and behind it.
+/// Creates the engine, which from now on provides memory for `pictures`, and reserves memory for
+/// the queues before and behind it.
 pub fn open(
     loaded: &Loaded,
     info: &SourceInfo,
@@ -36,9 +36,9 @@ pub fn open(
     Ok((engine, room))
 }
 
-/// Memory in bytes of all that may be on its way at once: `queue.pairs` raw pairs of size `raw` before the
-/// engine, which holds `in_flight` of them, and `queue.results` maps of size `matched`, with their pairs,
-/// behind it. The outputs share them.
+/// Returns the memory in bytes of all pairs and results in transit: `queue.pairs` raw pairs of size
+/// `raw` before the engine, `in_flight` of them in it, and `queue.results` maps of size `matched`
+/// with their pairs behind it. The outputs share them.
 fn bytes_waiting(
     queue: &Queue,
     raw: (usize, usize),
@@ -46,15 +46,15 @@ fn bytes_waiting(
     in_flight: usize,
     has_colour: bool,
 ) -> u64 {
-    // A byte for each eye and, at the most, two for its colour.
+    // One byte for each view and at most two for its colour.
     let eyes = if has_colour { 6 } else { 2 };
     let before = product([eyes, raw.0, raw.1, queue.pairs + in_flight + IN_HAND]);
-    // Two bytes of disparity a pixel, and one of confidence, which may be asked for later.
+    // Two bytes of disparity per pixel, and one of confidence, which may be requested later.
     let behind = product([eyes + 3, matched.0, matched.1, queue.results + in_flight + IN_HAND]);
     before.saturating_add(behind)
 }
 
-/// Reserves so many bytes for what waits.
+/// Reserves memory for the queues.
 fn reserve(queue: &Queue, raw: (usize, usize), bytes: u64) -> Result<Reserved, TooMuch> {
     let what = format!(
         "keeping {} pairs and {} results of {}x{}",

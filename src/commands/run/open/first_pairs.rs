@@ -1,5 +1,5 @@
-//! A source whose first pairs are looked at before anything is made of them: what they show decides
-//! how the rest is matched. None of them is lost.
+//! Sources whose first pairs are examined before the rest is matched: they decide the disparity
+//! range. None of them is lost.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::commands::ranging;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::ranging;
+use crate::commands::prepare::rig::Rig;
 use crate::commands::run::live::service::Watchdog;
 use crate::control::Switch;
 use crate::duplicate::find_duplicate;
@@ -23,33 +23,32 @@ use crate::source::live::LiveState;
 use crate::source::{Source, SourceCounts, SourceInfo};
 use crate::thread;
 
-/// So many pairs of a stream are looked at.
+/// Number of pairs to examine.
 pub const FIRST: usize = 4;
 
-/// Pairs of a live source that wait while the first ones are looked at; older ones are dropped.
+/// Pairs of a live source that may wait meanwhile; older ones are dropped.
 const LIVE_ROOM: usize = 16;
 
-/// Period of looking whether to stop while the first pairs are awaited.
+/// Period in which `stop` is checked while waiting for the first pairs.
 const TICK: Duration = Duration::from_millis(10);
 
 type Item = (StereoPair, SourceCounts);
 
-/// A source at work on a thread of its own, with its first pairs at hand.
+/// A source that runs on its own thread, with its first pairs at hand.
 pub struct FirstPairs {
     info: SourceInfo,
     live: Option<Arc<LiveState>>,
     counts: SourceCounts,
     first: VecDeque<Item>,
-    /// The source of what comes after them; `None` once it has been passed on.
+    /// The pairs after them; `None` once taken.
     rest: Option<LinkReceiver<Item>>,
-    /// Pairs that did not find room while the first ones were looked at.
+    /// Pairs dropped while the first ones were examined.
     dropped: Arc<AtomicU64>,
     thread: Option<JoinHandle<(SourceCounts, anyhow::Result<()>)>>,
 }
 
 impl FirstPairs {
-    /// Starts the source and waits for its first pairs: [`FIRST`] of them, or as many as there are
-    /// until it ends or `stop` is set.
+    /// Starts the source and waits for [`FIRST`] pairs, or fewer if it ends or `stop` is set.
     pub fn await_of(mut source: Box<dyn Source>, stop: &Switch) -> anyhow::Result<Self> {
         let (info, live) = (source.info().clone(), source.live_state());
         let (room, when_full) = match info.live {
@@ -68,7 +67,7 @@ impl FirstPairs {
                 let result = source.run(&stop, &mut emit);
                 (source.counts(), result)
             };
-            // The link ends with the thread, and whoever runs the pairs joins it.
+            // The link ends with the thread, which `run` joins.
             thread::spawn("first pairs", work, |_| ())
         };
         let thread = thread.context("cannot start the source's thread")?;
@@ -95,21 +94,21 @@ impl FirstPairs {
     }
 }
 
-/// Parts that a run goes on with once its range of disparities is known.
+/// Parts of a run with a known disparity range.
 pub struct Chosen {
     /// The settings, with a number of disparities.
     pub loaded: Loaded,
     /// Number of disparities below which `--fit` must not go.
     pub fewest: usize,
-    /// The source, with the pairs that were looked at still to come.
+    /// The source, which still delivers the examined pairs.
     pub source: Box<dyn Source>,
     /// Pairs of a live source that were dropped meanwhile.
     pub dropped_before: Arc<AtomicU64>,
 }
 
-/// Has a number of disparities chosen that is enough for the first pairs, where the settings leave it
-/// to the pictures, and finds out how many the pairs need, where a rate is asked for. `None` where `stop` was set
-/// meanwhile.
+/// Chooses a number of disparities that suffices for the first pairs if the settings say `auto`,
+/// and counts the disparities that they need if a rate is asked for. Returns `None` if `stop` was
+/// set meanwhile.
 pub fn choose_range(
     loaded: &Loaded,
     source: Box<dyn Source>,
@@ -128,7 +127,7 @@ pub fn choose_range(
         return Ok(None);
     }
     let (loaded, needed) = ranging::with_choice(loaded, source.pairs(), rig, Spare::ForLater)?;
-    // Pairs that tell nothing (a camera whose lens is covered) are no reason to take fewer.
+    // Pairs that show nothing (a covered lens) are no reason to take fewer.
     let fewest = needed.unwrap_or(loaded.params.range.count);
     let dropped_before = source.dropped.clone();
     Ok(Some(Chosen { loaded, fewest, source: Box::new(source), dropped_before }))
@@ -150,18 +149,18 @@ impl Source for FirstPairs {
         if dropped > 0 {
             tracing::info!("{dropped} pairs were dropped while the first ones were looked at");
         }
-        // The source's own thread looks at the switch, and the link ends with it.
+        // The source's own thread checks the switch, and the link ends with it.
         for (pair, counts) in first.into_iter().chain(std::iter::from_fn(|| rest.recv().ok())) {
             self.counts = counts;
             if emit(pair, counts).is_break() {
                 break;
             }
         }
-        // A source that waits for room hears that no more is wanted.
+        // A source that waits for room in the link is released.
         drop(rest);
         let Some(thread) = self.thread.take() else { return Ok(()) };
         let (counts, result) = thread::joined("the source", thread.join())?;
-        // What it had begun with beyond the last pair that was wanted counts for nothing.
+        // Frames that it read beyond the last wanted pair do not count.
         if result.is_err() || counts.pairs == self.counts.pairs {
             self.counts = counts;
         }
@@ -177,17 +176,17 @@ impl Source for FirstPairs {
     }
 }
 
-/// A source whose first pairs are looked at in passing: both eyes may have been given one picture.
+/// A source that compares the two views of its first pairs: both inputs may be the same stream.
 pub struct Compared {
     source: Box<dyn Source>,
-    /// Pairs that were one picture, as long as all were.
+    /// Identical pairs so far, if all were.
     same: usize,
-    /// True where there is nothing more to find out.
+    /// Set once the comparison is finished.
     done: bool,
 }
 
 impl Compared {
-    /// The same source.
+    /// Wraps a source.
     pub fn new(source: Box<dyn Source>) -> Self {
         Self { source, same: 0, done: false }
     }
@@ -218,7 +217,7 @@ impl Source for Compared {
             }
             emit(pair, counts)
         });
-        // A stream that was shorter than that.
+        // The stream was shorter than that.
         if let Some(duplicate) = last.filter(|_| !*done) {
             tracing::warn!("{duplicate}");
             *done = true;
@@ -284,7 +283,7 @@ mod tests {
         assert_eq!(FirstPairs::await_of(demo(9), &stop).unwrap().pairs().count(), 0);
     }
 
-    /// Pairs of one picture, but for the given one.
+    /// Pairs of one image, but for the given one.
     struct Twins(SourceInfo, u64, Option<u64>);
 
     impl Source for Twins {

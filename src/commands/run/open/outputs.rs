@@ -1,6 +1,7 @@
-//! The outputs of a run, made from the settings. Those of a live run last: one that fails is made anew
-//! beside what it has written.
+//! The outputs of a run, made from the settings. An output of a live run that fails is made again,
+//! and goes on next to what it has written.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -8,94 +9,196 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 
 use crate::clock::CaptureClock;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::matching::{Temporal, TemporalMode};
-use crate::settings::{self, Loaded, Settings, Stats};
+use crate::settings::names::path_of;
+use crate::settings::{Loaded, Settings, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::encoding::Encoding;
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
+use crate::sink::numbered;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{PICTURES, Pictures};
-use crate::sink::restarting::{Recipe, Restarting};
+use crate::sink::restarting::{Factory, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::video::{
-    FragmentError, Preview, Recorder, StreamOptions, StreamPicture, StreamSink, check_fragment,
-    check_preview_name, check_recording_name,
+    FragmentError, Preview, Recorder, StreamOptions, StreamPicture, StreamSink, VideoView,
+    check_fragment, check_preview_name, check_recording_name,
 };
 use crate::sink::{Sink, StagesInTime, StreamInfo};
 use crate::source::SourceInfo;
 use crate::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
 
+/// A file that a run writes, or a folder of files.
+struct Output {
+    /// The flag that names it, or the key of the settings.
+    flag: &'static str,
+    /// Its destination, if the settings ask for it.
+    path: fn(&Settings) -> Option<PathBuf>,
+    kind: Kind,
+}
+
+/// How an output is written.
+enum Kind {
+    /// Lossless video, in one file or in segments.
+    Recording(fn(&Path, &Setup) -> Made, fn(Segments, &Setup) -> Made),
+    /// Coloured video in one file.
+    Preview,
+    /// Numbered files in a folder, which is created or resumed.
+    Folder(&'static numbered::Kind, fn(&Path, &Setup) -> Made, fn(&Path, &Setup) -> Made),
+    /// The statistics at the end of the run.
+    Statistics,
+    /// The settings that the window saves; several runs may share the file.
+    SavedSettings,
+}
+
+type Made = Result<Box<dyn Sink>>;
+
+/// All outputs but the stream, which has no path.
+static OUTPUTS: [Output; 8] = [
+    Output {
+        flag: "--record",
+        path: |settings| path_of(&settings.output.record),
+        kind: Kind::Recording(
+            |path, to| Recorder::create(path, &to.stream, to.quantity).map(boxed),
+            |segments, to| Recorder::segmented(segments, &to.stream, to.quantity).map(boxed),
+        ),
+    },
+    Output {
+        flag: "--confidence",
+        path: |settings| path_of(&settings.output.confidence),
+        kind: Kind::Recording(
+            |path, to| Recorder::of_confidence(path, &to.stream).map(boxed),
+            |segments, to| Recorder::of_confidence_segmented(segments, &to.stream).map(boxed),
+        ),
+    },
+    Output {
+        flag: "--whitened",
+        path: |settings| path_of(&settings.output.whitened),
+        kind: Kind::Recording(
+            |path, to| Recorder::of_whitened(path, &to.stream).map(boxed),
+            |segments, to| Recorder::of_whitened_segmented(segments, &to.stream).map(boxed),
+        ),
+    },
+    Output {
+        flag: "--preview",
+        path: |settings| path_of(&settings.output.preview),
+        kind: Kind::Preview,
+    },
+    Output {
+        flag: "--stats",
+        path: |settings| match settings.output.stats() {
+            Some(Stats::File(path)) => Some(path),
+            Some(Stats::Stdout) | None => None,
+        },
+        kind: Kind::Statistics,
+    },
+    Output {
+        flag: "window.settings",
+        path: |settings| settings.window.settings(),
+        kind: Kind::SavedSettings,
+    },
+    Output {
+        flag: "--pictures",
+        path: |settings| path_of(&settings.output.pictures),
+        kind: Kind::Folder(
+            &PICTURES,
+            |folder, to| Pictures::create(folder, &to.stream, to.quantity).map(boxed),
+            |folder, to| Pictures::resume(folder, &to.stream, to.quantity).map(boxed),
+        ),
+    },
+    Output {
+        flag: "--clouds",
+        path: |settings| path_of(&settings.output.clouds),
+        kind: Kind::Folder(
+            &CLOUDS,
+            |folder, to| Clouds::create(folder, &to.stream).map(boxed),
+            |folder, to| Clouds::resume(folder, &to.stream).map(boxed),
+        ),
+    },
+];
+
+/// Properties that sinks are made with.
+#[derive(Clone)]
+struct Setup {
+    stream: StreamInfo,
+    quantity: Quantity,
+    view: VideoView,
+    colouring: LiveColouring,
+}
+
+fn boxed<S: Sink + 'static>(sink: S) -> Box<dyn Sink> {
+    Box::new(sink)
+}
+
+/// The outputs that the settings ask for, with their destinations.
+fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
+    OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
+}
+
+/// Reports whether frames are written to files.
+pub fn writes_frames(settings: &Settings) -> bool {
+    wanted(settings).any(|(output, _)| match output.kind {
+        Kind::Recording(..) | Kind::Preview | Kind::Folder(..) => true,
+        Kind::Statistics | Kind::SavedSettings => false,
+    })
+}
+
 /// Files that are settled before the source is opened.
 pub struct Reserved {
     /// File of the statistics, if they go into one.
     pub statistics: Option<NewFile>,
-    /// No other run writes the same files meanwhile.
+    /// Keep other runs from writing the same files.
     _claims: Vec<Claim>,
 }
 
-/// Finds out before anything is opened whether the files can be written: none of them twice, none that
-/// another run is writing.
+/// Checks before anything is opened that the files can be written, that no two of them are the same,
+/// and that no other run writes one of them.
 pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
-    let output = &settings.output;
     refuse_shared_files(settings).map_err(Error::Usage)?;
-    let folders = [output.pictures(), output.clouds()]
-        .map(|folder| folder.map(|folder| folder.canonicalize().unwrap_or(folder)));
-    if let [Some(pictures), Some(clouds)] = folders
-        && pictures == clouds
-    {
-        return Err(Error::usage(format!(
-            "--pictures and --clouds are the same folder, {}; give each its own",
-            clouds.display()
-        )));
-    }
-    let mut claims = Vec::new();
-    // Folders are claimed once they are made. Segments are claimed by the name that theirs derive from.
-    let videos = recordings(output).into_iter().chain([("--preview", output.preview())]);
-    let statistics = statistics(output);
-    for (flag, path) in videos.chain([("--stats", statistics.clone())]) {
-        if let Some(path) = path {
-            claims.extend(Claim::on(&path).context(flag)?);
+    let (mut claims, mut statistics) = (Vec::new(), None);
+    for (Output { flag, kind, .. }, path) in wanted(settings) {
+        // Folders are claimed once they are made. Segments are claimed by the name that theirs derive from.
+        if let Kind::Recording(..) | Kind::Preview | Kind::Statistics = kind {
+            claims.extend(Claim::on(&path).context(*flag)?);
+        }
+        match (kind, settings.output.segmenting()) {
+            (Kind::Recording(..), Some(limits)) => {
+                drop(Segments::new(&path, limits).context(*flag)?)
+            }
+            (Kind::Statistics, _) => statistics = Some(NewFile::create(&path).context(*flag)?),
+            _ => {}
         }
     }
-    for (flag, base) in recordings(output) {
-        if let (Some(base), Some(limits)) = (base, output.segmenting()) {
-            Segments::new(&base, limits).context(flag)?;
-        }
-    }
-    let statistics = statistics.as_deref().map(NewFile::create).transpose().context("--stats")?;
     Ok(Reserved { statistics, _claims: claims })
 }
 
 /// Refuses outputs that would replace each other's files.
 fn refuse_shared_files(settings: &Settings) -> Result<()> {
-    let output = &settings.output;
+    let outputs: Vec<_> = wanted(settings).collect();
     // Segments have names of their own, but two recordings must not share those either.
-    let recordings = recordings(output);
-    let paths = recordings.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
-    files::refuse_same(paths)?;
-    let single = recordings.into_iter().filter(|_| output.segmenting().is_none());
-    let others = [
-        ("--preview", output.preview()),
-        ("--stats", statistics(output)),
-        ("window.settings", settings.window.settings()),
-        ("--pictures", output.pictures().map(|dir| dir.join(PICTURES.description))),
-        ("--clouds", output.clouds().map(|dir| dir.join(CLOUDS.description))),
-    ];
-    let all: Vec<(&str, PathBuf)> =
-        single.chain(others).filter_map(|(flag, path)| Some((flag, path?))).collect();
+    let recordings =
+        outputs.iter().filter(|(output, _)| matches!(output.kind, Kind::Recording(..)));
+    files::refuse_same(recordings.map(|(output, path)| (output.flag, &**path)))?;
+    let is_segmented = settings.output.segmenting().is_some();
+    let single = |(output, path): &(&Output, PathBuf)| match output.kind {
+        Kind::Recording(..) if is_segmented => None,
+        Kind::Folder(kind, ..) => Some((output.flag, path.join(kind.description))),
+        _ => Some((output.flag, path.clone())),
+    };
+    let all: Vec<(&str, PathBuf)> = outputs.iter().filter_map(single).collect();
     let named = || all.iter().map(|(flag, path)| (*flag, path.as_path()));
     files::refuse_same(named())?;
     // Any property of a stream's fragment may name a file.
-    let values = output.stream().map(values_of_fragment).unwrap_or_default();
+    let values = settings.output.stream().map(values_of_fragment).unwrap_or_default();
     for value in &values {
         files::refuse_same(named().chain([("--stream", Path::new(value))]))?;
     }
-    for Series { flag, folder, is_written } in series(output) {
+    for Series { flag, folder, is_written } in series(settings) {
         for (other, path) in named().filter(|(other, _)| *other != flag) {
             if let Ok(files::Target::File(file)) = files::target(path)
                 && folder.canonicalize().is_ok_and(|folder| file.parent() == Some(&folder))
@@ -107,6 +210,16 @@ fn refuse_shared_files(settings: &Settings) -> Result<()> {
                     folder.display()
                 );
             }
+        }
+    }
+    let mut folders = HashMap::new();
+    for (Output { flag, kind, .. }, folder) in outputs {
+        let folder = folder.canonicalize().unwrap_or(folder);
+        if let Kind::Folder(..) = kind
+            && let Some(other) = folders.insert(folder.clone(), flag)
+        {
+            let folder = folder.display();
+            bail!("{other} and {flag} are the same folder, {folder}; give each its own");
         }
     }
     Ok(())
@@ -122,31 +235,23 @@ struct Series {
 }
 
 /// The outputs of many files.
-fn series(output: &settings::Output) -> Vec<Series> {
-    let folders =
-        [("--pictures", output.pictures(), &PICTURES), ("--clouds", output.clouds(), &CLOUDS)];
-    let numbered = folders.into_iter().filter_map(|(flag, folder, kind)| {
-        Some(Series { flag, folder: folder?, is_written: Box::new(|name| kind.is_written(name)) })
-    });
-    let segmented = recordings(output).into_iter().filter(|_| output.segmenting().is_some());
-    let segmented = segmented.filter_map(|(flag, base)| {
-        let base = base?;
-        let folder = files::folder_of(&base).to_owned();
-        let is_written = Box::new(move |name: &OsStr| segments::is_segment(&base, name));
-        Some(Series { flag, folder, is_written })
-    });
-    numbered.chain(segmented).collect()
+fn series(settings: &Settings) -> impl Iterator<Item = Series> {
+    let is_segmented = settings.output.segmenting().is_some();
+    wanted(settings).filter_map(move |(Output { flag, kind, .. }, path)| match kind {
+        Kind::Folder(kind, ..) => {
+            let is_written = Box::new(|name: &OsStr| kind.is_written(name));
+            Some(Series { flag, folder: path, is_written })
+        }
+        Kind::Recording(..) if is_segmented => {
+            let folder = files::folder_of(&path).to_owned();
+            let is_written = Box::new(move |name: &OsStr| segments::is_segment(&path, name));
+            Some(Series { flag, folder, is_written })
+        }
+        _ => None,
+    })
 }
 
-/// File of the statistics.
-fn statistics(output: &settings::Output) -> Option<PathBuf> {
-    match output.stats() {
-        Some(Stats::File(path)) => Some(path),
-        Some(Stats::Stdout) | None => None,
-    }
-}
-
-/// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, where
+/// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, if
 /// they have one.
 pub fn open(
     loaded: &Loaded,
@@ -156,6 +261,7 @@ pub fn open(
     colouring: &LiveColouring,
 ) -> Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
+    let output = &settings.output;
     let stream = StreamInfo {
         size: rig.pairs.size,
         rate: info.rate,
@@ -165,86 +271,55 @@ pub fn open(
         clock,
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
     };
-    let quantity = settings.output.quantity();
-    let numbers = settings.output.record().is_some()
-        || settings.output.pictures().is_some()
-        || (settings.output.stream().is_some()
-            && settings.output.stream_view == StreamPicture::Numbers);
-    if numbers && quantity == Quantity::Disparity {
+    let (quantity, view) = (output.quantity(), output.preview_view);
+    let setup = Setup { stream, quantity, view, colouring: colouring.clone() };
+    let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
+    let has_numbers = !output.record.is_empty() || !output.pictures.is_empty() || streams_numbers;
+    if has_numbers && quantity == Quantity::Disparity {
         Encoding::for_range(range).report("recordings and pictures");
     }
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    let mut add = |sink: Box<dyn Sink>, recipe| {
-        // A recorded source is better matched anew, with room for all of it.
-        sinks.push(if info.live { Box::new(Restarting::new(sink, recipe)) } else { sink });
+    let mut add = |sink: Box<dyn Sink>, factory| {
+        // A recorded source can be matched again once there is room.
+        sinks.push(if info.live { Box::new(Restarting::new(sink, factory)) } else { sink });
     };
-    let limits = settings.output.segmenting();
-    if let Some(path) = settings.output.record() {
-        let create: Create = Box::new(move |place| {
-            Ok(match place {
-                Place::File(path) => Box::new(Recorder::create(path, &stream, quantity)?),
-                Place::Segments(names) => Box::new(Recorder::segmented(names, &stream, quantity)?),
-            })
-        });
-        let (first, recipe) = recording(path, limits, create);
-        add(first.context("--record")?, recipe);
+    for (output, path) in wanted(settings) {
+        let setup = setup.clone();
+        let (first, factory): (Made, Factory) = match output.kind {
+            Kind::Recording(create, segment) => {
+                let limits = settings.output.segmenting();
+                recording(path, limits, setup, create, segment)
+            }
+            Kind::Preview => preview(path, setup),
+            Kind::Folder(_, create, resume) => {
+                let first = create(&path, &setup);
+                // A folder that is gone is not made again: if a disk was removed, that would fill the
+                // one below.
+                let again = move || {
+                    files::check_folder_of(&path.join("file"))?;
+                    resume(&path, &setup)
+                };
+                (first, Box::new(again))
+            }
+            Kind::Statistics | Kind::SavedSettings => continue,
+        };
+        add(first.context(output.flag)?, factory);
     }
-    if let Some(path) = settings.output.confidence() {
-        let create: Create = Box::new(move |place| {
-            Ok(match place {
-                Place::File(path) => Box::new(Recorder::of_confidence(path, &stream)?),
-                Place::Segments(names) => {
-                    Box::new(Recorder::of_confidence_segmented(names, &stream)?)
-                }
-            })
-        });
-        let (first, recipe) = recording(path, limits, create);
-        add(first.context("--confidence")?, recipe);
-    }
-    if let Some(path) = settings.output.whitened() {
-        let create: Create = Box::new(move |place| {
-            Ok(match place {
-                Place::File(path) => Box::new(Recorder::of_whitened(path, &stream)?),
-                Place::Segments(names) => {
-                    Box::new(Recorder::of_whitened_segmented(names, &stream)?)
-                }
-            })
-        });
-        let (first, recipe) = recording(path, limits, create);
-        add(first.context("--whitened")?, recipe);
-    }
-    if let Some(path) = settings.output.preview() {
-        let colouring = colouring.clone();
-        let view = settings.output.preview_view;
-        let create = move |path: &Path| Preview::create(path, &stream, view, colouring.clone());
-        let first = create(&path).context("--preview")?;
-        add(Box::new(first), preview_again(path, create));
-    }
-    if let Some(dir) = settings.output.pictures() {
-        let first = Pictures::create(&dir, &stream, quantity).context("--pictures")?;
-        let again = move |dir: &Path| Pictures::resume(dir, &stream, quantity);
-        add(Box::new(first), Box::new(move || Ok(Box::new(again_in(&dir, again)?))));
-    }
-    if let Some(dir) = settings.output.clouds() {
-        let first = Clouds::create(&dir, &stream).context("--clouds")?;
-        let again = move |dir: &Path| Clouds::resume(dir, &stream);
-        add(Box::new(first), Box::new(move || Ok(Box::new(again_in(&dir, again)?))));
-    }
-    if let Some(fragment) = settings.output.stream() {
+    if let Some(fragment) = output.stream() {
         let options = StreamOptions {
             fragment: fragment.to_owned(),
-            picture: settings.output.stream_view,
+            picture: output.stream_view,
             quantity,
             colouring: colouring.clone(),
         };
-        let first = StreamSink::start(&stream, &options);
-        let recipe: Recipe = Box::new(move || Ok(Box::new(StreamSink::start(&stream, &options)?)));
-        match first {
-            Ok(first) => add(Box::new(first), recipe),
+        let mut factory: Factory =
+            Box::new(move || StreamSink::start(&stream, &options).map(boxed));
+        match factory() {
+            Ok(first) => add(first, factory),
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
                 let name = check_fragment(fragment)?;
-                sinks.push(Box::new(Restarting::awaited(name, recipe, &error)));
+                sinks.push(Box::new(Restarting::awaited(name, factory, &error)));
             }
             Err(error) => return Err(error.context("--stream")),
         }
@@ -252,97 +327,82 @@ pub fn open(
     Ok(sinks)
 }
 
-/// Checks what is asked of the outputs before anything is opened: it goes together, none of them harms
-/// what the run reads, the fragment of a stream can be built.
+/// Checks before anything is opened that the outputs go together, that none of them harms the run's
+/// inputs, and that the fragment of a stream can be built.
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
-    let output = &loaded.settings.output;
-    output.complete().map_err(Error::usage)?;
-    for (flag, path) in recordings(output) {
-        let named = path.as_deref().map_or(Ok(()), check_recording_name);
-        named.context(flag).map_err(Error::Usage)?;
+    let settings = &loaded.settings;
+    settings.output.complete().map_err(Error::usage)?;
+    for (output, path) in wanted(settings) {
+        let named = match output.kind {
+            Kind::Recording(..) => check_recording_name(&path),
+            Kind::Preview => check_preview_name(&path),
+            _ => Ok(()),
+        };
+        named.context(output.flag).map_err(Error::Usage)?;
     }
-    let named = output.preview().as_deref().map_or(Ok(()), check_preview_name);
-    named.context("--preview").map_err(Error::Usage)?;
     let whitens = |temporal: Temporal| temporal.mode == TemporalMode::Whiten;
-    if output.whitened().is_some() && !loaded.params.temporal.is_some_and(whitens) {
+    if !settings.output.whitened.is_empty() && !loaded.params.temporal.is_some_and(whitens) {
         return Err(Error::usage(
             "--whitened records what is left of the pictures without their background, which nothing finds: give \
              --temporal whiten as well",
         ));
     }
     spare_inputs(spec, loaded).map_err(Error::Usage)?;
-    let Some(fragment) = output.stream() else { return Ok(()) };
+    let Some(fragment) = settings.output.stream() else { return Ok(()) };
     check_fragment(fragment).map(drop).map_err(|error| match error {
         FragmentError::Wrong(_) => Error::usage(format!("--stream: {error}")),
         FragmentError::Missing(_) => anyhow::Error::new(error).context("--stream").into(),
     })
 }
 
-/// No output may be, hold or lead to what the run reads, nor delete it.
+/// Refuses outputs that are, hold, lead to or would delete an input of the run.
 fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
     let inputs = inputs(loaded, spec.local_files());
-    let output = &loaded.settings.output;
-    let stats = statistics(output);
-    let videos = recordings(output).map(|(_, path)| path);
-    let files =
-        videos.into_iter().chain([output.preview(), stats, loaded.settings.window.settings()]);
-    let streamed = output.stream().map(files_of_fragment).unwrap_or_default();
-    for path in files.flatten().chain(streamed) {
+    let settings = &loaded.settings;
+    let files = wanted(settings).filter(|(output, _)| !matches!(output.kind, Kind::Folder(..)));
+    let streamed = settings.output.stream().map(files_of_fragment).unwrap_or_default();
+    for path in files.map(|(_, path)| path).chain(streamed) {
         inputs.refuse(&path)?;
     }
-    for Series { folder, is_written, .. } in series(output) {
+    for Series { folder, is_written, .. } in series(settings) {
         inputs.refuse_folder(&folder, is_written)?;
     }
     Ok(())
 }
 
-/// The lossless recordings with their flags.
-fn recordings(output: &settings::Output) -> [(&'static str, Option<PathBuf>); 3] {
-    [
-        ("--record", output.record()),
-        ("--confidence", output.confidence()),
-        ("--whitened", output.whitened()),
-    ]
-}
-
-/// Where a recording goes: one file, or segments.
-enum Place<'a> {
-    File(&'a Path),
-    Segments(Segments),
-}
-
-/// Makes a recording, and makes it anew.
-type Create = Box<dyn FnMut(Place<'_>) -> Result<Box<dyn Sink>> + Send>;
-
-/// A recording, and how it goes on where it has failed.
+/// A recording, and how it goes on after a failure.
 fn recording(
     path: PathBuf,
     limits: Option<SegmentLimits>,
-    mut create: Create,
-) -> (Result<Box<dyn Sink>>, Recipe) {
-    let segments = |path: &Path, limits| Ok(Place::Segments(Segments::new(path, limits)?));
+    setup: Setup,
+    create: fn(&Path, &Setup) -> Made,
+    segment: fn(Segments, &Setup) -> Made,
+) -> (Made, Factory) {
+    let segmented =
+        move |path: &Path, limits, setup: &Setup| segment(Segments::new(path, limits)?, setup);
     let first = match limits {
-        Some(limits) => segments(&path, limits).and_then(&mut create),
-        None => create(Place::File(&path)),
+        Some(limits) => segmented(&path, limits, &setup),
+        None => create(&path, &setup),
     };
     let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
-    let recipe: Recipe = match limits {
+    let factory: Factory = match limits {
         // A pipe may have a reader again.
-        None if !is_file => Box::new(move || create(Place::File(&path))),
+        None if !is_file => Box::new(move || create(&path, &setup)),
         // A single file that was cut short goes on in segments of any length.
-        _ => Box::new(move || create(segments(&path, limits.unwrap_or_default())?)),
+        _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &setup)),
     };
-    (first, recipe)
+    (first, factory)
 }
 
-/// Goes on with a preview in a file named as segments are.
-fn preview_again(
-    path: PathBuf,
-    create: impl Fn(&Path) -> Result<Preview> + Send + 'static,
-) -> Recipe {
+/// A preview, which goes on after a failure in a file named as segments are.
+fn preview(path: PathBuf, setup: Setup) -> (Made, Factory) {
+    let create = move |path: &Path| {
+        Preview::create(path, &setup.stream, setup.view, setup.colouring.clone()).map(boxed)
+    };
+    let first = create(&path);
     let mut last: Option<PathBuf> = None;
-    Box::new(move || {
-        // The attempt before may have left a file that nothing could be written to.
+    let again = move || {
+        // The attempt before may have left an empty file.
         if let Some(last) = last.take()
             && std::fs::metadata(&last).is_ok_and(|about| about.len() == 0)
         {
@@ -351,13 +411,29 @@ fn preview_again(
         let mut names = Segments::new(&path, SegmentLimits::default())?;
         let (_, next) = names.open(SystemTime::now())?;
         last = Some(next.clone());
-        Ok(Box::new(create(&next)?))
-    })
+        create(&next)
+    };
+    (first, Box::new(again))
 }
 
-/// Goes on in a folder of numbered files. One that is gone is not made again: where a disk was taken out,
-/// that would fill the one below.
-fn again_in<S: Sink>(dir: &Path, resume: impl Fn(&Path) -> Result<S>) -> Result<S> {
-    files::check_folder_of(&dir.join("file"))?;
-    resume(dir)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_are_no_frames() {
+        let mut settings = Settings::default();
+        settings.output.stats = "s.json".into();
+        assert!(!writes_frames(&settings));
+        settings.output.preview = "a.mp4".into();
+        assert!(writes_frames(&settings));
+    }
+
+    #[test]
+    fn outputs_do_not_share_a_file() {
+        let mut settings = Settings::default();
+        (settings.output.record, settings.output.stats) = ("a".into(), "a".into());
+        let error = reserve(&settings).err().unwrap().to_string();
+        assert!(error.contains("--record and --stats are the same file"), "{error}");
+    }
 }

@@ -10,7 +10,7 @@ use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
 use crate::source::{self, Source, SourceInfo};
 
-/// The source that the command line names, else the settings.
+/// Returns the source of the command line, else that of the settings.
 pub fn named(args: &RunArgs, settings: &settings::Source) -> Result<SourceSpec, Error> {
     if let Some(spec) = args.source.spec() {
         return Ok(spec);
@@ -19,7 +19,8 @@ pub fn named(args: &RunArgs, settings: &settings::Source) -> Result<SourceSpec, 
     settings.spec().ok_or_else(|| Error::explained(NO_SOURCE))
 }
 
-/// As [`open_source`], once the source is there. `None` where the run was stopped meanwhile.
+/// Opens the source as [`open_source`] does, once it is available. Returns `None` if the run was
+/// stopped meanwhile.
 pub fn wait_for(
     spec: &SourceSpec,
     loaded: &Loaded,
@@ -36,8 +37,8 @@ pub fn wait_for(
     Ok(source)
 }
 
-/// Opens the source, which keeps its pictures in `keep`; its size is known then. `endless`: a demo
-/// whose length nobody has set goes on for ever.
+/// Opens the source, which takes its memory from `keep`; then its size is known. `endless`: a demo
+/// without a set length never ends.
 pub fn open_source(
     spec: &SourceSpec,
     loaded: &Loaded,
@@ -54,7 +55,7 @@ pub fn open_source(
     source::open(spec, demo, &streams)
 }
 
-/// One line on a source.
+/// Logs one line on a source.
 pub fn describe(info: &SourceInfo) -> String {
     let mut text = format!("{}: {}x{}", info.description, info.width, info.height);
     if let Some(rate) = info.rate {

@@ -1,4 +1,4 @@
-//! Cameras and servers that are not there yet when a run starts.
+//! Waiting for cameras and servers that are missing at the start of a run.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use crate::control::Switch;
 use crate::redact::redact;
 use crate::source::Unavailable;
 
-/// Period of looking whether to stop meanwhile.
+/// Period in which `stop` is checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The part that `open` opens. Where it is not to be had just now that is said, and tried again, for `longest`
-/// at most; each new reason is said once. `None` where `stop` was set meanwhile.
+/// Opens a part with `open`, and tries again for up to `longest` if it is not available yet. Each
+/// new reason is logged once. Returns `None` if `stop` was set meanwhile.
 pub fn until_there<T>(
     longest: Duration,
     stop: &Switch,

@@ -1,12 +1,12 @@
 //! The window of a run.
 
 use crate::commands::Error;
-use crate::commands::rig::Rig;
+use crate::commands::prepare::rig::Rig;
 use crate::settings::{Loaded, WindowMode};
 use crate::sink::window::{Window, WindowOptions};
 use crate::source::SourceInfo;
 
-/// A window where there is a display and one is wanted.
+/// Opens a window if there is a display and one is wanted.
 pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
     if mode == WindowMode::Off {
         return Ok(None);
@@ -23,7 +23,7 @@ pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
     }
 }
 
-/// The options that the window starts with.
+/// Returns the options that the window starts with.
 pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOptions {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let title = format!("stereod: {}", info.description);

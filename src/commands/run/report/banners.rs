@@ -1,4 +1,4 @@
-//! Banners of the window on troubles for as long as they last.
+//! Banners of the window on current troubles.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,16 @@ use crate::frame::Eye;
 use crate::sink::window::Banner;
 use crate::source::live::LiveState;
 
-/// So long it is said that a trouble is over.
+/// Time for which the end of a trouble is shown.
 const OVER: Duration = Duration::from_secs(5);
 
-/// State of the eyes of a live source, as people are told.
+/// State of both cameras of a live source.
 #[derive(Debug, Default)]
 pub struct Banners {
     eyes: [Fate; 2],
 }
 
-/// State of one eye.
+/// State of one camera.
 #[derive(Clone, Copy, Debug, Default)]
 enum Fate {
     #[default]
@@ -26,8 +26,8 @@ enum Fate {
 }
 
 impl Banners {
-    /// Banners of this moment. `rows_off`: how the alignment is off, if it is; `single`: both eyes come
-    /// in one stream.
+    /// Returns the banners of this moment. `rows_off`: the misalignment, if any; `single`: both
+    /// views come in one stream.
     pub fn now(
         &mut self,
         now: Instant,
@@ -43,7 +43,7 @@ impl Banners {
             }
             let lost = self.eyes.iter().any(|fate| matches!(fate, Fate::LostSince(_)));
             let sync = live.synchronisation().trouble().map(str::to_owned);
-            // An eye that is lost finds no partner either.
+            // A lost camera leaves the other one without partners.
             banners.extend(sync.filter(|_| !lost).map(trouble));
         }
         banners.extend(rows_off.map(|how| trouble(format!("the eyes are not aligned: {how}"))));

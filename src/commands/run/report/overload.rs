@@ -1,44 +1,44 @@
-//! Notice that a source with a pace of its own gives more pairs than are matched, and which settings would keep up.
+//! Warning that matching cannot keep up with the source, with settings that would.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::commands::run::live::handles::Handles;
 use crate::matching::{Params, Paths};
-use crate::sink::range;
+use crate::sink::observers::range;
 
-/// Time after the start that does not count: engines begin slowly.
+/// Time after the start that does not count, because engines start slowly.
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Period over which pairs are counted.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Part of the pairs, one in this many, that may be lost before a warning.
+/// One in this many pairs may be lost before a warning.
 const TOLERATED: f64 = 10.0;
 
-/// Part of the time of 8 paths that 4 take.
+/// Time of 4 paths relative to that of 8.
 const TIME_OF_FOUR_PATHS: f64 = 0.6;
 
-/// What is aimed at, of what the engine has reached with the settings as they are.
+/// Part of the measured rate that proposals may use.
 const SHARE: f64 = 0.85;
 
-/// Fewest disparities and smallest side that are proposed.
+/// Fewest disparities and smallest side to propose.
 const FEWEST: usize = 16;
 const SMALLEST: usize = 160;
 
-/// Counts of a moment.
+/// Counts at one moment.
 #[derive(Clone, Copy)]
 struct Counted {
     at: Instant,
-    /// Pairs that the source has given.
+    /// Pairs from the source.
     given: u64,
-    /// Those of a live source that were dropped because the engine was busy.
+    /// Pairs of a live source dropped because the engine was busy.
     dropped: u64,
-    /// How far a paced recording has come, and by how much it was delayed because the engine was busy.
+    /// Position of a paced recording, and its delay by the busy engine.
     paced: [Duration; 2],
 }
 
-/// Watch over what a source with a pace of its own gives and the engine takes.
+/// Watch over the rates of a paced source and of the engine.
 #[derive(Default)]
 pub struct Overload {
     before: Option<Counted>,
@@ -48,8 +48,8 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// Looks at the counts, and warns once, and once more after each change of the settings, where the engine is too
-    /// slow.
+    /// Checks the counts, and warns once after the start and after each change of the settings if
+    /// the engine is too slow.
     pub fn look(&mut self, handles: &Handles) {
         let progress = &handles.progress;
         if !handles.clocked || progress.source_ended.load(Ordering::Relaxed) {
@@ -73,8 +73,10 @@ impl Overload {
         self.told = true;
         let loaded = handles.loaded();
         let (size, is_live) = ((handles.info.width, handles.info.height), handles.info.live);
-        // The pictures need those that `auto` has chosen, and more where some are nearer already.
-        let are_needed = loaded.has_chosen() || range::found(&handles.findings.too_few).is_some();
+        // The images need the disparities that `auto` has chosen, and more if some are nearer
+        // already.
+        let are_needed =
+            loaded.has_chosen() || range::newest(&handles.observations.too_few).is_some();
         let cures = cures(rates, &loaded.params, size, are_needed, is_live).join(", or ");
         let [given, matched] = rates;
         match is_live {
@@ -89,7 +91,8 @@ impl Overload {
         }
     }
 
-    /// Rates of pairs that are given and matched, at the end of a period in which the engine was too slow.
+    /// Returns the rates of the source and of the matcher at the end of a period in which the
+    /// engine was too slow.
     fn count(&mut self, now: Counted) -> Option<[f64; 2]> {
         let before = *self.before.get_or_insert(now);
         let time = now.at.duration_since(before.at);
@@ -112,8 +115,8 @@ impl Overload {
     }
 }
 
-/// Settings that would keep up. Time follows the pixels and the disparities. `are_needed`: the pictures need all
-/// disparities.
+/// Returns settings that would keep up. Time is proportional to pixels and disparities.
+/// `are_needed`: the images need all disparities.
 fn cures(
     [given, matched]: [f64; 2],
     params: &Params,

@@ -1,4 +1,4 @@
-//! The account of a finished run: one JSON object for programs, a few lines for people.
+//! Statistics of a finished run: one JSON object for programs, a few lines for people.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,35 +12,35 @@ use crate::pipeline::{Outcome, SinkCounts};
 use crate::range::TooFew;
 use crate::redact::redact;
 use crate::settings::Loaded;
-use crate::sink::accuracy::AccuracySummary;
-use crate::sink::exposure::Exposure;
-use crate::sink::range;
+use crate::sink::observers::accuracy::AccuracySummary;
+use crate::sink::observers::exposure::Exposure;
+use crate::sink::observers::range;
 use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
 use crate::telemetry::temporal::TemporalSummary;
 
-/// Beginnings of the names of outputs that write pairs.
+/// First words of the names of outputs that write pairs.
 const WRITING: [&str; 7] =
     ["recording", "confidence", "whitened", "preview", "pictures", "clouds", "stream"];
 
-/// A count for each eye.
+/// A count for each view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BothEyes<T = u64> {
-    /// Of the left eye, or of the stream that holds both.
+    /// Of the left view, or of the stream that holds both.
     pub left: T,
-    /// Of the right eye.
+    /// Of the right view.
     pub right: T,
 }
 
-/// Account of a run.
+/// Statistics of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Statistics {
     /// Frames and pairs that were read.
     pub source: String,
-    /// Width of an eye in pixels.
+    /// Width of a view in pixels.
     pub width: usize,
-    /// Height of an eye in pixels.
+    /// Height of a view in pixels.
     pub height: usize,
     /// Frames that arrived.
     pub frames: BothEyes,
@@ -48,14 +48,14 @@ pub struct Statistics {
     pub pairs: u64,
     /// Frames without a partner.
     pub unpaired: BothEyes,
-    /// Frames that are known to be damaged (recorded sources; of live ones see `live`).
+    /// Damaged frames of recorded sources; of live ones see `live`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<BothEyes<Damage>>,
     /// Pairs dropped because the engine was busy (live sources only).
     pub dropped: u64,
     /// Pairs matched.
     pub matched: u64,
-    /// Pairs in the lossless recording, where there is one.
+    /// Pairs in the lossless recording, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
     /// Pairs that each kind of output wrote: `recording`, `confidence`, `whitened`, `preview`, `pictures`, `stream`.
@@ -68,38 +68,39 @@ pub struct Statistics {
     pub matching_seconds: f64,
     /// Pairs matched a second, over `matching_seconds`.
     pub fps: f64,
-    /// From a pair's capture (recordings played at their own pace: its time) to its disparity.
-    /// Recordings that are matched as fast as can be have none: their pairs wait in queues.
+    /// From a pair's capture (for recordings at their own pace: its time) to its disparity.
+    /// Recordings that are matched as fast as possible have none, because their pairs wait in
+    /// queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<TimesMs>,
-    /// From when the engine took a pair to its disparity.
+    /// From the submission of a pair to the engine to its disparity.
     pub engine_ms: TimesMs,
-    /// Time that the GPU computed a pair, copies not counted, where one did.
+    /// Time of the GPU per pair without copies, if one was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_ms: Option<TimesMs>,
     /// The engine.
     pub engine: String,
-    /// Number of times that other parameters took over in the run, if ever.
+    /// Number of changes of the parameters in the run, if any.
     #[serde(skip_serializing_if = "is_zero")]
     pub retuned: u64,
     /// The settings that the result depends on, as they were at the end.
     pub settings: serde_json::Value,
-    /// Distance of the disparity from the truth, where that is known.
+    /// Errors of the disparity, if the truth is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<AccuracySummary>,
-    /// That nearer things were seen than the candidate disparities reach, if so.
+    /// Range that would suffice, if the scene exceeds the candidate disparities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few_disparities: Option<TooFew>,
-    /// Agreement of the rows of the two eyes, where that was watched.
+    /// Row alignment of the two views, if it was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<alignment::Summary>,
-    /// Noise and exposure of the pictures of either eye, of the last second.
+    /// Noise and exposure of either view in the last second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exposure: Option<Exposure>,
-    /// What the stage in time has found, where there is one.
+    /// Result of the temporal stage, if it is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temporal: Option<TemporalSummary>,
-    /// Fate of the cameras, where the source is live.
+    /// State of the cameras, if the source is live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveSummary>,
     /// Reason why the run failed, if it did.
@@ -108,10 +109,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The account of `outcome`; `loaded` are the settings at the end. The first word of an output's name
-    /// says of what kind it is.
+    /// Collects the statistics of `outcome`; `loaded` are the settings at the end. The first word
+    /// of an output's name is its kind.
     pub fn new(handles: &Handles, outcome: &Outcome, loaded: &Loaded) -> Self {
-        let Handles { info: source, progress, findings, .. } = handles;
+        let Handles { info: source, progress, observations, .. } = handles;
         let counts = outcome.source;
         let that_mattered = serde_json::json!({
             "matching": loaded.values()["matching"],
@@ -150,10 +151,10 @@ impl Statistics {
             engine: handles.engine.clone(),
             retuned: progress.retuned.load(Ordering::Relaxed),
             settings: without_secrets(that_mattered),
-            accuracy: findings.accuracy(),
-            too_few_disparities: range::found(&findings.too_few),
-            alignment: findings.alignment().map(|state| state.summary()),
-            exposure: findings.exposure(),
+            accuracy: observations.accuracy(),
+            too_few_disparities: range::newest(&observations.too_few),
+            alignment: observations.alignment().map(|state| state.summary()),
+            exposure: observations.exposure(),
             temporal: progress.temporal(),
             live: handles.live.as_ref().map(|live| live.summary()),
             error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
@@ -161,7 +162,7 @@ impl Statistics {
     }
 }
 
-/// The same without passwords in its texts.
+/// Returns a copy without passwords in its texts.
 fn without_secrets(value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {
@@ -178,7 +179,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// `value` to one part in `unit`.
+/// Rounds `value` to one part in `unit`.
 fn rounded(value: f64, unit: f64) -> f64 {
     (value * unit).round() / unit
 }
@@ -248,7 +249,7 @@ impl fmt::Display for Statistics {
     }
 }
 
-/// Lines on what was out of the ordinary with the cameras, and how far apart the eyes were.
+/// Returns lines on irregularities of the cameras and on the time between the two views.
 fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (name, eye) in [("left", live.left), ("right", live.right)] {
         let EyeSummary { losses, reconnects, away_s, broken, concealed, missed, mistimed, .. } =

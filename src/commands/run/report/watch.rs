@@ -1,4 +1,4 @@
-//! Watching a run: the progress bar on a terminal, the figures in the window.
+//! Progress of a run: the bar on a terminal, the figures in the window.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::pipeline::{Outcome, Running};
 use crate::sink::window::{Counts, WindowStats};
 use crate::telemetry::{logs, stderr};
 
-/// Period in which the figures are brought up to date.
+/// Period in which the figures are updated.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Period in which the pipeline is asked whether it has ended.
+/// Period in which the pipeline's end is checked.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Shows how far a run is.
+/// Shows the progress of a run.
 pub struct Watch<'a> {
     handles: &'a Handles,
     bar: ProgressBar,
@@ -29,7 +29,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// A watch over a run, which also tells the service manager.
+    /// A watch over a run, which also informs the service manager.
     pub fn new(handles: &'a Handles, service: Option<Service>) -> Self {
         let expected =
             [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();
@@ -56,7 +56,7 @@ impl<'a> Watch<'a> {
             self.service.iter_mut().for_each(|service| service.tick(self.handles));
             std::thread::sleep(POLL);
         }
-        // A run may end between two looks; its end is told all the same.
+        // A run may end between two updates; its last state is shown too.
         self.service.iter_mut().for_each(|service| service.tick(self.handles));
         self.show();
         self.bar.finish_and_clear();
@@ -67,7 +67,7 @@ impl<'a> Watch<'a> {
     fn show(&mut self) {
         let Handles { progress, remote, .. } = self.handles;
         let matched = progress.matched.load(Ordering::Relaxed);
-        // An estimate that turns out too small must not make the bar run over.
+        // An estimate that is too small must not overrun the bar.
         if self.bar.length().is_some_and(|length| matched > length) {
             self.bar.set_length(matched);
         }
@@ -79,14 +79,14 @@ impl<'a> Watch<'a> {
                 dropped: self.handles.counters.dropped_pairs.load(Ordering::Relaxed),
                 unpaired: progress.unpaired.load(Ordering::Relaxed),
             };
-            let alignment = self.handles.findings.alignment().and_then(|state| state.line());
+            let alignment = self.handles.observations.alignment().and_then(|state| state.line());
             let off = alignment.clone().filter(|(_, alarm)| *alarm).map(|(line, _)| line);
-            // Cameras that are let go at the end are not lost.
+            // Cameras that are closed at the end are not lost.
             let ended = progress.source_ended.load(Ordering::Relaxed);
             let live = self.handles.live.as_deref().filter(|_| !ended);
             let banners = self.banners.now(Instant::now(), live, off, self.handles.one_stream);
             let engine = self.handles.engine.clone();
-            let exposure = self.handles.findings.exposure().map(|exposure| exposure.line());
+            let exposure = self.handles.observations.exposure().map(|exposure| exposure.line());
             remote.stats(WindowStats { engine, counts, alignment, exposure, banners });
         }
     }

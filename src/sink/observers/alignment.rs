@@ -1,33 +1,31 @@
-//! Watches how the two eyes are aligned while pairs flow past.
+//! Observer of the alignment of the two views.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-
+use super::Observer;
 use crate::alignment::{Event, Limits, Measurement, Monitor, Options, State, measure};
 use crate::frame::{Image, Matched};
-use crate::sink::Sink;
 use crate::thread::{self, locked};
 
-/// So far apart in the stream are pairs that are measured ...
+/// Time in the stream between two measured pairs ...
 const STREAM_STEP: Duration = Duration::from_millis(250);
 
-/// ... and so far apart in time, where a recording runs faster than it was recorded.
+/// ... and real time between them, if a recording runs faster than it was recorded.
 const STEP: Duration = Duration::from_millis(100);
 
-/// So long after the last one a pair is measured even where the stream's times stand still.
+/// Real time after which a pair is measured even if the stream's times stand still.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// State of the alignment, for everybody who wants to show it.
+/// Shared state of the alignment.
 pub type Shared = Arc<Mutex<State>>;
 
-/// A copy of a shared state.
+/// Returns a copy of a shared state.
 pub fn state_of(shared: &Shared) -> State {
     *locked(shared)
 }
 
-/// Limits by which the alignment is judged; may be changed at any time.
+/// Limits of the alarms, which may be changed at any time.
 #[derive(Clone, Debug)]
 pub struct SharedLimits(Arc<Mutex<Limits>>);
 
@@ -38,35 +36,34 @@ impl SharedLimits {
     }
 }
 
-/// Measures how two pictures are aligned: [`measure`], and others in tests.
+/// Measures the alignment of two images: [`measure`], or a substitute in tests.
 type Measure = fn(&Image, &Image, &Options) -> Option<Measurement>;
 
-/// Takes the newest pair a few times a second, measures it and logs what changes. Never makes the
-/// pipeline wait.
-pub struct AlignmentSink {
+/// Measures a pair a few times a second, and logs changes.
+pub struct AlignmentObserver {
     options: Options,
     limits: SharedLimits,
     shared: Shared,
-    /// `None` once a measurement has broken down.
+    /// `None` after a panic in a measurement.
     monitor: Option<Monitor>,
-    /// When the last pair was taken, and its time in the stream.
+    /// Time of the last measured pair, and its time in the stream.
     taken: Option<(Instant, Duration)>,
 }
 
-impl AlignmentSink {
-    /// A sink that keeps `shared` up to date.
+impl AlignmentObserver {
+    /// An observer that keeps `shared` up to date.
     pub fn new(options: Options, limits: Limits, shared: Shared) -> Self {
         let monitor = Some(Monitor::new(limits));
         let limits = SharedLimits(Arc::new(Mutex::new(limits)));
         Self { options, limits, shared, monitor, taken: None }
     }
 
-    /// The limits that it goes by, to be changed while it works.
+    /// Returns the limits, which may be changed while it works.
     pub fn limits(&self) -> SharedLimits {
         self.limits.clone()
     }
 
-    /// Measures a pair where it is time to.
+    /// Measures a pair if one is due.
     fn take(&mut self, frame: &Matched, measure: Measure) {
         let (now, at) = (Instant::now(), frame.pair.timestamp);
         let due = self.taken.is_none_or(|(taken, then)| {
@@ -89,8 +86,7 @@ impl AlignmentSink {
         });
     }
 
-    /// Shares and tells what `work` learns. Where that breaks down, the pictures are matched all the
-    /// same.
+    /// Shares and logs the result of `work`. A panic in it ends the observation, not the run.
     fn watch(&mut self, work: impl FnOnce(&mut Monitor) -> Option<Event>) {
         let Some(monitor) = &mut self.monitor else { return };
         match thread::guarded("the alignment thread", || work(monitor)) {
@@ -107,27 +103,13 @@ impl AlignmentSink {
     }
 }
 
-impl Sink for AlignmentSink {
-    fn name(&self) -> &str {
-        "check of the alignment"
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn newest_only(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+impl Observer for AlignmentObserver {
+    fn observe(&mut self, frame: &Matched) {
         self.take(frame, measure);
-        Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self) {
         self.watch(Monitor::finish);
-        Ok(())
     }
 }
 
@@ -164,24 +146,26 @@ mod tests {
     #[test]
     fn a_measurement_that_breaks_down_ends_the_watch_and_nothing_else() {
         let shared = Shared::default();
-        let mut sink = AlignmentSink::new(Options::default(), Limits::default(), shared.clone());
-        sink.take(&matched(0), aligned);
+        let mut observer =
+            AlignmentObserver::new(Options::default(), Limits::default(), shared.clone());
+        observer.take(&matched(0), aligned);
         assert!(state_of(&shared).measurement.is_some());
-        sink.taken = None;
-        sink.take(&matched(1), |_, _, _| panic!("a mistake"));
+        observer.taken = None;
+        observer.take(&matched(1), |_, _, _| panic!("a mistake"));
         assert_eq!(state_of(&shared).measurement, None);
-        sink.consume(&Arc::new(matched(2))).unwrap();
-        sink.finish().unwrap();
+        observer.observe(&matched(2));
+        observer.finish();
         assert_eq!(state_of(&shared).measurement, None);
     }
 
     #[test]
     fn pairs_are_measured_a_few_times_a_second() {
-        let mut sink = AlignmentSink::new(Options::default(), Limits::default(), Shared::default());
+        let mut observer =
+            AlignmentObserver::new(Options::default(), Limits::default(), Shared::default());
         let mut is_taken = |taken, sequence| {
-            sink.taken = Some(taken);
-            sink.take(&matched(sequence), |_, _, _| None);
-            sink.taken != Some(taken)
+            observer.taken = Some(taken);
+            observer.take(&matched(sequence), |_, _, _| None);
+            observer.taken != Some(taken)
         };
         let now = Instant::now();
         let start = Duration::ZERO;

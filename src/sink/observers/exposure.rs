@@ -1,31 +1,30 @@
-//! Watches how noisy and how exposed the pictures of both eyes are while pairs flow past.
+//! Observer of the noise and exposure of both views.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde::Serialize;
 
+use super::Observer;
 use crate::frame::{Image, Matched};
 use crate::matching::saturation::is_saturated;
 use crate::matching::texture::noise_sigma;
-use crate::sink::Sink;
 use crate::thread::locked;
 
-/// Time between the pairs that are measured.
+/// Time between two measured pairs.
 const STEP: Duration = Duration::from_secs(1);
 
-/// From this ratio of the eyes' brightness on it is an alarm: what is well exposed differs by less than 1.2.
+/// Ratio of the two views' brightness that is an alarm; with good exposure it is below 1.2.
 const UNEQUAL: f64 = 1.3;
 
-/// From this share of saturated pixels of an eye on it is an alarm.
+/// Share of saturated pixels of a view that is an alarm.
 const TOO_BRIGHT: f64 = 0.15;
 
-/// Measured pairs in a row that must be as bad before it is told.
+/// Number of bad pairs in a row before a warning.
 const PATIENCE: u32 = 3;
 
-/// Noise and exposure of one eye's picture.
+/// Noise and exposure of one view.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EyeExposure {
     /// Standard deviation of the noise, in grey levels.
@@ -37,7 +36,7 @@ pub struct EyeExposure {
 }
 
 impl EyeExposure {
-    /// That of a picture that is white from this grey level on; 0 for one without pixels.
+    /// Measures an image that is white from this grey level on; 0 for one without pixels.
     fn of(image: &Image, white: u8) -> Self {
         let pixels = image.pixels();
         let count = pixels.len().max(1) as f64;
@@ -57,19 +56,19 @@ impl EyeExposure {
 /// Noise and exposure of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Exposure {
-    /// That of the left eye.
+    /// That of the left view.
     pub left: EyeExposure,
-    /// That of the right eye.
+    /// That of the right view.
     pub right: EyeExposure,
 }
 
 impl Exposure {
-    /// That of two pictures that are white from this grey level on.
+    /// Measures two images that are white from this grey level on.
     pub fn of(left: &Image, right: &Image, white: u8) -> Self {
         Self { left: EyeExposure::of(left, white), right: EyeExposure::of(right, white) }
     }
 
-    /// Trouble that costs depth, with what helps: of cameras, or of a recording.
+    /// Returns a problem that costs depth, with a remedy for cameras or for a recording.
     fn trouble(&self, live: bool) -> Option<String> {
         let Self { left, right } = self;
         let ratio = left.brightness.max(1.0) / right.brightness.max(1.0);
@@ -97,7 +96,7 @@ impl Exposure {
         })
     }
 
-    /// The same in a few words, and whether that is an alarm.
+    /// Returns a summary, and whether it is an alarm.
     pub fn line(&self) -> (String, bool) {
         (self.to_string(), self.trouble(true).is_some())
     }
@@ -116,35 +115,34 @@ impl fmt::Display for Exposure {
     }
 }
 
-/// The newest measurement, for everybody who wants to show it.
+/// The newest measurement, shared.
 pub type Shared = Arc<Mutex<Option<Exposure>>>;
 
-/// A copy of the newest measurement.
+/// Returns a copy of the newest measurement.
 pub fn newest(shared: &Shared) -> Option<Exposure> {
     *locked(shared)
 }
 
-/// Takes the newest pair once a second and measures it; tells once of trouble that lasts. Never makes
-/// the pipeline wait.
+/// Measures a pair a second, and warns once of trouble that lasts.
 #[derive(Debug)]
-pub struct ExposureSink {
+pub struct ExposureObserver {
     shared: Shared,
     white: u8,
     live: bool,
     measured: Option<Instant>,
-    /// Measured pairs in a row with trouble.
+    /// Bad pairs in a row.
     bad: u32,
     told: bool,
 }
 
-impl ExposureSink {
-    /// A sink that keeps `shared` up to date; pictures are white from this grey level on, and those of a
-    /// live source come from cameras that can be set.
+impl ExposureObserver {
+    /// An observer that keeps `shared` up to date. Images are white from this grey level on; the
+    /// cameras of a live source can be adjusted.
     pub fn new(shared: Shared, white: u8, live: bool) -> Self {
         Self { shared, white, live, measured: None, bad: 0, told: false }
     }
 
-    /// Measures a pair; what is to be told now.
+    /// Measures a pair, and returns the warning that is due.
     fn measure(&mut self, frame: &Matched) -> Option<String> {
         let exposure = Exposure::of(&frame.pair.left, &frame.pair.right, self.white);
         *locked(&self.shared) = Some(exposure);
@@ -156,31 +154,14 @@ impl ExposureSink {
     }
 }
 
-impl Sink for ExposureSink {
-    fn name(&self) -> &str {
-        "check of the exposure"
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn newest_only(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+impl Observer for ExposureObserver {
+    fn observe(&mut self, frame: &Matched) {
         if self.measured.is_none_or(|measured| measured.elapsed() >= STEP) {
             self.measured = Some(Instant::now());
             if let Some(trouble) = self.measure(frame) {
                 tracing::warn!("{trouble}");
             }
         }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -209,19 +190,20 @@ mod tests {
 
     #[test]
     fn trouble_that_lasts_is_told_once() {
-        let new = |live| ExposureSink::new(Shared::default(), 250, live);
-        let mut sink = new(true);
+        let new = |live| ExposureObserver::new(Shared::default(), 250, live);
+        let mut observer = new(true);
         let dark = matched(100, 20);
         // 139 beside 79.
         for _ in 1..PATIENCE {
-            assert_eq!(sink.measure(&dark), None);
+            assert_eq!(observer.measure(&dark), None);
         }
-        assert_eq!(newest(&sink.shared).unwrap().right.brightness, 78.75);
-        let told = sink.measure(&dark).unwrap();
+        assert_eq!(newest(&observer.shared).unwrap().right.brightness, 78.75);
+        let told = observer.measure(&dark).unwrap();
         assert!(told.contains("the left eye's") && told.contains("1.8 times"), "{told}");
         assert!(told.contains("[camera] exposure_from"), "{told}");
-        assert_eq!(sink.measure(&dark), None);
-        let first = |live, pair| ExposureSink { bad: PATIENCE, ..new(live) }.measure(pair).unwrap();
+        assert_eq!(observer.measure(&dark), None);
+        let first =
+            |live, pair| ExposureObserver { bad: PATIENCE, ..new(live) }.measure(pair).unwrap();
         let bright = matched(90, 100);
         let told = first(true, &bright);
         assert!(told.contains("20 % of the") && told.contains("exposure_ms"), "{told}");

@@ -1,17 +1,18 @@
-//! Settings and inputs of a command, as its arguments say.
+//! Settings and inputs of a command.
 
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
 use crate::calibration::format::file_list;
 use crate::cli::{Common, FlagLayer};
+use crate::commands::Error;
 use crate::engine::Choice;
 use crate::memory::Budget;
 use crate::settings::{Layers, Loaded, Places, config_file};
 use crate::sink::inputs::Inputs;
 use crate::telemetry::logs;
 
-/// The settings in effect (file, environment, `--set`, flags); starts logging as they say.
+/// Returns the settings in effect (file, environment, `--set`, flags), and starts logging
+/// accordingly.
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
     Budget::set_of_process(loaded.settings.engine.memory_mib);
@@ -28,7 +29,7 @@ pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     Ok(loaded)
 }
 
-/// Warns of settings that only a GPU heeds, where the CPU is to be used.
+/// Warns of settings for GPUs if the CPU is to be used.
 fn say_what_is_ignored(loaded: &Loaded) {
     let engine = &loaded.settings.engine;
     if engine.kind == Choice::Cpu {
@@ -39,14 +40,14 @@ fn say_what_is_ignored(loaded: &Loaded) {
     }
 }
 
-/// The settings as they are laid down just now, and the file among them.
-pub(super) fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loaded), Error> {
+/// Reads the settings as they are now, and returns the file that they come from.
+pub fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loaded), Error> {
     let file = config_file(common.config.as_deref(), &Places::of_this_process());
     let loaded = layers(file.as_deref(), common, flags).finish()?;
     Ok((file, loaded))
 }
 
-pub(super) fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {
+pub fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {
     let mut layers = Layers::new();
     if let Some(file) = file {
         layers.file(file);
@@ -58,9 +59,9 @@ pub(super) fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> 
     flags.over(layers)
 }
 
-/// Inputs of a command: its sources, and the calibration and configuration of the settings.
-pub(super) fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
-    // Names of files that cannot be understood are refused when they are read.
+/// Returns the inputs of a command: its sources, calibration files and configuration files.
+pub fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
+    // Lists that cannot be parsed are refused when the files are read.
     let list = Some(&*loaded.settings.calibration.file).filter(|list| !list.is_empty());
     let calibrations = list.and_then(|list| file_list(list).ok()).unwrap_or_default();
     let configuration = loaded.files().iter().cloned();

@@ -1,4 +1,4 @@
-//! Streams of pairs through an engine, timed.
+//! Timed streams of pairs through an engine.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,43 +11,43 @@ use crate::frame::{Matched, StereoPair};
 /// Different pairs that are matched in turn, so that no cache holds the input.
 const PAIRS: u64 = 4;
 
-/// Time from one pair to the next: that of the scene.
+/// Time between two pairs of the scene.
 const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
-/// A stream of pairs.
+/// Timing of a stream of pairs.
 pub struct Sustained {
     /// Pairs that were timed.
     pub pairs: u32,
-    /// Pairs that the engine held at a time.
+    /// Pairs in flight at a time.
     pub in_flight: usize,
-    /// Time that they took together.
+    /// Time of all pairs together.
     pub time: Duration,
 }
 
 impl Sustained {
-    /// Milliseconds a pair.
+    /// Milliseconds per pair.
     pub fn ms(&self) -> f64 {
         self.time.as_secs_f64() * 1e3 / f64::from(self.pairs)
     }
 }
 
-/// Milliseconds, to a microsecond.
+/// Converts to milliseconds, rounded to a microsecond.
 pub fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Pairs for an engine that holds `depth` of them: one more than are in flight, so that the next is ready.
+/// Number of pairs for an engine that holds `depth` of them: one more, so that the next is ready.
 pub fn pairs_for(depth: usize) -> u64 {
     PAIRS.max(depth as u64 + 1)
 }
 
-/// A pair as it comes again after the others, so that time never goes back and the stream goes on.
+/// Moves a pair to its next turn, so that time never goes back and the stream goes on.
 pub fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
     pair.timestamp += PERIOD * pairs_for(engine.depth()) as u32;
     pair
 }
 
-/// The oldest pair in flight.
+/// Collects the oldest pair in flight.
 pub fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
     engine.collect()?.context("the engine lost a pair")
 }
@@ -62,7 +62,7 @@ pub fn stream(
     for _ in 0..in_flight {
         engine.submit(pairs.pop_front().context("no pair to match")?)?;
     }
-    // The first results fill the engine's pipeline and count for nothing.
+    // The first results fill the engine's pipeline and do not count.
     for _ in 0..in_flight {
         pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
         engine.submit(pairs.pop_front().context("no pair to match")?)?;

@@ -1,8 +1,9 @@
-//! Settings with which the engine is fast enough, where a rate was asked for (`--fit`).
+//! Cheaper settings with which the engine reaches a rate (`--fit`).
 //!
-//! The engine matches a scene of the pictures' size with the settings as they are, and with cheaper ones until the
-//! rate is reached, but never with fewer disparities than the pictures need. The content of pictures hardly changes its
-//! time. What the other parts of a run take of the processors is known by the pixel only.
+//! The engine matches a synthetic scene of the same size, first with the given settings and then
+//! with cheaper ones until the rate is reached, but never with fewer disparities than the images
+//! need. The content of images hardly changes the time. The time of the other parts of a run is
+//! known per pixel only.
 
 use std::collections::VecDeque;
 
@@ -13,25 +14,27 @@ use crate::matching::{Params, Paths};
 use crate::settings::{Fitted, Loaded, Output};
 use crate::source::demo::{DemoOptions, DemoSource};
 
-/// Part of the time that matching may take: a machine is not as quiet later.
+/// Part of the time that matching may take: the machine may be busier later.
 const SHARE: f64 = 0.85;
 
-/// Seconds of a core that the other parts of a run take for a pixel of a pair (docs/performance.md, "End to end on
-/// the CPU"): decoding both eyes, pairing and watching them, the lossless video, and a video to look at.
+/// Seconds of a core that the other parts of a run take per pixel of a pair (docs/performance.md,
+/// "End to end on the CPU"): decoding both views, pairing and observing them, the lossless video,
+/// and the preview.
 const SOURCE: f64 = 30e-9;
 const RECORDING: f64 = 45e-9;
 const PREVIEW: f64 = 40e-9;
 
-/// Pairs that a rate is taken from.
+/// Pairs of a measurement.
 const PAIRS: u32 = 3;
 
-/// Parts of the disparities that are tried, in eighths.
+/// Fractions of the disparities to try, in eighths.
 const EIGHTHS: [usize; 4] = [6, 4, 3, 2];
 
-/// Fewest disparities that are tried where no pictures say how many they need.
+/// Fewest disparities to try if no images say how many they need.
 pub const FEWEST: usize = 16;
 
-/// Seconds of a core that a run with these outputs takes for each pair of this size besides matching.
+/// Returns the seconds of a core that a run with these outputs takes per pair of this size, besides
+/// matching.
 pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
     let outputs =
         [(&output.record, RECORDING), (&output.preview, PREVIEW), (&output.stream, PREVIEW)];
@@ -39,10 +42,11 @@ pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
     (width * height) as f64 * (SOURCE + outputs.sum::<f64>())
 }
 
-/// The settings, with cheaper ones among them where the rate that they ask for is not reached without: as few as
-/// will do, or all where none will. `size`: of each raw picture; `fewest`: disparities that the pictures need;
-/// `beside`: seconds of a core that each pair takes besides matching. `alive` is called before each measurement:
-/// together they may take longer than a service manager waits for a sign of life.
+/// Returns the settings, with as few cheaper ones as needed to reach the rate that they ask for, or
+/// with all of them if none suffice. `size`: of each raw image; `fewest`: disparities that the
+/// images need; `beside`: seconds of a core that each pair takes besides matching. `alive` is
+/// called before each measurement, because together they may take longer than a service manager
+/// waits for a sign of life.
 pub fn fitted(
     loaded: Loaded,
     size: (usize, usize),
@@ -58,12 +62,12 @@ pub fn fitted(
     // Of the engine alone, and of the whole run.
     let mut rate = |loaded: &Loaded| {
         alive();
-        // The engine that is made in the end says what there is to say.
+        // The final engine logs its messages; these are trials.
         let quiet = tracing::subscriber::NoSubscriber::default();
         let alone = tracing::subscriber::with_default(quiet, || {
             rate(loaded, size, rig, multiprocessors, &mut choice)
         })?;
-        // A GPU leaves the processors to the others.
+        // A GPU leaves the cores to the other parts.
         let beside = if choice == Choice::Cpu { beside / cores as f64 } else { 0.0 };
         anyhow::Ok(possible(alone, beside))
     };
@@ -110,13 +114,14 @@ pub fn fitted(
     Ok(now)
 }
 
-/// Pairs a second of a run whose engine alone matches so many, where all cores spend so many seconds on each besides.
+/// Returns the pairs per second of a run, from those of the engine alone and the seconds that all
+/// cores spend on each pair besides.
 fn possible(alone: f64, beside: f64) -> f64 {
     1.0 / (1.0 / (alone * SHARE) + beside)
 }
 
-/// Cheaper settings in the order in which they are tried, with no fewer disparities than `fewest`; one for a key
-/// stands in place of those before.
+/// Returns cheaper settings in the order of trial, with at least `fewest` disparities. A later
+/// value of a key replaces an earlier one.
 fn steps(params: &Params, fewest: usize) -> Vec<Fitted> {
     let mut steps: Vec<Fitted> = Vec::new();
     if matches!(params.paths, Paths::Five | Paths::Eight | Paths::Sixteen) {
@@ -136,8 +141,8 @@ fn steps(params: &Params, fewest: usize) -> Vec<Fitted> {
     steps
 }
 
-/// Pairs a second that an engine with these settings matches. `choice` becomes the engine that there is, so that
-/// the others are not looked for again.
+/// Returns the pairs per second of an engine with these settings. `choice` becomes the engine
+/// found, so that it is not searched again.
 fn rate(
     loaded: &Loaded,
     size: (usize, usize),

@@ -1,4 +1,4 @@
-//! Number of candidate disparities that the pictures need, where `auto` was said.
+//! Choice of the number of candidate disparities from the images (`auto`).
 
 use anyhow::Context;
 
@@ -10,10 +10,11 @@ use crate::matching::Params;
 use crate::range::{self, SmallMatcher, Spare};
 use crate::settings::Loaded;
 
-/// Memory in bytes that a look at small pictures usually takes.
+/// Memory in bytes that matching small images usually takes.
 pub const SMALL: u64 = 32 << 20;
 
-/// Matches small pictures on the CPU, which has done so before a GPU has its kernels compiled.
+/// Returns a matcher of small images. It runs on the CPU, which finishes before a GPU has compiled
+/// its kernels.
 pub fn small_matcher(
     options: CpuOptions,
 ) -> impl Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> {
@@ -25,7 +26,8 @@ pub fn small_matcher(
     }
 }
 
-/// Number of candidates from `min` on that is enough for these (raw) pairs; `None` where they do not tell.
+/// Returns a number of candidates from `min` on that suffices for these (raw) pairs; `None` if they
+/// show too little.
 pub fn enough<'a>(
     pairs: impl IntoIterator<Item = &'a StereoPair>,
     rig: &Rig,
@@ -45,9 +47,10 @@ pub fn enough<'a>(
     range::enough(pairs, min, spare, matcher)
 }
 
-/// The settings with a number in place of `auto` disparities, and the number of disparities that these pairs need
-/// (`None` where they do not tell): `auto` becomes that, or the default. Settings that do not say `auto` stay as they
-/// are, and no pair is looked at unless a rate is asked for (`--fit`).
+/// Returns the settings with a number in place of `auto` disparities, and the number of disparities
+/// that these pairs need (`None` if they show too little). `auto` becomes that number, or the
+/// default. Other settings stay as they are, and pairs are only examined for `auto` or a rate
+/// (`--fit`).
 pub fn with_choice<'a>(
     loaded: &Loaded,
     pairs: impl IntoIterator<Item = &'a StereoPair>,
@@ -79,7 +82,7 @@ pub fn with_choice<'a>(
     Ok((loaded.with_chosen(count)?, enough))
 }
 
-/// Tells whether pairs have to be looked at before the number of disparities is settled.
+/// Reports whether pairs must be examined before the number of disparities is settled.
 pub fn needs_pairs(loaded: &Loaded) -> bool {
     loaded.awaits_choice() || loaded.settings.engine.fit.is_some()
 }

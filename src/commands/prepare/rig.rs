@@ -1,13 +1,13 @@
-//! The two cameras, as far as the settings tell.
+//! The two cameras, from the settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::Error;
 use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
 use crate::calibration::{CalibrationError, Fit, Rectification, Rectifier};
+use crate::commands::Error;
 use crate::engine::PairSpec;
 use crate::frame::{Eye, StereoGeometry};
 use crate::settings;
@@ -15,31 +15,31 @@ use crate::sink::files;
 use crate::sink::video::{RectifiedTags, read_rectified_tags};
 use crate::source::spec::{SourceSpec, StreamSpec};
 
-/// Cameras of the settings, before the size of their pictures is known.
+/// Cameras of the settings, before the size of their images is known.
 pub struct Cameras<'a> {
     settings: &'a settings::Calibration,
     files: Vec<PathBuf>,
-    /// Calibration of the files; `None` where there are none, or where they do not say how large the
-    /// pictures are, so that they are read again when that is known.
+    /// Calibration of the files. `None` if there are none, or if they lack the size of the images;
+    /// then they are read again once it is known.
     loaded: Option<Loaded>,
     options: ReadOptions,
-    /// Names of the inputs, where these are videos that `stereod rectify` wrote: their tags are the
+    /// Names of the inputs if these are videos written by `stereod rectify`. Their tags are the
     /// calibration unless a file is given.
     rectified: Option<String>,
 }
 
-/// The cameras behind the pictures of a run.
+/// The cameras of a run.
 #[derive(Clone, Debug)]
 pub struct Rig {
-    /// Their pairs, as an engine takes them.
+    /// The pairs that an engine takes.
     pub pairs: PairSpec,
-    /// True where a calibration was given, by which the pictures are or come rectified.
+    /// Set if a calibration was given, by which the images are or come rectified.
     pub calibrated: bool,
 }
 
 impl<'a> Cameras<'a> {
-    /// Reads the calibration files, so that what is wrong with them is said before anything begins, and
-    /// what the inputs say of themselves.
+    /// Reads the calibration files, so that mistakes in them are found at the start, and the tags
+    /// of the inputs.
     pub fn read(
         loaded: &'a settings::Settings,
         inputs: Option<&SourceSpec>,
@@ -88,7 +88,7 @@ impl<'a> Cameras<'a> {
         Ok(Self { settings, files, loaded, options, rectified })
     }
 
-    /// Checks that depth can be computed, without which `flag` makes no sense.
+    /// Checks that depth can be computed, which `flag` needs.
     pub fn required_by(&self, flag: &str) -> Result<(), Error> {
         if self.are_known() {
             return Ok(());
@@ -99,14 +99,14 @@ impl<'a> Cameras<'a> {
         )))
     }
 
-    /// True where depth can be computed.
+    /// Reports whether depth can be computed.
     pub fn are_known(&self) -> bool {
         !self.files.is_empty()
             || self.settings.focal_and_baseline().is_some()
             || self.rectified.is_some()
     }
 
-    /// The rig for pictures of `width` x `height` pixels.
+    /// Returns the rig for images of `width` x `height` pixels.
     pub fn for_pictures(&self, size: (usize, usize)) -> Result<Rig, Error> {
         let (width, height) = size;
         if self.files.is_empty() && self.loaded.is_none() {
@@ -183,7 +183,7 @@ impl<'a> Cameras<'a> {
 }
 
 impl Rig {
-    /// Disparity in pixels of what is infinitely far; 0 where the cameras are not known.
+    /// Disparity in pixels of a point at infinity; 0 if the cameras are not known.
     pub fn farthest_px(&self) -> f64 {
         self.pairs
             .geometry
@@ -191,7 +191,7 @@ impl Rig {
     }
 }
 
-/// The tags of both views, where `stereod rectify` wrote them, and the names of the videos.
+/// Returns the tags of both views if `stereod rectify` wrote them, and the names of the videos.
 fn rectified_tags(
     inputs: &SourceSpec,
     swap: bool,
@@ -202,7 +202,7 @@ fn rectified_tags(
     };
     let (left, right) = if swap { (right, left) } else { (left, right) };
     let read = |path: &Path| {
-        // Reading would take something away from anything else.
+        // Reading from a pipe would remove data.
         let is_video = path.is_file() && files::extension(path) == "mkv";
         is_video.then(|| read_rectified_tags(path)).flatten()
     };
@@ -223,7 +223,7 @@ fn rectified_tags(
     Ok(Some((names, of_left)))
 }
 
-/// The cameras of KITTI that pictures are of, by the names of their folders: `image_0` and `image_00` are
+/// Returns the cameras of KITTI by the names of the images' folders: `image_0` and `image_00` are
 /// grey, `image_2` and `image_02` coloured.
 fn kitti_cameras(inputs: &SourceSpec) -> Option<KittiCameras> {
     let (StreamSpec::File(path) | StreamSpec::Pictures(path)) = inputs.streams().next()? else {
@@ -236,7 +236,7 @@ fn kitti_cameras(inputs: &SourceSpec) -> Option<KittiCameras> {
     })
 }
 
-/// A calibration that cannot be used is wrong configuration.
+/// Makes an unusable calibration an error of usage.
 fn wrong(error: CalibrationError) -> Error {
     Error::Usage(error.into())
 }

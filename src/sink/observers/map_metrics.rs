@@ -1,18 +1,16 @@
-//! Figures of the maps themselves, kept while they flow past, for whoever shows or publishes them.
+//! Figures of the maps for the metrics.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Result;
-
-use super::Sink;
+use super::Observer;
 use crate::frame::{INVALID, Matched};
 use crate::thread::locked;
 
-/// Every so many rows are looked at for the share of valid pixels.
+/// Step of the rows that are sampled for the share of valid pixels.
 const ROW_STEP: usize = 16;
 
-/// Counts of times in classes.
+/// Histogram of times.
 #[derive(Clone, Debug)]
 pub struct Classes {
     bounds_us: &'static [u64],
@@ -31,13 +29,13 @@ impl Classes {
         self.sum += time;
     }
 
-    /// Longest time of each class in seconds (the last has none: infinity), with its count.
+    /// Returns the longest time of each class in seconds (infinity for the last), with its count.
     pub fn counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let bounds = self.bounds_us.iter().map(|&us| us as f64 / 1e6);
         bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
     }
 
-    /// All times together.
+    /// Returns the sum of all times.
     pub fn sum(&self) -> Duration {
         self.sum
     }
@@ -46,50 +44,32 @@ impl Classes {
 /// The figures.
 #[derive(Clone, Debug)]
 pub struct MapMetrics {
-    /// From when the engine took a pair to when it handed out the map.
+    /// From the submission of a pair to the engine to its map.
     pub engine: Classes,
-    /// Difference between the capture times of the eyes of a pair.
+    /// Time between the two frames of a pair.
     pub skew: Classes,
-    /// Share of the pixels of the last map that have a disparity, by every sixteenth row.
+    /// Share of the sampled pixels of the last map that have a disparity.
     pub valid_share: Option<f64>,
+}
+
+impl MapMetrics {
+    /// Figures with classes up to these times in microseconds.
+    pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> Self {
+        let (engine, skew) = (Classes::new(engine_us), Classes::new(skew_us));
+        Self { engine, skew, valid_share: None }
+    }
 }
 
 /// The figures, shared.
 pub type Shared = Arc<Mutex<MapMetrics>>;
 
-/// Keeps the figures up to date.
-#[derive(Debug)]
-pub struct MapMetricsSink(Shared);
-
-impl MapMetricsSink {
-    /// A sink and its figures, with classes up to these times in microseconds.
-    pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> (Self, Shared) {
-        let (engine, skew) = (Classes::new(engine_us), Classes::new(skew_us));
-        let shared = Arc::new(Mutex::new(MapMetrics { engine, skew, valid_share: None }));
-        (Self(shared.clone()), shared)
-    }
-}
-
-impl Sink for MapMetricsSink {
-    fn name(&self) -> &str {
-        "figures"
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+impl Observer for Shared {
+    fn observe(&mut self, frame: &Matched) {
         let share = valid_share(frame);
-        let mut metrics = locked(&self.0);
+        let mut metrics = locked(self);
         metrics.valid_share = Some(share);
         metrics.engine.count(frame.engine_time());
         metrics.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -97,7 +77,7 @@ fn valid_share(frame: &Matched) -> f64 {
     let map = &frame.disparity;
     let (mut valid, mut all) = (0, 0);
     let rows = map.values().chunks_exact(map.width());
-    // From the middle of the first step, so that maps of fewer rows are looked at too.
+    // From the middle of the first step, so that low maps are sampled, too.
     for row in rows.skip((ROW_STEP / 2).min(map.height() / 2)).step_by(ROW_STEP) {
         valid += row.iter().filter(|&&value| value != INVALID).count();
         all += row.len();
@@ -107,27 +87,26 @@ fn valid_share(frame: &Matched) -> f64 {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::frame::{DisparityMap, DisparityRange, Image, StereoPair};
     use crate::pool::Pooled;
 
-    fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Arc<Matched> {
+    fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Matched {
         let (width, height) = (4, values.len() / 4);
         let eye = || Image::from_fn(width, height, |_, _| 0);
         let pair = StereoPair { skew_ns, ..StereoPair::of_stills(eye(), eye()) };
         let range = DisparityRange { min: 0, count: 64 };
         let disparity = DisparityMap::new(width, height, range, Pooled::unpooled(values));
         let matched = Matched::new(pair, disparity);
-        Arc::new(Matched { finished: matched.submitted + engine, ..matched })
+        Matched { finished: matched.submitted + engine, ..matched }
     }
 
     #[test]
     fn times_fall_into_their_classes() {
-        let (mut sink, metrics) = MapMetricsSink::new(&[1000, 2000], &[100, 5000]);
+        let mut metrics = Shared::new(MapMetrics::new(&[1000, 2000], &[100, 5000]).into());
         let map = || vec![16, INVALID, 16, 16];
         for (skew_ns, us) in [(0, 1000), (-100_001, 1001), (6_000_000, 9000)] {
-            sink.consume(&matched(skew_ns, map(), Duration::from_micros(us))).unwrap();
+            metrics.observe(&matched(skew_ns, map(), Duration::from_micros(us)));
         }
         let metrics = metrics.lock().unwrap().clone();
         let counts = |classes: &Classes| classes.counts().map(|(_, n)| n).collect::<Vec<_>>();

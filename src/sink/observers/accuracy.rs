@@ -1,35 +1,36 @@
-//! Accuracy of the disparity, where the truth is known.
+//! Accuracy of the disparity if the truth is known.
 //!
 //! The figures are those of Scharstein and Szeliski (IJCV 2002, section 5.1): the percentage of
-//! pixels whose disparity is wrong by more than a threshold, over the pixels that both eyes see.
+//! pixels whose disparity is wrong by more than a threshold, among the pixels visible in both
+//! views.
 
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
+use super::Observer;
 use crate::frame::{DisparityMap, INVALID, Matched, SUBPIXEL, Truth};
-use crate::sink::Sink;
 use crate::thread::locked;
 
 /// Errors in pixels above which a disparity is bad.
 const THRESHOLDS: [f32; 3] = [0.5, 1.0, 2.0];
 
-/// Errors of any number of frames, summed.
+/// Sums of the errors of any number of frames.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accuracy {
     frames: u64,
-    /// Pixels that both eyes see.
+    /// Pixels visible in both views.
     visible: u64,
-    /// Those of them that have a disparity.
+    /// Those with a disparity.
     valid: u64,
-    /// Those of them that are wrong by more than each threshold.
+    /// Those that are wrong by more than each threshold.
     bad: [u64; THRESHOLDS.len()],
     /// Absolute errors of the valid ones in pixels.
     error: f64,
 }
 
-/// The errors over all frames; every share in percent of the pixels that both eyes see, unless it
-/// says otherwise.
+/// The errors over all frames; shares are in percent of the pixels visible in both views, unless
+/// stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AccuracySummary {
     /// Frames that were compared with their truth.
@@ -42,22 +43,19 @@ pub struct AccuracySummary {
     pub bad_1: f64,
     /// Pixels that are wrong by more than 2 pixels, or have no disparity.
     pub bad_2: f64,
-    /// Pixels that are wrong by more than half a pixel, in percent of those that have a disparity;
-    /// `None` where none has.
+    /// Pixels that are wrong by more than half a pixel, in percent of those with a disparity;
+    /// `None` if there are none.
     pub bad_0_5_of_valid: Option<f64>,
     /// As [`Self::bad_0_5_of_valid`], for 1 pixel.
     pub bad_1_of_valid: Option<f64>,
     /// As [`Self::bad_0_5_of_valid`], for 2 pixels.
     pub bad_2_of_valid: Option<f64>,
-    /// Mean absolute error in pixels of those that have a disparity; `None` where none has.
+    /// Mean absolute error in pixels of those with a disparity; `None` if there are none.
     pub mean_error_px: Option<f64>,
 }
 
 impl Accuracy {
-    /// Compares one more map with its truth.
-    ///
-    /// # Panics
-    /// Where the two differ in size.
+    /// Compares one more map with its truth, which must have the same size.
     pub fn add(&mut self, map: &DisparityMap, truth: &Truth) {
         let values = map.values();
         assert_eq!(values.len(), truth.disparity.len(), "pixels of the map and of the truth");
@@ -69,7 +67,7 @@ impl Accuracy {
             .zip(truth.disparity.chunks_exact(width))
             .zip(truth.visible.chunks_exact(width));
         for ((values, disparities), visibles) in rows {
-            // Counted in 32 bits a row, which the compiler turns into vector code.
+            // Counts of a row fit 32 bits, which the compiler turns into vector code.
             let (mut visible_count, mut valid_count) = (0u32, 0u32);
             let mut bad = [0u32; THRESHOLDS.len()];
             let mut error_sum = 0.0;
@@ -93,7 +91,7 @@ impl Accuracy {
         }
     }
 
-    /// The errors over all frames so far; `None` while no pixel has been compared.
+    /// Returns the errors over all frames so far; `None` while no pixel has been compared.
     pub fn summary(&self) -> Option<AccuracySummary> {
         if self.visible == 0 {
             return None;
@@ -127,37 +125,14 @@ impl std::fmt::Display for AccuracySummary {
     }
 }
 
-/// Adds every pair that carries its truth to an account that others can read.
-pub struct AccuracySink {
-    account: Arc<Mutex<Accuracy>>,
-}
+/// Errors that grow while pairs flow.
+pub type Shared = Arc<Mutex<Accuracy>>;
 
-impl AccuracySink {
-    /// A sink that adds to `account`.
-    pub fn new(account: Arc<Mutex<Accuracy>>) -> Self {
-        Self { account }
-    }
-}
-
-impl Sink for AccuracySink {
-    fn name(&self) -> &str {
-        "comparison with the truth"
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
+impl Observer for Shared {
+    fn observe(&mut self, frame: &Matched) {
         if let Some(truth) = &frame.pair.truth {
-            let mut account = locked(&self.account);
-            account.add(&frame.disparity, truth);
+            locked(self).add(&frame.disparity, truth);
         }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> anyhow::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,0 +1,7 @@
+//! Preparation of a command: settings, cameras, disparity range and speed of the engine.
+
+pub mod fit;
+pub mod loading;
+pub mod ranging;
+pub mod rig;
+pub mod timing;

@@ -1,0 +1,108 @@
+//! Observations of the pairs that flow past.
+
+use std::sync::{Arc, Mutex};
+
+use crate::alignment::{Options, State};
+use crate::commands::prepare::ranging::small_matcher;
+use crate::commands::prepare::rig::Rig;
+use crate::engine::cpu::CpuOptions;
+use crate::settings::Loaded;
+use crate::sink::Sink;
+use crate::sink::observers::accuracy::{self, AccuracySummary};
+use crate::sink::observers::alignment::{self, AlignmentObserver, SharedLimits};
+use crate::sink::observers::exposure::{self, Exposure, ExposureObserver};
+use crate::sink::observers::map_metrics::{self, MapMetrics};
+use crate::sink::observers::range::{self, RangeObserver};
+use crate::sink::observers::{Observer, Observers};
+use crate::source::SourceInfo;
+use crate::telemetry::metrics::TIME_CLASSES_US;
+use crate::thread::locked;
+
+/// Longest times of the classes of the time between the two frames of a pair, in microseconds.
+const SKEW_CLASSES_US: [u64; 12] =
+    [10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 16_667, 33_333, 100_000];
+
+/// Observations that are up to date while pairs flow.
+pub struct Observations {
+    accuracy: accuracy::Shared,
+    /// The state of the alignment, and the limits of its alarms.
+    alignment: Option<(alignment::Shared, SharedLimits)>,
+    /// The range that would suffice, if the candidate disparities do not.
+    pub too_few: range::Shared,
+    exposure: exposure::Shared,
+    map_metrics: Option<map_metrics::Shared>,
+}
+
+impl Observations {
+    /// Adds the sinks of the observers that the settings ask for.
+    pub fn start(
+        loaded: &Loaded,
+        info: &SourceInfo,
+        rig: &Rig,
+        sinks: &mut Vec<Box<dyn Sink>>,
+    ) -> Self {
+        let (settings, range) = (&loaded.settings, loaded.params.range);
+        // Figures count every pair; the checks take longer and look at the newest.
+        let mut figures: Vec<Box<dyn Observer>> = Vec::new();
+        let mut checks: Vec<Box<dyn Observer>> = Vec::new();
+        let accuracy = accuracy::Shared::default();
+        if info.has_truth {
+            figures.push(Box::new(accuracy.clone()));
+        }
+        let map_metrics = settings.metrics.listen().map(|_| {
+            let metrics = MapMetrics::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
+            Arc::new(Mutex::new(metrics))
+        });
+        figures.extend(map_metrics.clone().map(|shared| Box::new(shared) as Box<dyn Observer>));
+        let alignment = settings.alignment.check.then(|| {
+            let shared = alignment::Shared::default();
+            let options = Options { range: Some(range), ..Options::default() };
+            let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
+            let observer = AlignmentObserver::new(options, limits, shared.clone());
+            let limits = observer.limits();
+            checks.push(Box::new(observer));
+            (shared, limits)
+        });
+        let too_few = range::Shared::default();
+        // The engine may be busy on all cores.
+        let one = CpuOptions { threads: Some(1), ..settings.engine.options().cpu };
+        let chosen = loaded.has_chosen().then_some(range);
+        let small = Box::new(small_matcher(one));
+        checks.push(Box::new(RangeObserver::new(small, too_few.clone(), chosen)));
+        let exposure = exposure::Shared::default();
+        checks.push(Box::new(ExposureObserver::new(exposure.clone(), info.white, info.live)));
+        for (name, newest_only, list) in [("figures", false, figures), ("checks", true, checks)] {
+            if !list.is_empty() {
+                sinks.push(Box::new(Observers { name, newest_only, list }));
+            }
+        }
+        Self { accuracy, alignment, too_few, exposure, map_metrics }
+    }
+
+    /// Errors so far; `None` if the truth is not known.
+    pub fn accuracy(&self) -> Option<AccuracySummary> {
+        locked(&self.accuracy).summary()
+    }
+
+    /// The present alignment, if it is watched.
+    pub fn alignment(&self) -> Option<State> {
+        self.alignment.as_ref().map(|(shared, _)| alignment::state_of(shared))
+    }
+
+    /// Present noise and exposure; `None` before the first pair.
+    pub fn exposure(&self) -> Option<Exposure> {
+        exposure::newest(&self.exposure)
+    }
+
+    /// Warns of a row error above this many pixels from now on, if the alignment is watched.
+    pub fn warn_above(&self, warn_px: f64) {
+        if let Some((_, limits)) = &self.alignment {
+            limits.warn_above(warn_px);
+        }
+    }
+
+    /// Figures of the maps so far, if they are published.
+    pub fn map_metrics(&self) -> Option<MapMetrics> {
+        self.map_metrics.as_ref().map(|shared| locked(shared).clone())
+    }
+}
