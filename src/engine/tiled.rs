@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use crate::engine::cpu::CpuEngine;
     use crate::frame::{DisparityRange, Mask};
-    use crate::matching::Next;
+    use crate::matching::PairResult;
     use crate::matching::tiles::{Tiles, match_tiled};
     use crate::matching::{
         Cost, Evidence, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Steady,
@@ -382,7 +382,7 @@ mod tests {
             let mut history = History::default();
             for number in 0..3 {
                 let StereoPair { left, right, timestamp, .. } = pair(size, number, mask);
-                let Next { map: expected, confidence: sure, .. } =
+                let PairResult { map: expected, confidence: sure, .. } =
                     match_tiled(&left, &right, timestamp, &params, &layout, &mut history);
                 engine.submit(pair(size, number, mask)).unwrap();
                 let got = engine.collect().unwrap().unwrap();

@@ -55,7 +55,7 @@ impl PixelCost for Volume {
 /// `cost` with the support that the parameters ask for. `coarse` is the map of the half-size pictures,
 /// where there is one, `threshold` the noise threshold. Window pixels outside the left picture are replaced by the nearest pixel inside;
 /// each then looks up its own match column.
-pub fn supported(
+pub fn blend_costs(
     cost: &dyn PixelCost,
     left: &Image,
     coarse: Option<&DisparityMap>,
@@ -125,7 +125,7 @@ mod tests {
         let window = Some(Window { side: 3, by_texture: false });
         let params = Params { window, ..Params::bare(range, ad, (1, 2)) };
         let pixel = cost::pixel_cost(&left, &right, ad, None);
-        let costs = supported(pixel.as_ref(), &left, None, 4, &params);
+        let costs = blend_costs(pixel.as_ref(), &left, None, 4, &params);
         // At disparity 1 columns 3 and 4 cost 50. 512 - 9 * 56 = 8 is what the pixel itself counts more.
         // Column 2: 3 rows of 50: 56 * 150 = 8400, + 256, / 512 = 16.
         // Column 3: 8 * 50 + 56 * 300 + 256 = 17456, / 512 = 34. Column 5: as column 2.
@@ -145,11 +145,11 @@ mod tests {
         // 24 / 16 px at half size are 3 px.
         let coarse = DisparityMap::new(20, 16, range, Pooled::unpooled(vec![24; 20 * 16]));
         let pixel = cost::pixel_cost(&left, &right, ad, None);
-        let costs = supported(pixel.as_ref(), &left, Some(&coarse), 4, &params);
+        let costs = blend_costs(pixel.as_ref(), &left, Some(&coarse), 4, &params);
         let at: Vec<u8> = (-2..14).map(|d| costs.at(7, 7, d)).collect();
         // Half a unit a pixel of distance from 3, halves upwards, and no more than 4.
         assert_eq!(at, [3, 2, 2, 1, 1, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 4]);
-        let silent = supported(pixel.as_ref(), &left, None, 4, &params);
+        let silent = blend_costs(pixel.as_ref(), &left, None, 4, &params);
         assert!((-2..14).all(|d| silent.at(7, 7, d) == 0));
     }
 }

@@ -30,7 +30,9 @@ use std::time::Duration;
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::filter::{Filter, History, Matching};
 use crate::matching::params::{Median, Params};
-use crate::matching::{Next, confidence, levels, match_tile, matched, pass, prior};
+use crate::matching::{
+    PairResult, advance_temporal, confidence, images_to_match, levels, match_tile, prior,
+};
 use crate::pool::Pooled;
 
 /// Most rows, and most columns, of tiles.
@@ -221,13 +223,13 @@ pub fn match_tiled(
     params: &Params,
     layout: &Layout,
     history: &mut History,
-) -> Next {
+) -> PairResult {
     let (width, height) = layout.size;
     for eye in [left, right] {
         assert_eq!((eye.width(), eye.height()), layout.size, "size of the eyes");
     }
-    let temporal = pass([left, right], timestamp, params, history);
-    let [left, right] = matched([left, right], temporal.as_ref(), params);
+    let temporal = advance_temporal([left, right], timestamp, params, history);
+    let [left, right] = images_to_match([left, right], temporal.as_ref(), params);
     let mut values = vec![INVALID; width * height];
     let mut confidence = params.confidence.map(|_| vec![0; width * height]);
     let thresholds = levels::noise_thresholds(left, params, layout.window);
@@ -259,7 +261,7 @@ pub fn match_tiled(
     }
     let confidence = confidence.map(|confidence| Image::from_vec(width, height, confidence));
     let map = DisparityMap::new(width, height, params.range, Pooled::unpooled(values));
-    Next { map, confidence, temporal }
+    PairResult { map, confidence, temporal }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use stereod::internals::calibration::RectifyMap;
 use stereod::internals::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod::internals::engine::Engine;
 use stereod::internals::frame::{Image, Matched, StereoPair};
-use stereod::internals::matching::{History, Next, match_next};
+use stereod::internals::matching::{History, PairResult, match_next};
 use stereod::internals::pool::{Pool, Pooled};
 use stereod::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
@@ -77,8 +77,8 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
 }
 
 /// Whether a result is the reference's, and the first difference where it is not.
-pub fn same_result(expected: &Next, got: &Matched) -> Result<(), String> {
-    let Next { map, confidence, temporal } = expected;
+pub fn same_result(expected: &PairResult, got: &Matched) -> Result<(), String> {
+    let PairResult { map, confidence, temporal } = expected;
     if got.temporal != temporal.as_ref().map(|outcome| outcome.report) {
         return Err(format!("the report in time is {:?}, not {temporal:?}", got.temporal));
     }
