@@ -15,7 +15,9 @@ use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, TEXTURE, WholeMap}
 use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::confidence::of_known;
-use crate::matching::filter::{Continuity, Filter, Thumbnail};
+use crate::matching::filter::Filter;
+use crate::matching::history::Continuity;
+use crate::matching::scene::Thumbnail;
 use crate::matching::tiles::{Layout, of_tile};
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Reserved, product};

@@ -14,6 +14,7 @@ pub mod census;
 pub mod confidence;
 pub mod cost;
 pub mod filter;
+pub mod history;
 pub mod left_right;
 pub mod levels;
 pub mod local;
@@ -21,7 +22,9 @@ pub mod mutual_information;
 pub mod params;
 pub mod prior;
 pub mod pyramid;
+pub mod residuals;
 pub mod saturation;
+pub mod scene;
 pub mod subpixel;
 pub mod support;
 pub mod temporal;
@@ -44,7 +47,7 @@ pub use subpixel::Subpixel;
 pub use temporal::{Mode as TemporalMode, Temporal};
 pub use window::Window;
 
-pub use filter::History;
+pub use history::History;
 
 use std::time::Duration;
 

@@ -28,10 +28,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
-use crate::matching::filter::{Filter, History, Matching};
+use crate::matching::filter::{Filter, Matching};
 use crate::matching::params::{Median, Params};
 use crate::matching::{
-    PairResult, advance_temporal, confidence, images_to_match, levels, match_tile, prior,
+    History, PairResult, advance_temporal, confidence, images_to_match, levels, match_tile, prior,
 };
 use crate::pool::Pooled;
 

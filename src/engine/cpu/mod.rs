@@ -101,9 +101,10 @@ use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
 };
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
-use crate::matching::filter::{Continuity, Thumbnail};
+use crate::matching::history::Continuity;
 use crate::matching::levels::levels;
 use crate::matching::mutual_information::NAME;
+use crate::matching::scene::Thumbnail;
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Estimate, Reserved};
 use crate::pool::Pool;

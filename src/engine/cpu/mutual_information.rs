@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use super::team::Team;
 use crate::frame::Image;
-use crate::matching::filter::State;
+use crate::matching::history::State;
 use crate::matching::mutual_information::{
     LEVELS, Marginal, ROUNDS, beginnings, cost_row, count_row, count_row_by, joint_row,
 };

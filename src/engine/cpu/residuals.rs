@@ -2,7 +2,7 @@
 //! ([`crate::matching::temporal::background`]).
 
 use super::simd::{Kernel, Lanes};
-use crate::matching::temporal::background::{Limits, RESIDUAL_MAX, squared};
+use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared};
 use crate::matching::texture::RESPONSE_MAX;
 use crate::memory::{Refused, filled};
 

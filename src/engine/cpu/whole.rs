@@ -12,7 +12,7 @@ use super::simd::Simd;
 use super::team::Team;
 use super::temporal::{self, Passed, TemporalStage};
 use crate::frame::{Image, StageTime};
-use crate::matching::filter::State;
+use crate::matching::history::State;
 use crate::matching::tiles::Layout;
 use crate::matching::{Params, tiles};
 use crate::memory::Refused;

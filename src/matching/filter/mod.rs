@@ -7,26 +7,23 @@
 //! [`INVALID`]: crate::frame::INVALID
 //!
 //! A filter may keep a [`State`] from map to map of a stream. It begins anew where the stream does
-//! ([`history::Continuity`]), and goes over to the next engine where one takes the place of another.
+//! ([`Continuity`](crate::matching::history::Continuity)), and goes over to the next engine where one takes the place of another.
 
 pub mod evidence;
 pub mod fill;
-pub mod history;
 mod matching;
 pub mod median;
 pub mod rays;
-pub mod scene;
 pub mod smoothing;
 pub mod speckle;
 pub mod steady;
 pub mod valid_mask;
 
-pub use history::{Continuity, History, State};
 pub use matching::Matching;
-pub use scene::Thumbnail;
 
 use crate::matching::confidence;
 use crate::matching::cost::Cost;
+use crate::matching::history::State;
 use crate::matching::params::{Params, Speckle};
 use evidence::Evidence;
 use fill::Fill;

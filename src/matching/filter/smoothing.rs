@@ -1,8 +1,8 @@
 //! Exponential smoothing of disparity in time, with a guard for motion: what stands still becomes
 //! steady, and what moves by more than the guard is taken as it is at once.
 
-use super::history::State;
 use crate::frame::{DisparityRange, INVALID, SUBPIXEL};
+use crate::matching::history::State;
 
 /// How maps are smoothed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

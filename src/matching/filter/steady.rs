@@ -6,9 +6,9 @@
 //! background, by sums over small windows beside the measured noise. Where more than a quarter of the picture moves
 //! the rig does, and nothing is held.
 
-use super::history::State;
 use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
-use crate::matching::temporal::background::{Decision, Limits, RESIDUAL_MAX, UNIT, variance};
+use crate::matching::history::State;
+use crate::matching::residuals::{Decision, Limits, RESIDUAL_MAX, UNIT, variance};
 use crate::matching::texture::responses;
 
 /// How steady maps are.
@@ -113,7 +113,7 @@ pub fn apply(
     }
     let variance = variance(&magnitudes, &responses(left), SPREAD).max(VARIANCE_MIN);
     let size = (left.width(), left.height());
-    let decision = Decision::within(&residuals, &Limits::new(variance, SPREAD), size);
+    let decision = Decision::of(&residuals, &Limits::new(variance, SPREAD), size);
 
     let rig_moves = 4 * i64::from(header[0]) > pixels as i64;
     let mut moving = 0;

@@ -21,9 +21,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::frame::{Image, TemporalReport};
-use crate::matching::filter::State;
+use crate::matching::history::State;
 use crate::matching::pyramid::{half, smoothed};
-use background::{Decision, Residual};
+use crate::matching::residuals::{Decision, Limits};
+use background::Residual;
 use coefficients::Coefficients;
 use layout::{Header, Layout};
 use shifts::Shift;
@@ -127,7 +128,11 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
         [0, 1].map(|eye| Residual::of(eyes[eye], state, &layout, eye, &coefficients, &header));
     let decisions = [0, 1].map(|eye| {
         let Residual { values, variance } = &residuals[eye];
-        Decision::of(values, *variance, size, &coefficients)
+        match coefficients.len() {
+            // Nothing is remembered: the images stay as they are.
+            0 => Decision { weights: vec![256; values.len()], moving: vec![false; values.len()] },
+            _ => Decision::of(values, &Limits::new(*variance, coefficients.spread()), size),
+        }
     });
 
     let slot = header.next_slot(how.history);

@@ -28,7 +28,8 @@ use self::steady::SteadyFilter;
 use super::laps::Laps;
 use crate::frame::DisparityRange;
 use crate::matching::Params;
-use crate::matching::filter::{Filter, State};
+use crate::matching::filter::Filter;
+use crate::matching::history::State;
 use crate::memory::Refused;
 
 /// A filter that goes over the finished map.

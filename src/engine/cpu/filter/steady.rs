@@ -14,7 +14,7 @@ use crate::matching::filter::steady::{
     HEADER, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, confidence, follow, residual,
     state_len, steadied,
 };
-use crate::matching::temporal::background::{Limits, variance};
+use crate::matching::residuals::{Limits, variance};
 use crate::memory::{Refused, filled, product};
 
 /// The filter with its state.

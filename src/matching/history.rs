@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::scene::Thumbnail;
 use crate::frame::Image;
+use crate::matching::scene::Thumbnail;
 
 /// Longest time between two pairs of a stream that goes on. After a longer one, the scene may be
 /// another.
