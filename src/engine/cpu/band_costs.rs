@@ -3,7 +3,8 @@
 
 use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
-use super::simd::{Kernel, Lanes};
+use super::shape::ShapedKernel;
+use super::simd::Lanes;
 
 /// A cost that was written down for the rows of a band: [row][x][depth].
 #[derive(Clone, Copy)]
@@ -63,9 +64,8 @@ impl<V: Lanes> PixelCost<V> for BandPixel {
     }
 }
 
-/// Writes a cost that can be computed on the fly into memory, for the rows of a band; at most `MAX`
-/// vectors a pixel, exactly `MAX` where `EXACT`.
-pub struct FillBand<'a, C, const MAX: usize, const EXACT: bool> {
+/// Writes a cost that can be computed on the fly into memory, for the rows of a band.
+pub struct FillBand<'a, C> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// The cost.
@@ -76,9 +76,9 @@ pub struct FillBand<'a, C, const MAX: usize, const EXACT: bool> {
     pub band_costs: *mut u8,
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool> Kernel for FillBand<'_, C, MAX, EXACT> {
+impl<C: Cost> ShapedKernel for FillBand<'_, C> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, depth, chunks, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         let (first, rows) = self.rows;

@@ -9,10 +9,11 @@ use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::path_delta;
 use super::penalties::Penalties;
-use super::simd::{Kernel, Lanes};
+use super::shape::ShapedKernel;
+use super::simd::Lanes;
 
-/// `ROWS` rows from `y` on; at most `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
-pub struct Leftwards<'a, C, const MAX: usize, const EXACT: bool, const ROWS: usize> {
+/// Follows the paths of `ROWS` rows from `y` on.
+pub struct Leftwards<'a, C, const ROWS: usize> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// The matching cost.
@@ -27,11 +28,9 @@ pub struct Leftwards<'a, C, const MAX: usize, const EXACT: bool, const ROWS: usi
     pub path_deltas: *mut u8,
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize> Kernel
-    for Leftwards<'_, C, MAX, EXACT, ROWS>
-{
+impl<C: Cost, const ROWS: usize> ShapedKernel for Leftwards<'_, C, ROWS> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, chunks, depth, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         // SAFETY: the caller owns `ROWS` rows of `path_deltas`, and the rows lie in the picture; every

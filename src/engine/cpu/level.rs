@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use super::buffers::{self, Scratch, Shared};
 use super::features::Features;
 use super::filter::Filters;
+use super::frame::{Frame, Learnt, Output};
 use super::geometry::Geometry;
-use super::laps::Laps;
 use super::prepare::{Prepare, Prepared, TEXTURE};
-use super::schedule::{Frame, Learnt, Output};
 use super::simd::Simd;
+use super::stage_timer::StageTimer;
 use super::team::Team;
 use crate::frame::{Image, StageTime};
 use crate::matching::Params;
@@ -112,11 +112,11 @@ pub unsafe fn run(
     output: *mut i16,
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
-    let mut laps = Laps::begin();
+    let mut timer = StageTimer::begin();
     if let (false, Some(map)) = (coarser.is_empty(), level.prepare.coarse_map()) {
         let prepare = &level.prepare;
         let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
-        laps.end("pyramid");
+        timer.end("pyramid");
         let given = Given {
             thresholds: thresholds.map(|all| &all[1..]),
             goes_on: false,
@@ -124,13 +124,13 @@ pub unsafe fn run(
         };
         // SAFETY: the map has the coarser level's size, and is read when that is done.
         unsafe { run(coarser, team, simd, halves.each_ref(), given, map)? };
-        laps.end("prior");
+        timer.end("prior");
     }
     let threshold = thresholds.map(|all| all[0]);
     let Prepared { guide, threshold } =
         level.prepare.run(team, simd, left, threshold, &level.geometry, &level.params)?;
     if guide.is_some() || level.params.follows_noise() {
-        laps.end(TEXTURE);
+        timer.end(TEXTURE);
     }
 
     level.shared.begin_frame();
@@ -159,9 +159,9 @@ pub unsafe fn run(
         watch: &watch,
         output: Output(output),
     };
-    frame.run(level.simd, team, &mut laps);
+    frame.run(level.simd, team, &mut timer);
     if !unfinished {
         level.filters.end_map();
     }
-    Ok(laps.stages())
+    Ok(timer.into_stages())
 }

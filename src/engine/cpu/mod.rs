@@ -18,7 +18,7 @@
 //!    sweep and so no checkpoints, four no diagonals.
 //!
 //!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep
-//!    the costs and the sums of the whole picture (`kept_sums.rs`).
+//!    the costs and the sums of the whole picture (`full_volume.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
 //! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), in an order in which their neighbours lie in the
@@ -36,12 +36,12 @@ mod band_costs;
 mod buffers;
 mod cores;
 mod cost;
-mod dispatch;
+mod cost_source;
 mod features;
 mod filter;
+mod frame;
+mod full_volume;
 mod geometry;
-mod kept_sums;
-mod laps;
 mod last_cache;
 mod leftwards;
 mod level;
@@ -63,7 +63,9 @@ mod rectify;
 mod residuals;
 mod roofline;
 mod schedule;
+mod shape;
 mod simd;
+mod stage_timer;
 mod support;
 mod team;
 mod temporal;
@@ -81,6 +83,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 pub use self::cores::Cores;
+use self::frame::Learnt;
 use self::level::{Given, Level};
 use self::mutual_information::Information;
 pub use self::options::CpuOptions;
@@ -90,7 +93,6 @@ pub use self::prepare::TEXTURE;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
 pub use self::roofline::{Roof, Work, roof};
-use self::schedule::Learnt;
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;

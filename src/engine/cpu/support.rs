@@ -4,6 +4,7 @@
 use super::cost::Padding;
 use super::geometry::Geometry;
 use super::pixel_rows::PixelRows;
+use super::shape::ShapedKernel;
 use super::simd::{Kernel, Lanes};
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
@@ -139,7 +140,7 @@ impl Coarse<'_> {
 ///
 /// The sums over windows run along with the pixels: down every column the row that enters is added and the one that
 /// leaves taken away, and of the columns, those of a pixel are the last pixel's with one more and one less.
-pub struct SupportBand<'a, const MAX: usize, const EXACT: bool> {
+pub struct SupportBand<'a> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Pixels from the window's centre to its edge; 0 without a window.
@@ -166,26 +167,27 @@ const BIAS: u8 = 128;
 const _: () = assert!(SUPPORTED_MAX < BIAS as u32, "differences of costs fit a byte");
 
 // No closure computes with vectors: a compiler that does not inline one of them makes a call of every instruction.
-impl<const MAX: usize, const EXACT: bool> Kernel for SupportBand<'_, MAX, EXACT> {
+impl ShapedKernel for SupportBand<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(mut self) {
         // SAFETY: the caller's promise.
         unsafe {
             match self.radius {
-                0 => self.rows::<V, 1>(),
-                1 => self.rows::<V, 3>(),
-                _ => self.rows::<V, 5>(),
+                0 => self.rows::<V, MAX, EXACT, 1>(),
+                1 => self.rows::<V, MAX, EXACT, 3>(),
+                _ => self.rows::<V, MAX, EXACT, 5>(),
             }
         }
     }
 }
 
-impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
+impl SupportBand<'_> {
     /// Writes the costs of all rows with a window of `SIDE` pixels across and down.
     #[inline(always)]
-    unsafe fn rows<V: Lanes, const SIDE: usize>(&mut self) {
+    unsafe fn rows<V: Lanes, const MAX: usize, const EXACT: bool, const SIDE: usize>(&mut self) {
         let (first, count) = self.rows;
         let radius = SIDE as i64 / 2;
+        let chunks = if EXACT { MAX } else { self.geometry.chunks };
         self.columns.fill(0);
         // SAFETY: the rows lie around the band; the caller vouches for the memory.
         unsafe {
@@ -193,11 +195,11 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
             for above in -radius..radius {
                 let enters = self.row(first as i64 + above);
                 for x in 0..self.geometry.width {
-                    self.slide::<V>(x, Change { enters, leaves: std::ptr::null() });
+                    self.slide::<V>(x, chunks, Change { enters, leaves: std::ptr::null() });
                 }
             }
             for y in first..first + count {
-                self.write_row::<V, SIDE>(y);
+                self.write_row::<V, MAX, SIDE>(y, chunks);
             }
         }
     }
@@ -209,16 +211,10 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
         unsafe { self.pixel_rows.row(y.clamp(0, self.geometry.height as i64 - 1) as usize) }
     }
 
-    /// Vectors a pixel.
-    #[inline(always)]
-    fn chunks(&self) -> usize {
-        if EXACT { MAX } else { self.geometry.chunks }
-    }
-
     /// Takes the sums of a column to the next row.
     #[inline(always)]
-    unsafe fn slide<V: Lanes>(&mut self, column: usize, rows: Change) {
-        for c in 0..self.chunks() {
+    unsafe fn slide<V: Lanes>(&mut self, column: usize, chunks: usize, rows: Change) {
+        for c in 0..chunks {
             // SAFETY: the caller's promise.
             unsafe { self.slid::<V>(column * self.geometry.depth + c * V::N, rows) };
         }
@@ -255,9 +251,10 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
 
     /// The sums over the window of a pixel to the left of the first one.
     #[inline(always)]
-    unsafe fn window_before_first<V: Lanes, const SIDE: usize>(
+    unsafe fn window_before_first<V: Lanes, const MAX: usize, const SIDE: usize>(
         &self,
         row: usize,
+        chunks: usize,
     ) -> [[V::Wide; 2]; MAX] {
         let Geometry { width, depth, .. } = *self.geometry;
         // What all columns have too much.
@@ -267,7 +264,7 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
             let mut window = [[V::splat_wide(-bias); 2]; MAX];
             for across in 0..SIDE {
                 let column = across.saturating_sub(SIDE / 2 + 1).min(width - 1);
-                for (c, [low, high]) in window.iter_mut().enumerate().take(self.chunks()) {
+                for (c, [low, high]) in window.iter_mut().enumerate().take(chunks) {
                     let [more_low, more_high] = self.sums::<V>(column * depth + c * V::N);
                     *low = V::add_wide(*low, more_low);
                     *high = V::add_wide(*high, more_high);
@@ -305,7 +302,11 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
 
     /// Writes the costs of a row of the band.
     #[inline(always)]
-    unsafe fn write_row<V: Lanes, const SIDE: usize>(&mut self, y: usize) {
+    unsafe fn write_row<V: Lanes, const MAX: usize, const SIDE: usize>(
+        &mut self,
+        y: usize,
+        chunks: usize,
+    ) {
         let Geometry { width, depth, .. } = *self.geometry;
         let (row, radius) = (y - self.rows.0, SIDE / 2);
         let support = &self.support[y * width..][..width];
@@ -321,14 +322,14 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
             let mut window = [[V::splat_wide(0); 2]; MAX];
             if SIDE > 1 {
                 for x in 0..radius.min(width) {
-                    self.slide::<V>(x, rows);
+                    self.slide::<V>(x, chunks, rows);
                 }
-                window = self.window_before_first::<V, SIDE>(row);
+                window = self.window_before_first::<V, MAX, SIDE>(row, chunks);
             }
             for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
                 let parts = Parts::<V>::new(blend, expected, self.numbers);
                 let alone = blend.own == UNIT as u16 && blend.prior == 0;
-                for (c, window) in window.iter_mut().enumerate().take(self.chunks()) {
+                for (c, window) in window.iter_mut().enumerate().take(chunks) {
                     if SIDE > 1 {
                         *window = self.next_window::<V, SIDE>(*window, (x, c), rows);
                     }

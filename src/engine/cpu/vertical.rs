@@ -13,7 +13,8 @@ use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::path_delta;
 use super::penalties::Penalties;
-use super::simd::{Kernel, Lanes};
+use super::shape::ShapedKernel;
+use super::simd::Lanes;
 use super::winner::WinnerTakesAll;
 
 /// Only the vectors at the next band's edge.
@@ -31,10 +32,8 @@ const MOST: usize = 4;
 /// Column steps of the paths of a sweep.
 const STEPS: [isize; 3] = [0, 1, -1];
 
-/// A tile: `PATHS` paths, what for (`MODE`), at most `MAX` vectors a pixel, exactly `MAX` where
-/// `EXACT`.
-pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8>
-{
+/// Follows `PATHS` paths through a tile; `MODE` says what for.
+pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// The matching cost.
@@ -66,30 +65,31 @@ pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usi
     pub winner: &'a mut WinnerTakesAll,
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8> Kernel
-    for Vertical<'_, C, MAX, EXACT, PATHS, MODE>
-{
+impl<C: Cost, const PATHS: usize, const MODE: u8> ShapedKernel for Vertical<'_, C, PATHS, MODE> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(mut self) {
         for i in 0..self.band.1 {
             let (first, end) = self.geometry.columns(self.tile, i);
             if first < end {
                 // SAFETY: row and columns lie in the tile; the caller vouches for the memory.
-                unsafe { self.row::<V>(i, first, end) }
+                unsafe { self.row::<V, MAX, EXACT>(i, first, end) }
             }
         }
     }
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8>
-    Vertical<'_, C, MAX, EXACT, PATHS, MODE>
-{
+impl<C: Cost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MODE> {
     /// Paths that are followed.
     const FOLLOWED: usize = if MODE == FINISH || MODE == ONLY { PATHS + 1 } else { PATHS };
 
     /// The columns `first..end` of the `i`-th row of the sweep.
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&mut self, i: usize, first: usize, end: usize) {
+    unsafe fn row<V: Lanes, const MAX: usize, const EXACT: bool>(
+        &mut self,
+        i: usize,
+        first: usize,
+        end: usize,
+    ) {
         let Geometry { width, chunks, depth, pairs_fit, band_rows, ring, kept, .. } =
             *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
@@ -256,7 +256,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 for (c, before) in before[..chunks].iter().enumerate() {
                     before.store(rightwards.add(c * V::N));
                 }
-                self.winner.choose::<V, MAX, EXACT>(first, end - first);
+                self.winner.select_disparities::<V, MAX, EXACT>(first, end - first);
             }
         }
     }

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::filter::{Filters, Pass, valid_mask};
-use super::laps::Laps;
 use super::noise::Noise;
 use super::options::CpuOptions;
 use super::placement::Host;
 use super::simd::Simd;
+use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::temporal::{self, Passed, TemporalStage};
 use crate::frame::{Image, StageTime};
@@ -125,15 +125,15 @@ impl WholeMap {
         self.check(left, values);
         assert!(sure.as_ref().is_none_or(|sure| sure.len() == values.len()), "a number a pixel");
         self.filters.begin_map(goes_on);
-        let mut laps = Laps::begin();
+        let mut timer = StageTimer::begin();
         let (size, simd, team) = (self.size, self.simd, &mut self.team);
         let mut pass = Pass { size, left, threshold, simd, team };
         let sure = sure.map(<[u8]>::as_mut_ptr);
         // SAFETY: map and confidence have the size, and none of these filters has an input of its own; the simd was found
         // on this machine.
-        unsafe { self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut laps) };
+        unsafe { self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut timer) };
         self.filters.end_map();
-        laps.stages()
+        timer.into_stages()
     }
 
     fn check(&self, left: &Image, values: &[i16]) {

@@ -75,7 +75,7 @@ pub struct WinnerTakesAll {
     values: Block<i16>,
     /// Peak of every pixel, [row][x], where the confidence is asked for.
     peaks: Block<u8>,
-    /// Row within the band that [`WinnerTakesAll::choose`] fills.
+    /// Row within the band that [`WinnerTakesAll::select_disparities`] fills.
     row: usize,
 }
 
@@ -167,7 +167,7 @@ impl WinnerTakesAll {
     /// # Safety
     /// As [`Lanes::splat`]; the columns lie in the row, and each follows the one before.
     #[inline(always)]
-    pub unsafe fn choose<V: Lanes, const MAX: usize, const EXACT: bool>(
+    pub unsafe fn select_disparities<V: Lanes, const MAX: usize, const EXACT: bool>(
         &mut self,
         x: usize,
         columns: usize,
@@ -178,9 +178,9 @@ impl WinnerTakesAll {
             if self.right_view {
                 self.update_right::<V, MAX>(x, columns, chunks);
             }
-            let picked = self.pick::<V>(columns, chunks);
+            let picked = self.select_winners::<V>(columns, chunks);
             let at = self.row * self.width + x;
-            let values = self.values_of(&picked);
+            let values = self.refine_subpixel(&picked);
             let winners = picked.winners.as_ptr();
             std::ptr::copy_nonoverlapping(winners, self.winners.ptr().add(at), columns);
             std::ptr::copy_nonoverlapping(values.as_ptr(), self.values.ptr().add(at), columns);
@@ -193,7 +193,7 @@ impl WinnerTakesAll {
 
     /// What the sums of the pixels say, one step after the other; they are used up.
     #[inline(always)]
-    unsafe fn pick<V: Lanes>(&self, columns: usize, chunks: usize) -> Picked {
+    unsafe fn select_winners<V: Lanes>(&self, columns: usize, chunks: usize) -> Picked {
         let mut picked = Picked {
             winners: [0; TILE],
             least: [0; TILE],
@@ -247,7 +247,7 @@ impl WinnerTakesAll {
 
     /// The values of the pixels: disparities between whole pixels, invalid where another one is nearly as good.
     #[inline(always)]
-    fn values_of(&self, picked: &Picked) -> [i16; TILE] {
+    fn refine_subpixel(&self, picked: &Picked) -> [i16; TILE] {
         let (last, margin) = (self.count as i32 - 1, 100 - i32::from(self.uniqueness));
         // All pixels of the piece, whether they are there or not, so that the compiler makes vectors of it.
         let mut offsets = [0; TILE];
@@ -328,7 +328,7 @@ impl WinnerTakesAll {
     /// The values of row `row` of the band, after all of its columns were chosen; with `limit`,
     /// those that the right view contradicts are invalid; `seen` says what of this row each camera
     /// has seen. Beside them their peaks, where the confidence is asked for.
-    pub fn finish_row(
+    pub fn check_consistency(
         &mut self,
         row: usize,
         limit: Option<u16>,
@@ -353,7 +353,7 @@ impl WinnerTakesAll {
             for (k, &place) in places.iter().enumerate() {
                 right[width + depth - 1 - k] = window[usize::from(place)] as u16;
             }
-            left_right(winners, right, depth, self.min, limit, values);
+            check_left_right(winners, right, depth, self.min, limit, values);
         }
         valid_mask::apply(values, winners, self.min, seen);
         // SAFETY: as above, where there are peaks.
@@ -424,7 +424,7 @@ fn peaks_of(picked: &Picked) -> [u8; TILE] {
 
 /// Invalidates values whose winner differs by more than `limit` from that of the right picture's
 /// column, clamped into the picture; `right` holds column u - min at depth + u.
-fn left_right(
+fn check_left_right(
     winners: &[u16],
     right: &[u16],
     depth: usize,

@@ -25,7 +25,7 @@ pub use self::pass::Pass;
 use self::smoothing::SmoothingFilter;
 use self::speckle::SpeckleFilter;
 use self::steady::SteadyFilter;
-use super::laps::Laps;
+use super::stage_timer::StageTimer;
 use crate::frame::DisparityRange;
 use crate::matching::Params;
 use crate::matching::filter::Filter;
@@ -242,12 +242,12 @@ impl Filters {
         pass: &mut Pass<'_>,
         output: *mut i16,
         sure: Option<*mut u8>,
-        laps: &mut Laps,
+        timer: &mut StageTimer,
     ) {
         for (number, (name, filter)) in self.0.iter().enumerate() {
             // SAFETY: each filter leaves the map where the next one expects it.
             unsafe { filter.run(pass, self.input(number + 1, output), sure) };
-            laps.end(name);
+            timer.end(name);
         }
     }
 }
