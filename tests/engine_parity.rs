@@ -342,7 +342,7 @@ fn the_engine_tells_what_it_is_and_how_long_it_took() {
     let mut engine = CpuEngine::new(&usual(), &PairSpec::rectified(64, 48), options).unwrap();
     assert_eq!(engine.description(), "CPU (portable vectors, 2 threads)");
     assert_eq!(engine.depth(), 1);
-    let memory = engine.memory_bytes();
+    let memory = CpuEngine::estimate(&usual(), 64, 48, options).unwrap().host;
     // The checkpoints alone: seven edges of three paths.
     assert!(memory > 7 * 3 * 64 * 64, "{memory}");
     let (left, right) = pictures(64, 48, NOISY);
@@ -350,7 +350,6 @@ fn the_engine_tells_what_it_is_and_how_long_it_took() {
     let (left, right) = pictures(64, 48, NOISY);
     assert!(engine.submit(pair(left, right)).is_err(), "one pair at a time");
     let matched = engine.collect().unwrap().unwrap();
-    assert_eq!(engine.memory_bytes(), memory);
     let total: Duration = matched.stages.iter().map(|&(_, time)| time).sum();
     assert!(!total.is_zero());
 }

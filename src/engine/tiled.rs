@@ -96,7 +96,7 @@ impl TiledEngine {
         let eyes = if pairs.rectifier.is_some() { 4 } else { 2 };
         let whole = product([layout.size.0, layout.size.1, eyes + map]);
         let windows = product([layout.window.0, layout.window.1, in_flight, 2 + map]);
-        let filtered = WholeMap::bytes_of(params, layout.size, options)?;
+        let filtered = WholeMap::bytes_of(params, layout, options)?;
         Ok(whole.saturating_add(windows).saturating_add(filtered))
     }
 

@@ -3,11 +3,12 @@
 
 use std::sync::Mutex;
 
-use super::buffers::{self, Scratch, Shared};
+use super::buffers::{Scratch, Shared};
 use super::features::Features;
 use super::filter::Filters;
 use super::frame::{Frame, Learnt, Output};
 use super::geometry::Geometry;
+use super::memory::Arena;
 use super::prepare::{Prepare, Prepared, TEXTURE};
 use super::simd::Simd;
 use super::stage_timer::StageTimer;
@@ -35,6 +36,7 @@ impl Level {
     /// The level for pictures of this size, with all its memory. `costs_anew`: whether costs are computed in every
     /// sweep.
     pub fn new(
+        arena: &Arena,
         params: Params,
         size: (usize, usize),
         simd: Simd,
@@ -45,45 +47,19 @@ impl Level {
         let lanes = simd.lanes();
         let geometry = Geometry::new(&params, size, lanes, costs_anew);
         let features = Features::new(params.cost);
-        let scratches = (0..threads)
-            .map(|_| Ok(Mutex::new(Scratch::new(&geometry, &params, &features)?)))
-            .collect::<Result<_, Refused>>()?;
+        let scratch = || Scratch::new(arena, &geometry, &params, &features);
+        let scratches = arena.per_thread(threads, scratch)?;
         Ok(Self {
             p2: params.p2_mode.table(params.p1, params.p2),
-            shared: Shared::new(&geometry, &params, &features, threads)?,
-            prepare: Prepare::new(&params, size, threads)?,
-            filters: Filters::new(&params, size, threads)?,
+            shared: Shared::new(arena, &geometry, &params, &features, threads)?,
+            prepare: Prepare::new(arena, &params, size, threads)?,
+            filters: Filters::new(arena, &params, size, threads)?,
             scratches,
             features,
             geometry,
             simd,
             params,
         })
-    }
-
-    /// [`Level::bytes`] before there is one.
-    pub fn bytes_of(
-        params: &Params,
-        size: (usize, usize),
-        simd: Simd,
-        threads: usize,
-        costs_anew: bool,
-    ) -> u64 {
-        let lanes = simd.for_candidates(params.range.count).lanes();
-        let geometry = Geometry::new(params, size, lanes, costs_anew);
-        let features = Features::new(params.cost);
-        buffers::bytes_of(&geometry, params, &features, threads)
-            .saturating_add(Prepare::bytes_of(params, size, threads))
-            .saturating_add(Filters::bytes_of(params, size, threads))
-    }
-
-    /// Memory in bytes.
-    pub fn bytes(&self) -> usize {
-        let scratches = self.scratches.iter();
-        self.shared.bytes()
-            + self.filters.bytes()
-            + self.prepare.bytes()
-            + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
     }
 }
 
@@ -135,7 +111,7 @@ pub unsafe fn run(
 
     level.shared.begin_frame();
     // The winners as they are, for the next round.
-    let none = Filters::none();
+    let none = Filters::default();
     let unfinished = learnt.is_some_and(|learnt| !learnt.last);
     if !unfinished {
         level.filters.begin_map(goes_on);

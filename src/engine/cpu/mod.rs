@@ -85,6 +85,7 @@ use anyhow::bail;
 pub use self::cores::Cores;
 use self::frame::Learnt;
 use self::level::{Given, Level};
+use self::memory::Arena;
 use self::mutual_information::Information;
 pub use self::options::CpuOptions;
 pub use self::placement::NICE;
@@ -108,7 +109,7 @@ use crate::matching::levels::levels;
 use crate::matching::mutual_information::NAME;
 use crate::matching::scene::Thumbnail;
 use crate::matching::{History, Params};
-use crate::memory::{Budget, Estimate, Reserved};
+use crate::memory::{Budget, Estimate, Refused, Reserved};
 use crate::pool::Pool;
 
 /// Matches pairs of one size with one set of parameters.
@@ -155,13 +156,9 @@ impl CpuEngine {
         let needed = Self::estimate(params, width, height, options)?.host;
         let what = format!("matching {width}x{height} at {} disparities", params.range.count);
         let memory = Budget::of_process().reserve(what, needed, CURE)?;
-        let (simd, team, host) = options.crew()?;
-        let information = Information::new(params, pairs.size, team.len())?;
-        let temporal = params.temporal.map(|how| TemporalStage::new(how, pairs.size, team.len()));
-        let levels = levels(params, pairs.size)
-            .into_iter()
-            .map(|(params, size)| Level::new(params, size, simd, team.len(), options.costs_anew))
-            .collect::<Result<_, _>>()?;
+        let (simd, team, host) = options.start_team()?;
+        let parts = Parts::new(&Arena::new(), params, pairs.size, (simd, team.len()), options)?;
+        let Parts { levels, information, temporal } = parts;
         Ok(Self {
             params: params.clone(),
             size: pairs.size,
@@ -171,7 +168,7 @@ impl CpuEngine {
             placement: options.placement(),
             levels,
             information,
-            temporal: temporal.transpose()?,
+            temporal,
             continuity: Continuity::default(),
             pool: Pool::new(),
             confidences: Pool::new(),
@@ -192,16 +189,9 @@ impl CpuEngine {
     ) -> anyhow::Result<Estimate> {
         params.check()?;
         check_dimensions(width, height)?;
-        let (simd, threads) = options.hands()?;
-        let levels = levels(params, (width, height));
-        let anew = options.costs_anew;
-        let bytes =
-            levels.iter().map(|(params, size)| Level::bytes_of(params, *size, simd, threads, anew));
-        let information = Information::bytes_of(params, (width, height), threads);
-        let temporal = params.temporal;
-        let temporal = temporal.map(|how| TemporalStage::bytes_of(how, (width, height), threads));
-        let bytes = bytes.chain(temporal).fold(information, u64::saturating_add);
-        Ok(Estimate { host: bytes, device: 0 })
+        let arena = Arena::dry();
+        Parts::new(&arena, params, (width, height), options.simd_and_threads()?, options)?;
+        Ok(Estimate { host: arena.bytes(), device: 0 })
     }
 
     /// These options for an engine that has `left` bytes: with costs that are computed anew in every sweep where there is
@@ -214,13 +204,6 @@ impl CpuEngine {
     ) -> anyhow::Result<CpuOptions> {
         let keeping = Self::estimate(params, width, height, options)?.host;
         Ok(CpuOptions { costs_anew: options.costs_anew || keeping > left.min(KEEPING), ..options })
-    }
-
-    /// Memory that the engine holds, in bytes, without the maps that it hands out.
-    pub fn memory_bytes(&self) -> usize {
-        let information = self.information.as_ref().map_or(0, Information::bytes);
-        let temporal = self.temporal.as_ref().map_or(0, TemporalStage::bytes);
-        self.levels.iter().map(Level::bytes).sum::<usize>() + information + temporal
     }
 
     /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
@@ -335,6 +318,34 @@ impl CpuEngine {
             device_time,
         });
         Ok(())
+    }
+}
+
+/// The parts of an engine that take memory.
+struct Parts {
+    levels: Vec<Level>,
+    information: Option<Information>,
+    temporal: Option<TemporalStage>,
+}
+
+impl Parts {
+    fn new(
+        arena: &Arena,
+        params: &Params,
+        size: (usize, usize),
+        (simd, threads): (Simd, usize),
+        options: CpuOptions,
+    ) -> Result<Self, Refused> {
+        let temporal = params.temporal.map(|how| TemporalStage::new(arena, how, size, threads));
+        let levels = levels(params, size).into_iter();
+        let levels = levels.map(|(params, size)| {
+            Level::new(arena, params, size, simd, threads, options.costs_anew)
+        });
+        Ok(Self {
+            levels: levels.collect::<Result<_, _>>()?,
+            information: Information::new(arena, params, size, threads)?,
+            temporal: temporal.transpose()?,
+        })
     }
 }
 
@@ -498,9 +509,11 @@ mod tests {
             for simd in SimdChoice::available() {
                 let threads = Some(threads);
                 let options = CpuOptions { threads, simd, costs_anew, ..CpuOptions::default() };
+                let taken = Arena::new();
+                let crew = options.simd_and_threads().unwrap();
+                Parts::new(&taken, &params, (width, height), crew, options).unwrap();
                 let estimate = CpuEngine::estimate(&params, width, height, options).unwrap();
-                let engine = CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap();
-                prop_assert_eq!(estimate, Estimate { host: engine.memory_bytes() as u64, device: 0 });
+                prop_assert_eq!(estimate, Estimate { host: taken.bytes(), device: 0 });
             }
         }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 
+use super::memory::Arena;
 use super::team::Team;
 use crate::frame::Image;
 use crate::matching::history::State;
@@ -10,7 +11,7 @@ use crate::matching::mutual_information::{
     LEVELS, Marginal, ROUNDS, beginnings, cost_row, count_row, count_row_by, joint_row,
 };
 use crate::matching::{Cost, Params};
-use crate::memory::{Refused, filled, product};
+use crate::memory::Refused;
 
 /// Pairs of grey levels.
 const CELLS: usize = LEVELS * LEVELS;
@@ -33,34 +34,21 @@ pub struct Information {
 impl Information {
     /// Memory for pictures of this size and so many threads; `None` where the cost is another one.
     pub fn new(
+        arena: &Arena,
         params: &Params,
         size: (usize, usize),
         threads: usize,
     ) -> Result<Option<Self>, Refused> {
         let Cost::MutualInformation { truncation } = params.cost else { return Ok(None) };
-        let counts = (0..threads).map(|_| Ok(Mutex::new(filled(CELLS, 0)?)));
         Ok(Some(Self {
             truncation,
             beginnings: beginnings(params.range),
-            map: filled(size.0 * size.1, 0)?,
+            map: arena.filled(size.0 * size.1, 0)?,
             known: false,
-            counts: counts.collect::<Result<_, Refused>>()?,
-            logarithms: filled(CELLS, 0)?,
-            table: filled(CELLS, 0)?,
+            counts: arena.per_thread(threads, || arena.filled(CELLS, 0))?,
+            logarithms: arena.filled(CELLS, 0)?,
+            table: arena.filled(CELLS, 0)?,
         }))
-    }
-
-    /// Bytes of [`Information::new`].
-    pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
-        let Cost::MutualInformation { .. } = params.cost else { return 0 };
-        let counts = product([threads, CELLS, size_of::<u32>()]);
-        let tables = (CELLS * (size_of::<i32>() + 1)) as u64;
-        product([size.0, size.1, size_of::<i32>()]).saturating_add(counts).saturating_add(tables)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        4 * (self.map.len() + self.counts.len() * CELLS + self.logarithms.len()) + self.table.len()
     }
 
     /// Prepares for the next pair, of a stream that goes on or begins: the number of its rounds.

@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 
+use super::memory::Arena;
 use super::prepare::{half, picture, share};
 use super::simd::Simd;
 use super::team::Team;
@@ -11,7 +12,7 @@ use crate::frame::Image;
 use crate::matching::Params;
 use crate::matching::levels::levels;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
-use crate::memory::{Refused, filled, product};
+use crate::memory::Refused;
 
 /// Finds the thresholds of pictures of one width.
 pub struct Noise {
@@ -30,6 +31,7 @@ impl Noise {
     /// For pictures of this width that are cut into windows of this size; `None` where nothing that these
     /// parameters ask for depends on the noise.
     pub fn new(
+        arena: &Arena,
         params: &Params,
         width: usize,
         window: (usize, usize),
@@ -39,21 +41,11 @@ impl Noise {
             return Ok(None);
         }
         let of_thread = || {
-            let histogram = filled(RESPONSE_MAX + 1, 0)?;
-            Ok(Mutex::new(OfThread { histogram, responses: filled(width, 0)? }))
+            let histogram = arena.filled(RESPONSE_MAX + 1, 0)?;
+            Ok(OfThread { histogram, responses: arena.filled(width, 0)? })
         };
-        let threads = (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?;
+        let threads = arena.per_thread(threads, of_thread)?;
         Ok(Some(Self { levels: levels(params, window).len(), threads }))
-    }
-
-    /// Bytes that it takes.
-    pub fn bytes_of(params: &Params, width: usize, threads: usize) -> u64 {
-        if !params.follows_noise() {
-            return 0;
-        }
-        let histogram = (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64;
-        let of_thread = product([width, size_of::<u16>()]).saturating_add(histogram);
-        of_thread.saturating_mul(threads as u64)
     }
 
     /// The thresholds of a left picture, the finest level first. The pictures of half the size and less are
@@ -144,8 +136,8 @@ mod tests {
             let expected = noise_thresholds(&left, &params, window);
             for simd in SimdChoice::available() {
                 let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
-                let (simd, mut team, _) = options.crew().unwrap();
-                let noise = Noise::new(&params, width, window, threads).unwrap().unwrap();
+                let (simd, mut team, _) = options.start_team().unwrap();
+                let noise = Noise::new(&Arena::new(), &params, width, window, threads).unwrap().unwrap();
                 let mut room = vec![0; 2 * width * height];
                 // The second time as the first.
                 for _ in 0..2 {

@@ -25,7 +25,7 @@ pub struct CpuOptions {
 
 impl CpuOptions {
     /// The vectors and the number of threads.
-    pub(super) fn hands(self) -> anyhow::Result<(Simd, usize)> {
+    pub(super) fn simd_and_threads(self) -> anyhow::Result<(Simd, usize)> {
         let Some(simd) = self.simd.resolve() else {
             bail!(
                 "this machine has no {:?} instructions; leave the choice to the engine",
@@ -53,8 +53,8 @@ impl CpuOptions {
     }
 
     /// The vectors, the threads, and the one that works in place of the caller's.
-    pub(super) fn crew(self) -> anyhow::Result<(Simd, Team, Host)> {
-        let (simd, threads) = self.hands()?;
+    pub(super) fn start_team(self) -> anyhow::Result<(Simd, Team, Host)> {
+        let (simd, threads) = self.simd_and_threads()?;
         let (team, host) = self.placement().team(threads)?;
         Ok((simd, team, host))
     }

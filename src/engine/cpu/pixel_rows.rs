@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::geometry::Geometry;
-use super::memory::Block;
+use super::memory::{Arena, Block};
 use crate::matching::Params;
 use crate::memory::{Refused, product};
 
@@ -50,27 +50,23 @@ pub struct HandedOn {
 }
 
 impl HandedOn {
-    /// Elements of the rows, with so many threads.
-    pub fn len(geometry: &Geometry, params: &Params, threads: usize) -> u64 {
-        let rows = if hands_on(geometry, params) { 2 * radius(params) } else { 0 };
-        product([threads + 1, rows, geometry.width, geometry.depth])
-    }
-
     /// Memory for this geometry and so many threads.
-    pub fn new(geometry: &Geometry, params: &Params, threads: usize) -> Result<Self, Refused> {
-        let len = Self::len(geometry, params, threads);
-        let bands = if len > 0 { geometry.bands } else { 0 };
+    pub fn new(
+        arena: &Arena,
+        geometry: &Geometry,
+        params: &Params,
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let hands_on = hands_on(geometry, params);
+        let rows = if hands_on { 2 * radius(params) } else { 0 };
+        let slot = product([rows, geometry.width, geometry.depth]);
+        let bands = if hands_on { geometry.bands } else { 0 };
         Ok(Self {
-            costs: Block::new(len)?,
+            costs: arena.block(slot.saturating_mul(threads as u64 + 1))?,
             slots: threads + 1,
-            slot_len: len as usize / (threads + 1),
-            written: (0..bands).map(|_| AtomicBool::new(false)).collect(),
+            slot_len: slot as usize,
+            written: arena.uncounted(bands, || AtomicBool::new(false)),
         })
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.costs.bytes()
     }
 
     /// Forgets the frame before.
@@ -171,7 +167,8 @@ mod tests {
             let geometry = Geometry::new(&params, (2, height), 16, anew);
             let row_bytes = geometry.width * geometry.depth;
             for (threads, late) in [(1, false), (1, true), (3, false), (2, true)] {
-                let mut handed_on = HandedOn::new(&geometry, &params, threads).unwrap();
+                let mut handed_on =
+                    HandedOn::new(&Arena::new(), &geometry, &params, threads).unwrap();
                 let mut rows_written = 0;
                 for band in 0..geometry.bands {
                     let own = Block::<u8>::new(own_len(&geometry, &params)).unwrap();

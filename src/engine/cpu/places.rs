@@ -11,7 +11,7 @@
 //! (`mirrored.rs`).
 
 use super::geometry::Geometry;
-use super::memory::Block;
+use super::memory::{Arena, Block};
 use super::simd::lane_of_pair;
 use crate::memory::Refused;
 
@@ -35,15 +35,16 @@ impl Places {
         chunk * self.lanes + lane_of_pair(lane, self.lanes)
     }
 
-    /// What `number` says of every candidate, also beyond the range, at its place among numbers of 16 bits.
-    pub fn table(self, number: impl Fn(usize) -> i16) -> Result<Block<i16>, Refused> {
-        let len = self.chunks * self.lanes;
-        let table = Block::<i16>::new(len as u64)?;
-        for candidate in 0..len {
-            // SAFETY: there is a number for every place, and nobody else knows the block yet.
-            unsafe { *table.ptr().add(self.place_of_wide(candidate)) = number(candidate) };
-        }
-        Ok(table)
+    /// Allocates a table of what `number` says of every candidate, also beyond the range, at its place among numbers of 16
+    /// bits.
+    pub fn table(
+        self,
+        arena: &Arena,
+        number: impl Fn(usize) -> i16,
+    ) -> Result<Block<i16>, Refused> {
+        arena.block_with(self.chunks * self.lanes, |table| {
+            (0..table.len()).for_each(|k| table[self.place_of_wide(k)] = number(k));
+        })
     }
 
     /// The candidates of all places, in the order of these.

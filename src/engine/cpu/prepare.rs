@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use super::geometry::Geometry;
-use super::memory::Block;
+use super::memory::{Arena, Block};
 use super::simd::Simd;
 use super::support::{self, Coarse, PixelSupport, SupportRow, support_scratch};
 use super::team::Team;
@@ -13,7 +13,7 @@ use crate::frame::Image;
 use crate::matching::levels::coarser;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
 use crate::matching::{Guide, Params};
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 use crate::pool::Pool;
 
 /// The stage that prepares what follows texture and noise.
@@ -76,77 +76,44 @@ impl<T> Rows<T> {
 }
 
 impl Prepare {
-    /// For pictures of this size; allocates all but pictures.
-    pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
+    /// Allocates all but the pictures that it makes, for pictures of this size.
+    pub fn new(
+        arena: &Arena,
+        params: &Params,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
         let (width, height) = size;
         let pixels = product([width, height]);
+        let smoothed = params.guide() == Guide::Smoothed;
+        if smoothed {
+            arena.count(pixels);
+        }
         let coarse = coarser(params, size).map(|(_, size)| {
-            let map = Block::new(product([size.0, size.1]))?;
-            Ok((map, size))
+            let pixels = product([size.0, size.1]);
+            // Both pictures of that size.
+            arena.count(pixels.saturating_mul(2));
+            Ok((arena.block(pixels)?, size))
         });
         let supports = match params.is_supported() {
             true => Some(Supports {
-                ranges: Block::new(pixels)?,
-                pixels: Block::new(pixels)?,
+                ranges: arena.block(pixels)?,
+                pixels: arena.block(pixels)?,
                 coarse: coarse.transpose()?,
             }),
             false => None,
         };
         let (supported, noise) = (params.is_supported(), params.follows_noise());
         let of_thread = || {
-            Ok(Mutex::new(OfThread {
-                histogram: filled(if noise { RESPONSE_MAX + 1 } else { 0 }, 0)?,
-                numbers: filled(width, 0)?,
-                bytes: filled(if supported { range_scratch(width) } else { 0 }, 0)?,
-                expectation: filled(if supported { support_scratch(width) } else { 0 }, 0)?,
-            }))
+            Ok(OfThread {
+                histogram: arena.filled(if noise { RESPONSE_MAX + 1 } else { 0 }, 0)?,
+                numbers: arena.filled(width, 0)?,
+                bytes: arena.filled(if supported { range_scratch(width) } else { 0 }, 0)?,
+                expectation: arena.filled(if supported { support_scratch(width) } else { 0 }, 0)?,
+            })
         };
-        let threads = (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?;
-        let smoothed = params.guide() == Guide::Smoothed;
+        let threads = arena.per_thread(threads, of_thread)?;
         Ok(Self { size, smoothed, pictures: Pool::new(), noise, supports, threads })
-    }
-
-    /// Bytes of all of it, with the pictures that it makes.
-    pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
-        let (width, height) = size;
-        let pixels = product([width, height]);
-        let mut bytes = if params.guide() == Guide::Smoothed { pixels } else { 0 };
-        let mut of_thread = product([width, size_of::<u16>()]);
-        if params.is_supported() {
-            bytes = bytes.saturating_add(Block::<u8>::bytes_of(pixels)).saturating_add(Block::<
-                PixelSupport,
-            >::bytes_of(
-                pixels
-            ));
-            of_thread +=
-                range_scratch(width) as u64 + product([support_scratch(width), size_of::<i16>()]);
-        }
-        if params.follows_noise() {
-            of_thread += (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64;
-        }
-        if let Some((_, (width, height))) = coarser(params, size) {
-            let pixels = product([width, height]);
-            let map = Block::<i16>::bytes_of(pixels);
-            bytes = bytes.saturating_add(pixels.saturating_mul(2)).saturating_add(map);
-        }
-        bytes.saturating_add(of_thread.saturating_mul(threads as u64))
-    }
-
-    /// Bytes of what it has, and of the pictures that it makes.
-    pub fn bytes(&self) -> usize {
-        let guide = if self.smoothed { self.size.0 * self.size.1 } else { 0 };
-        let supports = self.supports.as_ref().map_or(0, |supports| {
-            let coarse = supports.coarse.as_ref();
-            // Two pictures as large as the map.
-            let coarse = coarse.map_or(0, |(map, size)| map.bytes() + 2 * size.0 * size.1);
-            supports.ranges.bytes() + supports.pixels.bytes() + coarse
-        });
-        let of_thread = |thread: &Mutex<OfThread>| {
-            let OfThread { histogram, numbers, bytes, expectation } =
-                &*thread.lock().unwrap_or_else(|e| e.into_inner());
-            4 * histogram.len() + 2 * numbers.len() + bytes.len() + 2 * expectation.len()
-        };
-        guide + supports + self.threads.iter().map(of_thread).sum::<usize>()
     }
 
     /// Where the map of the half-size pictures belongs; `None` where there is none.

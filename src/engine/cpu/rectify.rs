@@ -83,7 +83,7 @@ pub struct CpuRectifier {
 impl CpuRectifier {
     /// With the maps of this rectifier.
     pub fn new(rectifier: Arc<Rectifier>, options: CpuOptions) -> anyhow::Result<Self> {
-        let (simd, team, host) = options.crew()?;
+        let (simd, team, host) = options.start_team()?;
         Ok(Self { rectify: Rectify::new(rectifier), simd, team, host })
     }
 

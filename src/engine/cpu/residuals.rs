@@ -1,10 +1,11 @@
 //! Residuals of a picture, row by row: how large they are, and where they are more than noise
-//! ([`crate::matching::temporal::background`]).
+//! ([`crate::matching::residuals`]).
 
+use super::memory::Arena;
 use super::simd::{Kernel, Lanes};
 use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared};
 use crate::matching::texture::RESPONSE_MAX;
-use crate::memory::{Refused, filled};
+use crate::memory::Refused;
 
 /// How often residuals, and responses of the noise filter, have each magnitude.
 #[derive(Debug)]
@@ -15,21 +16,11 @@ pub struct Magnitudes {
     pub responses: Vec<u32>,
 }
 
-/// Numbers of the histogram of residuals.
-const RESIDUALS: usize = RESIDUAL_MAX as usize + 1;
-
-/// Numbers of both histograms.
-pub const MAGNITUDES: usize = RESIDUALS + RESPONSE_MAX + 1;
-
 impl Magnitudes {
     /// None yet.
-    pub fn new() -> Result<Self, Refused> {
-        Ok(Self { residuals: filled(RESIDUALS, 0)?, responses: filled(RESPONSE_MAX + 1, 0)? })
-    }
-
-    /// Bytes of them.
-    pub fn bytes(&self) -> usize {
-        4 * (self.residuals.len() + self.responses.len())
+    pub fn new(arena: &Arena) -> Result<Self, Refused> {
+        let residuals = arena.filled(RESIDUAL_MAX as usize + 1, 0)?;
+        Ok(Self { residuals, responses: arena.filled(RESPONSE_MAX + 1, 0)? })
     }
 
     /// Begins anew.

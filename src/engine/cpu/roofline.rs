@@ -5,15 +5,16 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::buffers;
+use super::buffers::{Scratch, Shared};
 use super::features::Features;
 use super::geometry::Geometry;
 use super::last_cache;
+use super::memory::Arena;
 use super::options::CpuOptions;
 use super::simd::{Kernel, Lanes, Simd};
 use super::team::Team;
 use crate::matching::Params;
-use crate::memory::{Budget, filled};
+use crate::memory::{Budget, Refused, filled};
 
 /// Operations on a candidate's byte that a path needs, as `path.rs` has them: the smaller neighbour, + P1, the smaller
 /// of that and its own, - m, the smaller of that and P2, + C; and the minimum over the candidates that becomes m.
@@ -88,15 +89,20 @@ impl Work {
         (width, height): (usize, usize),
         options: CpuOptions,
     ) -> anyhow::Result<Self> {
-        let (simd, threads) = options.hands()?;
+        let (simd, threads) = options.simd_and_threads()?;
         let lanes = simd.for_candidates(params.range.count).lanes();
         let geometry = Geometry::new(params, (width, height), lanes, options.costs_anew);
         let features = Features::new(params.cost);
-        let bytes_of = |threads| buffers::bytes_of(&geometry, params, &features, threads);
-        let shared = bytes_of(0);
+        let bytes_of = |threads| {
+            let arena = Arena::dry();
+            Shared::new(&arena, &geometry, params, &features, threads)?;
+            arena.per_thread(threads, || Scratch::new(&arena, &geometry, params, &features))?;
+            Ok::<_, Refused>(arena.bytes())
+        };
+        let shared = bytes_of(0)?;
         let memory = Memory {
             shared,
-            of_thread: bytes_of(1) - shared,
+            of_thread: bytes_of(1)? - shared,
             threads: threads as u64,
             bands: geometry.bands as u64,
             cache: last_cache::bytes(options.cores),
@@ -145,7 +151,7 @@ impl Memory {
 /// Measures what the machine reaches with the engine's vectors on its threads. Takes about a tenth of a second, and
 /// four times the memory of the last caches (128 MiB to 2 GiB) meanwhile.
 pub fn roof(options: CpuOptions) -> anyhow::Result<Roof> {
-    let (simd, mut team, mut host) = options.crew()?;
+    let (simd, mut team, mut host) = options.start_team()?;
     let cache = last_cache::bytes(options.cores);
     host.run(|| {
         Ok(Roof {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::filter::{Filters, Pass, valid_mask};
+use super::memory::Arena;
 use super::noise::Noise;
 use super::options::CpuOptions;
 use super::placement::Host;
@@ -34,25 +35,29 @@ impl WholeMap {
     /// ([`tiles::of_whole`]).
     pub fn new(params: &Params, layout: &Layout, options: CpuOptions) -> anyhow::Result<Self> {
         let (params, size) = (tiles::of_whole(params), layout.size);
-        let (simd, team, host) = options.crew()?;
-        let noise = Noise::new(&params, size.0, layout.window, team.len())?;
-        let filters = Filters::new(&params, size, team.len())?;
-        let temporal = params.temporal.map(|how| TemporalStage::new(how, size, team.len()));
-        let temporal = temporal.transpose()?;
+        let (simd, team, host) = options.start_team()?;
+        let (noise, filters, temporal) = Self::parts(&Arena::new(), &params, layout, team.len())?;
         Ok(Self { params, size, noise, filters, temporal, simd, team, host })
     }
 
     /// Memory in bytes that it takes.
-    pub fn bytes_of(
+    pub fn bytes_of(params: &Params, layout: &Layout, options: CpuOptions) -> anyhow::Result<u64> {
+        let (_, threads) = options.simd_and_threads()?;
+        let arena = Arena::dry();
+        Self::parts(&arena, &tiles::of_whole(params), layout, threads)?;
+        Ok(arena.bytes())
+    }
+
+    fn parts(
+        arena: &Arena,
         params: &Params,
-        size: (usize, usize),
-        options: CpuOptions,
-    ) -> anyhow::Result<u64> {
-        let (_, threads) = options.hands()?;
-        let noise = Noise::bytes_of(params, size.0, threads);
-        let temporal = params.temporal.map_or(0, |how| TemporalStage::bytes_of(how, size, threads));
-        let filters = Filters::bytes_of(&tiles::of_whole(params), size, threads);
-        Ok(filters.saturating_add(noise).saturating_add(temporal))
+        layout: &Layout,
+        threads: usize,
+    ) -> Result<(Option<Noise>, Filters, Option<TemporalStage>), Refused> {
+        let noise = Noise::new(arena, params, layout.size.0, layout.window, threads)?;
+        let filters = Filters::new(arena, params, layout.size, threads)?;
+        let temporal = |how| TemporalStage::new(arena, how, layout.size, threads);
+        Ok((noise, filters, params.temporal.map(temporal).transpose()?))
     }
 
     /// Passes a pair through the spatio-temporal stage; `None` where there is none. `goes_on`: whether it follows the one

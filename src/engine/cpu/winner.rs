@@ -11,7 +11,7 @@
 
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
-use super::memory::Block;
+use super::memory::{Arena, Block};
 use super::places::Places;
 use super::simd::Lanes;
 use crate::frame::{INVALID, SUBPIXEL};
@@ -21,30 +21,6 @@ use crate::memory::{Refused, product};
 
 /// What the right view says of a column without candidates.
 pub const NONE: u16 = u16::MAX;
-
-/// Numbers of 16 bits in the parts of a [`WinnerTakesAll`].
-struct Lens {
-    candidates: u64,
-    sums: u64,
-    windows: u64,
-    right: u64,
-    pixels: u64,
-    peaks: u64,
-}
-
-impl Lens {
-    fn of(geometry: &Geometry, params: &Params) -> Self {
-        let Geometry { depth, width, band_rows, .. } = *geometry;
-        Self {
-            candidates: depth as u64,
-            sums: product([TILE, depth]),
-            windows: product([band_rows, depth]),
-            right: product([band_rows, width + depth]),
-            pixels: product([band_rows, width]),
-            peaks: params.confidence.map_or(0, |_| product([band_rows, width])),
-        }
-    }
-}
 
 /// A thread's memory for picking winners of one band.
 pub struct WinnerTakesAll {
@@ -81,15 +57,11 @@ pub struct WinnerTakesAll {
 
 impl WinnerTakesAll {
     /// Memory for bands of `geometry`.
-    pub fn new(geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
-        let Geometry { count, depth, width, min, .. } = *geometry;
-        let lens = Lens::of(geometry, params);
+    pub fn new(arena: &Arena, geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
+        let Geometry { count, depth, width, min, band_rows, .. } = *geometry;
         let layout = Places::of(geometry);
-        let places = Block::<u16>::new(lens.candidates)?;
-        for candidate in 0..depth {
-            // SAFETY: the block has a place for every candidate, and nobody else knows it yet.
-            unsafe { *places.ptr().add(candidate) = layout.place_of_wide(candidate) as u16 };
-        }
+        let windows = product([band_rows, depth]);
+        let pixels = product([band_rows, width]);
         Ok(Self {
             count,
             depth,
@@ -99,41 +71,21 @@ impl WinnerTakesAll {
             subpixel: params.subpixel,
             right_view: params.left_right.is_some(),
             confidence: params.confidence.is_some(),
-            sums: Block::new(lens.sums)?,
-            candidates: layout.table(|candidate| candidate as i16)?,
-            places,
-            padding: layout.table(|candidate| if candidate < count { 0 } else { i16::MAX })?,
-            window_sums: Block::new(lens.windows)?,
-            window_candidates: Block::new(lens.windows)?,
-            right: Block::new(lens.right)?,
-            winners: Block::new(lens.pixels)?,
-            values: Block::new(lens.pixels)?,
-            peaks: Block::new(lens.peaks)?,
+            sums: arena.block(product([TILE, depth]))?,
+            candidates: layout.table(arena, |candidate| candidate as i16)?,
+            places: arena.block_with(depth, |places| {
+                (0..depth).for_each(|k| places[k] = layout.place_of_wide(k) as u16);
+            })?,
+            padding: layout
+                .table(arena, |candidate| if candidate < count { 0 } else { i16::MAX })?,
+            window_sums: arena.block(windows)?,
+            window_candidates: arena.block(windows)?,
+            right: arena.block(product([band_rows, width + depth]))?,
+            winners: arena.block(pixels)?,
+            values: arena.block(pixels)?,
+            peaks: arena.block(params.confidence.map_or(0, |_| pixels))?,
             row: 0,
         })
-    }
-
-    /// [`WinnerTakesAll::bytes`] before there is one.
-    pub fn bytes_of(geometry: &Geometry, params: &Params) -> u64 {
-        let Lens { candidates, sums, windows, right, pixels, peaks } = Lens::of(geometry, params);
-        let tables = [candidates; 3];
-        let lens = [sums, windows, windows, right, pixels, pixels].into_iter().chain(tables);
-        let lens = lens.map(Block::<i16>::bytes_of);
-        lens.fold(Block::<u8>::bytes_of(peaks), u64::saturating_add)
-    }
-
-    /// Size of the memory in bytes.
-    pub fn bytes(&self) -> usize {
-        self.sums.bytes()
-            + self.candidates.bytes()
-            + self.places.bytes()
-            + self.padding.bytes()
-            + self.window_sums.bytes()
-            + self.window_candidates.bytes()
-            + self.right.bytes()
-            + self.winners.bytes()
-            + self.values.bytes()
-            + self.peaks.bytes()
     }
 
     /// Forgets the band before.

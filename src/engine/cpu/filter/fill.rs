@@ -6,9 +6,10 @@
 mod medians;
 
 use self::medians::medians;
+use super::MapFilter;
 use super::pass::Pass;
 use super::rays::{Around, Block, Front, Rule, Sweeps, known};
-use crate::engine::cpu::memory::Plane;
+use crate::engine::cpu::memory::{Arena, Plane};
 use crate::engine::cpu::simd::Lanes;
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill::{self, Fill, FillRule};
@@ -23,29 +24,19 @@ pub struct FillFilter {
 }
 
 impl FillFilter {
-    pub fn new(fill: Fill, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
-        let sweeps = (fill.rule == FillRule::Rays).then(|| Sweeps::new(size, threads));
+    pub fn new(
+        arena: &Arena,
+        fill: Fill,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let sweeps = (fill.rule == FillRule::Rays).then(|| Sweeps::new(arena, size, threads));
         Ok(Self { fill, sweeps: sweeps.transpose()? })
     }
+}
 
-    /// [`FillFilter::bytes`] before there is one.
-    pub fn bytes_of(fill: Fill, size: (usize, usize), threads: usize) -> u64 {
-        match fill.rule {
-            FillRule::Row => 0,
-            FillRule::Rays => Sweeps::bytes_of(size, threads),
-        }
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.sweeps.as_ref().map_or(0, Sweeps::bytes)
-    }
-
-    /// Fills the map in place.
-    ///
-    /// # Safety
-    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on this machine.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+impl MapFilter for FillFilter {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (left, reach) = (pass.left, self.fill.reach);
         if let Some(sweeps) = &self.sweeps {
             // SAFETY: the caller's promise.
@@ -135,13 +126,13 @@ mod tests {
     /// Filters on so many threads; the memory has seen another map before.
     fn filter(left: &Image, values: &mut [i16], fill: Fill, threads: usize) {
         let size = (left.width(), left.height());
-        let filter = FillFilter::new(fill, size, threads).unwrap();
+        let filter = FillFilter::new(&Arena::new(), fill, size, threads).unwrap();
         let mut team = Team::new(threads).unwrap();
         let mut other: Vec<i16> = values.iter().rev().copied().collect();
         for map in [&mut other[..], values] {
             let mut pass = Pass { size, left, threshold: 0, simd: Simd::Portable, team: &mut team };
             // SAFETY: the map has this size.
-            unsafe { filter.run(&mut pass, map.as_mut_ptr()) };
+            unsafe { filter.run(&mut pass, map.as_mut_ptr(), None) };
         }
     }
 

@@ -7,11 +7,12 @@
 
 use std::sync::Mutex;
 
+use super::MapFilter;
 use super::pass::Pass;
-use crate::engine::cpu::memory::{Block, Plane};
+use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::INVALID;
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// Values beyond either end of a copied row: the largest radius, and a vector that hangs over.
 const MARGIN: usize = 64;
@@ -32,44 +33,27 @@ pub struct MedianFilter {
 
 impl MedianFilter {
     pub fn new(
+        arena: &Arena,
         radius: usize,
         (width, height): (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
         let len = scratch_len(width, 2 * radius + 1);
         let len = usize::try_from(len).map_err(|_| Refused(len))?;
-        let scratches = (0..threads).map(|_| Ok(Mutex::new(filled(len, 0)?)));
         Ok(Self {
             radius,
-            unfiltered: Block::new(product([width, height]))?,
-            scratches: scratches.collect::<Result<_, _>>()?,
+            unfiltered: arena.block(product([width, height]))?,
+            scratches: arena.per_thread(threads, || arena.filled(len, 0))?,
         })
     }
+}
 
-    /// [`MedianFilter::bytes`] before there is one.
-    pub fn bytes_of(radius: usize, (width, height): (usize, usize), threads: usize) -> u64 {
-        let scratch = scratch_len(width, 2 * radius + 1).saturating_mul(2);
-        let scratches = scratch.saturating_mul(threads as u64);
-        Block::<i16>::bytes_of(product([width, height])).saturating_add(scratches)
+impl MapFilter for MedianFilter {
+    fn input(&self) -> Option<*mut i16> {
+        Some(self.unfiltered.ptr())
     }
 
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let scratch = |scratch: &Mutex<Vec<i16>>| 2 * locked(scratch).len();
-        self.unfiltered.bytes() + self.scratches.iter().map(scratch).sum::<usize>()
-    }
-
-    /// Where the map is to lie, which cannot be filtered in place.
-    pub fn input(&self) -> *mut i16 {
-        self.unfiltered.ptr()
-    }
-
-    /// Filters the map into `map`.
-    ///
-    /// # Safety
-    /// The map lies in [`MedianFilter::input`], `map` has room for it, and nobody changes either; the
-    /// simd was found on this machine.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (size @ (width, height), simd, map) = (pass.size, pass.simd, Plane(map));
         // SAFETY: the caller's promise.
         let from = unsafe { std::slice::from_raw_parts(self.unfiltered.ptr(), width * height) };

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use self::fronts::{BLOCK, Block, Front, known};
 use self::fronts::{Fronts, columns};
 use super::pass::Pass;
-use crate::engine::cpu::memory::{self, Plane};
+use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::Image;
 use crate::matching::filter::rays::{LEFT, RAYS};
@@ -82,28 +82,14 @@ pub struct Sweeps {
     fronts: Vec<Mutex<Fronts>>,
 }
 
-/// Numbers that are written down for a map.
-fn upward_len(width: usize, height: usize) -> u64 {
-    product([6, columns(width), height])
-}
-
 impl Sweeps {
-    pub fn new((width, height): (usize, usize), threads: usize) -> Result<Self, Refused> {
-        let fronts = (0..threads).map(|_| Ok(Mutex::new(Fronts::new(width)?)));
-        let upward = memory::Block::new(upward_len(width, height))?;
-        Ok(Self { upward, fronts: fronts.collect::<Result<_, _>>()? })
-    }
-
-    /// [`Sweeps::bytes`] before there are any.
-    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let fronts = Fronts::bytes_of(width).saturating_mul(threads as u64);
-        memory::Block::<i16>::bytes_of(upward_len(width, height)).saturating_add(fronts)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let fronts = self.fronts.iter().map(|fronts| locked(fronts).bytes());
-        self.upward.bytes() + fronts.sum::<usize>()
+    pub fn new(
+        arena: &Arena,
+        (width, height): (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let upward = arena.block(product([6, columns(width), height]))?;
+        Ok(Self { upward, fronts: arena.per_thread(threads, || Fronts::new(arena, width))? })
     }
 
     /// Follows the rays of the holes of `map`, at most `reach` steps, by this rule.

@@ -1,10 +1,10 @@
 //! Runs of a map: the longest pieces of a row whose neighbouring values are alike. Where they begin and go on are
 //! bits, which are made for many pixels at once.
 
-use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::Lanes;
 use crate::frame::INVALID;
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// Pixels whose bits make a word.
 const WORD: usize = 64;
@@ -14,14 +14,9 @@ fn words(width: usize) -> usize {
     width.div_ceil(WORD)
 }
 
-/// Bytes of [`marks`].
-pub fn marks_len(width: usize) -> usize {
-    words(width) * WORD
-}
-
 /// Room for a byte for each of a row's pixels, in whole words, all zero.
-pub fn marks(width: usize) -> Result<Vec<u8>, Refused> {
-    filled(marks_len(width), 0)
+pub fn marks(arena: &Arena, width: usize) -> Result<Vec<u8>, Refused> {
+    arena.filled(words(width) * WORD, 0)
 }
 
 /// The runs of a map, for all threads: a bit a pixel, [row][word].
@@ -35,19 +30,9 @@ pub struct Runs {
 
 impl Runs {
     /// For maps of this size.
-    pub fn new((width, height): (usize, usize)) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, (width, height): (usize, usize)) -> Result<Self, Refused> {
         let len = product([words(width), height]);
-        Ok(Self { width, begin: Block::new(len)?, go_on: Block::new(len)? })
-    }
-
-    /// [`Runs::bytes`] before there are any.
-    pub fn bytes_of((width, height): (usize, usize)) -> u64 {
-        Block::<u64>::bytes_of(product([words(width), height])).saturating_mul(2)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.begin.bytes() + self.go_on.bytes()
+        Ok(Self { width, begin: arena.block(len)?, go_on: arena.block(len)? })
     }
 
     /// Sets every bit, as an earlier map could have.

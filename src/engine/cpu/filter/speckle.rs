@@ -9,9 +9,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use super::MapFilter;
 use super::pass::Pass;
-use super::runs::{Runs, marks, marks_len};
-use crate::engine::cpu::memory::Block;
+use super::runs::{Runs, marks};
+use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::INVALID;
 use crate::matching::Speckle;
@@ -28,35 +29,20 @@ pub struct SpeckleFilter {
 
 impl SpeckleFilter {
     pub fn new(
+        arena: &Arena,
         speckle: Speckle,
         (width, height): (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
-        let marks = (0..threads).map(|_| Ok(Mutex::new(marks(width)?)));
-        let marks = marks.collect::<Result<_, _>>()?;
-        let forest = Forest::new(product([width, height]))?;
-        Ok(Self { speckle, forest, runs: Runs::new((width, height))?, marks })
+        let forest = Forest::new(arena, product([width, height]))?;
+        let runs = Runs::new(arena, (width, height))?;
+        let marks = arena.per_thread(threads, || marks(arena, width))?;
+        Ok(Self { speckle, forest, runs, marks })
     }
+}
 
-    /// [`SpeckleFilter::bytes`] before there is one.
-    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let marks = product([marks_len(width), threads]);
-        let runs = Runs::bytes_of((width, height));
-        Forest::bytes_of(product([width, height])).saturating_add(runs).saturating_add(marks)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let marks =
-            self.marks.iter().map(|m| m.lock().unwrap_or_else(PoisonError::into_inner).len());
-        self.forest.bytes() + self.runs.bytes() + marks.sum::<usize>()
-    }
-
-    /// Removes the speckles in place.
-    ///
-    /// # Safety
-    /// As of [`Lanes::splat`]; `map` is complete and has the pass's size, and nobody else touches it.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+impl MapFilter for SpeckleFilter {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (width, height) = pass.size;
         let Self { speckle, forest, runs, .. } = self;
         let strips = &Strips { width, speckle: *speckle, forest, runs, values: map };
@@ -90,19 +76,9 @@ impl Forest {
     ///
     /// # Panics
     /// Where the pixels cannot be numbered in 32 bits: `PIXELS_MAX` of the engines.
-    fn new(pixels: u64) -> Result<Self, Refused> {
+    fn new(arena: &Arena, pixels: u64) -> Result<Self, Refused> {
         assert!(u32::try_from(pixels).is_ok(), "{pixels} pixels cannot be numbered in 32 bits");
-        Ok(Self { parents: Block::new(pixels)?, sizes: Block::new(pixels)? })
-    }
-
-    /// [`Forest::bytes`] before there is one.
-    fn bytes_of(pixels: u64) -> u64 {
-        Block::<u32>::bytes_of(pixels).saturating_mul(2)
-    }
-
-    /// Size in bytes.
-    fn bytes(&self) -> usize {
-        self.parents.bytes() + self.sizes.bytes()
+        Ok(Self { parents: arena.block(pixels)?, sizes: arena.block(pixels)? })
     }
 }
 
@@ -288,14 +264,14 @@ mod tests {
     fn filter_with(simd: Simd, width: usize, values: &mut [i16], speckle: Speckle, count: usize) {
         let height = values.len() / width;
         // What an earlier map left behind must not show.
-        let forest = Forest::new(values.len() as u64).unwrap();
+        let forest = Forest::new(&Arena::new(), values.len() as u64).unwrap();
         for i in 0..values.len() {
             // SAFETY: the forest has as many places as the map.
             unsafe { *forest.parents.ptr().add(i) = 0 };
         }
-        let runs = Runs::new((width, height)).unwrap();
+        let runs = Runs::new(&Arena::new(), (width, height)).unwrap();
         runs.fill();
-        let mut marks = marks(width).unwrap();
+        let mut marks = marks(&Arena::new(), width).unwrap();
         let values = values.as_mut_ptr();
         let strips = Strips { width, speckle, forest: &forest, runs: &runs, values };
         let border = |strip: usize| height * strip / count;

@@ -3,10 +3,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::MapFilter;
 use super::pass::Pass;
-use crate::engine::cpu::memory::{Block, Plane};
+use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
-use crate::engine::cpu::residuals::{JudgeRow, MAGNITUDES, Magnitudes, judge_scratch};
+use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
 use crate::engine::cpu::simd::{Kernel, Lanes, Simd};
 use crate::engine::cpu::texture::NoiseRow;
 use crate::frame::{DisparityRange, Image};
@@ -15,7 +16,7 @@ use crate::matching::filter::steady::{
     state_len, steadied,
 };
 use crate::matching::residuals::{Limits, variance};
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// The filter with its state.
 pub struct SteadyFilter {
@@ -41,13 +42,13 @@ struct OfThread {
 }
 
 impl OfThread {
-    fn new(width: usize) -> Result<Self, Refused> {
+    fn new(arena: &Arena, width: usize) -> Result<Self, Refused> {
         Ok(Self {
-            magnitudes: Magnitudes::new()?,
-            responses: filled(width, 0)?,
-            judge: filled(judge_scratch(width), 0)?,
-            weights: filled(width, 0)?,
-            moving: filled(width, 0)?,
+            magnitudes: Magnitudes::new(arena)?,
+            responses: arena.filled(width, 0)?,
+            judge: arena.filled(judge_scratch(width), 0)?,
+            weights: arena.filled(width, 0)?,
+            moving: arena.filled(width, 0)?,
             count: 0,
         })
     }
@@ -57,106 +58,26 @@ impl OfThread {
         self.magnitudes.clear();
         self.count = 0;
     }
-
-    fn bytes_of(width: usize) -> u64 {
-        product([width, 2 + 3 * 4 + 4 + 1])
-            .saturating_add(4 * (MAGNITUDES + judge_scratch(0)) as u64)
-    }
 }
 
 impl SteadyFilter {
     pub fn new(
+        arena: &Arena,
         how: Steady,
         range: DisparityRange,
         (width, height): (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
         let pixels = product([width, height]);
-        let threads = (0..threads).map(|_| Ok(Mutex::new(OfThread::new(width)?)));
         Ok(Self {
             how,
             range,
-            state: Block::new(numbers(pixels))?,
-            residuals: Block::new(pixels)?,
+            state: arena.block(numbers(pixels))?,
+            residuals: arena.block(pixels)?,
             pixels: width * height,
-            threads: threads.collect::<Result<_, Refused>>()?,
+            threads: arena.per_thread(threads, || OfThread::new(arena, width))?,
             known: false,
         })
-    }
-
-    /// [`SteadyFilter::bytes`] before there is one.
-    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let pixels = product([width, height]);
-        Block::<i32>::bytes_of(numbers(pixels))
-            .saturating_add(Block::<i16>::bytes_of(pixels))
-            .saturating_add(OfThread::bytes_of(width).saturating_mul(threads as u64))
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let of_thread = |thread: &Mutex<OfThread>| {
-            let OfThread { magnitudes, responses, judge, weights, moving, .. } = &*locked(thread);
-            magnitudes.bytes()
-                + 2 * responses.len()
-                + 4 * (judge.len() + weights.len())
-                + moving.len()
-        };
-        let threads = self.threads.iter().map(of_thread).sum::<usize>();
-        self.state.bytes() + self.residuals.bytes() + threads
-    }
-
-    /// The state, and whether it is known.
-    pub fn state(&mut self) -> (&mut [i32], &mut bool) {
-        let len = state_len(self.pixels);
-        // SAFETY: the block has this length, and is borrowed alone.
-        let numbers = unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), len) };
-        (numbers, &mut self.known)
-    }
-
-    /// Steadies the map in place, and `sure`, how sure each pixel is, where that is asked for.
-    ///
-    /// # Safety
-    /// `map` and `sure` are complete and have the pass's size, and nobody else touches them; the simd was found on this machine.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
-        let disparities = Plane(self.disparities());
-        let memories = Plane(self.disparities().wrapping_add(self.pixels));
-        let planes = Planes {
-            map: Plane(map),
-            sure: sure.map(Plane),
-            residuals: Plane(self.residuals.ptr()),
-            disparities,
-            memories,
-        };
-        self.threads.iter().for_each(|thread| locked(thread).begin());
-        let (left, size, simd) = (pass.left, pass.size, pass.simd);
-        pass.rows(|thread, rows| {
-            let own = &mut *locked(&self.threads[thread]);
-            // SAFETY: the rows are this thread's; the simd was found on this machine.
-            rows.for_each(|y| unsafe { self.compare_row(simd, left, y, &planes, own) });
-        });
-        let mut own = locked(&self.threads[0]);
-        for thread in &self.threads[1..] {
-            own.magnitudes.add(&locked(thread).magnitudes);
-        }
-        let Magnitudes { residuals, responses } = &own.magnitudes;
-        let variance = variance(residuals, responses, SPREAD).max(VARIANCE_MIN);
-        drop(own);
-        // SAFETY: nobody else touches the header.
-        let moved = if self.known { unsafe { *self.state.ptr() } } else { 0 };
-        let judgement = Judgement {
-            limits: Limits::new(variance, SPREAD),
-            rig_moves: 4 * i64::from(moved) > self.pixels as i64,
-        };
-        pass.rows(|thread, rows| {
-            let own = &mut *locked(&self.threads[thread]);
-            for y in rows {
-                // SAFETY: the row is this thread's, and all were compared; the simd was found on this machine.
-                unsafe { self.steady_row(simd, (left, size), y, &planes, &judgement, own) };
-            }
-        });
-        let counts = self.threads.iter().map(|thread| locked(thread).count);
-        // SAFETY: nobody else touches the header.
-        unsafe { *self.state.ptr() = counts.sum() };
     }
 
     /// The remembered disparities; behind them is what is remembered besides.
@@ -238,6 +159,57 @@ impl SteadyFilter {
                 how: self.how,
             });
         }
+    }
+}
+
+impl MapFilter for SteadyFilter {
+    fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
+        let len = state_len(self.pixels);
+        // SAFETY: the block has this length, and is borrowed alone.
+        let numbers = unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), len) };
+        Some((numbers, &mut self.known))
+    }
+
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
+        let disparities = Plane(self.disparities());
+        let memories = Plane(self.disparities().wrapping_add(self.pixels));
+        let planes = Planes {
+            map: Plane(map),
+            sure: sure.map(Plane),
+            residuals: Plane(self.residuals.ptr()),
+            disparities,
+            memories,
+        };
+        self.threads.iter().for_each(|thread| locked(thread).begin());
+        let (left, size, simd) = (pass.left, pass.size, pass.simd);
+        pass.rows(|thread, rows| {
+            let own = &mut *locked(&self.threads[thread]);
+            // SAFETY: the rows are this thread's; the simd was found on this machine.
+            rows.for_each(|y| unsafe { self.compare_row(simd, left, y, &planes, own) });
+        });
+        let mut own = locked(&self.threads[0]);
+        for thread in &self.threads[1..] {
+            own.magnitudes.add(&locked(thread).magnitudes);
+        }
+        let Magnitudes { residuals, responses } = &own.magnitudes;
+        let variance = variance(residuals, responses, SPREAD).max(VARIANCE_MIN);
+        drop(own);
+        // SAFETY: nobody else touches the header.
+        let moved = if self.known { unsafe { *self.state.ptr() } } else { 0 };
+        let judgement = Judgement {
+            limits: Limits::new(variance, SPREAD),
+            rig_moves: 4 * i64::from(moved) > self.pixels as i64,
+        };
+        pass.rows(|thread, rows| {
+            let own = &mut *locked(&self.threads[thread]);
+            for y in rows {
+                // SAFETY: the row is this thread's, and all were compared; the simd was found on this machine.
+                unsafe { self.steady_row(simd, (left, size), y, &planes, &judgement, own) };
+            }
+        });
+        let counts = self.threads.iter().map(|thread| locked(thread).count);
+        // SAFETY: nobody else touches the header.
+        unsafe { *self.state.ptr() = counts.sum() };
     }
 }
 

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use self::rows::{FinishRow, Remembered, ResidualRow};
 use self::search::Search;
-use super::memory::Block;
+use super::memory::{Arena, Block};
 use super::prepare::{Rows, picture, share};
-use super::residuals::{JudgeRow, MAGNITUDES, Magnitudes, judge_scratch};
+use super::residuals::{JudgeRow, Magnitudes, judge_scratch};
 use super::simd::Simd;
 use super::team::Team;
 use super::texture::{NoiseRow, Picture};
@@ -21,7 +21,7 @@ use crate::matching::temporal::coefficients::Coefficients;
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::report::report;
 use crate::matching::temporal::{Mode, Temporal};
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 use crate::pool::Pool;
 
 pub use crate::matching::temporal::NAME;
@@ -65,44 +65,27 @@ pub struct Passed {
 
 impl TemporalStage {
     /// For pairs of this size.
-    pub fn new(how: Temporal, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
+    pub fn new(
+        arena: &Arena,
+        how: Temporal,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
         let layout = Layout::new(size, how.history);
         let pixels = product([size.0, size.1]);
-        let search = Search::new(layout, threads)?;
-        let threads = (0..threads).map(|_| Ok(Mutex::new(OfThread::new(&layout)?)));
+        // The pictures that it makes.
+        arena.count(pixels.saturating_mul(2));
         Ok(Self {
             how,
-            state: Block::new(layout.words() as u64)?,
+            state: arena.block(layout.words() as u64)?,
             known: false,
-            residuals: [Block::new(pixels)?, Block::new(pixels)?],
-            search,
-            threads: threads.collect::<Result<_, Refused>>()?,
+            residuals: [arena.block(pixels)?, arena.block(pixels)?],
+            search: Search::new(arena, layout, threads)?,
+            threads: arena.per_thread(threads, || OfThread::new(arena, &layout))?,
             denoised: Pool::new(),
             whitened: Pool::new(),
             layout,
         })
-    }
-
-    /// Bytes of it, with the pictures that it makes.
-    pub fn bytes_of(how: Temporal, size: (usize, usize), threads: usize) -> u64 {
-        let layout = Layout::new(size, how.history);
-        let pixels = product([size.0, size.1]);
-        let parts = [
-            Block::<i32>::bytes_of(layout.words() as u64),
-            Block::<i16>::bytes_of(pixels).saturating_mul(2),
-            Search::bytes_of(&layout, threads),
-            OfThread::bytes_of(&layout).saturating_mul(threads as u64),
-            pixels.saturating_mul(2),
-        ];
-        parts.into_iter().fold(0, u64::saturating_add)
-    }
-
-    /// The same of what there is.
-    pub fn bytes(&self) -> usize {
-        let residuals = self.residuals.iter().map(Block::bytes).sum::<usize>();
-        let threads = (0..self.threads.len()).map(|number| self.thread(number).bytes());
-        let pictures = 2 * self.layout.size.0 * self.layout.size.1;
-        self.state.bytes() + residuals + self.search.bytes() + threads.sum::<usize>() + pictures
     }
 
     /// What it remembers; it begins anew.
@@ -305,29 +288,16 @@ struct Outputs {
 }
 
 impl OfThread {
-    fn new(layout: &Layout) -> Result<Self, Refused> {
+    fn new(arena: &Arena, layout: &Layout) -> Result<Self, Refused> {
         let width = layout.size.0;
         Ok(Self {
-            magnitudes: Magnitudes::new()?,
-            background: filled(width, 0)?,
-            judge: filled(judge_scratch(width), 0)?,
-            weights: filled(width, 0)?,
-            moving: filled(width, 0)?,
-            responses: filled(width, 0)?,
+            magnitudes: Magnitudes::new(arena)?,
+            background: arena.filled(width, 0)?,
+            judge: arena.filled(judge_scratch(width), 0)?,
+            weights: arena.filled(width, 0)?,
+            moving: arena.filled(width, 0)?,
+            responses: arena.filled(width, 0)?,
             count: 0,
         })
-    }
-
-    fn bytes(&self) -> usize {
-        let Self { magnitudes, background, judge, weights, moving, responses, .. } = self;
-        let numbers = [background, judge, weights].map(Vec::len).into_iter().sum::<usize>();
-        magnitudes.bytes() + 4 * numbers + moving.len() + 2 * responses.len()
-    }
-
-    fn bytes_of(layout: &Layout) -> u64 {
-        let numbers = MAGNITUDES as u64 + judge_scratch(0) as u64;
-        // Background, judge, weights; moving; responses.
-        let of_pixels = product([layout.size.0, 4 * 5 + 1 + 2]);
-        of_pixels.saturating_add(4 * numbers)
     }
 }

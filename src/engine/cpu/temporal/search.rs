@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use super::rows::{Around, Newest, OF_REFERENCE, ReferenceRow, ShiftRow};
-use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::prepare::{Rows, half, picture, share};
 use crate::engine::cpu::simd::Simd;
 use crate::engine::cpu::team::Team;
@@ -12,7 +12,7 @@ use crate::engine::cpu::texture::{Picture, SmoothedRow};
 use crate::frame::Image;
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::shifts::{self, OfBoth, OfReference, SUMS, Shift, inner};
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// Finds shifts, with memory for it.
 pub struct Search {
@@ -43,50 +43,27 @@ fn pixels_of(level: usize, number: usize, (width, height): (usize, usize)) -> u6
 
 impl Search {
     /// For pairs of this layout.
-    pub fn new(layout: Layout, threads: usize) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, layout: Layout, threads: usize) -> Result<Self, Refused> {
         let sizes = layout.levels();
         let level = |(level, &size): (usize, &(usize, usize))| {
-            let block = |number| Block::new(pixels_of(level, number, size));
+            let block = |number| arena.block(pixels_of(level, number, size));
             Ok([block(0)?, block(1)?, block(2)?, block(3)?])
         };
         let of_thread = || {
-            Ok(Mutex::new(OfThread {
+            Ok(OfThread {
                 of_reference: OfReference::default(),
-                of_slots: filled(layout.history, [0; SUMS])?,
-                reference: filled(OF_REFERENCE * layout.half_size.0, 0)?,
-                sums: filled(layout.half_size.0, 0)?,
-            }))
+                of_slots: arena.filled(layout.history, [0; SUMS])?,
+                reference: arena.filled(OF_REFERENCE * layout.half_size.0, 0)?,
+                sums: arena.filled(layout.half_size.0, 0)?,
+            })
         };
         Ok(Self {
             levels: sizes.iter().enumerate().map(level).collect::<Result<_, Refused>>()?,
-            between: Block::new(product([layout.half_size.0, layout.half_size.1]))?,
-            threads: (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?,
+            between: arena.block(product([layout.half_size.0, layout.half_size.1]))?,
+            threads: arena.per_thread(threads, of_thread)?,
             sizes,
             layout,
         })
-    }
-
-    /// Bytes of it.
-    pub fn bytes_of(layout: &Layout, threads: usize) -> u64 {
-        let levels = layout.levels();
-        let of_level = |(level, &size): (usize, &(usize, usize))| {
-            (0..4).map(|number| Block::<u8>::bytes_of(pixels_of(level, number, size))).sum::<u64>()
-        };
-        let (width, height) = layout.half_size;
-        let of_thread = product([width, 2 * OF_REFERENCE + 2]) + (8 * SUMS * layout.history) as u64;
-        levels.iter().enumerate().map(of_level).sum::<u64>()
-            + Block::<u8>::bytes_of(product([width, height]))
-            + of_thread * threads as u64
-    }
-
-    /// The same of what there is.
-    pub fn bytes(&self) -> usize {
-        let levels = self.levels.iter().flatten().map(Block::bytes).sum::<usize>();
-        let of_thread = |number| {
-            let OfThread { of_slots, reference, sums, .. } = &*self.thread(number);
-            8 * SUMS * of_slots.len() + 2 * reference.len() + 2 * sums.len()
-        };
-        self.between.bytes() + levels + (0..self.threads.len()).map(of_thread).sum::<usize>()
     }
 
     /// The shifts of all pictures that the state remembers against both eyes, in the order of the slots.

@@ -1,9 +1,10 @@
 //! What rays have met, carried from row to row and along a row.
 
+use crate::engine::cpu::memory::Arena;
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{Met, meet};
-use crate::memory::{Refused, filled, product};
+use crate::memory::Refused;
 
 /// Columns of a block: what has no hole is passed over block by block.
 pub const BLOCK: usize = 32;
@@ -28,9 +29,9 @@ pub struct Front {
 }
 
 impl Front {
-    fn new(len: usize) -> Result<Self, Refused> {
-        let values = filled(len, INVALID)?;
-        Ok(Self { values, edges: filled(len, 0)?, distances: filled(len, 0)? })
+    fn new(arena: &Arena, len: usize) -> Result<Self, Refused> {
+        let values = arena.filled(len, INVALID)?;
+        Ok(Self { values, edges: arena.filled(len, 0)?, distances: arena.filled(len, 0)? })
     }
 
     fn set(&mut self, x: usize, value: i16, edge: i16, distance: i16) {
@@ -91,31 +92,18 @@ pub struct Fronts {
     pub ends: Vec<i16>,
 }
 
-/// Rows of numbers that [`Fronts`] hold.
-const ROWS: usize = 3 * (3 + 3 + 2) + 3;
-
 impl Fronts {
-    pub fn new(width: usize) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, width: usize) -> Result<Self, Refused> {
         let len = columns(width).checked_add(2).ok_or(Refused(u64::MAX))?;
-        let front = || Front::new(len);
+        let front = || Front::new(arena, len);
         Ok(Self {
             before: [front()?, front()?, front()?],
             here: [front()?, front()?, front()?],
             across: [front()?, front()?],
-            grey_before: filled(len, 0)?,
-            grey: filled(len, 0)?,
-            ends: filled(len, -1)?,
+            grey_before: arena.filled(len, 0)?,
+            grey: arena.filled(len, 0)?,
+            ends: arena.filled(len, -1)?,
         })
-    }
-
-    /// [`Fronts::bytes`] before there are any.
-    pub fn bytes_of(width: usize) -> u64 {
-        product([ROWS * size_of::<i16>(), columns(width).saturating_add(2)])
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        ROWS * size_of_val(&self.grey[..])
     }
 
     /// Begins a sweep behind the row `beyond`, outside the picture where that is `None`: what it carries, ray
