@@ -1,10 +1,10 @@
 //! Costs that are written down for a band of rows before the paths need them: those over a window, whose pixels
 //! share work with their neighbours (`window_sums.rs`), and costs that take too long to be computed five times.
 
-use super::cost::{Cost, PixelCost, RowCost};
+use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::shape::ShapedKernel;
-use super::simd::Lanes;
+use super::simd::Vector;
 
 /// A cost that was written down for the rows of a band: [row][x][depth].
 #[derive(Clone, Copy)]
@@ -31,18 +31,18 @@ pub struct BandRow {
     depth: usize,
 }
 
-impl Cost for BandCost {
-    type Row<V: Lanes> = BandRow;
+impl FrameCost for BandCost {
+    type Row<V: Vector> = BandRow;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> BandRow {
+    unsafe fn row<V: Vector>(&self, y: usize) -> BandRow {
         // SAFETY: the row lies in the band.
         let row = unsafe { self.band_costs.add((y - self.first) * self.width * self.depth) };
         BandRow { row, depth: self.depth }
     }
 }
 
-impl<V: Lanes> RowCost<V> for BandRow {
+impl<V: Vector> RowCost<V> for BandRow {
     type Pixel = BandPixel;
 
     #[inline(always)]
@@ -56,7 +56,7 @@ impl<V: Lanes> RowCost<V> for BandRow {
 #[derive(Clone, Copy)]
 pub struct BandPixel(*const u8);
 
-impl<V: Lanes> PixelCost<V> for BandPixel {
+impl<V: Vector> PixelCost<V> for BandPixel {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the pixel has all vectors of the range.
@@ -76,9 +76,9 @@ pub struct FillBand<'a, C> {
     pub band_costs: *mut u8,
 }
 
-impl<C: Cost> ShapedKernel for FillBand<'_, C> {
+impl<C: FrameCost> ShapedKernel for FillBand<'_, C> {
     #[inline(always)]
-    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, depth, chunks, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         let (first, rows) = self.rows;

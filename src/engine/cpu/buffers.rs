@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicUsize;
 use super::features::Features;
 use super::geometry::{Geometry, writes_costs};
 use super::memory::{Arena, Block};
-use super::mirrored::Stripes;
+use super::mirrored_rows::Stripes;
 use super::penalties;
 use super::pixel_rows::{self, HandedOn};
-use super::places::Places;
+use super::striping::StripedOrder;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
 use crate::matching::{BlockMeasure, Cost, Params};
@@ -18,13 +18,13 @@ use crate::memory::{Refused, product};
 pub struct Shared {
     /// Planes of the left eye (`features.rs`), [row][plane][stride]; empty where it is its picture.
     pub left: Block<u8>,
-    /// Planes of the right eye, mirrored (`mirrored.rs`), [row][plane][stride].
+    /// Planes of the right eye, mirrored (`mirrored_rows.rs`), [row][plane][stride].
     pub mirrored: Block<u8>,
     /// P2 between neighbouring pixels (`penalties.rs`), where bands follow paths.
     pub penalties: Block<u8>,
-    /// Where the stripes of mirrored rows begin (`mirrored.rs`).
+    /// Where the stripes of mirrored rows begin (`mirrored_rows.rs`).
     pub starts: Block<u32>,
-    /// The candidate of every place of a pair (`places.rs`), [depth].
+    /// The candidate of every place of a pair (`striping.rs`), [depth].
     pub numbers: Block<i16>,
     /// What is or-ed to a pixel's costs, [depth]: 255 beyond the range, else 0.
     pub padding: Block<u8>,
@@ -80,7 +80,7 @@ pub struct Scratch {
 }
 
 /// Rows of pixels' costs that are kept to be added up: those of a window, and the one that leaves it.
-pub fn places(params: &Params) -> usize {
+pub fn kept_rows(params: &Params) -> usize {
     usize::from(params.summed_window().height) + 1
 }
 
@@ -102,7 +102,7 @@ impl Shared {
             Some(_) => arena.block(product([height, stride])),
             None => arena.block(0),
         };
-        let places = Places::of(geometry);
+        let order = StripedOrder::of(geometry);
         Ok(Self {
             left: arena.block(match features.of_left() {
                 true => planes(geometry.feature_stride()),
@@ -116,9 +116,9 @@ impl Shared {
                     .zip(Stripes::starts(geometry))
                     .for_each(|(to, start)| *to = start);
             })?,
-            numbers: places.table(arena, |candidate| candidate as i16)?,
+            numbers: order.table(arena, |candidate| candidate as i16)?,
             padding: arena.block_with(depth, |padding| {
-                for (byte, candidate) in padding.iter_mut().zip(places.candidates()) {
+                for (byte, candidate) in padding.iter_mut().zip(order.candidates()) {
                     *byte = if candidate < geometry.count { 0 } else { 255 };
                 }
             })?,
@@ -185,7 +185,7 @@ impl Scratch {
             winner: WinnerTakesAll::new(arena, geometry, params)?,
             band_costs: bytes(stores_band, [band_rows, width, depth])?,
             pixel_costs: arena.block(pixel_rows::own_len(geometry, params))?,
-            kept_costs: bytes(adds_pixels, [places(params), width, depth])?,
+            kept_costs: bytes(adds_pixels, [kept_rows(params), width, depth])?,
             window_columns: numbers(adds_pixels || params.window.is_some(), cells)?,
             window_sums: numbers(adds_pixels, depth)?,
             wide_columns: arena.filled(cells.saturating_mul(parts), 0)?,

@@ -2,7 +2,7 @@
 
 use super::band_costs::{BandCost, FillBand};
 use super::buffers::Scratch;
-use super::cost::Cost;
+use super::cost::FrameCost;
 use super::frame::Frame;
 use super::geometry::Geometry;
 use super::pixel_rows::{self, PixelRows};
@@ -16,7 +16,7 @@ pub type Rows = (usize, usize);
 /// A source of the costs of bands.
 pub trait CostSource: Sync {
     /// The cost as the kernels see it.
-    type Cost: Cost;
+    type Cost: FrameCost;
 
     /// Computes the costs of a band; `again` if an earlier sweep has had them computed.
     fn compute_costs<S: Shape>(&self, scratch: &mut Scratch, rows: Rows, again: bool)
@@ -24,7 +24,7 @@ pub trait CostSource: Sync {
 }
 
 /// A cost that the kernels compute on the fly.
-impl<C: Cost> CostSource for C {
+impl<C: FrameCost> CostSource for C {
     type Cost = C;
 
     fn compute_costs<S: Shape>(&self, _: &mut Scratch, _: Rows, _: bool) -> C {
@@ -46,7 +46,7 @@ pub struct PixelWriter<'a, C> {
     pub cost: C,
 }
 
-impl<C: Cost> CostWriter for PixelWriter<'_, C> {
+impl<C: FrameCost> CostWriter for PixelWriter<'_, C> {
     fn write<S: Shape>(&self, _: &mut Scratch, rows: Rows, band_costs: *mut u8) {
         let Self { geometry, cost } = *self;
         // SAFETY: there is room for the rows, which are this thread's; the simd was found on this machine; the planes

@@ -2,11 +2,11 @@
 //!
 //! `ad` compares the intensities as they are, one plane. `census` compares descriptors, eight bits a
 //! plane; `combined` those, the gradient and the intensity. The planes of the right eye are mirrored
-//! (`mirrored.rs`).
+//! (`mirrored_rows.rs`).
 
 use super::geometry::Geometry;
-use super::mirrored;
-use super::simd::{Kernel, Lanes};
+use super::mirrored_rows;
+use super::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::matching::CensusWindow;
 use crate::matching::census::Step;
@@ -99,7 +99,7 @@ pub struct PrepareRows<'a> {
 
 impl Kernel for PrepareRows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Vector>(mut self) {
         let scratch = std::mem::take(&mut self.scratch);
         let (plain, scratch) = scratch.split_at_mut(self.geometry.mirrored_stride());
         if !self.features.of_left() {
@@ -149,7 +149,7 @@ impl PrepareRows<'_> {
 
     /// The descriptors of row `y`.
     #[inline(always)]
-    unsafe fn descriptors<V: Lanes>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
+    unsafe fn descriptors<V: Vector>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
         let mut from = [(0usize, 0usize); 64];
         for (from, &(a, b)) in from.iter_mut().zip(&self.features.comparisons) {
             let at = |(x, down): Step| self.place(y, down).wrapping_add_signed(x as isize);
@@ -177,7 +177,7 @@ impl PrepareRows<'_> {
 
     /// Gradient and intensity of row `y`.
     #[inline(always)]
-    unsafe fn gradient<V: Lanes>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
+    unsafe fn gradient<V: Vector>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
         let stride = self.geometry.feature_stride();
         let row = rows[self.place(y, 0) - 1..].as_ptr();
         let planes = planes[self.features.bytes * stride..].as_mut_ptr();
@@ -207,7 +207,7 @@ impl PrepareRows<'_> {
                 Destination::Right(to) => {
                     let stride = self.geometry.mirrored_stride();
                     let to = std::slice::from_raw_parts_mut(to.add(number * stride), stride);
-                    mirrored::write(self.geometry, row, plain, to);
+                    mirrored_rows::write(self.geometry, row, plain, to);
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::filter::{Filters, Pass};
 use super::geometry::Geometry;
 use super::look_up::LookUpCost;
 use super::memory::Block;
-use super::mirrored::Stripes;
+use super::mirrored_rows::Stripes;
 use super::penalties::PenaltyRows;
 use super::plane_costs::{CensusCost, CombinedCost, Planes};
 use super::shape::{Shape, Vectors};
@@ -51,8 +51,8 @@ pub struct Frame<'a> {
     pub support: Option<&'a [PixelSupport]>,
     /// Noise threshold of the left picture, where a filter depends on it.
     pub threshold: u32,
-    /// What has been learnt of the pair, where the cost is mutual information.
-    pub learnt: Option<Learnt<'a>>,
+    /// The cost table of mutual information, if that is the cost.
+    pub round: Option<InformationRound<'a>>,
     /// Memory of all threads, made for this geometry.
     pub shared: &'a Shared,
     /// Memory of each thread.
@@ -65,9 +65,9 @@ pub struct Frame<'a> {
     pub filters: &'a Filters,
 }
 
-/// What a round of mutual information goes by.
+/// One round of mutual information: its cost table, and its place among the rounds.
 #[derive(Clone, Copy)]
-pub struct Learnt<'a> {
+pub struct InformationRound<'a> {
     /// Costs, [left level][right level].
     pub table: &'a [u8],
     /// Where the checked winners go besides, from which the next round learns; a value a pixel, of the finest
@@ -78,7 +78,7 @@ pub struct Learnt<'a> {
 }
 
 // SAFETY: the threads write different rows of the map, which outlives the frame.
-unsafe impl Sync for Learnt<'_> {}
+unsafe impl Sync for InformationRound<'_> {}
 
 /// Where the result goes; every thread writes rows of its own.
 pub struct Output(pub *mut i16);
@@ -158,7 +158,7 @@ impl Frame<'_> {
                 self.match_stored::<S, _>(team, timer, WindowWriter { frame: self, rounding });
             }
             Cost::MutualInformation { .. } => {
-                let table = self.learnt.expect("mutual information has a table").table;
+                let table = self.round.expect("mutual information has a table").table;
                 let cost = LookUpCost {
                     left: self.left.pixels().as_ptr(),
                     mirrored: self.shared.mirrored.ptr(),
@@ -193,7 +193,7 @@ impl Frame<'_> {
     }
 
     /// Matches with a cost of single pixels that is stored band by band.
-    fn match_pixels<S: Shape, C: super::cost::Cost>(
+    fn match_pixels<S: Shape, C: super::cost::FrameCost>(
         &self,
         team: &mut Team,
         timer: &mut StageTimer,
@@ -336,7 +336,7 @@ impl Frame<'_> {
             unsafe {
                 let to = to.add((first + row) * width);
                 std::ptr::copy_nonoverlapping(values.as_ptr(), to, width);
-                if let Some(map) = self.learnt.and_then(|learnt| learnt.map) {
+                if let Some(map) = self.round.and_then(|round| round.map) {
                     let map = map.add((first + row) * width);
                     let map = std::slice::from_raw_parts_mut(map, width);
                     map.iter_mut().zip(values).for_each(|(to, &value)| *to = value.into());

@@ -9,7 +9,7 @@ use super::geometry::{Geometry, TILE};
 use super::memory::Plane;
 use super::path::path_delta;
 use super::shape::{Shape, ShapedKernel};
-use super::simd::Lanes;
+use super::simd::Vector;
 use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::winner::WinnerTakesAll;
@@ -97,7 +97,7 @@ pub struct Direction<'a> {
 
 impl ShapedKernel for Direction<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, height, .. } = *self.geometry;
         let (dx, dy) = self.step;
         let (across, down) = (dx.unsigned_abs() as usize, dy.unsigned_abs() as usize);
@@ -122,7 +122,7 @@ impl ShapedKernel for Direction<'_> {
 impl Direction<'_> {
     /// The path that begins at (x, y).
     #[inline(always)]
-    unsafe fn follow<V: Lanes, const MAX: usize, const EXACT: bool>(
+    unsafe fn follow<V: Vector, const MAX: usize, const EXACT: bool>(
         &self,
         mut x: usize,
         mut y: usize,
@@ -184,7 +184,7 @@ pub struct SelectRow<'a> {
 
 impl ShapedKernel for SelectRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, depth, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { self.geometry.chunks };
         self.winner.begin_row(0);

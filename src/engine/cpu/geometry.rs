@@ -113,12 +113,12 @@ impl Geometry {
         (self.width + 2) * self.depth
     }
 
-    /// Numbers of a stripe of a mirrored right row (`mirrored.rs`).
+    /// Numbers of a stripe of a mirrored right row (`mirrored_rows.rs`).
     pub fn stripe_len(&self) -> usize {
         (self.width - 1 + self.depth).div_ceil(self.chunks)
     }
 
-    /// Numbers of a mirrored right row (`mirrored.rs`).
+    /// Numbers of a mirrored right row (`mirrored_rows.rs`).
     pub fn mirrored_stride(&self) -> usize {
         (self.chunks * self.stripe_len()).next_multiple_of(64)
     }

@@ -5,12 +5,12 @@
 //! interleaved the machine has other work meanwhile. What is kept is the delta over the cost
 //! ([`path_delta`]), a byte a candidate.
 
-use super::cost::{Cost, PixelCost, RowCost};
+use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::path_delta;
 use super::penalties::Penalties;
 use super::shape::ShapedKernel;
-use super::simd::Lanes;
+use super::simd::Vector;
 
 /// Follows the paths of `ROWS` rows from `y` on.
 pub struct Leftwards<'a, C, const ROWS: usize> {
@@ -28,9 +28,9 @@ pub struct Leftwards<'a, C, const ROWS: usize> {
     pub path_deltas: *mut u8,
 }
 
-impl<C: Cost, const ROWS: usize> ShapedKernel for Leftwards<'_, C, ROWS> {
+impl<C: FrameCost, const ROWS: usize> ShapedKernel for Leftwards<'_, C, ROWS> {
     #[inline(always)]
-    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, chunks, depth, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         // SAFETY: the caller owns `ROWS` rows of `path_deltas`, and the rows lie in the picture; every

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::buffers::{Scratch, Shared};
 use super::features::Features;
 use super::filter::Filters;
-use super::frame::{Frame, Learnt, Output};
+use super::frame::{Frame, InformationRound, Output};
 use super::geometry::Geometry;
 use super::memory::Arena;
 use super::prepare::{Prepare, Prepared, TEXTURE};
@@ -65,13 +65,13 @@ impl Level {
 
 /// What is known of a pair besides its pictures.
 #[derive(Clone, Copy)]
-pub struct Given<'a> {
+pub struct PairInputs<'a> {
     /// The noise thresholds of the levels, where they are not those of the pictures themselves.
     pub thresholds: Option<&'a [u32]>,
     /// Whether it follows the pair before in its stream.
     pub goes_on: bool,
-    /// What is known of its grey levels, where the cost is mutual information.
-    pub learnt: Option<Learnt<'a>>,
+    /// The cost table of mutual information, if that is the cost.
+    pub round: Option<InformationRound<'a>>,
 }
 
 /// Matches a pair on the first of these levels, for which it has its size, with what the others say; the
@@ -84,7 +84,7 @@ pub unsafe fn run(
     team: &mut Team,
     simd: Simd,
     [left, right]: [&Image; 2],
-    Given { thresholds, goes_on, learnt }: Given<'_>,
+    PairInputs { thresholds, goes_on, round }: PairInputs<'_>,
     output: *mut i16,
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
@@ -93,13 +93,13 @@ pub unsafe fn run(
         let prepare = &level.prepare;
         let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
         timer.end("pyramid");
-        let given = Given {
+        let inputs = PairInputs {
             thresholds: thresholds.map(|all| &all[1..]),
             goes_on: false,
-            learnt: learnt.map(|learnt| Learnt { map: None, last: true, ..learnt }),
+            round: round.map(|round| InformationRound { map: None, last: true, ..round }),
         };
         // SAFETY: the map has the coarser level's size, and is read when that is done.
-        unsafe { run(coarser, team, simd, halves.each_ref(), given, map)? };
+        unsafe { run(coarser, team, simd, halves.each_ref(), inputs, map)? };
         timer.end("prior");
     }
     let threshold = thresholds.map(|all| all[0]);
@@ -112,7 +112,7 @@ pub unsafe fn run(
     level.shared.begin_frame();
     // The winners as they are, for the next round.
     let none = Filters::default();
-    let unfinished = learnt.is_some_and(|learnt| !learnt.last);
+    let unfinished = round.is_some_and(|round| !round.last);
     if !unfinished {
         level.filters.begin_map(goes_on);
     }
@@ -128,7 +128,7 @@ pub unsafe fn run(
         guide: guide.as_ref().unwrap_or(left),
         support: level.prepare.support(),
         threshold,
-        learnt,
+        round,
         shared: &level.shared,
         scratches: &level.scratches,
         filters,

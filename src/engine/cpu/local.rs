@@ -1,17 +1,17 @@
 //! Matching without paths: disparities straight from sums over windows.
 
-use super::buffers::{Scratch, places};
+use super::buffers::{Scratch, kept_rows};
 use super::cost_source::{CostWriter, PixelWriter};
 use super::frame::Frame;
 use super::full_volume::SelectRow;
 use super::geometry::Geometry;
 use super::shape::Shape;
-use super::simd::Lanes;
+use super::simd::Vector;
 use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::window_sums::{Number, Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
 use crate::matching::block::Scale;
-use crate::matching::{BlockMeasure, Cost as Matching};
+use crate::matching::{BlockMeasure, Cost};
 
 /// Rows that a thread does at a time. Each such piece begins with the rows of a window above it.
 const PIECE_ROWS: usize = 64;
@@ -64,7 +64,7 @@ impl Frame<'_> {
         sink: T,
     ) {
         let Geometry { width, height, depth, .. } = *self.geometry;
-        let (places, down) = (places(self.params), self.params.summed_window().radius().1);
+        let (places, down) = (kept_rows(self.params), self.params.summed_window().radius().1);
         let costs = scratch.kept_costs.ptr();
         let first = if begins { y.saturating_sub(down) } else { y + down };
         for row in first..height.min(y + down + 1) {
@@ -87,8 +87,8 @@ impl Frame<'_> {
         let differences =
             |truncation| PixelWriter { geometry: self.geometry, cost: self.ad_cost(truncation) };
         let (measure, window) = match self.params.cost {
-            Matching::Block { measure, window, .. } => (measure, window),
-            Matching::Ad { truncation, .. } => {
+            Cost::Block { measure, window, .. } => (measure, window),
+            Cost::Ad { truncation, .. } => {
                 let writer = differences(truncation);
                 return self.sum_pixels::<S, _, _>(scratch, &writer, Total::Plain, y, begins, sink);
             }

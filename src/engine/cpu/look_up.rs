@@ -1,8 +1,8 @@
 //! A cost that a table gives for every two grey levels: mutual information.
 
-use super::cost::{Cost, Padding, PixelCost, RowCost};
-use super::mirrored::{Starts, Stripes};
-use super::simd::Lanes;
+use super::cost::{FrameCost, Padding, PixelCost, RowCost};
+use super::mirrored_rows::{Starts, Stripes};
+use super::simd::Vector;
 use crate::matching::mutual_information::LEVELS;
 
 /// The cost that a table gives.
@@ -10,7 +10,7 @@ use crate::matching::mutual_information::LEVELS;
 pub struct LookUpCost {
     /// Pixels of the left picture.
     pub left: *const u8,
-    /// Mirrored rows of the right picture (`mirrored.rs`).
+    /// Mirrored rows of the right picture (`mirrored_rows.rs`).
     pub mirrored: *const u8,
     /// Width of the picture.
     pub width: usize,
@@ -39,11 +39,11 @@ pub struct LookUpRow {
     padding: Padding,
 }
 
-impl Cost for LookUpCost {
-    type Row<V: Lanes> = LookUpRow;
+impl FrameCost for LookUpCost {
+    type Row<V: Vector> = LookUpRow;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> LookUpRow {
+    unsafe fn row<V: Vector>(&self, y: usize) -> LookUpRow {
         // SAFETY: row `y` lies in the picture.
         unsafe {
             LookUpRow {
@@ -67,7 +67,7 @@ pub struct LookUpPixel {
     padding: Padding,
 }
 
-impl<V: Lanes> RowCost<V> for LookUpRow {
+impl<V: Vector> RowCost<V> for LookUpRow {
     type Pixel = LookUpPixel;
 
     #[inline(always)]
@@ -80,7 +80,7 @@ impl<V: Lanes> RowCost<V> for LookUpRow {
     }
 }
 
-impl<V: Lanes> PixelCost<V> for LookUpPixel {
+impl<V: Vector> PixelCost<V> for LookUpPixel {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the mirrored row holds all vectors of the pixel; a row of the table has 256 costs.

@@ -8,7 +8,7 @@
 //!    both (`prepare.rs`); the costs of a band are then made of it (`support.rs`).
 //! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is computed once a
 //!    picture (`features.rs`), the right rows so that a vector of a pixel's candidates lies together
-//!    (`mirrored.rs`). The cost itself (`cost.rs`) is computed wherever it is needed, or written down
+//!    (`mirrored_rows.rs`). The cost itself (`cost.rs`) is computed wherever it is needed, or written down
 //!    (`band_costs.rs`): by the first sweep for the picture, or by each sweep for the band that it is at.
 //! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
 //!    begins (`vertical.rs`).
@@ -22,7 +22,7 @@
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
 //! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), in an order in which their neighbours lie in the
-//! vectors beside it (`places.rs`). Threads take
+//! vectors beside it (`striping.rs`). Threads take
 //! pieces of each stage one after the other (`team.rs`), and follow each other from band to band as a wavefront
 //! (`schedule.rs`).
 //!
@@ -48,7 +48,7 @@ mod level;
 mod local;
 mod look_up;
 mod memory;
-mod mirrored;
+mod mirrored_rows;
 mod mutual_information;
 mod noise;
 mod options;
@@ -56,7 +56,6 @@ mod path;
 mod penalties;
 mod pixel_rows;
 mod placement;
-mod places;
 mod plane_costs;
 mod prepare;
 mod rectify;
@@ -66,6 +65,7 @@ mod schedule;
 mod shape;
 mod simd;
 mod stage_timer;
+mod striping;
 mod support;
 mod team;
 mod temporal;
@@ -83,8 +83,8 @@ use std::time::Instant;
 use anyhow::bail;
 
 pub use self::cores::Cores;
-use self::frame::Learnt;
-use self::level::{Given, Level};
+use self::frame::InformationRound;
+use self::level::{Level, PairInputs};
 use self::memory::Arena;
 use self::mutual_information::Information;
 pub use self::options::CpuOptions;
@@ -219,10 +219,10 @@ impl CpuEngine {
         let mut values = self.pool.try_take(width * height)?;
         let output = values.as_mut_ptr();
         let (levels, team) = (&mut self.levels, &mut self.team);
-        let mut run = |team: &mut Team, learnt: Option<Learnt<'_>>| {
-            let given = Given { thresholds, goes_on, learnt };
+        let mut run = |team: &mut Team, round: Option<InformationRound<'_>>| {
+            let inputs = PairInputs { thresholds, goes_on, round };
             // SAFETY: the maps have a value a pixel, and the simd was found on this machine.
-            unsafe { level::run(levels, team, self.simd, eyes, given, output) }
+            unsafe { level::run(levels, team, self.simd, eyes, inputs, output) }
         };
         let stages = match &mut self.information {
             None => run(team, None)?,
@@ -233,8 +233,9 @@ impl CpuEngine {
                     information.learn(team, eyes);
                     stages.push((NAME, began.elapsed()));
                     let map = Some(information.next_map());
-                    let learnt = Learnt { table: information.table(), map, last: left == 0 };
-                    stages.extend(run(team, Some(learnt))?);
+                    let round =
+                        InformationRound { table: information.table(), map, last: left == 0 };
+                    stages.extend(run(team, Some(round))?);
                     information.end_round();
                 }
                 added_up(stages)

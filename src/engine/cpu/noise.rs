@@ -18,11 +18,11 @@ use crate::memory::Refused;
 pub struct Noise {
     /// Number of levels that the tiles have.
     levels: usize,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     histogram: Vec<u32>,
     responses: Vec<u16>,
 }
@@ -42,7 +42,7 @@ impl Noise {
         }
         let of_thread = || {
             let histogram = arena.filled(RESPONSE_MAX + 1, 0)?;
-            Ok(OfThread { histogram, responses: arena.filled(width, 0)? })
+            Ok(ThreadScratch { histogram, responses: arena.filled(width, 0)? })
         };
         let threads = arena.per_thread(threads, of_thread)?;
         Ok(Some(Self { levels: levels(params, window).len(), threads }))
@@ -79,7 +79,7 @@ impl Noise {
         (0..self.threads.len()).for_each(|thread| scratch(thread).histogram.fill(0));
         // The first row and the last one have no response.
         share(team, of.size.1.saturating_sub(2), |thread, y| {
-            let OfThread { histogram, responses } = &mut *scratch(thread);
+            let ThreadScratch { histogram, responses } = &mut *scratch(thread);
             // SAFETY: the simd was found on this machine.
             unsafe { simd.vectorize(NoiseRow { of, y: y + 1, histogram, responses }) };
         });

@@ -2,7 +2,7 @@
 //! once, because each is asked for two to four times.
 
 use super::geometry::Geometry;
-use super::simd::{Kernel, Lanes};
+use super::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::memory::product;
 
@@ -97,7 +97,7 @@ pub struct PenaltyRows<'a> {
 
 impl Kernel for PenaltyRows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Geometry { width, .. } = *self.geometry;
         let (stride, steps) = (stride(self.geometry), steps(self.geometry));
         for y in self.rows.0..self.rows.1 {

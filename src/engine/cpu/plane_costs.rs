@@ -1,10 +1,10 @@
 //! The costs that compare prepared planes (`features.rs`): Hamming distances of census descriptors, alone
 //! or with gradient and intensity.
 
-use super::cost::{Cost, Padding, PixelCost, RowCost};
+use super::cost::{FrameCost, Padding, PixelCost, RowCost};
 use super::features::{Features, GRADIENT_PLANES};
-use super::mirrored::{Starts, Stripes};
-use super::simd::Lanes;
+use super::mirrored_rows::{Starts, Stripes};
+use super::simd::Vector;
 use crate::matching;
 use crate::matching::cost::COMBINED_CENSUS;
 
@@ -74,7 +74,7 @@ impl Planes {
 
 impl PlanesRow {
     #[inline(always)]
-    unsafe fn at<V: Lanes, const COUNT: usize>(
+    unsafe fn at<V: Vector, const COUNT: usize>(
         &self,
         x: usize,
         chunks: usize,
@@ -106,7 +106,7 @@ pub struct PlanesPixel<V, const COUNT: usize> {
     padding: Padding,
 }
 
-impl<V: Lanes, const COUNT: usize> PlanesPixel<V, COUNT> {
+impl<V: Vector, const COUNT: usize> PlanesPixel<V, COUNT> {
     /// A plane of the right eye for the candidates of vector `chunk`.
     #[inline(always)]
     unsafe fn right(&self, plane: usize, chunk: usize) -> V {
@@ -153,17 +153,17 @@ pub struct CensusRow<const BYTES: usize>(PlanesRow);
 #[derive(Clone, Copy)]
 pub struct CensusPixel<V, const BYTES: usize>(PlanesPixel<V, BYTES>);
 
-impl<const BYTES: usize> Cost for CensusCost<BYTES> {
-    type Row<V: Lanes> = CensusRow<BYTES>;
+impl<const BYTES: usize> FrameCost for CensusCost<BYTES> {
+    type Row<V: Vector> = CensusRow<BYTES>;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> CensusRow<BYTES> {
+    unsafe fn row<V: Vector>(&self, y: usize) -> CensusRow<BYTES> {
         // SAFETY: the caller's promise.
         CensusRow(unsafe { self.0.row(y) })
     }
 }
 
-impl<V: Lanes, const BYTES: usize> RowCost<V> for CensusRow<BYTES> {
+impl<V: Vector, const BYTES: usize> RowCost<V> for CensusRow<BYTES> {
     type Pixel = CensusPixel<V, BYTES>;
 
     #[inline(always)]
@@ -173,7 +173,7 @@ impl<V: Lanes, const BYTES: usize> RowCost<V> for CensusRow<BYTES> {
     }
 }
 
-impl<V: Lanes, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
+impl<V: Vector, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the caller's promise.
@@ -213,11 +213,11 @@ pub struct CombinedPixel<V> {
     truncations: [V; 2],
 }
 
-impl Cost for CombinedCost {
-    type Row<V: Lanes> = CombinedRow<V>;
+impl FrameCost for CombinedCost {
+    type Row<V: Vector> = CombinedRow<V>;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> CombinedRow<V> {
+    unsafe fn row<V: Vector>(&self, y: usize) -> CombinedRow<V> {
         let [gradient, intensity] = self.truncations;
         // SAFETY: the caller's promise.
         unsafe {
@@ -230,7 +230,7 @@ impl Cost for CombinedCost {
     }
 }
 
-impl<V: Lanes> RowCost<V> for CombinedRow<V> {
+impl<V: Vector> RowCost<V> for CombinedRow<V> {
     type Pixel = CombinedPixel<V>;
 
     #[inline(always)]
@@ -241,7 +241,7 @@ impl<V: Lanes> RowCost<V> for CombinedRow<V> {
     }
 }
 
-impl<V: Lanes> PixelCost<V> for CombinedPixel<V> {
+impl<V: Vector> PixelCost<V> for CombinedPixel<V> {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         let planes = &self.planes;

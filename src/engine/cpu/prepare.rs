@@ -28,7 +28,7 @@ pub struct Prepare {
     /// Whether the noise of the left picture is asked for.
     noise: bool,
     supports: Option<Supports>,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
 }
 
 /// Memory for what supports the cost.
@@ -50,7 +50,7 @@ pub struct Prepared {
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     histogram: Vec<u32>,
     numbers: Vec<u16>,
     bytes: Vec<u8>,
@@ -105,7 +105,7 @@ impl Prepare {
         };
         let (supported, noise) = (params.is_supported(), params.follows_noise());
         let of_thread = || {
-            Ok(OfThread {
+            Ok(ThreadScratch {
                 histogram: arena.filled(if noise { RESPONSE_MAX + 1 } else { 0 }, 0)?,
                 numbers: arena.filled(width, 0)?,
                 bytes: arena.filled(if supported { range_scratch(width) } else { 0 }, 0)?,
@@ -161,7 +161,7 @@ impl Prepare {
         let scratch = |thread: usize| threads[thread].lock().unwrap_or_else(|e| e.into_inner());
         threads.iter().enumerate().for_each(|(i, _)| scratch(i).histogram.fill(0));
         share(team, height, |thread, y| {
-            let OfThread { histogram, numbers, bytes, .. } = &mut *scratch(thread);
+            let ThreadScratch { histogram, numbers, bytes, .. } = &mut *scratch(thread);
             // SAFETY: every row is given to one thread once; the simd was found on this machine.
             unsafe {
                 if let Some(guide) = &guide {

@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use super::options::CpuOptions;
 use super::placement::Host;
-use super::simd::{INTERPOLATED, Kernel, Lanes, Simd, Taps};
+use super::simd::{INTERPOLATED, Kernel, Simd, Taps, Vector};
 use super::team::Team;
 use crate::calibration::map::interpolate;
 use crate::calibration::{Rectifier, RectifyMap};
@@ -135,7 +135,7 @@ struct Part<'a> {
 
 impl Kernel for Part<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Self { map, from, pixels, to } = self;
         let stride = map.source_size().0;
         let (offsets, weights) = (map.offsets(), map.weights());

@@ -2,7 +2,7 @@
 //! ([`crate::matching::residuals`]).
 
 use super::memory::Arena;
-use super::simd::{Kernel, Lanes};
+use super::simd::{Kernel, Vector};
 use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared};
 use crate::matching::texture::RESPONSE_MAX;
 use crate::memory::Refused;
@@ -75,7 +75,7 @@ pub struct JudgeRow<'a> {
 
 impl Kernel for JudgeRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, height) = self.size;
         let row = |y: usize| &self.residuals[y * width..][..width];
         let padded = width + 2 * REACH;

@@ -11,14 +11,14 @@ use super::geometry::Geometry;
 use super::last_cache;
 use super::memory::Arena;
 use super::options::CpuOptions;
-use super::simd::{Kernel, Lanes, Simd};
+use super::simd::{Kernel, Simd, Vector};
 use super::team::Team;
 use crate::matching::Params;
 use crate::memory::{Budget, Refused, filled};
 
 /// Operations on a candidate's byte that a path needs, as `path.rs` has them: the smaller neighbour, + P1, the smaller
 /// of that and its own, - m, the smaller of that and P2, + C; and the minimum over the candidates that becomes m.
-/// The neighbours themselves lie in other vectors (`places.rs`).
+/// The neighbours themselves lie in other vectors (`striping.rs`).
 const PATH: u64 = 7;
 
 /// A lane of 16 bits takes the room of so many bytes.
@@ -222,7 +222,7 @@ struct Copying<'a> {
 
 impl Kernel for Copying<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         for (from, to) in self.from.chunks_exact(V::N).zip(self.to.chunks_exact_mut(V::N)) {
             // SAFETY: both have N bytes; the caller vouches for the instructions.
             unsafe { V::load(from.as_ptr()).store(to.as_mut_ptr()) };
@@ -236,7 +236,7 @@ struct Chains;
 
 impl Kernel for Chains {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         // SAFETY: the caller vouches for the instructions; `end` has room for a vector.
         unsafe {
             // Nothing that the compiler could work out beforehand.

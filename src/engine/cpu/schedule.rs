@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::buffers::Scratch;
-use super::cost::Cost;
+use super::cost::FrameCost;
 use super::frame::Frame;
 use super::geometry::Geometry;
 use super::leftwards::Leftwards;
@@ -29,7 +29,7 @@ fn edge_number(geometry: &Geometry, band: usize) -> usize {
 
 impl Frame<'_> {
     /// Follows the downward paths of a band, for the checkpoint at its lower edge.
-    pub(super) fn follow_downward_paths<S: Shape, C: Cost>(
+    pub(super) fn follow_downward_paths<S: Shape, C: FrameCost>(
         &self,
         scratch: &mut Scratch,
         band: usize,
@@ -42,7 +42,7 @@ impl Frame<'_> {
     }
 
     /// Sums the costs of a band along all paths, and selects its disparities.
-    pub(super) fn aggregate_costs<S: Shape, C: Cost>(
+    pub(super) fn aggregate_costs<S: Shape, C: FrameCost>(
         &self,
         scratch: &mut Scratch,
         band: usize,
@@ -63,7 +63,12 @@ impl Frame<'_> {
     }
 
     /// Follows the paths to the left of a band.
-    fn follow_leftward_paths<S: Shape, C: Cost>(&self, scratch: &Scratch, band: usize, cost: C) {
+    fn follow_leftward_paths<S: Shape, C: FrameCost>(
+        &self,
+        scratch: &Scratch,
+        band: usize,
+        cost: C,
+    ) {
         let (first, rows) = self.geometry.band(band);
         let row_bytes = self.geometry.width * self.geometry.depth;
         let mut row = 0;
@@ -98,7 +103,7 @@ impl Frame<'_> {
     }
 
     /// Follows the downward paths of a band, and keeps their vectors at its lower edge only.
-    fn write_checkpoints<S: Shape, C: Cost, const PATHS: usize>(
+    fn write_checkpoints<S: Shape, C: FrameCost, const PATHS: usize>(
         &self,
         scratch: &mut Scratch,
         band: usize,
@@ -115,7 +120,7 @@ impl Frame<'_> {
     }
 
     /// Follows the downward paths of a band once more, then the upward ones, and selects the disparities.
-    fn sweep_down_and_up<S: Shape, C: Cost, const PATHS: usize>(
+    fn sweep_down_and_up<S: Shape, C: FrameCost, const PATHS: usize>(
         &self,
         scratch: &mut Scratch,
         band: usize,
@@ -139,7 +144,7 @@ impl Frame<'_> {
     }
 
     /// Follows the downward paths of a band, and selects the disparities.
-    fn sweep_down<S: Shape, C: Cost>(&self, scratch: &mut Scratch, band: usize, cost: C) {
+    fn sweep_down<S: Shape, C: FrameCost>(&self, scratch: &mut Scratch, band: usize, cost: C) {
         let (_, rows) = self.geometry.band(band);
         self.begin_path_states(scratch, 0);
         for tile in 0..self.geometry.tiles(rows) {
@@ -168,7 +173,7 @@ impl Frame<'_> {
     }
 
     /// Follows the paths of a vertical sweep through one tile.
-    fn follow_tile<S: Shape, C: Cost, const PATHS: usize, const MODE: u8>(
+    fn follow_tile<S: Shape, C: FrameCost, const PATHS: usize, const MODE: u8>(
         &self,
         scratch: &mut Scratch,
         band: usize,

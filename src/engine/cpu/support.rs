@@ -5,7 +5,7 @@ use super::cost::Padding;
 use super::geometry::Geometry;
 use super::pixel_rows::PixelRows;
 use super::shape::ShapedKernel;
-use super::simd::{Kernel, Lanes};
+use super::simd::{Kernel, Vector};
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
 use crate::matching::prior::{REACH, VARIATION_MAX};
@@ -64,7 +64,7 @@ pub fn support_scratch(width: usize) -> usize {
 
 impl Kernel for SupportRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let half = self.scratch.len() / 4;
         let (columns, expectation) = self.scratch.split_at_mut(2 * half);
         let (expected, known) = expectation.split_at_mut(half);
@@ -169,7 +169,7 @@ const _: () = assert!(SUPPORTED_MAX < BIAS as u32, "differences of costs fit a b
 // No closure computes with vectors: a compiler that does not inline one of them makes a call of every instruction.
 impl ShapedKernel for SupportBand<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(mut self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(mut self) {
         // SAFETY: the caller's promise.
         unsafe {
             match self.radius {
@@ -184,7 +184,7 @@ impl ShapedKernel for SupportBand<'_> {
 impl SupportBand<'_> {
     /// Writes the costs of all rows with a window of `SIDE` pixels across and down.
     #[inline(always)]
-    unsafe fn rows<V: Lanes, const MAX: usize, const EXACT: bool, const SIDE: usize>(&mut self) {
+    unsafe fn rows<V: Vector, const MAX: usize, const EXACT: bool, const SIDE: usize>(&mut self) {
         let (first, count) = self.rows;
         let radius = SIDE as i64 / 2;
         let chunks = if EXACT { MAX } else { self.geometry.chunks };
@@ -213,7 +213,7 @@ impl SupportBand<'_> {
 
     /// Takes the sums of a column to the next row.
     #[inline(always)]
-    unsafe fn slide<V: Lanes>(&mut self, column: usize, chunks: usize, rows: Change) {
+    unsafe fn slide<V: Vector>(&mut self, column: usize, chunks: usize, rows: Change) {
         for c in 0..chunks {
             // SAFETY: the caller's promise.
             unsafe { self.slid::<V>(column * self.geometry.depth + c * V::N, rows) };
@@ -222,7 +222,7 @@ impl SupportBand<'_> {
 
     /// Takes a vector of the sums of a column to the next row, and gives them.
     #[inline(always)]
-    unsafe fn slid<V: Lanes>(&mut self, at: usize, rows: Change) -> [V::Wide; 2] {
+    unsafe fn slid<V: Vector>(&mut self, at: usize, rows: Change) -> [V::Wide; 2] {
         // SAFETY: rows and sums have a number for each lane of each pixel.
         unsafe {
             let mut change = V::load(rows.enters.add(at));
@@ -241,7 +241,7 @@ impl SupportBand<'_> {
 
     /// A vector of the sums of the columns.
     #[inline(always)]
-    unsafe fn sums<V: Lanes>(&self, at: usize) -> [V::Wide; 2] {
+    unsafe fn sums<V: Vector>(&self, at: usize) -> [V::Wide; 2] {
         // SAFETY: there is a number for each lane of each pixel.
         unsafe {
             let from = self.columns.as_ptr().cast::<i16>().add(at);
@@ -251,7 +251,7 @@ impl SupportBand<'_> {
 
     /// The sums over the window of a pixel to the left of the first one.
     #[inline(always)]
-    unsafe fn window_before_first<V: Lanes, const MAX: usize, const SIDE: usize>(
+    unsafe fn window_before_first<V: Vector, const MAX: usize, const SIDE: usize>(
         &self,
         row: usize,
         chunks: usize,
@@ -276,7 +276,7 @@ impl SupportBand<'_> {
 
     /// A vector of the sums over the window of a pixel, after those of the pixel before, with which a column enters.
     #[inline(always)]
-    unsafe fn next_window<V: Lanes, const SIDE: usize>(
+    unsafe fn next_window<V: Vector, const SIDE: usize>(
         &mut self,
         [low, high]: [V::Wide; 2],
         (x, c): (usize, usize),
@@ -302,7 +302,7 @@ impl SupportBand<'_> {
 
     /// Writes the costs of a row of the band.
     #[inline(always)]
-    unsafe fn write_row<V: Lanes, const MAX: usize, const SIDE: usize>(
+    unsafe fn write_row<V: Vector, const MAX: usize, const SIDE: usize>(
         &mut self,
         y: usize,
         chunks: usize,
@@ -361,7 +361,7 @@ struct Change {
 }
 
 /// What the costs of a pixel are made of, in every lane.
-struct Parts<V: Lanes> {
+struct Parts<V: Vector> {
     own: V::Wide,
     window: V::Wide,
     prior: V::Wide,
@@ -371,7 +371,7 @@ struct Parts<V: Lanes> {
     numbers: *const i16,
 }
 
-impl<V: Lanes> Parts<V> {
+impl<V: Vector> Parts<V> {
     #[inline(always)]
     unsafe fn new(blend: Blend, expected: i16, numbers: *const i16) -> Self {
         // SAFETY: the caller's promise.

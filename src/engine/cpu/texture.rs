@@ -1,7 +1,7 @@
 //! Pictures of half the size, smoothed ones, and their texture and noise, row by row: the values of
 //! [`crate::matching::pyramid`] and [`crate::matching::texture`].
 
-use super::simd::{Kernel, Lanes};
+use super::simd::{Kernel, Vector};
 use crate::matching::filter::evidence::SIDE;
 use crate::matching::texture::{RADIUS, UNCLIPPED};
 
@@ -35,7 +35,7 @@ pub struct HalfRow<'a> {
 
 impl Kernel for HalfRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let rows = [0, 1].map(|down| self.of.row((2 * self.y) as i64 + down));
         let mean = |a: [u8; 2], b: [u8; 2]| {
             let [a, b, c, d] = [a[0], a[1], b[0], b[1]].map(u16::from);
@@ -66,7 +66,7 @@ pub struct SmoothedRow<'a> {
 
 impl Kernel for SmoothedRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let rows = [-1, 0, 1].map(|down| self.of.row(self.y as i64 + down));
         let width = rows[1].len();
         let sums = &mut self.sums[..width];
@@ -103,7 +103,7 @@ pub fn range_scratch(width: usize) -> usize {
 
 impl Kernel for RangeRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         const SIDE: usize = 2 * RADIUS + 1;
         let rows: [&[u8]; SIDE] =
             std::array::from_fn(|i| self.of.row(self.y as i64 + i as i64 - RADIUS as i64));
@@ -174,7 +174,7 @@ pub fn sum_range_scratch(width: usize) -> usize {
 
 impl Kernel for SumRangeRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         const REACH: usize = SIDE / 2;
         let (width, height) = self.of.size;
         let (columns, rest) = self.scratch.split_at_mut(width + 2);
@@ -215,7 +215,7 @@ impl Kernel for SumRangeRow<'_> {
 
 /// The larger value, lane by lane.
 #[inline(always)]
-fn larger<V: Lanes>(a: V, b: V) -> V {
+fn larger<V: Vector>(a: V, b: V) -> V {
     a.adds(b.subs(a))
 }
 
@@ -233,7 +233,7 @@ pub struct NoiseRow<'a> {
 
 impl Kernel for NoiseRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let rows = [-1, 0, 1].map(|down| self.of.row(self.y as i64 + down));
         let width = rows[0].len();
         if width < 3 {

@@ -9,12 +9,12 @@
 //! The sweep that picks the winners takes the paths to the right along, whose vectors are those of one pixel a row:
 //! it goes that way, and while they wait for the pixel before, the others have work.
 
-use super::cost::{Cost, PixelCost, RowCost};
+use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::path_delta;
 use super::penalties::Penalties;
 use super::shape::ShapedKernel;
-use super::simd::Lanes;
+use super::simd::Vector;
 use super::winner::WinnerTakesAll;
 
 /// Only the vectors at the next band's edge.
@@ -65,9 +65,11 @@ pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     pub winner: &'a mut WinnerTakesAll,
 }
 
-impl<C: Cost, const PATHS: usize, const MODE: u8> ShapedKernel for Vertical<'_, C, PATHS, MODE> {
+impl<C: FrameCost, const PATHS: usize, const MODE: u8> ShapedKernel
+    for Vertical<'_, C, PATHS, MODE>
+{
     #[inline(always)]
-    unsafe fn run<V: Lanes, const MAX: usize, const EXACT: bool>(mut self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(mut self) {
         for i in 0..self.band.1 {
             let (first, end) = self.geometry.columns(self.tile, i);
             if first < end {
@@ -78,13 +80,13 @@ impl<C: Cost, const PATHS: usize, const MODE: u8> ShapedKernel for Vertical<'_, 
     }
 }
 
-impl<C: Cost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MODE> {
+impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MODE> {
     /// Paths that are followed.
     const FOLLOWED: usize = if MODE == FINISH || MODE == ONLY { PATHS + 1 } else { PATHS };
 
     /// The columns `first..end` of the `i`-th row of the sweep.
     #[inline(always)]
-    unsafe fn row<V: Lanes, const MAX: usize, const EXACT: bool>(
+    unsafe fn row<V: Vector, const MAX: usize, const EXACT: bool>(
         &mut self,
         i: usize,
         first: usize,
@@ -264,6 +266,6 @@ impl<C: Cost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MODE> {
 
 /// Sum of two pairs.
 #[inline(always)]
-fn add<V: Lanes>(a: [V::Wide; 2], b: [V::Wide; 2]) -> [V::Wide; 2] {
+fn add<V: Vector>(a: [V::Wide; 2], b: [V::Wide; 2]) -> [V::Wide; 2] {
     [V::add_wide(a[0], b[0]), V::add_wide(a[1], b[1])]
 }

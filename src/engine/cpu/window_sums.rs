@@ -6,8 +6,8 @@
 
 use super::buffers::Scratch;
 use super::geometry::Geometry;
-use super::mirrored::Stripes;
-use super::simd::{Kernel, Lanes};
+use super::mirrored_rows::Stripes;
+use super::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::matching::BlockMeasure;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
@@ -70,7 +70,7 @@ pub trait Parts: Copy {
     ///
     /// # Safety
     /// The row lies in the picture, and its cells were prepared.
-    unsafe fn add_row<V: Lanes>(
+    unsafe fn add_row<V: Vector>(
         &self,
         geometry: &Geometry,
         y: usize,
@@ -93,7 +93,7 @@ impl Parts for PixelCosts {
     const PARTS: usize = 1;
 
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(
+    unsafe fn add_row<V: Vector>(
         &self,
         geometry: &Geometry,
         y: usize,
@@ -115,7 +115,7 @@ impl Parts for PixelCosts {
 pub struct Squares<'a, const MEAN: bool> {
     /// Left picture.
     pub left: &'a Image,
-    /// Mirrored rows of the right picture (`mirrored.rs`).
+    /// Mirrored rows of the right picture (`mirrored_rows.rs`).
     pub mirrored: *const u8,
     /// Their stripes.
     pub stripes: Stripes,
@@ -126,7 +126,7 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
     const PARTS: usize = if MEAN { 2 } else { 1 };
 
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(
+    unsafe fn add_row<V: Vector>(
         &self,
         geometry: &Geometry,
         y: usize,
@@ -177,7 +177,7 @@ impl Parts for ZeroMean {
     const PARTS: usize = 1;
 
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(
+    unsafe fn add_row<V: Vector>(
         &self,
         geometry: &Geometry,
         y: usize,
@@ -326,7 +326,7 @@ pub struct SumRow<'a, P: Parts, S> {
 
 impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Vector>(mut self) {
         let (_, down) = self.radius;
         // SAFETY: rows are clamped into the picture.
         unsafe {
@@ -346,7 +346,7 @@ impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S> {
 
 impl<P: Parts, S: Sink> SumRow<'_, P, S> {
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(&mut self, y: i64, add: bool) {
+    unsafe fn add_row<V: Vector>(&mut self, y: i64, add: bool) {
         let y = y.clamp(0, self.geometry.height as i64 - 1) as usize;
         // SAFETY: the row lies in the picture.
         unsafe { self.parts.add_row::<V>(self.geometry, y, add, self.memory.columns) };

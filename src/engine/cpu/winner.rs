@@ -12,8 +12,8 @@
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
 use super::memory::{Arena, Block};
-use super::places::Places;
-use super::simd::Lanes;
+use super::simd::Vector;
+use super::striping::StripedOrder;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::subpixel::offset_within;
 use crate::matching::{Params, Subpixel};
@@ -34,7 +34,7 @@ pub struct WinnerTakesAll {
     confidence: bool,
     /// Sums of the pixels of a piece, [pixel][depth].
     sums: Block<i16>,
-    /// The candidate of every place of a pair (`places.rs`).
+    /// The candidate of every place of a pair (`striping.rs`).
     candidates: Block<i16>,
     /// The place of every candidate.
     places: Block<u16>,
@@ -59,7 +59,7 @@ impl WinnerTakesAll {
     /// Memory for bands of `geometry`.
     pub fn new(arena: &Arena, geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
         let Geometry { count, depth, width, min, band_rows, .. } = *geometry;
-        let layout = Places::of(geometry);
+        let order = StripedOrder::of(geometry);
         let windows = product([band_rows, depth]);
         let pixels = product([band_rows, width]);
         Ok(Self {
@@ -72,11 +72,11 @@ impl WinnerTakesAll {
             right_view: params.left_right.is_some(),
             confidence: params.confidence.is_some(),
             sums: arena.block(product([TILE, depth]))?,
-            candidates: layout.table(arena, |candidate| candidate as i16)?,
+            candidates: order.table(arena, |candidate| candidate as i16)?,
             places: arena.block_with(depth, |places| {
-                (0..depth).for_each(|k| places[k] = layout.place_of_wide(k) as u16);
+                (0..depth).for_each(|k| places[k] = order.place_of_wide(k) as u16);
             })?,
-            padding: layout
+            padding: order
                 .table(arena, |candidate| if candidate < count { 0 } else { i16::MAX })?,
             window_sums: arena.block(windows)?,
             window_candidates: arena.block(windows)?,
@@ -117,9 +117,9 @@ impl WinnerTakesAll {
     /// exactly `MAX` where `EXACT`.
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the columns lie in the row, and each follows the one before.
+    /// As [`Vector::splat`]; the columns lie in the row, and each follows the one before.
     #[inline(always)]
-    pub unsafe fn select_disparities<V: Lanes, const MAX: usize, const EXACT: bool>(
+    pub unsafe fn select_disparities<V: Vector, const MAX: usize, const EXACT: bool>(
         &mut self,
         x: usize,
         columns: usize,
@@ -145,7 +145,7 @@ impl WinnerTakesAll {
 
     /// What the sums of the pixels say, one step after the other; they are used up.
     #[inline(always)]
-    unsafe fn select_winners<V: Lanes>(&self, columns: usize, chunks: usize) -> Picked {
+    unsafe fn select_winners<V: Vector>(&self, columns: usize, chunks: usize) -> Picked {
         let mut picked = Picked {
             winners: [0; TILE],
             least: [0; TILE],
@@ -230,7 +230,7 @@ impl WinnerTakesAll {
 
     /// Moves the right view's window on to each of the columns from `x` on, and compares it with the sums there.
     #[inline(always)]
-    unsafe fn update_right<V: Lanes, const MAX: usize>(
+    unsafe fn update_right<V: Vector, const MAX: usize>(
         &mut self,
         x: usize,
         columns: usize,
@@ -330,9 +330,9 @@ impl Piece {
     /// Takes the sums of vector `chunk` of the `i`-th pixel.
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the pixel lies in the piece, the chunk in the range.
+    /// As [`Vector::splat`]; the pixel lies in the piece, the chunk in the range.
     #[inline(always)]
-    pub unsafe fn put<V: Lanes>(self, i: usize, chunk: usize, mut sums: [V::Wide; 2]) {
+    pub unsafe fn put<V: Vector>(self, i: usize, chunk: usize, mut sums: [V::Wide; 2]) {
         // SAFETY: `sums` has room for every pixel and chunk, `padding` for every chunk.
         unsafe {
             if self.padded {
@@ -405,7 +405,7 @@ fn check_left_right(
 
 /// A pair.
 #[inline(always)]
-unsafe fn pair<V: Lanes>(from: *const i16) -> [V::Wide; 2] {
+unsafe fn pair<V: Vector>(from: *const i16) -> [V::Wide; 2] {
     // SAFETY: a whole vector of sums lies there.
     unsafe { [V::load_wide(from), V::load_wide(from.add(V::N / 2))] }
 }

@@ -2,8 +2,8 @@
 //! once a pair for ZSAD.
 
 use super::geometry::Geometry;
-use super::mirrored;
-use super::simd::{Kernel, Lanes};
+use super::mirrored_rows;
+use super::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
 
@@ -39,7 +39,7 @@ pub fn scratch_len(geometry: &Geometry) -> usize {
 
 impl Kernel for ZeroMeanRows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Geometry { width, height, .. } = *self.geometry;
         let (across, down) = self.window.radius();
         let pixels = self.window.area() as i16;
@@ -76,7 +76,7 @@ impl Kernel for ZeroMeanRows<'_> {
                     } else {
                         let stride = self.geometry.mirrored_stride();
                         let to = std::slice::from_raw_parts_mut(to.add(y * stride), stride);
-                        mirrored::write(self.geometry, row, plain, to);
+                        mirrored_rows::write(self.geometry, row, plain, to);
                     }
                 }
             }

@@ -7,7 +7,7 @@ use super::MapFilter;
 use super::pass::Pass;
 use super::rays::{Around, BLOCK, Block, Front, Rule, Sweeps};
 use crate::engine::cpu::memory::{self, Arena, Plane};
-use crate::engine::cpu::simd::Lanes;
+use crate::engine::cpu::simd::Vector;
 use crate::engine::cpu::texture::{Picture, SumRangeRow, sum_range_scratch};
 use crate::frame::INVALID;
 use crate::matching::filter::evidence::{CONFIDENCE, Evidence, is_between, is_weak};
@@ -142,7 +142,7 @@ impl Rule for Supported {
     }
 
     #[inline(always)]
-    unsafe fn take<V: Lanes>(
+    unsafe fn take<V: Vector>(
         &self,
         (x, y): (usize, usize),
         evidence: &mut [i16],

@@ -10,7 +10,7 @@ use super::MapFilter;
 use super::pass::Pass;
 use super::rays::{Around, Block, Front, Rule, Sweeps, known};
 use crate::engine::cpu::memory::{Arena, Plane};
-use crate::engine::cpu::simd::Lanes;
+use crate::engine::cpu::simd::Vector;
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill::{self, Fill, FillRule};
 use crate::matching::filter::rays::Met;
@@ -96,7 +96,7 @@ impl Rule for Median {
     }
 
     #[inline(always)]
-    unsafe fn take<V: Lanes>(
+    unsafe fn take<V: Vector>(
         &self,
         _: (usize, usize),
         row: &mut [i16],

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use super::MapFilter;
 use super::pass::Pass;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::INVALID;
 use crate::memory::{Refused, product};
 
@@ -92,7 +92,7 @@ struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
 
 impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, height) = self.size;
         let (radius, lanes) = (SIDE / 2, V::N / 2);
         let stride = width + 2 * MARGIN;
@@ -138,9 +138,9 @@ impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA>
 /// The lower median of the valid values of every column; invalid where the centre is.
 ///
 /// # Safety
-/// As [`Lanes::splat_wide`].
+/// As [`Vector::splat_wide`].
 #[inline(always)]
-unsafe fn lower_medians<V: Lanes, const AREA: usize>(
+unsafe fn lower_medians<V: Vector, const AREA: usize>(
     mut window: [V::Wide; AREA],
     centre: V::Wide,
 ) -> V::Wide {
@@ -172,7 +172,7 @@ unsafe fn lower_medians<V: Lanes, const AREA: usize>(
 /// They are written out in sixteens, which compilers unroll: with numbers of places that are known, the places stay in
 /// registers, and a comparison is a minimum and a maximum.
 #[inline(always)]
-fn sort<V: Lanes, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8, u8)]) {
+fn sort<V: Vector, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8, u8)]) {
     const SIXTEENS: usize = 9;
     const { assert!(comparisons(25) <= 16 * SIXTEENS) };
     sixteen::<V, AREA, 0>(places, pairs);
@@ -188,7 +188,7 @@ fn sort<V: Lanes, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8,
 
 /// The sixteen comparisons from number 16 * `PART` on, as far as there are any.
 #[inline(always)]
-fn sixteen<V: Lanes, const AREA: usize, const PART: usize>(
+fn sixteen<V: Vector, const AREA: usize, const PART: usize>(
     places: &mut [V::Wide; AREA],
     pairs: &[(u8, u8)],
 ) {

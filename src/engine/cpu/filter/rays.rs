@@ -16,7 +16,7 @@ pub use self::fronts::{BLOCK, Block, Front, known};
 use self::fronts::{Fronts, columns};
 use super::pass::Pass;
 use crate::engine::cpu::memory::{self, Arena, Plane};
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::matching::filter::rays::{LEFT, RAYS};
 use crate::memory::{Refused, product};
@@ -38,7 +38,7 @@ pub trait Rule: Sync {
     ///
     /// # Safety
     /// The machine has the instructions of `V`; and what the rule asks for.
-    unsafe fn take<V: Lanes>(
+    unsafe fn take<V: Vector>(
         &self,
         at: (usize, usize),
         row: &mut [i16],
@@ -156,7 +156,7 @@ struct Down<'a, R> {
 
 impl<R: Rule> Kernel for Down<'_, R> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Down { share, upward, fronts } = self;
         let ((width, height), left, reach) = (share.size, share.left, share.reach);
         // SAFETY: nobody writes the map; what is written down of the strip's rows is this thread's.
@@ -208,7 +208,7 @@ struct Up<'a, R> {
 
 impl<R: Rule> Kernel for Up<'_, R> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Up { share, upward, fronts } = self;
         let (width, reach) = (share.size.0, share.reach);
         for y in (share.rows.0..share.rows.1).rev() {

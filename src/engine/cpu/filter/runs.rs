@@ -2,7 +2,7 @@
 //! bits, which are made for many pixels at once.
 
 use crate::engine::cpu::memory::{Arena, Block};
-use crate::engine::cpu::simd::Lanes;
+use crate::engine::cpu::simd::Vector;
 use crate::frame::INVALID;
 use crate::memory::{Refused, product};
 
@@ -48,9 +48,9 @@ impl Runs {
     /// neighbours, which an invalid one never does. `marks`: [`marks`].
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; nobody else touches the row's bits.
+    /// As [`Vector::splat`]; nobody else touches the row's bits.
     #[inline(always)]
-    pub unsafe fn find<V: Lanes>(
+    pub unsafe fn find<V: Vector>(
         &self,
         y: usize,
         row: &[i16],
@@ -109,9 +109,9 @@ impl Runs {
     /// the other, once or a few times for each two. `rows` are the values of both; `alike` and `marks` as of [`Runs::find`].
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the runs of both rows were found, and nobody changes them.
+    /// As [`Vector::splat`]; the runs of both rows were found, and nobody changes them.
     #[inline(always)]
-    pub unsafe fn for_each_meeting<V: Lanes>(
+    pub unsafe fn for_each_meeting<V: Vector>(
         &self,
         y: usize,
         rows: [&[i16]; 2],
@@ -158,7 +158,7 @@ fn mark_where(holds: bool) -> u8 {
 
 /// The bits of the pixels of word `word`.
 #[inline(always)]
-unsafe fn bits<V: Lanes>(marks: &[u8], word: usize) -> u64 {
+unsafe fn bits<V: Vector>(marks: &[u8], word: usize) -> u64 {
     let marks = &marks[word * WORD..][..WORD];
     let mut bits = 0;
     for first in (0..WORD).step_by(V::N) {

@@ -3,7 +3,7 @@
 use super::MapFilter;
 use super::pass::Pass;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::DisparityRange;
 use crate::matching::filter::smoothing::{NEVER, Smoothing, smoothed};
 use crate::memory::{Refused, product};
@@ -64,7 +64,7 @@ struct Rows<'a> {
 
 impl Kernel for Rows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         for (value, state) in self.values.iter_mut().zip(self.state) {
             *value = smoothed(*value, state, self.range, self.how);
         }

@@ -13,7 +13,7 @@ use super::MapFilter;
 use super::pass::Pass;
 use super::runs::{Runs, marks};
 use crate::engine::cpu::memory::{Arena, Block};
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::INVALID;
 use crate::matching::Speckle;
 use crate::memory::{Refused, product};
@@ -109,10 +109,10 @@ enum Step<'a> {
 
 impl Kernel for Step<'_> {
     /// # Safety
-    /// As of [`Lanes::splat`]. The rows lie in the map, which no thread changes; their part of the forest and of the runs is
+    /// As of [`Vector::splat`]. The rows lie in the map, which no thread changes; their part of the forest and of the runs is
     /// this thread's, or in step 2 all of them, after step 1.
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         // SAFETY: the caller's promise; the row above lies in the strip as well.
         unsafe {
             match self {
@@ -148,7 +148,7 @@ impl Strips<'_> {
 
     /// Joins the regions that meet between row `y` and the one above.
     #[inline(always)]
-    unsafe fn join_rows<V: Lanes>(&self, y: usize, marks: &mut [u8]) {
+    unsafe fn join_rows<V: Vector>(&self, y: usize, marks: &mut [u8]) {
         let run = |y: usize, first: usize| (y * self.width + first) as u32;
         // SAFETY: the caller's promise.
         unsafe {

@@ -8,7 +8,7 @@ use super::pass::Pass;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
 use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
-use crate::engine::cpu::simd::{Kernel, Lanes, Simd};
+use crate::engine::cpu::simd::{Kernel, Simd, Vector};
 use crate::engine::cpu::texture::NoiseRow;
 use crate::frame::{DisparityRange, Image};
 use crate::matching::filter::steady::{
@@ -25,13 +25,13 @@ pub struct SteadyFilter {
     state: Block<i32>,
     residuals: Block<i16>,
     pixels: usize,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
     /// Whether the state is of the map before in the stream.
     known: bool,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     magnitudes: Magnitudes,
     responses: Vec<u16>,
     judge: Vec<i32>,
@@ -41,7 +41,7 @@ struct OfThread {
     count: i32,
 }
 
-impl OfThread {
+impl ThreadScratch {
     fn new(arena: &Arena, width: usize) -> Result<Self, Refused> {
         Ok(Self {
             magnitudes: Magnitudes::new(arena)?,
@@ -75,7 +75,7 @@ impl SteadyFilter {
             state: arena.block(numbers(pixels))?,
             residuals: arena.block(pixels)?,
             pixels: width * height,
-            threads: arena.per_thread(threads, || OfThread::new(arena, width))?,
+            threads: arena.per_thread(threads, || ThreadScratch::new(arena, width))?,
             known: false,
         })
     }
@@ -96,7 +96,7 @@ impl SteadyFilter {
         left: &Image,
         y: usize,
         planes: &Planes,
-        own: &mut OfThread,
+        own: &mut ThreadScratch,
     ) {
         let (width, height) = (left.width(), left.height());
         let row = y * width..(y + 1) * width;
@@ -130,9 +130,9 @@ impl SteadyFilter {
         y: usize,
         planes: &Planes,
         judgement: &Judgement,
-        own: &mut OfThread,
+        own: &mut ThreadScratch,
     ) {
-        let OfThread { judge, weights, moving, count, .. } = own;
+        let ThreadScratch { judge, weights, moving, count, .. } = own;
         let row = y * size.0..(y + 1) * size.0;
         // SAFETY: the caller's promise; the residuals are only read now.
         unsafe {
@@ -233,7 +233,7 @@ fn numbers(pixels: u64) -> u64 {
     pixels.saturating_mul(2).saturating_add(HEADER as u64)
 }
 
-fn locked(thread: &Mutex<OfThread>) -> MutexGuard<'_, OfThread> {
+fn locked(thread: &Mutex<ThreadScratch>) -> MutexGuard<'_, ThreadScratch> {
     thread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -246,7 +246,7 @@ struct ResidualRow<'a> {
 
 impl Kernel for ResidualRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         for ((to, &pixel), &memory) in self.to.iter_mut().zip(self.row).zip(self.memories) {
             *to = residual(pixel, Memory::of(memory).grey);
         }
@@ -269,7 +269,7 @@ struct MapRow<'a> {
 
 impl Kernel for MapRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Vector>(mut self) {
         for x in 0..self.values.len() {
             let moves = self.moving[x] != 0;
             let anew = !self.known || self.rig_moves || moves;

@@ -1,7 +1,7 @@
 //! The vector operations that the kernels are written in, and their implementations.
 //!
-//! A kernel is a [`Kernel`]: generic over [`Lanes`], every function on its way marked
-//! `#[inline(always)]`, and started through [`Lanes::vectorize`], the one function that is compiled
+//! A kernel is a [`Kernel`]: generic over [`Vector`], every function on its way marked
+//! `#[inline(always)]`, and started through [`Vector::vectorize`], the one function that is compiled
 //! with the instruction set switched on. What is inlined into it may use the instructions; what is
 //! not would be slow, but still right.
 
@@ -9,7 +9,6 @@
 pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
-mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
 #[cfg(any(test, not(target_arch = "x86_64")))]
@@ -17,10 +16,11 @@ mod plain;
 pub mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
+mod vector;
 
 use std::fmt;
 
-pub use lanes::{INTERPOLATED, Kernel, Lanes, Taps, lane_of_pair};
+pub use vector::{INTERPOLATED, Kernel, Taps, Vector, lane_of_pair};
 
 /// Which vector instructions to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]

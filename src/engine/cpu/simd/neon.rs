@@ -6,8 +6,8 @@
 
 use std::arch::aarch64::*;
 
-use super::lanes::{Kernel, Lanes, Taps};
 use super::portable::Portable;
+use super::vector::{Kernel, Taps, Vector};
 use crate::calibration::RectifyMap;
 
 /// 16 bytes.
@@ -17,7 +17,7 @@ pub struct Neon(uint8x16_t);
 // SAFETY of every block below: the machine has the instructions, because the target has them; the
 // addresses are the caller's.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Lanes for Neon {
+impl Vector for Neon {
     const N: usize = 16;
     type Wide = int16x8_t;
 

@@ -36,13 +36,13 @@ pub struct TemporalStage {
     /// Residuals of both eyes.
     residuals: [Block<i16>; 2],
     search: Search,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
     denoised: Pool<u8>,
     whitened: Pool<u16>,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     magnitudes: Magnitudes,
     background: Vec<i32>,
     judge: Vec<i32>,
@@ -81,7 +81,7 @@ impl TemporalStage {
             known: false,
             residuals: [arena.block(pixels)?, arena.block(pixels)?],
             search: Search::new(arena, layout, threads)?,
-            threads: arena.per_thread(threads, || OfThread::new(arena, &layout))?,
+            threads: arena.per_thread(threads, || ThreadScratch::new(arena, &layout))?,
             denoised: Pool::new(),
             whitened: Pool::new(),
             layout,
@@ -166,7 +166,7 @@ impl TemporalStage {
         })
     }
 
-    fn thread(&self, number: usize) -> MutexGuard<'_, OfThread> {
+    fn thread(&self, number: usize) -> MutexGuard<'_, ThreadScratch> {
         self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -191,7 +191,7 @@ impl TemporalStage {
         };
         let of = picture(image);
         share(team, height, |thread, y| {
-            let OfThread { magnitudes, background, responses, .. } = &mut *self.thread(thread);
+            let ThreadScratch { magnitudes, background, responses, .. } = &mut *self.thread(thread);
             // SAFETY: every row is given to one thread once; the simd was found on this machine.
             unsafe {
                 let to = residuals.row(y);
@@ -237,7 +237,7 @@ impl TemporalStage {
             unsafe { std::slice::from_raw_parts(self.residuals[eye].ptr(), width * size.1) };
         (0..self.threads.len()).for_each(|number| self.thread(number).count = 0);
         share(team, size.1, |thread, y| {
-            let OfThread { judge, weights, moving, count, .. } = &mut *self.thread(thread);
+            let ThreadScratch { judge, weights, moving, count, .. } = &mut *self.thread(thread);
             match limits {
                 Some(limits) => {
                     let (scratch, weights, moving) = (&mut *judge, &mut *weights, &mut *moving);
@@ -287,7 +287,7 @@ struct Outputs {
     whitened: Option<Rows<u16>>,
 }
 
-impl OfThread {
+impl ThreadScratch {
     fn new(arena: &Arena, layout: &Layout) -> Result<Self, Refused> {
         let width = layout.size.0;
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::engine::cpu::texture::Picture;
 use crate::matching::temporal::background::{age, denoised, remembered, residual, whitened};
 use crate::matching::temporal::shifts::{OfReference, SUMS};
@@ -88,7 +88,7 @@ pub struct ReferenceRow<'a> {
 
 impl Kernel for ReferenceRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, columns) = (self.of.rows[1].len(), self.columns);
         let len = columns.len();
         let mut rows = self.to.chunks_exact_mut(width);
@@ -159,7 +159,7 @@ pub struct ShiftRow<'a> {
 
 impl Kernel for ShiftRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, columns) = (self.of.rows[1].len(), self.columns);
         let from = (columns.start as i64 - i64::from(self.offset)) as usize;
         let len = columns.len();
@@ -243,7 +243,7 @@ pub struct ResidualRow<'r, 'a, F: Fn(usize) -> Remembered<'a>> {
 
 impl<'a, F: Fn(usize) -> Remembered<'a>> Kernel for ResidualRow<'_, 'a, F> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, height) = self.of.size;
         let background = &mut self.background[..width];
         background.fill(0);
@@ -293,7 +293,7 @@ pub struct FinishRow<'a> {
 
 impl Kernel for FinishRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let pixels = self.row.iter().zip(self.residuals);
         let kept = self.ages.iter_mut().zip(self.stored).zip(self.moving);
         for ((&pixel, &e), ((before, stored), &moving)) in pixels.clone().zip(kept) {

@@ -23,11 +23,11 @@ pub struct Search {
     levels: Vec<[Block<u8>; 4]>,
     /// A picture of half the size, before it is smoothed.
     between: Block<u8>,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     /// The sums of the equations, over the reference and with each slot.
     of_reference: OfReference,
     of_slots: Vec<[i64; SUMS]>,
@@ -50,7 +50,7 @@ impl Search {
             Ok([block(0)?, block(1)?, block(2)?, block(3)?])
         };
         let of_thread = || {
-            Ok(OfThread {
+            Ok(ThreadScratch {
                 of_reference: OfReference::default(),
                 of_slots: arena.filled(layout.history, [0; SUMS])?,
                 reference: arena.filled(OF_REFERENCE * layout.half_size.0, 0)?,
@@ -123,7 +123,7 @@ impl Search {
         Picture { pixels, size }
     }
 
-    fn thread(&self, number: usize) -> MutexGuard<'_, OfThread> {
+    fn thread(&self, number: usize) -> MutexGuard<'_, ThreadScratch> {
         self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -184,7 +184,7 @@ impl Search {
         let whole = self.layout.size;
         share(team, 2 * rows.len(), |thread, i| {
             let (eye, y) = (i / rows.len(), rows.start + i % rows.len());
-            let OfThread { reference, of_reference, of_slots, .. } = &mut *self.thread(thread);
+            let ThreadScratch { reference, of_reference, of_slots, .. } = &mut *self.thread(thread);
             let ages = ages.map(|ages| {
                 [2 * y, (2 * y + 1).min(whole.1 - 1)].map(|y| &ages[eye][y * whole.0..][..whole.0])
             });

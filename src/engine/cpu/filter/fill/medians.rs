@@ -1,7 +1,7 @@
 //! The weighted medians of a block of pixels.
 
 use crate::engine::cpu::filter::rays::{Around, BLOCK, Block};
-use crate::engine::cpu::simd::Lanes;
+use crate::engine::cpu::simd::Vector;
 use crate::frame::INVALID;
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{LEFT, RIGHT};
@@ -31,7 +31,7 @@ fn wanted(around: &Around) -> Block {
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub unsafe fn medians<V: Lanes>(around: &Around) -> Block {
+pub unsafe fn medians<V: Vector>(around: &Around) -> Block {
     const { assert!(V::N / 2 <= BLOCK && BLOCK.is_multiple_of(V::N / 2)) };
     let wanted = wanted(around);
     let mut medians = [0; BLOCK];

@@ -8,7 +8,7 @@
 //!
 //! Everything that holds a number a candidate is in this order, from the cost to the sums; a *place* is a candidate's
 //! number in it, vector by vector. The right eye's rows are prepared so that a vector of candidates lies together
-//! (`mirrored.rs`).
+//! (`mirrored_rows.rs`).
 
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};
@@ -17,12 +17,12 @@ use crate::memory::Refused;
 
 /// Where a pixel's candidates lie.
 #[derive(Clone, Copy, Debug)]
-pub struct Places {
+pub struct StripedOrder {
     chunks: usize,
     lanes: usize,
 }
 
-impl Places {
+impl StripedOrder {
     /// The places of this geometry.
     pub fn of(geometry: &Geometry) -> Self {
         Self { chunks: geometry.chunks, lanes: geometry.depth / geometry.chunks }
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn every_candidate_has_a_place_and_its_neighbours_lie_in_the_same_lane() {
         for (chunks, lanes) in [(1, 64), (2, 32), (3, 16), (4, 32)] {
-            let places = Places { chunks, lanes };
+            let places = StripedOrder { chunks, lanes };
             let candidates: Vec<usize> = places.candidates().collect();
             assert_eq!(candidates.len(), chunks * lanes);
             for (place, &candidate) in candidates.iter().enumerate() {

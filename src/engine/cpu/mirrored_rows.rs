@@ -1,6 +1,6 @@
 //! The rows of the right eye as the candidates of a pixel look at them: mirrored, so that increasing disparities of
 //! one pixel lie behind each other, and cut into a stripe for each vector of a pixel, in which the
-//! candidates of a vector lie behind each other (`places.rs`).
+//! candidates of a vector lie behind each other (`striping.rs`).
 //!
 //! Candidate k of column x looks at number i = width - 1 - x + k of the mirrored row, which of n stripes is number i / n of
 //! stripe i mod n.
@@ -123,7 +123,7 @@ fn mirror<T: Copy>(row: &[T], min: i32, mirrored: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cpu::places::Places;
+    use crate::engine::cpu::striping::StripedOrder;
     use crate::frame::DisparityRange;
     use crate::matching::{Cost, Params};
 
@@ -138,7 +138,7 @@ mod tests {
                 let len = geometry.mirrored_stride();
                 let (mut plain, mut mirrored) = (vec![0; len], vec![0; len]);
                 write(&geometry, &row, &mut plain, &mut mirrored);
-                let candidates: Vec<usize> = Places::of(&geometry).candidates().collect();
+                let candidates: Vec<usize> = StripedOrder::of(&geometry).candidates().collect();
                 let starts: Vec<u32> = Stripes::starts(&geometry).collect();
                 let stripes = Stripes::of(&geometry, starts.as_ptr());
                 for x in 0..width {

@@ -2,16 +2,16 @@
 
 use std::marker::PhantomData;
 
-/// A computation written in [`Lanes`]; `run` must be `#[inline(always)]`.
+/// A computation written in [`Vector`]; `run` must be `#[inline(always)]`.
 pub trait Kernel {
     /// Computes with the vectors `V`.
     ///
     /// # Safety
     /// The machine has the instructions of `V`; and what the kernel itself asks for.
-    unsafe fn run<V: Lanes>(self);
+    unsafe fn run<V: Vector>(self);
 }
 
-/// Values of a rectified picture that [`Lanes::interpolate`] makes at once.
+/// Values of a rectified picture that [`Vector::interpolate`] makes at once.
 pub const INTERPOLATED: usize = 16;
 
 /// A picture that vector units can gather from: they take four bytes at a time, at offsets of 31 bits.
@@ -53,7 +53,7 @@ pub const fn lane_of_pair(lane: usize, lanes: usize) -> usize {
 ///
 /// The creating functions are unsafe; all others may rely on the machine having the instructions,
 /// because a vector exists.
-pub trait Lanes: Copy + 'static {
+pub trait Vector: Copy + 'static {
     /// Number of byte lanes.
     const N: usize;
     /// N / 2 lanes of 16 bits, signed; sums are never negative.
@@ -118,7 +118,7 @@ pub trait Lanes: Copy + 'static {
     /// The smallest byte of `count` vectors behind each other, in every lane; at least one.
     ///
     /// # Safety
-    /// As [`Lanes::load`], for all of them.
+    /// As [`Vector::load`], for all of them.
     #[inline(always)]
     unsafe fn least_of(from: *const u8, count: usize) -> Self {
         // SAFETY: the caller's promise.
