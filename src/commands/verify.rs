@@ -7,7 +7,7 @@ use crate::calibration::Rectifier;
 use crate::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
 use crate::matching::temporal::Outcome;
 use crate::matching::temporal::layout::Layout as Remembered;
-use crate::matching::tiles::{Layout, match_tiled};
+use crate::matching::tiles::{TileLayout, match_tiled};
 use crate::matching::{History, PairResult, Params, match_next};
 use crate::memory::{Budget, product};
 
@@ -16,7 +16,7 @@ use crate::memory::{Budget, product};
 pub fn verify(
     matched: &Matched,
     params: &Params,
-    layout: Option<&Layout>,
+    layout: Option<&TileLayout>,
     history: &mut History,
 ) -> anyhow::Result<usize> {
     let whole = (matched.disparity.width(), matched.disparity.height());

@@ -8,7 +8,7 @@ use anyhow::bail;
 use crate::calibration::Rectifier;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::matching::History;
-use crate::matching::tiles::Layout;
+use crate::matching::tiles::TileLayout;
 use crate::memory::product;
 use crate::pool::Memory;
 
@@ -50,7 +50,7 @@ pub trait Engine: Send {
     }
 
     /// The tiles that pictures are matched in; `None` where they are matched whole.
-    fn layout(&self) -> Option<&Layout> {
+    fn layout(&self) -> Option<&TileLayout> {
         None
     }
 

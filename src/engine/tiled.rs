@@ -18,7 +18,7 @@ use crate::matching::confidence::of_known;
 use crate::matching::filter::Filter;
 use crate::matching::history::Continuity;
 use crate::matching::scene::Thumbnail;
-use crate::matching::tiles::{Layout, of_tile};
+use crate::matching::tiles::{TileLayout, of_tile};
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Reserved, product};
 use crate::pool::Pool;
@@ -30,7 +30,7 @@ const CURE: &str = "a smaller picture";
 pub struct TiledEngine {
     /// Of the size of the windows.
     engine: Box<dyn TileEngine>,
-    layout: Layout,
+    layout: TileLayout,
     params: Params,
     rectifier: Option<CpuRectifier>,
     whole: WholeMap,
@@ -48,7 +48,7 @@ impl TiledEngine {
     /// Tiles of this layout, matched by the engine that `make` gives for the tiles' parameters and windows. It
     /// is asked after the memory for everything else is reserved, for `in_flight` tiles at once.
     pub fn new(
-        layout: Layout,
+        layout: TileLayout,
         params: &Params,
         pairs: &PairSpec,
         options: CpuOptions,
@@ -86,7 +86,7 @@ impl TiledEngine {
     /// Memory in bytes that is taken beside that of the engine for the tiles: a pair of pictures, rectified where
     /// they come raw, its map, and the windows and maps of the tiles in flight.
     pub fn bytes_of(
-        layout: &Layout,
+        layout: &TileLayout,
         params: &Params,
         pairs: &PairSpec,
         options: CpuOptions,
@@ -268,7 +268,7 @@ impl Engine for TiledEngine {
         self.engine.is_on_device()
     }
 
-    fn layout(&self) -> Option<&Layout> {
+    fn layout(&self) -> Option<&TileLayout> {
         Some(&self.layout)
     }
 }
@@ -289,7 +289,7 @@ mod tests {
         Temporal, TemporalMode, Window, match_pair,
     };
 
-    fn engine(params: &Params, layout: Layout, threads: usize) -> TiledEngine {
+    fn engine(params: &Params, layout: TileLayout, threads: usize) -> TiledEngine {
         let options = CpuOptions { threads: Some(threads), ..CpuOptions::default() };
         let pairs = PairSpec::rectified(layout.size.0, layout.size.1);
         let make = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn TileEngine>> {
@@ -379,7 +379,7 @@ mod tests {
             mask in prop::option::of(0u64..40),
         ) {
             let tiles = Tiles { rows: rows.min(size.1), columns: columns.min(size.0), overlap };
-            let layout = Layout::new(tiles, size, params.range).unwrap();
+            let layout = TileLayout::new(tiles, size, params.range).unwrap();
             let mut engine = engine(&params, layout.clone(), threads);
             let mut history = History::default();
             for number in 0..3 {
@@ -411,7 +411,7 @@ mod tests {
         };
         let size = (70, 50);
         let layout =
-            |rows| Layout::new(Tiles { rows, columns: 1, overlap: 8 }, size, range).unwrap();
+            |rows| TileLayout::new(Tiles { rows, columns: 1, overlap: 8 }, size, range).unwrap();
         let options = CpuOptions { threads: Some(1), ..CpuOptions::default() };
         let spec = PairSpec::rectified(size.0, size.1);
         let whole = || CpuEngine::new(&params, &spec, options).unwrap();
@@ -441,7 +441,8 @@ mod tests {
             (5, 60),
         );
         let layout =
-            Layout::new(Tiles { rows: 3, columns: 1, overlap: 8 }, (40, 60), params.range).unwrap();
+            TileLayout::new(Tiles { rows: 3, columns: 1, overlap: 8 }, (40, 60), params.range)
+                .unwrap();
         let mut engine = engine(&params, layout, 1);
         assert!(engine.description().ends_with("3x1 tiles of 40x36 pixels, overlap 8"));
         let error = engine.submit(pair((41, 60), 0, None)).unwrap_err().to_string();

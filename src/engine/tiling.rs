@@ -6,7 +6,7 @@ use super::interface::{Engine, PairSpec, TileEngine};
 use super::options::{Options, Tiling};
 use super::tiled::TiledEngine;
 use crate::matching::Params;
-use crate::matching::tiles::{Layout, Tiles, TooManyTiles, of_tile};
+use crate::matching::tiles::{TileLayout, Tiles, TooManyTiles, of_tile};
 use crate::memory::{Budget, TooMuch};
 
 /// Overlap of the bands that `auto` chooses, in pixels: with it maps differ from those of the whole picture
@@ -16,7 +16,7 @@ pub const OVERLAP: usize = 128;
 /// Checks that pictures can be cut into the tiles that are named, on whatever engine.
 pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(), TooManyTiles> {
     match options.tiling {
-        Tiling::Into(tiles) => Layout::new(tiles, pairs.size, params.range).map(drop),
+        Tiling::Into(tiles) => TileLayout::new(tiles, pairs.size, params.range).map(drop),
         Tiling::Auto | Tiling::Off => Ok(()),
     }
 }
@@ -40,7 +40,7 @@ pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     match options.tiling {
         Tiling::Off => whole().map_err(with_cure),
         Tiling::Into(tiles) => {
-            let made = tiled(Layout::new(tiles, pairs.size, params.range)?);
+            let made = tiled(TileLayout::new(tiles, pairs.size, params.range)?);
             Ok(Box::new(made.map_err(with_cure_of(tiles))?))
         }
         Tiling::Auto => match bands_for_cpu(params, pairs, options, left)? {
@@ -64,7 +64,7 @@ fn bands_for_cpu(
     pairs: &PairSpec,
     options: &Options,
     left: u64,
-) -> anyhow::Result<Option<Layout>> {
+) -> anyhow::Result<Option<TileLayout>> {
     let cpu = CpuOptions { costs_anew: true, ..options.cpu };
     let estimate = |params: &Params, (width, height)| {
         CpuEngine::estimate(params, width, height, cpu).map(|estimate| estimate.host)
@@ -84,9 +84,10 @@ fn bands_for_cpu(
 
 /// Bands of the full width, two and more. Their cores are no lower than the overlap, so that at most twice as
 /// many rows are matched as there are.
-fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = Layout> {
+fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = TileLayout> {
     let (size, range) = (pairs.size, params.range);
-    let bands = move |rows| Layout::new(Tiles { rows, columns: 1, overlap: OVERLAP }, size, range);
+    let bands =
+        move |rows| TileLayout::new(Tiles { rows, columns: 1, overlap: OVERLAP }, size, range);
     (2..=size.1 / OVERLAP).map_while(move |rows| bands(rows).ok())
 }
 
@@ -104,7 +105,7 @@ pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     match options.tiling {
         Tiling::Off => whole().map_err(with_cure),
         Tiling::Into(tiles) => {
-            tiled(Layout::new(tiles, pairs.size, params.range)?).map_err(with_cure_of(tiles))
+            tiled(TileLayout::new(tiles, pairs.size, params.range)?).map_err(with_cure_of(tiles))
         }
         Tiling::Auto => fewest_bands(bands(params, pairs), whole(), tiled),
     }
@@ -114,9 +115,9 @@ pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
 /// memory for. An engine refuses before it allocates anything, with what is needed and what is free; so much
 /// higher bands than that are not tried.
 fn fewest_bands(
-    bands: impl Iterator<Item = Layout>,
+    bands: impl Iterator<Item = TileLayout>,
     whole: Made,
-    mut tiled: impl FnMut(Layout) -> Made,
+    mut tiled: impl FnMut(TileLayout) -> Made,
 ) -> Made {
     let error = match whole {
         Err(error) if shortage(&error).is_some() => error,
@@ -152,7 +153,7 @@ fn shortage(error: &anyhow::Error) -> Option<(u64, u64)> {
     of_device.or_else(|| error.downcast_ref().map(TooMuch::shortage))
 }
 
-fn announce(layout: &Layout) {
+fn announce(layout: &TileLayout) {
     tracing::info!("{layout}: the whole picture needs more memory than there is");
 }
 
@@ -234,7 +235,7 @@ mod tests {
         let (params, pairs) = (params(), PairSpec::rectified(640, 3000));
         let options = Options::default();
         let chosen = |left| bands_for_cpu(&params, &pairs, &options, left).unwrap();
-        let taken = |layout: &Layout| {
+        let taken = |layout: &TileLayout| {
             let (width, height) = layout.window;
             let engine = CpuEngine::estimate(&params, width, height, options.cpu).unwrap().host;
             engine + TiledEngine::bytes_of(layout, &params, &pairs, options.cpu, 1).unwrap()

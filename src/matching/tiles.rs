@@ -100,7 +100,7 @@ pub struct TooManyTiles {
 
 /// The tiles of a picture of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct TileLayout {
     /// How the picture is cut.
     pub cut: Tiles,
     /// Width and height of the picture.
@@ -111,7 +111,7 @@ pub struct Layout {
     pub tiles: Vec<Tile>,
 }
 
-impl fmt::Display for Layout {
+impl fmt::Display for TileLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Tiles { rows, columns, overlap }, (width, height)) = (self.cut, self.window);
         write!(f, "{rows}x{columns} tiles of {width}x{height} pixels, overlap {overlap}")
@@ -143,7 +143,7 @@ fn cut(length: usize, count: usize, halo: [usize; 2]) -> (usize, Vec<(usize, Ran
     (window, cores.collect())
 }
 
-impl Layout {
+impl TileLayout {
     /// The tiles of a picture of `size` (width, height) with these candidates. A window reaches beyond its core
     /// by half the overlap. Where there are columns it reaches at least as far to the left and right as its
     /// pixels' matches, and as the pixels that compete for those, so that the left-right check misses none.
@@ -221,7 +221,7 @@ pub fn match_tiled(
     right: &Image,
     timestamp: Duration,
     params: &Params,
-    layout: &Layout,
+    layout: &TileLayout,
     history: &mut History,
 ) -> PairResult {
     let (width, height) = layout.size;
@@ -292,7 +292,7 @@ mod tests {
         })
     }
 
-    fn matched(left: &Image, right: &Image, layout: &Layout) -> Vec<i16> {
+    fn matched(left: &Image, right: &Image, layout: &TileLayout) -> Vec<i16> {
         let mut history = History::default();
         let map = match_tiled(left, right, Duration::ZERO, &params(), layout, &mut history).map;
         map.values().to_vec()
@@ -314,24 +314,24 @@ mod tests {
     fn cores_and_windows_by_hand() {
         // 100 rows in 3 with 10 to either side: 33 to 34 rows, + 20, + 7 to begin at a multiple of 8, = 61, and
         // 7 more so that 100 - 68 is one, too.
-        let layout = Layout::new(tiles(3, 1, 20), (40, 100), RANGE).unwrap();
+        let layout = TileLayout::new(tiles(3, 1, 20), (40, 100), RANGE).unwrap();
         assert_eq!(layout.window, (40, 68));
         let rows = layout.tiles.iter().map(|tile| (tile.origin, tile.rows.clone()));
         let expected = [((0, 0), 0..33), ((0, 16), 33..66), ((0, 32), 66..100)];
         assert_eq!(rows.collect::<Vec<_>>(), expected);
         assert_eq!(layout.to_string(), "3x1 tiles of 40x68 pixels, overlap 20");
         // Across, 9 of the competitors to either side are more than half the overlap.
-        let layout = Layout::new(tiles(1, 4, 4), (160, 5), RANGE).unwrap();
+        let layout = TileLayout::new(tiles(1, 4, 4), (160, 5), RANGE).unwrap();
         assert_eq!(layout.window, (40 + 18 + 7 + 7, 5));
         assert_eq!(layout.tiles[2].origin, (64, 0)); // 80 - 9 = 71.
-        let error = Layout::new(tiles(6, 2, 4), (10, 5), RANGE).unwrap_err().to_string();
+        let error = TileLayout::new(tiles(6, 2, 4), (10, 5), RANGE).unwrap_err().to_string();
         assert!(error.contains("10x5 pixels") && error.contains("6 rows"), "{error}");
     }
 
     #[test]
     fn one_tile_is_the_whole_picture() {
         let (left, right) = (picture(61, 40, 0), picture(61, 40, 3));
-        let layout = Layout::new(tiles(1, 1, 30), (61, 40), RANGE).unwrap();
+        let layout = TileLayout::new(tiles(1, 1, 30), (61, 40), RANGE).unwrap();
         assert_eq!(layout.window, (61, 40));
         let whole = match_pair(&left, &right, &params());
         assert_eq!(matched(&left, &right, &layout), whole.values());
@@ -343,7 +343,7 @@ mod tests {
         // noise of its own, follows.
         let window = Some(Window { side: 5, by_texture: true });
         let params = Params { window, ..params() };
-        let layout = Layout::new(tiles(2, 1, 0), (61, 64), RANGE).unwrap();
+        let layout = TileLayout::new(tiles(2, 1, 0), (61, 64), RANGE).unwrap();
         assert_eq!(layout.window, (61, 40));
         let upper = |noise: usize| {
             let [left, right] = [0, 500].map(|seed| {
@@ -381,7 +381,7 @@ mod tests {
         ) {
             let range = DisparityRange { min, count };
             let (rows, columns) = (rows.min(height), columns.min(width));
-            let layout = Layout::new(tiles(rows, columns, overlap), (width, height), range).unwrap();
+            let layout = TileLayout::new(tiles(rows, columns, overlap), (width, height), range).unwrap();
             let mut given = vec![0u8; width * height];
             prop_assert_eq!(layout.tiles.len(), rows * columns);
             for tile in &layout.tiles {
@@ -412,7 +412,7 @@ mod tests {
             number in 0usize..9,
         ) {
             let (width, height) = (90, 60);
-            let layout = Layout::new(tiles(rows, columns, overlap), (width, height), RANGE).unwrap();
+            let layout = TileLayout::new(tiles(rows, columns, overlap), (width, height), RANGE).unwrap();
             let tile = &layout.tiles[number % layout.tiles.len()];
             let inside = |x: usize, y: usize| {
                 (tile.origin.0..tile.origin.0 + layout.window.0).contains(&x)

@@ -14,7 +14,7 @@ use super::team::Team;
 use super::temporal::{self, Passed, TemporalStage};
 use crate::frame::{Image, StageTime};
 use crate::matching::history::State;
-use crate::matching::tiles::Layout;
+use crate::matching::tiles::TileLayout;
 use crate::matching::{Params, tiles};
 use crate::memory::Refused;
 
@@ -33,7 +33,7 @@ pub struct WholeMap {
 impl WholeMap {
     /// For pictures of this layout, with those filters of the parameters that tiles leave out
     /// ([`tiles::of_whole`]).
-    pub fn new(params: &Params, layout: &Layout, options: CpuOptions) -> anyhow::Result<Self> {
+    pub fn new(params: &Params, layout: &TileLayout, options: CpuOptions) -> anyhow::Result<Self> {
         let (params, size) = (tiles::of_whole(params), layout.size);
         let (simd, team, host) = options.start_team()?;
         let (noise, filters, temporal) = Self::parts(&Arena::new(), &params, layout, team.len())?;
@@ -41,7 +41,11 @@ impl WholeMap {
     }
 
     /// Memory in bytes that it takes.
-    pub fn bytes_of(params: &Params, layout: &Layout, options: CpuOptions) -> anyhow::Result<u64> {
+    pub fn bytes_of(
+        params: &Params,
+        layout: &TileLayout,
+        options: CpuOptions,
+    ) -> anyhow::Result<u64> {
         let (_, threads) = options.simd_and_threads()?;
         let arena = Arena::dry();
         Self::parts(&arena, &tiles::of_whole(params), layout, threads)?;
@@ -51,7 +55,7 @@ impl WholeMap {
     fn parts(
         arena: &Arena,
         params: &Params,
-        layout: &Layout,
+        layout: &TileLayout,
         threads: usize,
     ) -> Result<(Option<Noise>, Filters, Option<TemporalStage>), Refused> {
         let noise = Noise::new(arena, params, layout.size.0, layout.window, threads)?;
