@@ -1,5 +1,5 @@
-//! Every engine gives the bytes of the scalar reference. In a process of its own, because it keeps all cores busy
-//! while other tests watch the clock.
+//! Every engine gives the bytes of the scalar reference. In a process of its own, because it keeps
+//! all cores busy while other tests watch the clock.
 
 mod common {
     pub mod parity;
@@ -59,7 +59,7 @@ proptest! {
     }
 }
 
-/// The picture, of which about `share` of 256 pixels are unseen, in blots; `None` sees all.
+/// The image, of which about `share` of 256 pixels are unseen, in blots; `None` sees all.
 fn masked(image: Image, seed: u64, share: Option<u8>) -> Image {
     let (width, height) = (image.width(), image.height());
     let seen = |i: usize| {
@@ -157,7 +157,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Pictures large enough for coarser levels, whose texture is about as strong as their noise.
+    /// Images large enough for coarser levels, whose texture is about as strong as their noise.
     #[test]
     fn supported_costs_are_those_of_the_reference(
         params in params(),

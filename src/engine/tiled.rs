@@ -1,10 +1,10 @@
-//! An engine for pictures that another engine has no memory for: it matches tile after tile
+//! An engine for images that another engine has no memory for: it matches tile after tile
 //! ([`crate::matching::tiles`]).
 //!
-//! Raw pairs are rectified whole, on the CPU, and the noise of the left picture is estimated whole; so is the map
-//! that is put together of the tiles rid of what a camera has not seen and of what no evidence supports, smoothed in
-//! time and filled. Whatever the
-//! tiles are matched on, they know nothing of each other, of other pairs, or of the cameras.
+//! Raw pairs are rectified whole, on the CPU, and the noise of the left image is estimated whole;
+//! so is the map that is put together of the tiles rid of what a camera has not seen and of what no
+//! evidence supports, smoothed in time and filled. Whatever the tiles are matched on, they know
+//! nothing of each other, of other pairs, or of the cameras.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use crate::matching::{History, Params};
 use crate::memory::{Budget, Reserved, product};
 use crate::pool::Pool;
 
-/// What needs less memory.
+/// Advice to need less memory.
 const CURE: &str = "a smaller picture";
 
 /// Matches pairs tile by tile.
@@ -35,7 +35,7 @@ pub struct TiledEngine {
     rectifier: Option<CpuRectifier>,
     whole: WholeMap,
     continuity: Continuity,
-    /// What depth is computed from, where it is known.
+    /// Geometry to compute depth from, if known.
     depth_from: Option<StereoGeometry>,
     windows: Pool<u8>,
     values: Pool<i16>,
@@ -45,8 +45,9 @@ pub struct TiledEngine {
 }
 
 impl TiledEngine {
-    /// Tiles of this layout, matched by the engine that `make` gives for the tiles' parameters and windows. It
-    /// is asked after the memory for everything else is reserved, for `in_flight` tiles at once.
+    /// Tiles of this layout, matched by the engine that `make` gives for the tiles' parameters and
+    /// windows. It is asked after the memory for everything else is reserved, for `in_flight` tiles
+    /// at once.
     pub fn new(
         layout: TileLayout,
         params: &Params,
@@ -83,8 +84,8 @@ impl TiledEngine {
         })
     }
 
-    /// Memory in bytes that is taken beside that of the engine for the tiles: a pair of pictures, rectified where
-    /// they come raw, its map, and the windows and maps of the tiles in flight.
+    /// Memory in bytes that is taken beside that of the engine for the tiles: a pair of images,
+    /// rectified where they come raw, its map, and the windows and maps of the tiles in flight.
     pub fn bytes_of(
         layout: &TileLayout,
         params: &Params,
@@ -153,13 +154,13 @@ impl TiledEngine {
 /// A map put together of tiles.
 struct Map {
     disparity: DisparityMap,
-    /// How sure each pixel is, where that is asked for.
+    /// Confidence of each pixel, if it is computed.
     confidence: Option<Image>,
-    /// Noise threshold of the left picture, where anything depends on it.
+    /// Noise threshold of the left image, where anything depends on it.
     threshold: u32,
 }
 
-/// What the tiles of a pair took.
+/// Times of the tiles of a pair.
 #[derive(Default)]
 struct Account {
     stages: Vec<StageTime>,
@@ -344,8 +345,8 @@ mod tests {
         })
     }
 
-    /// A pair of blots, fainter and stronger ones, of which the right eye sees those of every second block two columns
-    /// farther to the left.
+    /// A pair of blots, fainter and stronger ones, of which the right view sees those of every
+    /// second block two columns farther to the left.
     fn pair((width, height): (usize, usize), number: u64, mask: Option<u64>) -> StereoPair {
         let grey = |x: usize, y: usize| {
             let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
@@ -423,7 +424,8 @@ mod tests {
         for number in 0..3 {
             assert_eq!(map(&mut one, number), map(&mut plain, number));
         }
-        // Another engine goes on, with tiles as without: with what the first ones remember the map is another.
+        // Another engine goes on, with tiles as without: with what the first ones remember the map
+        // is another.
         let (mut two, mut other) = (engine(&params, layout(1), 1), whole());
         two.resume(plain.take_history().unwrap()).unwrap();
         other.resume(one.take_history().unwrap()).unwrap();

@@ -5,7 +5,7 @@ use crate::matching::aggregation::Sums;
 use crate::matching::winner::select_right_winners;
 
 /// Invalidates pixels that the right view would match elsewhere: the winner differs from that of
-/// the right view's column x - d by more than `limit` pixels. A column outside the picture is
+/// the right view's column x - d by more than `limit` pixels. A column outside the image is
 /// checked as the nearest inside; a column without any candidate fails.
 pub fn check_left_right(
     sums: &Sums,

@@ -1,12 +1,13 @@
-//! The definition of matching: one plain scalar file for each stage, which every engine must reproduce
-//! byte for byte.
+//! The definition of matching: one plain scalar file for each stage, which every engine must
+//! reproduce byte for byte.
 //!
-//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008), in `compute_disparities` below: a pixel-wise
-//! [`cost`], which is blended ([`support`]) with a [`window`]'s and with a [`prior`] from images of half the size
-//! ([`pyramid`]) where there is little [`texture`]; its sums along several paths ([`aggregation`]) or, without
-//! paths, over a window ([`local`]); the [`winner`] of each pixel; its checks ([`uniqueness`], [`left_right`]) and
-//! interpolation ([`subpixel`]); and the [`filter`]s of the map. All of it is integer arithmetic, so two engines
-//! either agree exactly or one of them is wrong. Nothing here is fast; `engine/` is.
+//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008), in `compute_disparities` below: a
+//! pixel-wise [`cost`], which is blended ([`support`]) with a [`window`]'s and with a [`prior`]
+//! from images of half the size ([`pyramid`]) where there is little [`texture`]; its sums along
+//! several paths ([`aggregation`]) or, without paths, over a window ([`local`]); the [`winner`] of
+//! each pixel; its checks ([`uniqueness`], [`left_right`]) and interpolation ([`subpixel`]); and
+//! the [`filter`]s of the map. All of it is integer arithmetic, so two engines either agree exactly
+//! or one of them is wrong. Nothing here is fast; `engine/` is.
 
 pub mod aggregation;
 pub mod block;
@@ -60,14 +61,14 @@ use crate::pool::Pooled;
 /// Returns the disparity map of one rectified pair that belongs to no stream.
 ///
 /// # Panics
-/// Where the two pictures differ in size; `params` must have passed [`Params::check`].
+/// Where the two images differ in size; `params` must have passed [`Params::check`].
 pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap {
     match_level(Inputs::of(left, right), params, &mut History::default()).0
 }
 
-/// Returns the disparity map of one pair of windows that are cut out of larger pictures, and its confidence if the
-/// parameters ask for it. `thresholds` are the noise thresholds of the levels, the finest first
-/// ([`levels::noise_thresholds`]), in place of those of the windows' own pixels.
+/// Returns the disparity map of one pair of windows that are cut out of larger images, and its
+/// confidence if the parameters ask for it. `thresholds` are the noise thresholds of the levels,
+/// the finest first ([`levels::noise_thresholds`]), in place of those of the windows' own pixels.
 ///
 /// # Panics
 /// As [`match_pair`], and where thresholds are missing or 0.
@@ -92,7 +93,8 @@ pub struct PairResult {
     pub temporal: Option<temporal::Outcome>,
 }
 
-/// Matches the next pair of a stream, captured at `timestamp`; `history` is the state left by the pairs before.
+/// Matches the next pair of a stream, captured at `timestamp`; `history` is the state left by the
+/// pairs before.
 ///
 /// # Panics
 /// As [`match_pair`].
@@ -174,7 +176,8 @@ impl Disparities {
     }
 }
 
-/// Matches one level: disparities, then the filters. Returns the map, and the confidence if it is asked for.
+/// Matches one level: disparities, then the filters. Returns the map, and the confidence if it is
+/// asked for.
 fn match_level(
     inputs: Inputs<'_>,
     params: &Params,
@@ -235,7 +238,8 @@ fn aggregate_costs(costs: &dyn PixelCost, inputs: Inputs<'_>, params: &Params) -
     }
 }
 
-/// Selects the candidate with the least sum at every pixel; returns its number and its disparity in 1/16 px.
+/// Selects the candidate with the least sum at every pixel; returns its number and its disparity in
+/// 1/16 px.
 fn select_disparities(sums: &Sums, params: &Params) -> (Vec<usize>, Vec<i16>) {
     let winners = winner::select_winners(sums);
     let disparity = |&k: &usize| ((params.range.min + k as i32) * SUBPIXEL) as i16;
@@ -283,8 +287,8 @@ fn filter(
     (DisparityMap::new(width, height, params.range, Pooled::unpooled(values)), confidence)
 }
 
-/// Matches the half-size pair, for the prior; `None` without a prior, or if the images are too small. The cost table of
-/// two grey levels also holds for means of four pixels.
+/// Matches the half-size pair, for the prior; `None` without a prior, or if the images are too
+/// small. The cost table of two grey levels also holds for means of four pixels.
 fn match_half_size(inputs: Inputs<'_>, params: &Params) -> Option<DisparityMap> {
     let size = (inputs.left.width(), inputs.left.height());
     let (coarser, _) = levels::coarser(params, size)?;

@@ -1,17 +1,17 @@
-//! The coarse-to-fine prior: where texture is below the noise, the map of the half-size pictures says which
-//! disparities are likely.
+//! The coarse-to-fine prior: where texture is below the noise, the map of the half-size images says
+//! which disparities are likely.
 
 use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, clamped};
 use crate::matching::window::UNIT;
 
-/// How much coarser pictures are believed.
+/// Coarse-to-fine prior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prior {
-    /// Number of coarser levels, each of half the size of the one before: 1 to [`LEVELS_MAX`]. Levels that a
-    /// picture is too small for are left out.
+    /// Number of coarser levels, each of half the size of the one before: 1 to [`LEVELS_MAX`].
+    /// Levels that an image is too small for are left out.
     pub levels: u8,
-    /// What a disparity costs that is [`REACH`] px or more from the coarse one, where there is no texture:
-    /// 1 to [`STRENGTH_MAX`].
+    /// What a disparity costs that is [`REACH`] px or more from the coarse one, where there is no
+    /// texture: 1 to [`STRENGTH_MAX`].
     pub strength: u8,
 }
 
@@ -28,9 +28,9 @@ pub const REACH: u32 = 8;
 pub const VARIATION_MAX: i32 = SUBPIXEL;
 
 impl Prior {
-    /// What each pixel of distance from the coarse disparity counts, in 1/512, where the texture has this
-    /// range of grey levels: all that it can where the range is below the noise threshold, falling to nothing
-    /// at twice the threshold.
+    /// What each pixel of distance from the coarse disparity counts, in 1/512, where the texture
+    /// has this range of grey levels: all that it can where the range is below the noise threshold,
+    /// falling to nothing at twice the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {
         let most = UNIT / REACH * u32::from(self.strength);
         let weak = (2 * threshold).saturating_sub(u32::from(range)).min(threshold);
@@ -44,8 +44,8 @@ pub fn half_range(range: DisparityRange) -> DisparityRange {
     DisparityRange { min, count: (max - min + 1) as usize }
 }
 
-/// The disparity that the map of the half-size pictures expects at pixel (x, y), in whole px; `None` where it
-/// does not know, or varies.
+/// The disparity that the map of the half-size images expects at pixel (x, y), in whole px; `None`
+/// where it does not know, or varies.
 pub fn expected(coarse: &DisparityMap, x: usize, y: usize) -> Option<i32> {
     let (width, height, values) = (coarse.width(), coarse.height(), coarse.values());
     let (x, y) = (x / 2, y / 2);

@@ -5,30 +5,32 @@ use crate::matching::texture::{RESPONSE_MAX, quantile};
 /// Units of a residual per grey level.
 pub const UNIT: i32 = 16;
 
-/// Largest residual that counts where residuals are measured and squared, in [`UNIT`]s; the histogram of their
-/// magnitudes has one place more.
+/// Largest residual that counts where residuals are measured and squared, in [`UNIT`]s; the
+/// histogram of their magnitudes has one place more.
 pub const RESIDUAL_MAX: i32 = 1023;
 
-/// Least variance of the noise of a residual, in 1/256 squared grey levels: that of rounding and compression.
+/// Least variance of the noise of a residual, in 1/256 squared grey levels: that of rounding and
+/// compression.
 const VARIANCE_MIN: u32 = 64;
 
-/// Squared sums over 3 x 3 pixels from which on something moves, in variances of a residual: a sum of nine has 9, and is
-/// beyond four standard deviations once in 16,000 times.
+/// Squared sums over 3 x 3 pixels from which on something moves, in variances of a residual: a sum
+/// of nine has 9, and is beyond four standard deviations once in 16,000 times.
 const MOVES_3X3: f32 = 9.0 * 16.0;
 
 /// The same over 5 x 5 pixels, which is for what is faint and large.
 const SUM_5X5: f32 = 25.0 * 16.0;
 
-/// Sums over 5 x 5 pixels of squares, above that of noise, from which on something moves, in variances of a residual: of
-/// noise it is 25, and 65 once in 40,000 times.
+/// Sums over 5 x 5 pixels of squares, above that of noise, from which on something moves, in
+/// variances of a residual: of noise it is 25, and 65 once in 40,000 times.
 const MOVES_5X5: f32 = 25.0 * 1.6;
 const NOISE_5X5: f32 = 1.0 / 1.6;
 
-/// The variance of a residual's noise: by the residuals, of which something that moves makes up less than 70 %, and no
-/// more than the picture's own noise allows, as [`texture`](crate::matching::texture) finds it, because where
-/// everything moves residuals are anything but noise. Where `spread` is 0 there is no background, and the picture alone
-/// tells: so the second pair knows already what is lost, and a stream that begins anew again and again still follows
-/// its noise.
+/// The variance of a residual's noise: by the residuals, of which something that moves makes up
+/// less than 70 %, and no more than the image's own noise allows, as
+/// [`texture`](crate::matching::texture) finds it, because where everything moves residuals are
+/// anything but noise. Where `spread` is 0 there is no background, and the image alone tells: so
+/// the second pair knows already what is lost, and a stream that restarts again and again still
+/// follows its noise.
 pub fn variance(magnitudes: &[u32], responses: &[u32], spread: u32) -> u32 {
     // 30 % of the magnitudes of Gaussian noise are below 0.3853 sigma: (q + 1/2)^2 / 0.3853^2.
     let of_residuals = if spread == 0 { RESIDUAL_MAX as u32 } else { quantile(magnitudes) };
@@ -52,7 +54,7 @@ pub struct Limits {
     pub of_wide_sum: f32,
     /// For the sum of squares over 5 x 5 pixels.
     pub of_squares: f32,
-    /// How much of the picture itself is in the best estimate of what stands still, in 1/256.
+    /// Weight of the image itself in the best estimate of static parts, in 1/256.
     pub least_weight: i32,
 }
 
@@ -68,9 +70,9 @@ impl Limits {
         }
     }
 
-    /// The weight of the picture against its background in 1/256, and whether the pixel moves, where the
-    /// residuals around it sum up to `sum` over 3 x 3 pixels and to `wide_sum` over 5 x 5, and their squares to `squares`
-    /// over 5 x 5.
+    /// The weight of the image against its background in 1/256, and whether the pixel moves, where
+    /// the residuals around it sum up to `sum` over 3 x 3 pixels and to `wide_sum` over 5 x 5, and
+    /// their squares to `squares` over 5 x 5.
     #[inline(always)]
     pub fn judge(&self, sum: i32, wide_sum: i32, squares: i32) -> (i32, bool) {
         let (sum, wide_sum) = (sum as f32, wide_sum as f32);
@@ -86,10 +88,10 @@ impl Limits {
     }
 }
 
-/// What is taken of each pixel.
+/// Decision for every pixel: its weight, and whether it moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Weight of the picture itself, in 1/256.
+    /// Weight of the image itself, in 1/256.
     pub weights: Vec<i32>,
     /// Whether the pixel shows something that moves.
     pub moving: Vec<bool>,
@@ -136,7 +138,7 @@ mod tests {
         (responses[11], responses[12], responses[1000]) = (300, 1, 699);
         let found = f64::from(variance(&magnitudes, &responses, 256)).sqrt();
         assert!((found - 80.0).abs() < 4.0, "{found}");
-        // Everything moves: the picture's own noise is the limit, 1.5 levels with its background's.
+        // Everything moves: the image's own noise is the limit, 1.5 levels with its background's.
         magnitudes.fill(0);
         magnitudes[700] = 1000;
         let limit = f64::from(variance(&[], &responses, 0)).sqrt();
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_more_than_noise_is_taken_from_the_picture() {
-        // A mean of three pictures: a quarter of the estimate is the newest.
+        // A mean of three images: a quarter of the estimate is the newest.
         let limits = Limits::new(256 * 4, 85);
         assert_eq!(limits.least_weight, 64);
         assert_eq!(limits.judge(0, 0, 25 * 1024), (64, false));

@@ -1,26 +1,28 @@
-//! Pictures in tiles: each is matched alone, so that memory depends on the tile and not on the picture.
+//! Images in tiles: each is matched alone, so that memory depends on the tile and not on the image.
 //!
-//! A picture is cut into rows x columns of *cores* of nearly equal size. What is matched for a core is its
-//! *window*: the core with a halo, so that paths come from beyond its border and its pixels find what they
-//! match. Of the result only the core is kept: of the overlap of two neighbours each gives half. All windows of
-//! a picture have the same size, and are moved inwards where they would reach beyond the picture.
+//! An image is cut into rows x columns of *cores* of nearly equal size. What is matched for a core
+//! is its *window*: the core with a halo, so that paths come from beyond its border and its pixels
+//! find what they match. Of the result only the core is kept: of the overlap of two neighbours each
+//! gives half. All windows of an image have the same size, and are moved inwards where they would
+//! reach beyond the image.
 //!
-//! What makes a tiled map differ from that of the whole picture:
+//! A tiled map differs from that of the whole image in these ways:
 //!
-//! - Paths begin at the border of the window. They forget what is far away, so that this is seen near the seams:
-//!   over 23 real pairs in four bands, 3.7 % of the pixels within 32 px of a seam differ without an overlap, 2.2 %
-//!   with one of 32 px, 1.5 % with 64 and 0.7 % with 128, which is little more than elsewhere (0.5 %, mostly on bare
-//!   walls, where paths forget nothing). So `auto` overlaps bands by 128 px. Bad pixels become neither more nor
-//!   fewer by it (`docs/accuracy.md`).
+//! - Paths begin at the border of the window. They forget what is far away, so that this is seen
+//!   near the seams: over 23 real pairs in four bands, 3.7 % of the pixels within 32 px of a seam
+//!   differ without an overlap, 2.2 % with one of 32 px, 1.5 % with 64 and 0.7 % with 128, which is
+//!   little more than elsewhere (0.5 %, mostly on bare walls, where paths forget nothing). So
+//!   `auto` overlaps bands by 128 px. Bad pixels become neither more nor fewer by it
+//!   (`docs/accuracy.md`).
 //! - The removal of speckles and the median see no more than the window.
 //! - A window that is too small for a coarser level has no prior.
 //! - The valid mask is applied to the whole map, after the tiles' median and removal of speckles.
 //!
-//! Texture counts as noise below the same thresholds in all windows: those of the whole picture
+//! Texture counts as noise below the same thresholds in all windows: those of the whole image
 //! ([`levels::noise_thresholds`]).
 //!
-//! What goes over the whole map in the end ([`of_whole`]: the valid mask, smoothing in time, filling) knows no
-//! tiles, so that a stream remembers the same with tiles and without.
+//! What goes over the whole map in the end ([`of_whole`]: the valid mask, smoothing in time,
+//! filling) knows no tiles, so that a stream remembers the same with tiles and without.
 
 use std::fmt;
 use std::ops::Range;
@@ -41,11 +43,11 @@ pub const TILES_MAX: usize = 1024;
 /// Largest overlap in pixels.
 pub const OVERLAP_MAX: usize = 8192;
 
-/// Pixels by which windows are moved: the pictures of half the size of a window then hold the pixels that
-/// those of the whole picture do.
+/// Pixels by which windows are moved: the images of half the size of a window then hold the pixels
+/// that those of the whole image do.
 const STEP: usize = 1 << prior::LEVELS_MAX;
 
-/// How a picture is cut.
+/// Layout of the tiles of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
     /// Number of tiles down: 1 to [`TILES_MAX`].
@@ -87,7 +89,7 @@ impl FromStr for Tiles {
     }
 }
 
-/// A picture has too few pixels for so many tiles.
+/// An image has too few pixels for so many tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a picture of {}x{} pixels cannot be cut into {} rows and {} columns of tiles: fewer --tiles",
@@ -98,12 +100,12 @@ pub struct TooManyTiles {
     tiles: Tiles,
 }
 
-/// The tiles of a picture of one size.
+/// The tiles of an image of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileLayout {
-    /// How the picture is cut.
+    /// Layout of the tiles.
     pub cut: Tiles,
-    /// Width and height of the picture.
+    /// Width and height of the image.
     pub size: (usize, usize),
     /// Width and height of every window.
     pub window: (usize, usize),
@@ -123,16 +125,17 @@ impl fmt::Display for TileLayout {
 pub struct Tile {
     /// First column and row of its window.
     pub origin: (usize, usize),
-    /// Columns of the picture that it gives.
+    /// Columns of the image that it gives.
     pub columns: Range<usize>,
-    /// Rows of the picture that it gives.
+    /// Rows of the image that it gives.
     pub rows: Range<usize>,
 }
 
-/// What one direction is cut into: the length of the windows, and where each begins with its core.
+/// Tiles along one direction: the length of the windows, and where each begins with its core.
 fn cut(length: usize, count: usize, halo: [usize; 2]) -> (usize, Vec<(usize, Range<usize>)>) {
     let border = |i: usize| length * i / count;
-    // A window may begin up to a step before its halo, and ends where a step from the last one does.
+    // A window may begin up to a step before its halo, and ends where a step from the last one
+    // does.
     let needed = length.div_ceil(count) + halo[0] + halo[1] + STEP - 1;
     let window = if needed < length { needed + (length - needed) % STEP } else { length };
     let cores = (0..count).map(|i| {
@@ -144,9 +147,10 @@ fn cut(length: usize, count: usize, halo: [usize; 2]) -> (usize, Vec<(usize, Ran
 }
 
 impl TileLayout {
-    /// The tiles of a picture of `size` (width, height) with these candidates. A window reaches beyond its core
-    /// by half the overlap. Where there are columns it reaches at least as far to the left and right as its
-    /// pixels' matches, and as the pixels that compete for those, so that the left-right check misses none.
+    /// The tiles of an image of `size` (width, height) with these candidates. A window reaches
+    /// beyond its core by half the overlap. Where there are columns it reaches at least as far to
+    /// the left and right as its pixels' matches, and as the pixels that compete for those, so that
+    /// the left-right check misses none.
     pub fn new(
         cut_into: Tiles,
         size: (usize, usize),
@@ -175,7 +179,7 @@ impl TileLayout {
         Ok(Self { cut: cut_into, size, window: (width, height), tiles })
     }
 
-    /// Copies a tile's window of a picture into `to`, row by row.
+    /// Copies a tile's window of an image into `to`, row by row.
     pub fn crop(&self, tile: &Tile, image: &Image, to: &mut [u8]) {
         let ((x, y), (width, height)) = (tile.origin, self.window);
         for (to, row) in to.chunks_exact_mut(width).zip(y..y + height) {
@@ -183,7 +187,7 @@ impl TileLayout {
         }
     }
 
-    /// Copies what a tile gives from its window into the whole picture.
+    /// Copies what a tile gives from its window into the whole image.
     pub fn keep<T: Copy>(&self, tile: &Tile, window: &[T], whole: &mut [T]) {
         let (x, y) = tile.origin;
         for row in tile.rows.clone() {
@@ -204,18 +208,20 @@ pub fn of_whole(params: &Params) -> Params {
     Params { confidence: None, median: Median::Off, speckle: None, ..params.clone() }
 }
 
-/// The candidate nearest to a value of a map, counted from the smallest; the first, where there is none.
+/// The candidate nearest to a value of a map, counted from the smallest; the first, where there is
+/// none.
 pub fn winner(value: i16, range: DisparityRange) -> usize {
     let nearest = (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
     (nearest - range.min).clamp(0, range.count as i32 - 1) as usize
 }
 
-/// The disparity map of the next pair of a stream, matched tile by tile, and where the parameters ask for it
-/// how sure each pixel is: of every window what [`match_tile`] gives with the noise thresholds of the whole
-/// picture, of which the core is kept, and then the filters of the whole map. The plain definition of it.
+/// The disparity map of the next pair of a stream, matched tile by tile, and where the parameters
+/// ask for it how sure each pixel is: of every window what [`match_tile`] gives with the noise
+/// thresholds of the whole image, of which the core is kept, and then the filters of the whole map.
+/// The plain definition of it.
 ///
 /// # Panics
-/// Where a picture has not the layout's size; `params` must have passed [`Params::check`].
+/// Where an image has not the layout's size; `params` must have passed [`Params::check`].
 pub fn match_tiled(
     left: &Image,
     right: &Image,
@@ -312,8 +318,8 @@ mod tests {
 
     #[test]
     fn cores_and_windows_by_hand() {
-        // 100 rows in 3 with 10 to either side: 33 to 34 rows, + 20, + 7 to begin at a multiple of 8, = 61, and
-        // 7 more so that 100 - 68 is one, too.
+        // 100 rows in 3 with 10 to either side: 33 to 34 rows, + 20, + 7 to begin at a multiple of
+        // 8, = 61, and 7 more so that 100 - 68 is one, too.
         let layout = TileLayout::new(tiles(3, 1, 20), (40, 100), RANGE).unwrap();
         assert_eq!(layout.window, (40, 68));
         let rows = layout.tiles.iter().map(|tile| (tile.origin, tile.rows.clone()));
@@ -339,8 +345,8 @@ mod tests {
 
     #[test]
     fn all_tiles_have_the_noise_of_the_whole_picture() {
-        // The rows below the upper window are noisy or even: what counts as texture within it, where each eye has
-        // noise of its own, follows.
+        // The rows below the upper window are noisy or even: what counts as texture within it,
+        // where each view has noise of its own, follows.
         let window = Some(Window { side: 5, by_texture: true });
         let params = Params { window, ..params() };
         let layout = TileLayout::new(tiles(2, 1, 0), (61, 64), RANGE).unwrap();

@@ -2,8 +2,8 @@
 
 use crate::matching::aggregation::Sums;
 
-/// Returns the number of the best candidate of every pixel, row by row: the smallest sum, ties to the smallest
-/// disparity.
+/// Returns the number of the best candidate of every pixel, row by row: the smallest sum, ties to
+/// the smallest disparity.
 pub fn select_winners(sums: &Sums) -> Vec<usize> {
     let mut winners = Vec::with_capacity(sums.width * sums.height);
     for y in 0..sums.height {
@@ -20,7 +20,7 @@ fn first_minimum(values: impl Iterator<Item = u16>) -> usize {
 
 /// Returns the best candidate of every pixel of the right view, row by row, from the same sums:
 /// D_R(x) = argmin over d of S(x + d, d), ties to the smallest disparity. `None` where no pixel of
-/// the left picture can match the column.
+/// the left image can match the column.
 pub fn select_right_winners(sums: &Sums, min_disparity: i32) -> Vec<Option<usize>> {
     let mut winners = Vec::with_capacity(sums.width * sums.height);
     for y in 0..sums.height {

@@ -1,5 +1,6 @@
-//! Costs that are written down for a band of rows before the paths need them: those over a window, whose pixels
-//! share work with their neighbours (`window_sums.rs`), and costs that take too long to be computed five times.
+//! Costs that are written down for a band of rows before the paths need them: those over a window,
+//! whose pixels share work with their neighbours (`window_sums.rs`), and costs that take too long
+//! to be computed five times.
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
@@ -13,7 +14,7 @@ pub struct BandCost {
     pub band_costs: *const u8,
     /// First row of the band.
     pub first: usize,
-    /// Width of the picture.
+    /// Width of the image.
     pub width: usize,
     /// Bytes a pixel.
     pub depth: usize,
@@ -66,7 +67,6 @@ impl<V: Vector> PixelCost<V> for BandPixel {
 
 /// Writes a cost that can be computed on the fly into memory, for the rows of a band.
 pub struct FillBand<'a, C> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// The cost.
     pub cost: C,
@@ -83,7 +83,7 @@ impl<C: FrameCost> ShapedKernel for FillBand<'_, C> {
         let chunks = if EXACT { MAX } else { chunks };
         let (first, rows) = self.rows;
         for row in 0..rows {
-            // SAFETY: the row lies in the picture, and the band has room for it.
+            // SAFETY: the row lies in the image, and the band has room for it.
             unsafe {
                 let costs = self.cost.row::<V>(first + row);
                 let to = self.band_costs.add(row * width * depth);

@@ -16,24 +16,25 @@ use crate::memory::{Refused, product};
 
 /// Memory that all threads use.
 pub struct Shared {
-    /// Planes of the left eye (`features.rs`), [row][plane][stride]; empty where it is its picture.
+    /// Planes of the left view (`features.rs`), [row][plane][stride]; empty where it is its image.
     pub left: Block<u8>,
-    /// Planes of the right eye, mirrored (`mirrored_rows.rs`), [row][plane][stride].
+    /// Planes of the right view, mirrored (`mirrored_rows.rs`), [row][plane][stride].
     pub mirrored: Block<u8>,
     /// P2 between neighbouring pixels (`penalties.rs`), where bands follow paths.
     pub penalties: Block<u8>,
-    /// Where the stripes of mirrored rows begin (`mirrored_rows.rs`).
+    /// Offsets of the stripes of mirrored rows (`mirrored_rows.rs`).
     pub starts: Block<u32>,
     /// The candidate of every place of a pair (`striping.rs`), [depth].
     pub numbers: Block<i16>,
-    /// What is or-ed to a pixel's costs, [depth]: 255 beyond the range, else 0.
+    /// Mask ORed into a pixel's costs, [depth]: 255 beyond the range, else 0.
     pub padding: Block<u8>,
-    /// Pixels of both eyes without the mean around them (`zero_mean.rs`), the right one's mirrored; ZSAD only.
+    /// Pixels of both views without the mean around them (`zero_mean.rs`), the right one's
+    /// mirrored; ZSAD only.
     pub zero_mean: [Block<i16>; 2],
     /// The vertical paths' vectors where bands meet; [edge][path][1 + x][depth].
     pub edges: Block<u8>,
-    /// Costs of the whole picture, [pixel][depth], where they are kept, and sums of paths that no band follows
-    /// (`kept_sums.rs`).
+    /// Costs of the whole image, [pixel][depth], where they are kept, and sums of paths that no
+    /// band follows (`full_volume.rs`).
     pub whole_costs: Block<u8>,
     pub whole_sums: Block<i16>,
     /// Costs of single pixels that each band hands on to the next one.
@@ -54,9 +55,10 @@ pub struct Scratch {
     pub ring: Block<u8>,
     /// Picks the winners.
     pub winner: WinnerTakesAll,
-    /// The cost of a band, where it is neither computed on the fly nor kept for the whole picture.
+    /// The cost of a band, where it is neither computed on the fly nor kept for the whole image.
     pub band_costs: Block<u8>,
-    /// The costs of single pixels of a band and around it, where something supports them (`pixel_rows.rs`).
+    /// The costs of single pixels of a band and around it, where something supports them
+    /// (`pixel_rows.rs`).
     pub pixel_costs: Block<u8>,
     /// The costs of single pixels that are being added up, [place of the row][x][depth].
     pub kept_costs: Block<u8>,
@@ -71,21 +73,22 @@ pub struct Scratch {
     pub pixel_sums: Vec<i16>,
     /// Sums of a row, [x][depth], where there are no paths.
     pub row_sums: Block<i16>,
-    /// What a row without means is made in.
+    /// Scratch for rows without their local mean.
     pub zero_mean: Vec<i16>,
-    /// What a row's planes are prepared from, and the planes.
+    /// Scratch for the planes of a row.
     pub features: Vec<u8>,
     /// Steps of brightness along a row.
     pub steps: Vec<u8>,
 }
 
-/// Rows of pixels' costs that are kept to be added up: those of a window, and the one that leaves it.
+/// Rows of pixels' costs that are kept to be added up: those of a window, and the one that leaves
+/// it.
 pub fn kept_rows(params: &Params) -> usize {
     usize::from(params.summed_window().height) + 1
 }
 
 impl Shared {
-    /// Memory for pictures of this geometry and so many threads.
+    /// Memory for images of this geometry and so many threads.
     pub fn new(
         arena: &Arena,
         geometry: &Geometry,

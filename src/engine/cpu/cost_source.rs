@@ -1,4 +1,4 @@
-//! Where the sweeps get the costs of a band from: computed on the fly by each of them, or stored before.
+//! Sources of the costs of a band: computed on the fly by each sweep, or stored before.
 
 use super::band_costs::{BandCost, FillBand};
 use super::buffers::Scratch;
@@ -49,8 +49,8 @@ pub struct PixelWriter<'a, C> {
 impl<C: FrameCost> CostWriter for PixelWriter<'_, C> {
     fn write<S: Shape>(&self, _: &mut Scratch, rows: Rows, band_costs: *mut u8) {
         let Self { geometry, cost } = *self;
-        // SAFETY: there is room for the rows, which are this thread's; the simd was found on this machine; the planes
-        // were finished before.
+        // SAFETY: there is room for the rows, which are this thread's; the simd was found on this
+        // machine; the planes were finished before.
         unsafe { S::run(FillBand { geometry, cost, rows, band_costs }) }
     }
 }
@@ -59,7 +59,7 @@ impl<C: FrameCost> CostWriter for PixelWriter<'_, C> {
 pub struct WindowWriter<'a> {
     /// The frame.
     pub frame: &'a Frame<'a>,
-    /// How a sum becomes a byte.
+    /// Rounding of a sum to a byte.
     pub rounding: Rounding,
 }
 
@@ -76,7 +76,8 @@ impl CostWriter for WindowWriter<'_> {
     }
 }
 
-/// Costs that are stored before the sweeps read them, blended with the adaptive window and the prior.
+/// Costs that are stored before the sweeps read them, blended with the adaptive window and the
+/// prior.
 pub struct StoredCosts<'a, W> {
     /// The frame.
     pub frame: &'a Frame<'a>,
@@ -112,7 +113,8 @@ impl<W: CostWriter> CostSource for StoredCosts<'_, W> {
             &frame.shared.handed_on,
             |rows, to| self.writer.write::<S>(scratch, rows, to),
         );
-        // SAFETY: nobody writes to the rows, and the costs are this thread's; the simd was found on this machine.
+        // SAFETY: nobody writes to the rows, and the costs are this thread's; the simd was found on
+        // this machine.
         unsafe {
             S::run(SupportBand {
                 geometry: frame.geometry,

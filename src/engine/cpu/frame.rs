@@ -1,7 +1,9 @@
-//! One frame on the CPU: the stages in order, for the vectors, the number of candidates and the cost at hand.
+//! One frame on the CPU: the stages in order, for the vectors, the number of candidates and the
+//! cost at hand.
 //!
-//! Costs, paths, disparities and their checks run together, band by band (`schedule.rs`), because what a band needs stays
-//! in the cache; without paths, or with 16, in the ways of `local.rs` and `full_volume.rs`.
+//! Costs, paths, disparities and their checks run together, band by band (`schedule.rs`), because
+//! what a band needs stays in the cache; without paths, or with 16, in the ways of `local.rs` and
+//! `full_volume.rs`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,23 +35,20 @@ use crate::matching::{Cost, Params};
 
 /// Everything that the threads need to match one pair.
 pub struct Frame<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
-    /// What is to be computed.
     pub params: &'a Params,
-    /// What is prepared of the pictures.
     pub features: &'a Features,
     /// P2 by step of brightness.
     pub p2: &'a [u8; 256],
-    /// Base picture, of the geometry's size.
+    /// Base image, of the geometry's size.
     pub left: &'a Image,
-    /// Match picture, of the same size.
+    /// Match image, of the same size.
     pub right: &'a Image,
-    /// The picture that P2 follows, of the same size.
+    /// The image that P2 follows, of the same size.
     pub guide: &'a Image,
-    /// What supports the cost at every pixel, where something does.
+    /// Support of the cost at every pixel, with an adaptive window or a prior.
     pub support: Option<&'a [PixelSupport]>,
-    /// Noise threshold of the left picture, where a filter depends on it.
+    /// Noise threshold of the left image, where a filter depends on it.
     pub threshold: u32,
     /// The cost table of mutual information, if that is the cost.
     pub round: Option<InformationRound<'a>>,
@@ -57,11 +56,11 @@ pub struct Frame<'a> {
     pub shared: &'a Shared,
     /// Memory of each thread.
     pub scratches: &'a [Mutex<Scratch>],
-    /// How threads wait for each other.
+    /// Waiting of the threads for each other.
     pub watch: &'a Watch,
     /// The resulting values, one a pixel.
     pub output: Output,
-    /// What is made of the map.
+    /// Filters of the map.
     pub filters: &'a Filters,
 }
 
@@ -70,8 +69,8 @@ pub struct Frame<'a> {
 pub struct InformationRound<'a> {
     /// Costs, [left level][right level].
     pub table: &'a [u8],
-    /// Where the checked winners go besides, from which the next round learns; a value a pixel, of the finest
-    /// level only.
+    /// Where the checked winners go besides, from which the next round learns; a value a pixel, of
+    /// the finest level only.
     pub map: Option<*mut i32>,
     /// Whether the map is the pair's, and not one that only the next round learns from.
     pub last: bool,
@@ -80,7 +79,7 @@ pub struct InformationRound<'a> {
 // SAFETY: the threads write different rows of the map, which outlives the frame.
 unsafe impl Sync for InformationRound<'_> {}
 
-/// Where the result goes; every thread writes rows of its own.
+/// Memory of the result; every thread writes rows of its own.
 pub struct Output(pub *mut i16);
 
 // SAFETY: the threads write different rows, and the buffer outlives the frame.
@@ -89,7 +88,8 @@ unsafe impl Sync for Output {}
 impl Frame<'_> {
     /// Matches the pair.
     pub fn run(&self, simd: Simd, team: &mut Team, timer: &mut StageTimer) {
-        // The number of vectors a pixel is fixed at compile time where that is common, also at coarser levels.
+        // The number of vectors a pixel is fixed at compile time where that is common, also at
+        // coarser levels.
         match (simd, self.geometry.chunks) {
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx512, 1) => self.run_stages::<Vectors<Avx512, 1, true>>(simd, team, timer),
@@ -230,7 +230,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Matches band by band: from above to below for the downward paths, and from below to above for all of them.
+    /// Matches band by band: from above to below for the downward paths, and from below to above
+    /// for all of them.
     fn match_bands<S: Shape, F: CostSource>(
         &self,
         team: &mut Team,
@@ -255,8 +256,8 @@ impl Frame<'_> {
                 let band = if geometry.upward { geometry.bands - 1 - number } else { number };
                 let again = geometry.upward && band + 1 < geometry.bands;
                 let cost = source.compute_costs::<S>(scratch, geometry.band(band), again);
-                // The last sweep selects and refines the disparities as soon as the sums of a piece of a row are complete
-                // (`WinnerTakesAll::select_disparities`).
+                // The last sweep selects and refines the disparities as soon as the sums of a piece
+                // of a row are complete (`WinnerTakesAll::select_disparities`).
                 self.aggregate_costs::<S, _>(scratch, band, cost);
                 self.check_consistency(scratch, geometry.band(band));
             }
@@ -268,22 +269,24 @@ impl Frame<'_> {
     fn filter(&self, simd: Simd, team: &mut Team, timer: &mut StageTimer) {
         let size = (self.geometry.width, self.geometry.height);
         let sure = self.filters.confidence().map(|confidence| confidence.means_ptr());
-        // SAFETY: `check_consistency` put the map where the filters expect it; the simd was found on this machine.
+        // SAFETY: `check_consistency` put the map where the filters expect it; the simd was found
+        // on this machine.
         unsafe {
             let mut pass = Pass { size, left: self.left, threshold: self.threshold, simd, team };
             self.filters.run(&mut pass, self.output.0, sure, timer);
         }
     }
 
-    /// Prepares what the cost and P2 are computed from, of rows from `rows.0` up to but not including `rows.1`.
+    /// Prepares what the cost and P2 are computed from, of rows from `rows.0` up to but not
+    /// including `rows.1`.
     fn compute_features(&self, simd: Simd, scratch: &mut Scratch, rows: (usize, usize)) {
         let left = Destination::Left(self.shared.left.ptr());
         let right = Destination::Right(self.shared.mirrored.ptr());
         let views = [(self.left, left), (self.right, right)];
         let from = if self.features.of_left() { 0 } else { 1 };
         for &(image, to) in &views[from..] {
-            // SAFETY: the rows are this thread's until the stage is over; the simd was found on this
-            // machine.
+            // SAFETY: the rows are this thread's until the stage is over; the simd was found on
+            // this machine.
             unsafe {
                 simd.vectorize(PrepareRows {
                     geometry: self.geometry,
@@ -354,7 +357,7 @@ impl Frame<'_> {
         self.scratches[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The prepared planes of both eyes.
+    /// The prepared planes of both views.
     fn planes(&self) -> Planes {
         Planes {
             left: self.shared.left.ptr(),
@@ -372,7 +375,7 @@ impl Frame<'_> {
         Stripes::of(self.geometry, self.shared.starts.ptr())
     }
 
-    /// What costs become beyond the range.
+    /// Padding of costs beyond the range.
     pub(super) fn padding(&self) -> Padding {
         let Geometry { count, depth, .. } = *self.geometry;
         Padding { bytes: self.shared.padding.ptr(), needed: count < depth }

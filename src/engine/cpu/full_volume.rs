@@ -1,6 +1,6 @@
-//! Paths along knight's moves, and winners from sums that are kept: 16 paths reach two rows up and down, which
-//! no band follows. So the costs and the sums of the whole picture are kept (3 bytes a pixel and candidate), and
-//! one direction after the other is added to the sums.
+//! Paths along knight's moves, and winners from sums that are kept: 16 paths reach two rows up and
+//! down, which no band follows. So the costs and the sums of the whole image are kept (3 bytes a
+//! pixel and candidate), and one direction after the other is added to the sums.
 
 use super::band_costs::FillBand;
 use super::cost_source::CostSource;
@@ -40,13 +40,14 @@ impl Frame<'_> {
             }
         });
         timer.end("cost volume");
-        // Neighbouring paths go to different threads, so that long and short ones are spread evenly.
+        // Neighbouring paths go to different threads, so that long and short ones are spread
+        // evenly.
         let count = team.pieces();
         for &step in self.params.paths.steps() {
             team.share(count, &|_, shares| {
                 for share in shares {
-                    // SAFETY: paths of one direction have no pixel in common, and one direction is over before the next
-                    // begins; the simd was found on this machine.
+                    // SAFETY: paths of one direction have no pixel in common, and one direction is
+                    // over before the next begins; the simd was found on this machine.
                     unsafe {
                         S::run(Direction {
                             geometry,
@@ -66,7 +67,7 @@ impl Frame<'_> {
         team.rows(geometry.height, |thread, rows| {
             let scratch = &mut *self.scratch(thread);
             for y in rows {
-                // SAFETY: the row lies in the picture.
+                // SAFETY: the row lies in the image.
                 self.select_disparities::<S>(scratch, y, unsafe { sums.at(y * row_cells) }, true);
             }
         });
@@ -74,16 +75,15 @@ impl Frame<'_> {
     }
 }
 
-/// Adds the paths of one direction to the sums: a share of them, those whose number divided by the number of shares leaves
-/// the share's.
+/// Adds the paths of one direction to the sums: a share of them, those whose number divided by the
+/// number of shares leaves the share's.
 pub struct Direction<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Costs, [pixel][depth].
     pub costs: *const u8,
     /// Sums, [pixel][depth].
     pub sums: *mut i16,
-    /// The picture that steers P2.
+    /// The image that steers P2.
     pub guide: &'a Image,
     /// P1.
     pub p1: u8,
@@ -101,8 +101,8 @@ impl ShapedKernel for Direction<'_> {
         let Geometry { width, height, .. } = *self.geometry;
         let (dx, dy) = self.step;
         let (across, down) = (dx.unsigned_abs() as usize, dy.unsigned_abs() as usize);
-        // Where the pixel before lies outside, a path begins: in the first rows in sight, and below them in the
-        // first columns.
+        // Where the pixel before lies outside, a path begins: in the first rows in sight, and below
+        // them in the first columns.
         let rows = down.min(height);
         let columns = across.min(width);
         let starts = rows * width + columns * (height - rows);
@@ -113,7 +113,7 @@ impl ShapedKernel for Direction<'_> {
             };
             let x = if dx < 0 { width - 1 - x } else { x };
             let y = if dy < 0 { height - 1 - y } else { y };
-            // SAFETY: the path stays in the picture; no other thread follows paths with these pixels.
+            // SAFETY: the path stays in the image; no other thread follows paths with these pixels.
             unsafe { self.follow::<V, MAX, EXACT>(x, y) };
         }
     }
@@ -129,7 +129,7 @@ impl Direction<'_> {
     ) {
         let Geometry { width, height, depth, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { self.geometry.chunks };
-        // SAFETY: every pixel lies in the picture, every chunk in the range.
+        // SAFETY: every pixel lies in the image, every chunk in the range.
         unsafe {
             let (zero, p1) = (V::splat(0), V::splat(self.p1));
             let mut before = [zero; MAX];
@@ -172,7 +172,6 @@ impl Direction<'_> {
 
 /// Selects the disparities of a row from its sums.
 pub struct SelectRow<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Sums of the row, [x][depth].
     pub sums: *const i16,

@@ -1,5 +1,5 @@
-//! The path to the left, for a few rows at once; the one to the right goes along with the last vertical sweep
-//! (`vertical.rs`).
+//! The path to the left, for a few rows at once; the one to the right goes along with the last
+//! vertical sweep (`vertical.rs`).
 //!
 //! A pixel waits for the minimum over the candidates of the pixel before; with several rows
 //! interleaved the machine has other work meanwhile. What is kept is the delta over the cost
@@ -14,7 +14,6 @@ use super::simd::Vector;
 
 /// Follows the paths of `ROWS` rows from `y` on.
 pub struct Leftwards<'a, C, const ROWS: usize> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// The matching cost.
     pub cost: C,
@@ -33,8 +32,8 @@ impl<C: FrameCost, const ROWS: usize> ShapedKernel for Leftwards<'_, C, ROWS> {
     unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, chunks, depth, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
-        // SAFETY: the caller owns `ROWS` rows of `path_deltas`, and the rows lie in the picture; every
-        // x below stays in the row and every chunk below `chunks`.
+        // SAFETY: the caller owns `ROWS` rows of `path_deltas`, and the rows lie in the image;
+        // every x below stays in the row and every chunk below `chunks`.
         unsafe {
             let (zero, p1) = (V::splat(0), V::splat(self.p1));
             let mut costs = [self.cost.row::<V>(self.y); ROWS];

@@ -1,4 +1,4 @@
-//! One level of the pyramid: pictures of one size, with the parameters and the memory for them. Most
+//! One level of the pyramid: images of one size, with the parameters and the memory for them. Most
 //! engines have one; with a prior, one for each coarser size as well.
 
 use std::sync::Mutex;
@@ -33,8 +33,8 @@ pub struct Level {
 }
 
 impl Level {
-    /// The level for pictures of this size, with all its memory. `costs_anew`: whether costs are computed in every
-    /// sweep.
+    /// The level for images of this size, with all its memory. `costs_anew`: whether costs are
+    /// computed in every sweep.
     pub fn new(
         arena: &Arena,
         params: Params,
@@ -63,10 +63,10 @@ impl Level {
     }
 }
 
-/// What is known of a pair besides its pictures.
+/// Per-pair inputs besides the images: noise thresholds, continuity, cost table.
 #[derive(Clone, Copy)]
 pub struct PairInputs<'a> {
-    /// The noise thresholds of the levels, where they are not those of the pictures themselves.
+    /// The noise thresholds of the levels, where they are not those of the images themselves.
     pub thresholds: Option<&'a [u32]>,
     /// Whether it follows the pair before in its stream.
     pub goes_on: bool,
@@ -74,11 +74,12 @@ pub struct PairInputs<'a> {
     pub round: Option<InformationRound<'a>>,
 }
 
-/// Matches a pair on the first of these levels, for which it has its size, with what the others say; the
-/// time that each stage took.
+/// Matches a pair on the first of these levels, for which it has its size, with what the others
+/// say; the time that each stage took.
 ///
 /// # Safety
-/// `output` has room for a value a pixel, and nobody else touches it; the simd was found on this machine.
+/// `output` has room for a value a pixel, and nobody else touches it; the simd was found on this
+/// machine.
 pub unsafe fn run(
     levels: &mut [Level],
     team: &mut Team,

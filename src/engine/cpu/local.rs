@@ -17,7 +17,8 @@ use crate::matching::{BlockMeasure, Cost};
 const PIECE_ROWS: usize = 64;
 
 impl Frame<'_> {
-    /// Matches without paths. `sum_row` writes the sums of a row, [x][depth]; its flag says that the row begins a piece.
+    /// Matches without paths. `sum_row` writes the sums of a row, [x][depth]; its flag says that
+    /// the row begins a piece.
     pub(super) fn match_locally<S: Shape>(
         &self,
         team: &mut Team,
@@ -38,7 +39,8 @@ impl Frame<'_> {
         timer.end("window sums and winner");
     }
 
-    /// Selects the disparities of row `y` from its sums, and checks them; `in_pairs`: of [`SelectRow`].
+    /// Selects the disparities of row `y` from its sums, and checks them; `in_pairs`: of
+    /// [`SelectRow`].
     pub(super) fn select_disparities<S: Shape>(
         &self,
         scratch: &mut Scratch,
@@ -53,7 +55,8 @@ impl Frame<'_> {
         self.check_consistency(scratch, (y, 1));
     }
 
-    /// Adds the costs of single pixels up over the windows of row `y`; `writer` writes them row by row.
+    /// Adds the costs of single pixels up over the windows of row `y`; `writer` writes them row by
+    /// row.
     pub(super) fn sum_pixels<S: Shape, W: CostWriter, T: Sink>(
         &self,
         scratch: &mut Scratch,

@@ -11,7 +11,7 @@ use crate::memory::{Refused, filled, product};
 
 /// Cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
-/// From this size on, memory is asked for in huge pages: the checkpoints of a large picture would
+/// From this size on, memory is asked for in huge pages: the checkpoints of a large image would
 /// otherwise miss the TLB at every row.
 const HUGE: usize = 2 << 20;
 
@@ -83,8 +83,8 @@ impl<T> Drop for Block<T> {
     }
 }
 
-/// Allocates the memory of an engine and counts its bytes. A dry arena only counts: the constructors that run through it
-/// tell how much memory they would take.
+/// Allocates the memory of an engine and counts its bytes. A dry arena only counts: the
+/// constructors that run through it tell how much memory they would take.
 pub struct Arena {
     bytes: Cell<u64>,
     is_dry: bool,
@@ -152,14 +152,14 @@ impl Arena {
     }
 }
 
-/// Numbers of a picture's pixels, of which the threads write different ones.
+/// Numbers of an image's pixels, of which the threads write different ones.
 pub struct Plane<T>(pub *mut T);
 
 // SAFETY: see above.
 unsafe impl<T> Sync for Plane<T> {}
 
 impl<T> Plane<T> {
-    /// Where number `index` lies.
+    /// Returns the address of number `index`.
     ///
     /// # Safety
     /// There is such a number.

@@ -1,36 +1,41 @@
 //! The CPU engine: the stages of `matching/`, vectorised and threaded, byte for byte the same.
 //!
-//! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are not:
+//! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are
+//! not:
 //!
 //! 0. *rectify*, where the pairs come raw (`rectify.rs`).
-//! 1. Where a window or a prior supports the cost: pictures of half the size (*pyramid*), which are matched
-//!    in the same way with memory of their own (*prior*, `level.rs`), and what every pixel's *texture* makes of
-//!    both (`prepare.rs`); the costs of a band are then made of it (`support.rs`).
-//! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is computed once a
-//!    picture (`features.rs`), the right rows so that a vector of a pixel's candidates lies together
-//!    (`mirrored_rows.rs`). The cost itself (`cost.rs`) is computed wherever it is needed, or written down
-//!    (`band_costs.rs`): by the first sweep for the picture, or by each sweep for the band that it is at.
-//! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
-//!    begins (`vertical.rs`).
-//! 4. *Aggregation and winner*, band by band from the bottom up: the paths to the left of a band (`leftwards.rs`), the downward
-//!    ones once more from the checkpoint, the upward ones and with them those to the right, and the winners as soon as the sums
-//!    of a piece of a row are complete (`winner.rs`). What a band needs stays in the cache. Five paths need no upward
-//!    sweep and so no checkpoints, four no diagonals.
+//! 1. Where a window or a prior supports the cost: images of half the size (*pyramid*), which are
+//!    matched in the same way with memory of their own (*prior*, `level.rs`), and what every
+//!    pixel's *texture* makes of both (`prepare.rs`); the costs of a band are then made of it
+//!    (`support.rs`).
+//! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is
+//!    computed once a image (`features.rs`), the right rows so that a vector of a pixel's
+//!    candidates lies together (`mirrored_rows.rs`). The cost itself (`cost.rs`) is computed
+//!    wherever it is needed, or written down (`band_costs.rs`): by the first sweep for the image,
+//!    or by each sweep for the band that it is at.
+//! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight
+//!    rows begins (`vertical.rs`).
+//! 4. *Aggregation and winner*, band by band from the bottom up: the paths to the left of a band
+//!    (`leftwards.rs`), the downward ones once more from the checkpoint, the upward ones and with
+//!    them those to the right, and the winners as soon as the sums of a piece of a row are complete
+//!    (`winner.rs`). What a band needs stays in the cache. Five paths need no upward sweep and so
+//!    no checkpoints, four no diagonals.
 //!
-//!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep
-//!    the costs and the sums of the whole picture (`full_volume.rs`).
+//!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`,
+//!    `local.rs`); 16 paths keep the costs and the sums of the whole image (`full_volume.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
-//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), in an order in which their neighbours lie in the
-//! vectors beside it (`striping.rs`). Threads take
-//! pieces of each stage one after the other (`team.rs`), and follow each other from band to band as a wavefront
+//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), in an order in which their
+//! neighbours lie in the vectors beside it (`striping.rs`). Threads take pieces of each stage one
+//! after the other (`team.rs`), and follow each other from band to band as a wavefront
 //! (`schedule.rs`).
 //!
 //! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
-//! pictures (about W H for `ad`, 12 W H for `combined`; and P2, 2 W H, with diagonal paths 4), and for each thread about 8 W D bytes of
-//! paths to the left and 6 W D of path vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or
-//! where memory is short 8 W D a thread; with a window each thread has another 12 W D of costs and 2 W D of sums. A coarser
-//! level takes about a seventh of that.
+//! images (about W H for `ad`, 12 W H for `combined`; and P2, 2 W H, with diagonal paths 4), and
+//! for each thread about 8 W D bytes of paths to the left and 6 W D of path vectors. Unless the
+//! cost is `ad` of single pixels, W H D bytes of costs are kept, or where memory is short 8 W D a
+//! thread; with a window each thread has another 12 W D of costs and 2 W D of sums. A coarser level
+//! takes about a seventh of that.
 
 mod band_costs;
 mod buffers;
@@ -122,14 +127,14 @@ pub struct CpuEngine {
     placement: Placement,
     /// The finest first, which is that of the pairs.
     levels: Vec<Level>,
-    /// What mutual information goes by, where it is the cost.
+    /// State of mutual information, if that is the cost.
     information: Option<Information>,
     temporal: Option<TemporalStage>,
     continuity: Continuity,
     pool: Pool<i16>,
     confidences: Pool<u8>,
     rectify: Option<Rectify>,
-    /// What depth is computed from, where it is known.
+    /// Geometry to compute depth from, if known.
     depth_from: Option<StereoGeometry>,
     finished: Option<Matched>,
     _memory: Reserved,
@@ -138,16 +143,16 @@ pub struct CpuEngine {
 /// Most bytes of an engine that keeps costs.
 const KEEPING: u64 = 1_000_000_000;
 
-/// What needs less memory.
+/// Advice to need less memory.
 const CURE: &str = "fewer --disparities, a smaller picture";
 
 /// The stage that comes before those of the matcher.
 pub const RECTIFY: &str = "rectify";
 
 impl CpuEngine {
-    /// An engine for such pairs, with all the memory that it will need; costs are computed anew where the budget does not
-    /// hold them ([`CpuEngine::options_within`]). Of raw pairs it hands out the
-    /// rectified pictures with their disparity.
+    /// An engine for such pairs, with all the memory that it will need; costs are computed again
+    /// where the budget does not hold them ([`CpuEngine::options_within`]). Of raw pairs it hands
+    /// out the rectified images with their disparity.
     pub fn new(params: &Params, pairs: &PairSpec, options: CpuOptions) -> anyhow::Result<Self> {
         let (width, height) = pairs.size;
         let left = Budget::of_process().left();
@@ -194,8 +199,9 @@ impl CpuEngine {
         Ok(Estimate { host: arena.bytes(), device: 0 })
     }
 
-    /// These options for an engine that has `left` bytes: with costs that are computed anew in every sweep where there is
-    /// no memory for keeping them, or the engine would take more than a gigabyte.
+    /// These options for an engine that has `left` bytes: with costs that are computed again in
+    /// every sweep where there is no memory for keeping them, or the engine would take more than a
+    /// gigabyte.
     pub fn options_within(
         left: u64,
         params: &Params,
@@ -206,9 +212,9 @@ impl CpuEngine {
         Ok(CpuOptions { costs_anew: options.costs_anew || keeping > left.min(KEEPING), ..options })
     }
 
-    /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
-    /// that each stage took. `thresholds`: the noise thresholds, where they are not the pair's own. `goes_on`: whether
-    /// it follows the pair before.
+    /// The disparity of a pair of the engine's size, its confidence where that is asked for, and
+    /// the time that each stage took. `thresholds`: the noise thresholds, where they are not the
+    /// pair's own. `goes_on`: whether it follows the pair before.
     fn compute(
         &mut self,
         eyes: [&Image; 2],
@@ -252,8 +258,8 @@ impl CpuEngine {
         Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
     }
 
-    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as of [`CpuEngine::compute`];
-    /// `of_stream`: whether it may go on from the pair before.
+    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as of
+    /// [`CpuEngine::compute`]; `of_stream`: whether it may go on from the pair before.
     fn take(
         &mut self,
         pair: StereoPair,

@@ -1,5 +1,5 @@
-//! The table of costs of [`crate::matching::mutual_information`], learnt by all threads from a pair and the map that
-//! is known of it so far.
+//! The table of costs of [`crate::matching::mutual_information`], learnt by all threads from a pair
+//! and the map that is known of it so far.
 
 use std::sync::Mutex;
 
@@ -16,7 +16,7 @@ use crate::memory::Refused;
 /// Pairs of grey levels.
 const CELLS: usize = LEVELS * LEVELS;
 
-/// What is known of a stream, and what is learnt from it.
+/// State of mutual information for a stream, and the memory to estimate its table.
 pub struct Information {
     truncation: u8,
     /// Disparities to begin with.
@@ -25,14 +25,14 @@ pub struct Information {
     map: Vec<i32>,
     /// Whether there is one, of this pair or of the one before in the stream.
     known: bool,
-    /// How often each pair of levels occurs; one for each thread.
+    /// Joint histogram of grey levels, one for each thread.
     counts: Vec<Mutex<Vec<u32>>>,
     logarithms: Vec<i32>,
     table: Vec<u8>,
 }
 
 impl Information {
-    /// Memory for pictures of this size and so many threads; `None` where the cost is another one.
+    /// Memory for images of this size and so many threads; `None` where the cost is another one.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -57,7 +57,8 @@ impl Information {
         if self.known { 1 } else { ROUNDS }
     }
 
-    /// Where the next map belongs, once the table has been learnt from the last one, which is given up.
+    /// Where the next map belongs, once the table has been learnt from the last one, which is given
+    /// up.
     pub fn next_map(&mut self) -> *mut i32 {
         self.known = false;
         self.map.as_mut_ptr()
@@ -103,7 +104,7 @@ impl Information {
         });
     }
 
-    /// What is known of the stream, where it is; it begins anew.
+    /// Takes the map of the newest pair, if there is one; the stream restarts.
     pub fn take_state(&mut self) -> Option<State> {
         std::mem::take(&mut self.known).then(|| self.map.clone())
     }

@@ -1,5 +1,5 @@
-//! The noise thresholds of a picture that is matched in tiles, taken over the whole of it: the values of
-//! [`crate::matching::levels::noise_thresholds`]. Threads share out the rows.
+//! The noise thresholds of an image that is matched in tiles, taken over the whole of it: the
+//! values of [`crate::matching::levels::noise_thresholds`]. Threads share out the rows.
 
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ use crate::matching::levels::levels;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
 use crate::memory::Refused;
 
-/// Finds the thresholds of pictures of one width.
+/// Finds the thresholds of images of one width.
 pub struct Noise {
     /// Number of levels that the tiles have.
     levels: usize,
@@ -28,8 +28,8 @@ struct ThreadScratch {
 }
 
 impl Noise {
-    /// For pictures of this width that are cut into windows of this size; `None` where nothing that these
-    /// parameters ask for depends on the noise.
+    /// For images of this width that are cut into windows of this size; `None` where nothing that
+    /// these parameters ask for depends on the noise.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -48,8 +48,8 @@ impl Noise {
         Ok(Some(Self { levels: levels(params, window).len(), threads }))
     }
 
-    /// The thresholds of a left picture, the finest level first. The pictures of half the size and less are
-    /// written into `room`, a byte a pixel of all of them.
+    /// The thresholds of a left image, the finest level first. The images of half the size and less
+    /// are written into `room`, a byte a pixel of all of them.
     ///
     /// # Panics
     /// Where the room is too small.
@@ -72,7 +72,7 @@ impl Noise {
         thresholds
     }
 
-    /// The threshold of one picture.
+    /// The threshold of one image.
     fn threshold(&self, team: &mut Team, simd: Simd, of: Picture) -> u32 {
         let scratch =
             |thread: usize| self.threads[thread].lock().unwrap_or_else(|e| e.into_inner());

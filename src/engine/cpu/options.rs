@@ -1,4 +1,4 @@
-//! What of the machine the CPU engine may use.
+//! CPU resources the engine may use: threads, cores, priority.
 
 use anyhow::bail;
 
@@ -16,10 +16,11 @@ pub struct CpuOptions {
     pub simd: SimdChoice,
     /// Cores that the threads run on; `None`: those that the program may use.
     pub cores: Option<Cores>,
-    /// Whether costs are computed anew in every sweep of the paths instead of being kept in between: slower, for less
-    /// memory.
+    /// Whether costs are computed again in every sweep of the paths instead of being kept in
+    /// between: slower, for less memory.
     pub costs_anew: bool,
-    /// Niceness of the threads, -20 to 19, where 19 lets all others go first; `None`: that of the program.
+    /// Niceness of the threads, -20 to 19, where 19 lets all others go first; `None`: that of the
+    /// program.
     pub nice: Option<i32>,
 }
 
@@ -47,7 +48,7 @@ impl CpuOptions {
         Ok((simd, threads))
     }
 
-    /// Where and how urgently the threads run.
+    /// Cores and niceness of the threads.
     pub(super) fn placement(self) -> Placement {
         Placement { cores: self.cores, nice: self.nice }
     }

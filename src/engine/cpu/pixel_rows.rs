@@ -1,6 +1,7 @@
-//! The costs of single pixels that the costs of a band are made of: those of its rows, and of the rows around it that its
-//! windows reach. Bands that meet have such rows in common. Where costs are kept, so that bands come from above to below
-//! once, a band hands them on to the next one, which computes them itself only where it comes too early.
+//! The costs of single pixels that the costs of a band are made of: those of its rows, and of the
+//! rows around it that its windows reach. Bands that meet have such rows in common. Where costs are
+//! kept, so that bands come from above to below once, a band hands them on to the next one, which
+//! computes them itself only where it comes too early.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +25,7 @@ fn rows_around(
     (begin, (first + count + radius).min(geometry.height) - begin)
 }
 
-/// Whether bands hand rows on.
+/// Reports whether bands hand rows on.
 fn hands_on(geometry: &Geometry, params: &Params) -> bool {
     geometry.keeps_costs && radius(params) > 0
 }
@@ -36,11 +37,12 @@ pub fn own_len(geometry: &Geometry, params: &Params) -> u64 {
     product([rows, geometry.width, geometry.depth])
 }
 
-/// Rows that bands hand on, [slot][row][x][depth]: those on either side of the border with the next band.
+/// Rows that bands hand on, [slot][row][x][depth]: those on either side of the border with the next
+/// band.
 ///
-/// Of `threads` threads each has one band, and no band comes to its end before the one above. So while a band or the one
-/// below is not through, none further down than `threads` has begun, and `threads` + 1 slots are enough for nobody to
-/// write what another reads.
+/// Of `threads` threads each has one band, and no band comes to its end before the one above. So
+/// while a band or the one below is not through, none further down than `threads` has begun, and
+/// `threads` + 1 slots are enough for nobody to write what another reads.
 pub struct HandedOn {
     costs: Block<u8>,
     slots: usize,
@@ -81,7 +83,7 @@ impl HandedOn {
     }
 }
 
-/// Where the costs of single pixels of a band and around it lie: in parts, from above to below.
+/// Costs of single pixels of a band and around it, in three parts from above to below.
 #[derive(Clone, Copy)]
 pub struct PixelRows {
     /// First row of each part, and its costs, [row][x][depth].
@@ -90,8 +92,9 @@ pub struct PixelRows {
 }
 
 impl PixelRows {
-    /// Has `write` write what a band (its first row, and the number of its rows) needs and nobody has handed on, to
-    /// `own`, where there is room for [`own_len`] elements, and to where it hands rows on.
+    /// Has `write` write what a band (its first row, and the number of its rows) needs and nobody
+    /// has handed on, to `own`, where there is room for [`own_len`] elements, and to where it hands
+    /// rows on.
     pub fn write(
         geometry: &Geometry,
         (first, count): (usize, usize),

@@ -1,5 +1,5 @@
-//! The costs that compare prepared planes (`features.rs`): Hamming distances of census descriptors, alone
-//! or with gradient and intensity.
+//! The costs that compare prepared planes (`features.rs`): Hamming distances of census descriptors,
+//! alone or with gradient and intensity.
 
 use super::cost::{FrameCost, Padding, PixelCost, RowCost};
 use super::features::{Features, GRADIENT_PLANES};
@@ -24,22 +24,22 @@ impl Features {
     }
 }
 
-/// The planes of both eyes.
+/// The planes of both views.
 #[derive(Clone, Copy)]
 pub struct Planes {
-    /// Planes of the left eye, [row][plane][stride].
+    /// Planes of the left view, [row][plane][stride].
     pub left: *const u8,
     /// Bytes of a left row of a plane.
     pub left_stride: usize,
-    /// Mirrored planes of the right eye, [row][plane][stride].
+    /// Mirrored planes of the right view, [row][plane][stride].
     pub right: *const u8,
     /// Bytes of a mirrored row of a plane.
     pub right_stride: usize,
     /// Its stripes.
     pub stripes: Stripes,
-    /// Planes of an eye.
+    /// Planes of a view.
     pub count: usize,
-    /// What costs become beyond the range.
+    /// Padding of costs beyond the range.
     pub padding: Padding,
 }
 
@@ -58,7 +58,7 @@ pub struct PlanesRow {
 impl Planes {
     #[inline(always)]
     unsafe fn row(&self, y: usize) -> PlanesRow {
-        // SAFETY: row `y` lies in the picture.
+        // SAFETY: row `y` lies in the image.
         unsafe {
             PlanesRow {
                 left: self.left.add(y * self.count * self.left_stride),
@@ -79,7 +79,7 @@ impl PlanesRow {
         x: usize,
         chunks: usize,
     ) -> PlanesPixel<V, COUNT> {
-        // SAFETY: the column lies in the picture.
+        // SAFETY: the column lies in the image.
         unsafe {
             let mut left = [V::splat(0); COUNT];
             for (plane, left) in left.iter_mut().enumerate() {
@@ -107,7 +107,7 @@ pub struct PlanesPixel<V, const COUNT: usize> {
 }
 
 impl<V: Vector, const COUNT: usize> PlanesPixel<V, COUNT> {
-    /// A plane of the right eye for the candidates of vector `chunk`.
+    /// A plane of the right view for the candidates of vector `chunk`.
     #[inline(always)]
     unsafe fn right(&self, plane: usize, chunk: usize) -> V {
         // SAFETY: a mirrored row holds all vectors of the pixel.
@@ -184,7 +184,7 @@ impl<V: Vector, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
 /// Census, gradient and intensity together, as [`crate::matching::Cost::Combined`] weighs them.
 #[derive(Clone, Copy)]
 pub struct CombinedCost {
-    /// What is compared.
+    /// Planes that are compared.
     pub planes: Planes,
     /// Sixteenths a bit, a level of gradient and a level of intensity.
     pub weights: [u8; 3],
@@ -247,8 +247,8 @@ impl<V: Vector> PixelCost<V> for CombinedPixel<V> {
         let planes = &self.planes;
         // SAFETY: the caller's promise.
         unsafe {
-            // What lies above 0 and what lies below differ in the same direction, so the difference of
-            // the whole is the sum of theirs; beyond 255 nothing counts.
+            // What lies above 0 and what lies below differ in the same direction, so the difference
+            // of the whole is the sum of theirs; beyond 255 nothing counts.
             let above = planes.difference(COMBINED_BYTES, chunk);
             let gradient = above.adds(planes.difference(COMBINED_BYTES + 1, chunk));
             let intensity = planes.difference(COMBINED_BYTES + 2, chunk);

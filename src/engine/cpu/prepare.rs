@@ -1,4 +1,4 @@
-//! What is prepared of a picture before its costs: pictures of half the size, the guide of P2, and what
+//! Preparation of an image before its costs: images of half the size, the guide of P2, and what
 //! supports the cost at every pixel. Threads share out the rows.
 
 use std::sync::Mutex;
@@ -19,13 +19,13 @@ use crate::pool::Pool;
 /// The stage that prepares what follows texture and noise.
 pub const TEXTURE: &str = "texture";
 
-/// Prepares the pictures of one level.
+/// Prepares the images of one level.
 pub struct Prepare {
     size: (usize, usize),
-    /// Whether P2 follows a smoothed picture.
+    /// Whether P2 follows a smoothed image.
     smoothed: bool,
     pictures: Pool<u8>,
-    /// Whether the noise of the left picture is asked for.
+    /// Whether the noise of the left image is asked for.
     noise: bool,
     supports: Option<Supports>,
     threads: Vec<Mutex<ThreadScratch>>,
@@ -35,15 +35,15 @@ pub struct Prepare {
 struct Supports {
     /// Range of grey levels of every pixel.
     ranges: Block<u8>,
-    /// What it comes to.
+    /// Support of every pixel.
     pixels: Block<PixelSupport>,
-    /// The map of the half-size pictures, where there is one.
+    /// The map of the half-size images, where there is one.
     coarse: Option<(Block<i16>, (usize, usize))>,
 }
 
-/// Guide picture and noise threshold of a left picture.
+/// Guide image and noise threshold of a left image.
 pub struct Prepared {
-    /// The picture that P2 follows, where it is not the left one itself.
+    /// The image that P2 follows, where it is not the left one itself.
     pub guide: Option<Image>,
     /// The noise threshold, where anything depends on it.
     pub threshold: u32,
@@ -57,10 +57,10 @@ struct ThreadScratch {
     expectation: Vec<i16>,
 }
 
-/// Rows of a picture that is being made; every thread writes rows of its own.
+/// Rows of an image that is being made; every thread writes rows of its own.
 pub struct Rows<T>(pub *mut T, pub usize);
 
-// SAFETY: the threads write different rows, and the picture outlives the task.
+// SAFETY: the threads write different rows, and the image outlives the task.
 unsafe impl<T> Sync for Rows<T> {}
 
 impl<T> Rows<T> {
@@ -76,7 +76,7 @@ impl<T> Rows<T> {
 }
 
 impl Prepare {
-    /// Allocates all but the pictures that it makes, for pictures of this size.
+    /// Allocates all but the images that it makes, for images of this size.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -91,7 +91,7 @@ impl Prepare {
         }
         let coarse = coarser(params, size).map(|(_, size)| {
             let pixels = product([size.0, size.1]);
-            // Both pictures of that size.
+            // Both images of that size.
             arena.count(pixels.saturating_mul(2));
             Ok((arena.block(pixels)?, size))
         });
@@ -116,20 +116,21 @@ impl Prepare {
         Ok(Self { size, smoothed, pictures: Pool::new(), noise, supports, threads })
     }
 
-    /// Where the map of the half-size pictures belongs; `None` where there is none.
+    /// Returns the memory of the half-size map; `None` without a prior.
     pub fn coarse_map(&self) -> Option<*mut i16> {
         let (map, _) = self.supports.as_ref()?.coarse.as_ref()?;
         Some(map.ptr())
     }
 
-    /// What supports every pixel, row by row; `None` where nothing does.
+    /// Returns the support of every pixel, row by row; `None` without window and prior.
     pub fn support(&self) -> Option<&[PixelSupport]> {
         let pixels = &self.supports.as_ref()?.pixels;
-        // SAFETY: the block holds a number a pixel, and is written by `run` only, which has it alone.
+        // SAFETY: the block holds a number a pixel, and is written by `run` only, which has it
+        // alone.
         Some(unsafe { std::slice::from_raw_parts(pixels.ptr(), self.size.0 * self.size.1) })
     }
 
-    /// The picture of half the size.
+    /// The image of half the size.
     pub fn half(&self, team: &mut Team, simd: Simd, image: &Image) -> Result<Image, Refused> {
         let (width, height) = (image.width().div_ceil(2), image.height().div_ceil(2));
         let mut pixels = self.pictures.try_take(width * height)?;
@@ -137,9 +138,10 @@ impl Prepare {
         Ok(Image::new(width, height, pixels))
     }
 
-    /// Prepares the left picture: the guide of P2, where it is not the picture itself, its noise threshold, where
-    /// that is asked for, and what supports the cost, for which the map of the half-size pictures has to be in
-    /// [`Prepare::coarse_map`]. `threshold`: the noise threshold, where it is not the picture's own.
+    /// Prepares the left image: the guide of P2, where it is not the image itself, its noise
+    /// threshold, where that is asked for, and what supports the cost, for which the map of the
+    /// half-size images has to be in [`Prepare::coarse_map`]. `threshold`: the noise threshold,
+    /// where it is not the image's own.
     pub fn run(
         &mut self,
         team: &mut Team,
@@ -209,7 +211,7 @@ impl Prepare {
     }
 }
 
-/// Writes the picture of half the size: as many pixels as that has.
+/// Writes the image of half the size: as many pixels as that has.
 pub fn half(team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
     let (width, height) = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
     assert_eq!(to.len(), width * height, "pixels of the half-size picture");
@@ -220,7 +222,7 @@ pub fn half(team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
     });
 }
 
-/// The pixels of a picture.
+/// The pixels of an image.
 pub fn picture(image: &Image) -> Picture<'_> {
     Picture { pixels: image.pixels(), size: (image.width(), image.height()) }
 }

@@ -1,4 +1,4 @@
-//! Residuals of a picture, row by row: how large they are, and where they are more than noise
+//! Residuals of an image, row by row: how large they are, and where they are more than noise
 //! ([`crate::matching::residuals`]).
 
 use super::memory::Arena;
@@ -7,7 +7,7 @@ use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared};
 use crate::matching::texture::RESPONSE_MAX;
 use crate::memory::Refused;
 
-/// How often residuals, and responses of the noise filter, have each magnitude.
+/// Histograms of residuals and of the noise filter's responses, by magnitude.
 #[derive(Debug)]
 pub struct Magnitudes {
     /// Of residuals.
@@ -29,7 +29,7 @@ impl Magnitudes {
         self.responses.fill(0);
     }
 
-    /// Adds those of another part of the picture.
+    /// Adds those of another part of the image.
     pub fn add(&mut self, other: &Self) {
         let pairs =
             [(&mut self.residuals, &other.residuals), (&mut self.responses, &other.responses)];
@@ -57,17 +57,17 @@ const REACH: usize = 2;
 
 /// Judges the residuals of row `y`.
 pub struct JudgeRow<'a> {
-    /// Residuals of the picture, row by row.
+    /// Residuals of the image, row by row.
     pub residuals: &'a [i16],
-    /// Width and height of the picture.
+    /// Width and height of the image.
     pub size: (usize, usize),
     /// The row.
     pub y: usize,
-    /// What is noise.
+    /// Thresholds above which residuals are more than noise.
     pub limits: Limits,
     /// [`judge_scratch`] numbers.
     pub scratch: &'a mut [i32],
-    /// Weights of the picture itself, a number a pixel.
+    /// Weights of the image itself, a number a pixel.
     pub weights: &'a mut [i32],
     /// Whether each pixel moves: 0 or 1.
     pub moving: &'a mut [u8],

@@ -1,5 +1,6 @@
-//! What the machine allows: how fast its vectors compute and its memory copies, and how much of both following
-//! the paths of a pair needs at least. The time that the slower of the two takes is the engine's roofline.
+//! The roofline of the machine: how fast its vectors compute and its memory copies, and how much of
+//! both following the paths of a pair needs at least. The time that the slower of the two takes is
+//! the engine's roofline.
 
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
@@ -16,9 +17,10 @@ use super::team::Team;
 use crate::matching::Params;
 use crate::memory::{Budget, Refused, filled};
 
-/// Operations on a candidate's byte that a path needs, as `path.rs` has them: the smaller neighbour, + P1, the smaller
-/// of that and its own, - m, the smaller of that and P2, + C; and the minimum over the candidates that becomes m.
-/// The neighbours themselves lie in other vectors (`striping.rs`).
+/// Operations on a candidate's byte that a path needs, as `path.rs` has them: the smaller
+/// neighbour, + P1, the smaller of that and its own, - m, the smaller of that and P2, + C; and the
+/// minimum over the candidates that becomes m. The neighbours themselves lie in other vectors
+/// (`striping.rs`).
 const PATH: u64 = 7;
 
 /// A lane of 16 bits takes the room of so many bytes.
@@ -30,7 +32,8 @@ const ADD: u64 = 1;
 /// Operations on 16 bits by which the winner is found: the least sum, and which candidate has it.
 const WINNER: u64 = 2;
 
-/// The same for the winner of the right picture: a comparison, and two selections by it (sum and candidate).
+/// The same for the winner of the right image: a comparison, and two selections by it (sum and
+/// candidate).
 const RIGHT_VIEW: u64 = 3;
 
 /// The same for the best rival: which candidates count, and the least of them.
@@ -39,8 +42,8 @@ const RIVAL: u64 = 2;
 /// Measurements, of which the best counts.
 const TURNS: u32 = 7;
 
-/// Chains of operations that do not wait for each other: enough for units that take two clocks, and few enough for
-/// 16 registers.
+/// Chains of operations that do not wait for each other: enough for units that take two clocks, and
+/// few enough for 16 registers.
 const CHAINS: usize = 8;
 
 /// Operations of a round of a chain, in about the mixture of a path.
@@ -59,7 +62,8 @@ pub struct Roof {
     pub threads: usize,
     /// Bytes read and written a second, of what no cache holds.
     pub bytes_per_second: f64,
-    /// Operations on bytes a second: minima, saturating sums and differences, a vector's lanes each counted.
+    /// Operations on bytes a second: minima, saturating sums and differences, a vector's lanes each
+    /// counted.
     pub byte_operations_per_second: f64,
 }
 
@@ -115,7 +119,8 @@ impl Work {
     }
 }
 
-/// Operations on bytes that a candidate of a pixel needs. Each path counts once, however often it is followed.
+/// Operations on bytes that a candidate of a pixel needs. Each path counts once, however often it
+/// is followed.
 fn operations(params: &Params) -> u64 {
     let paths = params.paths.count() as u64;
     let right_view = if params.left_right.is_some() { RIGHT_VIEW } else { 0 };
@@ -126,7 +131,7 @@ fn operations(params: &Params) -> u64 {
 
 /// The engine's memory beside the machine's caches.
 struct Memory {
-    /// Bytes that all threads share: prepared pictures, and the vectors where bands meet.
+    /// Bytes that all threads share: prepared images, and the vectors where bands meet.
     shared: u64,
     /// Bytes that each thread has for the band that it is at.
     of_thread: u64,
@@ -137,8 +142,9 @@ struct Memory {
 }
 
 impl Memory {
-    /// Bytes that do not stay in the caches, and are written once and read once: what all share once a pair, what
-    /// a thread has once a band. Caches of which nobody knows hold everything: it is the least that is told.
+    /// Bytes that do not stay in the caches, and are written once and read once: what all share
+    /// once a pair, what a thread has once a band. Caches of which nobody knows hold everything: it
+    /// is the least that is told.
     fn moved(&self) -> u64 {
         let Some(cache) = self.cache else { return 0 };
         let shared = self.shared.saturating_sub(cache);
@@ -148,8 +154,8 @@ impl Memory {
     }
 }
 
-/// Measures what the machine reaches with the engine's vectors on its threads. Takes about a tenth of a second, and
-/// four times the memory of the last caches (128 MiB to 2 GiB) meanwhile.
+/// Measures what the machine reaches with the engine's vectors on its threads. Takes about a tenth
+/// of a second, and four times the memory of the last caches (128 MiB to 2 GiB) meanwhile.
 pub fn roof(options: CpuOptions) -> anyhow::Result<Roof> {
     let (simd, mut team, mut host) = options.start_team()?;
     let cache = last_cache::bytes(options.cores);
@@ -298,7 +304,7 @@ mod tests {
         let options = CpuOptions { threads: Some(1), ..CpuOptions::default() };
         let of = |size| Work::of(&params(Paths::Eight), size, options).unwrap();
         assert_eq!(of((40, 30)).byte_operations, 40 * 30 * 64 * 76);
-        // The left picture, and a map of 16 bits; all else fits any cache.
+        // The left image, and a map of 16 bits; all else fits any cache.
         assert_eq!(of((40, 30)).bytes, 40 * 30 * 3);
     }
 

@@ -1,8 +1,9 @@
 //! The schedule of the sweeps: bands of rows, and tiles within them.
 //!
-//! The threads share each stage, which is over before the next begins (`team.rs`). Each takes the next band when it is through
-//! with one. Along the sweep, a band follows the one before at a distance of a tile or two, which each band's count of
-//! finished columns tells (a wavefront); everything else in a band is its thread's own.
+//! The threads share each stage, which is over before the next begins (`team.rs`). Each takes the
+//! next band when it is through with one. Along the sweep, a band follows the one before at a
+//! distance of a tile or two, which each band's count of finished columns tells (a wavefront);
+//! everything else in a band is its thread's own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -119,7 +120,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Follows the downward paths of a band once more, then the upward ones, and selects the disparities.
+    /// Follows the downward paths of a band once more, then the upward ones, and selects the
+    /// disparities.
     fn sweep_down_and_up<S: Shape, C: FrameCost, const PATHS: usize>(
         &self,
         scratch: &mut Scratch,
@@ -155,7 +157,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Zeroes the slots of the diagonal paths that begin at the picture's sides within the band.
+    /// Zeroes the slots of the diagonal paths that begin at the image's sides within the band.
     fn begin_path_states(&self, scratch: &mut Scratch, sweep: usize) {
         let Geometry { width, depth, band_rows, vertical, .. } = *self.geometry;
         if vertical == 1 {
@@ -218,7 +220,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Waits until the band before has written what a tile of this one reads at the edge.
+    /// Waits until the band before has written the columns that a tile of this one reads at the
+    /// edge.
     fn await_columns(&self, before: Option<&AtomicUsize>, tile: usize) {
         if let Some(before) = before {
             // The path to the left looks one column further.

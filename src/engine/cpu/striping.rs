@@ -1,21 +1,23 @@
-//! The order of a pixel's candidates in its vectors: *striped* (Farrar, "Striped Smith-Waterman speeds database
-//! searches six times over other SIMD implementations", Bioinformatics 23(2), 2007).
+//! The order of a pixel's candidates in its vectors: *striped* (Farrar, "Striped Smith-Waterman
+//! speeds database searches six times over other SIMD implementations", Bioinformatics 23(2),
+//! 2007).
 //!
-//! Of n vectors a pixel, vector c holds the candidates c, c + n, c + 2n, ... in its lanes. So the neighbours of a vector's
-//! candidates lie in the vectors beside it, lane by lane, and none has to be shifted: but for the first vector, whose lower
-//! neighbours are the last vector's a lane further down, and for the last one, whose upper ones are the first one's a lane
-//! further up. With one vector a pixel that is the plain order.
+//! Of n vectors a pixel, vector c holds the candidates c, c + n, c + 2n, ... in its lanes. So the
+//! neighbours of a vector's candidates lie in the vectors beside it, lane by lane, and none has to
+//! be shifted: but for the first vector, whose lower neighbours are the last vector's a lane
+//! further down, and for the last one, whose upper ones are the first one's a lane further up. With
+//! one vector a pixel that is the plain order.
 //!
-//! Everything that holds a number a candidate is in this order, from the cost to the sums; a *place* is a candidate's
-//! number in it, vector by vector. The right eye's rows are prepared so that a vector of candidates lies together
-//! (`mirrored_rows.rs`).
+//! Everything that holds a number a candidate is in this order, from the cost to the sums; a
+//! *place* is a candidate's number in it, vector by vector. The right view's rows are prepared so
+//! that a vector of candidates lies together (`mirrored_rows.rs`).
 
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};
 use super::simd::lane_of_pair;
 use crate::memory::Refused;
 
-/// Where a pixel's candidates lie.
+/// The order of a pixel's candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct StripedOrder {
     chunks: usize,
@@ -28,15 +30,15 @@ impl StripedOrder {
         Self { chunks: geometry.chunks, lanes: geometry.depth / geometry.chunks }
     }
 
-    /// The place of a candidate, which may lie beyond the range, among numbers of 16 bits, whose vectors come in pairs
-    /// ([`lane_of_pair`]).
+    /// The place of a candidate, which may lie beyond the range, among numbers of 16 bits, whose
+    /// vectors come in pairs ([`lane_of_pair`]).
     pub fn place_of_wide(self, candidate: usize) -> usize {
         let (chunk, lane) = (candidate % self.chunks, candidate / self.chunks);
         chunk * self.lanes + lane_of_pair(lane, self.lanes)
     }
 
-    /// Allocates a table of what `number` says of every candidate, also beyond the range, at its place among numbers of 16
-    /// bits.
+    /// Allocates a table of what `number` says of every candidate, also beyond the range, at its
+    /// place among numbers of 16 bits.
     pub fn table(
         self,
         arena: &Arena,

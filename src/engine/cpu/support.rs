@@ -1,5 +1,6 @@
-//! What supports the cost, prepared a picture and then a band: the weights of window and prior at every
-//! pixel, and the costs that are made of them ([`crate::matching::support`]).
+//! Blending of the cost with adaptive window and prior, prepared for the image, then band by band:
+//! their weights at every pixel, and the costs that are made of them
+//! ([`crate::matching::support`]).
 
 use super::cost::Padding;
 use super::geometry::Geometry;
@@ -12,17 +13,17 @@ use crate::matching::prior::{REACH, VARIATION_MAX};
 use crate::matching::support::Blend;
 use crate::matching::window::{SUPPORTED_MAX, UNIT};
 
-/// What the cost of a pixel is made of, and where the prior expects it.
+/// Weights of a pixel's cost, and the candidate that the prior expects.
 #[derive(Clone, Copy, Default)]
 pub struct PixelSupport {
     /// The parts.
     pub blend: Blend,
-    /// Number of the expected candidate, which may lie outside the range; meaningless where the prior
-    /// counts nothing.
+    /// Number of the expected candidate, which may lie outside the range; meaningless where the
+    /// prior counts nothing.
     pub expected: i16,
 }
 
-/// What pixels with these ranges of grey levels have, where the prior expects nothing yet.
+/// Returns the support of pixels by their range of grey levels, without the prior's expectation.
 pub fn of_ranges(params: &Params, threshold: u32) -> [PixelSupport; 256] {
     std::array::from_fn(|range| {
         let blend = Blend::of(params, range as u8, threshold);
@@ -30,7 +31,7 @@ pub fn of_ranges(params: &Params, threshold: u32) -> [PixelSupport; 256] {
     })
 }
 
-/// The map of the half-size pictures.
+/// The map of the half-size images.
 #[derive(Clone, Copy)]
 pub struct Coarse<'a> {
     /// Its values, row by row.
@@ -39,13 +40,12 @@ pub struct Coarse<'a> {
     pub size: (usize, usize),
 }
 
-/// Writes the support of a row of a picture.
+/// Writes the support of a row of an image.
 pub struct SupportRow<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Those of [`of_ranges`].
     pub of_ranges: &'a [PixelSupport; 256],
-    /// The map of the half-size pictures, where there is one.
+    /// The map of the half-size images, where there is one.
     pub coarse: Option<Coarse<'a>>,
     /// The row.
     pub y: usize,
@@ -93,9 +93,9 @@ impl Kernel for SupportRow<'_> {
 }
 
 impl Coarse<'_> {
-    /// Writes what the map's row `y` expects of the columns of the finer picture, two each: the number of a candidate from
-    /// `min` on, and all bits where that is known; the map says nothing where it is unknown or varies. `columns`: memory
-    /// for two numbers a column, and two more.
+    /// Writes what the map's row `y` expects of the columns of the finer image, two each: the
+    /// number of a candidate from `min` on, and all bits where that is known; the map says nothing
+    /// where it is unknown or varies. `columns`: memory for two numbers a column, and two more.
     #[inline(always)]
     fn expected(
         &self,
@@ -135,13 +135,13 @@ impl Coarse<'_> {
     }
 }
 
-/// Writes the supported costs of a band of rows into memory; at most `MAX` vectors a pixel, exactly `MAX` where
-/// `EXACT`.
+/// Writes the supported costs of a band of rows into memory; at most `MAX` vectors a pixel, exactly
+/// `MAX` where `EXACT`.
 ///
-/// The sums over windows run along with the pixels: down every column the row that enters is added and the one that
-/// leaves taken away, and of the columns, those of a pixel are the last pixel's with one more and one less.
+/// The sums over windows run along with the pixels: down every column the row that enters is added
+/// and the one that leaves taken away, and of the columns, those of a pixel are the last pixel's
+/// with one more and one less.
 pub struct SupportBand<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Pixels from the window's centre to its edge; 0 without a window.
     pub radius: usize,
@@ -149,24 +149,26 @@ pub struct SupportBand<'a> {
     pub rows: (usize, usize),
     /// The costs of single pixels of the band and around it.
     pub pixel_rows: PixelRows,
-    /// What supports them, of the whole picture.
+    /// Support of all pixels of the image.
     pub support: &'a [PixelSupport],
-    /// Sums over the window's rows, [x][depth]; empty without a window. Every row that leaves adds [`BIAS`].
+    /// Sums over the window's rows, [x][depth]; empty without a window. Every row that leaves adds
+    /// [`BIAS`].
     pub columns: &'a mut [u16],
     /// The candidate of every place of a pair, [depth].
     pub numbers: *const i16,
-    /// What costs become beyond the range.
+    /// Padding of costs beyond the range.
     pub padding: Padding,
     /// The costs of the band, [row][x][depth].
     pub band_costs: *mut u8,
 }
 
-/// What makes a difference of two costs a byte without a sign. It stays in the sums of the columns, and falls out
-/// where one column is taken from another.
+/// Offset that makes a difference of two costs an unsigned byte. It stays in the sums of the
+/// columns, and falls out where one column is taken from another.
 const BIAS: u8 = 128;
 const _: () = assert!(SUPPORTED_MAX < BIAS as u32, "differences of costs fit a byte");
 
-// No closure computes with vectors: a compiler that does not inline one of them makes a call of every instruction.
+// No closure computes with vectors: a compiler that does not inline one of them makes a call of
+// every instruction.
 impl ShapedKernel for SupportBand<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(mut self) {
@@ -204,7 +206,7 @@ impl SupportBand<'_> {
         }
     }
 
-    /// The pixel costs of a row, clamped into the picture.
+    /// The pixel costs of a row, clamped into the image.
     #[inline(always)]
     unsafe fn row(&self, y: i64) -> *const u8 {
         // SAFETY: the row lies around the band.
@@ -259,7 +261,7 @@ impl SupportBand<'_> {
         let Geometry { width, depth, .. } = *self.geometry;
         // What all columns have too much.
         let bias = (row * SIDE) as i16 * i16::from(BIAS);
-        // SAFETY: the columns lie in the picture.
+        // SAFETY: the columns lie in the image.
         unsafe {
             let mut window = [[V::splat_wide(-bias); 2]; MAX];
             for across in 0..SIDE {
@@ -274,7 +276,8 @@ impl SupportBand<'_> {
         }
     }
 
-    /// A vector of the sums over the window of a pixel, after those of the pixel before, with which a column enters.
+    /// A vector of the sums over the window of a pixel, after those of the pixel before, with which
+    /// a column enters.
     #[inline(always)]
     unsafe fn next_window<V: Vector, const SIDE: usize>(
         &mut self,
@@ -286,7 +289,7 @@ impl SupportBand<'_> {
         let radius = SIDE / 2;
         let enters = (x + radius).min(width - 1) * depth + c * V::N;
         let leaves = x.saturating_sub(radius + 1) * depth + c * V::N;
-        // SAFETY: both columns lie in the picture.
+        // SAFETY: both columns lie in the image.
         unsafe {
             let more = match x + radius < width {
                 true => self.slid::<V>(enters, rows),
@@ -310,7 +313,7 @@ impl SupportBand<'_> {
         let Geometry { width, depth, .. } = *self.geometry;
         let (row, radius) = (y - self.rows.0, SIDE / 2);
         let support = &self.support[y * width..][..width];
-        // SAFETY: every column below lies in the picture, and every vector in the range of a pixel.
+        // SAFETY: every column below lies in the image, and every vector in the range of a pixel.
         unsafe {
             let own = self.row(y as i64);
             let to = self.band_costs.add(row * width * depth);
@@ -351,7 +354,7 @@ impl SupportBand<'_> {
     }
 }
 
-/// What goes from the sums of the columns of one row to those of the next one.
+/// The rows that enter and leave the sums of the columns.
 #[derive(Clone, Copy)]
 struct Change {
     /// The pixel costs of the row that enters.
@@ -360,7 +363,7 @@ struct Change {
     leaves: *const u8,
 }
 
-/// What the costs of a pixel are made of, in every lane.
+/// Weights of a pixel's cost, in every lane.
 struct Parts<V: Vector> {
     own: V::Wide,
     window: V::Wide,
@@ -387,8 +390,9 @@ impl<V: Vector> Parts<V> {
         }
     }
 
-    /// 512 times the costs of the candidates at the places from `at` on, of their pixel's and their window's. All parts
-    /// together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the range.
+    /// 512 times the costs of the candidates at the places from `at` on, of their pixel's and their
+    /// window's. All parts together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the
+    /// range.
     #[inline(always)]
     unsafe fn blended(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
         // SAFETY: there is a number for each candidate.

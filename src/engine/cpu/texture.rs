@@ -1,11 +1,11 @@
-//! Pictures of half the size, smoothed ones, and their texture and noise, row by row: the values of
+//! Images of half the size, smoothed ones, and their texture and noise, row by row: the values of
 //! [`crate::matching::pyramid`] and [`crate::matching::texture`].
 
 use super::simd::{Kernel, Vector};
 use crate::matching::filter::evidence::SIDE;
 use crate::matching::texture::{RADIUS, UNCLIPPED};
 
-/// A picture: its pixels row by row, and its size.
+/// An image: its pixels row by row, and its size.
 #[derive(Clone, Copy)]
 pub struct Picture<'a> {
     /// Grey levels.
@@ -23,11 +23,11 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Writes row `y` of the picture of half the size.
+/// Writes row `y` of the image of half the size.
 pub struct HalfRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
-    /// The row of the half-size picture.
+    /// The row of the half-size image.
     pub y: usize,
     /// Its pixels.
     pub to: &'a mut [u8],
@@ -52,9 +52,9 @@ impl Kernel for HalfRow<'_> {
     }
 }
 
-/// Writes row `y` of the picture smoothed by 1 2 1 along rows and columns.
+/// Writes row `y` of the image smoothed by 1 2 1 along rows and columns.
 pub struct SmoothedRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
     /// The row.
     pub y: usize,
@@ -86,7 +86,7 @@ impl Kernel for SmoothedRow<'_> {
 
 /// Writes the range of grey levels in the 5 x 5 pixels around those of row `y`.
 pub struct RangeRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
     /// The row.
     pub y: usize,
@@ -154,10 +154,10 @@ impl Kernel for RangeRow<'_> {
     }
 }
 
-/// Writes the ranges of the sums of 3 x 3 grey levels in the [`SIDE`] x [`SIDE`] pixels around those of row `y`
-/// ([`crate::matching::filter::evidence`]).
+/// Writes the ranges of the sums of 3 x 3 grey levels in the [`SIDE`] x [`SIDE`] pixels around
+/// those of row `y` ([`crate::matching::filter::evidence`]).
 pub struct SumRangeRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
     /// The row.
     pub y: usize,
@@ -178,7 +178,8 @@ impl Kernel for SumRangeRow<'_> {
         const REACH: usize = SIDE / 2;
         let (width, height) = self.of.size;
         let (columns, rest) = self.scratch.split_at_mut(width + 2);
-        // Of each column the window's least and greatest sum, between margins that repeat their ends.
+        // Of each column the window's least and greatest sum, between margins that repeat their
+        // ends.
         let (least, greatest) = rest.split_at_mut(width + SIDE - 1);
         least[REACH..REACH + width].fill(u16::MAX);
         greatest[REACH..REACH + width].fill(0);
@@ -221,7 +222,7 @@ fn larger<V: Vector>(a: V, b: V) -> V {
 
 /// Counts the responses of the noise filter along row `y`, which is neither the first nor the last.
 pub struct NoiseRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
     /// The row.
     pub y: usize,

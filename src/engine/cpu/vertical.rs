@@ -1,13 +1,14 @@
 //! The vertical and diagonal paths of one sweep, a tile of a band at a time.
 //!
-//! Every path that crosses the band keeps its vectors in a slot of its own, updated in place from row
-//! to row: column x of row i (counted along the sweep) belongs to slot x - dx * i. Where a path
+//! Every path that crosses the band keeps its vectors in a slot of its own, updated in place from
+//! row to row: column x of row i (counted along the sweep) belongs to slot x - dx * i. Where a path
 //! enters the band, in its first row, the vectors come from the band's edge; where it leaves the
 //! band they go to the next band's edge. A tile leans over to the left by one pixel a row, so that
 //! everything it needs lies in itself, in the tile to its left, or on the edge.
 //!
-//! The sweep that picks the winners takes the paths to the right along, whose vectors are those of one pixel a row:
-//! it goes that way, and while they wait for the pixel before, the others have work.
+//! The sweep that picks the winners takes the paths to the right along, whose vectors are those of
+//! one pixel a row: it goes that way, and while they wait for the pixel before, the others have
+//! work.
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
@@ -21,7 +22,8 @@ use super::winner::WinnerTakesAll;
 pub const CHECKPOINT: u8 = 0;
 /// The deltas, into the ring.
 pub const KEEP: u8 = 1;
-/// The winners, from these paths, the ring and the horizontal paths, of which those to the right are followed here.
+/// The winners, from these paths, the ring and the horizontal paths, of which those to the right
+/// are followed here.
 pub const FINISH: u8 = 2;
 /// The same without a ring.
 pub const ONLY: u8 = 3;
@@ -34,7 +36,6 @@ const STEPS: [isize; 3] = [0, 1, -1];
 
 /// Follows `PATHS` paths through a tile; `MODE` says what for.
 pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// The matching cost.
     pub cost: C,
@@ -48,18 +49,18 @@ pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     pub upward: bool,
     /// Number of the tile within the band.
     pub tile: usize,
-    /// Where the paths enter, [path][1 + x][depth].
+    /// Path vectors at the entering edge, [path][1 + x][depth].
     pub entry: *const u8,
-    /// Where they leave; null where nobody wants to know.
+    /// Path vectors at the leaving edge; null if they are not needed.
     pub exit: *mut u8,
     /// The slots, [path][slot][depth].
     pub path_states: *mut u8,
-    /// Deltas of the downward paths, [row][x % ring][kept][depth]: of the diagonal ones, together where they fit a byte,
-    /// and of the vertical one.
+    /// Deltas of the downward paths, [row][x % ring][kept][depth]: of the diagonal ones, together
+    /// where they fit a byte, and of the vertical one.
     pub ring: *mut u8,
     /// Deltas of the paths to the left, [row][x][depth].
     pub leftwards: *const u8,
-    /// Where the paths to the right have come, [row][depth].
+    /// Newest vectors of the paths to the right, [row][depth].
     pub rightwards: *mut u8,
     /// Picks the winners.
     pub winner: &'a mut WinnerTakesAll,

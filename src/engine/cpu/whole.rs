@@ -1,4 +1,4 @@
-//! What is done with whole pictures that are matched in tiles: the noise thresholds of the tiles before, and
+//! Stages over whole images that are matched in tiles: the noise thresholds before the tiles, and
 //! the filters that go over the map which was put together of them.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::matching::tiles::TileLayout;
 use crate::matching::{Params, tiles};
 use crate::memory::Refused;
 
-/// Measures whole pictures of one size and filters their maps, with memory of its own.
+/// Measures whole images of one size and filters their maps, with memory of its own.
 pub struct WholeMap {
     params: Params,
     size: (usize, usize),
@@ -31,7 +31,7 @@ pub struct WholeMap {
 }
 
 impl WholeMap {
-    /// For pictures of this layout, with those filters of the parameters that tiles leave out
+    /// For images of this layout, with those filters of the parameters that tiles leave out
     /// ([`tiles::of_whole`]).
     pub fn new(params: &Params, layout: &TileLayout, options: CpuOptions) -> anyhow::Result<Self> {
         let (params, size) = (tiles::of_whole(params), layout.size);
@@ -64,20 +64,20 @@ impl WholeMap {
         Ok((noise, filters, params.temporal.map(temporal).transpose()?))
     }
 
-    /// Passes a pair through the spatio-temporal stage; `None` where there is none. `goes_on`: whether it follows the one
-    /// before in its stream.
+    /// Passes a pair through the spatio-temporal stage; `None` where there is none. `goes_on`:
+    /// whether it follows the one before in its stream.
     pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>, Refused> {
         let (team, simd) = (&mut self.team, self.simd);
         let Some(stage) = &mut self.temporal else { return Ok(None) };
         self.host.run(|| stage.run(team, simd, eyes, goes_on)).map(Some)
     }
 
-    /// The noise thresholds of the tiles of this left picture, the finest level first; `None` where nothing
-    /// follows them. The values of the map, of which none is there yet, are overwritten: pictures of half the
-    /// size lie in them for a while.
+    /// The noise thresholds of the tiles of this left image, the finest level first; `None` where
+    /// nothing follows them. The values of the map, of which none is there yet, are overwritten:
+    /// images of half the size lie in them for a while.
     ///
     /// # Panics
-    /// Where map or picture have not the size.
+    /// Where map or image have not the size.
     pub fn thresholds(&mut self, left: &Image, values: &mut [i16]) -> Option<Vec<u32>> {
         self.noise.as_ref()?;
         self.check(left, values);
@@ -102,12 +102,13 @@ impl WholeMap {
         }
     }
 
-    /// Removes from a map of the left picture what no evidence supports, smooths it in time and fills its holes, as the
-    /// parameters ask for; the time that each filter took. `threshold`: the noise threshold of the picture. `sure`: how sure each pixel is, where that is asked for. `goes_on`: whether the map follows the one
-    /// before in its stream.
+    /// Removes from a map of the left image what no evidence supports, smooths it in time and fills
+    /// its holes, as the parameters ask for; the time that each filter took. `threshold`: the noise
+    /// threshold of the image. `sure`: how sure each pixel is, where that is asked for. `goes_on`:
+    /// whether the map follows the one before in its stream.
     ///
     /// # Panics
-    /// Where map or picture have not the size.
+    /// Where map or image have not the size.
     pub fn filter(
         &mut self,
         values: &mut [i16],
@@ -138,8 +139,8 @@ impl WholeMap {
         let (size, simd, team) = (self.size, self.simd, &mut self.team);
         let mut pass = Pass { size, left, threshold, simd, team };
         let sure = sure.map(<[u8]>::as_mut_ptr);
-        // SAFETY: map and confidence have the size, and none of these filters has an input of its own; the simd was found
-        // on this machine.
+        // SAFETY: map and confidence have the size, and none of these filters has an input of its
+        // own; the simd was found on this machine.
         unsafe { self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut timer) };
         self.filters.end_map();
         timer.into_stages()
@@ -150,7 +151,7 @@ impl WholeMap {
         assert_eq!(values.len(), self.size.0 * self.size.1, "values of the map");
     }
 
-    /// What the filters remember, by their names; they begin anew.
+    /// Takes the states of the filters, by their names; the filters restart.
     pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
         let mut states = self.filters.take_states();
         let state = self.temporal.as_mut().and_then(TemporalStage::take_state);

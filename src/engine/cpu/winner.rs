@@ -1,13 +1,14 @@
-//! The winners of a piece of a row, picked while its sums are in the nearest cache; uniqueness, sub-pixel, and
-//! the right picture's view of the same sums.
+//! The winners of a piece of a row, picked while its sums are in the nearest cache; uniqueness,
+//! sub-pixel, and the right image's view of the same sums.
 //!
-//! From the least sum of a pixel to its value one step waits for the one before, far longer than the steps take. So each
-//! step is made for all pixels of the piece before the next one.
+//! From the least sum of a pixel to its value one step waits for the one before, far longer than
+//! the steps take. So each step is made for all pixels of the piece before the next one.
 //!
 //! The right view's best candidate of column u (counted without the smallest disparity) is the
-//! smallest S(u + k, k) over k. While x walks along a row, column u = x - k stands at candidate k of a window
-//! that moves on by one candidate a pixel: a column enters at candidate 0, is compared at every k in turn, and
-//! leaves at the last one, finished. Comparing strictly keeps the smallest k of equal sums.
+//! smallest S(u + k, k) over k. While x walks along a row, column u = x - k stands at candidate k
+//! of a window that moves on by one candidate a pixel: a column enters at candidate 0, is compared
+//! at every k in turn, and leaves at the last one, finished. Comparing strictly keeps the smallest
+//! k of equal sums.
 
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
@@ -19,7 +20,7 @@ use crate::matching::subpixel::offset_within;
 use crate::matching::{Params, Subpixel};
 use crate::memory::{Refused, product};
 
-/// What the right view says of a column without candidates.
+/// Winner of a column of the right view that has no candidates.
 pub const NONE: u16 = u16::MAX;
 
 /// A thread's memory for picking winners of one band.
@@ -106,15 +107,15 @@ impl WinnerTakesAll {
         self.row = row;
     }
 
-    /// Where the sums of a piece go.
+    /// Returns the memory for the sums of a piece.
     #[inline(always)]
     pub fn piece(&self) -> Piece {
         let (sums, padding) = (self.sums.ptr(), self.padding.ptr());
         Piece { sums, padding, padded: self.count < self.depth, depth: self.depth }
     }
 
-    /// The winners of the `columns` from `x` on, at most [`TILE`], whose sums were put; at most `MAX` vectors a pixel,
-    /// exactly `MAX` where `EXACT`.
+    /// The winners of the `columns` from `x` on, at most [`TILE`], whose sums were put; at most
+    /// `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
     ///
     /// # Safety
     /// As [`Vector::splat`]; the columns lie in the row, and each follows the one before.
@@ -125,7 +126,8 @@ impl WinnerTakesAll {
         columns: usize,
     ) {
         let chunks = if EXACT { MAX } else { self.depth / V::N };
-        // SAFETY: the pieces hold `TILE` pixels of `chunks` vectors; the columns and the row lie in the band.
+        // SAFETY: the pieces hold `TILE` pixels of `chunks` vectors; the columns and the row lie in
+        // the band.
         unsafe {
             if self.right_view {
                 self.update_right::<V, MAX>(x, columns, chunks);
@@ -143,7 +145,7 @@ impl WinnerTakesAll {
         }
     }
 
-    /// What the sums of the pixels say, one step after the other; they are used up.
+    /// Selects the winners by the sums, which are overwritten, one step after the other.
     #[inline(always)]
     unsafe fn select_winners<V: Vector>(&self, columns: usize, chunks: usize) -> Picked {
         let mut picked = Picked {
@@ -153,7 +155,8 @@ impl WinnerTakesAll {
             after: [0; TILE],
             rivals: [i16::MAX; TILE],
         };
-        // SAFETY: the piece holds so many pixels; the neighbours stay within the sums of their pixel.
+        // SAFETY: the piece holds so many pixels; the neighbours stay within the sums of their
+        // pixel.
         unsafe {
             let sums = self.sums.ptr();
             for i in 0..columns {
@@ -197,11 +200,13 @@ impl WinnerTakesAll {
         picked
     }
 
-    /// The values of the pixels: disparities between whole pixels, invalid where another one is nearly as good.
+    /// The values of the pixels: disparities between whole pixels, invalid where another one is
+    /// nearly as good.
     #[inline(always)]
     fn refine_subpixel(&self, picked: &Picked) -> [i16; TILE] {
         let (last, margin) = (self.count as i32 - 1, 100 - i32::from(self.uniqueness));
-        // All pixels of the piece, whether they are there or not, so that the compiler makes vectors of it.
+        // All pixels of the piece, whether they are there or not, so that the compiler makes
+        // vectors of it.
         let mut offsets = [0; TILE];
         let sums = |i: usize| (picked.before[i], picked.least[i], picked.after[i]);
         // A loop each: no loop that asks in every turn became vectors.
@@ -228,7 +233,8 @@ impl WinnerTakesAll {
         values
     }
 
-    /// Moves the right view's window on to each of the columns from `x` on, and compares it with the sums there.
+    /// Moves the right view's window on to each of the columns from `x` on, and compares it with
+    /// the sums there.
     #[inline(always)]
     unsafe fn update_right<V: Vector, const MAX: usize>(
         &mut self,
@@ -253,7 +259,8 @@ impl WinnerTakesAll {
             for i in 0..columns {
                 *right.add(i) = V::last_wide(best[chunks - 1][1]) as u16;
                 let put = self.sums.ptr().add(i * self.depth);
-                // What stands at the last vector's candidates moves on to the first one's, a lane further up.
+                // What stands at the last vector's candidates moves on to the first one's, a lane
+                // further up.
                 let last = (sums[chunks - 1], best[chunks - 1]);
                 let first = (V::shift_pair_up(last.0, largest), V::shift_pair_up(last.1, none));
                 for c in (0..chunks).rev() {
@@ -316,7 +323,7 @@ impl WinnerTakesAll {
     }
 }
 
-/// Where the sums of a piece of a row go, of at most [`TILE`] pixels.
+/// Memory for the sums of a piece of a row, at most [`TILE`] pixels.
 #[derive(Clone, Copy)]
 pub struct Piece {
     sums: *mut i16,
@@ -347,12 +354,13 @@ impl Piece {
     }
 }
 
-/// What the sums of a piece say.
+/// Winners of a piece, and the sums around them.
 struct Picked {
     /// Candidate of the least sum, and the sum.
     winners: [u16; TILE],
     least: [u16; TILE],
-    /// Sums of the candidates before and after it; at the ends of the range that of the last one there.
+    /// Sums of the candidates before and after it; at the ends of the range that of the last one
+    /// there.
     before: [u16; TILE],
     after: [u16; TILE],
     /// Least sums of the other candidates; `i16::MAX` where there are none, or nobody asks.
@@ -365,8 +373,8 @@ fn peaks_of(picked: &Picked) -> [u8; TILE] {
     let mut peaks = [0; TILE];
     for (i, peak) in peaks.iter_mut().enumerate() {
         let (least, rival) = (i32::from(picked.least[i]), i32::from(picked.rivals[i]));
-        // Vectors divide no integers. This is as exact: the numbers have less than 24 bits, and a quotient below 256 that
-        // is no integer lies further from the next one than it is rounded.
+        // Vectors divide no integers. This is as exact: the numbers have less than 24 bits, and a
+        // quotient below 256 that is no integer lies further from the next one than it is rounded.
         let quotient = (255 * (rival - least)) as f32 / rival.max(1) as f32;
         let lonely = rival == i32::from(i16::MAX);
         *peak = if lonely { u8::MAX } else { quotient as i32 as u8 };
@@ -374,8 +382,8 @@ fn peaks_of(picked: &Picked) -> [u8; TILE] {
     peaks
 }
 
-/// Invalidates values whose winner differs by more than `limit` from that of the right picture's
-/// column, clamped into the picture; `right` holds column u - min at depth + u.
+/// Invalidates values whose winner differs by more than `limit` from that of the right image's
+/// column, clamped into the image; `right` holds column u - min at depth + u.
 fn check_left_right(
     winners: &[u16],
     right: &[u16],
@@ -391,7 +399,8 @@ fn check_left_right(
         for (i, (best, &winner)) in best.iter_mut().zip(winners).enumerate() {
             let x = (piece * TILE + i) as i32;
             let column = (x - min - i32::from(winner)).clamp(0, last);
-            // A negative position becomes a large one. Position 0 is that of a column that no candidate reaches.
+            // A negative position becomes a large one. Position 0 is that of a column that no
+            // candidate reaches.
             let at = (first + column) as u32 as usize;
             *best = right[if at < right.len() { at } else { 0 }];
         }

@@ -4,7 +4,7 @@
 use crate::frame::{DisparityRange, INVALID, SUBPIXEL};
 use crate::matching::history::State;
 
-/// How maps are smoothed.
+/// Temporal smoothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Smoothing {
     /// Weight of the newest map, in 1/256 (1 to 255).
@@ -22,13 +22,13 @@ pub const STATE_UNIT: i32 = 256;
 /// The state of a pixel whose disparity was never known.
 pub const NEVER: i32 = i32::MIN;
 
-/// Smooths a map of candidates in `range`; `state` holds a number a pixel, or nothing before the first
-/// map of a stream.
+/// Smooths a map of candidates in `range`; `state` holds a number a pixel, or nothing before the
+/// first map of a stream.
 ///
-/// With v the value in units of the state and s the state: s' = v where the pixel was never known or
-/// abs(v - s) > guard, else s + floor((weight (v - s) + 128) / 256). The result is s' rounded to the
-/// nearest (halves upwards), within the range. Pixels without a disparity have none afterwards, and
-/// their state waits.
+/// With v the value in units of the state and s the state: s' = v where the pixel was never known
+/// or abs(v - s) > guard, else s + floor((weight (v - s) + 128) / 256). The result is s' rounded to
+/// the nearest (halves upwards), within the range. Pixels without a disparity have none afterwards,
+/// and their state waits.
 pub fn apply(values: &mut [i16], state: &mut State, range: DisparityRange, how: Smoothing) {
     state.resize(values.len(), NEVER);
     for (value, state) in values.iter_mut().zip(state) {

@@ -6,17 +6,19 @@ use crate::frame::{Image, clamped};
 use crate::matching::residuals::{RESIDUAL_MAX, UNIT, variance};
 use crate::matching::texture::responses;
 
-/// What the background leaves of one eye's picture.
+/// Residual of one view: its image less the background.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Residual {
-    /// The picture less its background in [`UNIT`]s, a number a pixel; zeros where nothing is remembered.
+    /// The image less its background in [`UNIT`]s, a number a pixel; zeros where nothing is
+    /// remembered.
     pub values: Vec<i16>,
-    /// The variance of its noise, in 1/256 squared grey levels; of the picture's own where nothing is remembered.
+    /// The variance of its noise, in 1/256 squared grey levels; of the image's own where nothing is
+    /// remembered.
     pub variance: u32,
 }
 
 impl Residual {
-    /// Of one eye's picture.
+    /// Of one view's image.
     pub fn of(
         image: &Image,
         state: &[i32],
@@ -49,8 +51,8 @@ impl Residual {
     }
 }
 
-/// The pixel of a remembered picture that shows what (x, y) shows, where that picture is moved by `offset` whole
-/// pixels; columns and rows outside are the nearest inside.
+/// The pixel of a remembered image that shows what (x, y) shows, where that image is moved by
+/// `offset` whole pixels; columns and rows outside are the nearest inside.
 fn moved(
     pixels: &[u8],
     (width, height): (usize, usize),
@@ -70,7 +72,8 @@ pub fn residual(pixel: u8, sum: i32) -> i16 {
     (i32::from(pixel) * UNIT - background.clamp(0, 255 * UNIT)) as i16
 }
 
-/// The pixel without the noise of what stands still: the background, and so much of the picture in 1/256.
+/// The pixel without the noise of what stands still: the background, and so much of the image in
+/// 1/256.
 #[inline(always)]
 pub fn denoised(pixel: u8, residual: i16, weight: i32) -> u8 {
     // The background and the weighted residual, in 1/256 of its unit.
@@ -84,8 +87,9 @@ pub fn age(before: u8, moving: bool) -> u8 {
     if moving { before.saturating_add(1) } else { 0 }
 }
 
-/// What is remembered of a pixel: the background in place of something that moves, so that it leaves no trail; what
-/// has been there for longer than the history reaches has become background.
+/// Returns what is remembered of a pixel: the background in place of something that moves, so that
+/// it leaves no trail; what has been there for longer than the history reaches has become
+/// background.
 #[inline(always)]
 pub fn remembered(pixel: u8, residual: i16, age: u8, history: u8) -> u8 {
     if age == 0 || age > history {
@@ -94,8 +98,8 @@ pub fn remembered(pixel: u8, residual: i16, age: u8, history: u8) -> u8 {
     ((i32::from(pixel) * UNIT - i32::from(residual) + UNIT / 2) >> 4) as u8
 }
 
-/// The picture without its background as it is handed out: 128 units a grey level around 32768, and 1 more where
-/// the pixel moves.
+/// The image without its background as it is handed out: 128 units a grey level around 32768, and 1
+/// more where the pixel moves.
 #[inline(always)]
 pub fn whitened(residual: i16, moving: bool) -> u16 {
     (32768 + 8 * i32::from(residual)) as u16 | u16::from(moving)

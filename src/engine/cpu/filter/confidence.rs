@@ -1,4 +1,4 @@
-//! How sure each pixel is: the mean of the peaks around it, from sums of columns.
+//! The confidence of each pixel: the mean of the peaks around it, from sums of columns.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::frame::{INVALID, Image};
 use crate::matching::confidence::{RADIUS, is_blind, mean, of_known};
 use crate::memory::{Refused, product};
 
-/// Sums of columns that a thread keeps for a row, with those beside the picture.
+/// Sums of columns that a thread keeps for a row, with those beside the image.
 fn sums_len(width: usize) -> usize {
     width.saturating_add(2 * RADIUS)
 }
@@ -17,7 +17,7 @@ fn sums_len(width: usize) -> usize {
 pub struct ConfidenceFilter {
     /// Pixels that are less sure are invalid.
     least: u8,
-    /// From this grey level on pictures are white.
+    /// From this grey level on images are white.
     white: u8,
     size: (usize, usize),
     /// The peaks of the winners, 0 where they are invalid.
@@ -46,7 +46,8 @@ impl ConfidenceFilter {
         })
     }
 
-    /// Takes the values and peaks of row `y` of this pair as the checks and the mask have left them.
+    /// Takes the values and peaks of row `y` of this pair as the checks and the mask have left
+    /// them.
     ///
     /// # Safety
     /// The row lies in the map, and nobody else touches it.
@@ -98,7 +99,7 @@ impl ConfidenceFilter {
         }
     }
 
-    /// Where the confidence lies.
+    /// Returns the address of the confidence.
     pub fn means_ptr(&self) -> *mut u8 {
         self.means.ptr()
     }

@@ -1,5 +1,5 @@
-//! Removal of what no evidence supports, in two steps: first a map of the evidence alone, then the rays of
-//! all other pixels (`rays.rs`), by which known ones stay or not.
+//! Removal of what no evidence supports, in two steps: first a map of the evidence alone, then the
+//! rays of all other pixels (`rays.rs`), by which known ones stay or not.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -90,12 +90,13 @@ struct Supported {
     width: usize,
     /// The map.
     map: Plane<i16>,
-    /// How sure each pixel is, where that is asked for.
+    /// Confidence of each pixel, if it is computed.
     sure: Option<Plane<u8>>,
 }
 
 impl Supported {
-    /// Decides on these pixels, of which this is the evidence, by whether each is supported, counted from the first.
+    /// Decides on these pixels, of which this is the evidence, by whether each is supported,
+    /// counted from the first.
     ///
     /// # Safety
     /// Nobody else touches them.
@@ -161,7 +162,7 @@ impl Rule for Supported {
     }
 }
 
-/// Whether each pixel of a block with these disparities is supported.
+/// Reports whether each pixel of a block with these disparities is supported.
 #[inline(always)]
 fn supported(own: &Block, Around { values, measures: steps, .. }: &Around) -> [bool; BLOCK] {
     let mut supported = [false; BLOCK];
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Pictures of even patches and noisy ones, and maps of planes, steps and holes.
+    /// Images of even patches and noisy ones, and maps of planes, steps and holes.
     fn scene() -> impl Strategy<Value = (Image, Vec<i16>)> {
         let size = (1usize..60, 1usize..40);
         (size, any::<u64>(), 1usize..14, 0u64..100, 0u64..40, prop::option::of(0u64..30)).prop_map(

@@ -1,7 +1,7 @@
 //! Filling of holes, with the same few steps for every pixel however long the rays are (`rays.rs`).
 //!
-//! A hole is filled where it lies, as soon as all its rays are known: rows that follow go by what the fronts
-//! carry. All pixels of a block of columns that has a hole are computed, as vectors.
+//! A hole is filled where it lies, as soon as all its rays are known: rows that follow go by what
+//! the fronts carry. All pixels of a block of columns that has a hole are computed, as vectors.
 
 mod medians;
 

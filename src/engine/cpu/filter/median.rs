@@ -1,7 +1,7 @@
 //! The median of the valid values of a window, for a vector of columns at once.
 //!
 //! `INVALID` is the smallest value. In the sorted window of n places, z of them invalid or outside
-//! of the picture, the lower median of the valid ones is at place z + (n - z - 1) / 2
+//! of the image, the lower median of the valid ones is at place z + (n - z - 1) / 2
 //! = (n - 1) / 2 + z / 2 for odd n: one of the upper half. Rows are copied with invalid values on
 //! either side, so that no column is special.
 
@@ -111,7 +111,7 @@ impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA>
             }
             let mut last = [INVALID; MARGIN];
             for x in (0..width).step_by(lanes) {
-                // SAFETY: a vector from any column of the picture, moved by the radius, stays
+                // SAFETY: a vector from any column of the image, moved by the radius, stays
                 // within the margins; the result is stored where there is room for all of it.
                 unsafe {
                     let from = self.scratch.as_ptr().add(MARGIN - radius + x);
@@ -169,8 +169,8 @@ unsafe fn lower_medians<V: Vector, const AREA: usize>(
 
 /// Sorts every lane: the same comparisons whatever the values.
 ///
-/// They are written out in sixteens, which compilers unroll: with numbers of places that are known, the places stay in
-/// registers, and a comparison is a minimum and a maximum.
+/// They are written out in sixteens, which compilers unroll: with numbers of places that are known,
+/// the places stay in registers, and a comparison is a minimum and a maximum.
 #[inline(always)]
 fn sort<V: Vector, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8, u8)]) {
     const SIXTEENS: usize = 9;

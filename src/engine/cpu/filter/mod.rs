@@ -40,16 +40,19 @@ pub trait MapFilter: Send + Sync {
         None
     }
 
-    /// Returns the numbers kept from map to map, if any, and whether they are of the map before in the stream.
+    /// Returns the numbers kept from map to map, if any, and whether they are of the map before in
+    /// the stream.
     fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
         None
     }
 
-    /// Filters the map and leaves it in `map`. `sure` is the confidence of each pixel, if it is asked for.
+    /// Filters the map and leaves it in `map`. `sure` is the confidence of each pixel, if it is
+    /// asked for.
     ///
     /// # Safety
-    /// `map` has room for the pass's size, and holds the map unless the filter has an input of its own,
-    /// which then does; nobody else touches either, nor `sure`; the simd was found on this machine.
+    /// `map` has room for the pass's size, and holds the map unless the filter has an input of its
+    /// own, which then does; nobody else touches either, nor `sure`; the simd was found on this
+    /// machine.
     unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>);
 }
 
@@ -124,7 +127,7 @@ impl Filters {
         self.states().for_each(|(_, _, known)| *known = true);
     }
 
-    /// What the filters remember, by their names; they begin anew.
+    /// Takes the states of the filters, by their names; the filters restart.
     pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
         let states = self.states().filter_map(|(name, numbers, known)| {
             std::mem::take(known).then(|| (name, numbers.to_vec()))
@@ -153,15 +156,18 @@ impl Filters {
         self.confidence.as_deref()
     }
 
-    /// Where the map has to lie before filter number `next`, which the later ones leave in `output`.
+    /// Returns where the map has to lie before filter number `next`; the later filters leave it in
+    /// `output`.
     pub fn input(&self, next: usize, output: *mut i16) -> *mut i16 {
         self.filters[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
     }
 
-    /// Filters the map, and takes the time of each filter. `sure`: how sure each pixel of the map is, where that is asked for.
+    /// Filters the map, and takes the time of each filter. `sure`: how sure each pixel of the map
+    /// is, where that is asked for.
     ///
     /// # Safety
-    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; as `MapFilter::run` else.
+    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; as
+    /// `MapFilter::run` else.
     pub unsafe fn run(
         &self,
         pass: &mut Pass<'_>,

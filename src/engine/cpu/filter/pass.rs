@@ -1,4 +1,4 @@
-//! How threads share a map that goes through the filters.
+//! A map on its way through the filters, shared by the threads.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::frame::Image;
 pub struct Pass<'a> {
     /// Width and height of the map.
     pub size: (usize, usize),
-    /// Left picture, whose map it is.
+    /// Left image, whose map it is.
     pub left: &'a Image,
     /// Its noise threshold, where a filter depends on that; else 0.
     pub threshold: u32,
@@ -21,7 +21,8 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Does all rows: `task` is called with the number of a thread and with rows, which are that thread's until the end.
+    /// Does all rows: `task` is called with the number of a thread and with rows, which are that
+    /// thread's until the end.
     pub fn rows(&mut self, task: impl Fn(usize, Range<usize>) + Sync) {
         self.team.rows(self.size.1, task);
     }

@@ -1,12 +1,15 @@
-//! Rays from all holes of a map at once, with the same few steps for every pixel however long they are.
+//! Rays from all holes of a map at once, with the same few steps for every pixel however long they
+//! are.
 //!
-//! The pixel that a ray of a direction has met is carried from row to row: whoever knows it of the row before
-//! knows it of this one. The map is cut into strips, each of which is gone through twice, in two steps:
+//! The pixel that a ray of a direction has met is carried from row to row: whoever knows it of the
+//! row before knows it of this one. The map is cut into strips, each of which is gone through
+//! twice, in two steps:
 //!
-//! 1. Downwards, and writes down for holes what the three rays upwards have met. The map is only read, so
-//!    that the rays which come in from the rows of other strips can be followed there, pixel by pixel.
-//! 2. Upwards, with the rays downwards and those of the row. What the rays of a block have met is given to
-//!    the [`Rule`], which may change the row: what later rows need of this one is carried.
+//! 1. Downwards, and writes down for holes what the three rays upwards have met. The map is only
+//!    read, so that the rays which come in from the rows of other strips can be followed there,
+//!    pixel by pixel.
+//! 2. Upwards, with the rays downwards and those of the row. What the rays of a block have met is
+//!    given to the [`Rule`], which may change the row: what later rows need of this one is carried.
 
 mod fronts;
 
@@ -26,15 +29,15 @@ pub trait Rule: Sync {
     /// Whether the edges on the way are asked for.
     const EDGES: bool;
 
-    /// Reports whether anything is asked of the block at (x, y), where rays end at the pixels all of whose bits
-    /// `ends` has. The answer is the same in both steps.
+    /// Reports whether anything is asked of the block at (x, y), where rays end at the pixels all
+    /// of whose bits `ends` has. The answer is the same in both steps.
     fn wants(&self, at: (usize, usize), ends: &[i16]) -> bool;
 
     /// The number that is kept with the values that rays have met, of the block at column `x`.
     fn measure(front: &Front, x: usize) -> Block;
 
-    /// Takes what the rays of the block at (x, y) have met. `row` is the part of the map, `ends` as of
-    /// [`Rule::wants`].
+    /// Takes what the rays of the block at (x, y) have met. `row` is the part of the map, `ends` as
+    /// of [`Rule::wants`].
     ///
     /// # Safety
     /// The machine has the instructions of `V`; and what the rule asks for.
@@ -58,8 +61,8 @@ pub struct Around {
 }
 
 impl Around {
-    /// What `fronts` know of the block at column `x`, and of ray `k` upwards the values and measures that
-    /// were written down.
+    /// What `fronts` know of the block at column `x`, and of ray `k` upwards the values and
+    /// measures that were written down.
     #[inline(always)]
     fn new<R: Rule>(fronts: &Fronts, x: usize, upward: impl Fn(usize) -> [Block; 2]) -> Self {
         let (mut values, mut measures) = ([[0; BLOCK]; 8], [[0; BLOCK]; 8]);
@@ -75,8 +78,8 @@ impl Around {
 
 /// Memory of the sweeps.
 pub struct Sweeps {
-    /// Of each row what the rays upwards have met, where there are holes: three rows of values, and three of
-    /// their measures.
+    /// Of each row what the rays upwards have met, where there are holes: three rows of values, and
+    /// three of their measures.
     upward: memory::Block<i16>,
     /// Of each strip.
     fronts: Vec<Mutex<Fronts>>,
@@ -95,8 +98,8 @@ impl Sweeps {
     /// Follows the rays of the holes of `map`, at most `reach` steps, by this rule.
     ///
     /// # Safety
-    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on this machine;
-    /// and what the rule asks for.
+    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on
+    /// this machine; and what the rule asks for.
     pub unsafe fn run<R: Rule>(&self, pass: &mut Pass<'_>, map: *mut i16, reach: u16, rule: &R) {
         let (size @ (_, height), left, simd) = (pass.size, pass.left, pass.simd);
         let (strips, upward) = (self.fronts.len(), Plane(self.upward.ptr()));
@@ -110,8 +113,9 @@ impl Sweeps {
             reach,
             rule,
         };
-        // SAFETY: the caller's promise; in the first step nobody writes the map, in the second every thread writes rows of
-        // its strip and reads no others; what is written down of the strips there is room for.
+        // SAFETY: the caller's promise; in the first step nobody writes the map, in the second
+        // every thread writes rows of its strip and reads no others; what is written down of the
+        // strips there is room for.
         unsafe {
             pass.team.share(strips, &|_, strips| {
                 for strip in strips {
@@ -139,7 +143,7 @@ struct Share<'a, R> {
     size: (usize, usize),
     /// First row, and the row behind the last.
     rows: (usize, usize),
-    /// Picture that the map belongs to.
+    /// Image that the map belongs to.
     left: &'a Image,
     map: &'a Plane<i16>,
     reach: u16,
@@ -212,7 +216,8 @@ impl<R: Rule> Kernel for Up<'_, R> {
         let Up { share, upward, fronts } = self;
         let (width, reach) = (share.size.0, share.reach);
         for y in (share.rows.0..share.rows.1).rev() {
-            // SAFETY: the rows are this thread's, and step 1 has gone over all blocks that are wanted.
+            // SAFETY: the rows are this thread's, and step 1 has gone over all blocks that are
+            // wanted.
             unsafe {
                 let row = share.map.part(y * width..(y + 1) * width);
                 fronts.go_on(row, share.left, y, reach, R::EDGES);

@@ -1,5 +1,5 @@
-//! Runs of a map: the longest pieces of a row whose neighbouring values are alike. Where they begin and go on are
-//! bits, which are made for many pixels at once.
+//! Runs of a map: the longest pieces of a row whose neighbouring values are alike. Where they begin
+//! and go on are bits, which are made for many pixels at once.
 
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::Vector;
@@ -44,8 +44,8 @@ impl Runs {
         }
     }
 
-    /// Finds the runs of row `y`, whose values are `row`; `alike` says whether two values belong to one where they are
-    /// neighbours, which an invalid one never does. `marks`: [`marks`].
+    /// Finds the runs of row `y`, whose values are `row`; `alike` says whether two values belong to
+    /// one where they are neighbours, which an invalid one never does. `marks`: [`marks`].
     ///
     /// # Safety
     /// As [`Vector::splat`]; nobody else touches the row's bits.
@@ -105,8 +105,9 @@ impl Runs {
         }
     }
 
-    /// Calls with the first columns of a run of row `y - 1` and of one of row `y` for all that have alike values one above
-    /// the other, once or a few times for each two. `rows` are the values of both; `alike` and `marks` as of [`Runs::find`].
+    /// Calls with the first columns of a run of row `y - 1` and of one of row `y` for all that have
+    /// alike values one above the other, once or a few times for each two. `rows` are the values of
+    /// both; `alike` and `marks` as of [`Runs::find`].
     ///
     /// # Safety
     /// As [`Vector::splat`]; the runs of both rows were found, and nobody changes them.

@@ -1,7 +1,8 @@
 //! Removal of small regions, in three steps.
 //!
-//! 1. The threads find the regions of strips of rows, as a forest (union-find) of *runs* (`runs.rs`). A
-//!    run is named by its first pixel, where its parent and, for a root, the region's size are kept.
+//! 1. The threads find the regions of strips of rows, as a forest (union-find) of *runs*
+//!    (`runs.rs`). A run is named by its first pixel, where its parent and, for a root, the
+//!    region's size are kept.
 //! 2. One thread joins the regions that meet where two strips do.
 //! 3. The threads look up the size of each run's region and invalidate what is too small.
 //!
@@ -23,7 +24,7 @@ pub struct SpeckleFilter {
     speckle: Speckle,
     forest: Forest,
     runs: Runs,
-    /// What a row's pixels are marked with, of each thread.
+    /// Marks of a row's pixels, of each thread.
     marks: Vec<Mutex<Vec<u8>>>,
 }
 
@@ -49,7 +50,8 @@ impl MapFilter for SpeckleFilter {
         let (simd, strip) = (pass.simd, pass.team.rows_of_piece(height));
         let marks =
             |thread: usize| self.marks[thread].lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the caller's promise; within a step each thread has strips of its own, or the caller all of them.
+        // SAFETY: the caller's promise; within a step each thread has strips of its own, or the
+        // caller all of them.
         unsafe {
             pass.rows(|thread, rows| {
                 let (rows, marks) = ((rows.start, rows.end), &mut *marks(thread));
@@ -89,7 +91,7 @@ unsafe impl Sync for Strips<'_> {}
 struct Strips<'a> {
     /// Width of the map.
     width: usize,
-    /// What is too small.
+    /// Size and similarity of a region that is removed.
     speckle: Speckle,
     /// The forest.
     forest: &'a Forest,
@@ -109,8 +111,8 @@ enum Step<'a> {
 
 impl Kernel for Step<'_> {
     /// # Safety
-    /// As of [`Vector::splat`]. The rows lie in the map, which no thread changes; their part of the forest and of the runs is
-    /// this thread's, or in step 2 all of them, after step 1.
+    /// As of [`Vector::splat`]. The rows lie in the map, which no thread changes; their part of the
+    /// forest and of the runs is this thread's, or in step 2 all of them, after step 1.
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         // SAFETY: the caller's promise; the row above lies in the strip as well.

@@ -1,5 +1,5 @@
-//! Steady maps: first the left picture is compared with its mean, then, when that is done and the noise is known, the map is
-//! gone through.
+//! Steady maps: first the left image is compared with its mean, then, when that is done and the
+//! noise is known, the map is gone through.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -53,7 +53,7 @@ impl ThreadScratch {
         })
     }
 
-    /// Forgets what was counted of the picture before.
+    /// Forgets what was counted of the image before.
     fn begin(&mut self) {
         self.magnitudes.clear();
         self.count = 0;
@@ -86,7 +86,7 @@ impl SteadyFilter {
         unsafe { self.state.ptr().add(HEADER) }
     }
 
-    /// Compares a row of the left picture with its mean.
+    /// Compares a row of the left image with its mean.
     ///
     /// # Safety
     /// The row is this thread's alone; the simd was found on this machine.
@@ -203,7 +203,8 @@ impl MapFilter for SteadyFilter {
         pass.rows(|thread, rows| {
             let own = &mut *locked(&self.threads[thread]);
             for y in rows {
-                // SAFETY: the row is this thread's, and all were compared; the simd was found on this machine.
+                // SAFETY: the row is this thread's, and all were compared; the simd was found on
+                // this machine.
                 unsafe { self.steady_row(simd, (left, size), y, &planes, &judgement, own) };
             }
         });
@@ -213,7 +214,7 @@ impl MapFilter for SteadyFilter {
     }
 }
 
-/// What the threads write rows of.
+/// Planes of which the threads write rows.
 struct Planes {
     map: Plane<i16>,
     sure: Option<Plane<u8>>,
@@ -222,7 +223,7 @@ struct Planes {
     memories: Plane<i32>,
 }
 
-/// What the whole picture says of its pixels.
+/// Judgement of the whole image about its pixels.
 struct Judgement {
     limits: Limits,
     rig_moves: bool,
@@ -237,7 +238,7 @@ fn locked(thread: &Mutex<ThreadScratch>) -> MutexGuard<'_, ThreadScratch> {
     thread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A row of the left picture beside its mean.
+/// A row of the left image beside its mean.
 struct ResidualRow<'a> {
     row: &'a [u8],
     memories: &'a [i32],

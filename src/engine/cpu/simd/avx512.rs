@@ -281,7 +281,7 @@ impl Vector for Avx512 {
     #[inline(always)]
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
         // As with AVX2: four bytes are gathered, of which two are wanted, and so never from behind
-        // the last four of the picture.
+        // the last four of the image.
         unsafe {
             let last = _mm512_set1_epi32((taps.len - 4) as i32);
             let spread = _mm512_add_epi32(

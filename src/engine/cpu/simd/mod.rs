@@ -1,9 +1,9 @@
 //! The vector operations that the kernels are written in, and their implementations.
 //!
 //! A kernel is a [`Kernel`]: generic over [`Vector`], every function on its way marked
-//! `#[inline(always)]`, and started through [`Vector::vectorize`], the one function that is compiled
-//! with the instruction set switched on. What is inlined into it may use the instructions; what is
-//! not would be slow, but still right.
+//! `#[inline(always)]`, and started through [`Vector::vectorize`], the one function that is
+//! compiled with the instruction set switched on. What is inlined into it may use the instructions;
+//! what is not would be slow, but still right.
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
@@ -62,7 +62,7 @@ impl SimdChoice {
         all.into_iter().filter(|choice| choice.resolve().is_some()).collect()
     }
 
-    /// What the choice means on this machine; `None` where it lacks the instructions.
+    /// Resolves the choice on this machine; `None` if it lacks the instructions.
     pub fn resolve(self) -> Option<Simd> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -114,7 +114,8 @@ impl Simd {
         }
     }
 
-    /// The vectors for pixels of `count` candidates: narrower ones where half of these would be empty.
+    /// The vectors for pixels of `count` candidates: narrower ones where half of these would be
+    /// empty.
     pub fn for_candidates(self, count: usize) -> Simd {
         let narrower: Option<Simd> = match self {
             #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,6 @@
-//! 16 byte lanes as arrays, with no instructions beyond those of the target: what paths and winners ask for has them
-//! by name on x86-64 (`sse2.rs`); of loops (`plain.rs`, and the rest here) compilers make SSE2, NEON and the like where they can.
+//! 16 byte lanes as arrays, with no instructions beyond those of the target: what paths and winners
+//! ask for has them by name on x86-64 (`sse2.rs`); of loops (`plain.rs`, and the rest here)
+//! compilers make SSE2, NEON and the like where they can.
 
 #[cfg(not(target_arch = "x86_64"))]
 use super::plain as baseline;

@@ -1,5 +1,5 @@
-//! The spatio-temporal stage of [`crate::matching::temporal`], shared out by rows. Sums are whole numbers, so it does
-//! not matter who adds which.
+//! The spatio-temporal stage of [`crate::matching::temporal`], shared out by rows. Sums are whole
+//! numbers, so it does not matter who adds which.
 
 mod rows;
 mod search;
@@ -33,7 +33,7 @@ pub struct TemporalStage {
     state: Block<i32>,
     /// Whether the state is of the pair before in the stream.
     known: bool,
-    /// Residuals of both eyes.
+    /// Residuals of both views.
     residuals: [Block<i16>; 2],
     search: Search,
     threads: Vec<Mutex<ThreadScratch>>,
@@ -53,13 +53,13 @@ struct ThreadScratch {
     count: u32,
 }
 
-/// What the stage makes of a pair.
+/// Output of the stage for one pair.
 pub struct Passed {
-    /// Both pictures as they are to be matched, where they are not those that came.
+    /// Both images as they are to be matched, where they are not those that came.
     pub denoised: Option<[Image; 2]>,
-    /// The left picture without its background, where that is asked for.
+    /// The left image without its background, where that is asked for.
     pub whitened: Option<Whitened>,
-    /// What is known of the pair now.
+    /// Figures of the pair, for the report.
     pub report: TemporalReport,
 }
 
@@ -73,7 +73,7 @@ impl TemporalStage {
     ) -> Result<Self, Refused> {
         let layout = Layout::new(size, how.history);
         let pixels = product([size.0, size.1]);
-        // The pictures that it makes.
+        // The images that it makes.
         arena.count(pixels.saturating_mul(2));
         Ok(Self {
             how,
@@ -88,7 +88,7 @@ impl TemporalStage {
         })
     }
 
-    /// What it remembers; it begins anew.
+    /// Takes the state of the stream; the stage restarts.
     pub fn take_state(&mut self) -> Option<State> {
         let known = std::mem::take(&mut self.known);
         known.then(|| self.numbers().to_vec())
@@ -111,7 +111,8 @@ impl TemporalStage {
         unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), self.layout.words()) }
     }
 
-    /// Passes a pair through the stage. `goes_on`: whether it follows the pair before in its stream.
+    /// Passes a pair through the stage. `goes_on`: whether it follows the pair before in its
+    /// stream.
     pub fn run(
         &mut self,
         team: &mut Team,
@@ -170,7 +171,7 @@ impl TemporalStage {
         self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Writes the residuals of an eye's picture; the variance of their noise.
+    /// Writes the residuals of a view's image; the variance of their noise.
     fn subtract_background(
         &self,
         team: &mut Team,
@@ -216,8 +217,8 @@ impl TemporalStage {
         variance(residuals, responses, coefficients.spread())
     }
 
-    /// Decides about every pixel of an eye's picture, and remembers it; how many move. `limits`: `None` where nothing
-    /// is remembered yet.
+    /// Decides about every pixel of a view's image, and remembers it; how many move. `limits`:
+    /// `None` where nothing is remembered yet.
     fn finish(
         &self,
         team: &mut Team,
@@ -280,7 +281,7 @@ impl TemporalStage {
     }
 }
 
-/// What is written of a picture.
+/// Output images of a view.
 struct Outputs {
     slot: usize,
     denoised: Option<Rows<u8>>,

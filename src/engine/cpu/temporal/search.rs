@@ -1,5 +1,5 @@
-//! How the remembered pictures of the spatio-temporal stage are shifted against the newest: the pictures of half the size
-//! and less, and the sums over them.
+//! Estimation of how the remembered images of the spatio-temporal stage are shifted against the
+//! newest: the images of half the size and less, and the sums over them.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -19,9 +19,10 @@ pub struct Search {
     layout: Layout,
     /// Sizes of the levels: half, a quarter, and so on.
     sizes: Vec<(usize, usize)>,
-    /// Both eyes of each level, and then the pictures remembered last, of which the state has those of half the size.
+    /// Both views of each level, and then the images remembered last, of which the state has those
+    /// of half the size.
     levels: Vec<[Block<u8>; 4]>,
-    /// A picture of half the size, before it is smoothed.
+    /// An image of half the size, before it is smoothed.
     between: Block<u8>,
     threads: Vec<Mutex<ThreadScratch>>,
 }
@@ -36,7 +37,7 @@ struct ThreadScratch {
     sums: Vec<u16>,
 }
 
-/// Pictures of a level: both eyes, and those remembered last.
+/// Images of a level: both views, and those remembered last.
 fn pixels_of(level: usize, number: usize, (width, height): (usize, usize)) -> u64 {
     if level == 0 && number >= 2 { 0 } else { product([width, height]) }
 }
@@ -66,7 +67,8 @@ impl Search {
         })
     }
 
-    /// The shifts of all pictures that the state remembers against both eyes, in the order of the slots.
+    /// The shifts of all images that the state remembers against both views, in the order of the
+    /// slots.
     pub fn run(
         &self,
         team: &mut Team,
@@ -82,7 +84,7 @@ impl Search {
         self.shifts_of_all(team, simd, state, header)
     }
 
-    /// Makes the pictures of half the size and less.
+    /// Makes the images of half the size and less.
     fn make_levels(
         &self,
         team: &mut Team,
@@ -127,7 +129,7 @@ impl Search {
         self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Where to look for the picture remembered last, from coarse to fine.
+    /// Estimates the shift of the image remembered last, from coarse to fine.
     fn look_for_newest(&self, team: &mut Team, simd: Simd, header: &Header) -> Shift {
         let mut shift = Shift::NONE;
         for (number, &size) in self.sizes.iter().enumerate().skip(1).rev() {
@@ -140,7 +142,7 @@ impl Search {
         shift.twice().twice()
     }
 
-    /// How far each remembered picture is shifted against the newest.
+    /// Estimates the shift of each remembered image against the newest.
     fn shifts_of_all(
         &self,
         team: &mut Team,
@@ -162,7 +164,7 @@ impl Search {
         found.into_iter().map(Shift::twice).collect()
     }
 
-    /// The shifts of as many pictures as there are beginnings.
+    /// The shifts of as many images as there are beginnings.
     fn search<'a>(
         &self,
         team: &mut Team,
@@ -227,10 +229,11 @@ impl Search {
         slots.map(|(&begin, sums)| shifts::shift(&of_reference, sums, begin, variance)).collect()
     }
 
-    /// Writes the smoothed picture of half the size: what shifts are found in.
+    /// Writes the smoothed image of half the size: what shifts are found in.
     pub fn smaller(&self, team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
         let size = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
-        // SAFETY: the block has a byte for every pixel of half a picture, and nobody else has it now.
+        // SAFETY: the block has a byte for every pixel of half an image, and nobody else has it
+        // now.
         let pixels = unsafe { std::slice::from_raw_parts_mut(self.between.ptr(), size.0 * size.1) };
         half(team, simd, of, pixels);
         let of = Picture { pixels, size };
@@ -243,13 +246,13 @@ impl Search {
     }
 }
 
-/// Where pictures are looked for.
+/// Starting points of the search.
 struct Wanted<'a> {
     references: [Picture<'a>; 2],
     size: (usize, usize),
     begins: &'a [Shift],
-    /// For how long pixels of both eyes have been moving; `None`: that does not matter.
+    /// For how long pixels of both views have been moving; `None`: that does not matter.
     ages: Option<[&'a [u8]; 2]>,
-    /// The picture that pixels have to agree with; `None`: none.
+    /// The image that pixels have to agree with; `None`: none.
     newest: Option<usize>,
 }

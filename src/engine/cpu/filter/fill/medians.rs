@@ -6,8 +6,8 @@ use crate::frame::INVALID;
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{LEFT, RIGHT};
 
-/// The weight that a value needs together with all smaller ones. Weights are at most 3584, so that eight of
-/// them fit.
+/// The weight that a value needs together with all smaller ones. Weights are at most 3584, so that
+/// eight of them fit.
 #[inline(always)]
 fn wanted(around: &Around) -> Block {
     let mut wanted = [0; BLOCK];
@@ -45,8 +45,8 @@ pub unsafe fn medians<V: Vector>(around: &Around) -> Block {
                 (values[k], weights[k]) = (load(&around.values[k]), load(&around.measures[k]));
             }
             let wanted = load(&wanted);
-            // Of each value: the weight of all that are smaller, and of those before that are equal, so
-            // that the last of equals has all.
+            // Of each value: the weight of all that are smaller, and of those before that are
+            // equal, so that the last of equals has all.
             let mut sums = weights;
             for j in 1..8 {
                 for i in 0..j {

@@ -1,4 +1,4 @@
-//! What rays have met, carried from row to row and along a row.
+//! Pixels that rays have met, carried from row to row and along a row.
 
 use crate::engine::cpu::memory::Arena;
 use crate::frame::{INVALID, Image};
@@ -17,8 +17,8 @@ pub fn columns(width: usize) -> usize {
     width.checked_next_multiple_of(BLOCK).unwrap_or(usize::MAX)
 }
 
-/// What the rays of one direction have met, seen from the pixels of a row; those that leave the row see a
-/// known pixel itself. With a column on either side, where there is nothing.
+/// What the rays of one direction have met, seen from the pixels of a row; those that leave the row
+/// see a known pixel itself. With a column on either side, where there is nothing.
 pub struct Front {
     /// Values, or none: nothing was met, or too far away.
     values: Vec<i16>,
@@ -106,8 +106,8 @@ impl Fronts {
         })
     }
 
-    /// Begins a sweep behind the row `beyond`, outside the picture where that is `None`: what it carries, ray
-    /// by ray, is looked for with these steps.
+    /// Begins a sweep behind the row `beyond`, outside the image where that is `None`: what it
+    /// carries, ray by ray, is looked for with these steps.
     pub fn begin(
         &mut self,
         map: &[i16],
@@ -152,9 +152,9 @@ impl Fronts {
         }
     }
 
-    /// Goes on to the next row of a sweep, which is row `y` of the map: carries what rays have met, with their
-    /// edges where `edges` asks for them. Of both rows there are slices of one length that lie apart and
-    /// below each other, so that it becomes vectors.
+    /// Goes on to the next row of a sweep, which is row `y` of the map: carries what rays have met,
+    /// with their edges where `edges` asks for them. Of both rows there are slices of one length
+    /// that lie apart and below each other, so that it becomes vectors.
     #[inline(always)]
     pub fn go_on(&mut self, values: &[i16], left: &Image, y: usize, reach: u16, edges: bool) {
         std::mem::swap(&mut self.before, &mut self.here);
@@ -250,7 +250,7 @@ pub fn known(values: &[i16], at: Option<usize>) -> Option<i16> {
     values.get(at?).copied().filter(|&value| value != INVALID)
 }
 
-/// Whether rays end at all of these pixels.
+/// Reports whether rays end at all of these pixels.
 #[inline(always)]
 fn all_known(ends: &[i16]) -> bool {
     ends.iter().fold(-1, |all, &ends| all & ends) == -1
