@@ -26,7 +26,7 @@ pub trait Engine: Send {
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()>;
 
     /// The oldest pair in flight with its disparity and all that is known of it, waiting for it;
-    /// `None` where none is in flight.
+    /// `None` if none is in flight.
     fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
 
     /// Has [`Matched::stages`] tell every stage apart from the next pair on, which costs a device a
@@ -50,12 +50,12 @@ pub trait Engine: Send {
         self.picture_memory().is_some()
     }
 
-    /// The tiles that images are matched in; `None` where they are matched whole.
+    /// The tiles that images are matched in; `None` if they are matched whole.
     fn layout(&self) -> Option<&TileLayout> {
         None
     }
 
-    /// Memory for images that saves the engine a copy; `None` where any memory is as good.
+    /// Memory for images that saves the engine a copy; `None` if any memory is as good.
     fn picture_memory(&self) -> Option<Arc<dyn Memory<u8>>> {
         None
     }

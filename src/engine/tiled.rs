@@ -85,7 +85,7 @@ impl TiledEngine {
     }
 
     /// Memory in bytes that is taken beside that of the engine for the tiles: a pair of images,
-    /// rectified where they come raw, its map, and the windows and maps of the tiles in flight.
+    /// rectified if they come raw, its map, and the windows and maps of the tiles in flight.
     pub fn bytes_of(
         layout: &TileLayout,
         params: &Params,

@@ -59,7 +59,7 @@ fn left(options: &Options) -> u64 {
     Budget::of_process().left().saturating_sub(options.spare)
 }
 
-/// The fewest bands for which `left` bytes suffice; `None` where they do for the whole image, or
+/// The fewest bands for which `left` bytes suffice; `None` if they do for the whole image, or
 /// for no bands.
 fn bands_for_cpu(
     params: &Params,
@@ -113,7 +113,7 @@ pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     }
 }
 
-/// What `whole` is, or where memory was lacking for that, what `tiled` makes of the first bands
+/// Returns `whole` or, if memory lacks for it, the result of `tiled` for the first bands
 /// that it has memory for. An engine refuses before it allocates anything, with what is needed and
 /// what is free; so much higher bands than that are not tried.
 fn fewest_bands(

@@ -33,7 +33,7 @@ impl Sums {
     /// Sums from their values, in the order of [`Sums::at`] row by row.
     ///
     /// # Panics
-    /// Where they are not one a pixel and candidate.
+    /// If they are not one a pixel and candidate.
     pub fn from_values(width: usize, height: usize, count: usize, values: Vec<u16>) -> Self {
         assert_eq!(values.len(), width * height * count);
         Self { width, height, count, values }

@@ -135,7 +135,7 @@ impl FromStr for BlockWindow {
 /// it for what is no candidate at all.
 pub const SUM_MAX: u32 = i16::MAX as u32 - 1;
 
-/// How a window's total becomes a sum of 15 bits, whatever its size: the mean absolute difference
+/// Scaling of a window's total to a sum of 15 bits, whatever its size: the mean absolute difference
 /// in 1/128 of a grey level, or the mean square in 1/16 of a squared grey level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {

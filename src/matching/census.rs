@@ -89,7 +89,7 @@ impl fmt::Display for CensusWindow {
     }
 }
 
-/// What [`CensusWindow::from_str`] takes, to follow the word "expected".
+/// Format of [`CensusWindow::from_str`], to follow the word "expected".
 pub const WINDOW_EXPECTED: &str =
     "`9x7-symmetric`, or an odd width and height such as `5x5` with at most 65 pixels";
 

@@ -18,7 +18,7 @@ pub struct Continuity {
 }
 
 impl Continuity {
-    /// Takes note of the next pair's capture time and rectified left image; true where it goes on:
+    /// Records the next pair's capture time and rectified left image; true where it goes on:
     /// not the first one, not back in time, as where a camera was plugged in again, not after more
     /// than [`GAP_MAX`], and not with another scene, as where a film was cut.
     pub fn goes_on(&mut self, timestamp: Duration, thumbnail: Thumbnail) -> bool {

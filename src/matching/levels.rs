@@ -5,7 +5,7 @@ use crate::matching::params::Params;
 use crate::matching::pyramid::{half, half_size};
 use crate::matching::texture::noise_threshold;
 
-/// Parameters and size of the level that is coarser than images of this size; `None` where there is
+/// Parameters and size of the level that is coarser than images of this size; `None` if there is
 /// no prior, or the images are too small.
 pub fn coarser(params: &Params, size: (usize, usize)) -> Option<(Params, (usize, usize))> {
     Some((params.coarser()?, half_size(size)?))

@@ -61,7 +61,7 @@ use crate::pool::Pooled;
 /// Returns the disparity map of one rectified pair that belongs to no stream.
 ///
 /// # Panics
-/// Where the two images differ in size; `params` must have passed [`Params::check`].
+/// If the two images differ in size; `params` must have passed [`Params::check`].
 pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap {
     match_level(Inputs::of(left, right), params, &mut History::default()).0
 }
@@ -71,7 +71,7 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
 /// the finest first ([`levels::noise_thresholds`]), in place of those of the windows' own pixels.
 ///
 /// # Panics
-/// As [`match_pair`], and where thresholds are missing or 0.
+/// As [`match_pair`], and if thresholds are missing or 0.
 pub fn match_tile(
     left: &Image,
     right: &Image,

@@ -11,7 +11,7 @@
 //! of which the least of each row is taken off and the rest becomes a byte: [`CostTable`]. What all
 //! candidates of a pixel have in common changes no winner, so h_left need not be known.
 //!
-//! Where no map is known, pixels are counted by each of some disparities ([`beginnings`]), and
+//! If no map is known, pixels are counted by each of some disparities ([`beginnings`]), and
 //! [`ROUNDS`] of these tables are made, each from the map that the one before has led to; in a
 //! stream the map of the pair before leads to one that is as good. To begin with 0 alone fails
 //! where everything is near, and so far from 0.

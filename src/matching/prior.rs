@@ -10,7 +10,7 @@ pub struct Prior {
     /// Number of coarser levels, each of half the size of the one before: 1 to [`LEVELS_MAX`].
     /// Levels that an image is too small for are left out.
     pub levels: u8,
-    /// What a disparity costs that is [`REACH`] px or more from the coarse one, where there is no
+    /// Cost of a disparity that is [`REACH`] px or more from the coarse one, where there is no
     /// texture: 1 to [`STRENGTH_MAX`].
     pub strength: u8,
 }
@@ -28,7 +28,7 @@ pub const REACH: u32 = 8;
 pub const VARIATION_MAX: i32 = SUBPIXEL;
 
 impl Prior {
-    /// What each pixel of distance from the coarse disparity counts, in 1/512, where the texture
+    /// Returns the cost of each pixel of distance from the coarse disparity, in 1/512, where the texture
     /// has this range of grey levels: all that it can where the range is below the noise threshold,
     /// falling to nothing at twice the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {

@@ -5,7 +5,7 @@ use crate::frame::{Image, clamped};
 /// Images with a shorter side have no coarser level: there would be too little left to match.
 pub const SIDE_MIN: usize = 32;
 
-/// Size of the next coarser image; `None` where there is none.
+/// Size of the next coarser image; `None` if there is none.
 pub fn half_size((width, height): (usize, usize)) -> Option<(usize, usize)> {
     (width.min(height) >= SIDE_MIN).then(|| (width.div_ceil(2), height.div_ceil(2)))
 }

@@ -53,7 +53,7 @@ impl PixelCost for Volume {
 }
 
 /// `cost` with the support that the parameters ask for. `coarse` is the map of the half-size
-/// images, where there is one, `threshold` the noise threshold. Window pixels outside the left
+/// images, if there is one, `threshold` the noise threshold. Window pixels outside the left
 /// image are replaced by the nearest pixel inside; each then looks up its own match column.
 pub fn blend_costs(
     cost: &dyn PixelCost,

@@ -21,7 +21,7 @@
 //! Texture counts as noise below the same thresholds in all windows: those of the whole image
 //! ([`levels::noise_thresholds`]).
 //!
-//! What goes over the whole map in the end ([`of_whole`]: the valid mask, smoothing in time,
+//! The filters of the whole map ([`of_whole`]: the valid mask, smoothing in time,
 //! filling) knows no tiles, so that a stream remembers the same with tiles and without.
 
 use std::fmt;
@@ -89,7 +89,7 @@ impl FromStr for Tiles {
     }
 }
 
-/// An image has too few pixels for so many tiles.
+/// An image has too few pixels for this many tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a picture of {}x{} pixels cannot be cut into {} rows and {} columns of tiles: fewer --tiles",
@@ -221,7 +221,7 @@ pub fn winner(value: i16, range: DisparityRange) -> usize {
 /// The plain definition of it.
 ///
 /// # Panics
-/// Where an image has not the layout's size; `params` must have passed [`Params::check`].
+/// If an image has not the layout's size; `params` must have passed [`Params::check`].
 pub fn match_tiled(
     left: &Image,
     right: &Image,

@@ -4,7 +4,7 @@ use crate::frame::INVALID;
 use crate::matching::aggregation::Sums;
 
 /// The least sum of a pixel among the candidates that are more than one away from the winner;
-/// `None` where there is none.
+/// `None` if there is none.
 pub fn rival(sums: &[u16], winner: usize) -> Option<u16> {
     let rivals = sums.iter().enumerate().filter(|&(k, _)| k.abs_diff(winner) > 1);
     rivals.map(|(_, &sum)| sum).min()

@@ -24,7 +24,7 @@ impl Window {
         u32::from(self.side).pow(2)
     }
 
-    /// What each pixel of the window counts, in 1/512, around a pixel whose texture has this range
+    /// Returns the weight of each pixel of the window, in 1/512, around a pixel whose texture has this range
     /// of grey levels: all that it can where the range is below the noise threshold, falling to
     /// nothing at three times the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {

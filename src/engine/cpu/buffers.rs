@@ -57,7 +57,7 @@ pub struct Scratch {
     pub winner: WinnerTakesAll,
     /// The cost of a band, where it is neither computed on the fly nor kept for the whole image.
     pub band_costs: Block<u8>,
-    /// The costs of single pixels of a band and around it, where something supports them
+    /// The costs of single pixels of a band and around it, if something supports them
     /// (`pixel_rows.rs`).
     pub pixel_costs: Block<u8>,
     /// The costs of single pixels that are being added up, [place of the row][x][depth].
@@ -88,7 +88,7 @@ pub fn kept_rows(params: &Params) -> usize {
 }
 
 impl Shared {
-    /// Memory for images of this geometry and so many threads.
+    /// Memory for images of this geometry and this many threads.
     pub fn new(
         arena: &Arena,
         geometry: &Geometry,

@@ -212,7 +212,7 @@ mod tests {
         });
         assert_eq!(inherited.join().unwrap(), one);
         assert_eq!(Cores::allowed().unwrap(), before, "no other thread is touched");
-        // Nobody has so many.
+        // Nobody has this many.
         assert!(cores("1023").check().is_err());
     }
 }

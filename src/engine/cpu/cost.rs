@@ -28,7 +28,7 @@ pub trait RowCost<V: Vector>: Copy {
     /// The cost at column `x`, in `chunks` vectors.
     ///
     /// # Safety
-    /// As [`Vector::splat`]; the column lies in the image, and its pixels have so many vectors.
+    /// As [`Vector::splat`]; the column lies in the image, and its pixels have this many vectors.
     unsafe fn at(&self, x: usize, chunks: usize) -> Self::Pixel;
 }
 

@@ -94,7 +94,7 @@ pub struct PrepareRows<'a> {
     pub rows: (usize, usize),
     /// [`Features::scratch_len`] bytes.
     pub scratch: &'a mut [u8],
-    /// Where the planes go; the rows there belong to the caller.
+    /// Destination of the planes; the rows there belong to the caller.
     pub to: Destination,
 }
 
@@ -140,7 +140,7 @@ impl Kernel for PrepareRows<'_> {
 }
 
 impl PrepareRows<'_> {
-    /// Where the row `y + down` begins among the copied ones.
+    /// Start of row `y + down` among the copied ones.
     #[inline(always)]
     fn place(&self, y: usize, down: i32) -> usize {
         let radius = self.features.radius;

@@ -69,7 +69,7 @@ pub struct Frame<'a> {
 pub struct InformationRound<'a> {
     /// Costs, [left level][right level].
     pub table: &'a [u8],
-    /// Where the checked winners go besides, from which the next round learns; a value a pixel, of
+    /// Second destination of the checked winners, from which the next round learns; a value a pixel, of
     /// the finest level only.
     pub map: Option<*mut i32>,
     /// Whether the map is the pair's, and not one that only the next round learns from.

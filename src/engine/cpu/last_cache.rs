@@ -6,7 +6,7 @@ use std::path::Path;
 use super::cores::Cores;
 
 /// Bytes that the last caches of these cores hold together; `None`: of all cores that the thread
-/// may run on. A cache that several cores share counts once. `None` where the system does not tell.
+/// may run on. A cache that several cores share counts once. `None` if the system does not tell.
 pub fn bytes(cores: Option<Cores>) -> Option<u64> {
     let cores = cores.or_else(|| Cores::allowed().ok())?;
     below(Path::new("/sys/devices/system/cpu"), cores)

@@ -66,7 +66,7 @@ impl Level {
 /// Per-pair inputs besides the images: noise thresholds, continuity, cost table.
 #[derive(Clone, Copy)]
 pub struct PairInputs<'a> {
-    /// The noise thresholds of the levels, where they are not those of the images themselves.
+    /// The noise thresholds of the levels, if they are not those of the images themselves.
     pub thresholds: Option<&'a [u32]>,
     /// Whether it follows the pair before in its stream.
     pub goes_on: bool,

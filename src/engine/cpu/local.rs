@@ -71,7 +71,7 @@ impl Frame<'_> {
         let costs = scratch.kept_costs.ptr();
         let first = if begins { y.saturating_sub(down) } else { y + down };
         for row in first..height.min(y + down + 1) {
-            // SAFETY: there is room for so many rows.
+            // SAFETY: there is room for this many rows.
             writer
                 .write::<S>(scratch, (row, 1), unsafe { costs.add(row % places * width * depth) });
         }

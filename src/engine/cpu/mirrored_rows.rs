@@ -30,7 +30,7 @@ impl Stripes {
     /// Returns the offsets of the `chunks` vectors of column `x`.
     ///
     /// # Safety
-    /// The geometry has so many vectors a pixel, and the column lies in the image.
+    /// The geometry has this many vectors a pixel, and the column lies in the image.
     #[inline(always)]
     pub unsafe fn at(self, x: usize, chunks: usize) -> Starts {
         // 32 bits are divided faster, and no image is that wide.

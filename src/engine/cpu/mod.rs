@@ -1,41 +1,41 @@
 //! The CPU engine: the stages of `matching/`, vectorised and threaded, byte for byte the same.
 //!
-//! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are
-//! not:
+//! `frame.rs` shows the flow of a pair. Semi-Global Matching is bound by memory if the sums S(p, d)
+//! of all pixels are kept. They are not:
 //!
-//! 0. *rectify*, where the pairs come raw (`rectify.rs`).
-//! 1. Where a window or a prior supports the cost: images of half the size (*pyramid*), which are
-//!    matched in the same way with memory of their own (*prior*, `level.rs`), and what every
-//!    pixel's *texture* makes of both (`prepare.rs`); the costs of a band are then made of it
+//! 0. *Rectify*, for raw pairs (`rectify.rs`).
+//! 1. With an adaptive window or a prior: images of half the size (*pyramid*), which are matched in
+//!    the same way with memory of their own (*prior*, `level.rs`), and the *texture* of every
+//!    pixel, which weighs both (`prepare.rs`). The costs of a band are blended by it
 //!    (`support.rs`).
 //! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is
-//!    computed once a image (`features.rs`), the right rows so that a vector of a pixel's
-//!    candidates lies together (`mirrored_rows.rs`). The cost itself (`cost.rs`) is computed
-//!    wherever it is needed, or written down (`band_costs.rs`): by the first sweep for the image,
-//!    or by each sweep for the band that it is at.
+//!    computed once an image (`features.rs`), the right rows so that a vector of a pixel's
+//!    candidates lies together (`mirrored_rows.rs`). The cost itself is computed on the fly
+//!    (`cost.rs`) or stored (`band_costs.rs`): by the first sweep for the whole image, or by each
+//!    sweep for its band (`cost_source.rs`).
 //! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight
 //!    rows begins (`vertical.rs`).
 //! 4. *Aggregation and winner*, band by band from the bottom up: the paths to the left of a band
 //!    (`leftwards.rs`), the downward ones once more from the checkpoint, the upward ones and with
-//!    them those to the right, and the winners as soon as the sums of a piece of a row are complete
-//!    (`winner.rs`). What a band needs stays in the cache. Five paths need no upward sweep and so
-//!    no checkpoints, four no diagonals.
+//!    them those to the right. The disparities are selected and refined as soon as the sums of a
+//!    piece of a row are complete (`winner.rs`), so a band stays in the cache. Five paths need no
+//!    upward sweep and so no checkpoints, four no diagonals.
 //!
-//!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`,
-//!    `local.rs`); 16 paths keep the costs and the sums of the whole image (`full_volume.rs`).
+//!    Without paths, sums over windows take the place of 3. and 4. (`window_sums.rs`, `local.rs`);
+//!    16 paths keep the costs and the sums of the whole image (`full_volume.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
-//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), in an order in which their
-//! neighbours lie in the vectors beside it (`striping.rs`). Threads take pieces of each stage one
-//! after the other (`team.rs`), and follow each other from band to band as a wavefront
-//! (`schedule.rs`).
+//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), striped so that a
+//! candidate's neighbours lie in the neighbouring vectors (`striping.rs`). Threads take pieces of
+//! each stage one after the other (`team.rs`), and follow each other from band to band as a
+//! wavefront (`schedule.rs`).
 //!
-//! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
-//! images (about W H for `ad`, 12 W H for `combined`; and P2, 2 W H, with diagonal paths 4), and
-//! for each thread about 8 W D bytes of paths to the left and 6 W D of path vectors. Unless the
-//! cost is `ad` of single pixels, W H D bytes of costs are kept, or where memory is short 8 W D a
-//! thread; with a window each thread has another 12 W D of costs and 2 W D of sums. A coarser level
-//! takes about a seventh of that.
+//! Memory is allocated once (`memory.rs`). All threads share the checkpoints (3 W D H / 8 bytes for
+//! eight paths), the prepared images (about W H for `ad`, 12 W H for `combined`) and P2 (2 W H,
+//! with diagonal paths 4). Each thread has about 8 W D bytes of paths to the left and 6 W D of path
+//! vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or 8 W D a
+//! thread if memory is short; with a window each thread has another 12 W D of costs and 2 W D of
+//! sums. A coarser level takes about a seventh of that.
 
 mod band_costs;
 mod buffers;
@@ -212,8 +212,8 @@ impl CpuEngine {
         Ok(CpuOptions { costs_anew: options.costs_anew || keeping > left.min(KEEPING), ..options })
     }
 
-    /// The disparity of a pair of the engine's size, its confidence where that is asked for, and
-    /// the time that each stage took. `thresholds`: the noise thresholds, where they are not the
+    /// The disparity of a pair of the engine's size, its confidence if that is asked for, and
+    /// the time that each stage took. `thresholds`: the noise thresholds, if they are not the
     /// pair's own. `goes_on`: whether it follows the pair before.
     fn compute(
         &mut self,

@@ -32,7 +32,7 @@ pub struct Information {
 }
 
 impl Information {
-    /// Memory for images of this size and so many threads; `None` where the cost is another one.
+    /// Memory for images of this size and this many threads; `None` if the cost is another one.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -57,14 +57,14 @@ impl Information {
         if self.known { 1 } else { ROUNDS }
     }
 
-    /// Where the next map belongs, once the table has been learnt from the last one, which is given
+    /// Returns the memory of the next map, once the table has been learnt from the last one, which is given
     /// up.
     pub fn next_map(&mut self) -> *mut i32 {
         self.known = false;
         self.map.as_mut_ptr()
     }
 
-    /// Takes note that the next map is there.
+    /// Records that the next map is there.
     pub fn end_round(&mut self) {
         self.known = true;
     }

@@ -28,7 +28,7 @@ struct ThreadScratch {
 }
 
 impl Noise {
-    /// For images of this width that are cut into windows of this size; `None` where nothing that
+    /// For images of this width that are cut into windows of this size; `None` if nothing that
     /// these parameters ask for depends on the noise.
     pub fn new(
         arena: &Arena,
@@ -52,7 +52,7 @@ impl Noise {
     /// are written into `room`, a byte a pixel of all of them.
     ///
     /// # Panics
-    /// Where the room is too small.
+    /// If the room is too small.
     pub fn thresholds(
         &self,
         team: &mut Team,

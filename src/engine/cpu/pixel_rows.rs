@@ -52,7 +52,7 @@ pub struct HandedOn {
 }
 
 impl HandedOn {
-    /// Memory for this geometry and so many threads.
+    /// Memory for this geometry and this many threads.
     pub fn new(
         arena: &Arena,
         geometry: &Geometry,
@@ -78,7 +78,7 @@ impl HandedOn {
 
     /// The slot of a band.
     fn slot(&self, band: usize) -> *mut u8 {
-        // SAFETY: the block has so many slots.
+        // SAFETY: the block has this many slots.
         unsafe { self.costs.ptr().add(band % self.slots * self.slot_len) }
     }
 }

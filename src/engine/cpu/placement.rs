@@ -76,7 +76,7 @@ impl Host {
     /// The result of the work, which is waited for.
     ///
     /// # Panics
-    /// Where the work does.
+    /// If the work does.
     pub fn run<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> T {
         let Some(team) = &mut self.0 else { return work() };
         let slots = (Mutex::new(Some(work)), Mutex::new(None));

@@ -37,13 +37,13 @@ struct Supports {
     ranges: Block<u8>,
     /// Support of every pixel.
     pixels: Block<PixelSupport>,
-    /// The map of the half-size images, where there is one.
+    /// The map of the half-size images, if there is one.
     coarse: Option<(Block<i16>, (usize, usize))>,
 }
 
 /// Guide image and noise threshold of a left image.
 pub struct Prepared {
-    /// The image that P2 follows, where it is not the left one itself.
+    /// The image that P2 follows, if it is not the left one itself.
     pub guide: Option<Image>,
     /// The noise threshold, where anything depends on it.
     pub threshold: u32,
@@ -138,10 +138,10 @@ impl Prepare {
         Ok(Image::new(width, height, pixels))
     }
 
-    /// Prepares the left image: the guide of P2, where it is not the image itself, its noise
-    /// threshold, where that is asked for, and what supports the cost, for which the map of the
+    /// Prepares the left image: the guide of P2, if it is not the image itself, its noise
+    /// threshold, if that is asked for, and what supports the cost, for which the map of the
     /// half-size images has to be in [`Prepare::coarse_map`]. `threshold`: the noise threshold,
-    /// where it is not the image's own.
+    /// if it is not the image's own.
     pub fn run(
         &mut self,
         team: &mut Team,

@@ -117,7 +117,7 @@ fn share(pixels: usize, piece: usize, count: usize) -> Range<usize> {
 /// writable and nobody else's.
 ///
 /// # Panics
-/// Where `from` has not the source's size.
+/// If `from` has not the source's size.
 unsafe fn apply(simd: Simd, map: &RectifyMap, from: &Image, pixels: Range<usize>, to: *mut u8) {
     assert_eq!((from.width(), from.height()), map.source_size(), "size of a raw picture");
     let kernel = Part { map, from: from.pixels(), pixels, to };

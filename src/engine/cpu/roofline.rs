@@ -23,7 +23,7 @@ use crate::memory::{Budget, Refused, filled};
 /// (`striping.rs`).
 const PATH: u64 = 7;
 
-/// A lane of 16 bits takes the room of so many bytes.
+/// A lane of 16 bits takes the room of this many bytes.
 const WIDE: u64 = 2;
 
 /// Operations on 16 bits that adding a path to the sums takes.

@@ -45,7 +45,7 @@ pub struct SupportRow<'a> {
     pub geometry: &'a Geometry,
     /// Those of [`of_ranges`].
     pub of_ranges: &'a [PixelSupport; 256],
-    /// The map of the half-size images, where there is one.
+    /// The map of the half-size images, if there is one.
     pub coarse: Option<Coarse<'a>>,
     /// The row.
     pub y: usize,

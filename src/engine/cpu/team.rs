@@ -108,7 +108,7 @@ impl Team {
     /// it takes and does; they are taken in their order. Returns when all are done.
     ///
     /// # Panics
-    /// Where the task panicked on a thread.
+    /// If the task panicked on a thread.
     pub fn share(&mut self, count: usize, task: &(dyn Fn(usize, Pieces<'_>) + Sync)) {
         let shared = Arc::clone(&self.shared);
         shared.next.store(0, Ordering::Relaxed);
@@ -153,7 +153,7 @@ impl Team {
     /// all are done.
     ///
     /// # Panics
-    /// Where the task panicked on a thread.
+    /// If the task panicked on a thread.
     pub fn run(&mut self, task: &(dyn Fn(usize) + Sync)) {
         self.engage(true, task);
     }

@@ -67,7 +67,7 @@ impl Watch {
     /// most what it will come to, so that it need not sleep again at once.
     ///
     /// # Panics
-    /// Where another thread of the team panicked, which would otherwise be waited for in vain.
+    /// If another thread of the team panicked, which would otherwise be waited for in vain.
     pub fn until(&self, counter: &AtomicUsize, needed: usize, rather: usize) {
         let is_at = |least| counter.load(Ordering::Acquire) >= least;
         if self.linger(|| is_at(needed) || self.has_failed(), None) {

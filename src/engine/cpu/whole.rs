@@ -64,7 +64,7 @@ impl WholeMap {
         Ok((noise, filters, params.temporal.map(temporal).transpose()?))
     }
 
-    /// Passes a pair through the spatio-temporal stage; `None` where there is none. `goes_on`:
+    /// Passes a pair through the spatio-temporal stage; `None` if there is none. `goes_on`:
     /// whether it follows the one before in its stream.
     pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>, Refused> {
         let (team, simd) = (&mut self.team, self.simd);
@@ -77,7 +77,7 @@ impl WholeMap {
     /// images of half the size lie in them for a while.
     ///
     /// # Panics
-    /// Where map or image have not the size.
+    /// If map or image have not the size.
     pub fn thresholds(&mut self, left: &Image, values: &mut [i16]) -> Option<Vec<u32>> {
         self.noise.as_ref()?;
         self.check(left, values);
@@ -104,11 +104,11 @@ impl WholeMap {
 
     /// Removes from a map of the left image what no evidence supports, smooths it in time and fills
     /// its holes, as the parameters ask for; the time that each filter took. `threshold`: the noise
-    /// threshold of the image. `sure`: how sure each pixel is, where that is asked for. `goes_on`:
+    /// threshold of the image. `sure`: how sure each pixel is, if that is asked for. `goes_on`:
     /// whether the map follows the one before in its stream.
     ///
     /// # Panics
-    /// Where map or image have not the size.
+    /// If map or image have not the size.
     pub fn filter(
         &mut self,
         values: &mut [i16],

@@ -1,7 +1,7 @@
 //! Sums over windows, row by row: a running sum down every column of cells, and one along the row
 //! of those. So the time does not grow with the window.
 //!
-//! What is added up are the [`Parts`] of a cell (a pixel and a candidate): its cost, or what block
+//! The sums are over the [`Parts`] of a cell (a pixel and a candidate): its cost, or what block
 //! matching compares (`matching/block.rs`). Where the sums go is a [`Sink`].
 
 use super::buffers::Scratch;

@@ -155,7 +155,7 @@ impl WinnerTakesAll {
             after: [0; TILE],
             rivals: [i16::MAX; TILE],
         };
-        // SAFETY: the piece holds so many pixels; the neighbours stay within the sums of their
+        // SAFETY: the piece holds this many pixels; the neighbours stay within the sums of their
         // pixel.
         unsafe {
             let sums = self.sums.ptr();
@@ -363,7 +363,7 @@ struct Picked {
     /// there.
     before: [u16; TILE],
     after: [u16; TILE],
-    /// Least sums of the other candidates; `i16::MAX` where there are none, or nobody asks.
+    /// Least sums of the other candidates; `i16::MAX` if there are none, or they are not needed.
     rivals: [i16; TILE],
 }
 

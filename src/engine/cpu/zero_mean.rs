@@ -16,7 +16,7 @@ pub struct ZeroMeanRows<'a> {
     pub eyes: [&'a Image; 2],
     /// First row, and the row behind the last.
     pub rows: (usize, usize),
-    /// Where the left view's rows go, [row][feature stride], and the right one's, mirrored; the
+    /// Destination of the left view's rows, [row][feature stride], and the right one's, mirrored; the
     /// rows there belong to the caller.
     pub to: [*mut i16; 2],
     /// [`scratch_len`] numbers.

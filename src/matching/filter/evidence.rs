@@ -73,8 +73,8 @@ pub fn apply(
     }
 }
 
-/// The pixels from so many to the left of `at` to so many to its right, or above and below; those
-/// outside the image are the nearest inside.
+/// The pixels from this many to the left of `at` to this many to its right, or above and below;
+/// those outside the image are the nearest inside.
 fn around(at: usize, radius: usize, len: usize) -> impl Iterator<Item = usize> + Clone {
     (0..=2 * radius).map(move |i| clamped((at + i) as i64 - radius as i64, len))
 }

@@ -6,7 +6,7 @@
 //! edges between there and here. What a foreground hides from the right camera belongs to the
 //! background.
 //!
-//! What is filled has no disparity of its own: nothing was measured there, so it stands last in the
+//! A filled pixel has no disparity of its own: nothing was measured there, so it stands last in the
 //! list of filters, where nothing remembers it or goes on from it. Known pixels stay as they are.
 
 use super::rays::{LEFT, Met, RAYS, RIGHT, is_seen, meet};

@@ -2,7 +2,7 @@
 //!
 //! A filter is a file here, its definition; one in `engine/cpu/filter` and one in `kernels` give
 //! the same bytes faster. Values are disparities in 1/16 px, one a pixel, row by row; [`INVALID`]
-//! where there is none.
+//! if there is none.
 //!
 //! [`INVALID`]: crate::frame::INVALID
 //!
@@ -39,7 +39,7 @@ pub enum Filter {
     /// Says how sure each pixel is, and invalidates what is less sure than `least`
     /// ([`confidence`]). Images are white from `white` on.
     Confidence { least: u8, white: u8 },
-    /// Median of the square window that reaches so many pixels to either side ([`median`]).
+    /// Median of the square window that reaches this many pixels to either side ([`median`]).
     Median(usize),
     /// Invalidates small regions ([`speckle`]).
     Speckle(Speckle),
@@ -98,7 +98,7 @@ impl Filter {
         }
     }
 
-    /// Numbers of the state that the filter keeps of a stream of maps of so many pixels.
+    /// Numbers of the state that the filter keeps of a stream of maps of this many pixels.
     pub fn state_len(self, pixels: usize) -> usize {
         match self {
             Filter::Smoothing(_) => pixels,
@@ -114,7 +114,7 @@ impl Filter {
     }
 
     /// Applies the filter to a map. `confidence` holds the peaks of the winners until the filter of
-    /// that name puts its means in their place; `None` where nobody asks for them. `state` is what
+    /// that name puts its means in their place; `None` if nobody asks for them. `state` is what
     /// the filter left there at the map before; empty for the first one of a stream.
     pub fn apply(
         self,

@@ -48,7 +48,7 @@ pub const SURE: u8 = 128;
 /// Confidence of what is held, and the least of what is measured beside it.
 pub const HELD: u8 = 1;
 
-/// Numbers of the state for maps of so many pixels: for each its disparity, then for each its
+/// Numbers of the state for maps of this many pixels: for each its disparity, then for each its
 /// [`Memory`].
 pub fn state_len(pixels: usize) -> usize {
     HEADER + 2 * pixels
@@ -174,7 +174,7 @@ pub struct Observation {
 
 /// The disparity that is shown and whether it is held, not measured; what is remembered goes on.
 ///
-/// What agrees with what is shown, both unknown or no more than [`GUARD`] apart, supports it: the
+/// An observation that agrees with the shown disparity, both unknown or no more than [`GUARD`] apart, supports it: the
 /// disparity follows as the mean of the maps so far, later by 2 / (strength + 1), less where it is
 /// less sure. What does not agree speaks against it, and is taken once more than `strength` maps in
 /// a row have; what was not shown for as long gives in earlier.

@@ -72,7 +72,7 @@ pub fn residual(pixel: u8, sum: i32) -> i16 {
     (i32::from(pixel) * UNIT - background.clamp(0, 255 * UNIT)) as i16
 }
 
-/// The pixel without the noise of what stands still: the background, and so much of the image in
+/// The pixel without the noise of what stands still: the background, and that much of the image in
 /// 1/256.
 #[inline(always)]
 pub fn denoised(pixel: u8, residual: i16, weight: i32) -> u8 {

@@ -17,7 +17,7 @@ pub mod place {
     pub const FRAME_SHIFT_KNOWN: usize = 8;
 }
 
-/// Where everything lies in the state for images of one size. Images are bytes, each begins with a
+/// Layout of the state for images of one size. Images are bytes, each begins with a
 /// number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -30,7 +30,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For images of this size, of which so many are remembered.
+    /// For images of this size, of which this many are remembered.
     pub fn new(size: (usize, usize), history: u8) -> Self {
         let half_size = (size.0.div_ceil(2), size.1.div_ceil(2));
         Self { size, half_size, history: usize::from(history) }
@@ -196,7 +196,7 @@ impl Header {
         if self.count == 0 { 0 } else { (self.newest + 1) % usize::from(history) }
     }
 
-    /// Takes note of an image that is now remembered in `slot`.
+    /// Records an image that is now remembered in `slot`.
     pub fn end(
         &mut self,
         slot: usize,

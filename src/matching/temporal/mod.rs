@@ -106,7 +106,7 @@ pub struct Outcome {
 /// none.
 ///
 /// # Panics
-/// Where the two images differ in size.
+/// If the two images differ in size.
 pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
     let size = (eyes[0].width(), eyes[0].height());
     assert_eq!((eyes[1].width(), eyes[1].height()), size, "size of the eyes");
@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// A scene without any order, `at` so many pixels further to the right, in noise; flat where
+    /// A scene without any order, `at` this many pixels further to the right, in noise; flat where
     /// `contrast` is 0.
     fn coarse(at: usize, contrast: f64, seed: u64) -> Image {
         let grain = |x: usize, y: usize| {

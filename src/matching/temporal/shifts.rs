@@ -1,10 +1,15 @@
 //! The shift between two images, estimated by gradient equations.
 //!
-//! The text's: with the gradients g down and h across of the reference A, and another image B, p =
-//! sum g (B - r), q = sum h (B - r), u = sum h h, v = sum g h, w = sum g g, dx = (q w - p v) / (u w
-//! - v v), dy = (p u - q v) / (u w - v v), r being the mean of a pixel and its four neighbours. As
-//! they stand they are 0.05 px off on real images, and shrink by the noise of A. So both images are
-//! at half the size and smoothed by 1 2 1 both ways, and the sums are those of both images, whose
+//! The textbook's: with the gradients g down and h across of the reference A, another image B, and r
+//! the mean of a pixel and its four neighbours,
+//!
+//! ```text
+//! p = sum g (B - r), q = sum h (B - r), u = sum h h, v = sum g h, w = sum g g,
+//! dx = (q w - p v) / (u w - v v), dy = (p u - q v) / (u w - v v)
+//! ```
+//!
+//! As they stand they are 0.05 px off on real images, and shrink by the noise of A. So both images
+//! are at half the size and smoothed by 1 2 1 both ways, and the sums are those of both images, whose
 //! noise has nothing in common:
 //!
 //! - q = sum (h B' - h' A') / 2, h and h' being the gradients of A and B, A' and B' both without
@@ -19,7 +24,7 @@
 //! on the worst), with noise of 5 grey levels or without, and with a factor of exposure of 1.2
 //! (docs/accuracy.md).
 //!
-//! Where no shift is found, there are two reasons. Either the reference has too little to go by,
+//! If no shift is found, there are two reasons. Either the reference has too little to go by,
 //! such as a dark room, whose noise is best averaged all the same. Or it has enough, but the other
 //! image does not show it there: that one is *lost*, and would be laid over the reference wrongly.
 //! So what the reference has is measured by itself, as u, v and w of the reference with itself,
@@ -108,7 +113,7 @@ pub fn levels((width, height): (usize, usize)) -> usize {
     (1..LEVELS_MAX).take_while(|level| side >> level >= SIDE_MIN / 2).count() + 1
 }
 
-/// The rows or columns of an image that count where so many are left out at either side, besides
+/// The rows or columns of an image that count where this many are left out at either side, besides
 /// the first and the last.
 pub fn inner(len: usize, margin: usize) -> Range<usize> {
     let first = (1 + margin).min(len);
@@ -388,7 +393,7 @@ mod tests {
         assert_eq!(found(&reference, &reference, far, 256), far);
     }
 
-    /// An image of half the size of a scene without any order, seen so many pixels from the left;
+    /// An image of half the size of a scene without any order, seen this many pixels from the left;
     /// flat where `contrast` is 0.
     fn halved(at: usize, contrast: f64, sigma: f64, seed: u64) -> Vec<u8> {
         let grain = |x: usize, y: usize| {

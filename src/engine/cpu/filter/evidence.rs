@@ -188,7 +188,7 @@ mod tests {
     use crate::frame::{Image, Mask};
     use crate::matching::filter::evidence;
 
-    /// Filters on so many threads; the memory has seen another map before.
+    /// Filters on this many threads; the memory has seen another map before.
     fn filter(
         left: &Image,
         threshold: u32,

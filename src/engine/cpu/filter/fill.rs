@@ -123,7 +123,7 @@ mod tests {
     use crate::frame::Mask;
     use crate::matching::filter::rays::REACH_MAX;
 
-    /// Filters on so many threads; the memory has seen another map before.
+    /// Filters on this many threads; the memory has seen another map before.
     fn filter(left: &Image, values: &mut [i16], fill: Fill, threads: usize) {
         let size = (left.width(), left.height());
         let filter = FillFilter::new(&Arena::new(), fill, size, threads).unwrap();

@@ -82,7 +82,7 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// The filters that the parameters ask for, for maps of this size and so many threads.
+    /// The filters that the parameters ask for, for maps of this size and this many threads.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -122,7 +122,7 @@ impl Filters {
         self.states().for_each(|(_, _, known)| *known &= goes_on);
     }
 
-    /// Takes note that a map has gone through.
+    /// Records that a map has gone through.
     pub fn end_map(&mut self) {
         self.states().for_each(|(_, _, known)| *known = true);
     }
@@ -163,7 +163,7 @@ impl Filters {
     }
 
     /// Filters the map, and takes the time of each filter. `sure`: how sure each pixel of the map
-    /// is, where that is asked for.
+    /// is, if that is asked for.
     ///
     /// # Safety
     /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; as

@@ -61,7 +61,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// What `fronts` know of the block at column `x`, and of ray `k` upwards the values and
+    /// Collects from `fronts` the block at column `x`, and of ray `k` upwards the values and
     /// measures that were written down.
     #[inline(always)]
     fn new<R: Rule>(fronts: &Fronts, x: usize, upward: impl Fn(usize) -> [Block; 2]) -> Self {

@@ -39,7 +39,7 @@ impl Runs {
     #[cfg(test)]
     pub fn fill(&self) {
         for block in [&self.begin, &self.go_on] {
-            // SAFETY: the block has so many bytes; tests have it alone.
+            // SAFETY: the block has this many bytes; tests have it alone.
             unsafe { block.ptr().write_bytes(255, block.bytes() / size_of::<u64>()) };
         }
     }
@@ -57,7 +57,7 @@ impl Runs {
         marks: &mut [u8],
         alike: impl Fn(i16, i16) -> bool,
     ) {
-        // SAFETY: the row has so many words.
+        // SAFETY: the row has this many words.
         unsafe {
             let (begin, go_on) = self.row(y);
             marks[0] = 0;
@@ -83,7 +83,7 @@ impl Runs {
     #[inline(always)]
     pub unsafe fn for_each(&self, y: usize, mut use_run: impl FnMut(usize, usize)) {
         let words = words(self.width);
-        // SAFETY: the row has so many words; bits beyond its end are 0.
+        // SAFETY: the row has this many words; bits beyond its end are 0.
         unsafe {
             let (begin, go_on) = self.row(y);
             for word in 0..words {

@@ -77,7 +77,7 @@ impl Forest {
     /// A forest for maps of `pixels` pixels.
     ///
     /// # Panics
-    /// Where the pixels cannot be numbered in 32 bits: `PIXELS_MAX` of the engines.
+    /// If the pixels cannot be numbered in 32 bits: `PIXELS_MAX` of the engines.
     fn new(arena: &Arena, pixels: u64) -> Result<Self, Refused> {
         assert!(u32::try_from(pixels).is_ok(), "{pixels} pixels cannot be numbered in 32 bits");
         Ok(Self { parents: arena.block(pixels)?, sizes: arena.block(pixels)? })

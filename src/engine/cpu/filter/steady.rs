@@ -229,7 +229,7 @@ struct Judgement {
     rig_moves: bool,
 }
 
-/// Numbers of the state for maps of so many pixels, however many.
+/// Numbers of the state for maps of this many pixels, however many.
 fn numbers(pixels: u64) -> u64 {
     pixels.saturating_mul(2).saturating_add(HEADER as u64)
 }

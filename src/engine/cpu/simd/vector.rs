@@ -32,7 +32,7 @@ impl<'a> Taps<'a> {
     /// of it when it is held to the last four pixels fits 31: no gather goes astray.
     const LEN_MAX: usize = 1 << 30;
 
-    /// The pixels of an image with rows of `stride`; `None` where there are fewer than four, or
+    /// The pixels of an image with rows of `stride`; `None` if there are fewer than four, or
     /// more than [`Taps::LEN_MAX`].
     pub fn of(picture: &'a [u8], stride: usize) -> Option<Self> {
         let fits = (4..=Self::LEN_MAX).contains(&picture.len()) && stride <= picture.len();

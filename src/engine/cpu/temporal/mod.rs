@@ -55,9 +55,9 @@ struct ThreadScratch {
 
 /// Output of the stage for one pair.
 pub struct Passed {
-    /// Both images as they are to be matched, where they are not those that came.
+    /// Both images as they are to be matched, if they are not those that came.
     pub denoised: Option<[Image; 2]>,
-    /// The left image without its background, where that is asked for.
+    /// The left image without its background, if that is asked for.
     pub whitened: Option<Whitened>,
     /// Figures of the pair, for the report.
     pub report: TemporalReport,
@@ -218,7 +218,7 @@ impl TemporalStage {
     }
 
     /// Decides about every pixel of a view's image, and remembers it; how many move. `limits`:
-    /// `None` where nothing is remembered yet.
+    /// `None` if nothing is remembered yet.
     fn finish(
         &self,
         team: &mut Team,

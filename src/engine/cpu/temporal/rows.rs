@@ -125,7 +125,7 @@ impl Kernel for ReferenceRow<'_> {
             row.iter_mut().zip(&*counts).for_each(|(value, &counts)| *value *= counts);
         }
         let sum = |row: &[i16]| row.iter().map(|&value| i64::from(value)).sum::<i64>();
-        // Products of so many pixels stay within 2^31.
+        // Products of this many pixels stay within 2^31.
         const PIXELS: usize = 1024;
         let products = |a: &[i16], b: &[i16]| {
             let parts = a.chunks(PIXELS).zip(b.chunks(PIXELS));
@@ -287,7 +287,7 @@ pub struct FinishRow<'a> {
     pub stored: &'a mut [u8],
     /// Number of images that are remembered.
     pub history: u8,
-    /// The row without the noise of what stands still, where that is asked for.
+    /// The row without the noise of what stands still, if that is asked for.
     pub denoised: Option<&'a mut [u8]>,
     /// And without the background.
     pub whitened: Option<&'a mut [u16]>,

@@ -17,7 +17,7 @@ pub fn columns(width: usize) -> usize {
     width.checked_next_multiple_of(BLOCK).unwrap_or(usize::MAX)
 }
 
-/// What the rays of one direction have met, seen from the pixels of a row; those that leave the row
+/// Pixels that the rays of one direction have met, seen from the pixels of a row; those that leave the row
 /// see a known pixel itself. With a column on either side, where there is nothing.
 pub struct Front {
     /// Values, or none: nothing was met, or too far away.
@@ -153,7 +153,7 @@ impl Fronts {
     }
 
     /// Goes on to the next row of a sweep, which is row `y` of the map: carries what rays have met,
-    /// with their edges where `edges` asks for them. Of both rows there are slices of one length
+    /// with their edges if `edges` asks for them. Of both rows there are slices of one length
     /// that lie apart and below each other, so that it becomes vectors.
     #[inline(always)]
     pub fn go_on(&mut self, values: &[i16], left: &Image, y: usize, reach: u16, edges: bool) {
