@@ -234,7 +234,7 @@ fn aggregate_costs(costs: &dyn PixelCost, inputs: Inputs<'_>, params: &Params) -
         (Paths::None, Cost::Block { .. }, _) => local::block_sums(left, right, params),
         (Paths::None, ..) => local::sum_costs(costs, (left.width(), left.height()), params),
         (_, _, Guide::Picture) => aggregation::aggregate(costs, left, params),
-        (_, _, Guide::Smoothed) => aggregation::aggregate(costs, &pyramid::smoothed(left), params),
+        (_, _, Guide::Smoothed) => aggregation::aggregate(costs, &pyramid::smooth(left), params),
     }
 }
 

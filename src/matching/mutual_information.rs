@@ -153,7 +153,7 @@ fn beside(level: usize, tap: usize) -> usize {
 }
 
 /// A row of numbers smoothed by the Gaussian, in its unit.
-fn smoothed(row: &[u64; LEVELS]) -> [u64; LEVELS] {
+fn smooth(row: &[u64; LEVELS]) -> [u64; LEVELS] {
     let mut padded = [0; LEVELS + 2 * RADIUS];
     for (tap, to) in padded.iter_mut().enumerate() {
         *to = row[beside(tap, 0)];
@@ -192,7 +192,7 @@ pub fn joint_row(counts: &[u32], i: usize) -> [i32; LEVELS] {
         }
     }
     let unit = 2 * GAUSSIAN_BITS;
-    smoothed(&across).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32)
+    smooth(&across).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32)
 }
 
 /// Marginal distribution of the right image's grey levels.
@@ -212,7 +212,7 @@ impl Marginal {
         }
         let unit = GAUSSIAN_BITS;
         let logarithms =
-            smoothed(&right).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32);
+            smooth(&right).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32);
         Self { told: smoothed_logarithms(&logarithms), occurs: right.map(|count| count > 0) }
     }
 }

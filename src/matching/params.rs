@@ -128,9 +128,9 @@ impl P2Mode {
 pub enum Guide {
     /// The left picture as it is.
     Picture,
-    /// The left picture smoothed ([`pyramid::smoothed`]), so that noise makes no steps.
+    /// The left picture smoothed ([`pyramid::smooth`]), so that noise makes no steps.
     ///
-    /// [`pyramid::smoothed`]: crate::matching::pyramid::smoothed
+    /// [`pyramid::smooth`]: crate::matching::pyramid::smooth
     Smoothed,
 }
 

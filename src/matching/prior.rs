@@ -46,7 +46,7 @@ pub fn half_range(range: DisparityRange) -> DisparityRange {
 
 /// The disparity that the map of the half-size images expects at pixel (x, y), in whole px; `None`
 /// where it does not know, or varies.
-pub fn expected(coarse: &DisparityMap, x: usize, y: usize) -> Option<i32> {
+pub fn expect(coarse: &DisparityMap, x: usize, y: usize) -> Option<i32> {
     let (width, height, values) = (coarse.width(), coarse.height(), coarse.values());
     let (x, y) = (x / 2, y / 2);
     let centre = i32::from(values[y * width + x]);
@@ -74,18 +74,18 @@ mod tests {
     #[test]
     fn a_coarse_map_speaks_where_it_is_known_and_even() {
         let mut values = vec![20i16; 5 * 4];
-        assert_eq!(expected(&map(5, 4, values.clone()), 9, 7), Some(3)); // 40 / 16 = 2.5, upwards.
+        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), Some(3)); // 40 / 16 = 2.5, upwards.
         values[2 * 5 + 4] = 36; // 16 more: still even.
-        assert_eq!(expected(&map(5, 4, values.clone()), 9, 7), Some(3));
-        assert_eq!(expected(&map(5, 4, values.clone()), 8, 4), Some(5)); // 72 / 16 = 4.5, upwards.
+        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), Some(3));
+        assert_eq!(expect(&map(5, 4, values.clone()), 8, 4), Some(5)); // 72 / 16 = 4.5, upwards.
         values[2 * 5 + 4] = 37;
-        assert_eq!(expected(&map(5, 4, values.clone()), 9, 7), None);
-        assert_eq!(expected(&map(5, 4, values.clone()), 5, 7), Some(3));
+        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), None);
+        assert_eq!(expect(&map(5, 4, values.clone()), 5, 7), Some(3));
         values[0] = INVALID;
-        assert_eq!(expected(&map(5, 4, values.clone()), 3, 3), None);
-        assert_eq!(expected(&map(5, 4, values), 4, 0), Some(3));
-        assert_eq!(expected(&map(1, 1, vec![-21]), 1, 1), Some(-3)); // -42 / 16 = -2.6.
-        assert_eq!(expected(&map(1, 1, vec![-20]), 1, 1), Some(-2)); // -40 / 16 = -2.5, upwards.
+        assert_eq!(expect(&map(5, 4, values.clone()), 3, 3), None);
+        assert_eq!(expect(&map(5, 4, values), 4, 0), Some(3));
+        assert_eq!(expect(&map(1, 1, vec![-21]), 1, 1), Some(-3)); // -42 / 16 = -2.6.
+        assert_eq!(expect(&map(1, 1, vec![-20]), 1, 1), Some(-2)); // -40 / 16 = -2.5, upwards.
     }
 
     #[test]

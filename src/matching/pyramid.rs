@@ -24,7 +24,7 @@ pub fn half(image: &Image) -> Image {
 
 /// The image smoothed by the binomial 1 2 1 along rows and columns, rounded to the nearest (halves
 /// upwards); pixels outside are the nearest inside.
-pub fn smoothed(image: &Image) -> Image {
+pub fn smooth(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     Image::from_fn(width, height, |x, y| {
         let mut sum = 8;
@@ -58,7 +58,7 @@ mod tests {
         let image = Image::from_vec(3, 2, vec![0, 16, 0, 0, 0, 7]);
         // (1, 0): rows weigh 3 and 1: 3 * (2 * 16) + 7 = 103, + 8 = 111, / 16 = 6. (0, 0): 3 * 16 =
         // 48, + 8 = 56, / 16 = 3. (2, 1): 16 + 3 * (3 * 7) = 79, + 8 = 87, / 16 = 5.
-        let smoothed = smoothed(&image);
+        let smoothed = smooth(&image);
         assert_eq!(smoothed.pixels()[..2], [3, 6]);
         assert_eq!(smoothed.pixels()[5], 5);
     }

@@ -4,7 +4,7 @@
 use crate::frame::{DisparityMap, Image, clamped};
 use crate::matching::cost::PixelCost;
 use crate::matching::params::Params;
-use crate::matching::prior::{REACH, expected};
+use crate::matching::prior::{REACH, expect};
 use crate::matching::texture::grey_range;
 use crate::matching::window::UNIT;
 
@@ -81,7 +81,7 @@ pub fn blend_costs(
             }
         }
         let blend = Blend::of(params, grey_range(left, x, y), threshold);
-        let expected = coarse.and_then(|coarse| expected(coarse, x, y));
+        let expected = coarse.and_then(|coarse| expect(coarse, x, y));
         let pixel = &own[(y * width + x) * count..][..count];
         values.extend(pixel.iter().zip(&sums).enumerate().map(|(k, (&c, &sum))| {
             let distance = expected.map_or(0, |e| (min + k as i32).abs_diff(e));

@@ -69,9 +69,7 @@ impl Kernel for SupportRow<'_> {
         let (columns, expectation) = self.scratch.split_at_mut(2 * half);
         let (expected, known) = expectation.split_at_mut(half);
         match self.coarse {
-            Some(coarse) => {
-                coarse.expected(self.y / 2, self.geometry.min, columns, expected, known)
-            }
+            Some(coarse) => coarse.expect(self.y / 2, self.geometry.min, columns, expected, known),
             None => known.fill(0),
         }
         // The last pixel of an odd width stands alone.
@@ -97,7 +95,7 @@ impl Coarse<'_> {
     /// number of a candidate from `min` on, and all bits where that is known; the map says nothing
     /// where it is unknown or varies. `columns`: memory for two numbers a column, and two more.
     #[inline(always)]
-    fn expected(
+    fn expect(
         &self,
         y: usize,
         min: i32,
@@ -218,13 +216,13 @@ impl SupportBand<'_> {
     unsafe fn slide<V: Vector>(&mut self, column: usize, chunks: usize, rows: Change) {
         for c in 0..chunks {
             // SAFETY: the caller's promise.
-            unsafe { self.slid::<V>(column * self.geometry.depth + c * V::N, rows) };
+            unsafe { self.slide_vector::<V>(column * self.geometry.depth + c * V::N, rows) };
         }
     }
 
     /// Takes a vector of the sums of a column to the next row, and gives them.
     #[inline(always)]
-    unsafe fn slid<V: Vector>(&mut self, at: usize, rows: Change) -> [V::Wide; 2] {
+    unsafe fn slide_vector<V: Vector>(&mut self, at: usize, rows: Change) -> [V::Wide; 2] {
         // SAFETY: rows and sums have a number for each lane of each pixel.
         unsafe {
             let mut change = V::load(rows.enters.add(at));
@@ -292,7 +290,7 @@ impl SupportBand<'_> {
         // SAFETY: both columns lie in the image.
         unsafe {
             let more = match x + radius < width {
-                true => self.slid::<V>(enters, rows),
+                true => self.slide_vector::<V>(enters, rows),
                 false => self.sums::<V>(enters),
             };
             let less = self.sums::<V>(leaves);
@@ -343,8 +341,8 @@ impl SupportBand<'_> {
                     } else {
                         let ([low, high], [low_sum, high_sum]) = (pixel.widen(), *window);
                         V::narrow_512([
-                            parts.blended(low, low_sum, at),
-                            parts.blended(high, high_sum, at + V::N / 2),
+                            parts.blend(low, low_sum, at),
+                            parts.blend(high, high_sum, at + V::N / 2),
                         ])
                     };
                     self.padding.apply(cost, c).store(to.add(x * depth + at));
@@ -394,7 +392,7 @@ impl<V: Vector> Parts<V> {
     /// window's. All parts together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the
     /// range.
     #[inline(always)]
-    unsafe fn blended(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
+    unsafe fn blend(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
         // SAFETY: there is a number for each candidate.
         unsafe {
             let own = V::add_wide(V::splat_wide(UNIT as i16 / 2), V::mul_wide(pixel, self.own));

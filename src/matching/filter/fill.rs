@@ -41,7 +41,7 @@ pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
             let met = |ray| meet(&known, left, (i % width, i / width), ray, fill.reach);
             *value = match fill.rule {
                 FillRule::Row => smaller(met(RAYS[LEFT]), met(RAYS[RIGHT])),
-                FillRule::Rays => weighted(RAYS.map(met)),
+                FillRule::Rays => weighted_median(RAYS.map(met)),
             };
         }
     }
@@ -55,7 +55,7 @@ pub fn smaller(a: Option<Met>, b: Option<Met>) -> i16 {
 /// The lower weighted median of what the rays have met, in the order of [`RAYS`]: the least value
 /// that together with all smaller ones has half of the weight; a quarter, where the pixel is
 /// [hidden](is_hidden).
-fn weighted(met: [Option<Met>; 8]) -> i16 {
+fn weighted_median(met: [Option<Met>; 8]) -> i16 {
     let parts = if is_hidden(met[LEFT], met[RIGHT]) { 4 } else { 2 };
     let mut met: Vec<Met> = met.into_iter().flatten().collect();
     met.sort_by_key(|met| met.value);
@@ -87,8 +87,8 @@ pub fn is_hidden_by(far: i16, near: i16, distance: u16) -> bool {
 /// The weight of what a ray has met: halved by every 8 grey levels of the largest edge on the way
 /// and by every sixteenfold of the distance (plus 2), from 3584 down to 1.
 ///
-/// With e = min(edge + 2 floor(log2(distance + 2)), 96) eighths of a halving, it is 4096 * 2^-(e /
-/// 8) with chords in place of the curve between whole halvings.
+/// With e = min(edge + 2 floor(log2(distance + 2)), 96) eighths of a halving, it is
+/// 4096 * 2^-(e / 8) with chords in place of the curve between whole halvings.
 #[inline(always)]
 pub fn weight(edge: u8, distance: u16) -> u16 {
     // In 16 bits throughout, so that vectors hold as many as of disparities.

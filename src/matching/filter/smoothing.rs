@@ -32,13 +32,13 @@ pub const NEVER: i32 = i32::MIN;
 pub fn apply(values: &mut [i16], state: &mut State, range: DisparityRange, how: Smoothing) {
     state.resize(values.len(), NEVER);
     for (value, state) in values.iter_mut().zip(state) {
-        *value = smoothed(*value, state, range, how);
+        *value = smooth(*value, state, range, how);
     }
 }
 
 /// The smoothed value of a pixel, whose state goes on.
 #[inline(always)]
-pub fn smoothed(value: i16, state: &mut i32, range: DisparityRange, how: Smoothing) -> i16 {
+pub fn smooth(value: i16, state: &mut i32, range: DisparityRange, how: Smoothing) -> i16 {
     if value == INVALID {
         return INVALID;
     }

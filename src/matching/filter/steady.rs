@@ -127,7 +127,7 @@ pub fn apply(
         let of = Observation { value: values[i], sure: sure.as_ref().map(|sure| **sure), anew };
         let mut memory = Memory::of(memories[i]);
         memory.grey = follow(memory.grey, left.pixels()[i], !known || decision.moving[i]);
-        let (value, held) = steadied(of, &mut disparities[i], &mut memory, range, how);
+        let (value, held) = steady_pixel(of, &mut disparities[i], &mut memory, range, how);
         memories[i] = memory.number();
         values[i] = value;
         if let Some(sure) = sure {
@@ -179,7 +179,7 @@ pub struct Observation {
 /// less sure. What does not agree speaks against it, and is taken once more than `strength` maps in
 /// a row have; what was not shown for as long gives in earlier.
 #[inline(always)]
-pub fn steadied(
+pub fn steady_pixel(
     of: Observation,
     disparity: &mut i32,
     memory: &mut Memory,
@@ -235,7 +235,7 @@ mod tests {
         let (mut disparity, mut memory) = (0, Memory::default());
         let shown = values.iter().enumerate().map(|(number, &value)| {
             let of = Observation { value, sure, anew: number == 0 };
-            steadied(of, &mut disparity, &mut memory, RANGE, HOW)
+            steady_pixel(of, &mut disparity, &mut memory, RANGE, HOW)
         });
         shown.unzip()
     }
@@ -273,7 +273,7 @@ mod tests {
         let (mut disparity, mut memory) = (0, Memory::default());
         for value in [160, 160, 160, INVALID, 320] {
             let of = Observation { value, sure: None, anew: true };
-            assert_eq!(steadied(of, &mut disparity, &mut memory, RANGE, HOW), (value, false));
+            assert_eq!(steady_pixel(of, &mut disparity, &mut memory, RANGE, HOW), (value, false));
         }
     }
 

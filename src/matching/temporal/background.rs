@@ -39,7 +39,7 @@ impl Residual {
                 let added = coefficients.values.iter().zip(&coefficients.offsets).enumerate();
                 let sum = added.map(|(slot, (&value, &offset))| {
                     let pixels = layout.picture(state, eye, slot);
-                    value * i32::from(moved(pixels, layout.size, x, y, offset))
+                    value * i32::from(pixel_at(pixels, layout.size, x, y, offset))
                 });
                 let value = residual(image.row(y)[x], sum.sum());
                 magnitudes[i32::from(value).abs().min(RESIDUAL_MAX) as usize] += 1;
@@ -53,7 +53,7 @@ impl Residual {
 
 /// The pixel of a remembered image that shows what (x, y) shows, where that image is moved by
 /// `offset` whole pixels; columns and rows outside are the nearest inside.
-fn moved(
+fn pixel_at(
     pixels: &[u8],
     (width, height): (usize, usize),
     x: usize,
@@ -75,7 +75,7 @@ pub fn residual(pixel: u8, sum: i32) -> i16 {
 /// The pixel without the noise of what stands still: the background, and that much of the image in
 /// 1/256.
 #[inline(always)]
-pub fn denoised(pixel: u8, residual: i16, weight: i32) -> u8 {
+pub fn denoise(pixel: u8, residual: i16, weight: i32) -> u8 {
     // The background and the weighted residual, in 1/256 of its unit.
     let background = 256 * (i32::from(pixel) * UNIT - i32::from(residual));
     ((background + i32::from(residual) * weight + 128 * UNIT) >> 12) as u8
@@ -91,7 +91,7 @@ pub fn age(before: u8, moving: bool) -> u8 {
 /// it leaves no trail; what has been there for longer than the history reaches has become
 /// background.
 #[inline(always)]
-pub fn remembered(pixel: u8, residual: i16, age: u8, history: u8) -> u8 {
+pub fn remember(pixel: u8, residual: i16, age: u8, history: u8) -> u8 {
     if age == 0 || age > history {
         return pixel;
     }
@@ -101,7 +101,7 @@ pub fn remembered(pixel: u8, residual: i16, age: u8, history: u8) -> u8 {
 /// The image without its background as it is handed out: 128 units a grey level around 32768, and 1
 /// more where the pixel moves.
 #[inline(always)]
-pub fn whitened(residual: i16, moving: bool) -> u16 {
+pub fn whiten(residual: i16, moving: bool) -> u16 {
     (32768 + 8 * i32::from(residual)) as u16 | u16::from(moving)
 }
 
@@ -119,11 +119,11 @@ mod tests {
     #[test]
     fn the_weight_mixes_background_and_picture() {
         assert_eq!(
-            (denoised(100, 160, 256), denoised(100, 160, 0), denoised(100, 160, 128)),
+            (denoise(100, 160, 256), denoise(100, 160, 0), denoise(100, 160, 128)),
             (100, 90, 95)
         );
         assert_eq!(
-            (denoised(255, 0, 0), denoised(0, -4080, 0), denoised(255, 4080, 0)),
+            (denoise(255, 0, 0), denoise(0, -4080, 0), denoise(255, 4080, 0)),
             (255, 255, 0)
         );
     }
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn movers_are_kept_out_of_the_memory_until_they_stay() {
         assert_eq!((age(3, true), age(255, true), age(9, false)), (4, 255, 0));
-        assert_eq!(remembered(200, 1600, 0, 5), 200);
-        assert_eq!(remembered(200, 1600, 5, 5), 100);
-        assert_eq!(remembered(200, 1600, 6, 5), 200);
+        assert_eq!(remember(200, 1600, 0, 5), 200);
+        assert_eq!(remember(200, 1600, 5, 5), 100);
+        assert_eq!(remember(200, 1600, 6, 5), 200);
         assert_eq!(
-            (whitened(-4080, false), whitened(0, true), whitened(4080, true)),
+            (whiten(-4080, false), whiten(0, true), whiten(4080, true)),
             (128, 32769, 65409)
         );
     }

@@ -23,7 +23,7 @@ use std::str::FromStr;
 
 use crate::frame::{Image, TemporalReport};
 use crate::matching::history::State;
-use crate::matching::pyramid::{half, smoothed};
+use crate::matching::pyramid::{half, smooth};
 use crate::matching::residuals::{Decision, Limits};
 use background::Residual;
 use coefficients::Coefficients;
@@ -95,7 +95,7 @@ impl FromStr for Temporal {
 pub struct Outcome {
     /// Both images without the noise of what stands still.
     pub denoised: [Image; 2],
-    /// The left image without its background, a number a pixel ([`background::whitened`]).
+    /// The left image without its background, a number a pixel ([`background::whiten`]).
     pub whitened: Vec<u16>,
     /// Figures of the pair, for the report.
     pub report: TemporalReport,
@@ -146,7 +146,7 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
                 let pixel = eyes[eye].pixels()[i];
                 moving += u32::from(decision.moving[i]);
                 ages[i] = background::age(ages[i], decision.moving[i]);
-                background::remembered(pixel, residual.values[i], ages[i], how.history)
+                background::remember(pixel, residual.values[i], ages[i], how.history)
             })
             .collect();
         let stored = Image::from_vec(size.0, size.1, stored);
@@ -157,12 +157,12 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
         let (pixels, decision) = (eyes[eye].pixels(), &decisions[eye]);
         let residuals = residuals[eye].values.iter();
         let pixels = pixels.iter().zip(residuals).zip(&decision.weights);
-        let pixels = pixels.map(|((&pixel, &e), &k)| background::denoised(pixel, e, k));
+        let pixels = pixels.map(|((&pixel, &e), &k)| background::denoise(pixel, e, k));
         let image = Image::from_vec(size.0, size.1, pixels.collect());
         image.with_valid_mask(eyes[eye].shared_valid_mask())
     });
     let left = residuals[0].values.iter().zip(&decisions[0].moving);
-    let whitened = left.map(|(&e, &moving)| background::whitened(e, moving)).collect();
+    let whitened = left.map(|(&e, &moving)| background::whiten(e, moving)).collect();
 
     header.end(slot, moving, [0, 1].map(|eye| residuals[eye].variance), &shifts, &coefficients);
     let report = report::report(&header, size);
@@ -241,7 +241,7 @@ fn shifts_of_all(
 
 /// The image of half the size, smoothed: what shifts are found in.
 fn smaller(image: &Image) -> Image {
-    smoothed(&half(image))
+    smooth(&half(image))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::pass::Pass;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::DisparityRange;
-use crate::matching::filter::smoothing::{NEVER, Smoothing, smoothed};
+use crate::matching::filter::smoothing::{NEVER, Smoothing, smooth};
 use crate::memory::{Refused, product};
 
 /// The smoothing with its state.
@@ -66,7 +66,7 @@ impl Kernel for Rows<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         for (value, state) in self.values.iter_mut().zip(self.state) {
-            *value = smoothed(*value, state, self.range, self.how);
+            *value = smooth(*value, state, self.range, self.how);
         }
     }
 }

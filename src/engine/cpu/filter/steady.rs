@@ -13,7 +13,7 @@ use crate::engine::cpu::texture::NoiseRow;
 use crate::frame::{DisparityRange, Image};
 use crate::matching::filter::steady::{
     HEADER, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, confidence, follow, residual,
-    state_len, steadied,
+    state_len, steady_pixel,
 };
 use crate::matching::residuals::{Limits, variance};
 use crate::memory::{Refused, product};
@@ -279,7 +279,7 @@ impl Kernel for MapRow<'_> {
             let mut memory = Memory::of(self.memories[x]);
             memory.grey = follow(memory.grey, self.left[x], !self.known || moves);
             let (value, held) =
-                steadied(of, &mut self.disparities[x], &mut memory, self.range, self.how);
+                steady_pixel(of, &mut self.disparities[x], &mut memory, self.range, self.how);
             self.memories[x] = memory.number();
             self.values[x] = value;
             if let Some(sure) = &mut self.sure {

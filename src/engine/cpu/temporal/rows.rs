@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::engine::cpu::texture::Picture;
-use crate::matching::temporal::background::{age, denoised, remembered, residual, whitened};
+use crate::matching::temporal::background::{age, denoise, remember, residual, whiten};
 use crate::matching::temporal::shifts::{OfReference, SUMS};
 
 /// Numbers a pixel that [`ReferenceRow`] writes: grey level, doubled gradients across and down,
@@ -180,7 +180,7 @@ impl Kernel for ShiftRow<'_> {
             for lane in 0..LANES {
                 let a: [i32; OF_REFERENCE] = std::array::from_fn(|i| reference[i][lane]);
                 let b: [i32; 5] = std::array::from_fn(|i| i32::from(other[i][lane]));
-                let added = added(a, b);
+                let added = terms(a, b);
                 for (sums, added) in lanes.iter_mut().zip(added) {
                     sums[lane] += added;
                 }
@@ -192,7 +192,7 @@ impl Kernel for ShiftRow<'_> {
         for i in whole..len {
             let a = std::array::from_fn(|number| i32::from(self.reference[number * width + i]));
             let b = self.of.pixel(from + i).map(i32::from);
-            for (all, added) in self.sums.iter_mut().zip(added(a, b)) {
+            for (all, added) in self.sums.iter_mut().zip(terms(a, b)) {
                 *all += i64::from(added);
             }
         }
@@ -201,7 +201,7 @@ impl Kernel for ShiftRow<'_> {
 
 /// Terms that a pixel of the reference, and one of another image, add to the sums.
 #[inline(always)]
-fn added(
+fn terms(
     [a, h, g, x, y, counts]: [i32; OF_REFERENCE],
     [b, hb, gb, xb, yb]: [i32; 5],
 ) -> [i32; SUMS] {
@@ -300,16 +300,16 @@ impl Kernel for FinishRow<'_> {
         let kept = self.ages.iter_mut().zip(self.stored).zip(self.moving);
         for ((&pixel, &e), ((before, stored), &moving)) in pixels.clone().zip(kept) {
             *before = age(*before, moving != 0);
-            *stored = remembered(pixel, e, *before, self.history);
+            *stored = remember(pixel, e, *before, self.history);
         }
         if let Some(to) = self.denoised {
             for ((to, (&pixel, &e)), &weight) in to.iter_mut().zip(pixels).zip(self.weights) {
-                *to = denoised(pixel, e, weight);
+                *to = denoise(pixel, e, weight);
             }
         }
         if let Some(to) = self.whitened {
             for ((to, &e), &moving) in to.iter_mut().zip(self.residuals).zip(self.moving) {
-                *to = whitened(e, moving != 0);
+                *to = whiten(e, moving != 0);
             }
         }
     }
