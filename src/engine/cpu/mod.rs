@@ -1,6 +1,6 @@
 //! The CPU engine: the stages of `matching/`, vectorised and threaded, byte for byte the same.
 //!
-//! `frame.rs` shows the flow of a pair. Semi-Global Matching is bound by memory if the sums S(p, d)
+//! `stages.rs` shows the flow of a pair. Semi-Global Matching is bound by memory if the sums S(p, d)
 //! of all pixels are kept. They are not:
 //!
 //! 0. *Rectify*, for raw pairs (`rectify.rs`).
@@ -70,6 +70,7 @@ mod schedule;
 mod shape;
 mod simd;
 mod stage_timer;
+mod stages;
 mod striping;
 mod support;
 mod team;

@@ -3,8 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::MapFilter;
-use super::pass::Pass;
+use super::pass::{MapFilter, Pass};
 use super::rays::{Around, BLOCK, Block, Front, Rule, Sweeps};
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::Vector;

@@ -6,8 +6,7 @@
 mod medians;
 
 use self::medians::medians;
-use super::MapFilter;
-use super::pass::Pass;
+use super::pass::{MapFilter, Pass};
 use super::rays::{Around, Block, Front, Rule, Sweeps, known};
 use crate::engine::cpu::memory::{Arena, Plane};
 use crate::engine::cpu::simd::Vector;

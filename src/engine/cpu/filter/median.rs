@@ -7,8 +7,7 @@
 
 use std::sync::Mutex;
 
-use super::MapFilter;
-use super::pass::Pass;
+use super::pass::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::INVALID;

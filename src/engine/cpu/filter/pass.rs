@@ -27,3 +27,26 @@ impl Pass<'_> {
         self.team.rows(self.size.1, task);
     }
 }
+
+/// A filter that goes over the finished map.
+pub trait MapFilter: Send + Sync {
+    /// Returns where the map has to lie, for a filter that cannot work in place.
+    fn input(&self) -> Option<*mut i16> {
+        None
+    }
+
+    /// Returns the numbers kept from map to map, if any, and whether they are of the map before in
+    /// the stream.
+    fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
+        None
+    }
+
+    /// Filters the map and leaves it in `map`. `sure` is the confidence of each pixel, if it is
+    /// asked for.
+    ///
+    /// # Safety
+    /// `map` has room for the pass's size, and holds the map unless the filter has an input of its
+    /// own, which then does; nobody else touches either, nor `sure`; the simd was found on this
+    /// machine.
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>);
+}

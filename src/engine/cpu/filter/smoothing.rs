@@ -1,7 +1,6 @@
 //! Exponential smoothing in time, with a number of state a pixel.
 
-use super::MapFilter;
-use super::pass::Pass;
+use super::pass::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::DisparityRange;

@@ -10,8 +10,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::MapFilter;
-use super::pass::Pass;
+use super::pass::{MapFilter, Pass};
 use super::runs::{Runs, marks};
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::{Kernel, Vector};

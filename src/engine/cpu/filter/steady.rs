@@ -3,8 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::MapFilter;
-use super::pass::Pass;
+use super::pass::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
 use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
