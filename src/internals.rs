@@ -40,7 +40,7 @@ pub mod frame {
     pub use crate::frame::{Image, Mask, Matched, StereoPair};
 }
 pub mod matching {
-    pub use crate::matching::{History, Next, match_next, match_pair};
+    pub use crate::matching::{History, PairResult, match_next, match_pair};
 }
 pub mod memory {
     pub use crate::memory::Budget;

@@ -1,5 +1,5 @@
-//! Every engine gives the bytes of the scalar reference. In a process of its own, because it keeps all cores busy
-//! while other tests watch the clock.
+//! Every engine gives the bytes of the scalar reference. In a process of its own, because it keeps
+//! all cores busy while other tests watch the clock.
 
 mod common {
     pub mod parity;
@@ -59,7 +59,7 @@ proptest! {
     }
 }
 
-/// The picture, of which about `share` of 256 pixels are unseen, in blots; `None` sees all.
+/// The image, of which about `share` of 256 pixels are unseen, in blots; `None` sees all.
 fn masked(image: Image, seed: u64, share: Option<u8>) -> Image {
     let (width, height) = (image.width(), image.height());
     let seen = |i: usize| {
@@ -157,7 +157,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Pictures large enough for coarser levels, whose texture is about as strong as their noise.
+    /// Images large enough for coarser levels, whose texture is about as strong as their noise.
     #[test]
     fn supported_costs_are_those_of_the_reference(
         params in params(),
@@ -342,7 +342,7 @@ fn the_engine_tells_what_it_is_and_how_long_it_took() {
     let mut engine = CpuEngine::new(&usual(), &PairSpec::rectified(64, 48), options).unwrap();
     assert_eq!(engine.description(), "CPU (portable vectors, 2 threads)");
     assert_eq!(engine.depth(), 1);
-    let memory = engine.memory_bytes();
+    let memory = CpuEngine::estimate(&usual(), 64, 48, options).unwrap().host;
     // The checkpoints alone: seven edges of three paths.
     assert!(memory > 7 * 3 * 64 * 64, "{memory}");
     let (left, right) = pictures(64, 48, NOISY);
@@ -350,7 +350,6 @@ fn the_engine_tells_what_it_is_and_how_long_it_took() {
     let (left, right) = pictures(64, 48, NOISY);
     assert!(engine.submit(pair(left, right)).is_err(), "one pair at a time");
     let matched = engine.collect().unwrap().unwrap();
-    assert_eq!(engine.memory_bytes(), memory);
     let total: Duration = matched.stages.iter().map(|&(_, time)| time).sum();
     assert!(!total.is_zero());
 }

@@ -1,10 +1,11 @@
-//! Files that are not what they seem: thousands of them found the defects that these tests keep out.
+//! Files that are not what they seem: thousands of them found the defects that these tests keep
+//! out.
 //!
-//! `bad_files/mutate.rs` damages good files, the same way in every run. `inside.rs` feeds them to the
-//! library's entry points, where many cases take little time; `program.rs` a few to the whole binary under
-//! a limit of its memory. `budget.rs` holds what asks for too much on purpose. Whatever comes in: no panic,
-//! no hang, bounded memory, an exit status of 0, 1 or 2, and nothing destroyed. An executable of its own,
-//! because it sets the memory budget of its process.
+//! `bad_files/mutate.rs` damages good files, the same way in every run. `inside.rs` feeds them to
+//! the library's entry points, where many cases take little time; `program.rs` a few to the whole
+//! binary under a limit of its memory. `budget.rs` holds what asks for too much on purpose.
+//! Whatever comes in: no panic, no hang, bounded memory, an exit status of 0, 1 or 2, and nothing
+//! destroyed. An executable of its own, because it sets the memory budget of its process.
 
 mod common {
     pub mod program;
@@ -55,8 +56,8 @@ struct Ended {
     stderr: String,
 }
 
-/// Most addresses that the program may take under test: it, its libraries and its threads' stacks take
-/// less than half.
+/// Most addresses that the program may take under test: it, its libraries and its threads' stacks
+/// take less than half.
 const ADDRESSES: u64 = 6 << 30;
 
 /// Runs `stereod` in `folder` without a display, under a limit of memory and time.
@@ -93,7 +94,7 @@ fn stereod(folder: &Path, arguments: &[&str]) -> Ended {
     Ended { status, stdout, stderr }
 }
 
-/// A picture with something to match.
+/// An image with something to match.
 fn scene(width: u32, height: u32, shift: u32) -> image::GrayImage {
     image::GrayImage::from_fn(width, height, |x, y| {
         let at = (x + shift).wrapping_mul(2_654_435_761).wrapping_add(y.wrapping_mul(40_503)) >> 7;
@@ -101,7 +102,7 @@ fn scene(width: u32, height: u32, shift: u32) -> image::GrayImage {
     })
 }
 
-/// Writes a short video of an eye by a coding such as "jpegenc ! avimux".
+/// Writes a short video of a view by a coding such as "jpegenc ! avimux".
 fn write_video(path: &Path, shift: u32, coding: &str) {
     let time = |number| Duration::from_nanos(u64::from(number) * 1_000_000_000 / 30);
     let pictures = (0..6).map(|number| (scene(64, 32, shift + number).into_raw(), time(number)));

@@ -6,8 +6,8 @@ use crate::calibration::Rectifier;
 use crate::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
 use crate::matching::temporal::Outcome;
 use crate::matching::temporal::layout::Layout as Remembered;
-use crate::matching::tiles::{Layout, match_tiled};
-use crate::matching::{History, Next, Params, match_next};
+use crate::matching::tiles::{TileLayout, match_tiled};
+use crate::matching::{History, PairResult, Params, match_next};
 use crate::memory::{Budget, product};
 
 /// Compares a result with the reference on the same pair, the next one of the stream of `history`,
@@ -15,7 +15,7 @@ use crate::memory::{Budget, product};
 pub fn verify(
     matched: &Matched,
     params: &Params,
-    layout: Option<&Layout>,
+    layout: Option<&TileLayout>,
     history: &mut History,
 ) -> anyhow::Result<usize> {
     let whole = (matched.disparity.width(), matched.disparity.height());
@@ -31,7 +31,7 @@ pub fn verify(
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
     let StereoPair { left, right, timestamp, .. } = &matched.pair;
-    let Next { map, confidence, temporal } = match layout {
+    let PairResult { map, confidence, temporal } = match layout {
         None => match_next(left, right, *timestamp, params, history),
         Some(layout) => match_tiled(left, right, *timestamp, params, layout, history),
     };

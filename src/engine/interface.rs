@@ -1,5 +1,5 @@
-//! What every engine is: one small trait, so that several pairs can be in flight on an engine that
-//! overlaps copies and kernels, while the CPU engine finishes each at once.
+//! The interface of an engine: one small trait, so that several pairs can be in flight on an engine
+//! that overlaps copies and kernels, while the CPU engine finishes each at once.
 
 use std::sync::Arc;
 
@@ -8,32 +8,33 @@ use anyhow::bail;
 use crate::calibration::Rectifier;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::matching::History;
-use crate::matching::tiles::Layout;
+use crate::matching::tiles::TileLayout;
 use crate::memory::product;
 use crate::pool::Memory;
 
 /// Turns pairs into disparity maps, in order. Every engine gives the bytes of
-/// [`crate::matching::match_pair`], one with tiles those of [`crate::matching::tiles::match_tiled`].
+/// [`crate::matching::match_pair`], one with tiles those of
+/// [`crate::matching::tiles::match_tiled`].
 pub trait Engine: Send {
-    /// What computes, in a few words for people: "CPU (AVX-512, 4 threads)".
+    /// Describes the engine in a few words for people: "CPU (AVX-512, 4 threads)".
     fn description(&self) -> String;
 
-    /// How many pairs may be in flight before [`Engine::collect`] must be called.
+    /// Returns how many pairs may be in flight before [`Engine::collect`] must be called.
     fn depth(&self) -> usize;
 
     /// Takes a pair.
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()>;
 
-    /// The oldest pair in flight with its disparity and all that is known of it, waiting for it; `None`
-    /// where none is in flight.
+    /// The oldest pair in flight with its disparity and all that is known of it, waiting for it;
+    /// `None` if none is in flight.
     fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
 
     /// Has [`Matched::stages`] tell every stage apart from the next pair on, which costs a device a
     /// little time; engines for which it costs nothing always do.
     fn set_profiling(&mut self, _on: bool) {}
 
-    /// Hands over what the filters remember of the stream so far; this engine begins anew. No pair may be
-    /// in flight.
+    /// Hands over what the filters remember of the stream so far; this engine restarts. No pair may
+    /// be in flight.
     fn take_history(&mut self) -> anyhow::Result<History> {
         Ok(History::default())
     }
@@ -45,16 +46,16 @@ pub trait Engine: Send {
 
     /// Whether a device of its own computes.
     fn is_on_device(&self) -> bool {
-        // Only such a device has memory that pictures had better lie in.
+        // Only such a device has memory that images had better lie in.
         self.picture_memory().is_some()
     }
 
-    /// The tiles that pictures are matched in; `None` where they are matched whole.
-    fn layout(&self) -> Option<&Layout> {
+    /// The tiles that images are matched in; `None` if they are matched whole.
+    fn layout(&self) -> Option<&TileLayout> {
         None
     }
 
-    /// Memory for pictures that saves the engine a copy; `None` where any memory is as good.
+    /// Memory for images that saves the engine a copy; `None` if any memory is as good.
     fn picture_memory(&self) -> Option<Arc<dyn Memory<u8>>> {
         None
     }
@@ -62,16 +63,17 @@ pub trait Engine: Send {
 
 /// An engine that tiles can be matched on.
 pub trait TileEngine: Engine {
-    /// Takes a pair of windows that are cut out of larger pictures, as [`Engine::submit`] takes pairs. It belongs to
-    /// no stream, and gives the bytes of [`crate::matching::match_tile`] with these noise thresholds, one for each
-    /// level of the engine, the finest first; `None` where none are needed.
+    /// Takes a pair of windows that are cut out of larger images, as [`Engine::submit`] takes
+    /// pairs. It belongs to no stream, and gives the bytes of [`crate::matching::match_tile`] with
+    /// these noise thresholds, one for each level of the engine, the finest first; `None` where
+    /// none are needed.
     fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()>;
 }
 
 /// The pairs that an engine is made for.
 #[derive(Clone, Debug)]
 pub struct PairSpec {
-    /// Width and height in pixels of the pictures that are matched.
+    /// Width and height in pixels of the images that are matched.
     pub size: (usize, usize),
     /// Rectifies pairs that come raw.
     pub rectifier: Option<Arc<Rectifier>>,
@@ -92,11 +94,11 @@ impl PairSpec {
     }
 }
 
-/// Most pixels of a picture: every engine numbers pixels and columns, moved by any disparity, with 31
-/// bits.
+/// Most pixels of an image: every engine numbers pixels and columns, moved by any disparity, with
+/// 31 bits.
 pub const PIXELS_MAX: u64 = 1 << 30;
 
-/// Checks that engines can be made for pictures of this size, whatever memory there is.
+/// Checks that engines can be made for images of this size, whatever memory there is.
 pub(super) fn check_dimensions(width: usize, height: usize) -> anyhow::Result<()> {
     match product([width, height]) {
         0 => bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels"),
@@ -116,7 +118,7 @@ pub(super) fn check_thresholds(thresholds: Option<&[u32]>, levels: usize) -> any
     Ok(())
 }
 
-/// Checks that both pictures of a pair have the size that an engine was made for.
+/// Checks that both images of a pair have the size that an engine was made for.
 pub(super) fn check_size(pair: &StereoPair, (width, height): (usize, usize)) -> anyhow::Result<()> {
     for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
         if (image.width(), image.height()) != (width, height) {

@@ -1,4 +1,4 @@
-//! What is wanted of the engines.
+//! Options of the engines.
 
 use std::str::FromStr;
 
@@ -22,10 +22,11 @@ pub enum Choice {
 /// Which tiles are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tiling {
-    /// The whole picture where there is memory for it, else the fewest bands of its full width that fit.
+    /// The whole image where there is memory for it, else the fewest bands of its full width that
+    /// fit.
     #[default]
     Auto,
-    /// The whole picture, or an error.
+    /// The whole image, or an error.
     Off,
     /// These.
     Into(Tiles),
@@ -48,14 +49,14 @@ impl FromStr for Tiling {
     }
 }
 
-/// What of the machine each engine may use.
+/// Resources of the machine that each engine may use.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// For the CPU engine.
     pub cpu: CpuOptions,
     /// For the CUDA engine.
     pub cuda: CudaOptions,
-    /// Tiles that pictures are matched in.
+    /// Tiles that images are matched in.
     pub tiling: Tiling,
     /// Bytes of the budget that `auto` tiles leave to others.
     pub spare: u64,

@@ -1,10 +1,10 @@
-//! An engine for pictures that another engine has no memory for: it matches tile after tile
+//! An engine for images that another engine has no memory for: it matches tile after tile
 //! ([`crate::matching::tiles`]).
 //!
-//! Raw pairs are rectified whole, on the CPU, and the noise of the left picture is estimated whole; so is the map
-//! that is put together of the tiles rid of what a camera has not seen and of what no evidence supports, smoothed in
-//! time and filled. Whatever the
-//! tiles are matched on, they know nothing of each other, of other pairs, or of the cameras.
+//! Raw pairs are rectified whole, on the CPU, and the noise of the left image is estimated whole;
+//! so is the map that is put together of the tiles rid of what a camera has not seen and of what no
+//! evidence supports, smoothed in time and filled. Whatever the tiles are matched on, they know
+//! nothing of each other, of other pairs, or of the cameras.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,25 +15,27 @@ use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, TEXTURE, WholeMap}
 use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::confidence::of_known;
-use crate::matching::filter::{Continuity, Filter, Thumbnail};
-use crate::matching::tiles::{Layout, of_tile};
+use crate::matching::filter::Filter;
+use crate::matching::history::Continuity;
+use crate::matching::scene::Thumbnail;
+use crate::matching::tiles::{TileLayout, of_tile};
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Reserved, product};
 use crate::pool::Pool;
 
-/// What needs less memory.
+/// Advice to need less memory.
 const CURE: &str = "a smaller picture";
 
 /// Matches pairs tile by tile.
 pub struct TiledEngine {
     /// Of the size of the windows.
     engine: Box<dyn TileEngine>,
-    layout: Layout,
+    layout: TileLayout,
     params: Params,
     rectifier: Option<CpuRectifier>,
     whole: WholeMap,
     continuity: Continuity,
-    /// What depth is computed from, where it is known.
+    /// Geometry to compute depth from, if known.
     depth_from: Option<StereoGeometry>,
     windows: Pool<u8>,
     values: Pool<i16>,
@@ -43,10 +45,11 @@ pub struct TiledEngine {
 }
 
 impl TiledEngine {
-    /// Tiles of this layout, matched by the engine that `make` gives for the tiles' parameters and windows. It
-    /// is asked after the memory for everything else is reserved, for `in_flight` tiles at once.
+    /// Tiles of this layout, matched by the engine that `make` gives for the tiles' parameters and
+    /// windows. It is asked after the memory for everything else is reserved, for `in_flight` tiles
+    /// at once.
     pub fn new(
-        layout: Layout,
+        layout: TileLayout,
         params: &Params,
         pairs: &PairSpec,
         options: CpuOptions,
@@ -81,10 +84,10 @@ impl TiledEngine {
         })
     }
 
-    /// Memory in bytes that is taken beside that of the engine for the tiles: a pair of pictures, rectified where
-    /// they come raw, its map, and the windows and maps of the tiles in flight.
+    /// Memory in bytes that is taken beside that of the engine for the tiles: a pair of images,
+    /// rectified if they come raw, its map, and the windows and maps of the tiles in flight.
     pub fn bytes_of(
-        layout: &Layout,
+        layout: &TileLayout,
         params: &Params,
         pairs: &PairSpec,
         options: CpuOptions,
@@ -94,7 +97,7 @@ impl TiledEngine {
         let eyes = if pairs.rectifier.is_some() { 4 } else { 2 };
         let whole = product([layout.size.0, layout.size.1, eyes + map]);
         let windows = product([layout.window.0, layout.window.1, in_flight, 2 + map]);
-        let filtered = WholeMap::bytes_of(params, layout.size, options)?;
+        let filtered = WholeMap::bytes_of(params, layout, options)?;
         Ok(whole.saturating_add(windows).saturating_add(filtered))
     }
 
@@ -151,13 +154,13 @@ impl TiledEngine {
 /// A map put together of tiles.
 struct Map {
     disparity: DisparityMap,
-    /// How sure each pixel is, where that is asked for.
+    /// Confidence of each pixel, if it is computed.
     confidence: Option<Image>,
-    /// Noise threshold of the left picture, where anything depends on it.
+    /// Noise threshold of the left image, where anything depends on it.
     threshold: u32,
 }
 
-/// What the tiles of a pair took.
+/// Times of the tiles of a pair.
 #[derive(Default)]
 struct Account {
     stages: Vec<StageTime>,
@@ -266,7 +269,7 @@ impl Engine for TiledEngine {
         self.engine.is_on_device()
     }
 
-    fn layout(&self) -> Option<&Layout> {
+    fn layout(&self) -> Option<&TileLayout> {
         Some(&self.layout)
     }
 }
@@ -280,14 +283,14 @@ mod tests {
     use super::*;
     use crate::engine::cpu::CpuEngine;
     use crate::frame::{DisparityRange, Mask};
-    use crate::matching::Next;
+    use crate::matching::PairResult;
     use crate::matching::tiles::{Tiles, match_tiled};
     use crate::matching::{
         Cost, Evidence, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Steady,
         Temporal, TemporalMode, Window, match_pair,
     };
 
-    fn engine(params: &Params, layout: Layout, threads: usize) -> TiledEngine {
+    fn engine(params: &Params, layout: TileLayout, threads: usize) -> TiledEngine {
         let options = CpuOptions { threads: Some(threads), ..CpuOptions::default() };
         let pairs = PairSpec::rectified(layout.size.0, layout.size.1);
         let make = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn TileEngine>> {
@@ -342,8 +345,8 @@ mod tests {
         })
     }
 
-    /// A pair of blots, fainter and stronger ones, of which the right eye sees those of every second block two columns
-    /// farther to the left.
+    /// A pair of blots, fainter and stronger ones, of which the right view sees those of every
+    /// second block two columns farther to the left.
     fn pair((width, height): (usize, usize), number: u64, mask: Option<u64>) -> StereoPair {
         let grey = |x: usize, y: usize| {
             let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
@@ -377,12 +380,12 @@ mod tests {
             mask in prop::option::of(0u64..40),
         ) {
             let tiles = Tiles { rows: rows.min(size.1), columns: columns.min(size.0), overlap };
-            let layout = Layout::new(tiles, size, params.range).unwrap();
+            let layout = TileLayout::new(tiles, size, params.range).unwrap();
             let mut engine = engine(&params, layout.clone(), threads);
             let mut history = History::default();
             for number in 0..3 {
                 let StereoPair { left, right, timestamp, .. } = pair(size, number, mask);
-                let Next { map: expected, confidence: sure, .. } =
+                let PairResult { map: expected, confidence: sure, .. } =
                     match_tiled(&left, &right, timestamp, &params, &layout, &mut history);
                 engine.submit(pair(size, number, mask)).unwrap();
                 let got = engine.collect().unwrap().unwrap();
@@ -409,7 +412,7 @@ mod tests {
         };
         let size = (70, 50);
         let layout =
-            |rows| Layout::new(Tiles { rows, columns: 1, overlap: 8 }, size, range).unwrap();
+            |rows| TileLayout::new(Tiles { rows, columns: 1, overlap: 8 }, size, range).unwrap();
         let options = CpuOptions { threads: Some(1), ..CpuOptions::default() };
         let spec = PairSpec::rectified(size.0, size.1);
         let whole = || CpuEngine::new(&params, &spec, options).unwrap();
@@ -421,7 +424,8 @@ mod tests {
         for number in 0..3 {
             assert_eq!(map(&mut one, number), map(&mut plain, number));
         }
-        // Another engine goes on, with tiles as without: with what the first ones remember the map is another.
+        // Another engine goes on, with tiles as without: with what the first ones remember the map
+        // is another.
         let (mut two, mut other) = (engine(&params, layout(1), 1), whole());
         two.resume(plain.take_history().unwrap()).unwrap();
         other.resume(one.take_history().unwrap()).unwrap();
@@ -439,7 +443,8 @@ mod tests {
             (5, 60),
         );
         let layout =
-            Layout::new(Tiles { rows: 3, columns: 1, overlap: 8 }, (40, 60), params.range).unwrap();
+            TileLayout::new(Tiles { rows: 3, columns: 1, overlap: 8 }, (40, 60), params.range)
+                .unwrap();
         let mut engine = engine(&params, layout, 1);
         assert!(engine.description().ends_with("3x1 tiles of 40x36 pixels, overlap 8"));
         let error = engine.submit(pair((41, 60), 0, None)).unwrap_err().to_string();

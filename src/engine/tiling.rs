@@ -1,4 +1,5 @@
-//! The tiles that an engine matches in: those that the user names, or as few as the memory asks for.
+//! The tiles that an engine matches in: those that the user names, or as few as the memory asks
+//! for.
 
 use super::cpu::{CpuEngine, CpuOptions};
 use super::cuda::{CudaEngine, TooLarge};
@@ -6,17 +7,17 @@ use super::interface::{Engine, PairSpec, TileEngine};
 use super::options::{Options, Tiling};
 use super::tiled::TiledEngine;
 use crate::matching::Params;
-use crate::matching::tiles::{Layout, Tiles, TooManyTiles, of_tile};
+use crate::matching::tiles::{TileLayout, Tiles, TooManyTiles, of_tile};
 use crate::memory::{Budget, TooMuch};
 
-/// Overlap of the bands that `auto` chooses, in pixels: with it maps differ from those of the whole picture
-/// little more near seams than elsewhere ([`crate::matching::tiles`]).
+/// Overlap of the bands that `auto` chooses, in pixels: with it maps differ from those of the whole
+/// image little more near seams than elsewhere ([`crate::matching::tiles`]).
 pub const OVERLAP: usize = 128;
 
-/// Checks that pictures can be cut into the tiles that are named, on whatever engine.
+/// Checks that images can be cut into the tiles that are named, on whatever engine.
 pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(), TooManyTiles> {
     match options.tiling {
-        Tiling::Into(tiles) => Layout::new(tiles, pairs.size, params.range).map(drop),
+        Tiling::Into(tiles) => TileLayout::new(tiles, pairs.size, params.range).map(drop),
         Tiling::Auto | Tiling::Off => Ok(()),
     }
 }
@@ -40,7 +41,7 @@ pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     match options.tiling {
         Tiling::Off => whole().map_err(with_cure),
         Tiling::Into(tiles) => {
-            let made = tiled(Layout::new(tiles, pairs.size, params.range)?);
+            let made = tiled(TileLayout::new(tiles, pairs.size, params.range)?);
             Ok(Box::new(made.map_err(with_cure_of(tiles))?))
         }
         Tiling::Auto => match bands_for_cpu(params, pairs, options, left)? {
@@ -58,13 +59,14 @@ fn left(options: &Options) -> u64 {
     Budget::of_process().left().saturating_sub(options.spare)
 }
 
-/// The fewest bands for which `left` bytes suffice; `None` where they do for the whole picture, or for no bands.
+/// The fewest bands for which `left` bytes suffice; `None` if they do for the whole image, or
+/// for no bands.
 fn bands_for_cpu(
     params: &Params,
     pairs: &PairSpec,
     options: &Options,
     left: u64,
-) -> anyhow::Result<Option<Layout>> {
+) -> anyhow::Result<Option<TileLayout>> {
     let cpu = CpuOptions { costs_anew: true, ..options.cpu };
     let estimate = |params: &Params, (width, height)| {
         CpuEngine::estimate(params, width, height, cpu).map(|estimate| estimate.host)
@@ -82,11 +84,12 @@ fn bands_for_cpu(
     Ok(None)
 }
 
-/// Bands of the full width, two and more. Their cores are no lower than the overlap, so that at most twice as
-/// many rows are matched as there are.
-fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = Layout> {
+/// Bands of the full width, two and more. Their cores are no lower than the overlap, so that at
+/// most twice as many rows are matched as there are.
+fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = TileLayout> {
     let (size, range) = (pairs.size, params.range);
-    let bands = move |rows| Layout::new(Tiles { rows, columns: 1, overlap: OVERLAP }, size, range);
+    let bands =
+        move |rows| TileLayout::new(Tiles { rows, columns: 1, overlap: OVERLAP }, size, range);
     (2..=size.1 / OVERLAP).map_while(move |rows| bands(rows).ok())
 }
 
@@ -104,19 +107,19 @@ pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     match options.tiling {
         Tiling::Off => whole().map_err(with_cure),
         Tiling::Into(tiles) => {
-            tiled(Layout::new(tiles, pairs.size, params.range)?).map_err(with_cure_of(tiles))
+            tiled(TileLayout::new(tiles, pairs.size, params.range)?).map_err(with_cure_of(tiles))
         }
         Tiling::Auto => fewest_bands(bands(params, pairs), whole(), tiled),
     }
 }
 
-/// What `whole` is, or where memory was lacking for that, what `tiled` makes of the first bands that it has
-/// memory for. An engine refuses before it allocates anything, with what is needed and what is free; so much
-/// higher bands than that are not tried.
+/// Returns `whole` or, if memory lacks for it, the result of `tiled` for the first bands
+/// that it has memory for. An engine refuses before it allocates anything, with what is needed and
+/// what is free; so much higher bands than that are not tried.
 fn fewest_bands(
-    bands: impl Iterator<Item = Layout>,
+    bands: impl Iterator<Item = TileLayout>,
     whole: Made,
-    mut tiled: impl FnMut(Layout) -> Made,
+    mut tiled: impl FnMut(TileLayout) -> Made,
 ) -> Made {
     let error = match whole {
         Err(error) if shortage(&error).is_some() => error,
@@ -152,11 +155,11 @@ fn shortage(error: &anyhow::Error) -> Option<(u64, u64)> {
     of_device.or_else(|| error.downcast_ref().map(TooMuch::shortage))
 }
 
-fn announce(layout: &Layout) {
+fn announce(layout: &TileLayout) {
     tracing::info!("{layout}: the whole picture needs more memory than there is");
 }
 
-/// The error of the whole picture, where tiles would help.
+/// The error of the whole image, where tiles would help.
 fn with_cure(error: anyhow::Error) -> anyhow::Error {
     match shortage(&error) {
         Some(_) => error.context("--tiles off needs memory for the whole picture, auto needs less"),
@@ -209,8 +212,9 @@ mod tests {
         let kept = CpuOptions { threads: Some(2), ..CpuOptions::default() };
         let anew = CpuOptions { costs_anew: true, ..kept };
         let bytes = |cpu| CpuEngine::estimate(&params, size.0, size.1, cpu).unwrap().host;
-        // Two threads have bands of eight rows instead, and of single pixels' costs twelve rows each, where both have
-        // eight, and three times four to hand on; a block without content takes a cache line.
+        // Two threads have bands of eight rows instead, and of single pixels' costs twelve rows
+        // each, where both have eight, and three times four to hand on; a block without content
+        // takes a cache line.
         let [with, without] = [kept, anew].map(bytes);
         let row = 640 * 64;
         let (with_rows, without_rows) = (480 + 2 * 8 + 3 * 4, 2 * 8 + 2 * 12);
@@ -221,7 +225,7 @@ mod tests {
         // However much there is, a gigabyte is enough.
         let large = CpuEngine::options_within(u64::MAX, &params, (6400, 4800), kept).unwrap();
         assert!(large.costs_anew);
-        // Nor does a picture go into bands for their sake.
+        // Nor does an image go into bands for their sake.
         let options = Options { cpu: kept, ..Options::default() };
         let pairs = PairSpec::rectified(size.0, size.1);
         assert_eq!(bands_for_cpu(&params, &pairs, &options, without).unwrap(), None);
@@ -234,7 +238,7 @@ mod tests {
         let (params, pairs) = (params(), PairSpec::rectified(640, 3000));
         let options = Options::default();
         let chosen = |left| bands_for_cpu(&params, &pairs, &options, left).unwrap();
-        let taken = |layout: &Layout| {
+        let taken = |layout: &TileLayout| {
             let (width, height) = layout.window;
             let engine = CpuEngine::estimate(&params, width, height, options.cpu).unwrap().host;
             engine + TiledEngine::bytes_of(layout, &params, &pairs, options.cpu, 1).unwrap()

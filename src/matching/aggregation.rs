@@ -1,7 +1,7 @@
 //! Costs summed along several paths through every pixel (Hirschmüller, PAMI 2008, section 2.3).
 //!
 //! L_r(p, d) = C(p, d) + min(L_r(p-r, d), L_r(p-r, d±1) + P1, min_k L_r(p-r, k) + P2)
-//!             - min_k L_r(p-r, k), and L_r = C where p-r lies outside the picture;
+//!             - min_k L_r(p-r, k), and L_r = C where p-r lies outside the image;
 //! S(p, d) is the sum of L_r(p, d) over all directions r.
 
 use crate::frame::Image;
@@ -10,9 +10,9 @@ use crate::matching::params::Params;
 
 /// S(p, d) of every pixel and candidate.
 pub struct Sums {
-    /// Width of the picture in pixels.
+    /// Width of the image in pixels.
     pub width: usize,
-    /// Height of the picture in pixels.
+    /// Height of the image in pixels.
     pub height: usize,
     /// Number of candidates.
     pub count: usize,
@@ -33,7 +33,7 @@ impl Sums {
     /// Sums from their values, in the order of [`Sums::at`] row by row.
     ///
     /// # Panics
-    /// Where they are not one a pixel and candidate.
+    /// If they are not one a pixel and candidate.
     pub fn from_values(width: usize, height: usize, count: usize, values: Vec<u16>) -> Self {
         assert_eq!(values.len(), width * height * count);
         Self { width, height, count, values }
@@ -172,7 +172,8 @@ mod tests {
         ];
         let left = Image::from_vec(2, 3, vec![0; 6]);
         let p = params(2, Paths::Sixteen, P2Mode::Fixed);
-        // Two down and one right: only (1, 2) has a predecessor, (0, 0) = [1, 5]: [0, 2] with P1 = 2.
+        // Two down and one right: only (1, 2) has a predecessor, (0, 0) = [1, 5]: [0, 2] with P1 =
+        // 2.
         assert_eq!(
             path_costs(&Table(costs.clone()), &left, &p, (1, 2)),
             [1, 5, 4, 0, 3, 3, 7, 8, 2, 9, 6, 3]

@@ -1,30 +1,31 @@
 //! Block matching: costs that compare the windows around two pixels instead of the pixels alone.
 //!
-//! The sums of absolute (SAD) and of squared differences (SSD), and both of them after each window's mean has
-//! been removed (ZSAD, ZSSD), so that a different exposure of the eyes does no harm (Brown, Burschka and Hager,
-//! "Advances in Computational Stereo", PAMI 2003, table 2). Let a and b be the pixels of a window of n pixels
-//! and what they match; all of it is integers, hence the factors n:
+//! The sums of absolute (SAD) and of squared differences (SSD), and both of them after each
+//! window's mean has been removed (ZSAD, ZSSD), so that a different exposure of the views does no
+//! harm (Brown, Burschka and Hager, "Advances in Computational Stereo", PAMI 2003, table 2). Let a
+//! and b be the pixels of a window of n pixels and what they match; all of it is integers, hence
+//! the factors n:
 //!
 //! | measure | total |
 //! | --- | --- |
 //! | SAD | sum \|a - b\| |
 //! | SSD | sum (a - b)² |
-//! | ZSAD | sum \|a' - b'\|, a' = n a - the sum of the window around a, in its picture |
+//! | ZSAD | sum \|a' - b'\|, a' = n a - the sum of the window around a, in its image |
 //! | ZSSD | n sum (a - b)² - (sum (a - b))² |
 //!
-//! ZSAD takes the mean of the window around each pixel from it and not that of one window from all of its
-//! pixels: the mean of one window differs from pixel to pixel of the map, and nothing of the sum could be used
-//! again for the next. In ZSSD the two means come to what is written above.
+//! ZSAD takes the mean of the window around each pixel from it and not that of one window from all
+//! of its pixels: the mean of one window differs from pixel to pixel of the map, and nothing of the
+//! sum could be used again for the next. In ZSSD the two means come to what is written above.
 //!
-//! Window pixels outside the left picture are replaced by the nearest pixel inside; each then looks up its own
-//! match column.
+//! Window pixels outside the left image are replaced by the nearest pixel inside; each then looks
+//! up its own match column.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::frame::{Image, clamped};
 
-/// What is summed over a window.
+/// The measure that is summed over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockMeasure {
     /// Absolute differences.
@@ -91,7 +92,8 @@ impl BlockWindow {
         (usize::from(self.width / 2), usize::from(self.height / 2))
     }
 
-    /// Positions of the window around (x, y), those outside a picture of this size replaced by the nearest inside.
+    /// Positions of the window around (x, y), those outside an image of this size replaced by the
+    /// nearest inside.
     pub fn around(
         self,
         (x, y): (usize, usize),
@@ -129,12 +131,12 @@ impl FromStr for BlockWindow {
     }
 }
 
-/// Largest sum that stands for a window: what lies above is alike. An engine needs the number above it for what
-/// is no candidate at all.
+/// Largest sum that stands for a window: what lies above is alike. An engine needs the number above
+/// it for what is no candidate at all.
 pub const SUM_MAX: u32 = i16::MAX as u32 - 1;
 
-/// How a window's total becomes a sum of 15 bits, whatever its size: the mean absolute difference in 1/128 of a
-/// grey level, or the mean square in 1/16 of a squared grey level.
+/// Scaling of a window's total to a sum of 15 bits, whatever its size: the mean absolute difference
+/// in 1/128 of a grey level, or the mean square in 1/16 of a squared grey level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// Totals beyond it count as this much: a root mean square of 45 grey levels.
@@ -160,9 +162,9 @@ impl Scale {
     }
 }
 
-/// The cost of a pixel for the aggregation along paths, from the sum of its window: the mean absolute
-/// difference in quarters of a grey level, or the mean square in squared grey levels, rounded to the nearest
-/// integer and cut off at `truncation`.
+/// The cost of a pixel for the aggregation along paths, from the sum of its window: the mean
+/// absolute difference in quarters of a grey level, or the mean square in squared grey levels,
+/// rounded to the nearest integer and cut off at `truncation`.
 pub fn byte(measure: BlockMeasure, sum: u16, truncation: u8) -> u8 {
     let shift = byte_shift(measure);
     ((u32::from(sum) + (1 << (shift - 1))) >> shift).min(u32::from(truncation)) as u8
@@ -180,7 +182,7 @@ pub struct Blocks<'a> {
     measure: BlockMeasure,
     window: BlockWindow,
     truncation: u8,
-    /// n times each pixel less the sum of the window around it, of either eye; of ZSAD only.
+    /// n times each pixel less the sum of the window around it, of either view; of ZSAD only.
     zero_mean: [Vec<i32>; 2],
 }
 
@@ -235,7 +237,8 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// n times each pixel less the sum of the window of n pixels around it, row by row; it fits 16 bits.
+/// n times each pixel less the sum of the window of n pixels around it, row by row; it fits 16
+/// bits.
 pub fn zero_mean(image: &Image, window: BlockWindow) -> Vec<i32> {
     let size = (image.width(), image.height());
     let positions = (0..size.0 * size.1).map(|i| (i % size.0, i / size.0));
@@ -287,7 +290,8 @@ mod tests {
         let window = BlockWindow { width: 3, height: 1 };
         // 30 - (10 + 10 + 20), 60 - 90, 180 - (20 + 60 + 60).
         assert_eq!(zero_mean(&left, window), [-10, -30, 40]);
-        // Around column 1: 80; 80 * (8388608 / 9 = 932067) / 65536 = 1137.8. Around column 0 the first twice.
+        // Around column 1: 80; 80 * (8388608 / 9 = 932067) / 65536 = 1137.8. Around column 0 the
+        // first twice.
         assert_eq!(sum(BlockMeasure::ZeroMeanSad, window, [&left, &right], (1, 0)), 1137);
         assert_eq!(sum(BlockMeasure::ZeroMeanSad, window, [&left, &right], (0, 0)), 711);
     }
@@ -298,7 +302,8 @@ mod tests {
         let right = Image::from_vec(3, 1, vec![8, 16, 32]);
         let window = BlockWindow { width: 3, height: 1 };
         let blocks = Blocks::new(&left, &right, BlockMeasure::Sad, window, 255);
-        // At disparity 1, around column 2: 2 - 8, and 4 - 16 twice: 30. 30 * 2796202 / 65536 = 1279.99.
+        // At disparity 1, around column 2: 2 - 8, and 4 - 16 twice: 30. 30 * 2796202 / 65536 =
+        // 1279.99.
         assert_eq!(blocks.sum(2, 0, 1), 1279);
         // Around column 0: 1 - 8 twice and 2 - 8.
         assert_eq!(blocks.total(0, 0, 1), 20);

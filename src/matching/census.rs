@@ -1,10 +1,11 @@
 //! Census descriptors: what is darker and what is brighter around a pixel, one bit a comparison
 //! (Zabih and Woodfill, ECCV 1994, section 3; centre-symmetric: Spangenberg et al., CAIP 2013,
-//! section 2.1). They compare structure instead of brightness, so that eyes of different exposure
+//! section 2.1). They compare structure instead of brightness, so that views of different exposure
 //! still agree.
 //!
-//! Bits are numbered in the order in which a window is read: row by row, each from left to right; bit 0
-//! is the first comparison. A window pixel outside the picture is replaced by the nearest inside.
+//! Bits are numbered in the order in which a window is read: row by row, each from left to right;
+//! bit 0 is the first comparison. A window pixel outside the image is replaced by the nearest
+//! inside.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,18 +15,19 @@ use crate::frame::{Image, clamped};
 /// Largest number of bits of a descriptor.
 pub const BITS_MAX: u32 = 64;
 
-/// What a descriptor compares.
+/// The pixels that a census descriptor compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CensusWindow {
-    /// Every pixel of a window with the one in its centre: a bit is 1 where the neighbour is darker.
+    /// Every pixel of a window with the one in its centre: a bit is 1 where the neighbour is
+    /// darker.
     Plain {
         /// Width in pixels, odd.
         width: u8,
         /// Height in pixels, odd.
         height: u8,
     },
-    /// 9 x 7 pixels, each with the one opposite of the centre: a bit is 1 where the earlier of the two
-    /// is brighter.
+    /// 9 x 7 pixels, each with the one opposite of the centre: a bit is 1 where the earlier of the
+    /// two is brighter.
     Symmetric9x7,
 }
 
@@ -54,8 +56,8 @@ impl CensusWindow {
         width % 2 == 1 && height % 2 == 1 && (1..=BITS_MAX).contains(&self.bits())
     }
 
-    /// The pairs of pixels that are compared, as (column, row) steps from the centre, in the order of
-    /// the bits: a bit is 1 where the intensity at `.0` is below that at `.1`.
+    /// The pairs of pixels that are compared, as (column, row) steps from the centre, in the order
+    /// of the bits: a bit is 1 where the intensity at `.0` is below that at `.1`.
     pub fn comparisons(self) -> Vec<(Step, Step)> {
         let (width, height) = self.size();
         let (across, down) = (width as i32 / 2, height as i32 / 2);
@@ -65,7 +67,8 @@ impl CensusWindow {
             CensusWindow::Plain { .. } => {
                 window.filter(|&step| step != (0, 0)).map(|step| (step, (0, 0))).collect()
             }
-            // The first half of the window; the opposite pixel is darker where this one is brighter.
+            // The first half of the window; the opposite pixel is darker where this one is
+            // brighter.
             CensusWindow::Symmetric9x7 => {
                 window.take(bits).map(|(x, y)| ((-x, -y), (x, y))).collect()
             }
@@ -86,7 +89,7 @@ impl fmt::Display for CensusWindow {
     }
 }
 
-/// What [`CensusWindow::from_str`] takes, to follow the word "expected".
+/// Format of [`CensusWindow::from_str`], to follow the word "expected".
 pub const WINDOW_EXPECTED: &str =
     "`9x7-symmetric`, or an odd width and height such as `5x5` with at most 65 pixels";
 
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_symmetric_window_by_hand() {
-        // A single bright pixel two columns right and one row below the centre of a 9x7 picture:
+        // A single bright pixel two columns right and one row below the centre of a 9x7 image:
         // window place (4 + 2) + 9 * (3 + 1) = 42, opposite of place 62 - 42 = 20. The later of the
         // two is brighter: no bit.
         let bright = |at: usize| Image::from_fn(9, 7, move |x, y| u8::from(y * 9 + x == at));
@@ -166,12 +169,13 @@ mod tests {
         assert_eq!(descriptors(&bright(30), window)[centre], 1 << 30);
         assert_eq!(descriptors(&bright(31), window)[centre], 0);
         // At the top left corner, rows and columns before the first are the first: all 4 x 3 places
-        // before the corner show it, and so do those of its row and column; their opposites are dark.
+        // before the corner show it, and so do those of its row and column; their opposites are
+        // dark.
         let corner = descriptors(&bright(0), window)[0];
         let row = 0b0_0001_1111u64; // Columns -4 to 0 are the corner, 1 to 4 are not.
         // Places of the fourth row are the four before the centre. Column 0 of rows -3 to -1 is the
-        // corner, its opposite (0, 1) to (0, 3) is not; columns 1 to 4 are dark, their opposites are
-        // columns -4 to -1 of rows 1 to 3, dark as well.
+        // corner, its opposite (0, 1) to (0, 3) is not; columns 1 to 4 are dark, their opposites
+        // are columns -4 to -1 of rows 1 to 3, dark as well.
         assert_eq!(corner, row | row << 9 | row << 18 | 0b1111 << 27);
     }
 

@@ -1,20 +1,20 @@
-//! Pixels that the right picture would match elsewhere (Hirschmüller, PAMI 2008, section 2.5).
+//! The left-right consistency check (Hirschmüller, PAMI 2008, section 2.5).
 
 use crate::frame::{INVALID, clamped};
 use crate::matching::aggregation::Sums;
-use crate::matching::winner::right_winners;
+use crate::matching::winner::select_right_winners;
 
-/// Invalidates pixels that the right picture would match elsewhere: the winner differs from that of
-/// the right picture's column x - d by more than `limit` pixels. A column outside the picture is
+/// Invalidates pixels that the right view would match elsewhere: the winner differs from that of
+/// the right view's column x - d by more than `limit` pixels. A column outside the image is
 /// checked as the nearest inside; a column without any candidate fails.
-pub fn left_right(
+pub fn check_left_right(
     sums: &Sums,
     winners: &[usize],
     min_disparity: i32,
     limit: u16,
     values: &mut [i16],
 ) {
-    let right = right_winners(sums, min_disparity);
+    let right = select_right_winners(sums, min_disparity);
     for (i, value) in values.iter_mut().enumerate() {
         let (x, row) = (i % sums.width, i - i % sums.width);
         let match_x = x as i64 - i64::from(min_disparity) - winners[i] as i64;
@@ -36,10 +36,10 @@ mod tests {
         // The right view's winners are all candidate 0 (see winner.rs).
         let sums = Sums::from_values(3, 1, 2, vec![5, 9, 6, 5, 1, 7]);
         let mut values = [0; 3];
-        left_right(&sums, &[1, 1, 0], 0, 0, &mut values);
+        check_left_right(&sums, &[1, 1, 0], 0, 0, &mut values);
         assert_eq!(values, [INVALID, INVALID, 0]);
         let mut values = [0; 3];
-        left_right(&sums, &[1, 1, 0], 0, 1, &mut values);
+        check_left_right(&sums, &[1, 1, 0], 0, 1, &mut values);
         assert_eq!(values, [0, 0, 0]);
     }
 }

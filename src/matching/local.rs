@@ -1,41 +1,52 @@
 //! Local matching: the winner straight from the cost, without paths.
 //!
-//! A pixel by itself is ambiguous; so the costs are summed over a window (Scharstein and Szeliski, IJCV 2002,
-//! section 3.2). Those that compare windows ([`block`](crate::matching::block)) are such sums already.
+//! A pixel by itself is ambiguous; so the costs are summed over a window (Scharstein and Szeliski,
+//! IJCV 2002, section 3.2). Those that compare windows ([`block`](crate::matching::block)) are such
+//! sums already.
 
 use crate::frame::Image;
 use crate::matching::aggregation::Sums;
 use crate::matching::block::{Blocks, SUM_MAX};
-use crate::matching::cost::{Cost, pixel_cost};
-use crate::matching::mutual_information::CostTable;
+use crate::matching::cost::{Cost, PixelCost};
 use crate::matching::params::Params;
 
-/// S(p, d) of every pixel and candidate: the sum of a block cost, or the costs of the pixels of
-/// [`Params::sum_window`] added up. Window pixels outside the left picture are replaced by the nearest pixel
-/// inside; each then looks up its own match column. `table` is that of [`pixel_cost`].
-pub fn sums(left: &Image, right: &Image, params: &Params, table: Option<&CostTable>) -> Sums {
-    let (size, range) = ((left.width(), left.height()), params.range);
-    let cells = (0..size.0 * size.1).flat_map(|i| {
-        (0..range.count).map(move |k| (i % size.0, i / size.0, range.min + k as i32))
-    });
-    let values = match params.cost {
-        Cost::Block { measure, window, truncation } => {
-            let blocks = Blocks::new(left, right, measure, window, truncation);
-            cells.map(|(x, y, d)| blocks.sum(x, y, d)).collect()
-        }
-        cost => {
-            let cost = pixel_cost(left, right, cost, table);
-            let of_pixels: Vec<u8> = cells.map(|(x, y, d)| cost.at(x, y, d)).collect();
-            let sum = |i: usize| {
-                let (pixel, k) = (i / range.count, i % range.count);
-                let around = params.sum_window.around((pixel % size.0, pixel / size.0), size);
-                let costs = around.map(|(x, y)| of_pixels[(y * size.0 + x) * range.count + k]);
-                costs.map(u16::from).sum::<u16>()
-            };
-            (0..of_pixels.len()).map(sum).collect()
-        }
+/// Adds the costs of the pixels of [`Params::sum_window`] up. Window pixels outside the left view
+/// are replaced by the nearest pixel inside; each then looks up its own match column.
+pub fn sum_costs(costs: &dyn PixelCost, size: (usize, usize), params: &Params) -> Sums {
+    let of_pixels: Vec<u8> = cells(size, params).map(|(x, y, d)| costs.at(x, y, d)).collect();
+    let count = params.range.count;
+    let sum = |i: usize| {
+        let (pixel, k) = (i / count, i % count);
+        let around = params.sum_window.around((pixel % size.0, pixel / size.0), size);
+        let costs = around.map(|(x, y)| of_pixels[(y * size.0 + x) * count + k]);
+        costs.map(u16::from).sum::<u16>()
     };
-    Sums::from_values(size.0, size.1, range.count, values)
+    Sums::from_values(size.0, size.1, count, (0..of_pixels.len()).map(sum).collect())
+}
+
+/// Computes the sums of block matching.
+///
+/// # Panics
+/// If the cost is another.
+pub fn block_sums(left: &Image, right: &Image, params: &Params) -> Sums {
+    let Cost::Block { measure, window, truncation } = params.cost else {
+        unreachable!("the cost is that of block matching")
+    };
+    let blocks = Blocks::new(left, right, measure, window, truncation);
+    let size = (left.width(), left.height());
+    let values = cells(size, params).map(|(x, y, d)| blocks.sum(x, y, d)).collect();
+    Sums::from_values(size.0, size.1, params.range.count, values)
+}
+
+/// All pixels (x, y) and candidates d.
+fn cells(
+    size: (usize, usize),
+    params: &Params,
+) -> impl Iterator<Item = (usize, usize, i32)> + use<> {
+    let range = params.range;
+    (0..size.0 * size.1).flat_map(move |i| {
+        (0..range.count).map(move |k| (i % size.0, i / size.0, range.min + k as i32))
+    })
 }
 
 // A byte for every pixel of the largest window.
@@ -46,6 +57,7 @@ mod tests {
     use super::*;
     use crate::frame::DisparityRange;
     use crate::matching::block::BlockWindow;
+    use crate::matching::cost::pixel_cost;
     use crate::matching::params::Paths;
 
     #[test]
@@ -63,7 +75,8 @@ mod tests {
         };
         let of_window = |width, height| {
             let params = Params { sum_window: BlockWindow { width, height }, ..params.clone() };
-            let sums = sums(&left, &right, &params, None);
+            let costs = pixel_cost(&left, &right, params.cost, None);
+            let sums = sum_costs(costs.as_ref(), (3, 2), &params);
             (0..6).map(|i| sums.of_pixel(i)[0]).collect::<Vec<_>>()
         };
         assert_eq!(of_window(1, 1), [1, 2, 4, 8, 16, 20]);

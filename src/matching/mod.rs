@@ -1,13 +1,13 @@
-//! What the matcher computes, one plain scalar file a stage: the definition that every engine must
+//! The definition of matching: one plain scalar file for each stage, which every engine must
 //! reproduce byte for byte.
 //!
-//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], which where there is
-//! little [`texture`] is [`support`]ed by a [`window`] and by a [`prior`] from pictures of half the size
-//! ([`pyramid`]), summed along several paths ([`aggregation`]) or, where there are none,
-//! over a window ([`local`]), a [`winner`] per pixel, its checks
-//! ([`uniqueness`], [`left_right`]) and interpolation ([`subpixel`]), and the [`filter`]s of the map. All of it
-//! is integer arithmetic, so two engines either agree exactly or one of them is wrong. Nothing here is fast;
-//! `engine/` is.
+//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008), in `compute_disparities` below: a
+//! pixel-wise [`cost`], which is blended ([`support`]) with a [`window`]'s and with a [`prior`]
+//! from images of half the size ([`pyramid`]) where there is little [`texture`]; its sums along
+//! several paths ([`aggregation`]) or, without paths, over a window ([`local`]); the [`winner`] of
+//! each pixel; its checks ([`uniqueness`], [`left_right`]) and interpolation ([`subpixel`]); and
+//! the [`filter`]s of the map. All of it is integer arithmetic, so two engines either agree exactly
+//! or one of them is wrong. Nothing here is fast; `engine/` is.
 
 pub mod aggregation;
 pub mod block;
@@ -15,6 +15,7 @@ pub mod census;
 pub mod confidence;
 pub mod cost;
 pub mod filter;
+pub mod history;
 pub mod left_right;
 pub mod levels;
 pub mod local;
@@ -22,7 +23,9 @@ pub mod mutual_information;
 pub mod params;
 pub mod prior;
 pub mod pyramid;
+pub mod residuals;
 pub mod saturation;
+pub mod scene;
 pub mod subpixel;
 pub mod support;
 pub mod temporal;
@@ -45,52 +48,53 @@ pub use subpixel::Subpixel;
 pub use temporal::{Mode as TemporalMode, Temporal};
 pub use window::Window;
 
-pub use filter::History;
+pub use history::History;
 
 use std::time::Duration;
 
 use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
 use crate::matching::aggregation::Sums;
-use crate::matching::filter::State;
+use crate::matching::cost::PixelCost;
 use crate::matching::mutual_information::CostTable;
 use crate::pool::Pooled;
 
-/// The disparity map of one rectified pair that belongs to no stream.
+/// Returns the disparity map of one rectified pair that belongs to no stream.
 ///
 /// # Panics
-/// Where the two pictures differ in size; `params` must have passed [`Params::check`].
+/// If the two images differ in size; `params` must have passed [`Params::check`].
 pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap {
-    match_with(left, right, params, None, &mut History::default()).0
+    match_level(Inputs::of(left, right), params, &mut History::default()).0
 }
 
-/// The disparity map of one pair of windows that are cut out of larger pictures, and where the parameters ask
-/// for it how sure each pixel is. Texture counts as noise below these thresholds, one for each level of the
-/// windows, the finest first ([`levels::noise_thresholds`]), instead of those of the windows' own pixels.
+/// Returns the disparity map of one pair of windows that are cut out of larger images, and its
+/// confidence if the parameters ask for it. `thresholds` are the noise thresholds of the levels,
+/// the finest first ([`levels::noise_thresholds`]), in place of those of the windows' own pixels.
 ///
 /// # Panics
-/// As [`match_pair`], and where thresholds are missing or 0.
+/// As [`match_pair`], and if thresholds are missing or 0.
 pub fn match_tile(
     left: &Image,
     right: &Image,
     params: &Params,
     thresholds: &[u32],
 ) -> (DisparityMap, Option<Image>) {
-    match_with(left, right, params, Some(thresholds), &mut History::default())
+    let inputs = Inputs { thresholds: Some(thresholds), ..Inputs::of(left, right) };
+    match_level(inputs, params, &mut History::default())
 }
 
-/// What is known of a pair of a stream.
+/// Matching result of one pair of a stream.
 #[derive(Debug)]
-pub struct Next {
-    /// Its map.
+pub struct PairResult {
+    /// Disparity map.
     pub map: DisparityMap,
-    /// How sure each pixel is, where the parameters ask for it ([`confidence`]).
+    /// Confidence of each pixel, if the parameters ask for it ([`confidence`]).
     pub confidence: Option<Image>,
-    /// What the spatio-temporal stage made of the pictures, where there is one.
+    /// Output of the spatio-temporal stage, if there is one.
     pub temporal: Option<temporal::Outcome>,
 }
 
-/// The disparity map of the next pair of a stream, captured at `timestamp`, of whose pairs `history` knows, and what
-/// else the parameters ask for.
+/// Matches the next pair of a stream, captured at `timestamp`; `history` is the state left by the
+/// pairs before.
 ///
 /// # Panics
 /// As [`match_pair`].
@@ -100,132 +104,178 @@ pub fn match_next(
     timestamp: Duration,
     params: &Params,
     history: &mut History,
-) -> Next {
-    let temporal = pass([left, right], timestamp, params, history);
-    let [left, right] = matched([left, right], temporal.as_ref(), params);
-    let (map, confidence) = match_with(left, right, params, None, history);
-    Next { map, confidence, temporal }
+) -> PairResult {
+    let temporal = advance_temporal([left, right], timestamp, params, history);
+    let [left, right] = images_to_match([left, right], temporal.as_ref(), params);
+    let (map, confidence) = match_level(Inputs::of(left, right), params, history);
+    PairResult { map, confidence, temporal }
 }
 
-/// Goes on with a stream: what the spatio-temporal stage makes of its next pair, where there is one.
-fn pass(
-    eyes: [&Image; 2],
+/// Advances the stream to its next pair and runs the spatio-temporal stage, if there is one.
+fn advance_temporal(
+    views: [&Image; 2],
     timestamp: Duration,
     params: &Params,
     history: &mut History,
 ) -> Option<temporal::Outcome> {
-    history.advance(eyes[0], timestamp);
+    history.advance(views[0], timestamp);
     let how = params.temporal?;
     let mut state = history.states.remove(temporal::NAME).unwrap_or_default();
-    let outcome = temporal::advance(eyes, &mut state, how);
+    let outcome = temporal::advance(views, &mut state, how);
     history.states.insert(temporal::NAME, state);
     Some(outcome)
 }
 
-/// The pictures that are matched.
-fn matched<'a>(
-    eyes: [&'a Image; 2],
+/// Returns the denoised images, or those of the cameras without denoising.
+fn images_to_match<'a>(
+    views: [&'a Image; 2],
     outcome: Option<&'a temporal::Outcome>,
     params: &Params,
 ) -> [&'a Image; 2] {
     let denoised = outcome.filter(|_| params.denoises());
-    denoised.map_or(eyes, |outcome| outcome.denoised.each_ref())
+    denoised.map_or(views, |outcome| outcome.denoised.each_ref())
 }
 
-fn match_with(
-    left: &Image,
-    right: &Image,
-    params: &Params,
-    thresholds: Option<&[u32]>,
-    history: &mut History,
-) -> (DisparityMap, Option<Image>) {
-    let given = Given { thresholds, table: None };
-    let Cost::MutualInformation { truncation } = params.cost else {
-        let found = found(left, right, params, given);
-        return filtered(left, right, params, given, found, history);
-    };
-    let mut map = history.states.remove(mutual_information::NAME);
-    let rounds = if map.is_some() { 1 } else { mutual_information::ROUNDS };
-    let next = |map: &mut Option<State>| {
-        let table = CostTable::of(left, right, map.as_deref(), params.range, truncation);
-        let found = found(left, right, params, Given { table: Some(&table), ..given });
-        let (range, winners) = (params.range, &found.winners);
-        let threshold = given.threshold(left);
-        let matching = filter::Matching { left, right, range, winners, threshold };
-        let mut seen = found.values.clone();
-        filter::valid_mask::apply(&mut seen, &matching);
-        *map = Some(mutual_information::state_of(&seen));
-        found
-    };
-    for _ in 1..rounds {
-        next(&mut map);
-    }
-    let found = next(&mut map);
-    history.states.extend(map.map(|map| (mutual_information::NAME, map)));
-    filtered(left, right, params, given, found, history)
-}
-
-/// What the costs of a pair come to.
-struct Found {
-    sums: Sums,
-    /// Candidate of every pixel.
-    winners: Vec<usize>,
-    /// Disparities of those that pass the checks.
-    values: Vec<i16>,
-}
-
-/// What is known of a pair besides its pictures.
+/// Inputs of one level: a rectified pair and prior knowledge about it.
 #[derive(Clone, Copy)]
-struct Given<'a> {
-    /// The noise threshold of each level, the finest first, where it is not the pictures' own.
+struct Inputs<'a> {
+    left: &'a Image,
+    right: &'a Image,
+    /// Noise threshold of each level, the finest first; `None` to measure them.
     thresholds: Option<&'a [u32]>,
-    /// That of mutual information.
+    /// Cost table, for mutual information only.
     table: Option<&'a CostTable>,
 }
 
-impl Given<'_> {
-    /// The noise threshold of this left picture.
-    fn threshold(&self, left: &Image) -> u32 {
-        self.thresholds.map_or_else(|| texture::noise_threshold(left), |all| all[0])
+impl<'a> Inputs<'a> {
+    fn of(left: &'a Image, right: &'a Image) -> Self {
+        assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of views");
+        Self { left, right, thresholds: None, table: None }
+    }
+
+    fn noise_threshold(&self) -> u32 {
+        self.thresholds.map_or_else(|| texture::noise_threshold(self.left), |all| all[0])
     }
 }
 
-/// The winners, checked.
-fn found(left: &Image, right: &Image, params: &Params, given: Given<'_>) -> Found {
-    assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of the eyes");
-    let range = params.range;
-    let sums = match params.paths {
-        Paths::None => local::sums(left, right, params, given.table),
-        _ => aggregated(left, right, params, given),
-    };
-    let winners = winner::winners(&sums);
-    let mut values: Vec<i16> =
-        winners.iter().map(|&k| ((range.min + k as i32) * SUBPIXEL) as i16).collect();
-    if params.uniqueness > 0 {
-        uniqueness::uniqueness(&sums, &winners, params.uniqueness, &mut values);
+/// Disparities before the filters, with what they were selected from.
+struct Disparities {
+    sums: Sums,
+    /// Number of the winning candidate of every pixel.
+    winners: Vec<usize>,
+    /// Disparity of every pixel in 1/16 px.
+    values: Vec<i16>,
+}
+
+impl Disparities {
+    /// Returns what the filters may look at.
+    fn matching<'a>(&'a self, inputs: Inputs<'a>, params: &Params) -> filter::Matching<'a> {
+        let Inputs { left, right, .. } = inputs;
+        let (range, threshold) = (params.range, inputs.noise_threshold());
+        filter::Matching { left, right, range, winners: &self.winners, threshold }
     }
+}
+
+/// Matches one level: disparities, then the filters. Returns the map, and the confidence if it is
+/// asked for.
+fn match_level(
+    inputs: Inputs<'_>,
+    params: &Params,
+    history: &mut History,
+) -> (DisparityMap, Option<Image>) {
+    let Cost::MutualInformation { truncation } = params.cost else {
+        return filter(compute_disparities(inputs, params), inputs, params, history);
+    };
+    // Each round estimates the cost table from the disparities of the one before.
+    let mut map = history.states.remove(mutual_information::NAME);
+    let rounds = if map.is_some() { 1 } else { mutual_information::ROUNDS };
+    let Inputs { left, right, .. } = inputs;
+    let mut round = || {
+        let table = CostTable::of(left, right, map.as_deref(), params.range, truncation);
+        let disparities = compute_disparities(Inputs { table: Some(&table), ..inputs }, params);
+        let mut seen = disparities.values.clone();
+        filter::valid_mask::apply(&mut seen, &disparities.matching(inputs, params));
+        map = Some(mutual_information::state_of(&seen));
+        disparities
+    };
+    for _ in 1..rounds {
+        round();
+    }
+    let disparities = round();
+    history.states.extend(map.map(|map| (mutual_information::NAME, map)));
+    filter(disparities, inputs, params, history)
+}
+
+/// The stages of matching, in order, up to the filters.
+fn compute_disparities(inputs: Inputs<'_>, params: &Params) -> Disparities {
+    let costs = compute_costs(inputs, params);
+    let sums = aggregate_costs(costs.as_ref(), inputs, params);
+    let (winners, mut values) = select_disparities(&sums, params);
+    check_consistency(&sums, &winners, params, &mut values);
+    refine_subpixel(&sums, &winners, params, &mut values);
+    Disparities { sums, winners, values }
+}
+
+/// Computes the matching cost, blended with its window's mean and the prior where texture is weak.
+fn compute_costs<'a>(inputs: Inputs<'a>, params: &Params) -> Box<dyn PixelCost + 'a> {
+    let costs = cost::pixel_cost(inputs.left, inputs.right, params.cost, inputs.table);
+    if !params.is_supported() {
+        return costs;
+    }
+    let prior = match_half_size(inputs, params);
+    let threshold = inputs.noise_threshold();
+    Box::new(support::blend_costs(costs.as_ref(), inputs.left, prior.as_ref(), threshold, params))
+}
+
+/// Sums the costs along the paths or, without paths, over a window.
+fn aggregate_costs(costs: &dyn PixelCost, inputs: Inputs<'_>, params: &Params) -> Sums {
+    let Inputs { left, right, .. } = inputs;
+    match (params.paths, params.cost, params.p2_guide) {
+        (Paths::None, Cost::Block { .. }, _) => local::block_sums(left, right, params),
+        (Paths::None, ..) => local::sum_costs(costs, (left.width(), left.height()), params),
+        (_, _, Guide::Picture) => aggregation::aggregate(costs, left, params),
+        (_, _, Guide::Smoothed) => aggregation::aggregate(costs, &pyramid::smooth(left), params),
+    }
+}
+
+/// Selects the candidate with the least sum at every pixel; returns its number and its disparity in
+/// 1/16 px.
+fn select_disparities(sums: &Sums, params: &Params) -> (Vec<usize>, Vec<i16>) {
+    let winners = winner::select_winners(sums);
+    let disparity = |&k: &usize| ((params.range.min + k as i32) * SUBPIXEL) as i16;
+    let values = winners.iter().map(disparity).collect();
+    (winners, values)
+}
+
+/// Invalidates ambiguous disparities and those that the right view contradicts.
+fn check_consistency(sums: &Sums, winners: &[usize], params: &Params, values: &mut [i16]) {
+    if params.uniqueness > 0 {
+        uniqueness::check_uniqueness(sums, winners, params.uniqueness, values);
+    }
+    if let Some(limit) = params.left_right {
+        left_right::check_left_right(sums, winners, params.range.min, limit, values);
+    }
+}
+
+/// Moves disparities between whole pixels, to the minimum of a curve through the sums.
+fn refine_subpixel(sums: &Sums, winners: &[usize], params: &Params, values: &mut [i16]) {
     for (i, value) in values.iter_mut().enumerate().filter(|(_, value)| **value != INVALID) {
         *value += params.subpixel.within(sums.of_pixel(i), winners[i]);
     }
-    if let Some(limit) = params.left_right {
-        left_right::left_right(&sums, &winners, range.min, limit, &mut values);
-    }
-    Found { sums, winners, values }
 }
 
-/// The map after the filters, and how sure each pixel is.
-fn filtered(
-    left: &Image,
-    right: &Image,
+/// Applies the filters of the map.
+fn filter(
+    mut disparities: Disparities,
+    inputs: Inputs<'_>,
     params: &Params,
-    given: Given<'_>,
-    Found { sums, winners, mut values }: Found,
     history: &mut History,
 ) -> (DisparityMap, Option<Image>) {
-    let (width, height, range) = (left.width(), left.height(), params.range);
-    let mut confidence = params.confidence.map(|_| confidence::peaks(&sums, &winners));
-    let threshold = given.threshold(left);
-    let matching = filter::Matching { left, right, range, winners: &winners, threshold };
+    let (width, height) = (inputs.left.width(), inputs.left.height());
+    let Disparities { sums, winners, .. } = &disparities;
+    let mut confidence = params.confidence.map(|_| confidence::peaks(sums, winners));
+    let mut values = std::mem::take(&mut disparities.values);
+    let matching = disparities.matching(inputs, params);
     for filter in params.filters() {
         let mut state = history.states.remove(filter.name()).unwrap_or_default();
         filter.apply(&mut values, &mut confidence, &matching, &mut state);
@@ -234,37 +284,19 @@ fn filtered(
         }
     }
     let confidence = confidence.map(|confidence| Image::from_vec(width, height, confidence));
-    (DisparityMap::new(width, height, range, Pooled::unpooled(values)), confidence)
+    (DisparityMap::new(width, height, params.range, Pooled::unpooled(values)), confidence)
 }
 
-/// The costs, with what supports them, summed along the paths.
-fn aggregated(left: &Image, right: &Image, params: &Params, given: Given<'_>) -> Sums {
-    let mut cost = cost::pixel_cost(left, right, params.cost, given.table);
-    if params.is_supported() {
-        let coarse = coarse_map(left, right, params, given);
-        let threshold = given.threshold(left);
-        let costs = support::supported(cost.as_ref(), left, coarse.as_ref(), threshold, params);
-        cost = Box::new(costs);
-    }
-    match params.p2_guide {
-        Guide::Picture => aggregation::aggregate(cost.as_ref(), left, params),
-        Guide::Smoothed => aggregation::aggregate(cost.as_ref(), &pyramid::smoothed(left), params),
-    }
-}
-
-/// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small. What a table
-/// says of two grey levels holds for the means of four pixels, too.
-fn coarse_map(
-    left: &Image,
-    right: &Image,
-    params: &Params,
-    given: Given<'_>,
-) -> Option<DisparityMap> {
-    let (coarser, _) = levels::coarser(params, (left.width(), left.height()))?;
-    let [left, right] = [left, right].map(pyramid::half);
-    let given = Given { thresholds: given.thresholds.map(|all| &all[1..]), ..given };
-    let found = found(&left, &right, &coarser, given);
-    Some(filtered(&left, &right, &coarser, given, found, &mut History::default()).0)
+/// Matches the half-size pair, for the prior; `None` without a prior, or if the images are too
+/// small. The cost table of two grey levels also holds for means of four pixels.
+fn match_half_size(inputs: Inputs<'_>, params: &Params) -> Option<DisparityMap> {
+    let size = (inputs.left.width(), inputs.left.height());
+    let (coarser, _) = levels::coarser(params, size)?;
+    let [left, right] = [inputs.left, inputs.right].map(pyramid::half);
+    let thresholds = inputs.thresholds.map(|all| &all[1..]);
+    let halves = Inputs { left: &left, right: &right, thresholds, ..inputs };
+    let disparities = compute_disparities(halves, &coarser);
+    Some(filter(disparities, halves, &coarser, &mut History::default()).0)
 }
 
 #[cfg(test)]
@@ -284,7 +316,7 @@ mod tests {
         let range = DisparityRange { min: 0, count: 8 };
         let with = |fill| {
             let params = Params { fill, confidence: Some(0), left_right: Some(0), ..bare(range) };
-            let Next { map, confidence, .. } =
+            let PairResult { map, confidence, .. } =
                 match_next(&left, &right, Duration::ZERO, &params, &mut History::default());
             (map.values().to_vec(), confidence.unwrap().pixels().to_vec())
         };

@@ -1,18 +1,20 @@
-//! Mutual information: how much a grey level of the left picture tells about that of the right one, learnt from
-//! the pair itself. It holds where the eyes differ in exposure, in gamma, or are negatives of each other
-//! (Viola and Wells, IJCV 1997; as a cost of single pixels Hirschmüller, PAMI 2008, section 2.2).
+//! Mutual information: how much a grey level of the left image tells about that of the right one,
+//! learnt from the pair itself. It holds where the views differ in exposure, in gamma, or are
+//! negatives of each other (Viola and Wells, IJCV 1997; as a cost of single pixels Hirschmüller,
+//! PAMI 2008, section 2.2).
 //!
-//! P(i, k) counts how often a pixel of grey level i was matched with one of level k in the map f that is known so
-//! far. With g a Gaussian of seven levels and N the number of counted pixels
+//! P(i, k) counts how often a pixel of grey level i was matched with one of level k in the map f
+//! that is known so far. With g a Gaussian of seven levels and N the number of counted pixels
 //!
 //! h(.) = log2(P (*) g + 1/N) (*) g,   cost(i, k) = h_left(i) + h_right(k) - h(i, k),
 //!
-//! of which the least of each row is taken off and the rest becomes a byte: [`CostTable`]. What all candidates of a
-//! pixel have in common changes no winner, so h_left need not be known.
+//! of which the least of each row is taken off and the rest becomes a byte: [`CostTable`]. What all
+//! candidates of a pixel have in common changes no winner, so h_left need not be known.
 //!
-//! Where no map is known, pixels are counted by each of some disparities ([`beginnings`]), and [`ROUNDS`] of these
-//! tables are made, each from the map that the one before has led to; in a stream the map of the pair before leads
-//! to one that is as good. To begin with 0 alone fails where everything is near, and so far from 0.
+//! If no map is known, pixels are counted by each of some disparities ([`beginnings`]), and
+//! [`ROUNDS`] of these tables are made, each from the map that the one before has led to; in a
+//! stream the map of the pair before leads to one that is as good. To begin with 0 alone fails
+//! where everything is near, and so far from 0.
 
 use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
 
@@ -37,10 +39,11 @@ const RADIUS: usize = GAUSSIAN.len() / 2;
 /// Bits behind the point of a logarithm.
 pub const LOG_BITS: u32 = 12;
 
-/// Largest truncation: with more, sums of a window would not fit 16 bits ([`window`](crate::matching::window)).
+/// Largest truncation: with more, sums of a window would not fit 16 bits
+/// ([`window`](crate::matching::window)).
 pub const TRUNCATION_MAX: u8 = 127;
 
-/// What a bit of information counts in the cost.
+/// Cost of one bit of information.
 pub const PER_BIT: u32 = 8;
 
 /// Costs of all pairs of grey levels.
@@ -54,7 +57,8 @@ impl CostTable {
         Self(costs)
     }
 
-    /// The table for a pair of which `map` is known so far, or nothing but its candidates; cut off at `truncation`.
+    /// The table for a pair of which `map` is known so far, or nothing but its candidates; cut off
+    /// at `truncation`.
     pub fn of(
         left: &Image,
         right: &Image,
@@ -85,8 +89,8 @@ impl CostTable {
     }
 }
 
-/// The disparities, in pixels, that a pair begins with that goes on from no map: the first candidate, and those a
-/// quarter, a half and three quarters further on.
+/// The disparities, in pixels, that a pair begins with that goes on from no map: the first
+/// candidate, and those a quarter, a half and three quarters further on.
 pub fn beginnings(range: DisparityRange) -> [i32; 4] {
     [0, 1, 2, 3].map(|quarter| range.min + (quarter * range.count / 4) as i32)
 }
@@ -96,8 +100,8 @@ pub fn state_of(map: &[i16]) -> Vec<i32> {
     map.iter().copied().map(i32::from).collect()
 }
 
-/// Counts the pairs of grey levels along a row where no map is known: those of all pixels, by each of these
-/// disparities.
+/// Counts the pairs of grey levels along a row where no map is known: those of all pixels, by each
+/// of these disparities.
 pub fn count_row_by(left: &[u8], right: &[u8], disparities: &[i32], counts: &mut [u32]) {
     for &d in disparities {
         for (x, &level) in left.iter().enumerate() {
@@ -106,8 +110,8 @@ pub fn count_row_by(left: &[u8], right: &[u8], disparities: &[i32], counts: &mut
     }
 }
 
-/// Counts the pairs of grey levels along a row: those of pixels that have a disparity, by which they lie in the
-/// right picture. Disparities are taken to the nearest pixel, halves upwards.
+/// Counts the pairs of grey levels along a row: those of pixels that have a disparity, by which
+/// they lie in the right image. Disparities are taken to the nearest pixel, halves upwards.
 pub fn count_row(left: &[u8], right: &[u8], map: &[i32], counts: &mut [u32]) {
     for (x, (&level, &value)) in left.iter().zip(map).enumerate() {
         if value == i32::from(INVALID) {
@@ -118,7 +122,7 @@ pub fn count_row(left: &[u8], right: &[u8], map: &[i32], counts: &mut [u32]) {
     }
 }
 
-/// Counts a level and that of a column of the right picture, where that lies inside.
+/// Counts a level and that of a column of the right image, where that lies inside.
 #[inline]
 fn count(level: u8, right: &[u8], match_x: i64, counts: &mut [u32]) {
     if let Ok(match_x) = usize::try_from(match_x)
@@ -128,8 +132,8 @@ fn count(level: u8, right: &[u8], match_x: i64, counts: &mut [u32]) {
     }
 }
 
-/// log2(x), rounded down to [`LOG_BITS`] bits behind the point; `x` is at least 1, and of its bits the first
-/// 13 count. A bit of the logarithm is found by squaring.
+/// log2(x), rounded down to [`LOG_BITS`] bits behind the point; `x` is at least 1, and of its bits
+/// the first 13 count. A bit of the logarithm is found by squaring.
 pub fn log2(x: u64) -> i32 {
     let whole = x.ilog2();
     let mantissa = if whole > LOG_BITS { x >> (whole - LOG_BITS) } else { x << (LOG_BITS - whole) };
@@ -149,7 +153,7 @@ fn beside(level: usize, tap: usize) -> usize {
 }
 
 /// A row of numbers smoothed by the Gaussian, in its unit.
-fn smoothed(row: &[u64; LEVELS]) -> [u64; LEVELS] {
+fn smooth(row: &[u64; LEVELS]) -> [u64; LEVELS] {
     let mut padded = [0; LEVELS + 2 * RADIUS];
     for (tap, to) in padded.iter_mut().enumerate() {
         *to = row[beside(tap, 0)];
@@ -188,10 +192,10 @@ pub fn joint_row(counts: &[u32], i: usize) -> [i32; LEVELS] {
         }
     }
     let unit = 2 * GAUSSIAN_BITS;
-    smoothed(&across).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32)
+    smooth(&across).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32)
 }
 
-/// What the levels of the right picture tell by themselves.
+/// Marginal distribution of the right image's grey levels.
 pub struct Marginal {
     /// h_right.
     told: [i32; LEVELS],
@@ -208,13 +212,13 @@ impl Marginal {
         }
         let unit = GAUSSIAN_BITS;
         let logarithms =
-            smoothed(&right).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32);
+            smooth(&right).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32);
         Self { told: smoothed_logarithms(&logarithms), occurs: right.map(|count| count > 0) }
     }
 }
 
-/// Row `i` of the costs, from all rows of [`joint_row`]: what lies above the least cost of a level that
-/// occurs, in [`PER_BIT`]ths of a bit to the nearest, at least 0 and at most `truncation`.
+/// Row `i` of the costs, from all rows of [`joint_row`]: what lies above the least cost of a level
+/// that occurs, in [`PER_BIT`]ths of a bit to the nearest, at least 0 and at most `truncation`.
 pub fn cost_row(logarithms: &[i32], marginal: &Marginal, i: usize, truncation: u8) -> [u8; LEVELS] {
     let mut across = [1 << (GAUSSIAN_BITS - 1); LEVELS];
     for (tap, &weight) in GAUSSIAN.iter().enumerate() {
@@ -273,8 +277,8 @@ mod tests {
         assert_eq!(counts.iter().sum::<u32>(), 5);
     }
 
-    /// The costs of some levels, by the formula with fractions in a program of its own, where the least of the
-    /// levels 20, 50 and 53 was taken off.
+    /// The costs of some levels, by the formula with fractions in a program of its own, where the
+    /// least of the levels 20, 50 and 53 was taken off.
     #[test]
     fn a_table_by_the_formula() {
         let mut counts = vec![0; LEVELS * LEVELS];
@@ -307,7 +311,8 @@ mod tests {
         assert_eq!(cost_row(&logarithms, &Marginal::of(&counts), 0, 127)[0], 0);
     }
 
-    /// The right picture as other cameras would have it, of a scene whose halves lie 2 and 6 px apart.
+    /// The right image as other cameras would have it, of a scene whose halves lie 2 and 6 px
+    /// apart.
     fn pair(grey: impl Fn(u8) -> u8) -> [Image; 2] {
         let scene = |x: usize, y: usize| {
             let cell = (x / 3).wrapping_mul(0x9e37_79b9) ^ (y / 3).wrapping_mul(0x85eb_ca6b);
@@ -360,7 +365,7 @@ mod tests {
         };
         assert_eq!(by_table(50, 10, 2), 0);
         assert_eq!(second[10 * 90 + 50], 32);
-        // The same picture upside down.
+        // The same image upside down.
         let turned = |image: &Image| Image::from_fn(90, 60, |x, y| image.row(59 - y)[x]);
         let [left, right] = [&left, &right].map(turned);
         assert_eq!(next(&left, &right, 66), match_pair(&left, &right, &params).values());

@@ -129,9 +129,9 @@ impl P2Mode {
 pub enum Guide {
     /// The left image as it is.
     Picture,
-    /// The left image smoothed ([`pyramid::smoothed`]), so that noise makes no steps.
+    /// The left image smoothed ([`pyramid::smooth`]), so that noise makes no steps.
     ///
-    /// [`pyramid::smoothed`]: crate::matching::pyramid::smoothed
+    /// [`pyramid::smooth`]: crate::matching::pyramid::smooth
     Smoothed,
 }
 

@@ -1,17 +1,17 @@
-//! The coarse-to-fine prior: where texture is below the noise, the map of the half-size pictures says which
-//! disparities are likely.
+//! The coarse-to-fine prior: where texture is below the noise, the map of the half-size images says
+//! which disparities are likely.
 
 use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, clamped};
 use crate::matching::window::UNIT;
 
-/// How much coarser pictures are believed.
+/// Coarse-to-fine prior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prior {
-    /// Number of coarser levels, each of half the size of the one before: 1 to [`LEVELS_MAX`]. Levels that a
-    /// picture is too small for are left out.
+    /// Number of coarser levels, each of half the size of the one before: 1 to [`LEVELS_MAX`].
+    /// Levels that an image is too small for are left out.
     pub levels: u8,
-    /// What a disparity costs that is [`REACH`] px or more from the coarse one, where there is no texture:
-    /// 1 to [`STRENGTH_MAX`].
+    /// Cost of a disparity that is [`REACH`] px or more from the coarse one, where there is no
+    /// texture: 1 to [`STRENGTH_MAX`].
     pub strength: u8,
 }
 
@@ -28,9 +28,9 @@ pub const REACH: u32 = 8;
 pub const VARIATION_MAX: i32 = SUBPIXEL;
 
 impl Prior {
-    /// What each pixel of distance from the coarse disparity counts, in 1/512, where the texture has this
-    /// range of grey levels: all that it can where the range is below the noise threshold, falling to nothing
-    /// at twice the threshold.
+    /// Returns the cost of each pixel of distance from the coarse disparity, in 1/512, where the texture
+    /// has this range of grey levels: all that it can where the range is below the noise threshold,
+    /// falling to nothing at twice the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {
         let most = UNIT / REACH * u32::from(self.strength);
         let weak = (2 * threshold).saturating_sub(u32::from(range)).min(threshold);
@@ -44,9 +44,9 @@ pub fn half_range(range: DisparityRange) -> DisparityRange {
     DisparityRange { min, count: (max - min + 1) as usize }
 }
 
-/// The disparity that the map of the half-size pictures expects at pixel (x, y), in whole px; `None` where it
-/// does not know, or varies.
-pub fn expected(coarse: &DisparityMap, x: usize, y: usize) -> Option<i32> {
+/// The disparity that the map of the half-size images expects at pixel (x, y), in whole px; `None`
+/// where it does not know, or varies.
+pub fn expect(coarse: &DisparityMap, x: usize, y: usize) -> Option<i32> {
     let (width, height, values) = (coarse.width(), coarse.height(), coarse.values());
     let (x, y) = (x / 2, y / 2);
     let centre = i32::from(values[y * width + x]);
@@ -74,18 +74,18 @@ mod tests {
     #[test]
     fn a_coarse_map_speaks_where_it_is_known_and_even() {
         let mut values = vec![20i16; 5 * 4];
-        assert_eq!(expected(&map(5, 4, values.clone()), 9, 7), Some(3)); // 40 / 16 = 2.5, upwards.
+        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), Some(3)); // 40 / 16 = 2.5, upwards.
         values[2 * 5 + 4] = 36; // 16 more: still even.
-        assert_eq!(expected(&map(5, 4, values.clone()), 9, 7), Some(3));
-        assert_eq!(expected(&map(5, 4, values.clone()), 8, 4), Some(5)); // 72 / 16 = 4.5, upwards.
+        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), Some(3));
+        assert_eq!(expect(&map(5, 4, values.clone()), 8, 4), Some(5)); // 72 / 16 = 4.5, upwards.
         values[2 * 5 + 4] = 37;
-        assert_eq!(expected(&map(5, 4, values.clone()), 9, 7), None);
-        assert_eq!(expected(&map(5, 4, values.clone()), 5, 7), Some(3));
+        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), None);
+        assert_eq!(expect(&map(5, 4, values.clone()), 5, 7), Some(3));
         values[0] = INVALID;
-        assert_eq!(expected(&map(5, 4, values.clone()), 3, 3), None);
-        assert_eq!(expected(&map(5, 4, values), 4, 0), Some(3));
-        assert_eq!(expected(&map(1, 1, vec![-21]), 1, 1), Some(-3)); // -42 / 16 = -2.6.
-        assert_eq!(expected(&map(1, 1, vec![-20]), 1, 1), Some(-2)); // -40 / 16 = -2.5, upwards.
+        assert_eq!(expect(&map(5, 4, values.clone()), 3, 3), None);
+        assert_eq!(expect(&map(5, 4, values), 4, 0), Some(3));
+        assert_eq!(expect(&map(1, 1, vec![-21]), 1, 1), Some(-3)); // -42 / 16 = -2.6.
+        assert_eq!(expect(&map(1, 1, vec![-20]), 1, 1), Some(-2)); // -40 / 16 = -2.5, upwards.
     }
 
     #[test]

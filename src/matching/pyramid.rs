@@ -1,17 +1,17 @@
-//! Pictures of half the size, and what a coarse map says of a pixel of the finer picture.
+//! Images of half the size, and what a coarse map says of a pixel of the finer image.
 
 use crate::frame::{Image, clamped};
 
-/// Pictures with a shorter side have no coarser level: there would be too little left to match.
+/// Images with a shorter side have no coarser level: there would be too little left to match.
 pub const SIDE_MIN: usize = 32;
 
-/// Size of the next coarser picture; `None` where there is none.
+/// Size of the next coarser image; `None` if there is none.
 pub fn half_size((width, height): (usize, usize)) -> Option<(usize, usize)> {
     (width.min(height) >= SIDE_MIN).then(|| (width.div_ceil(2), height.div_ceil(2)))
 }
 
-/// The picture of half the size, each pixel the rounded mean of 2 x 2; behind the last column and row stands
-/// the last one again. It has no valid mask.
+/// The image of half the size, each pixel the rounded mean of 2 x 2; behind the last column and row
+/// stands the last one again. It has no valid mask.
 pub fn half(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     Image::from_fn(width.div_ceil(2), height.div_ceil(2), |x, y| {
@@ -22,9 +22,9 @@ pub fn half(image: &Image) -> Image {
     })
 }
 
-/// The picture smoothed by the binomial 1 2 1 along rows and columns, rounded to the nearest (halves
+/// The image smoothed by the binomial 1 2 1 along rows and columns, rounded to the nearest (halves
 /// upwards); pixels outside are the nearest inside.
-pub fn smoothed(image: &Image) -> Image {
+pub fn smooth(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     Image::from_fn(width, height, |x, y| {
         let mut sum = 8;
@@ -56,9 +56,9 @@ mod tests {
     #[test]
     fn the_binomial_mean_is_rounded_and_clamped() {
         let image = Image::from_vec(3, 2, vec![0, 16, 0, 0, 0, 7]);
-        // (1, 0): rows weigh 3 and 1: 3 * (2 * 16) + 7 = 103, + 8 = 111, / 16 = 6.
-        // (0, 0): 3 * 16 = 48, + 8 = 56, / 16 = 3. (2, 1): 16 + 3 * (3 * 7) = 79, + 8 = 87, / 16 = 5.
-        let smoothed = smoothed(&image);
+        // (1, 0): rows weigh 3 and 1: 3 * (2 * 16) + 7 = 103, + 8 = 111, / 16 = 6. (0, 0): 3 * 16 =
+        // 48, + 8 = 56, / 16 = 3. (2, 1): 16 + 3 * (3 * 7) = 79, + 8 = 87, / 16 = 5.
+        let smoothed = smooth(&image);
         assert_eq!(smoothed.pixels()[..2], [3, 6]);
         assert_eq!(smoothed.pixels()[5], 5);
     }

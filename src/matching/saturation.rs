@@ -1,8 +1,8 @@
-//! What is cut off because it is too bright: there a picture shows nothing that could be matched.
+//! Saturated areas: an image that is too bright shows nothing there that could be matched.
 
 use crate::frame::{Image, clamped};
 
-/// From this grey level on pictures are white, less what codecs take from it.
+/// From this grey level on images are white, less what codecs take from it.
 pub const WHITE: u8 = 250;
 
 /// The same in video of limited range, whose white is 235.
@@ -11,8 +11,8 @@ pub const WHITE_OF_LIMITED_RANGE: u8 = 231;
 /// Largest difference of grey levels around a saturated pixel: what codecs make of white.
 pub const ALIKE: u8 = 3;
 
-/// True where pixel (x, y) is saturated: all 3 x 3 pixels around it, those outside the picture replaced by the
-/// nearest inside, are at least `white` and differ by at most [`ALIKE`].
+/// True where pixel (x, y) is saturated: all 3 x 3 pixels around it, those outside the image
+/// replaced by the nearest inside, are at least `white` and differ by at most [`ALIKE`].
 #[inline]
 pub fn is_saturated(image: &Image, x: usize, y: usize, white: u8) -> bool {
     if image.row(y)[x] < white {

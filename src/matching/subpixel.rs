@@ -12,36 +12,37 @@ pub const LIMIT_UNIT: u32 = 256;
 
 /// The curve through the winner's sum and its two neighbours' whose lowest point is the disparity.
 ///
-/// Between two candidates the sums say with q where the disparity lies: how far the smaller of the two
-/// neighbours is above the winner, over how far the larger one is. q is 0 half way between two candidates
-/// and 1 where a pixel's disparity is whole.
+/// Between two candidates the sums say with q where the disparity lies: how far the smaller of the
+/// two neighbours is above the winner, over how far the larger one is. q is 0 half way between two
+/// candidates and 1 where a pixel's disparity is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subpixel {
     /// No curve: whole pixels.
     Off,
-    /// A parabola: offset (1 - q) / (2 + 2 q). Right for squared differences of smooth pictures; results
-    /// crowd around whole pixels ("pixel locking") with any other cost.
+    /// A parabola: offset (1 - q) / (2 + 2 q). Right for squared differences of smooth images;
+    /// results crowd around whole pixels ("pixel locking") with any other cost.
     Parabola,
-    /// Two straight lines of opposite slope: offset (1 - q) / 2. Right for absolute differences of smooth
-    /// pictures (Shimizu and Okutomi, ICCV 2001).
+    /// Two straight lines of opposite slope: offset (1 - q) / 2. Right for absolute differences of
+    /// smooth images (Shimizu and Okutomi, ICCV 2001).
     Equiangular,
-    /// What makes up for the rest of the crowding: offset (1 - q) (4 + 3 q^3) / 8.
+    /// A correction for the remaining pixel locking: offset (1 - q) (4 + 3 q^3) / 8.
     ///
-    /// The form was chosen on rendered slanted planes whose disparities are known, with texture as fine
-    /// as a pixel, without noise and with noise of up to 5 grey levels, summed along four and eight paths.
-    /// There the error is 0.05 to 0.08 px (root of the mean square) and changes with the fraction of the
-    /// true disparity by 0.03 to 0.09 px from peak to peak; the two lines' by 0.06 to 0.15, the parabola's
-    /// by 0.17 to 0.26. Texture that is coarser than two pixels would want the two lines.
+    /// The form was chosen on rendered slanted planes whose disparities are known, with texture as
+    /// fine as a pixel, without noise and with noise of up to 5 grey levels, summed along four and
+    /// eight paths. There the error is 0.05 to 0.08 px (root of the mean square) and changes with
+    /// the fraction of the true disparity by 0.03 to 0.09 px from peak to peak; the two lines' by
+    /// 0.06 to 0.15, the parabola's by 0.17 to 0.26. Texture that is coarser than two pixels would
+    /// want the two lines.
     Corrected,
 }
 
 impl Subpixel {
-    /// Limits of q in 1/256, falling: the offset is as many sixteenths as q lies below. `None` for the
-    /// modes that have none.
+    /// Limits of q in 1/256, falling: the offset is as many sixteenths as q lies below. `None` for
+    /// the modes that have none.
     ///
-    /// They are the q at which the offset is 1/2, 3/2, ..., 15/2 sixteenths, so that it is rounded to the
-    /// nearest (halves towards the winner).
+    /// They are the q at which the offset is 1/2, 3/2, ..., 15/2 sixteenths, so that it is rounded
+    /// to the nearest (halves towards the winner).
     pub fn limits(self) -> Option<[u16; LIMITS]> {
         match self {
             Subpixel::Off | Subpixel::Parabola => None,
@@ -50,8 +51,8 @@ impl Subpixel {
         }
     }
 
-    /// Offset of the disparity from the winner in 1/16 px, from the sums of all candidates of a pixel; 0 at
-    /// the ends of the range, where the winner lacks a neighbour.
+    /// Offset of the disparity from the winner in 1/16 px, from the sums of all candidates of a
+    /// pixel; 0 at the ends of the range, where the winner lacks a neighbour.
     pub fn within(self, sums: &[u16], winner: usize) -> i16 {
         if winner == 0 || winner + 1 >= sums.len() {
             return 0;
@@ -59,8 +60,8 @@ impl Subpixel {
         self.offset(sums[winner - 1], sums[winner], sums[winner + 1])
     }
 
-    /// Offset of the disparity from the winner in 1/16 px, from -8 to 8, where `b` is the winner's sum,
-    /// the least, and `a` and `c` are those of the candidates before and after it.
+    /// Offset of the disparity from the winner in 1/16 px, from -8 to 8, where `b` is the winner's
+    /// sum, the least, and `a` and `c` are those of the candidates before and after it.
     #[inline(always)]
     pub fn offset(self, a: u16, b: u16, c: u16) -> i16 {
         match self {

@@ -1,21 +1,21 @@
-//! The cost with what supports it where a pixel alone says too little: the mean over a window, and the
-//! disparity that coarser pictures expect.
+//! The cost with what supports it where a pixel alone says too little: the mean over a window, and
+//! the disparity that coarser images expect.
 
 use crate::frame::{DisparityMap, Image, clamped};
 use crate::matching::cost::PixelCost;
 use crate::matching::params::Params;
-use crate::matching::prior::{REACH, expected};
+use crate::matching::prior::{REACH, expect};
 use crate::matching::texture::grey_range;
 use crate::matching::window::UNIT;
 
-/// What the cost of a pixel is made of.
+/// Weights of the parts of a pixel's cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blend {
-    /// What the pixel itself counts, in 1/512.
+    /// Weight of the pixel itself, in 1/512.
     pub own: u16,
-    /// What each pixel of the window counts, the centre once more among them, in 1/512.
+    /// Weight of each pixel of the window, the centre once more among them, in 1/512.
     pub window: u16,
-    /// What each pixel of distance from the expected disparity counts, in 1/512.
+    /// Cost of each pixel of distance from the expected disparity, in 1/512.
     pub prior: u16,
 }
 
@@ -28,8 +28,8 @@ impl Blend {
         Self { own: UNIT as u16 - area * window, window, prior }
     }
 
-    /// (own C0 + window S + prior min(distance, 8) + 256) / 512, rounded down: C0 the cost of the pixel, S the
-    /// sum over its window, and the distance that from the expected disparity.
+    /// (own C0 + window S + prior min(distance, 8) + 256) / 512, rounded down: C0 the cost of the
+    /// pixel, S the sum over its window, and the distance that from the expected disparity.
     pub fn cost(self, pixel: u8, sum: u16, distance: u32) -> u8 {
         let parts = u32::from(self.own) * u32::from(pixel)
             + u32::from(self.window) * u32::from(sum)
@@ -52,10 +52,10 @@ impl PixelCost for Volume {
     }
 }
 
-/// `cost` with the support that the parameters ask for. `coarse` is the map of the half-size pictures,
-/// where there is one, `threshold` the noise threshold. Window pixels outside the left picture are replaced by the nearest pixel inside;
-/// each then looks up its own match column.
-pub fn supported(
+/// `cost` with the support that the parameters ask for. `coarse` is the map of the half-size
+/// images, if there is one, `threshold` the noise threshold. Window pixels outside the left
+/// image are replaced by the nearest pixel inside; each then looks up its own match column.
+pub fn blend_costs(
     cost: &dyn PixelCost,
     left: &Image,
     coarse: Option<&DisparityMap>,
@@ -81,7 +81,7 @@ pub fn supported(
             }
         }
         let blend = Blend::of(params, grey_range(left, x, y), threshold);
-        let expected = coarse.and_then(|coarse| expected(coarse, x, y));
+        let expected = coarse.and_then(|coarse| expect(coarse, x, y));
         let pixel = &own[(y * width + x) * count..][..count];
         values.extend(pixel.iter().zip(&sums).enumerate().map(|(k, (&c, &sum))| {
             let distance = expected.map_or(0, |e| (min + k as i32).abs_diff(e));
@@ -111,8 +111,8 @@ mod tests {
         assert!(12 * 95 + 20 * 25 * 95 + 64 * 32 * 8 + 256 <= u32::from(u16::MAX));
     }
 
-    /// Left and right alike, so that the cost at disparity 0 is 0; cost 50 where column 3 is matched with
-    /// another.
+    /// Left and right alike, so that the cost at disparity 0 is 0; cost 50 where column 3 is
+    /// matched with another.
     fn line() -> Image {
         Image::from_vec(6, 1, vec![100, 100, 100, 150, 100, 100])
     }
@@ -125,10 +125,10 @@ mod tests {
         let window = Some(Window { side: 3, by_texture: false });
         let params = Params { window, ..Params::bare(range, ad, (1, 2)) };
         let pixel = cost::pixel_cost(&left, &right, ad, None);
-        let costs = supported(pixel.as_ref(), &left, None, 4, &params);
-        // At disparity 1 columns 3 and 4 cost 50. 512 - 9 * 56 = 8 is what the pixel itself counts more.
-        // Column 2: 3 rows of 50: 56 * 150 = 8400, + 256, / 512 = 16.
-        // Column 3: 8 * 50 + 56 * 300 + 256 = 17456, / 512 = 34. Column 5: as column 2.
+        let costs = blend_costs(pixel.as_ref(), &left, None, 4, &params);
+        // At disparity 1 columns 3 and 4 cost 50. 512 - 9 * 56 = 8 is what the pixel itself counts
+        // more. Column 2: 3 rows of 50: 56 * 150 = 8400, + 256, / 512 = 16. Column 3: 8 * 50 + 56 *
+        // 300 + 256 = 17456, / 512 = 34. Column 5: as column 2.
         let at_one: Vec<u8> = (0..6).map(|x| costs.at(x, 0, 1)).collect();
         assert_eq!(at_one, [0, 0, 16, 34, 34, 16]);
         assert!((0..6).all(|x| costs.at(x, 0, 0) == 0));
@@ -145,11 +145,11 @@ mod tests {
         // 24 / 16 px at half size are 3 px.
         let coarse = DisparityMap::new(20, 16, range, Pooled::unpooled(vec![24; 20 * 16]));
         let pixel = cost::pixel_cost(&left, &right, ad, None);
-        let costs = supported(pixel.as_ref(), &left, Some(&coarse), 4, &params);
+        let costs = blend_costs(pixel.as_ref(), &left, Some(&coarse), 4, &params);
         let at: Vec<u8> = (-2..14).map(|d| costs.at(7, 7, d)).collect();
         // Half a unit a pixel of distance from 3, halves upwards, and no more than 4.
         assert_eq!(at, [3, 2, 2, 1, 1, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 4]);
-        let silent = supported(pixel.as_ref(), &left, None, 4, &params);
+        let silent = blend_costs(pixel.as_ref(), &left, None, 4, &params);
         assert!((-2..14).all(|d| silent.at(7, 7, d) == 0));
     }
 }

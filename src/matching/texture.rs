@@ -1,18 +1,19 @@
-//! How much texture a pixel has beside the noise of its picture.
+//! Texture of a pixel, compared with the noise of its image.
 
 use crate::frame::{Image, clamped};
 
 /// Pixels from the centre to the edge of the window in which texture is looked for.
 pub const RADIUS: usize = 2;
 
-/// Largest response of the noise filter: four pixels at 255 with a weight of 1, one with a weight of 4.
+/// Largest response of the noise filter: four pixels at 255 with a weight of 1, one with a weight
+/// of 4.
 pub const RESPONSE_MAX: usize = 4 * 255 + 4 * 255;
 
 /// Darkest and brightest grey level whose noise counts: what is beyond is cut off.
 pub const UNCLIPPED: (u8, u8) = (8, 247);
 
-/// Largest less smallest grey level of the 5 x 5 pixels around (x, y); rows and columns outside are the
-/// nearest inside.
+/// Largest less smallest grey level of the 5 x 5 pixels around (x, y); rows and columns outside are
+/// the nearest inside.
 pub fn grey_range(image: &Image, x: usize, y: usize) -> u8 {
     let (mut least, mut greatest) = (u8::MAX, 0);
     let reach = -(RADIUS as i64)..=RADIUS as i64;
@@ -28,14 +29,14 @@ pub fn grey_range(image: &Image, x: usize, y: usize) -> u8 {
 
 /// The range of grey levels that noise alone makes in a window, about 4 + 4 sigma.
 ///
-/// Sigma is estimated as by Immerkaer (CVIU 1996), from the response of a filter that takes no notice of
-/// linear structure, but by a quantile instead of the mean, because texture has strong responses: 30 % of the
-/// responses to Gaussian noise are below 6 * 0.3853 sigma.
+/// Sigma is estimated as by Immerkaer (CVIU 1996), from the response of a filter that takes no
+/// notice of linear structure, but by a quantile instead of the mean, because texture has strong
+/// responses: 30 % of the responses to Gaussian noise are below 6 * 0.3853 sigma.
 pub fn noise_threshold(image: &Image) -> u32 {
     threshold_of(&responses(image))
 }
 
-/// How often the noise filter responds with each magnitude.
+/// Histogram of the noise filter's responses by magnitude.
 pub fn responses(image: &Image) -> Vec<u32> {
     let mut histogram = vec![0u32; RESPONSE_MAX + 1];
     for y in 1..image.height().saturating_sub(1) {
@@ -53,9 +54,9 @@ pub fn responses(image: &Image) -> Vec<u32> {
     histogram
 }
 
-/// Standard deviation of the noise in grey levels, as the threshold has it but finer: the responses of a
-/// magnitude are taken to be spread evenly over half a step to either side. 0 where it is less than 0.2, or
-/// no pixel says anything.
+/// Standard deviation of the noise in grey levels, as the threshold has it but finer: the responses
+/// of a magnitude are taken to be spread evenly over half a step to either side. 0 where it is less
+/// than 0.2, or no pixel says anything.
 pub fn noise_sigma(image: &Image) -> f64 {
     let histogram = responses(image);
     let wanted = 0.3 * histogram.iter().map(|&n| f64::from(n)).sum::<f64>();
@@ -71,13 +72,15 @@ pub fn noise_sigma(image: &Image) -> f64 {
     0.0
 }
 
-/// The threshold from the histogram of responses: 4 + 4 sigma, where sigma = q / (6 * 0.3853) and q is the
-/// smallest response that with all smaller ones makes up more than 30 %; 4 where there are none.
+/// The threshold from the histogram of responses: 4 + 4 sigma, where sigma = q / (6 * 0.3853) and q
+/// is the smallest response that with all smaller ones makes up more than 30 %; 4 where there are
+/// none.
 pub fn threshold_of(histogram: &[u32]) -> u32 {
     4 + ((443 * quantile(histogram) + 128) >> 8)
 }
 
-/// The least magnitude that with all smaller ones makes up more than 30 % of a histogram; 0 where there are none.
+/// The least magnitude that with all smaller ones makes up more than 30 % of a histogram; 0 where
+/// there are none.
 pub fn quantile(histogram: &[u32]) -> u32 {
     let count: u64 = histogram.iter().map(|&n| u64::from(n)).sum();
     let mut below = 0;

@@ -1,26 +1,28 @@
-//! Pictures in tiles: each is matched alone, so that memory depends on the tile and not on the picture.
+//! Images in tiles: each is matched alone, so that memory depends on the tile and not on the image.
 //!
-//! A picture is cut into rows x columns of *cores* of nearly equal size. What is matched for a core is its
-//! *window*: the core with a halo, so that paths come from beyond its border and its pixels find what they
-//! match. Of the result only the core is kept: of the overlap of two neighbours each gives half. All windows of
-//! a picture have the same size, and are moved inwards where they would reach beyond the picture.
+//! An image is cut into rows x columns of *cores* of nearly equal size. What is matched for a core
+//! is its *window*: the core with a halo, so that paths come from beyond its border and its pixels
+//! find what they match. Of the result only the core is kept: of the overlap of two neighbours each
+//! gives half. All windows of an image have the same size, and are moved inwards where they would
+//! reach beyond the image.
 //!
-//! What makes a tiled map differ from that of the whole picture:
+//! A tiled map differs from that of the whole image in these ways:
 //!
-//! - Paths begin at the border of the window. They forget what is far away, so that this is seen near the seams:
-//!   over 23 real pairs in four bands, 3.7 % of the pixels within 32 px of a seam differ without an overlap, 2.2 %
-//!   with one of 32 px, 1.5 % with 64 and 0.7 % with 128, which is little more than elsewhere (0.5 %, mostly on bare
-//!   walls, where paths forget nothing). So `auto` overlaps bands by 128 px. Bad pixels become neither more nor
-//!   fewer by it (`docs/accuracy.md`).
+//! - Paths begin at the border of the window. They forget what is far away, so that this is seen
+//!   near the seams: over 23 real pairs in four bands, 3.7 % of the pixels within 32 px of a seam
+//!   differ without an overlap, 2.2 % with one of 32 px, 1.5 % with 64 and 0.7 % with 128, which is
+//!   little more than elsewhere (0.5 %, mostly on bare walls, where paths forget nothing). So
+//!   `auto` overlaps bands by 128 px. Bad pixels become neither more nor fewer by it
+//!   (`docs/accuracy.md`).
 //! - The removal of speckles and the median see no more than the window.
 //! - A window that is too small for a coarser level has no prior.
 //! - The valid mask is applied to the whole map, after the tiles' median and removal of speckles.
 //!
-//! Texture counts as noise below the same thresholds in all windows: those of the whole picture
+//! Texture counts as noise below the same thresholds in all windows: those of the whole image
 //! ([`levels::noise_thresholds`]).
 //!
-//! What goes over the whole map in the end ([`of_whole`]: the valid mask, smoothing in time, filling) knows no
-//! tiles, so that a stream remembers the same with tiles and without.
+//! The filters of the whole map ([`of_whole`]: the valid mask, smoothing in time,
+//! filling) knows no tiles, so that a stream remembers the same with tiles and without.
 
 use std::fmt;
 use std::ops::Range;
@@ -28,9 +30,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
-use crate::matching::filter::{Filter, History, Matching};
+use crate::matching::filter::{Filter, Matching};
 use crate::matching::params::{Median, Params};
-use crate::matching::{Next, confidence, levels, match_tile, matched, pass, prior};
+use crate::matching::{
+    History, PairResult, advance_temporal, confidence, images_to_match, levels, match_tile, prior,
+};
 use crate::pool::Pooled;
 
 /// Most rows, and most columns, of tiles.
@@ -39,11 +43,11 @@ pub const TILES_MAX: usize = 1024;
 /// Largest overlap in pixels.
 pub const OVERLAP_MAX: usize = 8192;
 
-/// Pixels by which windows are moved: the pictures of half the size of a window then hold the pixels that
-/// those of the whole picture do.
+/// Pixels by which windows are moved: the images of half the size of a window then hold the pixels
+/// that those of the whole image do.
 const STEP: usize = 1 << prior::LEVELS_MAX;
 
-/// How a picture is cut.
+/// Layout of the tiles of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
     /// Number of tiles down: 1 to [`TILES_MAX`].
@@ -85,7 +89,7 @@ impl FromStr for Tiles {
     }
 }
 
-/// A picture has too few pixels for so many tiles.
+/// An image has too few pixels for this many tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a picture of {}x{} pixels cannot be cut into {} rows and {} columns of tiles: fewer --tiles",
@@ -96,12 +100,12 @@ pub struct TooManyTiles {
     tiles: Tiles,
 }
 
-/// The tiles of a picture of one size.
+/// The tiles of an image of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// How the picture is cut.
+pub struct TileLayout {
+    /// Layout of the tiles.
     pub cut: Tiles,
-    /// Width and height of the picture.
+    /// Width and height of the image.
     pub size: (usize, usize),
     /// Width and height of every window.
     pub window: (usize, usize),
@@ -109,7 +113,7 @@ pub struct Layout {
     pub tiles: Vec<Tile>,
 }
 
-impl fmt::Display for Layout {
+impl fmt::Display for TileLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Tiles { rows, columns, overlap }, (width, height)) = (self.cut, self.window);
         write!(f, "{rows}x{columns} tiles of {width}x{height} pixels, overlap {overlap}")
@@ -121,16 +125,17 @@ impl fmt::Display for Layout {
 pub struct Tile {
     /// First column and row of its window.
     pub origin: (usize, usize),
-    /// Columns of the picture that it gives.
+    /// Columns of the image that it gives.
     pub columns: Range<usize>,
-    /// Rows of the picture that it gives.
+    /// Rows of the image that it gives.
     pub rows: Range<usize>,
 }
 
-/// What one direction is cut into: the length of the windows, and where each begins with its core.
+/// Tiles along one direction: the length of the windows, and where each begins with its core.
 fn cut(length: usize, count: usize, halo: [usize; 2]) -> (usize, Vec<(usize, Range<usize>)>) {
     let border = |i: usize| length * i / count;
-    // A window may begin up to a step before its halo, and ends where a step from the last one does.
+    // A window may begin up to a step before its halo, and ends where a step from the last one
+    // does.
     let needed = length.div_ceil(count) + halo[0] + halo[1] + STEP - 1;
     let window = if needed < length { needed + (length - needed) % STEP } else { length };
     let cores = (0..count).map(|i| {
@@ -141,10 +146,11 @@ fn cut(length: usize, count: usize, halo: [usize; 2]) -> (usize, Vec<(usize, Ran
     (window, cores.collect())
 }
 
-impl Layout {
-    /// The tiles of a picture of `size` (width, height) with these candidates. A window reaches beyond its core
-    /// by half the overlap. Where there are columns it reaches at least as far to the left and right as its
-    /// pixels' matches, and as the pixels that compete for those, so that the left-right check misses none.
+impl TileLayout {
+    /// The tiles of an image of `size` (width, height) with these candidates. A window reaches
+    /// beyond its core by half the overlap. Where there are columns it reaches at least as far to
+    /// the left and right as its pixels' matches, and as the pixels that compete for those, so that
+    /// the left-right check misses none.
     pub fn new(
         cut_into: Tiles,
         size: (usize, usize),
@@ -173,7 +179,7 @@ impl Layout {
         Ok(Self { cut: cut_into, size, window: (width, height), tiles })
     }
 
-    /// Copies a tile's window of a picture into `to`, row by row.
+    /// Copies a tile's window of an image into `to`, row by row.
     pub fn crop(&self, tile: &Tile, image: &Image, to: &mut [u8]) {
         let ((x, y), (width, height)) = (tile.origin, self.window);
         for (to, row) in to.chunks_exact_mut(width).zip(y..y + height) {
@@ -181,7 +187,7 @@ impl Layout {
         }
     }
 
-    /// Copies what a tile gives from its window into the whole picture.
+    /// Copies what a tile gives from its window into the whole image.
     pub fn keep<T: Copy>(&self, tile: &Tile, window: &[T], whole: &mut [T]) {
         let (x, y) = tile.origin;
         for row in tile.rows.clone() {
@@ -202,32 +208,34 @@ pub fn of_whole(params: &Params) -> Params {
     Params { confidence: None, median: Median::Off, speckle: None, ..params.clone() }
 }
 
-/// The candidate nearest to a value of a map, counted from the smallest; the first, where there is none.
+/// The candidate nearest to a value of a map, counted from the smallest; the first, where there is
+/// none.
 pub fn winner(value: i16, range: DisparityRange) -> usize {
     let nearest = (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
     (nearest - range.min).clamp(0, range.count as i32 - 1) as usize
 }
 
-/// The disparity map of the next pair of a stream, matched tile by tile, and where the parameters ask for it
-/// how sure each pixel is: of every window what [`match_tile`] gives with the noise thresholds of the whole
-/// picture, of which the core is kept, and then the filters of the whole map. The plain definition of it.
+/// The disparity map of the next pair of a stream, matched tile by tile, and where the parameters
+/// ask for it how sure each pixel is: of every window what [`match_tile`] gives with the noise
+/// thresholds of the whole image, of which the core is kept, and then the filters of the whole map.
+/// The plain definition of it.
 ///
 /// # Panics
-/// Where a picture has not the layout's size; `params` must have passed [`Params::check`].
+/// If an image has not the layout's size; `params` must have passed [`Params::check`].
 pub fn match_tiled(
     left: &Image,
     right: &Image,
     timestamp: Duration,
     params: &Params,
-    layout: &Layout,
+    layout: &TileLayout,
     history: &mut History,
-) -> Next {
+) -> PairResult {
     let (width, height) = layout.size;
     for eye in [left, right] {
         assert_eq!((eye.width(), eye.height()), layout.size, "size of the eyes");
     }
-    let temporal = pass([left, right], timestamp, params, history);
-    let [left, right] = matched([left, right], temporal.as_ref(), params);
+    let temporal = advance_temporal([left, right], timestamp, params, history);
+    let [left, right] = images_to_match([left, right], temporal.as_ref(), params);
     let mut values = vec![INVALID; width * height];
     let mut confidence = params.confidence.map(|_| vec![0; width * height]);
     let thresholds = levels::noise_thresholds(left, params, layout.window);
@@ -259,7 +267,7 @@ pub fn match_tiled(
     }
     let confidence = confidence.map(|confidence| Image::from_vec(width, height, confidence));
     let map = DisparityMap::new(width, height, params.range, Pooled::unpooled(values));
-    Next { map, confidence, temporal }
+    PairResult { map, confidence, temporal }
 }
 
 #[cfg(test)]
@@ -290,7 +298,7 @@ mod tests {
         })
     }
 
-    fn matched(left: &Image, right: &Image, layout: &Layout) -> Vec<i16> {
+    fn matched(left: &Image, right: &Image, layout: &TileLayout) -> Vec<i16> {
         let mut history = History::default();
         let map = match_tiled(left, right, Duration::ZERO, &params(), layout, &mut history).map;
         map.values().to_vec()
@@ -310,26 +318,26 @@ mod tests {
 
     #[test]
     fn cores_and_windows_by_hand() {
-        // 100 rows in 3 with 10 to either side: 33 to 34 rows, + 20, + 7 to begin at a multiple of 8, = 61, and
-        // 7 more so that 100 - 68 is one, too.
-        let layout = Layout::new(tiles(3, 1, 20), (40, 100), RANGE).unwrap();
+        // 100 rows in 3 with 10 to either side: 33 to 34 rows, + 20, + 7 to begin at a multiple of
+        // 8, = 61, and 7 more so that 100 - 68 is one, too.
+        let layout = TileLayout::new(tiles(3, 1, 20), (40, 100), RANGE).unwrap();
         assert_eq!(layout.window, (40, 68));
         let rows = layout.tiles.iter().map(|tile| (tile.origin, tile.rows.clone()));
         let expected = [((0, 0), 0..33), ((0, 16), 33..66), ((0, 32), 66..100)];
         assert_eq!(rows.collect::<Vec<_>>(), expected);
         assert_eq!(layout.to_string(), "3x1 tiles of 40x68 pixels, overlap 20");
         // Across, 9 of the competitors to either side are more than half the overlap.
-        let layout = Layout::new(tiles(1, 4, 4), (160, 5), RANGE).unwrap();
+        let layout = TileLayout::new(tiles(1, 4, 4), (160, 5), RANGE).unwrap();
         assert_eq!(layout.window, (40 + 18 + 7 + 7, 5));
         assert_eq!(layout.tiles[2].origin, (64, 0)); // 80 - 9 = 71.
-        let error = Layout::new(tiles(6, 2, 4), (10, 5), RANGE).unwrap_err().to_string();
+        let error = TileLayout::new(tiles(6, 2, 4), (10, 5), RANGE).unwrap_err().to_string();
         assert!(error.contains("10x5 pixels") && error.contains("6 rows"), "{error}");
     }
 
     #[test]
     fn one_tile_is_the_whole_picture() {
         let (left, right) = (picture(61, 40, 0), picture(61, 40, 3));
-        let layout = Layout::new(tiles(1, 1, 30), (61, 40), RANGE).unwrap();
+        let layout = TileLayout::new(tiles(1, 1, 30), (61, 40), RANGE).unwrap();
         assert_eq!(layout.window, (61, 40));
         let whole = match_pair(&left, &right, &params());
         assert_eq!(matched(&left, &right, &layout), whole.values());
@@ -337,11 +345,11 @@ mod tests {
 
     #[test]
     fn all_tiles_have_the_noise_of_the_whole_picture() {
-        // The rows below the upper window are noisy or even: what counts as texture within it, where each eye has
-        // noise of its own, follows.
+        // The rows below the upper window are noisy or even: what counts as texture within it,
+        // where each view has noise of its own, follows.
         let window = Some(Window { side: 5, by_texture: true });
         let params = Params { window, ..params() };
-        let layout = Layout::new(tiles(2, 1, 0), (61, 64), RANGE).unwrap();
+        let layout = TileLayout::new(tiles(2, 1, 0), (61, 64), RANGE).unwrap();
         assert_eq!(layout.window, (61, 40));
         let upper = |noise: usize| {
             let [left, right] = [0, 500].map(|seed| {
@@ -379,7 +387,7 @@ mod tests {
         ) {
             let range = DisparityRange { min, count };
             let (rows, columns) = (rows.min(height), columns.min(width));
-            let layout = Layout::new(tiles(rows, columns, overlap), (width, height), range).unwrap();
+            let layout = TileLayout::new(tiles(rows, columns, overlap), (width, height), range).unwrap();
             let mut given = vec![0u8; width * height];
             prop_assert_eq!(layout.tiles.len(), rows * columns);
             for tile in &layout.tiles {
@@ -410,7 +418,7 @@ mod tests {
             number in 0usize..9,
         ) {
             let (width, height) = (90, 60);
-            let layout = Layout::new(tiles(rows, columns, overlap), (width, height), RANGE).unwrap();
+            let layout = TileLayout::new(tiles(rows, columns, overlap), (width, height), RANGE).unwrap();
             let tile = &layout.tiles[number % layout.tiles.len()];
             let inside = |x: usize, y: usize| {
                 (tile.origin.0..tile.origin.0 + layout.window.0).contains(&x)

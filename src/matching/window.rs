@@ -14,7 +14,8 @@ pub struct Window {
 /// [`Blend`]: crate::matching::support::Blend
 pub const UNIT: u32 = 512;
 
-/// Largest sum of the cost of a pixel and the strength of a prior: all parts together then fit 16 bits.
+/// Largest sum of the cost of a pixel and the strength of a prior: all parts together then fit 16
+/// bits.
 pub const SUPPORTED_MAX: u32 = 127;
 
 impl Window {
@@ -23,9 +24,9 @@ impl Window {
         u32::from(self.side).pow(2)
     }
 
-    /// What each pixel of the window counts, in 1/512, around a pixel whose texture has this range of grey
-    /// levels: all that it can where the range is below the noise threshold, falling to nothing at three times
-    /// the threshold.
+    /// Returns the weight of each pixel of the window, in 1/512, around a pixel whose texture has this range
+    /// of grey levels: all that it can where the range is below the noise threshold, falling to
+    /// nothing at three times the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {
         let most = UNIT / self.area();
         if !self.by_texture {
@@ -43,7 +44,8 @@ mod tests {
     #[test]
     fn a_window_counts_where_texture_is_weak() {
         let window = Window { side: 5, by_texture: true };
-        // 512 / 25 = 20 below 10; (20 * 10 + 10) / 20 = 10 at 20; 1 at 28 and 29: (20 * 1 + 10) / 20.
+        // 512 / 25 = 20 below 10; (20 * 10 + 10) / 20 = 10 at 20; 1 at 28 and 29: (20 * 1 + 10) /
+        // 20.
         let weights = [0u8, 10, 20, 28, 29, 30, 255].map(|range| window.weight(range, 10));
         assert_eq!(weights, [20, 20, 10, 2, 1, 0, 0]);
         assert_eq!(Window { side: 3, by_texture: false }.weight(255, 4), 56);

@@ -2,9 +2,9 @@
 
 use crate::matching::aggregation::Sums;
 
-/// Number of the best candidate of every pixel, row by row: the smallest sum, ties to the smallest
-/// disparity.
-pub fn winners(sums: &Sums) -> Vec<usize> {
+/// Returns the number of the best candidate of every pixel, row by row: the smallest sum, ties to
+/// the smallest disparity.
+pub fn select_winners(sums: &Sums) -> Vec<usize> {
     let mut winners = Vec::with_capacity(sums.width * sums.height);
     for y in 0..sums.height {
         winners.extend((0..sums.width).map(|x| first_minimum(sums.at(x, y).iter().copied())));
@@ -18,10 +18,10 @@ fn first_minimum(values: impl Iterator<Item = u16>) -> usize {
     k
 }
 
-/// The best candidate of every pixel of the right picture, row by row, from the same sums:
-/// D_R(x) = argmin over d of S(x + d, d), ties to the smallest disparity. `None` where no pixel of
-/// the left picture can match the column.
-pub fn right_winners(sums: &Sums, min_disparity: i32) -> Vec<Option<usize>> {
+/// Returns the best candidate of every pixel of the right view, row by row, from the same sums:
+/// D_R(x) = argmin over d of S(x + d, d), ties to the smallest disparity. `None` if no pixel of
+/// the left image can match the column.
+pub fn select_right_winners(sums: &Sums, min_disparity: i32) -> Vec<Option<usize>> {
     let mut winners = Vec::with_capacity(sums.width * sums.height);
     for y in 0..sums.height {
         for x in 0..sums.width {
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn ties_go_to_the_smallest_disparity() {
         let sums = Sums::from_values(2, 1, 3, vec![4, 2, 2, 1, 1, 0]);
-        assert_eq!(winners(&sums), [1, 2]);
+        assert_eq!(select_winners(&sums), [1, 2]);
     }
 
     #[test]
@@ -52,10 +52,10 @@ mod tests {
         let sums = Sums::from_values(3, 1, 2, vec![5, 9, 6, 5, 1, 7]);
         // x = 0: S(0, 0) = 5, S(1, 1) = 5: the tie goes to 0. x = 1: S(1, 0) = 6, S(2, 1) = 7.
         // x = 2: only S(2, 0).
-        assert_eq!(right_winners(&sums, 0), [Some(0), Some(0), Some(0)]);
+        assert_eq!(select_right_winners(&sums, 0), [Some(0), Some(0), Some(0)]);
         // With candidates 2 and 3: x = 0 has S(2, 0) only; the others have none.
-        assert_eq!(right_winners(&sums, 2), [Some(0), None, None]);
+        assert_eq!(select_right_winners(&sums, 2), [Some(0), None, None]);
         // With candidates -1 and 0: x = 0 has S(0, 1); x = 1 has S(0, 0) = 5 and S(1, 1) = 5.
-        assert_eq!(right_winners(&sums, -1), [Some(1), Some(0), Some(0)]);
+        assert_eq!(select_right_winners(&sums, -1), [Some(1), Some(0), Some(0)]);
     }
 }

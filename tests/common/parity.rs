@@ -7,7 +7,7 @@ use stereod::internals::calibration::RectifyMap;
 use stereod::internals::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod::internals::engine::Engine;
 use stereod::internals::frame::{Image, Matched, StereoPair};
-use stereod::internals::matching::{History, Next, match_next};
+use stereod::internals::matching::{History, PairResult, match_next};
 use stereod::internals::pool::{Pool, Pooled};
 use stereod::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
@@ -15,7 +15,7 @@ use stereod::{
     StereoGeometry, Subpixel, Window,
 };
 
-/// A pair with the given pictures.
+/// A pair with the given images.
 pub fn pair(left: Image, right: Image) -> StereoPair {
     StereoPair {
         left,
@@ -28,7 +28,7 @@ pub fn pair(left: Image, right: Image) -> StereoPair {
     }
 }
 
-/// What a random picture looks like.
+/// What a random image looks like.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     pub seed: u64,
@@ -36,15 +36,15 @@ pub struct Look {
     pub levels: u8,
     /// Distance between grey levels.
     pub step: u8,
-    /// By how many columns the right picture is shifted.
+    /// By how many columns the right image is shifted.
     pub shift: usize,
-    /// One in how many pixels of the right picture is drawn anew; 0: none.
+    /// One in how many pixels of the right image is drawn anew; 0: none.
     pub noise: u64,
     /// Whether half of it is white, in blocks, cut off or nearly.
     pub white: bool,
 }
 
-/// Two pictures that are alike but for a shift and some noise.
+/// Two images that are alike but for a shift and some noise.
 pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     let mut state = look.seed | 1;
     let mut random = move || {
@@ -77,8 +77,8 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
 }
 
 /// Whether a result is the reference's, and the first difference where it is not.
-pub fn same_result(expected: &Next, got: &Matched) -> Result<(), String> {
-    let Next { map, confidence, temporal } = expected;
+pub fn same_result(expected: &PairResult, got: &Matched) -> Result<(), String> {
+    let PairResult { map, confidence, temporal } = expected;
     if got.temporal != temporal.as_ref().map(|outcome| outcome.report) {
         return Err(format!("the report in time is {:?}, not {temporal:?}", got.temporal));
     }
@@ -131,8 +131,8 @@ fn stream(
     })
 }
 
-/// Matches the looks on several engines in turn, each of which goes on where the one before stood, and
-/// compares each with the reference.
+/// Matches the looks on several engines in turn, each of which goes on where the one before stood,
+/// and compares each with the reference.
 pub fn compare_relay(
     engines: &mut [Box<dyn Engine>],
     params: &Params,
@@ -185,8 +185,8 @@ fn difference(expected: &History, got: &History) -> Option<String> {
     (expected != got).then(|| "another stream".into())
 }
 
-/// Matches the looks on one engine, as many in flight as it takes (what it keeps must not show), and
-/// compares each with the reference.
+/// Matches the looks on one engine, as many in flight as it takes (what it keeps must not show),
+/// and compares each with the reference.
 pub fn compare(
     engine: &mut dyn Engine,
     params: &Params,
@@ -221,7 +221,7 @@ pub fn compare(
     Ok(())
 }
 
-/// Maps to pictures of `size` from all over raw pictures of the size `source` and from beyond them.
+/// Maps to images of `size` from all over raw images of the size `source` and from beyond them.
 pub fn wild_rectifier(source: (usize, usize), size: (usize, usize), seed: u64) -> Rectifier {
     let map = |seed: u64| {
         let position = |x: usize, y: usize| {
@@ -249,7 +249,7 @@ pub fn wild_rectifier(source: (usize, usize), size: (usize, usize), seed: u64) -
     Rectifier::from_maps(map(2 * seed), map(2 * seed + 1), geometry).unwrap()
 }
 
-/// The colour of a picture of this size, another one at every second pixel across and down.
+/// The colour of an image of this size, another one at every second pixel across and down.
 fn chroma(width: usize, height: usize) -> Chroma {
     let across = width.div_ceil(2);
     let samples = (0..across * height.div_ceil(2)).map(|i| [(i * 7) as u8, (i * 13) as u8]);
@@ -258,7 +258,7 @@ fn chroma(width: usize, height: usize) -> Chroma {
     Chroma::new(ColourCoding::new(0.299, 0.114, false), plane, Pool::new())
 }
 
-/// The samples that the colour of a rectified picture must have: those of the pixels nearest to where
+/// The samples that the colour of a rectified image must have: those of the pixels nearest to where
 /// its own come from.
 fn rectified_colour(map: &RectifyMap) -> Vec<[u8; 2]> {
     let ((width, height), (stride, rows)) = (map.size(), map.source_size());
@@ -279,7 +279,7 @@ fn rectified_colour(map: &RectifyMap) -> Vec<[u8; 2]> {
     samples
 }
 
-/// As [`compare`], for an engine that rectifies: the pictures that it hands out are those of the
+/// As [`compare`], for an engine that rectifies: the images that it hands out are those of the
 /// plain definition, too.
 pub fn compare_rectified(
     engine: &mut dyn Engine,
@@ -535,7 +535,7 @@ pub fn looks() -> impl Strategy<Value = Look> {
     )
 }
 
-/// Pictures of little texture and little noise, moved by few columns.
+/// Images of little texture and little noise, moved by few columns.
 pub fn weak_looks() -> impl Strategy<Value = Look> {
     (any::<u64>(), 1u8..=12, 1u8..=3, 0usize..12, prop_oneof![Just(0u64), 10u64..60]).prop_map(
         |(seed, levels, step, shift, noise)| Look {

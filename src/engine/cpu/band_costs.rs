@@ -1,9 +1,11 @@
-//! Costs that are written down for a band of rows before the paths need them: those over a window, whose pixels
-//! share work with their neighbours (`window_sums.rs`), and costs that take too long to be computed five times.
+//! Costs that are written down for a band of rows before the paths need them: those over a window,
+//! whose pixels share work with their neighbours (`window_sums.rs`), and costs that take too long
+//! to be computed five times.
 
-use super::cost::{Cost, PixelCost, RowCost};
+use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
-use super::simd::{Kernel, Lanes};
+use super::shape::ShapedKernel;
+use super::simd::Vector;
 
 /// A cost that was written down for the rows of a band: [row][x][depth].
 #[derive(Clone, Copy)]
@@ -12,7 +14,7 @@ pub struct BandCost {
     pub band_costs: *const u8,
     /// First row of the band.
     pub first: usize,
-    /// Width of the picture.
+    /// Width of the image.
     pub width: usize,
     /// Bytes a pixel.
     pub depth: usize,
@@ -30,18 +32,18 @@ pub struct BandRow {
     depth: usize,
 }
 
-impl Cost for BandCost {
-    type Row<V: Lanes> = BandRow;
+impl FrameCost for BandCost {
+    type Row<V: Vector> = BandRow;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> BandRow {
+    unsafe fn row<V: Vector>(&self, y: usize) -> BandRow {
         // SAFETY: the row lies in the band.
         let row = unsafe { self.band_costs.add((y - self.first) * self.width * self.depth) };
         BandRow { row, depth: self.depth }
     }
 }
 
-impl<V: Lanes> RowCost<V> for BandRow {
+impl<V: Vector> RowCost<V> for BandRow {
     type Pixel = BandPixel;
 
     #[inline(always)]
@@ -55,7 +57,7 @@ impl<V: Lanes> RowCost<V> for BandRow {
 #[derive(Clone, Copy)]
 pub struct BandPixel(*const u8);
 
-impl<V: Lanes> PixelCost<V> for BandPixel {
+impl<V: Vector> PixelCost<V> for BandPixel {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the pixel has all vectors of the range.
@@ -63,10 +65,8 @@ impl<V: Lanes> PixelCost<V> for BandPixel {
     }
 }
 
-/// Writes a cost that can be computed on the fly into memory, for the rows of a band; at most `MAX`
-/// vectors a pixel, exactly `MAX` where `EXACT`.
-pub struct FillBand<'a, C, const MAX: usize, const EXACT: bool> {
-    /// How the picture is cut up.
+/// Writes a cost that can be computed on the fly into memory, for the rows of a band.
+pub struct FillBand<'a, C> {
     pub geometry: &'a Geometry,
     /// The cost.
     pub cost: C,
@@ -76,14 +76,14 @@ pub struct FillBand<'a, C, const MAX: usize, const EXACT: bool> {
     pub band_costs: *mut u8,
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool> Kernel for FillBand<'_, C, MAX, EXACT> {
+impl<C: FrameCost> ShapedKernel for FillBand<'_, C> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, depth, chunks, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         let (first, rows) = self.rows;
         for row in 0..rows {
-            // SAFETY: the row lies in the picture, and the band has room for it.
+            // SAFETY: the row lies in the image, and the band has room for it.
             unsafe {
                 let costs = self.cost.row::<V>(first + row);
                 let to = self.band_costs.add(row * width * depth);

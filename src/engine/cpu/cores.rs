@@ -8,7 +8,8 @@ use anyhow::Context;
 /// Cores that a set has room for: as many as the system's own sets.
 const MOST: usize = 1024;
 
-/// A set of processor cores by their numbers, such as `0-3,6`; never empty where it was read from a text.
+/// A set of processor cores by their numbers, such as `0-3,6`; never empty where it was read from a
+/// text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores([u64; MOST / 64]);
 
@@ -211,7 +212,7 @@ mod tests {
         });
         assert_eq!(inherited.join().unwrap(), one);
         assert_eq!(Cores::allowed().unwrap(), before, "no other thread is touched");
-        // Nobody has so many.
+        // Nobody has this many.
         assert!(cores("1023").check().is_err());
     }
 }

@@ -1,39 +1,39 @@
 //! The matching cost as the kernels see it: a vector of candidates on request.
 //!
-//! Candidates lie in the order of `places.rs`. Lanes beyond their number must hold 255: they then never win, nor lower a neighbour.
-//! Another cost is another [`Cost`]: on the fly as [`AdCost`], or through the costs of one band of rows
-//! (`band_costs.rs`) where neighbouring pixels share work or a cost takes too long to be computed for every
-//! path anew.
+//! Candidates lie in the order of `striping.rs`. Lanes beyond their number must hold 255: they
+//! then never win, nor lower a neighbour. Another cost is another [`FrameCost`]: on the fly as
+//! [`AdCost`], or through the costs of one band of rows (`band_costs.rs`) where neighbouring pixels
+//! share work or a cost takes too long to be computed for every path anew.
 
-use super::mirrored::{Starts, Stripes};
-use super::simd::Lanes;
+use super::mirrored_rows::{Starts, Stripes};
+use super::simd::Vector;
 
 /// A cost of every pixel and candidate.
-pub trait Cost: Copy + Send + Sync {
+pub trait FrameCost: Copy + Send + Sync {
     /// The cost along one row.
-    type Row<V: Lanes>: RowCost<V>;
+    type Row<V: Vector>: RowCost<V>;
 
     /// The cost along row `y`.
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the row lies in the picture, and in the band whose costs are kept.
-    unsafe fn row<V: Lanes>(&self, y: usize) -> Self::Row<V>;
+    /// As [`Vector::splat`]; the row lies in the image, and in the band whose costs are kept.
+    unsafe fn row<V: Vector>(&self, y: usize) -> Self::Row<V>;
 }
 
-/// The cost along one row of the left picture.
-pub trait RowCost<V: Lanes>: Copy {
+/// The cost along one row of the left image.
+pub trait RowCost<V: Vector>: Copy {
     /// The cost of one pixel.
     type Pixel: PixelCost<V>;
 
     /// The cost at column `x`, in `chunks` vectors.
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the column lies in the picture, and its pixels have so many vectors.
+    /// As [`Vector::splat`]; the column lies in the image, and its pixels have this many vectors.
     unsafe fn at(&self, x: usize, chunks: usize) -> Self::Pixel;
 }
 
-/// The cost of one pixel of the left picture.
-pub trait PixelCost<V: Lanes>: Copy {
+/// The cost of one pixel of the left image.
+pub trait PixelCost<V: Vector>: Copy {
     /// The candidates of vector `chunk`.
     ///
     /// # Safety
@@ -41,10 +41,10 @@ pub trait PixelCost<V: Lanes>: Copy {
     unsafe fn load(&self, chunk: usize) -> V;
 }
 
-/// What costs become beyond the range: 255.
+/// Padding of costs beyond the range: 255.
 #[derive(Clone, Copy)]
 pub struct Padding {
-    /// What is or-ed to the costs of a pixel, [depth].
+    /// Mask ORed into the costs of a pixel, [depth].
     pub bytes: *const u8,
     /// Whether any lane lies beyond the range.
     pub needed: bool,
@@ -56,7 +56,7 @@ impl Padding {
     /// # Safety
     /// The vector lies in the range.
     #[inline(always)]
-    pub unsafe fn apply<V: Lanes>(self, cost: V, chunk: usize) -> V {
+    pub unsafe fn apply<V: Vector>(self, cost: V, chunk: usize) -> V {
         // SAFETY: there is a byte for every lane.
         if self.needed { cost.or(unsafe { V::load(self.bytes.add(chunk * V::N)) }) } else { cost }
     }
@@ -65,11 +65,11 @@ impl Padding {
 /// Truncated absolute difference, computed when asked for.
 #[derive(Clone, Copy)]
 pub struct AdCost {
-    /// Pixels of the left picture.
+    /// Pixels of the left image.
     pub left: *const u8,
-    /// Mirrored rows of the right picture (`mirrored.rs`).
+    /// Mirrored rows of the right image (`mirrored_rows.rs`).
     pub mirrored: *const u8,
-    /// Width of the picture.
+    /// Width of the image.
     pub width: usize,
     /// Bytes of a mirrored row.
     pub stride: usize,
@@ -77,7 +77,7 @@ pub struct AdCost {
     pub stripes: Stripes,
     /// Largest cost.
     pub truncation: u8,
-    /// What costs become beyond the range.
+    /// Padding of costs beyond the range.
     pub padding: Padding,
 }
 
@@ -96,12 +96,12 @@ pub struct AdRow<V> {
     padding: Padding,
 }
 
-impl Cost for AdCost {
-    type Row<V: Lanes> = AdRow<V>;
+impl FrameCost for AdCost {
+    type Row<V: Vector> = AdRow<V>;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> AdRow<V> {
-        // SAFETY: row `y` lies in the picture.
+    unsafe fn row<V: Vector>(&self, y: usize) -> AdRow<V> {
+        // SAFETY: row `y` lies in the image.
         unsafe {
             AdRow {
                 left: self.left.add(y * self.width),
@@ -124,19 +124,19 @@ pub struct AdPixel<V> {
     padding: Padding,
 }
 
-impl<V: Lanes> RowCost<V> for AdRow<V> {
+impl<V: Vector> RowCost<V> for AdRow<V> {
     type Pixel = AdPixel<V>;
 
     #[inline(always)]
     unsafe fn at(&self, x: usize, chunks: usize) -> AdPixel<V> {
-        // SAFETY: the column lies in the picture.
+        // SAFETY: the column lies in the image.
         let (left, starts) = unsafe { (V::splat(*self.left.add(x)), self.stripes.at(x, chunks)) };
         let Self { right, truncation, padding, .. } = *self;
         AdPixel { left, right, starts, truncation, padding }
     }
 }
 
-impl<V: Lanes> PixelCost<V> for AdPixel<V> {
+impl<V: Vector> PixelCost<V> for AdPixel<V> {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the mirrored row holds all vectors of the pixel.

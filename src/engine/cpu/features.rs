@@ -1,21 +1,23 @@
-//! What a cost compares, prepared once a pair: byte pictures ("planes") of either eye.
+//! Cost features: what a cost compares, computed once a pair as byte images ("planes") of either
+//! view.
 //!
-//! `ad` compares the intensities as they are, one plane. `census` compares descriptors, eight bits a
-//! plane; `combined` those, the gradient and the intensity. The planes of the right eye are mirrored
-//! (`mirrored.rs`).
+//! `ad` compares the intensities as they are, one plane. `census` compares descriptors, eight bits
+//! a plane; `combined` those, the gradient and the intensity. The planes of the right view are
+//! mirrored (`mirrored_rows.rs`).
 
 use super::geometry::Geometry;
-use super::mirrored;
-use super::simd::{Kernel, Lanes};
+use super::mirrored_rows;
+use super::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::matching::CensusWindow;
 use crate::matching::census::Step;
 
-/// Columns beyond either end of a copied row: half the widest census window, and a vector that hangs
-/// over.
+/// Columns beyond either end of a copied row: half the widest census window, and a vector that
+/// hangs over.
 const MARGIN: usize = 128;
 
-/// Planes of gradient and intensity: what of the gradient lies above 0, what lies below, the intensity.
+/// Planes of gradient and intensity: what of the gradient lies above 0, what lies below, the
+/// intensity.
 pub const GRADIENT_PLANES: usize = 3;
 
 /// Bytes of a descriptor as the kernels are compiled for them; bits beyond the window's are 0.
@@ -40,8 +42,8 @@ pub struct Features {
 }
 
 impl Features {
-    /// The planes of the descriptors of a window, and of gradient and intensity where they are wanted;
-    /// without either that of the intensities.
+    /// The planes of the descriptors of a window, and of gradient and intensity where they are
+    /// wanted; without either that of the intensities.
     pub fn of(window: Option<CensusWindow>, gradient: bool) -> Self {
         Self {
             comparisons: window.map_or(Vec::new(), CensusWindow::comparisons),
@@ -56,12 +58,13 @@ impl Features {
         (self.bytes + if self.gradient { GRADIENT_PLANES } else { 0 }).max(1)
     }
 
-    /// Whether the left eye has planes other than its picture.
+    /// Whether the left view has planes other than its image.
     pub fn of_left(&self) -> bool {
         self.bytes > 0 || self.gradient
     }
 
-    /// Bytes that a thread needs to prepare a row: the mirrored one, the rows it looks at, and the planes it makes.
+    /// Bytes that a thread needs to prepare a row: the mirrored one, the rows it looks at, and the
+    /// planes it makes.
     pub fn scratch_len(&self, geometry: &Geometry) -> usize {
         let mirrored = geometry.mirrored_stride();
         if !self.of_left() {
@@ -72,7 +75,7 @@ impl Features {
     }
 }
 
-/// Where the planes of an eye go, [row][plane][stride].
+/// Destination of the planes of a view, [row][plane][stride].
 #[derive(Clone, Copy)]
 pub enum Destination {
     /// As they are, [`Geometry::feature_stride`] bytes a row.
@@ -81,25 +84,23 @@ pub enum Destination {
     Right(*mut u8),
 }
 
-/// Prepares the rows `rows.0..rows.1` of an eye.
+/// Prepares the rows `rows.0..rows.1` of a view.
 pub struct PrepareRows<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
-    /// What is prepared.
     pub features: &'a Features,
-    /// The eye's picture.
+    /// The view's image.
     pub image: &'a Image,
     /// First row, and the row behind the last.
     pub rows: (usize, usize),
     /// [`Features::scratch_len`] bytes.
     pub scratch: &'a mut [u8],
-    /// Where the planes go; the rows there belong to the caller.
+    /// Destination of the planes; the rows there belong to the caller.
     pub to: Destination,
 }
 
 impl Kernel for PrepareRows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Vector>(mut self) {
         let scratch = std::mem::take(&mut self.scratch);
         let (plain, scratch) = scratch.split_at_mut(self.geometry.mirrored_stride());
         if !self.features.of_left() {
@@ -112,7 +113,7 @@ impl Kernel for PrepareRows<'_> {
         let radius = self.features.radius;
         let stride = self.geometry.width + 2 * MARGIN;
         let (rows, planes) = scratch.split_at_mut((2 * radius + 1) * stride);
-        // Row n of the picture, clamped, is kept at place (n + radius) mod the number of places.
+        // Row n of the image, clamped, is kept at place (n + radius) mod the number of places.
         let mut next = self.rows.0;
         for y in self.rows.0..self.rows.1 {
             while next <= y + 2 * radius {
@@ -139,7 +140,7 @@ impl Kernel for PrepareRows<'_> {
 }
 
 impl PrepareRows<'_> {
-    /// Where the row `y + down` begins among the copied ones.
+    /// Start of row `y + down` among the copied ones.
     #[inline(always)]
     fn place(&self, y: usize, down: i32) -> usize {
         let radius = self.features.radius;
@@ -149,7 +150,7 @@ impl PrepareRows<'_> {
 
     /// The descriptors of row `y`.
     #[inline(always)]
-    unsafe fn descriptors<V: Lanes>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
+    unsafe fn descriptors<V: Vector>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
         let mut from = [(0usize, 0usize); 64];
         for (from, &(a, b)) in from.iter_mut().zip(&self.features.comparisons) {
             let at = |(x, down): Step| self.place(y, down).wrapping_add_signed(x as isize);
@@ -161,7 +162,7 @@ impl PrepareRows<'_> {
             let from = &from[(8 * byte).min(from.len())..(8 * byte + 8).min(from.len())];
             let plane = planes[byte * self.geometry.feature_stride()..].as_mut_ptr();
             for x in (0..self.geometry.width).step_by(V::N) {
-                // SAFETY: a vector from any column of the picture, moved by the window, stays within
+                // SAFETY: a vector from any column of the image, moved by the window, stays within
                 // the margins; a plane's stride is whole vectors.
                 unsafe {
                     let mut bits = V::splat(0);
@@ -177,7 +178,7 @@ impl PrepareRows<'_> {
 
     /// Gradient and intensity of row `y`.
     #[inline(always)]
-    unsafe fn gradient<V: Lanes>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
+    unsafe fn gradient<V: Vector>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
         let stride = self.geometry.feature_stride();
         let row = rows[self.place(y, 0) - 1..].as_ptr();
         let planes = planes[self.features.bytes * stride..].as_mut_ptr();
@@ -207,7 +208,7 @@ impl PrepareRows<'_> {
                 Destination::Right(to) => {
                     let stride = self.geometry.mirrored_stride();
                     let to = std::slice::from_raw_parts_mut(to.add(number * stride), stride);
-                    mirrored::write(self.geometry, row, plain, to);
+                    mirrored_rows::write(self.geometry, row, plain, to);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Sizes that follow from the parameters and the picture's size, and never change.
+//! Sizes that follow from the parameters and the image's size, and never change.
 
 use crate::matching::{Cost, Params, Paths};
 
@@ -7,12 +7,11 @@ const BAND_ROWS: usize = 8;
 /// Columns of a tile; not below [`BAND_ROWS`].
 pub(super) const TILE: usize = 32;
 
-/// How the picture is cut up.
 #[derive(Clone, Debug)]
 pub struct Geometry {
-    /// Width of the picture.
+    /// Width of the image.
     pub width: usize,
-    /// Height of the picture.
+    /// Height of the image.
     pub height: usize,
     /// Number of candidates, D.
     pub count: usize,
@@ -20,7 +19,8 @@ pub struct Geometry {
     pub min: i32,
     /// Vectors a pixel.
     pub chunks: usize,
-    /// Bytes a pixel: `count` rounded up to whole vectors. The lanes beyond `count` always hold 255.
+    /// Bytes a pixel: `count` rounded up to whole vectors. The lanes beyond `count` always hold
+    /// 255.
     pub depth: usize,
     /// Paths of one vertical sweep: 1 or 3.
     pub vertical: usize,
@@ -28,8 +28,8 @@ pub struct Geometry {
     pub upward: bool,
     /// Whether paths are followed band by band: neither none at all nor knight's moves.
     pub banded: bool,
-    /// Whether the costs of the whole picture are written once and kept for the upward sweep, not written anew band by
-    /// band.
+    /// Whether the costs of the whole image are written once and kept for the upward sweep, not
+    /// written anew band by band.
     pub keeps_costs: bool,
     /// Whether the deltas of two paths fit a byte together.
     pub pairs_fit: bool,
@@ -41,18 +41,21 @@ pub struct Geometry {
     pub tile: usize,
     /// Columns that the deltas of the downward paths of a band are kept for; a power of two.
     pub ring: usize,
-    /// Bytes kept of a candidate of those: one of the vertical path, and one or two of both diagonal ones.
+    /// Bytes kept of a candidate of those: one of the vertical path, and one or two of both
+    /// diagonal ones.
     pub kept: usize,
 }
 
-/// Whether paths follow costs that are written down first: all but those that take one difference.
+/// Reports whether paths follow costs that are stored first: all but those that take one
+/// difference.
 pub fn writes_costs(params: &Params) -> bool {
     let single = matches!(params.cost, Cost::Ad { window: 1, .. });
     !params.is_local() && (params.is_supported() || !single)
 }
 
 impl Geometry {
-    /// The geometry for vectors of `lanes` candidates. `costs_anew`: whether costs are computed in every sweep.
+    /// The geometry for vectors of `lanes` candidates. `costs_anew`: whether costs are computed in
+    /// every sweep.
     pub fn new(
         params: &Params,
         (width, height): (usize, usize),
@@ -113,17 +116,17 @@ impl Geometry {
         (self.width + 2) * self.depth
     }
 
-    /// Numbers of a stripe of a mirrored right row (`mirrored.rs`).
+    /// Numbers of a stripe of a mirrored right row (`mirrored_rows.rs`).
     pub fn stripe_len(&self) -> usize {
         (self.width - 1 + self.depth).div_ceil(self.chunks)
     }
 
-    /// Numbers of a mirrored right row (`mirrored.rs`).
+    /// Numbers of a mirrored right row (`mirrored_rows.rs`).
     pub fn mirrored_stride(&self) -> usize {
         (self.chunks * self.stripe_len()).next_multiple_of(64)
     }
 
-    /// Bytes of a row of the left eye's planes (`features.rs`): whole vectors.
+    /// Bytes of a row of the left view's planes (`features.rs`): whole vectors.
     pub fn feature_stride(&self) -> usize {
         self.width.next_multiple_of(64)
     }

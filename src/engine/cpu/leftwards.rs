@@ -1,19 +1,19 @@
-//! The path to the left, for a few rows at once; the one to the right goes along with the last vertical sweep
-//! (`vertical.rs`).
+//! The path to the left, for a few rows at once; the one to the right goes along with the last
+//! vertical sweep (`vertical.rs`).
 //!
 //! A pixel waits for the minimum over the candidates of the pixel before; with several rows
 //! interleaved the machine has other work meanwhile. What is kept is the delta over the cost
 //! ([`path_delta`]), a byte a candidate.
 
-use super::cost::{Cost, PixelCost, RowCost};
+use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::path_delta;
 use super::penalties::Penalties;
-use super::simd::{Kernel, Lanes};
+use super::shape::ShapedKernel;
+use super::simd::Vector;
 
-/// `ROWS` rows from `y` on; at most `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
-pub struct Leftwards<'a, C, const MAX: usize, const EXACT: bool, const ROWS: usize> {
-    /// How the picture is cut up.
+/// Follows the paths of `ROWS` rows from `y` on.
+pub struct Leftwards<'a, C, const ROWS: usize> {
     pub geometry: &'a Geometry,
     /// The matching cost.
     pub cost: C,
@@ -27,15 +27,13 @@ pub struct Leftwards<'a, C, const MAX: usize, const EXACT: bool, const ROWS: usi
     pub path_deltas: *mut u8,
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize> Kernel
-    for Leftwards<'_, C, MAX, EXACT, ROWS>
-{
+impl<C: FrameCost, const ROWS: usize> ShapedKernel for Leftwards<'_, C, ROWS> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, chunks, depth, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
-        // SAFETY: the caller owns `ROWS` rows of `path_deltas`, and the rows lie in the picture; every
-        // x below stays in the row and every chunk below `chunks`.
+        // SAFETY: the caller owns `ROWS` rows of `path_deltas`, and the rows lie in the image;
+        // every x below stays in the row and every chunk below `chunks`.
         unsafe {
             let (zero, p1) = (V::splat(0), V::splat(self.p1));
             let mut costs = [self.cost.row::<V>(self.y); ROWS];

@@ -1,16 +1,17 @@
-//! One level of the pyramid: pictures of one size, with the parameters and the memory for them. Most
+//! One level of the pyramid: images of one size, with the parameters and the memory for them. Most
 //! engines have one; with a prior, one for each coarser size as well.
 
 use std::sync::Mutex;
 
-use super::buffers::{self, Scratch, Shared};
+use super::buffers::{Scratch, Shared};
 use super::features::Features;
 use super::filter::Filters;
+use super::frame::{Frame, InformationRound, Output};
 use super::geometry::Geometry;
-use super::laps::Laps;
+use super::memory::Arena;
 use super::prepare::{Prepare, Prepared, TEXTURE};
-use super::schedule::{Frame, Learnt, Output};
 use super::simd::Simd;
+use super::stage_timer::StageTimer;
 use super::team::Team;
 use crate::frame::{Image, StageTime};
 use crate::matching::Params;
@@ -32,9 +33,10 @@ pub struct Level {
 }
 
 impl Level {
-    /// The level for pictures of this size, with all its memory. `costs_anew`: whether costs are computed in every
-    /// sweep.
+    /// The level for images of this size, with all its memory. `costs_anew`: whether costs are
+    /// computed in every sweep.
     pub fn new(
+        arena: &Arena,
         params: Params,
         size: (usize, usize),
         simd: Simd,
@@ -45,14 +47,13 @@ impl Level {
         let lanes = simd.lanes();
         let geometry = Geometry::new(&params, size, lanes, costs_anew);
         let features = Features::new(params.cost);
-        let scratches = (0..threads)
-            .map(|_| Ok(Mutex::new(Scratch::new(&geometry, &params, &features)?)))
-            .collect::<Result<_, Refused>>()?;
+        let scratch = || Scratch::new(arena, &geometry, &params, &features);
+        let scratches = arena.per_thread(threads, scratch)?;
         Ok(Self {
             p2: params.p2_mode.table(params.p1, params.p2),
-            shared: Shared::new(&geometry, &params, &features, threads)?,
-            prepare: Prepare::new(&params, size, threads)?,
-            filters: Filters::new(&params, size, threads)?,
+            shared: Shared::new(arena, &geometry, &params, &features, threads)?,
+            prepare: Prepare::new(arena, &params, size, threads)?,
+            filters: Filters::new(arena, &params, size, threads)?,
             scratches,
             features,
             geometry,
@@ -60,83 +61,59 @@ impl Level {
             params,
         })
     }
-
-    /// [`Level::bytes`] before there is one.
-    pub fn bytes_of(
-        params: &Params,
-        size: (usize, usize),
-        simd: Simd,
-        threads: usize,
-        costs_anew: bool,
-    ) -> u64 {
-        let lanes = simd.for_candidates(params.range.count).lanes();
-        let geometry = Geometry::new(params, size, lanes, costs_anew);
-        let features = Features::new(params.cost);
-        buffers::bytes_of(&geometry, params, &features, threads)
-            .saturating_add(Prepare::bytes_of(params, size, threads))
-            .saturating_add(Filters::bytes_of(params, size, threads))
-    }
-
-    /// Memory in bytes.
-    pub fn bytes(&self) -> usize {
-        let scratches = self.scratches.iter();
-        self.shared.bytes()
-            + self.filters.bytes()
-            + self.prepare.bytes()
-            + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
-    }
 }
 
-/// What is known of a pair besides its pictures.
+/// Per-pair inputs besides the images: noise thresholds, continuity, cost table.
 #[derive(Clone, Copy)]
-pub struct Given<'a> {
-    /// The noise thresholds of the levels, where they are not those of the pictures themselves.
+pub struct PairInputs<'a> {
+    /// The noise thresholds of the levels, if they are not those of the images themselves.
     pub thresholds: Option<&'a [u32]>,
     /// Whether it follows the pair before in its stream.
     pub goes_on: bool,
-    /// What is known of its grey levels, where the cost is mutual information.
-    pub learnt: Option<Learnt<'a>>,
+    /// The cost table of mutual information, if that is the cost.
+    pub round: Option<InformationRound<'a>>,
 }
 
-/// Matches a pair on the first of these levels, for which it has its size, with what the others say; the
-/// time that each stage took.
+/// Matches a pair on the first of these levels, for which it has its size, with what the others
+/// say; the time that each stage took.
 ///
 /// # Safety
-/// `output` has room for a value a pixel, and nobody else touches it; the simd was found on this machine.
+/// `output` has room for a value a pixel, and nobody else touches it; the simd was found on this
+/// machine.
 pub unsafe fn run(
     levels: &mut [Level],
     team: &mut Team,
     simd: Simd,
     [left, right]: [&Image; 2],
-    Given { thresholds, goes_on, learnt }: Given<'_>,
+    PairInputs { thresholds, goes_on, round }: PairInputs<'_>,
     output: *mut i16,
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
-    let mut laps = Laps::begin();
+    let mut timer = StageTimer::begin();
     if let (false, Some(map)) = (coarser.is_empty(), level.prepare.coarse_map()) {
         let prepare = &level.prepare;
         let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
-        laps.end("pyramid");
-        let given = Given {
+        timer.end("pyramid");
+        let inputs = PairInputs {
             thresholds: thresholds.map(|all| &all[1..]),
             goes_on: false,
-            learnt: learnt.map(|learnt| Learnt { map: None, last: true, ..learnt }),
+            round: round.map(|round| InformationRound { map: None, last: true, ..round }),
         };
         // SAFETY: the map has the coarser level's size, and is read when that is done.
-        unsafe { run(coarser, team, simd, halves.each_ref(), given, map)? };
-        laps.end("prior");
+        unsafe { run(coarser, team, simd, halves.each_ref(), inputs, map)? };
+        timer.end("prior");
     }
     let threshold = thresholds.map(|all| all[0]);
     let Prepared { guide, threshold } =
         level.prepare.run(team, simd, left, threshold, &level.geometry, &level.params)?;
     if guide.is_some() || level.params.follows_noise() {
-        laps.end(TEXTURE);
+        timer.end(TEXTURE);
     }
 
     level.shared.begin_frame();
     // The winners as they are, for the next round.
-    let none = Filters::none();
-    let unfinished = learnt.is_some_and(|learnt| !learnt.last);
+    let none = Filters::default();
+    let unfinished = round.is_some_and(|round| !round.last);
     if !unfinished {
         level.filters.begin_map(goes_on);
     }
@@ -152,16 +129,16 @@ pub unsafe fn run(
         guide: guide.as_ref().unwrap_or(left),
         support: level.prepare.support(),
         threshold,
-        learnt,
+        round,
         shared: &level.shared,
         scratches: &level.scratches,
         filters,
         watch: &watch,
         output: Output(output),
     };
-    frame.run(level.simd, team, &mut laps);
+    frame.run(level.simd, team, &mut timer);
     if !unfinished {
         level.filters.end_map();
     }
-    Ok(laps.stages())
+    Ok(timer.into_stages())
 }

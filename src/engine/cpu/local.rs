@@ -1,33 +1,29 @@
-//! The stages that are not bands of paths: winners straight from window sums, and paths over the whole picture.
+//! Matching without paths: disparities straight from sums over windows.
 
-use super::band_costs::FillBand;
-use super::buffers::{Scratch, places};
-use super::cost::{AdCost, Cost};
-use super::dispatch::WriteRows;
+use super::buffers::{Scratch, kept_rows};
+use super::cost_source::{CostWriter, PixelWriter};
+use super::frame::Frame;
+use super::full_volume::SelectRow;
 use super::geometry::Geometry;
-use super::kept_sums::{Direction, PickRow};
-use super::laps::Laps;
-use super::memory::Plane;
-use super::schedule::{CostOfBand, Frame};
-use super::simd::Lanes;
+use super::shape::Shape;
+use super::simd::Vector;
+use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::window_sums::{Number, Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
 use crate::matching::block::Scale;
-use crate::matching::{BlockMeasure, Cost as Matching};
+use crate::matching::{BlockMeasure, Cost};
 
 /// Rows that a thread does at a time. Each such piece begins with the rows of a window above it.
 const PIECE_ROWS: usize = 64;
 
-/// Writes the sums of a row, [x][depth]; the flag says that it is the first of a piece.
-type SumsOfRow<'a> = dyn Fn(&mut Scratch, usize, bool, *mut i16) + Sync + 'a;
-
 impl Frame<'_> {
-    /// The stages without paths, with the sums of a row that `sums` writes.
-    pub(super) fn local_stages<V: Lanes, const MAX: usize, const EXACT: bool>(
+    /// Matches without paths. `sum_row` writes the sums of a row, [x][depth]; its flag says that
+    /// the row begins a piece.
+    pub(super) fn match_locally<S: Shape>(
         &self,
         team: &mut Team,
-        laps: &mut Laps,
-        sums: &SumsOfRow<'_>,
+        timer: &mut StageTimer,
+        sum_row: impl Fn(&mut Scratch, usize, bool, *mut i16) + Sync,
     ) {
         let height = self.geometry.height;
         team.share(height.div_ceil(PIECE_ROWS), &|thread, pieces| {
@@ -35,16 +31,17 @@ impl Frame<'_> {
             for first in pieces.map(|piece| piece * PIECE_ROWS) {
                 for y in first..height.min(first + PIECE_ROWS) {
                     let row = scratch.row_sums.ptr();
-                    sums(scratch, y, y == first, row);
-                    self.pick::<V, MAX, EXACT>(scratch, y, row, false);
+                    sum_row(scratch, y, y == first, row);
+                    self.select_disparities::<S>(scratch, y, row, false);
                 }
             }
         });
-        laps.end("window sums and winner");
+        timer.end("window sums and winner");
     }
 
-    /// Picks the winners of row `y` from its sums; `in_pairs`: of [`PickRow`].
-    fn pick<V: Lanes, const MAX: usize, const EXACT: bool>(
+    /// Selects the disparities of row `y` from its sums, and checks them; `in_pairs`: of
+    /// [`SelectRow`].
+    pub(super) fn select_disparities<S: Shape>(
         &self,
         scratch: &mut Scratch,
         y: usize,
@@ -54,57 +51,49 @@ impl Frame<'_> {
         scratch.winner.begin_band(1);
         let winner = &mut scratch.winner;
         // SAFETY: the sums hold a row; the simd was found on this machine.
-        unsafe {
-            V::vectorize(PickRow::<MAX, EXACT> { geometry: self.geometry, sums, in_pairs, winner })
-        };
-        self.hand_out(scratch, (y, 1));
+        unsafe { S::run(SelectRow { geometry: self.geometry, sums, in_pairs, winner }) };
+        self.check_consistency(scratch, (y, 1));
     }
 
-    /// The sums of row `y` of costs of single pixels, which `write` writes row by row.
-    pub(super) fn pixel_sums_row<V: Lanes, S: Sink>(
+    /// Adds the costs of single pixels up over the windows of row `y`; `writer` writes them row by
+    /// row.
+    pub(super) fn sum_pixels<S: Shape, W: CostWriter, T: Sink>(
         &self,
         scratch: &mut Scratch,
-        write: &WriteRows<'_>,
+        writer: &W,
         total: Total,
         y: usize,
         begins: bool,
-        sink: S,
+        sink: T,
     ) {
         let Geometry { width, height, depth, .. } = *self.geometry;
-        let (places, down) = (places(self.params), self.params.summed_window().radius().1);
+        let (places, down) = (kept_rows(self.params), self.params.summed_window().radius().1);
         let costs = scratch.kept_costs.ptr();
         let first = if begins { y.saturating_sub(down) } else { y + down };
         for row in first..height.min(y + down + 1) {
-            // SAFETY: there is room for so many rows.
-            write(scratch, (row, 1), unsafe { costs.add(row % places * width * depth) });
+            // SAFETY: there is room for this many rows.
+            writer
+                .write::<S>(scratch, (row, 1), unsafe { costs.add(row % places * width * depth) });
         }
-        self.sum_row::<V, _, _>(scratch, PixelCosts { costs, places }, total, y, begins, sink);
+        self.sum_row::<S, _, _>(scratch, PixelCosts { costs, places }, total, y, begins, sink);
     }
 
-    /// The sums of row `y` of a cost over windows.
-    pub(super) fn window_row<V: Lanes, const MAX: usize, const EXACT: bool, S: Sink>(
+    /// Computes the sums of row `y` of a cost over windows.
+    pub(super) fn sum_windows<S: Shape, T: Sink>(
         &self,
         scratch: &mut Scratch,
         y: usize,
         begins: bool,
-        sink: S,
+        sink: T,
     ) {
         let (left, mirrored) = (self.left, self.shared.mirrored.ptr().cast_const());
-        let differences = |truncation| {
-            move |_: &mut Scratch, rows, band_costs| {
-                let (geometry, cost) = (self.geometry, self.ad_cost(truncation));
-                // SAFETY: there is room for the rows; the simd was found on this machine; the planes were
-                // finished before.
-                unsafe {
-                    V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs })
-                };
-            }
-        };
+        let differences =
+            |truncation| PixelWriter { geometry: self.geometry, cost: self.ad_cost(truncation) };
         let (measure, window) = match self.params.cost {
-            Matching::Block { measure, window, .. } => (measure, window),
-            Matching::Ad { truncation, .. } => {
-                let write = differences(truncation);
-                return self.pixel_sums_row::<V, _>(scratch, &write, Total::Plain, y, begins, sink);
+            Cost::Block { measure, window, .. } => (measure, window),
+            Cost::Ad { truncation, .. } => {
+                let writer = differences(truncation);
+                return self.sum_pixels::<S, _, _>(scratch, &writer, Total::Plain, y, begins, sink);
             }
             _ => unreachable!("no other cost is summed over windows"),
         };
@@ -112,40 +101,40 @@ impl Frame<'_> {
         let total = Total::Scaled(scale);
         match measure {
             BlockMeasure::Sad => {
-                let write = differences(u8::MAX);
-                self.pixel_sums_row::<V, _>(scratch, &write, total, y, begins, sink);
+                let writer = differences(u8::MAX);
+                self.sum_pixels::<S, _, _>(scratch, &writer, total, y, begins, sink);
             }
             BlockMeasure::Ssd => {
                 let parts = Squares::<false> { left, mirrored, stripes };
-                self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+                self.sum_row::<S, _, _>(scratch, parts, total, y, begins, sink);
             }
             BlockMeasure::ZeroMeanSsd => {
                 let parts = Squares::<true> { left, mirrored, stripes };
                 let total = Total::Variance(scale, window.area());
-                self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+                self.sum_row::<S, _, _>(scratch, parts, total, y, begins, sink);
             }
             BlockMeasure::ZeroMeanSad => {
-                let eyes = self.shared.zero_mean.each_ref();
-                let [left, mirrored] = eyes.map(|eye| eye.ptr().cast_const());
+                let views = self.shared.zero_mean.each_ref();
+                let [left, mirrored] = views.map(|view| view.ptr().cast_const());
                 let parts = ZeroMean { left, mirrored, stripes };
-                self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+                self.sum_row::<S, _, _>(scratch, parts, total, y, begins, sink);
             }
         }
     }
 
-    /// The sums of row `y` of these parts.
-    fn sum_row<V: Lanes, P: Parts, S: Sink>(
+    /// Adds these parts up over the windows of row `y`.
+    fn sum_row<S: Shape, P: Parts, T: Sink>(
         &self,
         scratch: &mut Scratch,
         parts: P,
         total: Total,
         y: usize,
         begins: bool,
-        sink: S,
+        sink: T,
     ) {
         // SAFETY: the parts of the rows around are prepared; the simd was found on this machine.
         unsafe {
-            V::vectorize(SumRow {
+            S::V::vectorize(SumRow {
                 geometry: self.geometry,
                 parts,
                 radius: self.params.summed_window().radius(),
@@ -156,76 +145,5 @@ impl Frame<'_> {
                 sink,
             });
         }
-    }
-
-    /// The truncated absolute difference of single pixels.
-    pub(super) fn ad_cost(&self, truncation: u8) -> AdCost {
-        AdCost {
-            left: self.left.pixels().as_ptr(),
-            mirrored: self.shared.mirrored.ptr(),
-            width: self.geometry.width,
-            stride: self.geometry.mirrored_stride(),
-            stripes: self.stripes(),
-            truncation,
-            padding: self.padding(),
-        }
-    }
-
-    /// Paths over the whole picture, one direction after the other, and the winners, with the cost that `cost`
-    /// makes for a band.
-    pub(super) fn aggregate_whole<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
-        &self,
-        team: &mut Team,
-        laps: &mut Laps,
-        cost: &CostOfBand<'_, C>,
-    ) {
-        let geometry = self.geometry;
-        let row_cells = geometry.width * geometry.depth;
-        let costs = Plane(self.shared.whole_costs.ptr());
-        let sums = Plane(self.shared.whole_sums.ptr());
-        team.share(geometry.bands, &|thread, bands| {
-            let scratch = &mut *self.scratch(thread);
-            for (first, rows) in bands.map(|band| geometry.band(band)) {
-                let cost = cost(scratch, (first, rows), false);
-                // SAFETY: the band's rows are this thread's; the simd was found on this machine.
-                unsafe {
-                    sums.at(first * row_cells).write_bytes(0, rows * row_cells);
-                    let (rows, band_costs) = ((first, rows), costs.at(first * row_cells));
-                    V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs });
-                }
-            }
-        });
-        laps.end("cost volume");
-        // Neighbouring paths go to different threads, so that long and short ones are spread evenly.
-        let count = team.pieces();
-        for &step in self.params.paths.steps() {
-            team.share(count, &|_, shares| {
-                for share in shares {
-                    // SAFETY: paths of one direction have no pixel in common, and one direction is over before the next
-                    // begins; the simd was found on this machine.
-                    unsafe {
-                        V::vectorize(Direction::<MAX, EXACT> {
-                            geometry,
-                            costs: costs.at(0),
-                            sums: sums.at(0),
-                            guide: self.guide,
-                            p1: self.params.p1,
-                            p2: self.p2,
-                            step,
-                            share: (share, count),
-                        });
-                    }
-                }
-            });
-        }
-        laps.end("aggregation");
-        team.rows(geometry.height, |thread, rows| {
-            let scratch = &mut *self.scratch(thread);
-            for y in rows {
-                // SAFETY: the row lies in the picture.
-                self.pick::<V, MAX, EXACT>(scratch, y, unsafe { sums.at(y * row_cells) }, true);
-            }
-        });
-        laps.end("winner");
     }
 }

@@ -1,18 +1,18 @@
 //! A cost that a table gives for every two grey levels: mutual information.
 
-use super::cost::{Cost, Padding, PixelCost, RowCost};
-use super::mirrored::{Starts, Stripes};
-use super::simd::Lanes;
+use super::cost::{FrameCost, Padding, PixelCost, RowCost};
+use super::mirrored_rows::{Starts, Stripes};
+use super::simd::Vector;
 use crate::matching::mutual_information::LEVELS;
 
 /// The cost that a table gives.
 #[derive(Clone, Copy)]
 pub struct LookUpCost {
-    /// Pixels of the left picture.
+    /// Pixels of the left image.
     pub left: *const u8,
-    /// Mirrored rows of the right picture (`mirrored.rs`).
+    /// Mirrored rows of the right image (`mirrored_rows.rs`).
     pub mirrored: *const u8,
-    /// Width of the picture.
+    /// Width of the image.
     pub width: usize,
     /// Bytes of a mirrored row.
     pub stride: usize,
@@ -20,7 +20,7 @@ pub struct LookUpCost {
     pub stripes: Stripes,
     /// The costs, [left level][right level].
     pub table: *const u8,
-    /// What costs become beyond the range.
+    /// Padding of costs beyond the range.
     pub padding: Padding,
 }
 
@@ -39,12 +39,12 @@ pub struct LookUpRow {
     padding: Padding,
 }
 
-impl Cost for LookUpCost {
-    type Row<V: Lanes> = LookUpRow;
+impl FrameCost for LookUpCost {
+    type Row<V: Vector> = LookUpRow;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> LookUpRow {
-        // SAFETY: row `y` lies in the picture.
+    unsafe fn row<V: Vector>(&self, y: usize) -> LookUpRow {
+        // SAFETY: row `y` lies in the image.
         unsafe {
             LookUpRow {
                 left: self.left.add(y * self.width),
@@ -67,12 +67,12 @@ pub struct LookUpPixel {
     padding: Padding,
 }
 
-impl<V: Lanes> RowCost<V> for LookUpRow {
+impl<V: Vector> RowCost<V> for LookUpRow {
     type Pixel = LookUpPixel;
 
     #[inline(always)]
     unsafe fn at(&self, x: usize, chunks: usize) -> LookUpPixel {
-        // SAFETY: the column lies in the picture, and the table has a row for every level.
+        // SAFETY: the column lies in the image, and the table has a row for every level.
         let (costs, starts) = unsafe {
             (self.table.add(usize::from(*self.left.add(x)) * LEVELS), self.stripes.at(x, chunks))
         };
@@ -80,10 +80,11 @@ impl<V: Lanes> RowCost<V> for LookUpRow {
     }
 }
 
-impl<V: Lanes> PixelCost<V> for LookUpPixel {
+impl<V: Vector> PixelCost<V> for LookUpPixel {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
-        // SAFETY: the mirrored row holds all vectors of the pixel; a row of the table has 256 costs.
+        // SAFETY: the mirrored row holds all vectors of the pixel; a row of the table has 256
+        // costs.
         unsafe {
             let right = V::load(self.right.add(self.starts.at(chunk)));
             self.padding.apply(right.look_up(self.costs), chunk)

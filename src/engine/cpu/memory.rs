@@ -1,15 +1,17 @@
 //! Memory that the threads of the engine share without locks: aligned, zeroed, allocated once.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Mutex;
 
-use crate::memory::Refused;
+use crate::memory::{Refused, filled, product};
 
 /// Cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
-/// From this size on, memory is asked for in huge pages: the checkpoints of a large picture would
+/// From this size on, memory is asked for in huge pages: the checkpoints of a large image would
 /// otherwise miss the TLB at every row.
 const HUGE: usize = 2 << 20;
 
@@ -27,7 +29,7 @@ unsafe impl<T: Copy + Send> Send for Block<T> {}
 unsafe impl<T: Copy + Sync> Sync for Block<T> {}
 
 impl<T: Copy> Block<T> {
-    /// A block of `len` elements whose bytes are all zero; `T` is a plain number.
+    /// Allocates `len` elements whose bytes are all zero; `T` is a plain number.
     pub fn new(len: u64) -> Result<Self, Refused> {
         let wanted = Self::bytes_of(len);
         let refused = || Refused(wanted);
@@ -47,9 +49,15 @@ impl<T: Copy> Block<T> {
         Ok(Self { start, layout, element: PhantomData })
     }
 
+    /// A block without memory, of a dry [`Arena`].
+    fn dry() -> Self {
+        let layout = Layout::new::<()>();
+        Self { start: NonNull::<u64>::dangling().cast(), layout, element: PhantomData }
+    }
+
     /// Bytes of a block of `len` elements: whole cache lines. A size that no number holds is the
     /// largest there is, which is refused.
-    pub fn bytes_of(len: u64) -> u64 {
+    fn bytes_of(len: u64) -> u64 {
         let bytes = len.saturating_mul(size_of::<T>() as u64).max(1);
         bytes.checked_next_multiple_of(ALIGNMENT as u64).unwrap_or(u64::MAX)
     }
@@ -60,6 +68,7 @@ impl<T: Copy> Block<T> {
     }
 
     /// Size in bytes.
+    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.layout.size()
     }
@@ -67,19 +76,90 @@ impl<T: Copy> Block<T> {
 
 impl<T> Drop for Block<T> {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        if self.layout.size() > 0 {
+            // SAFETY: allocated with this layout.
+            unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        }
     }
 }
 
-/// Numbers of a picture's pixels, of which the threads write different ones.
+/// Allocates the memory of an engine and counts its bytes. A dry arena only counts: the
+/// constructors that run through it tell how much memory they would take.
+pub struct Arena {
+    bytes: Cell<u64>,
+    is_dry: bool,
+}
+
+impl Arena {
+    /// An arena that allocates.
+    pub fn new() -> Self {
+        Self { bytes: Cell::new(0), is_dry: false }
+    }
+
+    /// An arena that only counts; nobody may touch the elements of its blocks.
+    pub fn dry() -> Self {
+        Self { bytes: Cell::new(0), is_dry: true }
+    }
+
+    /// Bytes counted so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    /// Counts bytes that are allocated elsewhere or later.
+    pub fn count(&self, bytes: u64) {
+        self.bytes.set(self.bytes.get().saturating_add(bytes));
+    }
+
+    /// Allocates a block of `len` zeros.
+    pub fn block<T: Copy>(&self, len: u64) -> Result<Block<T>, Refused> {
+        self.count(Block::<T>::bytes_of(len));
+        if self.is_dry { Ok(Block::dry()) } else { Block::new(len) }
+    }
+
+    /// Allocates a block of `len` elements that `fill` sets.
+    pub fn block_with<T: Copy>(
+        &self,
+        len: usize,
+        fill: impl FnOnce(&mut [T]),
+    ) -> Result<Block<T>, Refused> {
+        let block = self.block(len as u64)?;
+        if !self.is_dry {
+            // SAFETY: the block has this length, and nobody else knows it yet.
+            fill(unsafe { std::slice::from_raw_parts_mut(block.ptr(), len) });
+        }
+        Ok(block)
+    }
+
+    /// Allocates `len` times `value`; nothing if dry.
+    pub fn filled<T: Copy>(&self, len: usize, value: T) -> Result<Vec<T>, Refused> {
+        self.count(product([len, size_of::<T>()]));
+        filled(if self.is_dry { 0 } else { len }, value)
+    }
+
+    /// Makes `len` elements, which are not counted; nothing if dry.
+    pub fn uncounted<T>(&self, len: usize, make: impl FnMut() -> T) -> Vec<T> {
+        std::iter::repeat_with(make).take(if self.is_dry { 0 } else { len }).collect()
+    }
+
+    /// Makes the memory of each of `threads` threads.
+    pub fn per_thread<T>(
+        &self,
+        threads: usize,
+        mut make: impl FnMut() -> Result<T, Refused>,
+    ) -> Result<Vec<Mutex<T>>, Refused> {
+        (0..threads).map(|_| Ok(Mutex::new(make()?))).collect()
+    }
+}
+
+/// Numbers of an image's pixels, of which the threads write different ones.
 pub struct Plane<T>(pub *mut T);
 
 // SAFETY: see above.
 unsafe impl<T> Sync for Plane<T> {}
 
 impl<T> Plane<T> {
-    /// Where number `index` lies.
+    /// Returns the address of number `index`.
     ///
     /// # Safety
     /// There is such a number.

@@ -1,53 +1,58 @@
 //! The CPU engine: the stages of `matching/`, vectorised and threaded, byte for byte the same.
 //!
-//! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are not:
+//! `stages.rs` shows the flow of a pair. Semi-Global Matching is bound by memory if the sums S(p, d)
+//! of all pixels are kept. They are not:
 //!
-//! 0. *rectify*, where the pairs come raw (`rectify.rs`).
-//! 1. Where a window or a prior supports the cost: pictures of half the size (*pyramid*), which are matched
-//!    in the same way with memory of their own (*prior*, `level.rs`), and what every pixel's *texture* makes of
-//!    both (`prepare.rs`); the costs of a band are then made of it (`support.rs`).
-//! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is computed once a
-//!    picture (`features.rs`), the right rows so that a vector of a pixel's candidates lies together
-//!    (`mirrored.rs`). The cost itself (`cost.rs`) is computed wherever it is needed, or written down
-//!    (`band_costs.rs`): by the first sweep for the picture, or by each sweep for the band that it is at.
-//! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
-//!    begins (`vertical.rs`).
-//! 4. *Aggregation and winner*, band by band from the bottom up: the paths to the left of a band (`leftwards.rs`), the downward
-//!    ones once more from the checkpoint, the upward ones and with them those to the right, and the winners as soon as the sums
-//!    of a piece of a row are complete (`winner.rs`). What a band needs stays in the cache. Five paths need no upward
-//!    sweep and so no checkpoints, four no diagonals.
+//! 0. *Rectify*, for raw pairs (`rectify.rs`).
+//! 1. With an adaptive window or a prior: images of half the size (*pyramid*), which are matched in
+//!    the same way with memory of their own (*prior*, `level.rs`), and the *texture* of every
+//!    pixel, which weighs both (`prepare.rs`). The costs of a band are blended by it
+//!    (`support.rs`).
+//! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is
+//!    computed once an image (`features.rs`), the right rows so that a vector of a pixel's
+//!    candidates lies together (`mirrored_rows.rs`). The cost itself is computed on the fly
+//!    (`cost.rs`) or stored (`band_costs.rs`): by the first sweep for the whole image, or by each
+//!    sweep for its band (`cost_source.rs`).
+//! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight
+//!    rows begins (`vertical.rs`).
+//! 4. *Aggregation and winner*, band by band from the bottom up: the paths to the left of a band
+//!    (`leftwards.rs`), the downward ones once more from the checkpoint, the upward ones and with
+//!    them those to the right. The disparities are selected and refined as soon as the sums of a
+//!    piece of a row are complete (`winner.rs`), so a band stays in the cache. Five paths need no
+//!    upward sweep and so no checkpoints, four no diagonals.
 //!
-//!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep
-//!    the costs and the sums of the whole picture (`kept_sums.rs`).
+//!    Without paths, sums over windows take the place of 3. and 4. (`window_sums.rs`, `local.rs`);
+//!    16 paths keep the costs and the sums of the whole image (`full_volume.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
-//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), in an order in which their neighbours lie in the
-//! vectors beside it (`places.rs`). Threads take
-//! pieces of each stage one after the other (`team.rs`), and follow each other from band to band as a wavefront
-//! (`schedule.rs`).
+//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), striped so that a
+//! candidate's neighbours lie in the neighbouring vectors (`striping.rs`). Threads take pieces of
+//! each stage one after the other (`team.rs`), and follow each other from band to band as a
+//! wavefront (`schedule.rs`).
 //!
-//! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
-//! pictures (about W H for `ad`, 12 W H for `combined`; and P2, 2 W H, with diagonal paths 4), and for each thread about 8 W D bytes of
-//! paths to the left and 6 W D of path vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or
-//! where memory is short 8 W D a thread; with a window each thread has another 12 W D of costs and 2 W D of sums. A coarser
-//! level takes about a seventh of that.
+//! Memory is allocated once (`memory.rs`). All threads share the checkpoints (3 W D H / 8 bytes for
+//! eight paths), the prepared images (about W H for `ad`, 12 W H for `combined`) and P2 (2 W H,
+//! with diagonal paths 4). Each thread has about 8 W D bytes of paths to the left and 6 W D of path
+//! vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or 8 W D a
+//! thread if memory is short; with a window each thread has another 12 W D of costs and 2 W D of
+//! sums. A coarser level takes about a seventh of that.
 
 mod band_costs;
 mod buffers;
 mod cores;
 mod cost;
-mod dispatch;
+mod cost_source;
 mod features;
 mod filter;
+mod frame;
+mod full_volume;
 mod geometry;
-mod kept_sums;
-mod laps;
 mod leftwards;
 mod level;
 mod local;
 mod look_up;
 mod memory;
-mod mirrored;
+mod mirrored_rows;
 mod mutual_information;
 mod noise;
 mod options;
@@ -55,13 +60,16 @@ mod path;
 mod penalties;
 mod pixel_rows;
 mod placement;
-mod places;
 mod plane_costs;
 mod prepare;
 mod rectify;
 mod residuals;
 mod schedule;
+mod shape;
 mod simd;
+mod stage_timer;
+mod stages;
+mod striping;
 mod support;
 mod team;
 mod temporal;
@@ -79,7 +87,9 @@ use std::time::Instant;
 use anyhow::bail;
 
 pub use self::cores::Cores;
-use self::level::{Given, Level};
+use self::frame::InformationRound;
+use self::level::{Level, PairInputs};
+use self::memory::Arena;
 use self::mutual_information::Information;
 pub use self::options::CpuOptions;
 pub use self::placement::NICE;
@@ -87,7 +97,6 @@ use self::placement::{Host, Placement};
 pub use self::prepare::TEXTURE;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
-use self::schedule::Learnt;
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
@@ -98,11 +107,12 @@ use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
 };
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
-use crate::matching::filter::{Continuity, Thumbnail};
+use crate::matching::history::Continuity;
 use crate::matching::levels::levels;
 use crate::matching::mutual_information::NAME;
+use crate::matching::scene::Thumbnail;
 use crate::matching::{History, Params};
-use crate::memory::{Budget, Estimate, Reserved};
+use crate::memory::{Budget, Estimate, Refused, Reserved};
 use crate::pool::Pool;
 
 /// Matches pairs of one size with one set of parameters.
@@ -115,14 +125,14 @@ pub struct CpuEngine {
     placement: Placement,
     /// The finest first, which is that of the pairs.
     levels: Vec<Level>,
-    /// What mutual information goes by, where it is the cost.
+    /// State of mutual information, if that is the cost.
     information: Option<Information>,
     temporal: Option<TemporalStage>,
     continuity: Continuity,
     pool: Pool<i16>,
     confidences: Pool<u8>,
     rectify: Option<Rectify>,
-    /// What depth is computed from, where it is known.
+    /// Geometry to compute depth from, if known.
     depth_from: Option<StereoGeometry>,
     finished: Option<Matched>,
     _memory: Reserved,
@@ -131,16 +141,16 @@ pub struct CpuEngine {
 /// Most bytes of an engine that keeps costs.
 const KEEPING: u64 = 1_000_000_000;
 
-/// What needs less memory.
+/// Advice to need less memory.
 const CURE: &str = "fewer --disparities, a smaller picture";
 
 /// The stage that comes before those of the matcher.
 pub const RECTIFY: &str = "rectify";
 
 impl CpuEngine {
-    /// An engine for such pairs, with all the memory that it will need; costs are computed anew where the budget does not
-    /// hold them ([`CpuEngine::options_within`]). Of raw pairs it hands out the
-    /// rectified pictures with their disparity.
+    /// An engine for such pairs, with all the memory that it will need; costs are computed again
+    /// where the budget does not hold them ([`CpuEngine::options_within`]). Of raw pairs it hands
+    /// out the rectified images with their disparity.
     pub fn new(params: &Params, pairs: &PairSpec, options: CpuOptions) -> anyhow::Result<Self> {
         let (width, height) = pairs.size;
         let left = Budget::of_process().left();
@@ -149,13 +159,9 @@ impl CpuEngine {
         let needed = Self::estimate(params, width, height, options)?.host;
         let what = format!("matching {width}x{height} at {} disparities", params.range.count);
         let memory = Budget::of_process().reserve(what, needed, CURE)?;
-        let (simd, team, host) = options.crew()?;
-        let information = Information::new(params, pairs.size, team.len())?;
-        let temporal = params.temporal.map(|how| TemporalStage::new(how, pairs.size, team.len()));
-        let levels = levels(params, pairs.size)
-            .into_iter()
-            .map(|(params, size)| Level::new(params, size, simd, team.len(), options.costs_anew))
-            .collect::<Result<_, _>>()?;
+        let (simd, team, host) = options.start_team()?;
+        let parts = Parts::new(&Arena::new(), params, pairs.size, (simd, team.len()), options)?;
+        let Parts { levels, information, temporal } = parts;
         Ok(Self {
             params: params.clone(),
             size: pairs.size,
@@ -165,7 +171,7 @@ impl CpuEngine {
             placement: options.placement(),
             levels,
             information,
-            temporal: temporal.transpose()?,
+            temporal,
             continuity: Continuity::default(),
             pool: Pool::new(),
             confidences: Pool::new(),
@@ -186,20 +192,14 @@ impl CpuEngine {
     ) -> anyhow::Result<Estimate> {
         params.check()?;
         check_dimensions(width, height)?;
-        let (simd, threads) = options.hands()?;
-        let levels = levels(params, (width, height));
-        let anew = options.costs_anew;
-        let bytes =
-            levels.iter().map(|(params, size)| Level::bytes_of(params, *size, simd, threads, anew));
-        let information = Information::bytes_of(params, (width, height), threads);
-        let temporal = params.temporal;
-        let temporal = temporal.map(|how| TemporalStage::bytes_of(how, (width, height), threads));
-        let bytes = bytes.chain(temporal).fold(information, u64::saturating_add);
-        Ok(Estimate { host: bytes, device: 0 })
+        let arena = Arena::dry();
+        Parts::new(&arena, params, (width, height), options.simd_and_threads()?, options)?;
+        Ok(Estimate { host: arena.bytes(), device: 0 })
     }
 
-    /// These options for an engine that has `left` bytes: with costs that are computed anew in every sweep where there is
-    /// no memory for keeping them, or the engine would take more than a gigabyte.
+    /// These options for an engine that has `left` bytes: with costs that are computed again in
+    /// every sweep where there is no memory for keeping them, or the engine would take more than a
+    /// gigabyte.
     pub fn options_within(
         left: u64,
         params: &Params,
@@ -210,16 +210,9 @@ impl CpuEngine {
         Ok(CpuOptions { costs_anew: options.costs_anew || keeping > left.min(KEEPING), ..options })
     }
 
-    /// Memory that the engine holds, in bytes, without the maps that it hands out.
-    pub fn memory_bytes(&self) -> usize {
-        let information = self.information.as_ref().map_or(0, Information::bytes);
-        let temporal = self.temporal.as_ref().map_or(0, TemporalStage::bytes);
-        self.levels.iter().map(Level::bytes).sum::<usize>() + information + temporal
-    }
-
-    /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
-    /// that each stage took. `thresholds`: the noise thresholds, where they are not the pair's own. `goes_on`: whether
-    /// it follows the pair before.
+    /// The disparity of a pair of the engine's size, its confidence if that is asked for, and
+    /// the time that each stage took. `thresholds`: the noise thresholds, if they are not the
+    /// pair's own. `goes_on`: whether it follows the pair before.
     fn compute(
         &mut self,
         eyes: [&Image; 2],
@@ -230,10 +223,10 @@ impl CpuEngine {
         let mut values = self.pool.try_take(width * height)?;
         let output = values.as_mut_ptr();
         let (levels, team) = (&mut self.levels, &mut self.team);
-        let mut run = |team: &mut Team, learnt: Option<Learnt<'_>>| {
-            let given = Given { thresholds, goes_on, learnt };
+        let mut run = |team: &mut Team, round: Option<InformationRound<'_>>| {
+            let inputs = PairInputs { thresholds, goes_on, round };
             // SAFETY: the maps have a value a pixel, and the simd was found on this machine.
-            unsafe { level::run(levels, team, self.simd, eyes, given, output) }
+            unsafe { level::run(levels, team, self.simd, eyes, inputs, output) }
         };
         let stages = match &mut self.information {
             None => run(team, None)?,
@@ -244,8 +237,9 @@ impl CpuEngine {
                     information.learn(team, eyes);
                     stages.push((NAME, began.elapsed()));
                     let map = Some(information.next_map());
-                    let learnt = Learnt { table: information.table(), map, last: left == 0 };
-                    stages.extend(run(team, Some(learnt))?);
+                    let round =
+                        InformationRound { table: information.table(), map, last: left == 0 };
+                    stages.extend(run(team, Some(round))?);
                     information.end_round();
                 }
                 added_up(stages)
@@ -262,8 +256,8 @@ impl CpuEngine {
         Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
     }
 
-    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as of [`CpuEngine::compute`];
-    /// `of_stream`: whether it may go on from the pair before.
+    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as of
+    /// [`CpuEngine::compute`]; `of_stream`: whether it may go on from the pair before.
     fn take(
         &mut self,
         pair: StereoPair,
@@ -329,6 +323,34 @@ impl CpuEngine {
             device_time,
         });
         Ok(())
+    }
+}
+
+/// The parts of an engine that take memory.
+struct Parts {
+    levels: Vec<Level>,
+    information: Option<Information>,
+    temporal: Option<TemporalStage>,
+}
+
+impl Parts {
+    fn new(
+        arena: &Arena,
+        params: &Params,
+        size: (usize, usize),
+        (simd, threads): (Simd, usize),
+        options: CpuOptions,
+    ) -> Result<Self, Refused> {
+        let temporal = params.temporal.map(|how| TemporalStage::new(arena, how, size, threads));
+        let levels = levels(params, size).into_iter();
+        let levels = levels.map(|(params, size)| {
+            Level::new(arena, params, size, simd, threads, options.costs_anew)
+        });
+        Ok(Self {
+            levels: levels.collect::<Result<_, _>>()?,
+            information: Information::new(arena, params, size, threads)?,
+            temporal: temporal.transpose()?,
+        })
     }
 }
 
@@ -492,9 +514,11 @@ mod tests {
             for simd in SimdChoice::available() {
                 let threads = Some(threads);
                 let options = CpuOptions { threads, simd, costs_anew, ..CpuOptions::default() };
+                let taken = Arena::new();
+                let crew = options.simd_and_threads().unwrap();
+                Parts::new(&taken, &params, (width, height), crew, options).unwrap();
                 let estimate = CpuEngine::estimate(&params, width, height, options).unwrap();
-                let engine = CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap();
-                prop_assert_eq!(estimate, Estimate { host: engine.memory_bytes() as u64, device: 0 });
+                prop_assert_eq!(estimate, Estimate { host: taken.bytes(), device: 0 });
             }
         }
 

@@ -1,21 +1,22 @@
-//! The table of costs of [`crate::matching::mutual_information`], learnt by all threads from a pair and the map that
-//! is known of it so far.
+//! The table of costs of [`crate::matching::mutual_information`], learnt by all threads from a pair
+//! and the map that is known of it so far.
 
 use std::sync::Mutex;
 
+use super::memory::Arena;
 use super::team::Team;
 use crate::frame::Image;
-use crate::matching::filter::State;
+use crate::matching::history::State;
 use crate::matching::mutual_information::{
     LEVELS, Marginal, ROUNDS, beginnings, cost_row, count_row, count_row_by, joint_row,
 };
 use crate::matching::{Cost, Params};
-use crate::memory::{Refused, filled, product};
+use crate::memory::Refused;
 
 /// Pairs of grey levels.
 const CELLS: usize = LEVELS * LEVELS;
 
-/// What is known of a stream, and what is learnt from it.
+/// State of mutual information for a stream, and the memory to estimate its table.
 pub struct Information {
     truncation: u8,
     /// Disparities to begin with.
@@ -24,43 +25,30 @@ pub struct Information {
     map: Vec<i32>,
     /// Whether there is one, of this pair or of the one before in the stream.
     known: bool,
-    /// How often each pair of levels occurs; one for each thread.
+    /// Joint histogram of grey levels, one for each thread.
     counts: Vec<Mutex<Vec<u32>>>,
     logarithms: Vec<i32>,
     table: Vec<u8>,
 }
 
 impl Information {
-    /// Memory for pictures of this size and so many threads; `None` where the cost is another one.
+    /// Memory for images of this size and this many threads; `None` if the cost is another one.
     pub fn new(
+        arena: &Arena,
         params: &Params,
         size: (usize, usize),
         threads: usize,
     ) -> Result<Option<Self>, Refused> {
         let Cost::MutualInformation { truncation } = params.cost else { return Ok(None) };
-        let counts = (0..threads).map(|_| Ok(Mutex::new(filled(CELLS, 0)?)));
         Ok(Some(Self {
             truncation,
             beginnings: beginnings(params.range),
-            map: filled(size.0 * size.1, 0)?,
+            map: arena.filled(size.0 * size.1, 0)?,
             known: false,
-            counts: counts.collect::<Result<_, Refused>>()?,
-            logarithms: filled(CELLS, 0)?,
-            table: filled(CELLS, 0)?,
+            counts: arena.per_thread(threads, || arena.filled(CELLS, 0))?,
+            logarithms: arena.filled(CELLS, 0)?,
+            table: arena.filled(CELLS, 0)?,
         }))
-    }
-
-    /// Bytes of [`Information::new`].
-    pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
-        let Cost::MutualInformation { .. } = params.cost else { return 0 };
-        let counts = product([threads, CELLS, size_of::<u32>()]);
-        let tables = (CELLS * (size_of::<i32>() + 1)) as u64;
-        product([size.0, size.1, size_of::<i32>()]).saturating_add(counts).saturating_add(tables)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        4 * (self.map.len() + self.counts.len() * CELLS + self.logarithms.len()) + self.table.len()
     }
 
     /// Prepares for the next pair, of a stream that goes on or begins: the number of its rounds.
@@ -69,13 +57,14 @@ impl Information {
         if self.known { 1 } else { ROUNDS }
     }
 
-    /// Where the next map belongs, once the table has been learnt from the last one, which is given up.
+    /// Returns the memory of the next map, once the table has been learnt from the last one, which is given
+    /// up.
     pub fn next_map(&mut self) -> *mut i32 {
         self.known = false;
         self.map.as_mut_ptr()
     }
 
-    /// Takes note that the next map is there.
+    /// Records that the next map is there.
     pub fn end_round(&mut self) {
         self.known = true;
     }
@@ -115,7 +104,7 @@ impl Information {
         });
     }
 
-    /// What is known of the stream, where it is; it begins anew.
+    /// Takes the map of the newest pair, if there is one; the stream restarts.
     pub fn take_state(&mut self) -> Option<State> {
         std::mem::take(&mut self.known).then(|| self.map.clone())
     }

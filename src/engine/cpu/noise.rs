@@ -1,8 +1,9 @@
-//! The noise thresholds of a picture that is matched in tiles, taken over the whole of it: the values of
-//! [`crate::matching::levels::noise_thresholds`]. Threads share out the rows.
+//! The noise thresholds of an image that is matched in tiles, taken over the whole of it: the
+//! values of [`crate::matching::levels::noise_thresholds`]. Threads share out the rows.
 
 use std::sync::Mutex;
 
+use super::memory::Arena;
 use super::prepare::{half, picture, share};
 use super::simd::Simd;
 use super::team::Team;
@@ -11,25 +12,26 @@ use crate::frame::Image;
 use crate::matching::Params;
 use crate::matching::levels::levels;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
-use crate::memory::{Refused, filled, product};
+use crate::memory::Refused;
 
-/// Finds the thresholds of pictures of one width.
+/// Finds the thresholds of images of one width.
 pub struct Noise {
     /// Number of levels that the tiles have.
     levels: usize,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     histogram: Vec<u32>,
     responses: Vec<u16>,
 }
 
 impl Noise {
-    /// For pictures of this width that are cut into windows of this size; `None` where nothing that these
-    /// parameters ask for depends on the noise.
+    /// For images of this width that are cut into windows of this size; `None` if nothing that
+    /// these parameters ask for depends on the noise.
     pub fn new(
+        arena: &Arena,
         params: &Params,
         width: usize,
         window: (usize, usize),
@@ -39,28 +41,18 @@ impl Noise {
             return Ok(None);
         }
         let of_thread = || {
-            let histogram = filled(RESPONSE_MAX + 1, 0)?;
-            Ok(Mutex::new(OfThread { histogram, responses: filled(width, 0)? }))
+            let histogram = arena.filled(RESPONSE_MAX + 1, 0)?;
+            Ok(ThreadScratch { histogram, responses: arena.filled(width, 0)? })
         };
-        let threads = (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?;
+        let threads = arena.per_thread(threads, of_thread)?;
         Ok(Some(Self { levels: levels(params, window).len(), threads }))
     }
 
-    /// Bytes that it takes.
-    pub fn bytes_of(params: &Params, width: usize, threads: usize) -> u64 {
-        if !params.follows_noise() {
-            return 0;
-        }
-        let histogram = (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64;
-        let of_thread = product([width, size_of::<u16>()]).saturating_add(histogram);
-        of_thread.saturating_mul(threads as u64)
-    }
-
-    /// The thresholds of a left picture, the finest level first. The pictures of half the size and less are
-    /// written into `room`, a byte a pixel of all of them.
+    /// The thresholds of a left image, the finest level first. The images of half the size and less
+    /// are written into `room`, a byte a pixel of all of them.
     ///
     /// # Panics
-    /// Where the room is too small.
+    /// If the room is too small.
     pub fn thresholds(
         &self,
         team: &mut Team,
@@ -80,14 +72,14 @@ impl Noise {
         thresholds
     }
 
-    /// The threshold of one picture.
+    /// The threshold of one image.
     fn threshold(&self, team: &mut Team, simd: Simd, of: Picture) -> u32 {
         let scratch =
             |thread: usize| self.threads[thread].lock().unwrap_or_else(|e| e.into_inner());
         (0..self.threads.len()).for_each(|thread| scratch(thread).histogram.fill(0));
         // The first row and the last one have no response.
         share(team, of.size.1.saturating_sub(2), |thread, y| {
-            let OfThread { histogram, responses } = &mut *scratch(thread);
+            let ThreadScratch { histogram, responses } = &mut *scratch(thread);
             // SAFETY: the simd was found on this machine.
             unsafe { simd.vectorize(NoiseRow { of, y: y + 1, histogram, responses }) };
         });
@@ -144,8 +136,8 @@ mod tests {
             let expected = noise_thresholds(&left, &params, window);
             for simd in SimdChoice::available() {
                 let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
-                let (simd, mut team, _) = options.crew().unwrap();
-                let noise = Noise::new(&params, width, window, threads).unwrap().unwrap();
+                let (simd, mut team, _) = options.start_team().unwrap();
+                let noise = Noise::new(&Arena::new(), &params, width, window, threads).unwrap().unwrap();
                 let mut room = vec![0; 2 * width * height];
                 // The second time as the first.
                 for _ in 0..2 {

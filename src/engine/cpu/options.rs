@@ -1,4 +1,4 @@
-//! What of the machine the CPU engine may use.
+//! CPU resources the engine may use: threads, cores, priority.
 
 use anyhow::bail;
 
@@ -16,16 +16,17 @@ pub struct CpuOptions {
     pub simd: SimdChoice,
     /// Cores that the threads run on; `None`: those that the program may use.
     pub cores: Option<Cores>,
-    /// Whether costs are computed anew in every sweep of the paths instead of being kept in between: slower, for less
-    /// memory.
+    /// Whether costs are computed again in every sweep of the paths instead of being kept in
+    /// between: slower, for less memory.
     pub costs_anew: bool,
-    /// Niceness of the threads, -20 to 19, where 19 lets all others go first; `None`: that of the program.
+    /// Niceness of the threads, -20 to 19, where 19 lets all others go first; `None`: that of the
+    /// program.
     pub nice: Option<i32>,
 }
 
 impl CpuOptions {
     /// The vectors and the number of threads.
-    pub(super) fn hands(self) -> anyhow::Result<(Simd, usize)> {
+    pub(super) fn simd_and_threads(self) -> anyhow::Result<(Simd, usize)> {
         let Some(simd) = self.simd.resolve() else {
             bail!(
                 "this machine has no {:?} instructions; leave the choice to the engine",
@@ -47,14 +48,14 @@ impl CpuOptions {
         Ok((simd, threads))
     }
 
-    /// Where and how urgently the threads run.
+    /// Cores and niceness of the threads.
     pub(super) fn placement(self) -> Placement {
         Placement { cores: self.cores, nice: self.nice }
     }
 
     /// The vectors, the threads, and the one that works in place of the caller's.
-    pub(super) fn crew(self) -> anyhow::Result<(Simd, Team, Host)> {
-        let (simd, threads) = self.hands()?;
+    pub(super) fn start_team(self) -> anyhow::Result<(Simd, Team, Host)> {
+        let (simd, threads) = self.simd_and_threads()?;
         let (team, host) = self.placement().team(threads)?;
         Ok((simd, team, host))
     }

@@ -1,16 +1,16 @@
-//! P2 between neighbouring pixels, for the paths that bands follow: looked up once a pair, for many pixels at
-//! once, because each is asked for two to four times.
+//! P2 between neighbouring pixels, for the paths that bands follow: looked up once a pair, for many
+//! pixels at once, because each is asked for two to four times.
 
 use super::geometry::Geometry;
-use super::simd::{Kernel, Lanes};
+use super::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::memory::product;
 
 /// Bytes before the first row, for the column before it.
 const MARGIN: usize = 64;
 
-/// Steps (columns, rows) to the pixel of which the penalty is kept from the one before it; the last two for diagonal
-/// paths only. Paths that go the other way have those of the same two pixels.
+/// Steps (columns, rows) to the pixel of which the penalty is kept from the one before it; the last
+/// two for diagonal paths only. Paths that go the other way have those of the same two pixels.
 const STEPS: [(isize, usize); 4] = [(1, 0), (0, 1), (1, 1), (-1, 1)];
 
 /// Number of steps of the paths of this geometry.
@@ -23,7 +23,7 @@ fn stride(geometry: &Geometry) -> usize {
     (geometry.width + 1).next_multiple_of(64)
 }
 
-/// Bytes of the penalties of a picture: none where no band follows paths.
+/// Bytes of the penalties of an image: none where no band follows paths.
 pub fn len(geometry: &Geometry) -> u64 {
     // A row more, in which upward paths begin.
     let rows = product([geometry.height + 1, steps(geometry), stride(geometry)]);
@@ -35,7 +35,8 @@ pub fn scratch_len(geometry: &Geometry) -> usize {
     if geometry.banded { stride(geometry) } else { 0 }
 }
 
-/// The penalties of a picture, [row][step][column]. Where a path begins they are any number, as is its P2.
+/// The penalties of an image, [row][step][column]. Where a path begins they are any number, as is
+/// its P2.
 #[derive(Clone, Copy)]
 pub struct Penalties {
     first: *const u8,
@@ -55,13 +56,14 @@ impl Penalties {
         Self { first, stride: stride(geometry), steps: steps(geometry) }
     }
 
-    /// Those of row `y` by column: between each pixel and the one to its left; also for the column behind the last.
+    /// Those of row `y` by column: between each pixel and the one to its left; also for the column
+    /// behind the last.
     pub fn across(self, y: usize) -> *const u8 {
         self.row(y, 0)
     }
 
-    /// Those of row `y` by column: between each pixel and the one before it on a path that goes `across` columns in a
-    /// row, upwards or downwards.
+    /// Those of row `y` by column: between each pixel and the one before it on a path that goes
+    /// `across` columns in a row, upwards or downwards.
     pub fn along(self, y: usize, across: isize, upward: bool) -> *const u8 {
         let number = |across| match across {
             0 => 1,
@@ -81,9 +83,8 @@ impl Penalties {
 
 /// Looks up the penalties of some rows.
 pub struct PenaltyRows<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
-    /// The picture that steers P2.
+    /// The image that steers P2.
     pub guide: &'a Image,
     /// P2 by step of brightness.
     pub p2: &'a [u8; 256],
@@ -97,7 +98,7 @@ pub struct PenaltyRows<'a> {
 
 impl Kernel for PenaltyRows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Geometry { width, .. } = *self.geometry;
         let (stride, steps) = (stride(self.geometry), steps(self.geometry));
         for y in self.rows.0..self.rows.1 {
@@ -115,7 +116,8 @@ impl Kernel for PenaltyRows<'_> {
                     *step = a.abs_diff(b);
                 }
                 for x in (0..width).step_by(V::N) {
-                    // SAFETY: rows are whole vectors; the block has room for them, and the table 256 bytes.
+                    // SAFETY: rows are whole vectors; the block has room for them, and the table
+                    // 256 bytes.
                     unsafe {
                         let at = MARGIN + (y * steps + number) * stride + x;
                         let penalties = V::load(self.scratch[x..].as_ptr());
@@ -163,7 +165,7 @@ mod tests {
                         let before = inside((x as isize - dx, y as isize - dy));
                         let Some(before) = before else { return };
                         let step = guide.row(y)[x].abs_diff(before);
-                        // SAFETY: the two pixels lie in the picture.
+                        // SAFETY: the two pixels lie in the image.
                         let found = unsafe { *found.add(x) };
                         assert_eq!(found, p2[usize::from(step)], "{choice:?} {x} {y} {dx} {dy}");
                     };

@@ -1,11 +1,12 @@
-//! The costs of single pixels that the costs of a band are made of: those of its rows, and of the rows around it that its
-//! windows reach. Bands that meet have such rows in common. Where costs are kept, so that bands come from above to below
-//! once, a band hands them on to the next one, which computes them itself only where it comes too early.
+//! The costs of single pixels that the costs of a band are made of: those of its rows, and of the
+//! rows around it that its windows reach. Bands that meet have such rows in common. Where costs are
+//! kept, so that bands come from above to below once, a band hands them on to the next one, which
+//! computes them itself only where it comes too early.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::geometry::Geometry;
-use super::memory::Block;
+use super::memory::{Arena, Block};
 use crate::matching::Params;
 use crate::memory::{Refused, product};
 
@@ -24,7 +25,7 @@ fn rows_around(
     (begin, (first + count + radius).min(geometry.height) - begin)
 }
 
-/// Whether bands hand rows on.
+/// Reports whether bands hand rows on.
 fn hands_on(geometry: &Geometry, params: &Params) -> bool {
     geometry.keeps_costs && radius(params) > 0
 }
@@ -36,11 +37,12 @@ pub fn own_len(geometry: &Geometry, params: &Params) -> u64 {
     product([rows, geometry.width, geometry.depth])
 }
 
-/// Rows that bands hand on, [slot][row][x][depth]: those on either side of the border with the next band.
+/// Rows that bands hand on, [slot][row][x][depth]: those on either side of the border with the next
+/// band.
 ///
-/// Of `threads` threads each has one band, and no band comes to its end before the one above. So while a band or the one
-/// below is not through, none further down than `threads` has begun, and `threads` + 1 slots are enough for nobody to
-/// write what another reads.
+/// Of `threads` threads each has one band, and no band comes to its end before the one above. So
+/// while a band or the one below is not through, none further down than `threads` has begun, and
+/// `threads` + 1 slots are enough for nobody to write what another reads.
 pub struct HandedOn {
     costs: Block<u8>,
     slots: usize,
@@ -50,27 +52,23 @@ pub struct HandedOn {
 }
 
 impl HandedOn {
-    /// Elements of the rows, with so many threads.
-    pub fn len(geometry: &Geometry, params: &Params, threads: usize) -> u64 {
-        let rows = if hands_on(geometry, params) { 2 * radius(params) } else { 0 };
-        product([threads + 1, rows, geometry.width, geometry.depth])
-    }
-
-    /// Memory for this geometry and so many threads.
-    pub fn new(geometry: &Geometry, params: &Params, threads: usize) -> Result<Self, Refused> {
-        let len = Self::len(geometry, params, threads);
-        let bands = if len > 0 { geometry.bands } else { 0 };
+    /// Memory for this geometry and this many threads.
+    pub fn new(
+        arena: &Arena,
+        geometry: &Geometry,
+        params: &Params,
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let hands_on = hands_on(geometry, params);
+        let rows = if hands_on { 2 * radius(params) } else { 0 };
+        let slot = product([rows, geometry.width, geometry.depth]);
+        let bands = if hands_on { geometry.bands } else { 0 };
         Ok(Self {
-            costs: Block::new(len)?,
+            costs: arena.block(slot.saturating_mul(threads as u64 + 1))?,
             slots: threads + 1,
-            slot_len: len as usize / (threads + 1),
-            written: (0..bands).map(|_| AtomicBool::new(false)).collect(),
+            slot_len: slot as usize,
+            written: arena.uncounted(bands, || AtomicBool::new(false)),
         })
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.costs.bytes()
     }
 
     /// Forgets the frame before.
@@ -80,12 +78,12 @@ impl HandedOn {
 
     /// The slot of a band.
     fn slot(&self, band: usize) -> *mut u8 {
-        // SAFETY: the block has so many slots.
+        // SAFETY: the block has this many slots.
         unsafe { self.costs.ptr().add(band % self.slots * self.slot_len) }
     }
 }
 
-/// Where the costs of single pixels of a band and around it lie: in parts, from above to below.
+/// Costs of single pixels of a band and around it, in three parts from above to below.
 #[derive(Clone, Copy)]
 pub struct PixelRows {
     /// First row of each part, and its costs, [row][x][depth].
@@ -94,8 +92,9 @@ pub struct PixelRows {
 }
 
 impl PixelRows {
-    /// Has `write` write what a band (its first row, and the number of its rows) needs and nobody has handed on, to
-    /// `own`, where there is room for [`own_len`] elements, and to where it hands rows on.
+    /// Has `write` write what a band (its first row, and the number of its rows) needs and nobody
+    /// has handed on, to `own`, where there is room for [`own_len`] elements, and to where it hands
+    /// rows on.
     pub fn write(
         geometry: &Geometry,
         (first, count): (usize, usize),
@@ -171,7 +170,8 @@ mod tests {
             let geometry = Geometry::new(&params, (2, height), 16, anew);
             let row_bytes = geometry.width * geometry.depth;
             for (threads, late) in [(1, false), (1, true), (3, false), (2, true)] {
-                let mut handed_on = HandedOn::new(&geometry, &params, threads).unwrap();
+                let mut handed_on =
+                    HandedOn::new(&Arena::new(), &geometry, &params, threads).unwrap();
                 let mut rows_written = 0;
                 for band in 0..geometry.bands {
                     let own = Block::<u8>::new(own_len(&geometry, &params)).unwrap();

@@ -1,8 +1,9 @@
-//! Where and how urgently the engine's threads run beside other programs: on which cores, how nice.
+//! Placement of the engine's threads: their cores and their niceness.
 //!
-//! Both belong to a single thread on Linux, and threads inherit them from the one that starts them. So a team is
-//! started by a thread that has been placed, and a placed thread computes in place of the caller, whose own cores and
-//! niceness stay as they are: what it starts later (encoders, a window) is none of the engine's.
+//! Both belong to a single thread on Linux, and threads inherit them from the one that starts them.
+//! So a team is started by a thread that has been placed, and a placed thread computes in place of
+//! the caller, whose own cores and niceness stay as they are: what it starts later (encoders, a
+//! window) is none of the engine's.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +21,7 @@ pub const NICE: [i64; 2] = [-20, 19];
 pub struct Placement {
     /// Cores that they run on; `None`: those that the program may use.
     pub cores: Option<Cores>,
-    /// How willingly they let others go first, [`NICE`]; `None`: as the program does.
+    /// Niceness, [`NICE`]; `None`: that of the program.
     pub nice: Option<i32>,
 }
 
@@ -57,7 +58,7 @@ impl Placement {
 }
 
 impl fmt::Display for Placement {
-    /// What is wished, to follow a number of threads.
+    /// Describes the placement, to follow a number of threads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(cores) = self.cores {
             let plural = if cores.len() == 1 { "" } else { "s" };
@@ -75,7 +76,7 @@ impl Host {
     /// The result of the work, which is waited for.
     ///
     /// # Panics
-    /// Where the work does.
+    /// If the work does.
     pub fn run<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> T {
         let Some(team) = &mut self.0 else { return work() };
         let slots = (Mutex::new(Some(work)), Mutex::new(None));

@@ -1,10 +1,10 @@
-//! The costs that compare prepared planes (`features.rs`): Hamming distances of census descriptors, alone
-//! or with gradient and intensity.
+//! The costs that compare prepared planes (`features.rs`): Hamming distances of census descriptors,
+//! alone or with gradient and intensity.
 
-use super::cost::{Cost, Padding, PixelCost, RowCost};
+use super::cost::{FrameCost, Padding, PixelCost, RowCost};
 use super::features::{Features, GRADIENT_PLANES};
-use super::mirrored::{Starts, Stripes};
-use super::simd::Lanes;
+use super::mirrored_rows::{Starts, Stripes};
+use super::simd::Vector;
 use crate::matching;
 use crate::matching::cost::COMBINED_CENSUS;
 
@@ -24,22 +24,22 @@ impl Features {
     }
 }
 
-/// The planes of both eyes.
+/// The planes of both views.
 #[derive(Clone, Copy)]
 pub struct Planes {
-    /// Planes of the left eye, [row][plane][stride].
+    /// Planes of the left view, [row][plane][stride].
     pub left: *const u8,
     /// Bytes of a left row of a plane.
     pub left_stride: usize,
-    /// Mirrored planes of the right eye, [row][plane][stride].
+    /// Mirrored planes of the right view, [row][plane][stride].
     pub right: *const u8,
     /// Bytes of a mirrored row of a plane.
     pub right_stride: usize,
     /// Its stripes.
     pub stripes: Stripes,
-    /// Planes of an eye.
+    /// Planes of a view.
     pub count: usize,
-    /// What costs become beyond the range.
+    /// Padding of costs beyond the range.
     pub padding: Padding,
 }
 
@@ -58,7 +58,7 @@ pub struct PlanesRow {
 impl Planes {
     #[inline(always)]
     unsafe fn row(&self, y: usize) -> PlanesRow {
-        // SAFETY: row `y` lies in the picture.
+        // SAFETY: row `y` lies in the image.
         unsafe {
             PlanesRow {
                 left: self.left.add(y * self.count * self.left_stride),
@@ -74,12 +74,12 @@ impl Planes {
 
 impl PlanesRow {
     #[inline(always)]
-    unsafe fn at<V: Lanes, const COUNT: usize>(
+    unsafe fn at<V: Vector, const COUNT: usize>(
         &self,
         x: usize,
         chunks: usize,
     ) -> PlanesPixel<V, COUNT> {
-        // SAFETY: the column lies in the picture.
+        // SAFETY: the column lies in the image.
         unsafe {
             let mut left = [V::splat(0); COUNT];
             for (plane, left) in left.iter_mut().enumerate() {
@@ -106,8 +106,8 @@ pub struct PlanesPixel<V, const COUNT: usize> {
     padding: Padding,
 }
 
-impl<V: Lanes, const COUNT: usize> PlanesPixel<V, COUNT> {
-    /// A plane of the right eye for the candidates of vector `chunk`.
+impl<V: Vector, const COUNT: usize> PlanesPixel<V, COUNT> {
+    /// A plane of the right view for the candidates of vector `chunk`.
     #[inline(always)]
     unsafe fn right(&self, plane: usize, chunk: usize) -> V {
         // SAFETY: a mirrored row holds all vectors of the pixel.
@@ -153,17 +153,17 @@ pub struct CensusRow<const BYTES: usize>(PlanesRow);
 #[derive(Clone, Copy)]
 pub struct CensusPixel<V, const BYTES: usize>(PlanesPixel<V, BYTES>);
 
-impl<const BYTES: usize> Cost for CensusCost<BYTES> {
-    type Row<V: Lanes> = CensusRow<BYTES>;
+impl<const BYTES: usize> FrameCost for CensusCost<BYTES> {
+    type Row<V: Vector> = CensusRow<BYTES>;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> CensusRow<BYTES> {
+    unsafe fn row<V: Vector>(&self, y: usize) -> CensusRow<BYTES> {
         // SAFETY: the caller's promise.
         CensusRow(unsafe { self.0.row(y) })
     }
 }
 
-impl<V: Lanes, const BYTES: usize> RowCost<V> for CensusRow<BYTES> {
+impl<V: Vector, const BYTES: usize> RowCost<V> for CensusRow<BYTES> {
     type Pixel = CensusPixel<V, BYTES>;
 
     #[inline(always)]
@@ -173,7 +173,7 @@ impl<V: Lanes, const BYTES: usize> RowCost<V> for CensusRow<BYTES> {
     }
 }
 
-impl<V: Lanes, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
+impl<V: Vector, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the caller's promise.
@@ -184,7 +184,7 @@ impl<V: Lanes, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
 /// Census, gradient and intensity together, as [`crate::matching::Cost::Combined`] weighs them.
 #[derive(Clone, Copy)]
 pub struct CombinedCost {
-    /// What is compared.
+    /// Planes that are compared.
     pub planes: Planes,
     /// Sixteenths a bit, a level of gradient and a level of intensity.
     pub weights: [u8; 3],
@@ -213,11 +213,11 @@ pub struct CombinedPixel<V> {
     truncations: [V; 2],
 }
 
-impl Cost for CombinedCost {
-    type Row<V: Lanes> = CombinedRow<V>;
+impl FrameCost for CombinedCost {
+    type Row<V: Vector> = CombinedRow<V>;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> CombinedRow<V> {
+    unsafe fn row<V: Vector>(&self, y: usize) -> CombinedRow<V> {
         let [gradient, intensity] = self.truncations;
         // SAFETY: the caller's promise.
         unsafe {
@@ -230,7 +230,7 @@ impl Cost for CombinedCost {
     }
 }
 
-impl<V: Lanes> RowCost<V> for CombinedRow<V> {
+impl<V: Vector> RowCost<V> for CombinedRow<V> {
     type Pixel = CombinedPixel<V>;
 
     #[inline(always)]
@@ -241,14 +241,14 @@ impl<V: Lanes> RowCost<V> for CombinedRow<V> {
     }
 }
 
-impl<V: Lanes> PixelCost<V> for CombinedPixel<V> {
+impl<V: Vector> PixelCost<V> for CombinedPixel<V> {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         let planes = &self.planes;
         // SAFETY: the caller's promise.
         unsafe {
-            // What lies above 0 and what lies below differ in the same direction, so the difference of
-            // the whole is the sum of theirs; beyond 255 nothing counts.
+            // What lies above 0 and what lies below differ in the same direction, so the difference
+            // of the whole is the sum of theirs; beyond 255 nothing counts.
             let above = planes.difference(COMBINED_BYTES, chunk);
             let gradient = above.adds(planes.difference(COMBINED_BYTES + 1, chunk));
             let intensity = planes.difference(COMBINED_BYTES + 2, chunk);

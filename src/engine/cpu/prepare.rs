@@ -1,10 +1,10 @@
-//! What is prepared of a picture before its costs: pictures of half the size, the guide of P2, and what
+//! Preparation of an image before its costs: images of half the size, the guide of P2, and what
 //! supports the cost at every pixel. Threads share out the rows.
 
 use std::sync::Mutex;
 
 use super::geometry::Geometry;
-use super::memory::Block;
+use super::memory::{Arena, Block};
 use super::simd::Simd;
 use super::support::{self, Coarse, PixelSupport, SupportRow, support_scratch};
 use super::team::Team;
@@ -13,54 +13,54 @@ use crate::frame::Image;
 use crate::matching::levels::coarser;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
 use crate::matching::{Guide, Params};
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 use crate::pool::Pool;
 
 /// The stage that prepares what follows texture and noise.
 pub const TEXTURE: &str = "texture";
 
-/// Prepares the pictures of one level.
+/// Prepares the images of one level.
 pub struct Prepare {
     size: (usize, usize),
-    /// Whether P2 follows a smoothed picture.
+    /// Whether P2 follows a smoothed image.
     smoothed: bool,
     pictures: Pool<u8>,
-    /// Whether the noise of the left picture is asked for.
+    /// Whether the noise of the left image is asked for.
     noise: bool,
     supports: Option<Supports>,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
 }
 
 /// Memory for what supports the cost.
 struct Supports {
     /// Range of grey levels of every pixel.
     ranges: Block<u8>,
-    /// What it comes to.
+    /// Support of every pixel.
     pixels: Block<PixelSupport>,
-    /// The map of the half-size pictures, where there is one.
+    /// The map of the half-size images, if there is one.
     coarse: Option<(Block<i16>, (usize, usize))>,
 }
 
-/// Guide picture and noise threshold of a left picture.
+/// Guide image and noise threshold of a left image.
 pub struct Prepared {
-    /// The picture that P2 follows, where it is not the left one itself.
+    /// The image that P2 follows, if it is not the left one itself.
     pub guide: Option<Image>,
     /// The noise threshold, where anything depends on it.
     pub threshold: u32,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     histogram: Vec<u32>,
     numbers: Vec<u16>,
     bytes: Vec<u8>,
     expectation: Vec<i16>,
 }
 
-/// Rows of a picture that is being made; every thread writes rows of its own.
+/// Rows of an image that is being made; every thread writes rows of its own.
 pub struct Rows<T>(pub *mut T, pub usize);
 
-// SAFETY: the threads write different rows, and the picture outlives the task.
+// SAFETY: the threads write different rows, and the image outlives the task.
 unsafe impl<T> Sync for Rows<T> {}
 
 impl<T> Rows<T> {
@@ -76,93 +76,61 @@ impl<T> Rows<T> {
 }
 
 impl Prepare {
-    /// For pictures of this size; allocates all but pictures.
-    pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
+    /// Allocates all but the images that it makes, for images of this size.
+    pub fn new(
+        arena: &Arena,
+        params: &Params,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
         let (width, height) = size;
         let pixels = product([width, height]);
+        let smoothed = params.guide() == Guide::Smoothed;
+        if smoothed {
+            arena.count(pixels);
+        }
         let coarse = coarser(params, size).map(|(_, size)| {
-            let map = Block::new(product([size.0, size.1]))?;
-            Ok((map, size))
+            let pixels = product([size.0, size.1]);
+            // Both images of that size.
+            arena.count(pixels.saturating_mul(2));
+            Ok((arena.block(pixels)?, size))
         });
         let supports = match params.is_supported() {
             true => Some(Supports {
-                ranges: Block::new(pixels)?,
-                pixels: Block::new(pixels)?,
+                ranges: arena.block(pixels)?,
+                pixels: arena.block(pixels)?,
                 coarse: coarse.transpose()?,
             }),
             false => None,
         };
         let (supported, noise) = (params.is_supported(), params.follows_noise());
         let of_thread = || {
-            Ok(Mutex::new(OfThread {
-                histogram: filled(if noise { RESPONSE_MAX + 1 } else { 0 }, 0)?,
-                numbers: filled(width, 0)?,
-                bytes: filled(if supported { range_scratch(width) } else { 0 }, 0)?,
-                expectation: filled(if supported { support_scratch(width) } else { 0 }, 0)?,
-            }))
+            Ok(ThreadScratch {
+                histogram: arena.filled(if noise { RESPONSE_MAX + 1 } else { 0 }, 0)?,
+                numbers: arena.filled(width, 0)?,
+                bytes: arena.filled(if supported { range_scratch(width) } else { 0 }, 0)?,
+                expectation: arena.filled(if supported { support_scratch(width) } else { 0 }, 0)?,
+            })
         };
-        let threads = (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?;
-        let smoothed = params.guide() == Guide::Smoothed;
+        let threads = arena.per_thread(threads, of_thread)?;
         Ok(Self { size, smoothed, pictures: Pool::new(), noise, supports, threads })
     }
 
-    /// Bytes of all of it, with the pictures that it makes.
-    pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
-        let (width, height) = size;
-        let pixels = product([width, height]);
-        let mut bytes = if params.guide() == Guide::Smoothed { pixels } else { 0 };
-        let mut of_thread = product([width, size_of::<u16>()]);
-        if params.is_supported() {
-            bytes = bytes.saturating_add(Block::<u8>::bytes_of(pixels)).saturating_add(Block::<
-                PixelSupport,
-            >::bytes_of(
-                pixels
-            ));
-            of_thread +=
-                range_scratch(width) as u64 + product([support_scratch(width), size_of::<i16>()]);
-        }
-        if params.follows_noise() {
-            of_thread += (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64;
-        }
-        if let Some((_, (width, height))) = coarser(params, size) {
-            let pixels = product([width, height]);
-            let map = Block::<i16>::bytes_of(pixels);
-            bytes = bytes.saturating_add(pixels.saturating_mul(2)).saturating_add(map);
-        }
-        bytes.saturating_add(of_thread.saturating_mul(threads as u64))
-    }
-
-    /// Bytes of what it has, and of the pictures that it makes.
-    pub fn bytes(&self) -> usize {
-        let guide = if self.smoothed { self.size.0 * self.size.1 } else { 0 };
-        let supports = self.supports.as_ref().map_or(0, |supports| {
-            let coarse = supports.coarse.as_ref();
-            // Two pictures as large as the map.
-            let coarse = coarse.map_or(0, |(map, size)| map.bytes() + 2 * size.0 * size.1);
-            supports.ranges.bytes() + supports.pixels.bytes() + coarse
-        });
-        let of_thread = |thread: &Mutex<OfThread>| {
-            let OfThread { histogram, numbers, bytes, expectation } =
-                &*thread.lock().unwrap_or_else(|e| e.into_inner());
-            4 * histogram.len() + 2 * numbers.len() + bytes.len() + 2 * expectation.len()
-        };
-        guide + supports + self.threads.iter().map(of_thread).sum::<usize>()
-    }
-
-    /// Where the map of the half-size pictures belongs; `None` where there is none.
+    /// Returns the memory of the half-size map; `None` without a prior.
     pub fn coarse_map(&self) -> Option<*mut i16> {
         let (map, _) = self.supports.as_ref()?.coarse.as_ref()?;
         Some(map.ptr())
     }
 
-    /// What supports every pixel, row by row; `None` where nothing does.
+    /// Returns the support of every pixel, row by row; `None` without window and prior.
     pub fn support(&self) -> Option<&[PixelSupport]> {
         let pixels = &self.supports.as_ref()?.pixels;
-        // SAFETY: the block holds a number a pixel, and is written by `run` only, which has it alone.
+        // SAFETY: the block holds a number a pixel, and is written by `run` only, which has it
+        // alone.
         Some(unsafe { std::slice::from_raw_parts(pixels.ptr(), self.size.0 * self.size.1) })
     }
 
-    /// The picture of half the size.
+    /// The image of half the size.
     pub fn half(&self, team: &mut Team, simd: Simd, image: &Image) -> Result<Image, Refused> {
         let (width, height) = (image.width().div_ceil(2), image.height().div_ceil(2));
         let mut pixels = self.pictures.try_take(width * height)?;
@@ -170,9 +138,10 @@ impl Prepare {
         Ok(Image::new(width, height, pixels))
     }
 
-    /// Prepares the left picture: the guide of P2, where it is not the picture itself, its noise threshold, where
-    /// that is asked for, and what supports the cost, for which the map of the half-size pictures has to be in
-    /// [`Prepare::coarse_map`]. `threshold`: the noise threshold, where it is not the picture's own.
+    /// Prepares the left image: the guide of P2, if it is not the image itself, its noise
+    /// threshold, if that is asked for, and what supports the cost, for which the map of the
+    /// half-size images has to be in [`Prepare::coarse_map`]. `threshold`: the noise threshold,
+    /// if it is not the image's own.
     pub fn run(
         &mut self,
         team: &mut Team,
@@ -194,7 +163,7 @@ impl Prepare {
         let scratch = |thread: usize| threads[thread].lock().unwrap_or_else(|e| e.into_inner());
         threads.iter().enumerate().for_each(|(i, _)| scratch(i).histogram.fill(0));
         share(team, height, |thread, y| {
-            let OfThread { histogram, numbers, bytes, .. } = &mut *scratch(thread);
+            let ThreadScratch { histogram, numbers, bytes, .. } = &mut *scratch(thread);
             // SAFETY: every row is given to one thread once; the simd was found on this machine.
             unsafe {
                 if let Some(guide) = &guide {
@@ -242,7 +211,7 @@ impl Prepare {
     }
 }
 
-/// Writes the picture of half the size: as many pixels as that has.
+/// Writes the image of half the size: as many pixels as that has.
 pub fn half(team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
     let (width, height) = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
     assert_eq!(to.len(), width * height, "pixels of the half-size picture");
@@ -253,7 +222,7 @@ pub fn half(team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
     });
 }
 
-/// The pixels of a picture.
+/// The pixels of an image.
 pub fn picture(image: &Image) -> Picture<'_> {
     Picture { pixels: image.pixels(), size: (image.width(), image.height()) }
 }

@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use super::options::CpuOptions;
 use super::placement::Host;
-use super::simd::{INTERPOLATED, Kernel, Lanes, Simd, Taps};
+use super::simd::{INTERPOLATED, Kernel, Simd, Taps, Vector};
 use super::team::Team;
 use crate::calibration::map::interpolate;
 use crate::calibration::{Rectifier, RectifyMap};
@@ -27,7 +27,7 @@ impl Rectify {
         Self { rectifier, pool: Pool::new() }
     }
 
-    /// Whether both pictures have their camera's size.
+    /// Whether both images have their camera's size.
     pub fn check_size(&self, raw: &StereoPair) -> anyhow::Result<()> {
         for (image, eye) in [(&raw.left, Eye::Left), (&raw.right, Eye::Right)] {
             let (width, height) = self.rectifier.source_size(eye);
@@ -42,7 +42,7 @@ impl Rectify {
         Ok(())
     }
 
-    /// The rectified pair of a raw one, whose pictures have the sources' sizes.
+    /// The rectified pair of a raw one, whose images have the sources' sizes.
     pub fn run(&self, team: &mut Team, simd: Simd, raw: StereoPair) -> Result<StereoPair, Refused> {
         let (width, height) = self.rectifier.size();
         let mut left = self.pool.try_take(width * height)?;
@@ -57,7 +57,7 @@ impl Rectify {
                 let (eye, from, to) = &eyes[piece / count];
                 let map = self.rectifier.map(*eye);
                 let pixels = share(width * height, piece % count, count);
-                // SAFETY: the buffers hold a rectified picture each, of which every piece is
+                // SAFETY: the buffers hold a rectified image each, of which every piece is
                 // another part; the simd was found on this machine.
                 unsafe { apply(simd, map, from, pixels, to.0) };
             }
@@ -65,7 +65,7 @@ impl Rectify {
         Ok(StereoPair {
             left: self.rectifier.rectified_image(Eye::Left, left, raw.left),
             right: self.rectifier.rectified_image(Eye::Right, right, raw.right),
-            // It is that of the raw picture's pixels.
+            // It is that of the raw image's pixels.
             truth: None,
             ..raw
         })
@@ -83,7 +83,7 @@ pub struct CpuRectifier {
 impl CpuRectifier {
     /// With the maps of this rectifier.
     pub fn new(rectifier: Arc<Rectifier>, options: CpuOptions) -> anyhow::Result<Self> {
-        let (simd, team, host) = options.crew()?;
+        let (simd, team, host) = options.start_team()?;
         Ok(Self { rectify: Rectify::new(rectifier), simd, team, host })
     }
 
@@ -95,7 +95,7 @@ impl CpuRectifier {
     }
 }
 
-/// Where a rectified picture goes; every piece is another part.
+/// Memory of a rectified image; every piece writes another part.
 struct Destination(*mut u8);
 
 // SAFETY: the threads write different pixels, and the buffer outlives the task.
@@ -113,11 +113,11 @@ fn share(pixels: usize, piece: usize, count: usize) -> Range<usize> {
 /// Writes the rectified pixels of the range; `to` is where pixel 0 would go.
 ///
 /// # Safety
-/// The machine has the instructions; the range lies in the rectified picture, and its pixels are
+/// The machine has the instructions; the range lies in the rectified image, and its pixels are
 /// writable and nobody else's.
 ///
 /// # Panics
-/// Where `from` has not the source's size.
+/// If `from` has not the source's size.
 unsafe fn apply(simd: Simd, map: &RectifyMap, from: &Image, pixels: Range<usize>, to: *mut u8) {
     assert_eq!((from.width(), from.height()), map.source_size(), "size of a raw picture");
     let kernel = Part { map, from: from.pixels(), pixels, to };
@@ -125,7 +125,7 @@ unsafe fn apply(simd: Simd, map: &RectifyMap, from: &Image, pixels: Range<usize>
     unsafe { simd.vectorize(kernel) }
 }
 
-/// A part of one picture.
+/// A part of one image.
 struct Part<'a> {
     map: &'a RectifyMap,
     from: &'a [u8],
@@ -135,13 +135,13 @@ struct Part<'a> {
 
 impl Kernel for Part<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Self { map, from, pixels, to } = self;
         let stride = map.source_size().0;
         let (offsets, weights) = (map.offsets(), map.weights());
         let mut at = pixels.start;
-        // SAFETY: the map has an offset and a weight for every pixel of the range, whose offsets lie
-        // in the source; the rest is the caller's promise.
+        // SAFETY: the map has an offset and a weight for every pixel of the range, whose offsets
+        // lie in the source; the rest is the caller's promise.
         unsafe {
             // Without: pixel by pixel, at any size.
             if let Some(taps) = Taps::of(from, stride) {
@@ -252,8 +252,8 @@ mod tests {
         }
     }
 
-    /// 2^30 pixels, most of them never touched: the most that a map addresses, and vector units with
-    /// signed offsets.
+    /// 2^30 pixels, most of them never touched: the most that a map addresses, and vector units
+    /// with signed offsets.
     #[test]
     fn the_last_pixels_of_the_largest_picture_are_found() {
         let source = (1usize << 15, 1usize << 15);
@@ -272,7 +272,7 @@ mod tests {
         let expected: Vec<u8> = (0..size.0).map(|x| [50, 60, 70, 200, 140][x % 5]).collect();
         for choice in SimdChoice::available() {
             let mut got = vec![0; size.0];
-            // SAFETY: the simd was found on this machine, and the range is all of the picture.
+            // SAFETY: the simd was found on this machine, and the range is all of the image.
             unsafe { apply(choice.resolve().unwrap(), &map, &image, 0..size.0, got.as_mut_ptr()) };
             assert_eq!(got, expected, "{choice:?}");
         }

@@ -1,12 +1,13 @@
-//! Residuals of a picture, row by row: how large they are, and where they are more than noise
-//! ([`crate::matching::temporal::background`]).
+//! Residuals of an image, row by row: how large they are, and where they are more than noise
+//! ([`crate::matching::residuals`]).
 
-use super::simd::{Kernel, Lanes};
-use crate::matching::temporal::background::{Limits, RESIDUAL_MAX, squared};
+use super::memory::Arena;
+use super::simd::{Kernel, Vector};
+use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared};
 use crate::matching::texture::RESPONSE_MAX;
-use crate::memory::{Refused, filled};
+use crate::memory::Refused;
 
-/// How often residuals, and responses of the noise filter, have each magnitude.
+/// Histograms of residuals and of the noise filter's responses, by magnitude.
 #[derive(Debug)]
 pub struct Magnitudes {
     /// Of residuals.
@@ -15,21 +16,11 @@ pub struct Magnitudes {
     pub responses: Vec<u32>,
 }
 
-/// Numbers of the histogram of residuals.
-const RESIDUALS: usize = RESIDUAL_MAX as usize + 1;
-
-/// Numbers of both histograms.
-pub const MAGNITUDES: usize = RESIDUALS + RESPONSE_MAX + 1;
-
 impl Magnitudes {
     /// None yet.
-    pub fn new() -> Result<Self, Refused> {
-        Ok(Self { residuals: filled(RESIDUALS, 0)?, responses: filled(RESPONSE_MAX + 1, 0)? })
-    }
-
-    /// Bytes of them.
-    pub fn bytes(&self) -> usize {
-        4 * (self.residuals.len() + self.responses.len())
+    pub fn new(arena: &Arena) -> Result<Self, Refused> {
+        let residuals = arena.filled(RESIDUAL_MAX as usize + 1, 0)?;
+        Ok(Self { residuals, responses: arena.filled(RESPONSE_MAX + 1, 0)? })
     }
 
     /// Begins anew.
@@ -38,7 +29,7 @@ impl Magnitudes {
         self.responses.fill(0);
     }
 
-    /// Adds those of another part of the picture.
+    /// Adds those of another part of the image.
     pub fn add(&mut self, other: &Self) {
         let pairs =
             [(&mut self.residuals, &other.residuals), (&mut self.responses, &other.responses)];
@@ -66,17 +57,17 @@ const REACH: usize = 2;
 
 /// Judges the residuals of row `y`.
 pub struct JudgeRow<'a> {
-    /// Residuals of the picture, row by row.
+    /// Residuals of the image, row by row.
     pub residuals: &'a [i16],
-    /// Width and height of the picture.
+    /// Width and height of the image.
     pub size: (usize, usize),
     /// The row.
     pub y: usize,
-    /// What is noise.
+    /// Thresholds above which residuals are more than noise.
     pub limits: Limits,
     /// [`judge_scratch`] numbers.
     pub scratch: &'a mut [i32],
-    /// Weights of the picture itself, a number a pixel.
+    /// Weights of the image itself, a number a pixel.
     pub weights: &'a mut [i32],
     /// Whether each pixel moves: 0 or 1.
     pub moving: &'a mut [u8],
@@ -84,7 +75,7 @@ pub struct JudgeRow<'a> {
 
 impl Kernel for JudgeRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, height) = self.size;
         let row = |y: usize| &self.residuals[y * width..][..width];
         let padded = width + 2 * REACH;

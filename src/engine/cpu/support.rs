@@ -1,27 +1,29 @@
-//! What supports the cost, prepared a picture and then a band: the weights of window and prior at every
-//! pixel, and the costs that are made of them ([`crate::matching::support`]).
+//! Blending of the cost with adaptive window and prior, prepared for the image, then band by band:
+//! their weights at every pixel, and the costs that are made of them
+//! ([`crate::matching::support`]).
 
 use super::cost::Padding;
 use super::geometry::Geometry;
 use super::pixel_rows::PixelRows;
-use super::simd::{Kernel, Lanes};
+use super::shape::ShapedKernel;
+use super::simd::{Kernel, Vector};
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
 use crate::matching::prior::{REACH, VARIATION_MAX};
 use crate::matching::support::Blend;
 use crate::matching::window::{SUPPORTED_MAX, UNIT};
 
-/// What the cost of a pixel is made of, and where the prior expects it.
+/// Weights of a pixel's cost, and the candidate that the prior expects.
 #[derive(Clone, Copy, Default)]
 pub struct PixelSupport {
     /// The parts.
     pub blend: Blend,
-    /// Number of the expected candidate, which may lie outside the range; meaningless where the prior
-    /// counts nothing.
+    /// Number of the expected candidate, which may lie outside the range; meaningless where the
+    /// prior counts nothing.
     pub expected: i16,
 }
 
-/// What pixels with these ranges of grey levels have, where the prior expects nothing yet.
+/// Returns the support of pixels by their range of grey levels, without the prior's expectation.
 pub fn of_ranges(params: &Params, threshold: u32) -> [PixelSupport; 256] {
     std::array::from_fn(|range| {
         let blend = Blend::of(params, range as u8, threshold);
@@ -29,7 +31,7 @@ pub fn of_ranges(params: &Params, threshold: u32) -> [PixelSupport; 256] {
     })
 }
 
-/// The map of the half-size pictures.
+/// The map of the half-size images.
 #[derive(Clone, Copy)]
 pub struct Coarse<'a> {
     /// Its values, row by row.
@@ -38,13 +40,12 @@ pub struct Coarse<'a> {
     pub size: (usize, usize),
 }
 
-/// Writes the support of a row of a picture.
+/// Writes the support of a row of an image.
 pub struct SupportRow<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Those of [`of_ranges`].
     pub of_ranges: &'a [PixelSupport; 256],
-    /// The map of the half-size pictures, where there is one.
+    /// The map of the half-size images, if there is one.
     pub coarse: Option<Coarse<'a>>,
     /// The row.
     pub y: usize,
@@ -63,14 +64,12 @@ pub fn support_scratch(width: usize) -> usize {
 
 impl Kernel for SupportRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let half = self.scratch.len() / 4;
         let (columns, expectation) = self.scratch.split_at_mut(2 * half);
         let (expected, known) = expectation.split_at_mut(half);
         match self.coarse {
-            Some(coarse) => {
-                coarse.expected(self.y / 2, self.geometry.min, columns, expected, known)
-            }
+            Some(coarse) => coarse.expect(self.y / 2, self.geometry.min, columns, expected, known),
             None => known.fill(0),
         }
         // The last pixel of an odd width stands alone.
@@ -92,11 +91,11 @@ impl Kernel for SupportRow<'_> {
 }
 
 impl Coarse<'_> {
-    /// Writes what the map's row `y` expects of the columns of the finer picture, two each: the number of a candidate from
-    /// `min` on, and all bits where that is known; the map says nothing where it is unknown or varies. `columns`: memory
-    /// for two numbers a column, and two more.
+    /// Writes what the map's row `y` expects of the columns of the finer image, two each: the
+    /// number of a candidate from `min` on, and all bits where that is known; the map says nothing
+    /// where it is unknown or varies. `columns`: memory for two numbers a column, and two more.
     #[inline(always)]
-    fn expected(
+    fn expect(
         &self,
         y: usize,
         min: i32,
@@ -134,13 +133,13 @@ impl Coarse<'_> {
     }
 }
 
-/// Writes the supported costs of a band of rows into memory; at most `MAX` vectors a pixel, exactly `MAX` where
-/// `EXACT`.
+/// Writes the supported costs of a band of rows into memory; at most `MAX` vectors a pixel, exactly
+/// `MAX` where `EXACT`.
 ///
-/// The sums over windows run along with the pixels: down every column the row that enters is added and the one that
-/// leaves taken away, and of the columns, those of a pixel are the last pixel's with one more and one less.
-pub struct SupportBand<'a, const MAX: usize, const EXACT: bool> {
-    /// How the picture is cut up.
+/// The sums over windows run along with the pixels: down every column the row that enters is added
+/// and the one that leaves taken away, and of the columns, those of a pixel are the last pixel's
+/// with one more and one less.
+pub struct SupportBand<'a> {
     pub geometry: &'a Geometry,
     /// Pixels from the window's centre to its edge; 0 without a window.
     pub radius: usize,
@@ -148,44 +147,47 @@ pub struct SupportBand<'a, const MAX: usize, const EXACT: bool> {
     pub rows: (usize, usize),
     /// The costs of single pixels of the band and around it.
     pub pixel_rows: PixelRows,
-    /// What supports them, of the whole picture.
+    /// Support of all pixels of the image.
     pub support: &'a [PixelSupport],
-    /// Sums over the window's rows, [x][depth]; empty without a window. Every row that leaves adds [`BIAS`].
+    /// Sums over the window's rows, [x][depth]; empty without a window. Every row that leaves adds
+    /// [`BIAS`].
     pub columns: &'a mut [u16],
     /// The candidate of every place of a pair, [depth].
     pub numbers: *const i16,
-    /// What costs become beyond the range.
+    /// Padding of costs beyond the range.
     pub padding: Padding,
     /// The costs of the band, [row][x][depth].
     pub band_costs: *mut u8,
 }
 
-/// What makes a difference of two costs a byte without a sign. It stays in the sums of the columns, and falls out
-/// where one column is taken from another.
+/// Offset that makes a difference of two costs an unsigned byte. It stays in the sums of the
+/// columns, and falls out where one column is taken from another.
 const BIAS: u8 = 128;
 const _: () = assert!(SUPPORTED_MAX < BIAS as u32, "differences of costs fit a byte");
 
-// No closure computes with vectors: a compiler that does not inline one of them makes a call of every instruction.
-impl<const MAX: usize, const EXACT: bool> Kernel for SupportBand<'_, MAX, EXACT> {
+// No closure computes with vectors: a compiler that does not inline one of them makes a call of
+// every instruction.
+impl ShapedKernel for SupportBand<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(mut self) {
         // SAFETY: the caller's promise.
         unsafe {
             match self.radius {
-                0 => self.rows::<V, 1>(),
-                1 => self.rows::<V, 3>(),
-                _ => self.rows::<V, 5>(),
+                0 => self.rows::<V, MAX, EXACT, 1>(),
+                1 => self.rows::<V, MAX, EXACT, 3>(),
+                _ => self.rows::<V, MAX, EXACT, 5>(),
             }
         }
     }
 }
 
-impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
+impl SupportBand<'_> {
     /// Writes the costs of all rows with a window of `SIDE` pixels across and down.
     #[inline(always)]
-    unsafe fn rows<V: Lanes, const SIDE: usize>(&mut self) {
+    unsafe fn rows<V: Vector, const MAX: usize, const EXACT: bool, const SIDE: usize>(&mut self) {
         let (first, count) = self.rows;
         let radius = SIDE as i64 / 2;
+        let chunks = if EXACT { MAX } else { self.geometry.chunks };
         self.columns.fill(0);
         // SAFETY: the rows lie around the band; the caller vouches for the memory.
         unsafe {
@@ -193,40 +195,34 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
             for above in -radius..radius {
                 let enters = self.row(first as i64 + above);
                 for x in 0..self.geometry.width {
-                    self.slide::<V>(x, Change { enters, leaves: std::ptr::null() });
+                    self.slide::<V>(x, chunks, Change { enters, leaves: std::ptr::null() });
                 }
             }
             for y in first..first + count {
-                self.write_row::<V, SIDE>(y);
+                self.write_row::<V, MAX, SIDE>(y, chunks);
             }
         }
     }
 
-    /// The pixel costs of a row, clamped into the picture.
+    /// The pixel costs of a row, clamped into the image.
     #[inline(always)]
     unsafe fn row(&self, y: i64) -> *const u8 {
         // SAFETY: the row lies around the band.
         unsafe { self.pixel_rows.row(y.clamp(0, self.geometry.height as i64 - 1) as usize) }
     }
 
-    /// Vectors a pixel.
-    #[inline(always)]
-    fn chunks(&self) -> usize {
-        if EXACT { MAX } else { self.geometry.chunks }
-    }
-
     /// Takes the sums of a column to the next row.
     #[inline(always)]
-    unsafe fn slide<V: Lanes>(&mut self, column: usize, rows: Change) {
-        for c in 0..self.chunks() {
+    unsafe fn slide<V: Vector>(&mut self, column: usize, chunks: usize, rows: Change) {
+        for c in 0..chunks {
             // SAFETY: the caller's promise.
-            unsafe { self.slid::<V>(column * self.geometry.depth + c * V::N, rows) };
+            unsafe { self.slide_vector::<V>(column * self.geometry.depth + c * V::N, rows) };
         }
     }
 
     /// Takes a vector of the sums of a column to the next row, and gives them.
     #[inline(always)]
-    unsafe fn slid<V: Lanes>(&mut self, at: usize, rows: Change) -> [V::Wide; 2] {
+    unsafe fn slide_vector<V: Vector>(&mut self, at: usize, rows: Change) -> [V::Wide; 2] {
         // SAFETY: rows and sums have a number for each lane of each pixel.
         unsafe {
             let mut change = V::load(rows.enters.add(at));
@@ -245,7 +241,7 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
 
     /// A vector of the sums of the columns.
     #[inline(always)]
-    unsafe fn sums<V: Lanes>(&self, at: usize) -> [V::Wide; 2] {
+    unsafe fn sums<V: Vector>(&self, at: usize) -> [V::Wide; 2] {
         // SAFETY: there is a number for each lane of each pixel.
         unsafe {
             let from = self.columns.as_ptr().cast::<i16>().add(at);
@@ -255,19 +251,20 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
 
     /// The sums over the window of a pixel to the left of the first one.
     #[inline(always)]
-    unsafe fn window_before_first<V: Lanes, const SIDE: usize>(
+    unsafe fn window_before_first<V: Vector, const MAX: usize, const SIDE: usize>(
         &self,
         row: usize,
+        chunks: usize,
     ) -> [[V::Wide; 2]; MAX] {
         let Geometry { width, depth, .. } = *self.geometry;
         // What all columns have too much.
         let bias = (row * SIDE) as i16 * i16::from(BIAS);
-        // SAFETY: the columns lie in the picture.
+        // SAFETY: the columns lie in the image.
         unsafe {
             let mut window = [[V::splat_wide(-bias); 2]; MAX];
             for across in 0..SIDE {
                 let column = across.saturating_sub(SIDE / 2 + 1).min(width - 1);
-                for (c, [low, high]) in window.iter_mut().enumerate().take(self.chunks()) {
+                for (c, [low, high]) in window.iter_mut().enumerate().take(chunks) {
                     let [more_low, more_high] = self.sums::<V>(column * depth + c * V::N);
                     *low = V::add_wide(*low, more_low);
                     *high = V::add_wide(*high, more_high);
@@ -277,9 +274,10 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
         }
     }
 
-    /// A vector of the sums over the window of a pixel, after those of the pixel before, with which a column enters.
+    /// A vector of the sums over the window of a pixel, after those of the pixel before, with which
+    /// a column enters.
     #[inline(always)]
-    unsafe fn next_window<V: Lanes, const SIDE: usize>(
+    unsafe fn next_window<V: Vector, const SIDE: usize>(
         &mut self,
         [low, high]: [V::Wide; 2],
         (x, c): (usize, usize),
@@ -289,10 +287,10 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
         let radius = SIDE / 2;
         let enters = (x + radius).min(width - 1) * depth + c * V::N;
         let leaves = x.saturating_sub(radius + 1) * depth + c * V::N;
-        // SAFETY: both columns lie in the picture.
+        // SAFETY: both columns lie in the image.
         unsafe {
             let more = match x + radius < width {
-                true => self.slid::<V>(enters, rows),
+                true => self.slide_vector::<V>(enters, rows),
                 false => self.sums::<V>(enters),
             };
             let less = self.sums::<V>(leaves);
@@ -305,11 +303,15 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
 
     /// Writes the costs of a row of the band.
     #[inline(always)]
-    unsafe fn write_row<V: Lanes, const SIDE: usize>(&mut self, y: usize) {
+    unsafe fn write_row<V: Vector, const MAX: usize, const SIDE: usize>(
+        &mut self,
+        y: usize,
+        chunks: usize,
+    ) {
         let Geometry { width, depth, .. } = *self.geometry;
         let (row, radius) = (y - self.rows.0, SIDE / 2);
         let support = &self.support[y * width..][..width];
-        // SAFETY: every column below lies in the picture, and every vector in the range of a pixel.
+        // SAFETY: every column below lies in the image, and every vector in the range of a pixel.
         unsafe {
             let own = self.row(y as i64);
             let to = self.band_costs.add(row * width * depth);
@@ -321,14 +323,14 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
             let mut window = [[V::splat_wide(0); 2]; MAX];
             if SIDE > 1 {
                 for x in 0..radius.min(width) {
-                    self.slide::<V>(x, rows);
+                    self.slide::<V>(x, chunks, rows);
                 }
-                window = self.window_before_first::<V, SIDE>(row);
+                window = self.window_before_first::<V, MAX, SIDE>(row, chunks);
             }
             for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
                 let parts = Parts::<V>::new(blend, expected, self.numbers);
                 let alone = blend.own == UNIT as u16 && blend.prior == 0;
-                for (c, window) in window.iter_mut().enumerate().take(self.chunks()) {
+                for (c, window) in window.iter_mut().enumerate().take(chunks) {
                     if SIDE > 1 {
                         *window = self.next_window::<V, SIDE>(*window, (x, c), rows);
                     }
@@ -339,8 +341,8 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
                     } else {
                         let ([low, high], [low_sum, high_sum]) = (pixel.widen(), *window);
                         V::narrow_512([
-                            parts.blended(low, low_sum, at),
-                            parts.blended(high, high_sum, at + V::N / 2),
+                            parts.blend(low, low_sum, at),
+                            parts.blend(high, high_sum, at + V::N / 2),
                         ])
                     };
                     self.padding.apply(cost, c).store(to.add(x * depth + at));
@@ -350,7 +352,7 @@ impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
     }
 }
 
-/// What goes from the sums of the columns of one row to those of the next one.
+/// The rows that enter and leave the sums of the columns.
 #[derive(Clone, Copy)]
 struct Change {
     /// The pixel costs of the row that enters.
@@ -359,8 +361,8 @@ struct Change {
     leaves: *const u8,
 }
 
-/// What the costs of a pixel are made of, in every lane.
-struct Parts<V: Lanes> {
+/// Weights of a pixel's cost, in every lane.
+struct Parts<V: Vector> {
     own: V::Wide,
     window: V::Wide,
     prior: V::Wide,
@@ -370,7 +372,7 @@ struct Parts<V: Lanes> {
     numbers: *const i16,
 }
 
-impl<V: Lanes> Parts<V> {
+impl<V: Vector> Parts<V> {
     #[inline(always)]
     unsafe fn new(blend: Blend, expected: i16, numbers: *const i16) -> Self {
         // SAFETY: the caller's promise.
@@ -386,10 +388,11 @@ impl<V: Lanes> Parts<V> {
         }
     }
 
-    /// 512 times the costs of the candidates at the places from `at` on, of their pixel's and their window's. All parts
-    /// together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the range.
+    /// 512 times the costs of the candidates at the places from `at` on, of their pixel's and their
+    /// window's. All parts together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the
+    /// range.
     #[inline(always)]
-    unsafe fn blended(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
+    unsafe fn blend(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
         // SAFETY: there is a number for each candidate.
         unsafe {
             let own = V::add_wide(V::splat_wide(UNIT as i16 / 2), V::mul_wide(pixel, self.own));

@@ -1,8 +1,9 @@
 //! The threads of the engine: made once, parked between frames.
 //!
-//! Work is cut into pieces, more of them than there are threads, and each thread takes the next one whenever it has done one.
-//! A piece of work is over when its pieces are done, not when every thread has been there: a thread that another program
-//! keeps from its core while it has no piece holds up nobody.
+//! Work is cut into pieces, more of them than there are threads, and each thread takes the next one
+//! whenever it has done one. A piece of work is over when its pieces are done, not when every
+//! thread has been there: a thread that another program keeps from its core while it has no piece
+//! holds up nobody.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,14 +14,16 @@ use std::time::Duration;
 
 use super::watch::Watch;
 
-/// How long a thread without work lets others have the core before it sleeps: longer than a frame has none for it.
+/// Time that a thread without work yields its core before it sleeps: longer than a frame has no
+/// work for it.
 const LINGERING: Duration = Duration::from_micros(100);
-/// Pieces a thread of what may be cut anywhere: so few that what begins anew with each piece costs little.
+/// Pieces a thread of what may be cut anywhere: so few that what restarts with each piece costs
+/// little.
 const PIECES_A_THREAD: usize = 4;
 /// Rows of such a piece at least.
 const ROWS_MIN: usize = 8;
 
-/// What every thread of the team does that comes in time: called once a thread, with the thread's number.
+/// A task, called once on every thread that comes in time, with the thread's number.
 type Task = &'static (dyn Fn(usize) + Sync);
 
 /// A fixed number of threads that work on one task at a time; the caller is one of them.
@@ -33,7 +36,8 @@ struct Shared {
     order: Mutex<Order>,
     started: Condvar,
     finished: Condvar,
-    /// The number of the order, 0 when it is too late to begin with it: for those who look without a lock.
+    /// The number of the order, 0 when it is too late to begin with it: for those who look without
+    /// a lock.
     open: AtomicU64,
     /// Workers that run the current task.
     busy: AtomicUsize,
@@ -99,12 +103,12 @@ impl Team {
         self.workers.len() + 1
     }
 
-    /// Does `count` pieces of work. `task` is called once on the caller and on each other thread that comes before the pieces are
-    /// all taken, with the thread's number and the pieces, which it takes and does; they are taken in their order. Returns when
-    /// all are done.
+    /// Does `count` pieces of work. `task` is called once on the caller and on each other thread
+    /// that comes before the pieces are all taken, with the thread's number and the pieces, which
+    /// it takes and does; they are taken in their order. Returns when all are done.
     ///
     /// # Panics
-    /// Where the task panicked on a thread.
+    /// If the task panicked on a thread.
     pub fn share(&mut self, count: usize, task: &(dyn Fn(usize, Pieces<'_>) + Sync)) {
         let shared = Arc::clone(&self.shared);
         shared.next.store(0, Ordering::Relaxed);
@@ -145,18 +149,21 @@ impl Team {
         height.div_ceil(self.pieces()).max(ROWS_MIN)
     }
 
-    /// Runs `task` once on every thread, however long it takes for one to come, and returns when all are done.
+    /// Runs `task` once on every thread, however long it takes for one to come, and returns when
+    /// all are done.
     ///
     /// # Panics
-    /// Where the task panicked on a thread.
+    /// If the task panicked on a thread.
     pub fn run(&mut self, task: &(dyn Fn(usize) + Sync)) {
         self.engage(true, task);
     }
 
-    /// Has the threads begin with a task; `everyone`: those as well that come when the caller is through with it.
+    /// Has the threads begin with a task; `everyone`: those as well that come when the caller is
+    /// through with it.
     fn engage(&mut self, everyone: bool, task: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: only the lifetime changes; no worker begins with the task after it is taken away below, nor uses it
-        // after `busy` is 0 then, for which this function waits, whatever the task does.
+        // SAFETY: only the lifetime changes; no worker begins with the task after it is taken away
+        // below, nor uses it after `busy` is 0 then, for which this function waits, whatever the
+        // task does.
         let task: Task = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), Task>(task) };
         let shared = &*self.shared;
         shared.watch.begin();
@@ -196,7 +203,7 @@ impl Team {
         }
     }
 
-    /// How the threads wait for each other within a task.
+    /// Returns how the threads wait for each other within a task.
     pub fn watch(&self) -> Arc<Watch> {
         Arc::clone(&self.shared.watch)
     }

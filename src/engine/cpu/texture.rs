@@ -1,11 +1,11 @@
-//! Pictures of half the size, smoothed ones, and their texture and noise, row by row: the values of
+//! Images of half the size, smoothed ones, and their texture and noise, row by row: the values of
 //! [`crate::matching::pyramid`] and [`crate::matching::texture`].
 
-use super::simd::{Kernel, Lanes};
+use super::simd::{Kernel, Vector};
 use crate::matching::filter::evidence::SIDE;
 use crate::matching::texture::{RADIUS, UNCLIPPED};
 
-/// A picture: its pixels row by row, and its size.
+/// An image: its pixels row by row, and its size.
 #[derive(Clone, Copy)]
 pub struct Picture<'a> {
     /// Grey levels.
@@ -23,11 +23,11 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Writes row `y` of the picture of half the size.
+/// Writes row `y` of the image of half the size.
 pub struct HalfRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
-    /// The row of the half-size picture.
+    /// The row of the half-size image.
     pub y: usize,
     /// Its pixels.
     pub to: &'a mut [u8],
@@ -35,7 +35,7 @@ pub struct HalfRow<'a> {
 
 impl Kernel for HalfRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let rows = [0, 1].map(|down| self.of.row((2 * self.y) as i64 + down));
         let mean = |a: [u8; 2], b: [u8; 2]| {
             let [a, b, c, d] = [a[0], a[1], b[0], b[1]].map(u16::from);
@@ -52,9 +52,9 @@ impl Kernel for HalfRow<'_> {
     }
 }
 
-/// Writes row `y` of the picture smoothed by 1 2 1 along rows and columns.
+/// Writes row `y` of the image smoothed by 1 2 1 along rows and columns.
 pub struct SmoothedRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
     /// The row.
     pub y: usize,
@@ -66,7 +66,7 @@ pub struct SmoothedRow<'a> {
 
 impl Kernel for SmoothedRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let rows = [-1, 0, 1].map(|down| self.of.row(self.y as i64 + down));
         let width = rows[1].len();
         let sums = &mut self.sums[..width];
@@ -86,7 +86,7 @@ impl Kernel for SmoothedRow<'_> {
 
 /// Writes the range of grey levels in the 5 x 5 pixels around those of row `y`.
 pub struct RangeRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
     /// The row.
     pub y: usize,
@@ -103,7 +103,7 @@ pub fn range_scratch(width: usize) -> usize {
 
 impl Kernel for RangeRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         const SIDE: usize = 2 * RADIUS + 1;
         let rows: [&[u8]; SIDE] =
             std::array::from_fn(|i| self.of.row(self.y as i64 + i as i64 - RADIUS as i64));
@@ -154,10 +154,10 @@ impl Kernel for RangeRow<'_> {
     }
 }
 
-/// Writes the ranges of the sums of 3 x 3 grey levels in the [`SIDE`] x [`SIDE`] pixels around those of row `y`
-/// ([`crate::matching::filter::evidence`]).
+/// Writes the ranges of the sums of 3 x 3 grey levels in the [`SIDE`] x [`SIDE`] pixels around
+/// those of row `y` ([`crate::matching::filter::evidence`]).
 pub struct SumRangeRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
     /// The row.
     pub y: usize,
@@ -174,11 +174,12 @@ pub fn sum_range_scratch(width: usize) -> usize {
 
 impl Kernel for SumRangeRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         const REACH: usize = SIDE / 2;
         let (width, height) = self.of.size;
         let (columns, rest) = self.scratch.split_at_mut(width + 2);
-        // Of each column the window's least and greatest sum, between margins that repeat their ends.
+        // Of each column the window's least and greatest sum, between margins that repeat their
+        // ends.
         let (least, greatest) = rest.split_at_mut(width + SIDE - 1);
         least[REACH..REACH + width].fill(u16::MAX);
         greatest[REACH..REACH + width].fill(0);
@@ -215,13 +216,13 @@ impl Kernel for SumRangeRow<'_> {
 
 /// The larger value, lane by lane.
 #[inline(always)]
-fn larger<V: Lanes>(a: V, b: V) -> V {
+fn larger<V: Vector>(a: V, b: V) -> V {
     a.adds(b.subs(a))
 }
 
 /// Counts the responses of the noise filter along row `y`, which is neither the first nor the last.
 pub struct NoiseRow<'a> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'a>,
     /// The row.
     pub y: usize,
@@ -233,7 +234,7 @@ pub struct NoiseRow<'a> {
 
 impl Kernel for NoiseRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let rows = [-1, 0, 1].map(|down| self.of.row(self.y as i64 + down));
         let width = rows[0].len();
         if width < 3 {

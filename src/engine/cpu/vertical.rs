@@ -1,26 +1,29 @@
 //! The vertical and diagonal paths of one sweep, a tile of a band at a time.
 //!
-//! Every path that crosses the band keeps its vectors in a slot of its own, updated in place from row
-//! to row: column x of row i (counted along the sweep) belongs to slot x - dx * i. Where a path
+//! Every path that crosses the band keeps its vectors in a slot of its own, updated in place from
+//! row to row: column x of row i (counted along the sweep) belongs to slot x - dx * i. Where a path
 //! enters the band, in its first row, the vectors come from the band's edge; where it leaves the
 //! band they go to the next band's edge. A tile leans over to the left by one pixel a row, so that
 //! everything it needs lies in itself, in the tile to its left, or on the edge.
 //!
-//! The sweep that picks the winners takes the paths to the right along, whose vectors are those of one pixel a row:
-//! it goes that way, and while they wait for the pixel before, the others have work.
+//! The sweep that picks the winners takes the paths to the right along, whose vectors are those of
+//! one pixel a row: it goes that way, and while they wait for the pixel before, the others have
+//! work.
 
-use super::cost::{Cost, PixelCost, RowCost};
+use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::path_delta;
 use super::penalties::Penalties;
-use super::simd::{Kernel, Lanes};
+use super::shape::ShapedKernel;
+use super::simd::Vector;
 use super::winner::WinnerTakesAll;
 
 /// Only the vectors at the next band's edge.
 pub const CHECKPOINT: u8 = 0;
 /// The deltas, into the ring.
 pub const KEEP: u8 = 1;
-/// The winners, from these paths, the ring and the horizontal paths, of which those to the right are followed here.
+/// The winners, from these paths, the ring and the horizontal paths, of which those to the right
+/// are followed here.
 pub const FINISH: u8 = 2;
 /// The same without a ring.
 pub const ONLY: u8 = 3;
@@ -31,11 +34,8 @@ const MOST: usize = 4;
 /// Column steps of the paths of a sweep.
 const STEPS: [isize; 3] = [0, 1, -1];
 
-/// A tile: `PATHS` paths, what for (`MODE`), at most `MAX` vectors a pixel, exactly `MAX` where
-/// `EXACT`.
-pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8>
-{
-    /// How the picture is cut up.
+/// Follows `PATHS` paths through a tile; `MODE` says what for.
+pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     pub geometry: &'a Geometry,
     /// The matching cost.
     pub cost: C,
@@ -49,47 +49,50 @@ pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usi
     pub upward: bool,
     /// Number of the tile within the band.
     pub tile: usize,
-    /// Where the paths enter, [path][1 + x][depth].
+    /// Path vectors at the entering edge, [path][1 + x][depth].
     pub entry: *const u8,
-    /// Where they leave; null where nobody wants to know.
+    /// Path vectors at the leaving edge; null if they are not needed.
     pub exit: *mut u8,
     /// The slots, [path][slot][depth].
     pub path_states: *mut u8,
-    /// Deltas of the downward paths, [row][x % ring][kept][depth]: of the diagonal ones, together where they fit a byte,
-    /// and of the vertical one.
+    /// Deltas of the downward paths, [row][x % ring][kept][depth]: of the diagonal ones, together
+    /// where they fit a byte, and of the vertical one.
     pub ring: *mut u8,
     /// Deltas of the paths to the left, [row][x][depth].
     pub leftwards: *const u8,
-    /// Where the paths to the right have come, [row][depth].
+    /// Newest vectors of the paths to the right, [row][depth].
     pub rightwards: *mut u8,
     /// Picks the winners.
     pub winner: &'a mut WinnerTakesAll,
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8> Kernel
-    for Vertical<'_, C, MAX, EXACT, PATHS, MODE>
+impl<C: FrameCost, const PATHS: usize, const MODE: u8> ShapedKernel
+    for Vertical<'_, C, PATHS, MODE>
 {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(mut self) {
         for i in 0..self.band.1 {
             let (first, end) = self.geometry.columns(self.tile, i);
             if first < end {
                 // SAFETY: row and columns lie in the tile; the caller vouches for the memory.
-                unsafe { self.row::<V>(i, first, end) }
+                unsafe { self.row::<V, MAX, EXACT>(i, first, end) }
             }
         }
     }
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8>
-    Vertical<'_, C, MAX, EXACT, PATHS, MODE>
-{
+impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MODE> {
     /// Paths that are followed.
     const FOLLOWED: usize = if MODE == FINISH || MODE == ONLY { PATHS + 1 } else { PATHS };
 
     /// The columns `first..end` of the `i`-th row of the sweep.
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&mut self, i: usize, first: usize, end: usize) {
+    unsafe fn row<V: Vector, const MAX: usize, const EXACT: bool>(
+        &mut self,
+        i: usize,
+        first: usize,
+        end: usize,
+    ) {
         let Geometry { width, chunks, depth, pairs_fit, band_rows, ring, kept, .. } =
             *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
@@ -256,7 +259,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 for (c, before) in before[..chunks].iter().enumerate() {
                     before.store(rightwards.add(c * V::N));
                 }
-                self.winner.choose::<V, MAX, EXACT>(first, end - first);
+                self.winner.select_disparities::<V, MAX, EXACT>(first, end - first);
             }
         }
     }
@@ -264,6 +267,6 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
 
 /// Sum of two pairs.
 #[inline(always)]
-fn add<V: Lanes>(a: [V::Wide; 2], b: [V::Wide; 2]) -> [V::Wide; 2] {
+fn add<V: Vector>(a: [V::Wide; 2], b: [V::Wide; 2]) -> [V::Wide; 2] {
     [V::add_wide(a[0], b[0]), V::add_wide(a[1], b[1])]
 }

@@ -1,23 +1,25 @@
-//! How the threads of a team wait, for each other within a task and for the next one.
+//! Waiting of the threads of a team, for each other within a task and for the next task.
 //!
-//! A waiting thread looks for a moment and then yields: that is quick where nobody else wants the core, and gives it at once
-//! to the thread that is waited for. Another program keeps it for milliseconds, whatever happens meanwhile. So once that was
-//! seen, threads sleep for a while when they wait: who is woken comes before a program that never sleeps.
+//! A waiting thread looks for a moment and then yields: that is quick where nobody else wants the
+//! core, and gives it at once to the thread that is waited for. Another program keeps it for
+//! milliseconds, whatever happens meanwhile. So once that was seen, threads sleep for a while when
+//! they wait: who is woken comes before a program that never sleeps.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a waiting thread keeps looking before it lets others have the core.
+/// Time that a waiting thread spins before it yields its core.
 const SPINNING: Duration = Duration::from_micros(20);
-/// A core that was lent for so long was taken by another program: threads of the team lend it for a tile at most.
+/// A core that stays away for longer than this was preempted by another program: threads of the
+/// team keep it for a tile at most.
 const TAKEN: Duration = Duration::from_micros(500);
-/// How long threads sleep instead of lending, after that.
+/// Time for which threads sleep instead of yielding after that.
 const CROWDED: Duration = Duration::from_millis(250);
-/// Looks between two looks at the clock.
+/// Checks between two looks at the clock.
 const LOOKS: u32 = 64;
 
-/// What the threads of a team know of each other's waiting.
+/// Shared state of the threads that wait for each other.
 pub struct Watch {
     /// Whether a thread panicked in the current task.
     failed: AtomicBool,
@@ -44,12 +46,12 @@ impl Watch {
         }
     }
 
-    /// A task begins.
+    /// Begins a task.
     pub fn begin(&self) {
         self.failed.store(false, Ordering::Release);
     }
 
-    /// Says that a thread panicked, to those as well that wait for it.
+    /// Reports that a thread panicked, and wakes those that wait for it.
     pub fn fail(&self) {
         self.failed.store(true, Ordering::Release);
         self.wake(|_| true);
@@ -60,12 +62,12 @@ impl Watch {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// Waits until `counter` is at least `needed`, which the threads that count tell by [`Watch::reached`]. Who has to
-    /// sleep for it does so until the counter is at `rather`, at most what it will come to, so that it need not sleep
-    /// again at once.
+    /// Waits until `counter` is at least `needed`, which the threads that count tell by
+    /// [`Watch::reached`]. Who has to sleep for it does so until the counter is at `rather`, at
+    /// most what it will come to, so that it need not sleep again at once.
     ///
     /// # Panics
-    /// Where another thread of the team panicked, which would otherwise be waited for in vain.
+    /// If another thread of the team panicked, which would otherwise be waited for in vain.
     pub fn until(&self, counter: &AtomicUsize, needed: usize, rather: usize) {
         let is_at = |least| counter.load(Ordering::Acquire) >= least;
         if self.linger(|| is_at(needed) || self.has_failed(), None) {
@@ -76,7 +78,8 @@ impl Watch {
         let mut sleepers = self.sleepers();
         sleepers.push(sleeper);
         self.asleep.fetch_add(1, Ordering::SeqCst);
-        // Either the other thread sees this one asleep, or this one sees how far the other has come.
+        // Either the other thread sees this one asleep, or this one sees how far the other has
+        // come.
         fence(Ordering::SeqCst);
         while !is_at(rather) && !self.has_failed() {
             sleepers = self.further.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
@@ -89,15 +92,17 @@ impl Watch {
         assert!(is_at(needed), "another thread failed");
     }
 
-    /// Wakes the threads that sleep until `counter` is at `value` or less; to be called after it was raised to that.
+    /// Wakes the threads that sleep until `counter` is at `value` or less; to be called after it
+    /// was raised to that.
     pub fn reached(&self, counter: &AtomicUsize, value: usize) {
         self.wake(|(address, rather)| {
             address == std::ptr::from_ref(counter) as usize && rather <= value
         });
     }
 
-    /// Waits until it is `ready`, at first looking all the time, then lending the core to whoever wants it. `false`, so that
-    /// the thread had better sleep: once it did so for the `limit`, or where cores that are lent are long in coming back.
+    /// Waits until it is `ready`, at first looking all the time, then lending the core to whoever
+    /// wants it. `false`, so that the thread had better sleep: once it did so for the `limit`, or
+    /// where cores that are lent are long in coming back.
     pub fn linger(&self, ready: impl Fn() -> bool, limit: Option<Duration>) -> bool {
         if spin_until(&ready) {
             return true;
@@ -116,7 +121,7 @@ impl Watch {
         false
     }
 
-    /// Whether another program kept a core lately.
+    /// Reports whether another program kept a core lately.
     fn is_crowded(&self) -> bool {
         self.since.elapsed().as_millis() < u128::from(self.crowded_until.load(Ordering::Relaxed))
     }

@@ -1,23 +1,24 @@
-//! What is done with whole pictures that are matched in tiles: the noise thresholds of the tiles before, and
+//! Stages over whole images that are matched in tiles: the noise thresholds before the tiles, and
 //! the filters that go over the map which was put together of them.
 
 use std::collections::BTreeMap;
 
 use super::filter::{Filters, Pass, valid_mask};
-use super::laps::Laps;
+use super::memory::Arena;
 use super::noise::Noise;
 use super::options::CpuOptions;
 use super::placement::Host;
 use super::simd::Simd;
+use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::temporal::{self, Passed, TemporalStage};
 use crate::frame::{Image, StageTime};
-use crate::matching::filter::State;
-use crate::matching::tiles::Layout;
+use crate::matching::history::State;
+use crate::matching::tiles::TileLayout;
 use crate::matching::{Params, tiles};
 use crate::memory::Refused;
 
-/// Measures whole pictures of one size and filters their maps, with memory of its own.
+/// Measures whole images of one size and filters their maps, with memory of its own.
 pub struct WholeMap {
     params: Params,
     size: (usize, usize),
@@ -30,45 +31,53 @@ pub struct WholeMap {
 }
 
 impl WholeMap {
-    /// For pictures of this layout, with those filters of the parameters that tiles leave out
+    /// For images of this layout, with those filters of the parameters that tiles leave out
     /// ([`tiles::of_whole`]).
-    pub fn new(params: &Params, layout: &Layout, options: CpuOptions) -> anyhow::Result<Self> {
+    pub fn new(params: &Params, layout: &TileLayout, options: CpuOptions) -> anyhow::Result<Self> {
         let (params, size) = (tiles::of_whole(params), layout.size);
-        let (simd, team, host) = options.crew()?;
-        let noise = Noise::new(&params, size.0, layout.window, team.len())?;
-        let filters = Filters::new(&params, size, team.len())?;
-        let temporal = params.temporal.map(|how| TemporalStage::new(how, size, team.len()));
-        let temporal = temporal.transpose()?;
+        let (simd, team, host) = options.start_team()?;
+        let (noise, filters, temporal) = Self::parts(&Arena::new(), &params, layout, team.len())?;
         Ok(Self { params, size, noise, filters, temporal, simd, team, host })
     }
 
     /// Memory in bytes that it takes.
     pub fn bytes_of(
         params: &Params,
-        size: (usize, usize),
+        layout: &TileLayout,
         options: CpuOptions,
     ) -> anyhow::Result<u64> {
-        let (_, threads) = options.hands()?;
-        let noise = Noise::bytes_of(params, size.0, threads);
-        let temporal = params.temporal.map_or(0, |how| TemporalStage::bytes_of(how, size, threads));
-        let filters = Filters::bytes_of(&tiles::of_whole(params), size, threads);
-        Ok(filters.saturating_add(noise).saturating_add(temporal))
+        let (_, threads) = options.simd_and_threads()?;
+        let arena = Arena::dry();
+        Self::parts(&arena, &tiles::of_whole(params), layout, threads)?;
+        Ok(arena.bytes())
     }
 
-    /// Passes a pair through the spatio-temporal stage; `None` where there is none. `goes_on`: whether it follows the one
-    /// before in its stream.
+    fn parts(
+        arena: &Arena,
+        params: &Params,
+        layout: &TileLayout,
+        threads: usize,
+    ) -> Result<(Option<Noise>, Filters, Option<TemporalStage>), Refused> {
+        let noise = Noise::new(arena, params, layout.size.0, layout.window, threads)?;
+        let filters = Filters::new(arena, params, layout.size, threads)?;
+        let temporal = |how| TemporalStage::new(arena, how, layout.size, threads);
+        Ok((noise, filters, params.temporal.map(temporal).transpose()?))
+    }
+
+    /// Passes a pair through the spatio-temporal stage; `None` if there is none. `goes_on`:
+    /// whether it follows the one before in its stream.
     pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>, Refused> {
         let (team, simd) = (&mut self.team, self.simd);
         let Some(stage) = &mut self.temporal else { return Ok(None) };
         self.host.run(|| stage.run(team, simd, eyes, goes_on)).map(Some)
     }
 
-    /// The noise thresholds of the tiles of this left picture, the finest level first; `None` where nothing
-    /// follows them. The values of the map, of which none is there yet, are overwritten: pictures of half the
-    /// size lie in them for a while.
+    /// The noise thresholds of the tiles of this left image, the finest level first; `None` where
+    /// nothing follows them. The values of the map, of which none is there yet, are overwritten:
+    /// images of half the size lie in them for a while.
     ///
     /// # Panics
-    /// Where map or picture have not the size.
+    /// If map or image have not the size.
     pub fn thresholds(&mut self, left: &Image, values: &mut [i16]) -> Option<Vec<u32>> {
         self.noise.as_ref()?;
         self.check(left, values);
@@ -93,12 +102,13 @@ impl WholeMap {
         }
     }
 
-    /// Removes from a map of the left picture what no evidence supports, smooths it in time and fills its holes, as the
-    /// parameters ask for; the time that each filter took. `threshold`: the noise threshold of the picture. `sure`: how sure each pixel is, where that is asked for. `goes_on`: whether the map follows the one
-    /// before in its stream.
+    /// Removes from a map of the left image what no evidence supports, smooths it in time and fills
+    /// its holes, as the parameters ask for; the time that each filter took. `threshold`: the noise
+    /// threshold of the image. `sure`: how sure each pixel is, if that is asked for. `goes_on`:
+    /// whether the map follows the one before in its stream.
     ///
     /// # Panics
-    /// Where map or picture have not the size.
+    /// If map or image have not the size.
     pub fn filter(
         &mut self,
         values: &mut [i16],
@@ -125,15 +135,15 @@ impl WholeMap {
         self.check(left, values);
         assert!(sure.as_ref().is_none_or(|sure| sure.len() == values.len()), "a number a pixel");
         self.filters.begin_map(goes_on);
-        let mut laps = Laps::begin();
+        let mut timer = StageTimer::begin();
         let (size, simd, team) = (self.size, self.simd, &mut self.team);
         let mut pass = Pass { size, left, threshold, simd, team };
         let sure = sure.map(<[u8]>::as_mut_ptr);
-        // SAFETY: map and confidence have the size, and none of these filters has an input of its own; the simd was found
-        // on this machine.
-        unsafe { self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut laps) };
+        // SAFETY: map and confidence have the size, and none of these filters has an input of its
+        // own; the simd was found on this machine.
+        unsafe { self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut timer) };
         self.filters.end_map();
-        laps.stages()
+        timer.into_stages()
     }
 
     fn check(&self, left: &Image, values: &[i16]) {
@@ -141,7 +151,7 @@ impl WholeMap {
         assert_eq!(values.len(), self.size.0 * self.size.1, "values of the map");
     }
 
-    /// What the filters remember, by their names; they begin anew.
+    /// Takes the states of the filters, by their names; the filters restart.
     pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
         let mut states = self.filters.take_states();
         let state = self.temporal.as_mut().and_then(TemporalStage::take_state);

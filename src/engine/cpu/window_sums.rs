@@ -1,13 +1,13 @@
-//! Sums over windows, row by row: a running sum down every column of cells, and one along the row of those. So
-//! the time does not grow with the window.
+//! Sums over windows, row by row: a running sum down every column of cells, and one along the row
+//! of those. So the time does not grow with the window.
 //!
-//! What is added up are the [`Parts`] of a cell (a pixel and a candidate): its cost, or what block matching
-//! compares (`matching/block.rs`). Where the sums go is a [`Sink`].
+//! The sums are over the [`Parts`] of a cell (a pixel and a candidate): its cost, or what block
+//! matching compares (`matching/block.rs`). Where the sums go is a [`Sink`].
 
 use super::buffers::Scratch;
 use super::geometry::Geometry;
-use super::mirrored::Stripes;
-use super::simd::{Kernel, Lanes};
+use super::mirrored_rows::Stripes;
+use super::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::matching::BlockMeasure;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
@@ -59,7 +59,7 @@ macro_rules! number {
 number!(u16, window_columns, window_sums);
 number!(u32, wide_columns, wide_sums);
 
-/// What is added up of the cells of a row.
+/// The terms that are summed over the cells of a row.
 pub trait Parts: Copy {
     /// Number that holds the sum over a window.
     type Sum: Number;
@@ -69,8 +69,8 @@ pub trait Parts: Copy {
     /// Adds the cells of row `y` to `columns`, [x][part][depth], or takes them away.
     ///
     /// # Safety
-    /// The row lies in the picture, and its cells were prepared.
-    unsafe fn add_row<V: Lanes>(
+    /// The row lies in the image, and its cells were prepared.
+    unsafe fn add_row<V: Vector>(
         &self,
         geometry: &Geometry,
         y: usize,
@@ -93,7 +93,7 @@ impl Parts for PixelCosts {
     const PARTS: usize = 1;
 
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(
+    unsafe fn add_row<V: Vector>(
         &self,
         geometry: &Geometry,
         y: usize,
@@ -113,9 +113,9 @@ impl Parts for PixelCosts {
 /// Squares of the differences of intensity, and with `MEAN` the differences themselves behind them.
 #[derive(Clone, Copy)]
 pub struct Squares<'a, const MEAN: bool> {
-    /// Left picture.
+    /// Left image.
     pub left: &'a Image,
-    /// Mirrored rows of the right picture (`mirrored.rs`).
+    /// Mirrored rows of the right image (`mirrored_rows.rs`).
     pub mirrored: *const u8,
     /// Their stripes.
     pub stripes: Stripes,
@@ -126,7 +126,7 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
     const PARTS: usize = if MEAN { 2 } else { 1 };
 
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(
+    unsafe fn add_row<V: Vector>(
         &self,
         geometry: &Geometry,
         y: usize,
@@ -141,7 +141,7 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
         let mut right = [0; DEPTH_MAX];
         let right = &mut right[..depth];
         for (x, (column, &left)) in columns.zip(self.left.row(y)).enumerate() {
-            // SAFETY: the column lies in the picture.
+            // SAFETY: the column lies in the image.
             let starts = unsafe { self.stripes.at(x, chunks) };
             // Together, because of loops over one vector compilers make no vectors.
             for (c, right) in right.chunks_exact_mut(V::N).enumerate() {
@@ -164,9 +164,9 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
 /// Absolute differences of pixels without the mean around them (`zero_mean.rs`).
 #[derive(Clone, Copy)]
 pub struct ZeroMean {
-    /// The left eye's, [row][feature stride].
+    /// The left view's, [row][feature stride].
     pub left: *const i16,
-    /// The right eye's, mirrored.
+    /// The right view's, mirrored.
     pub mirrored: *const i16,
     /// Their stripes.
     pub stripes: Stripes,
@@ -177,7 +177,7 @@ impl Parts for ZeroMean {
     const PARTS: usize = 1;
 
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(
+    unsafe fn add_row<V: Vector>(
         &self,
         geometry: &Geometry,
         y: usize,
@@ -194,7 +194,7 @@ impl Parts for ZeroMean {
             )
         };
         for (x, (column, &left)) in columns.chunks_exact_mut(depth).zip(left).enumerate() {
-            // SAFETY: the column lies in the picture.
+            // SAFETY: the column lies in the image.
             let starts = unsafe { self.stripes.at(x, chunks) };
             for (c, sums) in column.chunks_exact_mut(V::N).enumerate() {
                 // SAFETY: the pixel has the vector.
@@ -208,7 +208,7 @@ impl Parts for ZeroMean {
     }
 }
 
-/// How the parts of a window become one number of 15 bits.
+/// Conversion of a window's parts into one number of 15 bits.
 #[derive(Clone, Copy)]
 pub enum Total {
     /// Costs of pixels, added up.
@@ -219,12 +219,12 @@ pub enum Total {
     Variance(Scale, u32),
 }
 
-/// Where the sums of a pixel go.
+/// A receiver of the sums of a pixel.
 pub trait Sink {
     /// Takes the sums of the pixel in column `x`, as many as candidates with padding.
     ///
     /// # Safety
-    /// The column lies in the picture.
+    /// The column lies in the image.
     unsafe fn take(&mut self, x: usize, sums: &[i16]);
 }
 
@@ -244,11 +244,10 @@ impl Sink for ToSums {
 /// Costs for the aggregation, [x][depth], 255 beyond the candidates:
 /// min((sum + half) factor / 65536 / 2^shift, most).
 pub struct ToBytes {
-    /// Where they go.
     pub to: *mut u8,
-    /// What is or-ed to them, [depth]: 255 beyond the range, else 0.
+    /// Mask ORed into them, [depth]: 255 beyond the range, else 0.
     pub padding: *const u8,
-    /// How a sum becomes a byte.
+    /// Rounding of a sum to a byte.
     pub rounding: Rounding,
 }
 
@@ -303,16 +302,15 @@ impl Sink for ToBytes {
     }
 }
 
-/// The sums of the windows around the pixels of row `y`. The columns hold those around row `y - 1`, unless
-/// `begins`.
+/// The sums of the windows around the pixels of row `y`. The columns hold those around row `y - 1`,
+/// unless `begins`.
 pub struct SumRow<'a, P: Parts, S> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
-    /// What is added up.
+    /// Terms that are summed.
     pub parts: P,
     /// Columns and rows from a window's centre to its edge.
     pub radius: (usize, usize),
-    /// How a window's parts become one number.
+    /// Conversion of a window's parts into one number.
     pub total: Total,
     /// The row.
     pub y: usize,
@@ -320,15 +318,14 @@ pub struct SumRow<'a, P: Parts, S> {
     pub begins: bool,
     /// The sums so far.
     pub memory: Memory<'a, P::Sum>,
-    /// Where they go.
     pub sink: S,
 }
 
 impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Vector>(mut self) {
         let (_, down) = self.radius;
-        // SAFETY: rows are clamped into the picture.
+        // SAFETY: rows are clamped into the image.
         unsafe {
             if self.begins {
                 self.memory.columns.fill(P::Sum::ZERO);
@@ -346,9 +343,9 @@ impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S> {
 
 impl<P: Parts, S: Sink> SumRow<'_, P, S> {
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(&mut self, y: i64, add: bool) {
+    unsafe fn add_row<V: Vector>(&mut self, y: i64, add: bool) {
         let y = y.clamp(0, self.geometry.height as i64 - 1) as usize;
-        // SAFETY: the row lies in the picture.
+        // SAFETY: the row lies in the image.
         unsafe { self.parts.add_row::<V>(self.geometry, y, add, self.memory.columns) };
     }
 

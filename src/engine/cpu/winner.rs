@@ -1,50 +1,27 @@
-//! The winners of a piece of a row, picked while its sums are in the nearest cache; uniqueness, sub-pixel, and
-//! the right picture's view of the same sums.
+//! The winners of a piece of a row, picked while its sums are in the nearest cache; uniqueness,
+//! sub-pixel, and the right image's view of the same sums.
 //!
-//! From the least sum of a pixel to its value one step waits for the one before, far longer than the steps take. So each
-//! step is made for all pixels of the piece before the next one.
+//! From the least sum of a pixel to its value one step waits for the one before, far longer than
+//! the steps take. So each step is made for all pixels of the piece before the next one.
 //!
 //! The right view's best candidate of column u (counted without the smallest disparity) is the
-//! smallest S(u + k, k) over k. While x walks along a row, column u = x - k stands at candidate k of a window
-//! that moves on by one candidate a pixel: a column enters at candidate 0, is compared at every k in turn, and
-//! leaves at the last one, finished. Comparing strictly keeps the smallest k of equal sums.
+//! smallest S(u + k, k) over k. While x walks along a row, column u = x - k stands at candidate k
+//! of a window that moves on by one candidate a pixel: a column enters at candidate 0, is compared
+//! at every k in turn, and leaves at the last one, finished. Comparing strictly keeps the smallest
+//! k of equal sums.
 
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
-use super::memory::Block;
-use super::places::Places;
-use super::simd::Lanes;
+use super::memory::{Arena, Block};
+use super::simd::Vector;
+use super::striping::StripedOrder;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::subpixel::offset_within;
 use crate::matching::{Params, Subpixel};
 use crate::memory::{Refused, product};
 
-/// What the right view says of a column without candidates.
+/// Winner of a column of the right view that has no candidates.
 pub const NONE: u16 = u16::MAX;
-
-/// Numbers of 16 bits in the parts of a [`WinnerTakesAll`].
-struct Lens {
-    candidates: u64,
-    sums: u64,
-    windows: u64,
-    right: u64,
-    pixels: u64,
-    peaks: u64,
-}
-
-impl Lens {
-    fn of(geometry: &Geometry, params: &Params) -> Self {
-        let Geometry { depth, width, band_rows, .. } = *geometry;
-        Self {
-            candidates: depth as u64,
-            sums: product([TILE, depth]),
-            windows: product([band_rows, depth]),
-            right: product([band_rows, width + depth]),
-            pixels: product([band_rows, width]),
-            peaks: params.confidence.map_or(0, |_| product([band_rows, width])),
-        }
-    }
-}
 
 /// A thread's memory for picking winners of one band.
 pub struct WinnerTakesAll {
@@ -58,7 +35,7 @@ pub struct WinnerTakesAll {
     confidence: bool,
     /// Sums of the pixels of a piece, [pixel][depth].
     sums: Block<i16>,
-    /// The candidate of every place of a pair (`places.rs`).
+    /// The candidate of every place of a pair (`striping.rs`).
     candidates: Block<i16>,
     /// The place of every candidate.
     places: Block<u16>,
@@ -75,21 +52,17 @@ pub struct WinnerTakesAll {
     values: Block<i16>,
     /// Peak of every pixel, [row][x], where the confidence is asked for.
     peaks: Block<u8>,
-    /// Row within the band that [`WinnerTakesAll::choose`] fills.
+    /// Row within the band that [`WinnerTakesAll::select_disparities`] fills.
     row: usize,
 }
 
 impl WinnerTakesAll {
     /// Memory for bands of `geometry`.
-    pub fn new(geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
-        let Geometry { count, depth, width, min, .. } = *geometry;
-        let lens = Lens::of(geometry, params);
-        let layout = Places::of(geometry);
-        let places = Block::<u16>::new(lens.candidates)?;
-        for candidate in 0..depth {
-            // SAFETY: the block has a place for every candidate, and nobody else knows it yet.
-            unsafe { *places.ptr().add(candidate) = layout.place_of_wide(candidate) as u16 };
-        }
+    pub fn new(arena: &Arena, geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
+        let Geometry { count, depth, width, min, band_rows, .. } = *geometry;
+        let order = StripedOrder::of(geometry);
+        let windows = product([band_rows, depth]);
+        let pixels = product([band_rows, width]);
         Ok(Self {
             count,
             depth,
@@ -99,41 +72,21 @@ impl WinnerTakesAll {
             subpixel: params.subpixel,
             right_view: params.left_right.is_some(),
             confidence: params.confidence.is_some(),
-            sums: Block::new(lens.sums)?,
-            candidates: layout.table(|candidate| candidate as i16)?,
-            places,
-            padding: layout.table(|candidate| if candidate < count { 0 } else { i16::MAX })?,
-            window_sums: Block::new(lens.windows)?,
-            window_candidates: Block::new(lens.windows)?,
-            right: Block::new(lens.right)?,
-            winners: Block::new(lens.pixels)?,
-            values: Block::new(lens.pixels)?,
-            peaks: Block::new(lens.peaks)?,
+            sums: arena.block(product([TILE, depth]))?,
+            candidates: order.table(arena, |candidate| candidate as i16)?,
+            places: arena.block_with(depth, |places| {
+                (0..depth).for_each(|k| places[k] = order.place_of_wide(k) as u16);
+            })?,
+            padding: order
+                .table(arena, |candidate| if candidate < count { 0 } else { i16::MAX })?,
+            window_sums: arena.block(windows)?,
+            window_candidates: arena.block(windows)?,
+            right: arena.block(product([band_rows, width + depth]))?,
+            winners: arena.block(pixels)?,
+            values: arena.block(pixels)?,
+            peaks: arena.block(params.confidence.map_or(0, |_| pixels))?,
             row: 0,
         })
-    }
-
-    /// [`WinnerTakesAll::bytes`] before there is one.
-    pub fn bytes_of(geometry: &Geometry, params: &Params) -> u64 {
-        let Lens { candidates, sums, windows, right, pixels, peaks } = Lens::of(geometry, params);
-        let tables = [candidates; 3];
-        let lens = [sums, windows, windows, right, pixels, pixels].into_iter().chain(tables);
-        let lens = lens.map(Block::<i16>::bytes_of);
-        lens.fold(Block::<u8>::bytes_of(peaks), u64::saturating_add)
-    }
-
-    /// Size of the memory in bytes.
-    pub fn bytes(&self) -> usize {
-        self.sums.bytes()
-            + self.candidates.bytes()
-            + self.places.bytes()
-            + self.padding.bytes()
-            + self.window_sums.bytes()
-            + self.window_candidates.bytes()
-            + self.right.bytes()
-            + self.winners.bytes()
-            + self.values.bytes()
-            + self.peaks.bytes()
     }
 
     /// Forgets the band before.
@@ -154,33 +107,34 @@ impl WinnerTakesAll {
         self.row = row;
     }
 
-    /// Where the sums of a piece go.
+    /// Returns the memory for the sums of a piece.
     #[inline(always)]
     pub fn piece(&self) -> Piece {
         let (sums, padding) = (self.sums.ptr(), self.padding.ptr());
         Piece { sums, padding, padded: self.count < self.depth, depth: self.depth }
     }
 
-    /// The winners of the `columns` from `x` on, at most [`TILE`], whose sums were put; at most `MAX` vectors a pixel,
-    /// exactly `MAX` where `EXACT`.
+    /// The winners of the `columns` from `x` on, at most [`TILE`], whose sums were put; at most
+    /// `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the columns lie in the row, and each follows the one before.
+    /// As [`Vector::splat`]; the columns lie in the row, and each follows the one before.
     #[inline(always)]
-    pub unsafe fn choose<V: Lanes, const MAX: usize, const EXACT: bool>(
+    pub unsafe fn select_disparities<V: Vector, const MAX: usize, const EXACT: bool>(
         &mut self,
         x: usize,
         columns: usize,
     ) {
         let chunks = if EXACT { MAX } else { self.depth / V::N };
-        // SAFETY: the pieces hold `TILE` pixels of `chunks` vectors; the columns and the row lie in the band.
+        // SAFETY: the pieces hold `TILE` pixels of `chunks` vectors; the columns and the row lie in
+        // the band.
         unsafe {
             if self.right_view {
                 self.update_right::<V, MAX>(x, columns, chunks);
             }
-            let picked = self.pick::<V>(columns, chunks);
+            let picked = self.select_winners::<V>(columns, chunks);
             let at = self.row * self.width + x;
-            let values = self.values_of(&picked);
+            let values = self.refine_subpixel(&picked);
             let winners = picked.winners.as_ptr();
             std::ptr::copy_nonoverlapping(winners, self.winners.ptr().add(at), columns);
             std::ptr::copy_nonoverlapping(values.as_ptr(), self.values.ptr().add(at), columns);
@@ -191,9 +145,9 @@ impl WinnerTakesAll {
         }
     }
 
-    /// What the sums of the pixels say, one step after the other; they are used up.
+    /// Selects the winners by the sums, which are overwritten, one step after the other.
     #[inline(always)]
-    unsafe fn pick<V: Lanes>(&self, columns: usize, chunks: usize) -> Picked {
+    unsafe fn select_winners<V: Vector>(&self, columns: usize, chunks: usize) -> Picked {
         let mut picked = Picked {
             winners: [0; TILE],
             least: [0; TILE],
@@ -201,7 +155,8 @@ impl WinnerTakesAll {
             after: [0; TILE],
             rivals: [i16::MAX; TILE],
         };
-        // SAFETY: the piece holds so many pixels; the neighbours stay within the sums of their pixel.
+        // SAFETY: the piece holds this many pixels; the neighbours stay within the sums of their
+        // pixel.
         unsafe {
             let sums = self.sums.ptr();
             for i in 0..columns {
@@ -245,11 +200,13 @@ impl WinnerTakesAll {
         picked
     }
 
-    /// The values of the pixels: disparities between whole pixels, invalid where another one is nearly as good.
+    /// The values of the pixels: disparities between whole pixels, invalid where another one is
+    /// nearly as good.
     #[inline(always)]
-    fn values_of(&self, picked: &Picked) -> [i16; TILE] {
+    fn refine_subpixel(&self, picked: &Picked) -> [i16; TILE] {
         let (last, margin) = (self.count as i32 - 1, 100 - i32::from(self.uniqueness));
-        // All pixels of the piece, whether they are there or not, so that the compiler makes vectors of it.
+        // All pixels of the piece, whether they are there or not, so that the compiler makes
+        // vectors of it.
         let mut offsets = [0; TILE];
         let sums = |i: usize| (picked.before[i], picked.least[i], picked.after[i]);
         // A loop each: no loop that asks in every turn became vectors.
@@ -276,9 +233,10 @@ impl WinnerTakesAll {
         values
     }
 
-    /// Moves the right view's window on to each of the columns from `x` on, and compares it with the sums there.
+    /// Moves the right view's window on to each of the columns from `x` on, and compares it with
+    /// the sums there.
     #[inline(always)]
-    unsafe fn update_right<V: Lanes, const MAX: usize>(
+    unsafe fn update_right<V: Vector, const MAX: usize>(
         &mut self,
         x: usize,
         columns: usize,
@@ -301,7 +259,8 @@ impl WinnerTakesAll {
             for i in 0..columns {
                 *right.add(i) = V::last_wide(best[chunks - 1][1]) as u16;
                 let put = self.sums.ptr().add(i * self.depth);
-                // What stands at the last vector's candidates moves on to the first one's, a lane further up.
+                // What stands at the last vector's candidates moves on to the first one's, a lane
+                // further up.
                 let last = (sums[chunks - 1], best[chunks - 1]);
                 let first = (V::shift_pair_up(last.0, largest), V::shift_pair_up(last.1, none));
                 for c in (0..chunks).rev() {
@@ -328,7 +287,7 @@ impl WinnerTakesAll {
     /// The values of row `row` of the band, after all of its columns were chosen; with `limit`,
     /// those that the right view contradicts are invalid; `seen` says what of this row each camera
     /// has seen. Beside them their peaks, where the confidence is asked for.
-    pub fn finish_row(
+    pub fn check_consistency(
         &mut self,
         row: usize,
         limit: Option<u16>,
@@ -353,7 +312,7 @@ impl WinnerTakesAll {
             for (k, &place) in places.iter().enumerate() {
                 right[width + depth - 1 - k] = window[usize::from(place)] as u16;
             }
-            left_right(winners, right, depth, self.min, limit, values);
+            check_left_right(winners, right, depth, self.min, limit, values);
         }
         valid_mask::apply(values, winners, self.min, seen);
         // SAFETY: as above, where there are peaks.
@@ -364,7 +323,7 @@ impl WinnerTakesAll {
     }
 }
 
-/// Where the sums of a piece of a row go, of at most [`TILE`] pixels.
+/// Memory for the sums of a piece of a row, at most [`TILE`] pixels.
 #[derive(Clone, Copy)]
 pub struct Piece {
     sums: *mut i16,
@@ -378,9 +337,9 @@ impl Piece {
     /// Takes the sums of vector `chunk` of the `i`-th pixel.
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the pixel lies in the piece, the chunk in the range.
+    /// As [`Vector::splat`]; the pixel lies in the piece, the chunk in the range.
     #[inline(always)]
-    pub unsafe fn put<V: Lanes>(self, i: usize, chunk: usize, mut sums: [V::Wide; 2]) {
+    pub unsafe fn put<V: Vector>(self, i: usize, chunk: usize, mut sums: [V::Wide; 2]) {
         // SAFETY: `sums` has room for every pixel and chunk, `padding` for every chunk.
         unsafe {
             if self.padded {
@@ -395,15 +354,16 @@ impl Piece {
     }
 }
 
-/// What the sums of a piece say.
+/// Winners of a piece, and the sums around them.
 struct Picked {
     /// Candidate of the least sum, and the sum.
     winners: [u16; TILE],
     least: [u16; TILE],
-    /// Sums of the candidates before and after it; at the ends of the range that of the last one there.
+    /// Sums of the candidates before and after it; at the ends of the range that of the last one
+    /// there.
     before: [u16; TILE],
     after: [u16; TILE],
-    /// Least sums of the other candidates; `i16::MAX` where there are none, or nobody asks.
+    /// Least sums of the other candidates; `i16::MAX` if there are none, or they are not needed.
     rivals: [i16; TILE],
 }
 
@@ -413,8 +373,8 @@ fn peaks_of(picked: &Picked) -> [u8; TILE] {
     let mut peaks = [0; TILE];
     for (i, peak) in peaks.iter_mut().enumerate() {
         let (least, rival) = (i32::from(picked.least[i]), i32::from(picked.rivals[i]));
-        // Vectors divide no integers. This is as exact: the numbers have less than 24 bits, and a quotient below 256 that
-        // is no integer lies further from the next one than it is rounded.
+        // Vectors divide no integers. This is as exact: the numbers have less than 24 bits, and a
+        // quotient below 256 that is no integer lies further from the next one than it is rounded.
         let quotient = (255 * (rival - least)) as f32 / rival.max(1) as f32;
         let lonely = rival == i32::from(i16::MAX);
         *peak = if lonely { u8::MAX } else { quotient as i32 as u8 };
@@ -422,9 +382,9 @@ fn peaks_of(picked: &Picked) -> [u8; TILE] {
     peaks
 }
 
-/// Invalidates values whose winner differs by more than `limit` from that of the right picture's
-/// column, clamped into the picture; `right` holds column u - min at depth + u.
-fn left_right(
+/// Invalidates values whose winner differs by more than `limit` from that of the right image's
+/// column, clamped into the image; `right` holds column u - min at depth + u.
+fn check_left_right(
     winners: &[u16],
     right: &[u16],
     depth: usize,
@@ -439,7 +399,8 @@ fn left_right(
         for (i, (best, &winner)) in best.iter_mut().zip(winners).enumerate() {
             let x = (piece * TILE + i) as i32;
             let column = (x - min - i32::from(winner)).clamp(0, last);
-            // A negative position becomes a large one. Position 0 is that of a column that no candidate reaches.
+            // A negative position becomes a large one. Position 0 is that of a column that no
+            // candidate reaches.
             let at = (first + column) as u32 as usize;
             *best = right[if at < right.len() { at } else { 0 }];
         }
@@ -453,7 +414,7 @@ fn left_right(
 
 /// A pair.
 #[inline(always)]
-unsafe fn pair<V: Lanes>(from: *const i16) -> [V::Wide; 2] {
+unsafe fn pair<V: Vector>(from: *const i16) -> [V::Wide; 2] {
     // SAFETY: a whole vector of sums lies there.
     unsafe { [V::load_wide(from), V::load_wide(from.add(V::N / 2))] }
 }

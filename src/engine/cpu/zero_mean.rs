@@ -1,24 +1,23 @@
-//! Pixels without the mean around them, times the pixels of the window (`matching::block::zero_mean`), prepared
-//! once a pair for ZSAD.
+//! Pixels without the mean around them, times the pixels of the window
+//! (`matching::block::zero_mean`), prepared once a pair for ZSAD.
 
 use super::geometry::Geometry;
-use super::mirrored;
-use super::simd::{Kernel, Lanes};
+use super::mirrored_rows;
+use super::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
 
-/// Prepares the rows `rows.0..rows.1` of both eyes.
+/// Prepares the rows `rows.0..rows.1` of both views.
 pub struct ZeroMeanRows<'a> {
-    /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Window whose mean is removed.
     pub window: BlockWindow,
-    /// Both pictures.
+    /// Both images.
     pub eyes: [&'a Image; 2],
     /// First row, and the row behind the last.
     pub rows: (usize, usize),
-    /// Where the left eye's rows go, [row][feature stride], and the right one's, mirrored; the rows there belong
-    /// to the caller.
+    /// Destination of the left view's rows, [row][feature stride], and the right one's, mirrored; the
+    /// rows there belong to the caller.
     pub to: [*mut i16; 2],
     /// [`scratch_len`] numbers.
     pub scratch: &'a mut [i16],
@@ -32,14 +31,15 @@ pub fn zero_mean_window(params: &Params) -> Option<BlockWindow> {
     }
 }
 
-/// Numbers that a thread needs to prepare a row: sums down the columns, the row, and the mirrored one.
+/// Numbers that a thread needs to prepare a row: sums down the columns, the row, and the mirrored
+/// one.
 pub fn scratch_len(geometry: &Geometry) -> usize {
     2 * geometry.width + geometry.mirrored_stride()
 }
 
 impl Kernel for ZeroMeanRows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Geometry { width, height, .. } = *self.geometry;
         let (across, down) = self.window.radius();
         let pixels = self.window.area() as i16;
@@ -76,7 +76,7 @@ impl Kernel for ZeroMeanRows<'_> {
                     } else {
                         let stride = self.geometry.mirrored_stride();
                         let to = std::slice::from_raw_parts_mut(to.add(y * stride), stride);
-                        mirrored::write(self.geometry, row, plain, to);
+                        mirrored_rows::write(self.geometry, row, plain, to);
                     }
                 }
             }

@@ -4,7 +4,7 @@
 
 use super::cost::{CostKernel, is_stored};
 use super::device::Properties;
-use crate::matching::temporal::background::RESIDUAL_MAX;
+use crate::matching::residuals::RESIDUAL_MAX;
 use crate::matching::temporal::shifts::{SUMS, SUMS_OF_REFERENCE};
 use crate::matching::texture::RESPONSE_MAX;
 use crate::matching::{BlockWindow, Cost, Params, Paths, Window};

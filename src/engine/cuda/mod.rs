@@ -67,8 +67,9 @@ use crate::engine::interface::{
 use crate::frame::{
     DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair, Whitened,
 };
-use crate::matching::filter::{Continuity, Thumbnail};
+use crate::matching::history::Continuity;
 use crate::matching::levels::levels;
+use crate::matching::scene::Thumbnail;
 use crate::matching::temporal::layout::{HEADER, Header};
 use crate::matching::temporal::report::report as report_of;
 use crate::matching::{History, Params};

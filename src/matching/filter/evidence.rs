@@ -1,16 +1,16 @@
 //! Pixels whose surroundings are even stay known only if evidence around them supports them.
 //!
-//! A pixel is *weak* if the 7 x 7 means of 3 x 3 pixels around it in the left picture differ by less
-//! than 3/4 of a grey level and twice the standard deviation of the noise ([`noise_threshold`], between
-//! [`THRESHOLD_MIN`] and [`THRESHOLD_MAX`]). Means have a third of the noise, so that noise alone is no texture, and
-//! faint texture is. Nothing can be matched at a weak pixel: its disparity comes from elsewhere,
-//! through the paths and the prior. The right picture is not asked, because an even surface that is
-//! matched with an uneven one has a cost of its own.
+//! A pixel is *weak* if the 7 x 7 means of 3 x 3 pixels around it in the left image differ by less
+//! than 3/4 of a grey level and twice the standard deviation of the noise ([`noise_threshold`],
+//! between [`THRESHOLD_MIN`] and [`THRESHOLD_MAX`]). Means have a third of the noise, so that noise
+//! alone is no texture, and faint texture is. Nothing can be matched at a weak pixel: its disparity
+//! comes from elsewhere, through the paths and the prior. The right image is not asked, because an
+//! even surface that is matched with an uneven one has a cost of its own.
 //!
 //! *Evidence* is the known pixels that are not weak. From each weak pixel eight rays look for the
-//! nearest evidence. The pixel is *supported* if the ends of two opposite rays, and it between them,
-//! lie on one surface. All other weak pixels become unknown, and those that stay have the lowest
-//! confidence.
+//! nearest evidence. The pixel is *supported* if the ends of two opposite rays, and it between
+//! them, lie on one surface. All other weak pixels become unknown, and those that stay have the
+//! lowest confidence.
 //!
 //! [`noise_threshold`]: crate::matching::texture::noise_threshold
 
@@ -20,30 +20,30 @@ use crate::frame::{INVALID, Image, SUBPIXEL, clamped};
 /// Side of the window of means that has to show something.
 pub const SIDE: usize = 7;
 
-/// Smallest noise threshold, that of a standard deviation of 1/4 of a grey level: rounding to whole levels
-/// is noise, too, and video codecs leave blocks that differ by one level.
+/// Smallest noise threshold, that of a standard deviation of 1/4 of a grey level: rounding to whole
+/// levels is noise, too, and video codecs leave blocks that differ by one level.
 pub const THRESHOLD_MIN: u32 = 5;
 
-/// Largest noise threshold, that of a standard deviation of 5 grey levels. What is stronger is mostly
-/// a pattern of fine dots, which the threshold cannot tell from noise.
+/// Largest noise threshold, that of a standard deviation of 5 grey levels. What is stronger is
+/// mostly a pattern of fine dots, which the threshold cannot tell from noise.
 pub const THRESHOLD_MAX: u32 = 24;
 
-/// A surface deviates from the line between its ends by at most a pixel, or by this part of its disparity
-/// (as a shift to the right).
+/// A surface deviates from the line between its ends by at most a pixel, or by this part of its
+/// disparity (as a shift to the right).
 pub const DEVIATION_SHIFT: u32 = 5;
 
 /// Confidence of a weak pixel that stays.
 pub const CONFIDENCE: u8 = 1;
 
-/// How pixels without evidence are treated.
+/// Treatment of pixels without evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Whether weak pixels become unknown even if they are supported.
     pub strict: bool,
 }
 
-/// Invalidates the weak pixels of a map of the left picture that are not supported. `threshold` is the noise
-/// threshold of the picture.
+/// Invalidates the weak pixels of a map of the left image that are not supported. `threshold` is
+/// the noise threshold of the image.
 pub fn apply(
     values: &mut [i16],
     confidence: Option<&mut Vec<u8>>,
@@ -73,8 +73,8 @@ pub fn apply(
     }
 }
 
-/// The pixels from so many to the left of `at` to so many to its right, or above and below; those outside the
-/// picture are the nearest inside.
+/// The pixels from this many to the left of `at` to this many to its right, or above and below;
+/// those outside the image are the nearest inside.
 fn around(at: usize, radius: usize, len: usize) -> impl Iterator<Item = usize> + Clone {
     (0..=2 * radius).map(move |i| clamped((at + i) as i64 - radius as i64, len))
 }
@@ -94,22 +94,23 @@ fn range(sums: &[u16], (width, height): (usize, usize), (x, y): (usize, usize)) 
     sums.clone().max().unwrap_or(0) - sums.min().unwrap_or(0)
 }
 
-/// Reports whether sums of nine grey levels with this range show nothing but noise, whose threshold is
-/// 4 + 4 sigma: the means differ by less than 3/4 + 2 sigma.
+/// Reports whether sums of nine grey levels with this range show nothing but noise, whose threshold
+/// is 4 + 4 sigma: the means differ by less than 3/4 + 2 sigma.
 #[inline(always)]
 pub fn is_weak(range: u16, threshold: u32) -> bool {
     4 * u32::from(range) < 9 * (2 * threshold.clamp(THRESHOLD_MIN, THRESHOLD_MAX) - 5)
 }
 
-/// Reports whether a pixel of this disparity is supported by what its rays have met, in the order of [`RAYS`].
+/// Reports whether a pixel of this disparity is supported by what its rays have met, in the order
+/// of [`RAYS`].
 fn is_supported(value: i16, met: [Option<Met>; 8]) -> bool {
     let steps = |met: Option<Met>| met.map_or((INVALID, 0), |met| (met.value, met.distance as i16));
     let (own, met) = (i32::from(value), met.map(steps));
     (0..4).any(|ray| is_between(own, met[ray], met[7 - ray]))
 }
 
-/// Reports whether a disparity lies on one surface with the ends (value, distance) of two opposite rays: on the
-/// line between them, within [`DEVIATION_SHIFT`]. Ends without a disparity are none.
+/// Reports whether a disparity lies on one surface with the ends (value, distance) of two opposite
+/// rays: on the line between them, within [`DEVIATION_SHIFT`]. Ends without a disparity are none.
 #[inline(always)]
 pub fn is_between(own: i32, a: (i16, i16), b: (i16, i16)) -> bool {
     let [(a, to_a), (b, to_b)] = [a, b].map(|(value, to)| (i32::from(value), i32::from(to)));
@@ -129,12 +130,13 @@ mod tests {
 
     #[test]
     fn noise_is_no_texture_and_what_is_a_little_more_is() {
-        // Sums of nine differ by less than 9 (3/4 + 2 sigma): 11.25 (sigma 1/4 or less), 15.75 (1/2) and
-        // 96.75 (5 or more).
+        // Sums of nine differ by less than 9 (3/4 + 2 sigma): 11.25 (sigma 1/4 or less), 15.75
+        // (1/2) and 96.75 (5 or more).
         for (threshold, limit) in [(4, 12), (5, 12), (6, 16), (24, 97), (25, 97), (2000, 97)] {
             assert!(is_weak(limit - 1, threshold) && !is_weak(limit, threshold), "{threshold}");
         }
-        // One pixel that is 7 levels brighter is seen by all sums within 3 pixels of a sum that has it.
+        // One pixel that is 7 levels brighter is seen by all sums within 3 pixels of a sum that has
+        // it.
         let image = Image::from_fn(20, 9, |x, y| if (x, y) == (9, 4) { 57 } else { 50 });
         let sums: Vec<u16> = (0..180).map(|i| sum(&image, (i % 20, i / 20))).collect();
         let ranges: Vec<u16> = (0..20).map(|x| range(&sums, (20, 9), (x, 4))).collect();
@@ -182,7 +184,8 @@ mod tests {
 
     #[test]
     fn what_is_nearer_than_its_surroundings_does_not_come_out_of_nothing() {
-        // The texture to the left is a near object whose disparity the even part has taken, up to the right end.
+        // The texture to the left is a near object whose disparity the even part has taken, up to
+        // the right end.
         let spread = std::array::from_fn(|x| if x < 30 { 500 } else { 100 });
         let (values, _) = row(spread, false);
         // Only what the windows around its edge see of it is left.

@@ -1,22 +1,24 @@
 //! Holes of the map are filled from the known pixels around them.
 //!
-//! From a pixel without a disparity, rays go out until they meet one that has one. Either the smaller of
-//! the two that are met in the row is taken (the rule by which KITTI compares sparse maps: the background
-//! goes on), or a weighted median of all eight, whose weights fall with the edges between there and here.
-//! What a foreground hides from the right camera belongs to the background.
+//! From a pixel without a disparity, rays go out until they meet one that has one. Either the
+//! smaller of the two that are met in the row is taken (the rule by which KITTI compares sparse
+//! maps: the background goes on), or a weighted median of all eight, whose weights fall with the
+//! edges between there and here. What a foreground hides from the right camera belongs to the
+//! background.
 //!
-//! What is filled has no disparity of its own: nothing was measured there, so it stands last in the list of
-//! filters, where nothing remembers it or goes on from it. Known pixels stay as they are.
+//! A filled pixel has no disparity of its own: nothing was measured there, so it stands last in the
+//! list of filters, where nothing remembers it or goes on from it. Known pixels stay as they are.
 
 use super::rays::{LEFT, Met, RAYS, RIGHT, is_seen, meet};
 use crate::frame::{INVALID, Image, SUBPIXEL};
 
-/// How holes are filled.
+/// Settings of hole filling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
     /// Rule by which a value is chosen.
     pub rule: FillRule,
-    /// Length of the longest ray, in pixels: across, down or diagonally (1 to [`REACH_MAX`](super::rays::REACH_MAX)).
+    /// Length of the longest ray, in pixels: across, down or diagonally (1 to
+    /// [`REACH_MAX`](super::rays::REACH_MAX)).
     pub reach: u16,
 }
 
@@ -29,7 +31,7 @@ pub enum FillRule {
     Rays,
 }
 
-/// Fills the holes of a map of the left picture. Rays end where the picture does, where the left camera
+/// Fills the holes of a map of the left image. Rays end where the image does, where the left camera
 /// has seen nothing, and after `fill.reach` steps; where none meets a known pixel, the hole stays.
 pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
     let known = values.to_vec();
@@ -39,7 +41,7 @@ pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
             let met = |ray| meet(&known, left, (i % width, i / width), ray, fill.reach);
             *value = match fill.rule {
                 FillRule::Row => smaller(met(RAYS[LEFT]), met(RAYS[RIGHT])),
-                FillRule::Rays => weighted(RAYS.map(met)),
+                FillRule::Rays => weighted_median(RAYS.map(met)),
             };
         }
     }
@@ -50,9 +52,10 @@ pub fn smaller(a: Option<Met>, b: Option<Met>) -> i16 {
     [a, b].into_iter().flatten().map(|met| met.value).min().unwrap_or(INVALID)
 }
 
-/// The lower weighted median of what the rays have met, in the order of [`RAYS`]: the least value that
-/// together with all smaller ones has half of the weight; a quarter, where the pixel is [hidden](is_hidden).
-fn weighted(met: [Option<Met>; 8]) -> i16 {
+/// The lower weighted median of what the rays have met, in the order of [`RAYS`]: the least value
+/// that together with all smaller ones has half of the weight; a quarter, where the pixel is
+/// [hidden](is_hidden).
+fn weighted_median(met: [Option<Met>; 8]) -> i16 {
     let parts = if is_hidden(met[LEFT], met[RIGHT]) { 4 } else { 2 };
     let mut met: Vec<Met> = met.into_iter().flatten().collect();
     met.sort_by_key(|met| met.value);
@@ -65,26 +68,27 @@ fn weighted(met: [Option<Met>; 8]) -> i16 {
     middle.map_or(INVALID, |met| met.value)
 }
 
-/// Whether the background, which goes on from the left, lies behind the foreground to the right in the
-/// right picture.
+/// Reports whether the background, which goes on from the left, lies behind the foreground to the
+/// right in the right image.
 fn is_hidden(left: Option<Met>, right: Option<Met>) -> bool {
     let (Some(left), Some(right)) = (left, right) else { return false };
     is_hidden_by(left.value, right.value, right.distance)
 }
 
-/// Whether a pixel of the disparity `far` lies in the right picture behind the disparity `near` that begins
-/// `distance` pixels to its right: nearer by more than a pixel, and by at least that distance.
+/// Reports whether a pixel of the disparity `far` lies in the right image behind the disparity
+/// `near` that begins `distance` pixels to its right: nearer by more than a pixel, and by at least
+/// that distance.
 #[inline(always)]
 pub fn is_hidden_by(far: i16, near: i16, distance: u16) -> bool {
     let nearer = i32::from(near) - i32::from(far);
     nearer > SUBPIXEL && i32::from(distance) * SUBPIXEL <= nearer
 }
 
-/// The weight of what a ray has met: halved by every 8 grey levels of the largest edge on the way and by
-/// every sixteenfold of the distance (plus 2), from 3584 down to 1.
+/// The weight of what a ray has met: halved by every 8 grey levels of the largest edge on the way
+/// and by every sixteenfold of the distance (plus 2), from 3584 down to 1.
 ///
-/// With e = min(edge + 2 floor(log2(distance + 2)), 96) eighths of a halving, it is 4096 * 2^-(e / 8) with
-/// chords in place of the curve between whole halvings.
+/// With e = min(edge + 2 floor(log2(distance + 2)), 96) eighths of a halving, it is
+/// 4096 * 2^-(e / 8) with chords in place of the curve between whole halvings.
 #[inline(always)]
 pub fn weight(edge: u8, distance: u16) -> u16 {
     // In 16 bits throughout, so that vectors hold as many as of disparities.
@@ -144,8 +148,8 @@ mod tests {
         let values = [10, 20, 30, 40, X, 50, 60, 70, 80];
         // Alike, the fourth of eight has half of the weight: 40; and 50 is no foreground.
         assert_eq!(filled(3, &[7; 9], &values, FillRule::Rays, 1)[4], 40);
-        // Behind edges of 30 levels, 32 eighths with the distance, five weigh 4096 / 16 = 256 each, while
-        // 60, 70 and 80 weigh 3584.
+        // Behind edges of 30 levels, 32 eighths with the distance, five weigh 4096 / 16 = 256 each,
+        // while 60, 70 and 80 weigh 3584.
         let grey = [37, 37, 37, 37, 7, 37, 7, 7, 7];
         // 1280 up to 50, 4864 with 60, 8448 with 70, of 12032.
         assert_eq!(filled(3, &grey, &values, FillRule::Rays, 1)[4], 70);
@@ -169,8 +173,9 @@ mod tests {
         assert!(!is_hidden(met(far, 1), met(far + 16, 1)), "a pixel is a slant");
         assert!(is_hidden(met(far, 1), met(far + 17, 1)));
         assert!(!is_hidden(None, met(near, 1)) && !is_hidden(met(far, 1), None));
-        // The last hole, (4, 1), meets the far side at two corners (3584 each) and four steps to the left
-        // (3072), the near one five times at one step: 10240 of 28160 is a quarter, but no half.
+        // The last hole, (4, 1), meets the far side at two corners (3584 each) and four steps to
+        // the left (3072), the near one five times at one step: 10240 of 28160 is a quarter, but no
+        // half.
         assert_eq!(filled(8, &[0; 24], &values, FillRule::Rays, 8)[9..13], [far; 4]);
         // Out of the left's reach it is not known to be hidden: 7168 of 25088.
         assert_eq!(filled(8, &[0; 24], &values, FillRule::Rays, 3)[9..13], [far, far, far, near]);

@@ -1,17 +1,18 @@
-//! What filters look at besides the map.
+//! Inputs of the filters besides the map.
 
 use crate::frame::{DisparityRange, Image};
 
 /// A pair and its winners, which a filter may look at besides the map.
 pub struct Matching<'a> {
-    /// Base picture.
+    /// Base image.
     pub left: &'a Image,
-    /// Match picture, of the same size.
+    /// Match image, of the same size.
     pub right: &'a Image,
     /// Candidate disparities.
     pub range: DisparityRange,
     /// Number of the winning candidate of every pixel, row by row.
     pub winners: &'a [usize],
-    /// Noise threshold of the left picture ([`noise_threshold`](crate::matching::texture::noise_threshold)).
+    /// Noise threshold of the left image
+    /// ([`noise_threshold`](crate::matching::texture::noise_threshold)).
     pub threshold: u32,
 }

@@ -1,32 +1,30 @@
 //! The filters of a disparity map: what follows the winner and its checks, in order.
 //!
-//! A filter is a file here, its definition; one in `engine/cpu/filter` and one in `kernels` give the
-//! same bytes faster. Values are disparities in 1/16 px, one a pixel, row by row; [`INVALID`] where
-//! there is none.
+//! A filter is a file here, its definition; one in `engine/cpu/filter` and one in `kernels` give
+//! the same bytes faster. Values are disparities in 1/16 px, one a pixel, row by row; [`INVALID`]
+//! if there is none.
 //!
 //! [`INVALID`]: crate::frame::INVALID
 //!
-//! A filter may keep a [`State`] from map to map of a stream. It begins anew where the stream does
-//! ([`history::Continuity`]), and goes over to the next engine where one takes the place of another.
+//! A filter may keep a [`State`] from map to map of a stream. It restarts where the stream does
+//! ([`Continuity`](crate::matching::history::Continuity)), and goes over to the next engine where
+//! one takes the place of another.
 
 pub mod evidence;
 pub mod fill;
-pub mod history;
 mod matching;
 pub mod median;
 pub mod rays;
-pub mod scene;
 pub mod smoothing;
 pub mod speckle;
 pub mod steady;
 pub mod valid_mask;
 
-pub use history::{Continuity, History, State};
 pub use matching::Matching;
-pub use scene::Thumbnail;
 
 use crate::matching::confidence;
 use crate::matching::cost::Cost;
+use crate::matching::history::State;
 use crate::matching::params::{Params, Speckle};
 use evidence::Evidence;
 use fill::Fill;
@@ -38,10 +36,10 @@ use steady::Steady;
 pub enum Filter {
     /// Invalidates what a camera has not seen ([`valid_mask`]).
     ValidMask,
-    /// Says how sure each pixel is, and invalidates what is less sure than `least` ([`confidence`]). Pictures
-    /// are white from `white` on.
+    /// Says how sure each pixel is, and invalidates what is less sure than `least`
+    /// ([`confidence`]). Images are white from `white` on.
     Confidence { least: u8, white: u8 },
-    /// Median of the square window that reaches so many pixels to either side ([`median`]).
+    /// Median of the square window that reaches this many pixels to either side ([`median`]).
     Median(usize),
     /// Invalidates small regions ([`speckle`]).
     Speckle(Speckle),
@@ -77,7 +75,7 @@ impl Params {
 }
 
 impl Params {
-    /// Whether anything is remembered of a stream from pair to pair.
+    /// Reports whether anything is remembered of a stream from pair to pair.
     pub(crate) fn keeps_state(&self) -> bool {
         let learns = matches!(self.cost, Cost::MutualInformation { .. });
         learns || self.temporal.is_some() || self.filters().any(|filter| filter.state_len(1) > 0)
@@ -100,7 +98,7 @@ impl Filter {
         }
     }
 
-    /// Numbers of the state that the filter keeps of a stream of maps of so many pixels.
+    /// Numbers of the state that the filter keeps of a stream of maps of this many pixels.
     pub fn state_len(self, pixels: usize) -> usize {
         match self {
             Filter::Smoothing(_) => pixels,
@@ -115,9 +113,9 @@ impl Filter {
         }
     }
 
-    /// Applies the filter to a map. `confidence` holds the peaks of the winners until the filter of that name
-    /// puts its means in their place; `None` where nobody asks for them. `state` is what the filter left
-    /// there at the map before; empty for the first one of a stream.
+    /// Applies the filter to a map. `confidence` holds the peaks of the winners until the filter of
+    /// that name puts its means in their place; `None` if nobody asks for them. `state` is what
+    /// the filter left there at the map before; empty for the first one of a stream.
     pub fn apply(
         self,
         values: &mut Vec<i16>,

@@ -29,8 +29,8 @@ pub fn is_seen(left: &Image, at: usize) -> bool {
     left.valid_mask().is_none_or(|mask| mask.pixels()[at])
 }
 
-/// The first known pixel of the ray that leaves (x, y) by the steps (dx, dy), at most `reach` away. A ray ends
-/// where the picture does, and where the left camera has seen nothing.
+/// The first known pixel of the ray that leaves (x, y) by the steps (dx, dy), at most `reach` away.
+/// A ray ends where the image does, and where the left camera has seen nothing.
 pub fn meet(
     known: &[i16],
     left: &Image,

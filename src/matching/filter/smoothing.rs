@@ -1,10 +1,10 @@
 //! Exponential smoothing of disparity in time, with a guard for motion: what stands still becomes
 //! steady, and what moves by more than the guard is taken as it is at once.
 
-use super::history::State;
 use crate::frame::{DisparityRange, INVALID, SUBPIXEL};
+use crate::matching::history::State;
 
-/// How maps are smoothed.
+/// Temporal smoothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Smoothing {
     /// Weight of the newest map, in 1/256 (1 to 255).
@@ -22,23 +22,23 @@ pub const STATE_UNIT: i32 = 256;
 /// The state of a pixel whose disparity was never known.
 pub const NEVER: i32 = i32::MIN;
 
-/// Smooths a map of candidates in `range`; `state` holds a number a pixel, or nothing before the first
-/// map of a stream.
+/// Smooths a map of candidates in `range`; `state` holds a number a pixel, or nothing before the
+/// first map of a stream.
 ///
-/// With v the value in units of the state and s the state: s' = v where the pixel was never known or
-/// abs(v - s) > guard, else s + floor((weight (v - s) + 128) / 256). The result is s' rounded to the
-/// nearest (halves upwards), within the range. Pixels without a disparity have none afterwards, and
-/// their state waits.
+/// With v the value in units of the state and s the state: s' = v where the pixel was never known
+/// or abs(v - s) > guard, else s + floor((weight (v - s) + 128) / 256). The result is s' rounded to
+/// the nearest (halves upwards), within the range. Pixels without a disparity have none afterwards,
+/// and their state waits.
 pub fn apply(values: &mut [i16], state: &mut State, range: DisparityRange, how: Smoothing) {
     state.resize(values.len(), NEVER);
     for (value, state) in values.iter_mut().zip(state) {
-        *value = smoothed(*value, state, range, how);
+        *value = smooth(*value, state, range, how);
     }
 }
 
 /// The smoothed value of a pixel, whose state goes on.
 #[inline(always)]
-pub fn smoothed(value: i16, state: &mut i32, range: DisparityRange, how: Smoothing) -> i16 {
+pub fn smooth(value: i16, state: &mut i32, range: DisparityRange, how: Smoothing) -> i16 {
     if value == INVALID {
         return INVALID;
     }

@@ -4,8 +4,8 @@
 use crate::frame::INVALID;
 use crate::matching::params::Speckle;
 
-/// Invalidates every region of fewer than `speckle.size` pixels. Two valid neighbours (left, right, up
-/// or down) belong to one region where their values differ by no more than `speckle.range_16`.
+/// Invalidates every region of fewer than `speckle.size` pixels. Two valid neighbours (left, right,
+/// up or down) belong to one region where their values differ by no more than `speckle.range_16`.
 pub fn apply(width: usize, height: usize, values: &mut [i16], speckle: Speckle) {
     let mut seen = vec![false; values.len()];
     let mut region = Vec::new();
@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn regions_by_hand() {
-        // Four pixels whose neighbours differ by at most 2 (10, 12, 14, 13), a pair of 30, a lone 50,
-        // and a 17 beyond the range.
+        // Four pixels whose neighbours differ by at most 2 (10, 12, 14, 13), a pair of 30, a lone
+        // 50, and a 17 beyond the range.
         let values = [
             10, 12, X, 30, //
             X, 14, 17, 30, //

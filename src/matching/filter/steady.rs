@@ -1,28 +1,28 @@
-//! A steady map: what stands still in the picture keeps its disparity, or its lack of one, until several maps in a
-//! row say otherwise; what moves is taken as it is at once.
+//! A steady map: what stands still in the image keeps its disparity, or its lack of one, until
+//! several maps in a row say otherwise; what moves is taken as it is at once.
 //!
-//! Whether a pixel stands still is asked of the left picture, not of the map: its grey levels are compared with
-//! their own mean of the last frames as [`temporal`](crate::matching::temporal) compares pictures with their
-//! background, by sums over small windows beside the measured noise. Where more than a quarter of the picture moves
-//! the rig does, and nothing is held.
+//! Whether a pixel stands still is asked of the left image, not of the map: its grey levels are
+//! compared with their own mean of the last frames as [`temporal`](crate::matching::temporal)
+//! compares images with their background, by sums over small windows beside the measured noise.
+//! Where more than a quarter of the image moves the rig does, and nothing is held.
 
-use super::history::State;
 use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
-use crate::matching::temporal::background::{Decision, Limits, RESIDUAL_MAX, UNIT, variance};
+use crate::matching::history::State;
+use crate::matching::residuals::{Decision, Limits, RESIDUAL_MAX, UNIT, variance};
 use crate::matching::texture::responses;
 
-/// How steady maps are.
+/// Settings of the steady map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
-    /// For how many maps in a row a pixel that stands still resists another disparity, or none (1 to
-    /// [`STRENGTH_MAX`]).
+    /// For how many maps in a row a pixel that stands still resists another disparity, or none (1
+    /// to [`STRENGTH_MAX`]).
     pub strength: u8,
 }
 
 /// Largest strength.
 pub const STRENGTH_MAX: u8 = 60;
 
-/// Numbers of the state before those of the pixels: how many pixels moved in the picture before.
+/// Numbers of the state before those of the pixels: how many pixels moved in the image before.
 pub const HEADER: usize = 4;
 
 /// Units of a disparity of the state per unit of a map.
@@ -31,15 +31,15 @@ pub const STATE_UNIT: i32 = 256;
 /// Disparities that differ by no more than this are the same, in units of the state: 1 px.
 pub const GUARD: i32 = SUBPIXEL * STATE_UNIT;
 
-/// The mean picture follows the newest one by this part, as a shift: 1/4. Its noise has then a seventh of the
-/// variance of a picture's, in 1/256.
+/// The mean image follows the newest one by this part, as a shift: 1/4. Its noise has then a
+/// seventh of the variance of an image's, in 1/256.
 pub const FOLLOW: u32 = 2;
 
 /// See [`FOLLOW`].
 pub const SPREAD: u32 = 37;
 
-/// Least variance that is reckoned with, in 1/256 squared grey levels: pictures whose noise was taken out still change in
-/// their last bit.
+/// Least variance that is reckoned with, in 1/256 squared grey levels: images whose noise was taken
+/// out still change in their last bit.
 pub const VARIANCE_MIN: u32 = 256;
 
 /// Confidence from which on a pixel counts twice against what is held.
@@ -48,15 +48,16 @@ pub const SURE: u8 = 128;
 /// Confidence of what is held, and the least of what is measured beside it.
 pub const HELD: u8 = 1;
 
-/// Numbers of the state for maps of so many pixels: for each its disparity, then for each its [`Memory`].
+/// Numbers of the state for maps of this many pixels: for each its disparity, then for each its
+/// [`Memory`].
 pub fn state_len(pixels: usize) -> usize {
     HEADER + 2 * pixels
 }
 
-/// What is remembered of a pixel besides its disparity, in one number.
+/// State of a pixel besides its disparity, packed into one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Mean grey level of the left picture, in 1/16.
+    /// Mean grey level of the left image, in 1/16.
     pub grey: i32,
     /// Whether it is shown with a disparity.
     pub shown: bool,
@@ -85,8 +86,9 @@ impl Memory {
     }
 }
 
-/// Steadies a map of candidates in `range`; `state` holds what the map before left there, or nothing before the
-/// first one of a stream. The confidence of what is held is [`HELD`], of all else more, and 0 of what shows no disparity.
+/// Steadies a map of candidates in `range`; `state` holds what the map before left there, or
+/// nothing before the first one of a stream. The confidence of what is held is [`HELD`], of all
+/// else more, and 0 of what shows no disparity.
 pub fn apply(
     values: &mut [i16],
     confidence: Option<&mut Vec<u8>>,
@@ -113,7 +115,7 @@ pub fn apply(
     }
     let variance = variance(&magnitudes, &responses(left), SPREAD).max(VARIANCE_MIN);
     let size = (left.width(), left.height());
-    let decision = Decision::within(&residuals, &Limits::new(variance, SPREAD), size);
+    let decision = Decision::of(&residuals, &Limits::new(variance, SPREAD), size);
 
     let rig_moves = 4 * i64::from(header[0]) > pixels as i64;
     let mut moving = 0;
@@ -125,7 +127,7 @@ pub fn apply(
         let of = Observation { value: values[i], sure: sure.as_ref().map(|sure| **sure), anew };
         let mut memory = Memory::of(memories[i]);
         memory.grey = follow(memory.grey, left.pixels()[i], !known || decision.moving[i]);
-        let (value, held) = steadied(of, &mut disparities[i], &mut memory, range, how);
+        let (value, held) = steady_pixel(of, &mut disparities[i], &mut memory, range, how);
         memories[i] = memory.number();
         values[i] = value;
         if let Some(sure) = sure {
@@ -148,8 +150,8 @@ pub fn follow(grey: i32, pixel: u8, anew: bool) -> i32 {
     if anew { newest } else { grey + ((newest - grey + (1 << (FOLLOW - 1))) >> FOLLOW) }
 }
 
-/// How sure a pixel is that shows this value: 0 where it shows none, [`HELD`] where that is held, else what it was, but more
-/// than that.
+/// Returns the confidence of a pixel that shows this value: 0 where it shows none, [`HELD`] where
+/// that is held, else what it was, but more than that.
 #[inline(always)]
 pub fn confidence(sure: u8, value: i16, held: bool) -> u8 {
     match (value, held) {
@@ -164,20 +166,20 @@ pub fn confidence(sure: u8, value: i16, held: bool) -> u8 {
 pub struct Observation {
     /// Its disparity.
     pub value: i16,
-    /// How sure that is, where it is asked for.
+    /// Its confidence, if that is computed.
     pub sure: Option<u8>,
-    /// Whether it has nothing to do with what was there before.
+    /// Whether it is unrelated to the disparity before.
     pub anew: bool,
 }
 
 /// The disparity that is shown and whether it is held, not measured; what is remembered goes on.
 ///
-/// What agrees with what is shown, both unknown or no more than [`GUARD`] apart, supports it: the disparity follows as
-/// the mean of the maps so far, later by 2 / (strength + 1), less where it is less sure. What does not agree speaks
-/// against it, and is taken once more than `strength` maps in a row have; what was not shown for as long gives in
-/// earlier.
+/// An observation that agrees with the shown disparity, both unknown or no more than [`GUARD`] apart, supports it: the
+/// disparity follows as the mean of the maps so far, later by 2 / (strength + 1), less where it is
+/// less sure. What does not agree speaks against it, and is taken once more than `strength` maps in
+/// a row have; what was not shown for as long gives in earlier.
 #[inline(always)]
-pub fn steadied(
+pub fn steady_pixel(
     of: Observation,
     disparity: &mut i32,
     memory: &mut Memory,
@@ -233,7 +235,7 @@ mod tests {
         let (mut disparity, mut memory) = (0, Memory::default());
         let shown = values.iter().enumerate().map(|(number, &value)| {
             let of = Observation { value, sure, anew: number == 0 };
-            steadied(of, &mut disparity, &mut memory, RANGE, HOW)
+            steady_pixel(of, &mut disparity, &mut memory, RANGE, HOW)
         });
         shown.unzip()
     }
@@ -243,8 +245,8 @@ mod tests {
         const NONE: i16 = INVALID;
         let values = [160, 160, 160, 160, NONE, NONE, 160, NONE, NONE, NONE, NONE, 160];
         let (shown, held) = through(&values, None);
-        // Three that say otherwise are resisted, the fourth in a row is not; what is gone comes back only
-        // after as long.
+        // Three that say otherwise are resisted, the fourth in a row is not; what is gone comes
+        // back only after as long.
         let expected = [160, 160, 160, 160, 160, 160, 160, 160, 160, 160, NONE, NONE];
         assert_eq!(shown, expected);
         let held: Vec<usize> = (0..values.len()).filter(|&i| held[i]).collect();
@@ -271,7 +273,7 @@ mod tests {
         let (mut disparity, mut memory) = (0, Memory::default());
         for value in [160, 160, 160, INVALID, 320] {
             let of = Observation { value, sure: None, anew: true };
-            assert_eq!(steadied(of, &mut disparity, &mut memory, RANGE, HOW), (value, false));
+            assert_eq!(steady_pixel(of, &mut disparity, &mut memory, RANGE, HOW), (value, false));
         }
     }
 

@@ -1,24 +1,25 @@
-//! The coefficients with which remembered pictures add up to the background of the newest.
+//! The coefficients with which remembered images add up to the background of the newest.
 //!
-//! With the shifts of the N pictures and Phi, whose column for each is the monomials of its shift up to a degree,
-//! a = Phi^T (Phi Phi^T + gamma E)^-1 phi(0): the smallest coefficients that reproduce every polynomial of the
-//! shift at no shift at all, which for a background that is smooth between pixels is the background where the newest
-//! picture has it. They are divided by their sum, so that gamma never makes it darker. Gamma keeps what the shifts cannot tell apart from blowing up: of a rig that stands still, any
-//! degree gives the mean.
+//! With the shifts of the N images and Phi, whose column for each is the monomials of its shift up
+//! to a degree, a = Phi^T (Phi Phi^T + gamma E)^-1 phi(0): the smallest coefficients that reproduce
+//! every polynomial of the shift at no shift at all, which for a background that is smooth between
+//! pixels is the background where the newest image has it. They are divided by their sum, so that
+//! gamma never makes it darker. Gamma keeps what the shifts cannot tell apart from blowing up: of a
+//! rig that stands still, any degree gives the mean.
 //!
-//! A picture that is shifted by s px counts w = 1 / (1 + s s / 2)^4, so that Phi becomes Phi W: of a rig that travels, what is near
-//! moves by more than what is far, and pictures from other places show another background. A rig that only shakes
-//! stays within a pixel, where they all count.
+//! An image that is shifted by s px counts w = 1 / (1 + s s / 2)^4, so that Phi becomes Phi W: of a
+//! rig that travels, what is near moves by more than what is far, and images from other places show
+//! another background. A rig that only shakes stays within a pixel, where they all count.
 //!
-//! A picture that is lost, since the newest shows nothing of it where it was looked for, counts 0: what it has there is
-//! no background of anything.
+//! An image that is lost, since the newest shows nothing of it where it was looked for, counts 0:
+//! what it has there is no background of anything.
 //!
-//! The text solves this on the host, since it is small. Here no shift ever leaves the device, so the solution is
-//! written out, in double precision, in an order that kernels follow.
+//! The text solves this on the host, since it is small. Here no shift ever leaves the device, so
+//! the solution is written out, in double precision, in an order that kernels follow.
 
 use super::shifts::{Shift, UNIT};
 
-/// What is added to the diagonal, a picture counting 1.
+/// Regularisation added to the diagonal, with an image counting 1.
 const GAMMA: f64 = 0.1;
 
 /// Units of a coefficient per 1.
@@ -46,7 +47,7 @@ fn phi(rest: [i32; 2], degree: u8) -> [f64; MONOMIALS_MAX] {
     phi
 }
 
-/// How much a picture counts that is shifted so.
+/// Returns the weight of an image that is shifted so.
 fn weight(shift: Shift) -> f64 {
     if shift.lost {
         return 0.0;
@@ -57,17 +58,18 @@ fn weight(shift: Shift) -> f64 {
     square * square
 }
 
-/// What each remembered picture adds.
+/// Coefficient of each remembered image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coefficients {
-    /// By how many whole pixels each picture is moved.
+    /// By how many whole pixels each image is moved.
     pub offsets: Vec<[i32; 2]>,
     /// Its coefficient, in 1 / [`ONE`]; they add up to one.
     pub values: Vec<i32>,
 }
 
 impl Coefficients {
-    /// For pictures that are shifted so, not all of which are lost ([`Header::keep`](super::layout::Header::keep)).
+    /// For images that are shifted so, not all of which are lost
+    /// ([`Header::keep`](super::layout::Header::keep)).
     pub fn of(shifts: &[Shift], degree: u8) -> Self {
         let offsets = shifts.iter().map(|shift| shift.whole()).collect();
         let columns: Vec<_> =
@@ -107,20 +109,21 @@ impl Coefficients {
         Self { offsets, values }
     }
 
-    /// Number of pictures.
+    /// Number of images.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// The sum of their squares in 1/256, rounded down: how much of the variance of a picture's noise is left in the
-    /// background.
+    /// The sum of their squares in 1/256, rounded down: how much of the variance of an image's
+    /// noise is left in the background.
     pub fn spread(&self) -> u32 {
         let squares = self.values.iter().map(|&value| i64::from(value) * i64::from(value));
         (squares.sum::<i64>() >> (2 * COEFFICIENT_BITS - 8)) as u32
     }
 }
 
-/// Solves `matrix` z = (1, 0, 0, ...) for the lower half of a symmetric, positive matrix, which becomes L D.
+/// Solves `matrix` z = (1, 0, 0, ...) for the lower half of a symmetric, positive matrix, which
+/// becomes L D.
 #[allow(clippy::needless_range_loop)] // As in the books.
 fn solve(matrix: &mut [[f64; MONOMIALS_MAX]; MONOMIALS_MAX], n: usize) -> [f64; MONOMIALS_MAX] {
     // L below the diagonal, D on it.

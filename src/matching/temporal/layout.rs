@@ -1,4 +1,4 @@
-//! Where the numbers of the stage's state lie: the same on every engine.
+//! Layout of the stage's state, the same on every engine.
 
 use super::coefficients::Coefficients;
 use super::shifts::{Shift, levels};
@@ -17,43 +17,43 @@ pub mod place {
     pub const FRAME_SHIFT_KNOWN: usize = 8;
 }
 
-/// Where everything lies in the state for pictures of one size. Pictures are bytes, each begins with a number of
-/// its own.
+/// Layout of the state for images of one size. Images are bytes, each begins with a
+/// number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Width and height of the pictures in pixels.
+    /// Width and height of the images in pixels.
     pub size: (usize, usize),
     /// The same at half the size.
     pub half_size: (usize, usize),
-    /// Number of pictures that are remembered.
+    /// Number of images that are remembered.
     pub history: usize,
 }
 
 impl Layout {
-    /// For pictures of this size, of which so many are remembered.
+    /// For images of this size, of which this many are remembered.
     pub fn new(size: (usize, usize), history: u8) -> Self {
         let half_size = (size.0.div_ceil(2), size.1.div_ceil(2));
         Self { size, half_size, history: usize::from(history) }
     }
 
-    /// Sizes of the pictures in which shifts are found: half the size, a quarter, and so on.
+    /// Sizes of the images in which shifts are found: half the size, a quarter, and so on.
     pub fn levels(&self) -> Vec<(usize, usize)> {
         let next = |size: &(usize, usize)| Some((size.0.div_ceil(2), size.1.div_ceil(2)));
         let sizes = std::iter::successors(Some(self.half_size), next);
         sizes.take(levels(self.half_size)).collect()
     }
 
-    /// Numbers of a picture.
+    /// Numbers of an image.
     pub fn picture_words(&self) -> usize {
         (self.size.0 * self.size.1).div_ceil(4)
     }
 
-    /// Numbers of a picture of half the size.
+    /// Numbers of an image of half the size.
     pub fn half_words(&self) -> usize {
         (self.half_size.0 * self.half_size.1).div_ceil(4)
     }
 
-    /// Place of the pictures of an eye: one after the other, as many as are remembered.
+    /// Place of the images of a view: one after the other, as many as are remembered.
     pub fn pictures(&self, eye: usize) -> usize {
         HEADER + 2 * self.history + eye * self.history * self.picture_words()
     }
@@ -73,7 +73,7 @@ impl Layout {
         self.ages_at(2)
     }
 
-    /// The picture in a slot.
+    /// The image in a slot.
     pub fn picture<'a>(&self, state: &'a [i32], eye: usize, slot: usize) -> &'a [u8] {
         let from = self.pictures(eye) + slot * self.picture_words();
         bytes(state, from, self.size)
@@ -85,7 +85,7 @@ impl Layout {
         bytes_mut(state, from, self.size)
     }
 
-    /// The picture in a slot at half the size, smoothed.
+    /// The image in a slot at half the size, smoothed.
     pub fn half<'a>(&self, state: &'a [i32], eye: usize, slot: usize) -> &'a [u8] {
         bytes(state, self.halves(eye) + slot * self.half_words(), self.half_size)
     }
@@ -95,7 +95,7 @@ impl Layout {
         bytes_mut(state, self.halves(eye) + slot * self.half_words(), self.half_size)
     }
 
-    /// How long each pixel has been moving.
+    /// For how many frames each pixel has been moving.
     pub fn ages<'a>(&self, state: &'a [i32], eye: usize) -> &'a [u8] {
         bytes(state, self.ages_at(eye), self.size)
     }
@@ -114,28 +114,29 @@ fn bytes_mut(state: &mut [i32], from: usize, size: (usize, usize)) -> &mut [u8] 
     &mut bytemuck::cast_slice_mut(&mut state[from..])[..size.0 * size.1]
 }
 
-/// What the state says of the stream besides its pictures.
+/// Header of the state: all but the images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Number of pictures that are remembered by now.
+    /// Number of images that are remembered by now.
     pub count: usize,
     /// Slot of the newest.
     pub newest: usize,
-    /// Pixels of both eyes that moved in it.
+    /// Pixels of both views that moved in it.
     pub moving: u32,
-    /// Variance of the noise of each eye, in 1/256 squared grey levels; 0 before the first pair.
+    /// Variance of the noise of each view, in 1/256 squared grey levels; 0 before the first pair.
     pub variances: [u32; 2],
-    /// Sum of the squared coefficients in 1/256: how much of a picture's noise its background still has. 0 where
-    /// there was none.
+    /// Sum of the squared coefficients in 1/256: how much of an image's noise its background still
+    /// has. 0 where there was none.
     pub spread: u32,
-    /// How far the picture before was shifted against the newest.
+    /// Shift of the image before against the newest.
     pub frame_shift: Shift,
-    /// Shift of the picture in each slot against the newest.
+    /// Shift of the image in each slot against the newest.
     shifts: Vec<Shift>,
 }
 
 impl Header {
-    /// The header of a state, or of the first [`HEADER`] numbers of one, which do not tell the shifts.
+    /// The header of a state, or of the first [`HEADER`] numbers of one, which do not tell the
+    /// shifts.
     pub fn of(state: &[i32]) -> Self {
         let count = state[place::COUNT] as usize;
         let shift = |at: usize, known| Shift { by: [state[at], state[at + 1]], known, lost: false };
@@ -154,8 +155,8 @@ impl Header {
         }
     }
 
-    /// Prepares for the next picture: where more than half of the last pair moved, what is remembered is of another
-    /// scene or exposure, and forgotten.
+    /// Prepares for the next image: where more than half of the last pair moved, what is remembered
+    /// is of another scene or exposure, and forgotten.
     pub fn begin(&mut self, (width, height): (usize, usize)) {
         if self.moving as usize > width * height {
             self.count = 0;
@@ -163,8 +164,8 @@ impl Header {
         }
     }
 
-    /// The shifts of the pictures that are remembered. Where all of them are lost, the stream begins anew, and there are
-    /// none.
+    /// The shifts of the images that are remembered. Where all of them are lost, the stream
+    /// restarts, and there are none.
     pub fn keep(&mut self, shifts: Vec<Shift>) -> Vec<Shift> {
         if shifts.iter().all(|shift| shift.lost) {
             self.count = 0;
@@ -173,28 +174,29 @@ impl Header {
         shifts
     }
 
-    /// Where to look for the picture in a slot: its shift against the one remembered last, and the shift of that one.
+    /// Predicts the shift of the image in a slot: its shift against the one remembered last, plus
+    /// the shift of that one.
     pub fn begin_of(&self, slot: usize, newest: Shift) -> Shift {
         self.shifts[slot].further(newest)
     }
 
-    /// Variance of the noise, the mean of both eyes.
+    /// Variance of the noise, the mean of both views.
     pub fn variance(&self) -> u32 {
         (self.variances[0] + self.variances[1]) / 2
     }
 
-    /// Grey levels by which pixels of half the size may differ that show the same: little more than the noise that is left
-    /// of a picture's there, and small steps of the exposure.
+    /// Grey levels by which pixels of half the size may differ that show the same: little more than
+    /// the noise that is left of an image's there, and small steps of the exposure.
     pub fn tolerance(&self) -> i32 {
         4 + (self.variance() / 256).isqrt() as i32
     }
 
-    /// The slot of the next picture.
+    /// The slot of the next image.
     pub fn next_slot(&self, history: u8) -> usize {
         if self.count == 0 { 0 } else { (self.newest + 1) % usize::from(history) }
     }
 
-    /// Takes note of a picture that is now remembered in `slot`.
+    /// Records an image that is now remembered in `slot`.
     pub fn end(
         &mut self,
         slot: usize,
@@ -212,7 +214,7 @@ impl Header {
         self.count = self.count.max(slot + 1);
     }
 
-    /// Writes it down, with the shifts of the remembered pictures against the newest.
+    /// Writes it down, with the shifts of the remembered images against the newest.
     pub fn write(&self, state: &mut [i32], shifts: &[Shift]) {
         state[place::COUNT] = self.count as i32;
         state[place::NEWEST] = self.newest as i32;

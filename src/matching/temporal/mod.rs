@@ -1,15 +1,16 @@
-//! The spatio-temporal stage: what stands still in both streams is known from their last pictures better than
-//! from the newest one, which is noisy.
+//! The spatio-temporal stage: what stands still in both streams is known from their last images
+//! better than from the newest one, which is noisy.
 //!
-//! A picture's background is predicted from those before it, whose sub-pixel [`shifts`] against it are
-//! known, as their sum with [`coefficients`] that follow from the shifts alone; what is left of the picture without
-//! its [`background`] is its noise and whatever moves. Denoising puts the background in the place of the picture
-//! wherever both agree within the noise; whitening hands out the rest. The method is that of "Spatio-temporal image
-//! processing on the GPU" (Habr, 2014), which registers against the newest picture by the gradient equations.
+//! An image's background is predicted from those before it, whose sub-pixel [`shifts`] against it
+//! are known, as their sum with [`coefficients`] that follow from the shifts alone; what is left of
+//! the image without its [`background`] is its noise and whatever moves. Denoising puts the
+//! background in the place of the image wherever both agree within the noise; whitening hands out
+//! the rest. The method is that of "Spatio-temporal image processing on the GPU" (Habr, 2014),
+//! which registers against the newest image by the gradient equations.
 //!
-//! Both eyes go by the same shifts and the same coefficients, because they are on one rig: so rows and
-//! brightness of the two still agree afterwards. What is remembered of a stream is a [`State`], whose numbers lie as
-//! [`Layout`] says on every engine.
+//! Both views go by the same shifts and the same coefficients, because they are on one rig: so rows
+//! and brightness of the two still agree afterwards. What is remembered of a stream is a [`State`],
+//! whose numbers lie as [`Layout`] says on every engine.
 
 pub mod background;
 pub mod coefficients;
@@ -21,9 +22,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::frame::{Image, TemporalReport};
-use crate::matching::filter::State;
-use crate::matching::pyramid::{half, smoothed};
-use background::{Decision, Residual};
+use crate::matching::history::State;
+use crate::matching::pyramid::{half, smooth};
+use crate::matching::residuals::{Decision, Limits};
+use background::Residual;
 use coefficients::Coefficients;
 use layout::{Header, Layout};
 use shifts::Shift;
@@ -31,28 +33,28 @@ use shifts::Shift;
 /// The name of the stage, and of its state in a stream's history.
 pub const NAME: &str = "temporal";
 
-/// Fewest and most pictures that are remembered.
+/// Fewest and most images that are remembered.
 pub const HISTORY: (u8, u8) = (2, 64);
 
 /// Largest degree of the polynomial in the shift.
 pub const DEGREE_MAX: u8 = 3;
 
-/// What the stage is for.
+/// Purpose of the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// What stands still is matched without its noise.
+    /// Removes noise from static parts before matching.
     Denoise,
-    /// Pictures are matched as they are; what is left of them without their background is handed out.
+    /// Images are matched as they are; what is left of them without their background is handed out.
     Whiten,
 }
 
-/// How the stage works.
+/// Settings of the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Temporal {
-    /// What it is for.
+    /// Purpose.
     pub mode: Mode,
-    /// Number of pictures that are remembered ([`HISTORY`]).
+    /// Number of images that are remembered ([`HISTORY`]).
     pub history: u8,
     /// Degree of the polynomial in the shift that the coefficients reproduce (0 to [`DEGREE_MAX`]).
     pub degree: u8,
@@ -88,22 +90,23 @@ impl FromStr for Temporal {
     }
 }
 
-/// What the stage makes of a pair.
+/// Output of the stage for one pair.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Both pictures without the noise of what stands still.
+    /// Both images without the noise of what stands still.
     pub denoised: [Image; 2],
-    /// The left picture without its background, a number a pixel ([`background::whitened`]).
+    /// The left image without its background, a number a pixel ([`background::whiten`]).
     pub whitened: Vec<u16>,
-    /// What is known of the pair now.
+    /// Figures of the pair, for the report.
     pub report: TemporalReport,
 }
 
-/// Passes the next pair of a stream through the stage. `state` is what it left there at the pair before; empty
-/// for the first one. One that another history left means nothing, and counts as none.
+/// Passes the next pair of a stream through the stage. `state` is what it left there at the pair
+/// before; empty for the first one. One that another history left means nothing, and counts as
+/// none.
 ///
 /// # Panics
-/// Where the two pictures differ in size.
+/// If the two images differ in size.
 pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
     let size = (eyes[0].width(), eyes[0].height());
     assert_eq!((eyes[1].width(), eyes[1].height()), size, "size of the eyes");
@@ -127,7 +130,11 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
         [0, 1].map(|eye| Residual::of(eyes[eye], state, &layout, eye, &coefficients, &header));
     let decisions = [0, 1].map(|eye| {
         let Residual { values, variance } = &residuals[eye];
-        Decision::of(values, *variance, size, &coefficients)
+        match coefficients.len() {
+            // Nothing is remembered: the images stay as they are.
+            0 => Decision { weights: vec![256; values.len()], moving: vec![false; values.len()] },
+            _ => Decision::of(values, &Limits::new(*variance, coefficients.spread()), size),
+        }
     });
 
     let slot = header.next_slot(how.history);
@@ -139,7 +146,7 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
                 let pixel = eyes[eye].pixels()[i];
                 moving += u32::from(decision.moving[i]);
                 ages[i] = background::age(ages[i], decision.moving[i]);
-                background::remembered(pixel, residual.values[i], ages[i], how.history)
+                background::remember(pixel, residual.values[i], ages[i], how.history)
             })
             .collect();
         let stored = Image::from_vec(size.0, size.1, stored);
@@ -150,12 +157,12 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
         let (pixels, decision) = (eyes[eye].pixels(), &decisions[eye]);
         let residuals = residuals[eye].values.iter();
         let pixels = pixels.iter().zip(residuals).zip(&decision.weights);
-        let pixels = pixels.map(|((&pixel, &e), &k)| background::denoised(pixel, e, k));
+        let pixels = pixels.map(|((&pixel, &e), &k)| background::denoise(pixel, e, k));
         let image = Image::from_vec(size.0, size.1, pixels.collect());
         image.with_valid_mask(eyes[eye].shared_valid_mask())
     });
     let left = residuals[0].values.iter().zip(&decisions[0].moving);
-    let whitened = left.map(|(&e, &moving)| background::whitened(e, moving)).collect();
+    let whitened = left.map(|(&e, &moving)| background::whiten(e, moving)).collect();
 
     header.end(slot, moving, [0, 1].map(|eye| residuals[eye].variance), &shifts, &coefficients);
     let report = report::report(&header, size);
@@ -163,8 +170,8 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
     Outcome { denoised, whitened, report }
 }
 
-/// How far the picture remembered last is shifted against the newest, from coarse to fine, as far as pictures of a
-/// quarter of the size tell: where to look for it in those of half the size.
+/// Estimates the shift of the image remembered last against the newest, from coarse to fine, as far
+/// as images of a quarter of the size tell: where to look for it in those of half the size.
 fn look_for_newest(halves: &[Image; 2], state: &State, layout: &Layout, header: &Header) -> Shift {
     let remembered = [0, 1].map(|eye| {
         let pixels = layout.half(state, eye, header.newest).to_vec();
@@ -189,11 +196,11 @@ fn look_for_newest(halves: &[Image; 2], state: &State, layout: &Layout, header: 
         }
         shift = shifts::shift(&of_reference, &of_both, begin, header.variance());
     }
-    // In pixels of whole pictures.
+    // In pixels of whole images.
     shift.twice().twice()
 }
 
-/// How far each remembered picture is shifted against the newest, in the order of the slots.
+/// Shifts of all remembered images against the newest, in the order of the slots.
 fn shifts_of_all(
     halves: &[Image; 2],
     state: &State,
@@ -211,7 +218,7 @@ fn shifts_of_all(
             let (mut of_reference, mut of_both) = Default::default();
             for (eye, reference) in halves.iter().enumerate() {
                 let ages = layout.ages(state, eye);
-                // What moved in the picture before, or does now, is no evidence of how the rig moves.
+                // What moved in the image before, or does now, is no evidence of how the rig moves.
                 let still = |x: usize, y: usize| {
                     let rows = [2 * y, (2 * y + 1).min(layout.size.1 - 1)];
                     let columns = [2 * x, (2 * x + 1).min(width - 1)];
@@ -232,9 +239,9 @@ fn shifts_of_all(
         .collect()
 }
 
-/// The picture of half the size, smoothed: what shifts are found in.
+/// The image of half the size, smoothed: what shifts are found in.
 fn smaller(image: &Image) -> Image {
-    smoothed(&half(image))
+    smooth(&half(image))
 }
 
 #[cfg(test)]
@@ -338,7 +345,8 @@ mod tests {
         }
     }
 
-    /// A scene without any order, `at` so many pixels further to the right, in noise; flat where `contrast` is 0.
+    /// A scene without any order, `at` this many pixels further to the right, in noise; flat where
+    /// `contrast` is 0.
     fn coarse(at: usize, contrast: f64, seed: u64) -> Image {
         let grain = |x: usize, y: usize| {
             noise(((x * 1000 + y) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))()

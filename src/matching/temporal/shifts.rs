@@ -1,29 +1,37 @@
-//! How far one picture is shifted against another, by gradient equations.
+//! The shift between two images, estimated by gradient equations.
 //!
-//! The text's: with the gradients g down and h across of the reference A, and another picture B,
+//! The textbook's: with the gradients g down and h across of the reference A, another image B, and r
+//! the mean of a pixel and its four neighbours,
+//!
+//! ```text
 //! p = sum g (B - r), q = sum h (B - r), u = sum h h, v = sum g h, w = sum g g,
-//! dx = (q w - p v) / (u w - v v), dy = (p u - q v) / (u w - v v), r being the mean of a pixel and its four
-//! neighbours. As they stand they are 0.05 px off on real pictures, and shrink by the noise of A. So both pictures are
-//! at half the size and smoothed by 1 2 1 both ways, and the sums are those of both pictures, whose noise has nothing
-//! in common:
+//! dx = (q w - p v) / (u w - v v), dy = (p u - q v) / (u w - v v)
+//! ```
 //!
-//! - q = sum (h B' - h' A') / 2, h and h' being the gradients of A and B, A' and B' both without their means, and p
-//!   likewise: no shift gives 0, whatever the exposure of either.
-//! - u = sum of the products of both pictures' steps to the next pixel across, w of those down, v = sum (h g' + g h') / 2:
-//!   their noise adds nothing on average, and a factor of exposure cancels.
-//! - What the Taylor series leaves out follows from how much weaker gradients over two pixels are than over one: with
-//!   c = (1 - sum h h' / u) / 3, no more than 0.08, the shift is that of the equations by 1 - c + 4 c min(dx dx, 1/2).
+//! As they stand they are 0.05 px off on real images, and shrink by the noise of A. So both images
+//! are at half the size and smoothed by 1 2 1 both ways, and the sums are those of both images, whose
+//! noise has nothing in common:
 //!
-//! Over 17 real pictures, shifted by known fractions, that is 0.007 px off (root mean square; 0.014 on the worst), with noise
-//! of 5 grey levels or without, and with a factor of exposure of 1.2 (docs/accuracy.md).
+//! - q = sum (h B' - h' A') / 2, h and h' being the gradients of A and B, A' and B' both without
+//!   their means, and p likewise: no shift gives 0, whatever the exposure of either.
+//! - u = sum of the products of both images' steps to the next pixel across, w of those down, v =
+//!   sum (h g' + g h') / 2: their noise adds nothing on average, and a factor of exposure cancels.
+//! - What the Taylor series leaves out follows from how much weaker gradients over two pixels are
+//!   than over one: with c = (1 - sum h h' / u) / 3, no more than 0.08, the shift is that of the
+//!   equations by 1 - c + 4 c min(dx dx, 1/2).
 //!
-//! Where no shift is found, there are two reasons. Either the reference has too little to go by, such as a dark room, whose
-//! noise is best averaged all the same. Or it has enough, but the other picture does not show it there: that one is
-//! *lost*, and would be laid over the reference wrongly. So what the reference has is measured by itself, as u, v and w of
-//! the reference with itself, less what noise and rounding add to its squares.
+//! Over 17 real images, shifted by known fractions, that is 0.007 px off (root mean square; 0.014
+//! on the worst), with noise of 5 grey levels or without, and with a factor of exposure of 1.2
+//! (docs/accuracy.md).
 //!
-//! Everything is summed in whole numbers; the quotients follow IEEE 754 in double precision, operation by operation, so
-//! that every engine finds the same.
+//! If no shift is found, there are two reasons. Either the reference has too little to go by,
+//! such as a dark room, whose noise is best averaged all the same. Or it has enough, but the other
+//! image does not show it there: that one is *lost*, and would be laid over the reference wrongly.
+//! So what the reference has is measured by itself, as u, v and w of the reference with itself,
+//! less what noise and rounding add to its squares.
+//!
+//! Everything is summed in whole numbers; the quotients follow IEEE 754 in double precision,
+//! operation by operation, so that every engine finds the same.
 
 use std::ops::{AddAssign, Range};
 
@@ -32,8 +40,8 @@ use crate::matching::pyramid::SIDE_MIN;
 /// Units of a shift per pixel.
 pub const UNIT: i32 = 256;
 
-/// Most levels of half-size pictures that are gone through, from coarse to fine: shifts of 1.5 px at the coarsest
-/// are 24 px of the picture.
+/// Most levels of half-size images that are gone through, from coarse to fine: shifts of 1.5 px at
+/// the coarsest are 24 px of the image.
 pub const LEVELS_MAX: usize = 4;
 
 /// Largest rest beside a whole number of pixels that is believed, in pixels of the level.
@@ -42,26 +50,28 @@ const REST_MAX: f64 = 2.0;
 /// Least variance of the noise that is reckoned with, in squared grey levels.
 const VARIANCE_MIN: f64 = 0.25;
 
-/// Variance of a step to the next pixel of a picture of half the size, smoothed, where that of the noise of the whole picture
-/// is 1: of noise without any structure it is 3/128.
+/// Variance of a step to the next pixel of an image of half the size, smoothed, where that of the
+/// noise of the whole image is 1: of noise without any structure it is 3/128.
 const STEP_NOISE: f64 = 0.03;
 
-/// Variance of a step that says nothing beside that of noise, in squared grey levels: rounding adds up to 0.3 where all is
-/// flat and lies between two levels, and pictures that show no more do no harm where they lie wrongly.
+/// Variance of a step that says nothing beside that of noise, in squared grey levels: rounding adds
+/// up to 0.3 where all is flat and lies between two levels, and images that show no more do no harm
+/// where they lie wrongly.
 const STEP_VARIANCE_MIN: f64 = 1.0;
 
 /// Largest shift, in [`UNIT`]s: 127 px.
 const SHIFT_MAX: i32 = 127 * UNIT;
 
-/// A shift in pixels of the picture that it is about: what the newest picture shows at x, the other one shows at
-/// x - shift.
+/// A shift in pixels of the image that it is about: what the newest image shows at x, the other one
+/// shows at x - shift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
     /// To the right and down, in [`UNIT`]s.
     pub by: [i32; 2],
     /// Whether it was found; else it is where was looked for it.
     pub known: bool,
-    /// Whether it would have been found there if the other picture showed the same: it must be elsewhere.
+    /// Whether it would have been found there if the other image showed the same: it must be
+    /// elsewhere.
     pub lost: bool,
 }
 
@@ -74,18 +84,18 @@ impl Shift {
         self.by.map(|by| (by + UNIT / 2) >> 8)
     }
 
-    /// What is left beside the whole pixels, in [`UNIT`]s: from -128 to 127.
+    /// Fraction of a pixel, in [`UNIT`]s: from -128 to 127.
     pub fn rest(self) -> [i32; 2] {
         let whole = self.whole();
         [0, 1].map(|axis| self.by[axis] - whole[axis] * UNIT)
     }
 
-    /// In pixels of a picture of twice the size.
+    /// In pixels of an image of twice the size.
     pub fn twice(self) -> Shift {
         Shift { by: self.by.map(|by| 2 * by), ..self }
     }
 
-    /// In pixels of a picture of half the size.
+    /// In pixels of an image of half the size.
     pub fn halved(self) -> Shift {
         Shift { by: self.by.map(|by| by >> 1), ..self }
     }
@@ -97,25 +107,25 @@ impl Shift {
     }
 }
 
-/// Number of levels for pictures of half the size that are so large.
+/// Number of levels for images of half the size that are so large.
 pub fn levels((width, height): (usize, usize)) -> usize {
     let side = width.min(height);
     (1..LEVELS_MAX).take_while(|level| side >> level >= SIDE_MIN / 2).count() + 1
 }
 
-/// The rows or columns of a picture that count where so many are left out at either side, besides the first and the
-/// last.
+/// The rows or columns of an image that count where this many are left out at either side, besides
+/// the first and the last.
 pub fn inner(len: usize, margin: usize) -> Range<usize> {
     let first = (1 + margin).min(len);
     first..len.saturating_sub(1 + margin).max(first)
 }
 
-/// Pixels that have to be left out at each side for pictures that are moved so.
+/// Pixels that have to be left out at each side for images that are moved so.
 pub fn margin(offsets: impl Iterator<Item = [i32; 2]>) -> usize {
     offsets.flatten().map(i32::unsigned_abs).max().unwrap_or(0) as usize
 }
 
-/// What is summed over the pixels of the reference alone, in the order in which the kernels keep it.
+/// Sums over the pixels of the reference alone, in the order in which the kernels keep them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfReference {
     /// Number of pixels.
@@ -133,7 +143,7 @@ pub struct OfReference {
 /// Number of sums of [`OfReference`].
 pub const SUMS_OF_REFERENCE: usize = 7;
 
-/// What is summed over the pixels of both pictures, in the order in which the kernels keep it.
+/// Sums over the pixels of both images, in the order in which the kernels keep them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfBoth {
     /// H B - H' A across and down, of doubled gradients.
@@ -144,7 +154,7 @@ pub struct OfBoth {
     pub crossed: i64,
     /// H H' and G G'.
     pub gradients: [i64; 2],
-    /// Grey levels of the other picture.
+    /// Grey levels of the other image.
     pub grey: i64,
     /// Its doubled gradients, across and down.
     pub others: [i64; 2],
@@ -185,8 +195,9 @@ impl AddAssign for OfBoth {
     }
 }
 
-/// Adds the sums over those pixels for which `counts` is true and whose neighbours lie inside the reference, `margin`
-/// pixels at each side left out; the other picture is moved by `offset` whole pixels, no more than the margin.
+/// Adds the sums over those pixels for which `counts` is true and whose neighbours lie inside the
+/// reference, `margin` pixels at each side left out; the other image is moved by `offset` whole
+/// pixels, no more than the margin.
 pub fn add_sums(
     [reference, other]: [&[u8]; 2],
     (width, height): (usize, usize),
@@ -219,7 +230,7 @@ pub fn add_sums(
     }
 }
 
-/// A pixel inside a picture, its doubled gradients, and the steps to the next, across and down.
+/// A pixel inside an image, its doubled gradients, and the steps to the next, across and down.
 fn around(pixels: &[u8], width: usize, x: usize, y: usize) -> (i64, [i64; 2], [i64; 2]) {
     let at = |x: usize, y: usize| i64::from(pixels[y * width + x]);
     let own = at(x, y);
@@ -228,9 +239,9 @@ fn around(pixels: &[u8], width: usize, x: usize, y: usize) -> (i64, [i64; 2], [i
     (own, [right - left, down - up], [right - own, down - own])
 }
 
-/// Tells whether pixel (x, y) of the reference and its counterpart, `offset` whole pixels away, may show the same thing
-/// no more than a pixel or two apart: they differ by no more than `tolerance` and the smaller of both doubled gradients. What
-/// moves by itself hardly does, nor does its edge.
+/// Tells whether pixel (x, y) of the reference and its counterpart, `offset` whole pixels away, may
+/// show the same thing no more than a pixel or two apart: they differ by no more than `tolerance`
+/// and the smaller of both doubled gradients. What moves by itself hardly does, nor does its edge.
 pub fn agree(
     [reference, other]: [&[u8]; 2],
     width: usize,
@@ -246,17 +257,19 @@ pub fn agree(
     (a - b).abs() <= i64::from(tolerance) + slope
 }
 
-/// The smaller eigenvalue of the equations' matrix: what the gradients say about the direction of which they say least.
+/// The smaller eigenvalue of the equations' matrix: what the gradients say about the direction of
+/// which they say least.
 fn eigenvalue([u, w]: [f64; 2], v: f64) -> f64 {
     let (difference, twice) = (u - w, 2.0 * v);
     let root = (difference * difference + twice * twice).sqrt();
     0.5 * (u + w - root)
 }
 
-/// The shift that the sums tell, where the other picture was moved by the whole pixels of `begin`; `variance` is that of
-/// the noise of a whole picture, in 1/256 squared grey levels. Unknown where the gradients say too little about one
-/// direction: its error is about sqrt(2 variance / e), e being the smaller eigenvalue of the equations' matrix, and is to
-/// be no more than 0.05 px. Where `variance` is 0, the noise is not known, and nobody can tell what is lost.
+/// The shift that the sums tell, where the other image was moved by the whole pixels of `begin`;
+/// `variance` is that of the noise of a whole image, in 1/256 squared grey levels. Unknown where
+/// the gradients say too little about one direction: its error is about sqrt(2 variance / e), e
+/// being the smaller eigenvalue of the equations' matrix, and is to be no more than 0.05 px. Where
+/// `variance` is 0, the noise is not known, and nobody can tell what is lost.
 pub fn shift(a: &OfReference, b: &OfBoth, begin: Shift, variance: u32) -> Shift {
     let mut unknown = Shift { known: false, lost: false, ..begin };
     if a.count == 0 {
@@ -308,7 +321,7 @@ mod tests {
 
     const SIZE: (usize, usize) = (90, 70);
 
-    /// A picture of waves, seen from elsewhere, with noise of about this standard deviation.
+    /// An image of waves, seen from elsewhere, with noise of about this standard deviation.
     fn picture(at: [f64; 2], contrast: f64, sigma: f64, seed: u64) -> Vec<u8> {
         let mut state = seed;
         let mut uniform = move || {
@@ -380,8 +393,8 @@ mod tests {
         assert_eq!(found(&reference, &reference, far, 256), far);
     }
 
-    /// A picture of half the size of a scene without any order, seen so many pixels from the left; flat where `contrast`
-    /// is 0.
+    /// An image of half the size of a scene without any order, seen this many pixels from the left;
+    /// flat where `contrast` is 0.
     fn halved(at: usize, contrast: f64, sigma: f64, seed: u64) -> Vec<u8> {
         let grain = |x: usize, y: usize| {
             let mixed = (x * 1000 + y + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

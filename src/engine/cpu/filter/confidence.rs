@@ -1,14 +1,14 @@
-//! How sure each pixel is: the mean of the peaks around it, from sums of columns.
+//! The confidence of each pixel: the mean of the peaks around it, from sums of columns.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::pass::Pass;
-use crate::engine::cpu::memory::{Block, Plane};
+use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::frame::{INVALID, Image};
 use crate::matching::confidence::{RADIUS, is_blind, mean, of_known};
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
-/// Sums of columns that a thread keeps for a row, with those beside the picture.
+/// Sums of columns that a thread keeps for a row, with those beside the image.
 fn sums_len(width: usize) -> usize {
     width.saturating_add(2 * RADIUS)
 }
@@ -17,7 +17,7 @@ fn sums_len(width: usize) -> usize {
 pub struct ConfidenceFilter {
     /// Pixels that are less sure are invalid.
     least: u8,
-    /// From this grey level on pictures are white.
+    /// From this grey level on images are white.
     white: u8,
     size: (usize, usize),
     /// The peaks of the winners, 0 where they are invalid.
@@ -30,36 +30,24 @@ pub struct ConfidenceFilter {
 
 impl ConfidenceFilter {
     pub fn new(
+        arena: &Arena,
         (least, white): (u8, u8),
         size: (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
         let pixels = product([size.0, size.1]);
-        let sums = (0..threads).map(|_| Ok(Mutex::new(filled(sums_len(size.0), 0)?)));
         Ok(Self {
             least,
             white,
             size,
-            peaks: Block::new(pixels)?,
-            means: Block::new(pixels)?,
-            sums: sums.collect::<Result<_, _>>()?,
+            peaks: arena.block(pixels)?,
+            means: arena.block(pixels)?,
+            sums: arena.per_thread(threads, || arena.filled(sums_len(size.0), 0))?,
         })
     }
 
-    /// [`ConfidenceFilter::bytes`] before there is one.
-    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let sums = product([2, threads, sums_len(width)]);
-        let plane = Block::<u8>::bytes_of(product([width, height]));
-        plane.saturating_mul(2).saturating_add(sums)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let sums = |sums: &Mutex<Vec<u16>>| 2 * locked(sums).len();
-        self.peaks.bytes() + self.means.bytes() + self.sums.iter().map(sums).sum::<usize>()
-    }
-
-    /// Takes the values and peaks of row `y` of this pair as the checks and the mask have left them.
+    /// Takes the values and peaks of row `y` of this pair as the checks and the mask have left
+    /// them.
     ///
     /// # Safety
     /// The row lies in the map, and nobody else touches it.
@@ -89,23 +77,6 @@ impl ConfidenceFilter {
         }
     }
 
-    /// Writes the means, and invalidates in place what is less sure than asked for.
-    ///
-    /// # Safety
-    /// `map` has the filter's size, every row of it was put, and nobody else touches it.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
-        let (map, means) = (Plane(map), Plane(self.means.ptr()));
-        pass.rows(|thread, rows| {
-            let sums = &mut locked(&self.sums[thread])[..];
-            for y in rows {
-                let row = y * self.size.0..(y + 1) * self.size.0;
-                // SAFETY: the rows are this thread's.
-                let (values, means) = unsafe { (map.part(row.clone()), means.part(row)) };
-                self.row(y, sums, values, means);
-            }
-        });
-    }
-
     /// [`ConfidenceFilter::run`] for row `y`, of which these are the values and the means.
     fn row(&self, y: usize, sums: &mut [u16], values: &mut [i16], means: &mut [u8]) {
         let (width, height) = self.size;
@@ -128,7 +99,7 @@ impl ConfidenceFilter {
         }
     }
 
-    /// Where the confidence lies.
+    /// Returns the address of the confidence.
     pub fn means_ptr(&self) -> *mut u8 {
         self.means.ptr()
     }
@@ -137,6 +108,23 @@ impl ConfidenceFilter {
     pub fn means(&self) -> &[u8] {
         // SAFETY: the block has this length, and nobody writes it now.
         unsafe { std::slice::from_raw_parts(self.means.ptr(), self.size.0 * self.size.1) }
+    }
+
+    /// Writes the means, and invalidates in place what is less sure than asked for.
+    ///
+    /// # Safety
+    /// `map` has the filter's size, every row of it was put, and nobody else touches it.
+    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+        let (map, means) = (Plane(map), Plane(self.means.ptr()));
+        pass.rows(|thread, rows| {
+            let sums = &mut locked(&self.sums[thread])[..];
+            for y in rows {
+                let row = y * self.size.0..(y + 1) * self.size.0;
+                // SAFETY: the rows are this thread's.
+                let (values, means) = unsafe { (map.part(row.clone()), means.part(row)) };
+                self.row(y, sums, values, means);
+            }
+        });
     }
 }
 

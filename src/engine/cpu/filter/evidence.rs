@@ -1,17 +1,17 @@
-//! Removal of what no evidence supports, in two steps: first a map of the evidence alone, then the rays of
-//! all other pixels (`rays.rs`), by which known ones stay or not.
+//! Removal of what no evidence supports, in two steps: first a map of the evidence alone, then the
+//! rays of all other pixels (`rays.rs`), by which known ones stay or not.
 
 use std::sync::{Mutex, PoisonError};
 
-use super::pass::Pass;
+use super::pass::{MapFilter, Pass};
 use super::rays::{Around, BLOCK, Block, Front, Rule, Sweeps};
-use crate::engine::cpu::memory::{self, Plane};
-use crate::engine::cpu::simd::Lanes;
+use crate::engine::cpu::memory::{self, Arena, Plane};
+use crate::engine::cpu::simd::Vector;
 use crate::engine::cpu::texture::{Picture, SumRangeRow, sum_range_scratch};
 use crate::frame::INVALID;
 use crate::matching::filter::evidence::{CONFIDENCE, Evidence, is_between, is_weak};
 use crate::matching::filter::rays::REACH_MAX;
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// The filter with its memory.
 pub struct EvidenceFilter {
@@ -29,39 +29,23 @@ fn ranges_len(width: usize) -> usize {
 }
 
 impl EvidenceFilter {
-    pub fn new(how: Evidence, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
-        let ranges = (0..threads).map(|_| Ok(Mutex::new(filled(ranges_len(size.0), 0)?)));
-        let sweeps = (!how.strict).then(|| Sweeps::new(size, threads));
+    pub fn new(
+        arena: &Arena,
+        how: Evidence,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let sweeps = (!how.strict).then(|| Sweeps::new(arena, size, threads));
         Ok(Self {
-            evidence: memory::Block::new(product([size.0, size.1]))?,
+            evidence: arena.block(product([size.0, size.1]))?,
             sweeps: sweeps.transpose()?,
-            ranges: ranges.collect::<Result<_, _>>()?,
+            ranges: arena.per_thread(threads, || arena.filled(ranges_len(size.0), 0))?,
         })
     }
+}
 
-    /// [`EvidenceFilter::bytes`] before there is one.
-    pub fn bytes_of(how: Evidence, size: (usize, usize), threads: usize) -> u64 {
-        let sweeps = if how.strict { 0 } else { Sweeps::bytes_of(size, threads) };
-        memory::Block::<i16>::bytes_of(product([size.0, size.1]))
-            .saturating_add(sweeps)
-            .saturating_add(product([2, ranges_len(size.0), threads]))
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let ranges =
-            self.ranges.iter().map(|r| 2 * r.lock().unwrap_or_else(PoisonError::into_inner).len());
-        self.evidence.bytes()
-            + self.sweeps.as_ref().map_or(0, Sweeps::bytes)
-            + ranges.sum::<usize>()
-    }
-
-    /// Invalidates in place what no evidence supports; `sure` is how sure each pixel is, where that is asked for.
-    ///
-    /// # Safety
-    /// `map` and `sure` are complete and have the pass's size, and nobody else touches them; the simd was found on this
-    /// machine.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
+impl MapFilter for EvidenceFilter {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
         let (size @ (width, _), threshold, simd) = (pass.size, pass.threshold, pass.simd);
         let of = Picture { pixels: pass.left.pixels(), size };
         let evidence = Plane(self.evidence.ptr());
@@ -105,12 +89,13 @@ struct Supported {
     width: usize,
     /// The map.
     map: Plane<i16>,
-    /// How sure each pixel is, where that is asked for.
+    /// Confidence of each pixel, if it is computed.
     sure: Option<Plane<u8>>,
 }
 
 impl Supported {
-    /// Decides on these pixels, of which this is the evidence, by whether each is supported, counted from the first.
+    /// Decides on these pixels, of which this is the evidence, by whether each is supported,
+    /// counted from the first.
     ///
     /// # Safety
     /// Nobody else touches them.
@@ -157,7 +142,7 @@ impl Rule for Supported {
     }
 
     #[inline(always)]
-    unsafe fn take<V: Lanes>(
+    unsafe fn take<V: Vector>(
         &self,
         (x, y): (usize, usize),
         evidence: &mut [i16],
@@ -176,7 +161,7 @@ impl Rule for Supported {
     }
 }
 
-/// Whether each pixel of a block with these disparities is supported.
+/// Reports whether each pixel of a block with these disparities is supported.
 #[inline(always)]
 fn supported(own: &Block, Around { values, measures: steps, .. }: &Around) -> [bool; BLOCK] {
     let mut supported = [false; BLOCK];
@@ -202,7 +187,7 @@ mod tests {
     use crate::frame::{Image, Mask};
     use crate::matching::filter::evidence;
 
-    /// Filters on so many threads; the memory has seen another map before.
+    /// Filters on this many threads; the memory has seen another map before.
     fn filter(
         left: &Image,
         threshold: u32,
@@ -212,7 +197,7 @@ mod tests {
         threads: usize,
     ) {
         let size = (left.width(), left.height());
-        let filter = EvidenceFilter::new(how, size, threads).unwrap();
+        let filter = EvidenceFilter::new(&Arena::new(), how, size, threads).unwrap();
         let mut team = Team::new(threads).unwrap();
         let mut other: Vec<i16> = map.iter().rev().copied().collect();
         for (map, sure) in [(&mut other[..], None), (map, sure)] {
@@ -223,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Pictures of even patches and noisy ones, and maps of planes, steps and holes.
+    /// Images of even patches and noisy ones, and maps of planes, steps and holes.
     fn scene() -> impl Strategy<Value = (Image, Vec<i16>)> {
         let size = (1usize..60, 1usize..40);
         (size, any::<u64>(), 1usize..14, 0u64..100, 0u64..40, prop::option::of(0u64..30)).prop_map(

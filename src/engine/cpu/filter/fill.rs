@@ -1,15 +1,15 @@
 //! Filling of holes, with the same few steps for every pixel however long the rays are (`rays.rs`).
 //!
-//! A hole is filled where it lies, as soon as all its rays are known: rows that follow go by what the fronts
-//! carry. All pixels of a block of columns that has a hole are computed, as vectors.
+//! A hole is filled where it lies, as soon as all its rays are known: rows that follow go by what
+//! the fronts carry. All pixels of a block of columns that has a hole are computed, as vectors.
 
 mod medians;
 
 use self::medians::medians;
-use super::pass::Pass;
+use super::pass::{MapFilter, Pass};
 use super::rays::{Around, Block, Front, Rule, Sweeps, known};
-use crate::engine::cpu::memory::Plane;
-use crate::engine::cpu::simd::Lanes;
+use crate::engine::cpu::memory::{Arena, Plane};
+use crate::engine::cpu::simd::Vector;
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill::{self, Fill, FillRule};
 use crate::matching::filter::rays::Met;
@@ -23,29 +23,19 @@ pub struct FillFilter {
 }
 
 impl FillFilter {
-    pub fn new(fill: Fill, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
-        let sweeps = (fill.rule == FillRule::Rays).then(|| Sweeps::new(size, threads));
+    pub fn new(
+        arena: &Arena,
+        fill: Fill,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let sweeps = (fill.rule == FillRule::Rays).then(|| Sweeps::new(arena, size, threads));
         Ok(Self { fill, sweeps: sweeps.transpose()? })
     }
+}
 
-    /// [`FillFilter::bytes`] before there is one.
-    pub fn bytes_of(fill: Fill, size: (usize, usize), threads: usize) -> u64 {
-        match fill.rule {
-            FillRule::Row => 0,
-            FillRule::Rays => Sweeps::bytes_of(size, threads),
-        }
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.sweeps.as_ref().map_or(0, Sweeps::bytes)
-    }
-
-    /// Fills the map in place.
-    ///
-    /// # Safety
-    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on this machine.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+impl MapFilter for FillFilter {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (left, reach) = (pass.left, self.fill.reach);
         if let Some(sweeps) = &self.sweeps {
             // SAFETY: the caller's promise.
@@ -105,7 +95,7 @@ impl Rule for Median {
     }
 
     #[inline(always)]
-    unsafe fn take<V: Lanes>(
+    unsafe fn take<V: Vector>(
         &self,
         _: (usize, usize),
         row: &mut [i16],
@@ -132,16 +122,16 @@ mod tests {
     use crate::frame::Mask;
     use crate::matching::filter::rays::REACH_MAX;
 
-    /// Filters on so many threads; the memory has seen another map before.
+    /// Filters on this many threads; the memory has seen another map before.
     fn filter(left: &Image, values: &mut [i16], fill: Fill, threads: usize) {
         let size = (left.width(), left.height());
-        let filter = FillFilter::new(fill, size, threads).unwrap();
+        let filter = FillFilter::new(&Arena::new(), fill, size, threads).unwrap();
         let mut team = Team::new(threads).unwrap();
         let mut other: Vec<i16> = values.iter().rev().copied().collect();
         for map in [&mut other[..], values] {
             let mut pass = Pass { size, left, threshold: 0, simd: Simd::Portable, team: &mut team };
             // SAFETY: the map has this size.
-            unsafe { filter.run(&mut pass, map.as_mut_ptr()) };
+            unsafe { filter.run(&mut pass, map.as_mut_ptr(), None) };
         }
     }
 

@@ -1,17 +1,17 @@
 //! The median of the valid values of a window, for a vector of columns at once.
 //!
 //! `INVALID` is the smallest value. In the sorted window of n places, z of them invalid or outside
-//! of the picture, the lower median of the valid ones is at place z + (n - z - 1) / 2
+//! of the image, the lower median of the valid ones is at place z + (n - z - 1) / 2
 //! = (n - 1) / 2 + z / 2 for odd n: one of the upper half. Rows are copied with invalid values on
 //! either side, so that no column is special.
 
 use std::sync::Mutex;
 
-use super::pass::Pass;
-use crate::engine::cpu::memory::{Block, Plane};
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use super::pass::{MapFilter, Pass};
+use crate::engine::cpu::memory::{Arena, Block, Plane};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::INVALID;
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// Values beyond either end of a copied row: the largest radius, and a vector that hangs over.
 const MARGIN: usize = 64;
@@ -32,44 +32,27 @@ pub struct MedianFilter {
 
 impl MedianFilter {
     pub fn new(
+        arena: &Arena,
         radius: usize,
         (width, height): (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
         let len = scratch_len(width, 2 * radius + 1);
         let len = usize::try_from(len).map_err(|_| Refused(len))?;
-        let scratches = (0..threads).map(|_| Ok(Mutex::new(filled(len, 0)?)));
         Ok(Self {
             radius,
-            unfiltered: Block::new(product([width, height]))?,
-            scratches: scratches.collect::<Result<_, _>>()?,
+            unfiltered: arena.block(product([width, height]))?,
+            scratches: arena.per_thread(threads, || arena.filled(len, 0))?,
         })
     }
+}
 
-    /// [`MedianFilter::bytes`] before there is one.
-    pub fn bytes_of(radius: usize, (width, height): (usize, usize), threads: usize) -> u64 {
-        let scratch = scratch_len(width, 2 * radius + 1).saturating_mul(2);
-        let scratches = scratch.saturating_mul(threads as u64);
-        Block::<i16>::bytes_of(product([width, height])).saturating_add(scratches)
+impl MapFilter for MedianFilter {
+    fn input(&self) -> Option<*mut i16> {
+        Some(self.unfiltered.ptr())
     }
 
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let scratch = |scratch: &Mutex<Vec<i16>>| 2 * locked(scratch).len();
-        self.unfiltered.bytes() + self.scratches.iter().map(scratch).sum::<usize>()
-    }
-
-    /// Where the map is to lie, which cannot be filtered in place.
-    pub fn input(&self) -> *mut i16 {
-        self.unfiltered.ptr()
-    }
-
-    /// Filters the map into `map`.
-    ///
-    /// # Safety
-    /// The map lies in [`MedianFilter::input`], `map` has room for it, and nobody changes either; the
-    /// simd was found on this machine.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (size @ (width, height), simd, map) = (pass.size, pass.simd, Plane(map));
         // SAFETY: the caller's promise.
         let from = unsafe { std::slice::from_raw_parts(self.unfiltered.ptr(), width * height) };
@@ -108,7 +91,7 @@ struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
 
 impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, height) = self.size;
         let (radius, lanes) = (SIDE / 2, V::N / 2);
         let stride = width + 2 * MARGIN;
@@ -127,7 +110,7 @@ impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA>
             }
             let mut last = [INVALID; MARGIN];
             for x in (0..width).step_by(lanes) {
-                // SAFETY: a vector from any column of the picture, moved by the radius, stays
+                // SAFETY: a vector from any column of the image, moved by the radius, stays
                 // within the margins; the result is stored where there is room for all of it.
                 unsafe {
                     let from = self.scratch.as_ptr().add(MARGIN - radius + x);
@@ -154,9 +137,9 @@ impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA>
 /// The lower median of the valid values of every column; invalid where the centre is.
 ///
 /// # Safety
-/// As [`Lanes::splat_wide`].
+/// As [`Vector::splat_wide`].
 #[inline(always)]
-unsafe fn lower_medians<V: Lanes, const AREA: usize>(
+unsafe fn lower_medians<V: Vector, const AREA: usize>(
     mut window: [V::Wide; AREA],
     centre: V::Wide,
 ) -> V::Wide {
@@ -185,10 +168,10 @@ unsafe fn lower_medians<V: Lanes, const AREA: usize>(
 
 /// Sorts every lane: the same comparisons whatever the values.
 ///
-/// They are written out in sixteens, which compilers unroll: with numbers of places that are known, the places stay in
-/// registers, and a comparison is a minimum and a maximum.
+/// They are written out in sixteens, which compilers unroll: with numbers of places that are known,
+/// the places stay in registers, and a comparison is a minimum and a maximum.
 #[inline(always)]
-fn sort<V: Lanes, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8, u8)]) {
+fn sort<V: Vector, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8, u8)]) {
     const SIXTEENS: usize = 9;
     const { assert!(comparisons(25) <= 16 * SIXTEENS) };
     sixteen::<V, AREA, 0>(places, pairs);
@@ -204,7 +187,7 @@ fn sort<V: Lanes, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8,
 
 /// The sixteen comparisons from number 16 * `PART` on, as far as there are any.
 #[inline(always)]
-fn sixteen<V: Lanes, const AREA: usize, const PART: usize>(
+fn sixteen<V: Vector, const AREA: usize, const PART: usize>(
     places: &mut [V::Wide; AREA],
     pairs: &[(u8, u8)],
 ) {

@@ -16,173 +16,83 @@ mod steady;
 pub mod valid_mask;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use self::confidence::ConfidenceFilter;
 use self::evidence::EvidenceFilter;
 use self::fill::FillFilter;
 use self::median::MedianFilter;
+use self::pass::MapFilter;
 pub use self::pass::Pass;
 use self::smoothing::SmoothingFilter;
 use self::speckle::SpeckleFilter;
 use self::steady::SteadyFilter;
-use super::laps::Laps;
-use crate::frame::DisparityRange;
+use super::memory::Arena;
+use super::stage_timer::StageTimer;
 use crate::matching::Params;
-use crate::matching::filter::{Filter, State};
+use crate::matching::filter::Filter;
+use crate::matching::history::State;
 use crate::memory::Refused;
 
-/// A filter that goes over the finished map.
-enum MapFilter {
-    Confidence(ConfidenceFilter),
-    Median(MedianFilter),
-    Speckle(SpeckleFilter),
-    Evidence(EvidenceFilter),
-    Smoothing(SmoothingFilter),
-    Steady(SteadyFilter),
-    /// Works on the memory of the confidence.
-    ConfidenceOfKnown,
-    Fill(FillFilter),
-}
+/// Takes the confidence from pixels without a disparity.
+struct ConfidenceOfKnown;
 
-impl MapFilter {
-    /// Bytes of the filter's memory for maps of this size and so many threads.
-    fn bytes_of(filter: Filter, size: (usize, usize), threads: usize) -> u64 {
-        match filter {
-            // Applied row by row while rows are finished (`valid_mask.rs`).
-            Filter::ValidMask => 0,
-            Filter::ConfidenceOfKnown => 0,
-            Filter::Confidence { .. } => ConfidenceFilter::bytes_of(size, threads),
-            Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
-            Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
-            Filter::Evidence(how) => EvidenceFilter::bytes_of(how, size, threads),
-            Filter::Smoothing(_) => SmoothingFilter::bytes_of(size),
-            Filter::Steady(_) => SteadyFilter::bytes_of(size, threads),
-            Filter::Fill(fill) => FillFilter::bytes_of(fill, size, threads),
-        }
-    }
-
-    /// The filter with its memory; `None` for one that is applied before the map is whole.
-    fn new(
-        filter: Filter,
-        range: DisparityRange,
-        size: (usize, usize),
-        threads: usize,
-    ) -> Result<Option<Self>, Refused> {
-        Ok(match filter {
-            Filter::ValidMask => None,
-            Filter::Confidence { least, white } => {
-                Some(Self::Confidence(ConfidenceFilter::new((least, white), size, threads)?))
-            }
-            Filter::Median(radius) => Some(Self::Median(MedianFilter::new(radius, size, threads)?)),
-            Filter::Speckle(speckle) => {
-                Some(Self::Speckle(SpeckleFilter::new(speckle, size, threads)?))
-            }
-            Filter::Evidence(how) => Some(Self::Evidence(EvidenceFilter::new(how, size, threads)?)),
-            Filter::Smoothing(how) => {
-                Some(Self::Smoothing(SmoothingFilter::new(how, range, size)?))
-            }
-            Filter::Steady(how) => {
-                Some(Self::Steady(SteadyFilter::new(how, range, size, threads)?))
-            }
-            Filter::ConfidenceOfKnown => Some(Self::ConfidenceOfKnown),
-            Filter::Fill(fill) => Some(Self::Fill(FillFilter::new(fill, size, threads)?)),
-        })
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Confidence(confidence) => confidence.bytes(),
-            Self::Median(median) => median.bytes(),
-            Self::Speckle(speckle) => speckle.bytes(),
-            Self::Evidence(evidence) => evidence.bytes(),
-            Self::Smoothing(smoothing) => smoothing.bytes(),
-            Self::Steady(steady) => steady.bytes(),
-            Self::ConfidenceOfKnown => 0,
-            Self::Fill(fill) => fill.bytes(),
-        }
-    }
-
-    /// Where the map has to lie for this filter, if not where it leaves it.
-    fn input(&self) -> Option<*mut i16> {
-        match self {
-            Self::Median(median) => Some(median.input()),
-            Self::Confidence(_)
-            | Self::Speckle(_)
-            | Self::Evidence(_)
-            | Self::Smoothing(_)
-            | Self::Steady(_)
-            | Self::ConfidenceOfKnown
-            | Self::Fill(_) => None,
-        }
-    }
-
-    /// The numbers that it keeps from map to map, where it does, and whether they are of the map before
-    /// in the stream.
-    fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
-        match self {
-            Self::Confidence(_)
-            | Self::Median(_)
-            | Self::Speckle(_)
-            | Self::Evidence(_)
-            | Self::ConfidenceOfKnown
-            | Self::Fill(_) => None,
-            Self::Smoothing(smoothing) => Some(smoothing.state()),
-            Self::Steady(steady) => Some(steady.state()),
-        }
-    }
-
-    /// Filters the map and leaves it in `map`. `sure` is how sure each pixel is, where that is
-    /// asked for.
-    ///
-    /// # Safety
-    /// `map` has room for the pass's size, and holds the map unless the filter has an input of its own,
-    /// which then does; nobody else touches either; the simd was found on this machine.
+impl MapFilter for ConfidenceOfKnown {
     unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
         // SAFETY: the caller's promise.
-        unsafe {
-            match self {
-                Self::Confidence(confidence) => confidence.run(pass, map),
-                Self::Median(median) => median.run(pass, map),
-                Self::Speckle(speckle) => speckle.run(pass, map),
-                Self::Evidence(evidence) => evidence.run(pass, map, sure),
-                Self::Smoothing(smoothing) => smoothing.run(pass, map),
-                Self::Steady(steady) => steady.run(pass, map, sure),
-                Self::ConfidenceOfKnown => {
-                    sure.iter().for_each(|sure| confidence::keep_known(pass, map, *sure));
-                }
-                Self::Fill(fill) => fill.run(pass, map),
-            }
-        }
+        sure.iter().for_each(|sure| unsafe { confidence::keep_known(pass, map, *sure) });
+    }
+}
+
+impl MapFilter for Arc<ConfidenceFilter> {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { ConfidenceFilter::run(self, pass, map) }
     }
 }
 
 /// The filters of an engine that go over the finished map, in order.
-pub struct Filters(Vec<(&'static str, MapFilter)>);
+#[derive(Default)]
+pub struct Filters {
+    filters: Vec<(&'static str, Box<dyn MapFilter>)>,
+    /// The one of the filters that computes the confidence.
+    confidence: Option<Arc<ConfidenceFilter>>,
+}
 
 impl Filters {
-    /// No filters.
-    pub fn none() -> Self {
-        Self(Vec::new())
-    }
-
-    /// The filters that the parameters ask for, for maps of this size and so many threads.
-    pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
-        let made = params.filters().filter_map(|filter| {
-            let made = MapFilter::new(filter, params.range, size, threads).transpose()?;
-            Some(made.map(|made| (filter.name(), made)))
-        });
-        Ok(Self(made.collect::<Result<_, _>>()?))
-    }
-
-    /// [`Filters::bytes`] before there are any.
-    pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
-        let bytes = params.filters().map(|filter| MapFilter::bytes_of(filter, size, threads));
-        bytes.fold(0, u64::saturating_add)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.0.iter().map(|(_, filter)| filter.bytes()).sum()
+    /// The filters that the parameters ask for, for maps of this size and this many threads.
+    pub fn new(
+        arena: &Arena,
+        params: &Params,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let (range, mut all) = (params.range, Self::default());
+        for filter in params.filters() {
+            let made: Box<dyn MapFilter> = match filter {
+                // Applied row by row while rows are finished (`valid_mask.rs`).
+                Filter::ValidMask => continue,
+                Filter::Confidence { least, white } => {
+                    let filter = ConfidenceFilter::new(arena, (least, white), size, threads)?;
+                    Box::new(all.confidence.insert(Arc::new(filter)).clone())
+                }
+                Filter::Median(radius) => {
+                    Box::new(MedianFilter::new(arena, radius, size, threads)?)
+                }
+                Filter::Speckle(speckle) => {
+                    Box::new(SpeckleFilter::new(arena, speckle, size, threads)?)
+                }
+                Filter::Evidence(how) => Box::new(EvidenceFilter::new(arena, how, size, threads)?),
+                Filter::Smoothing(how) => Box::new(SmoothingFilter::new(arena, how, range, size)?),
+                Filter::Steady(how) => {
+                    Box::new(SteadyFilter::new(arena, how, range, size, threads)?)
+                }
+                Filter::ConfidenceOfKnown => Box::new(ConfidenceOfKnown),
+                Filter::Fill(fill) => Box::new(FillFilter::new(arena, fill, size, threads)?),
+            };
+            all.filters.push((filter.name(), made));
+        }
+        Ok(all)
     }
 
     /// Prepares for the next map, of a stream that goes on or begins.
@@ -190,12 +100,12 @@ impl Filters {
         self.states().for_each(|(_, _, known)| *known &= goes_on);
     }
 
-    /// Takes note that a map has gone through.
+    /// Records that a map has gone through.
     pub fn end_map(&mut self) {
         self.states().for_each(|(_, _, known)| *known = true);
     }
 
-    /// What the filters remember, by their names; they begin anew.
+    /// Takes the states of the filters, by their names; the filters restart.
     pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
         let states = self.states().filter_map(|(name, numbers, known)| {
             std::mem::take(known).then(|| (name, numbers.to_vec()))
@@ -213,40 +123,40 @@ impl Filters {
     }
 
     fn states(&mut self) -> impl Iterator<Item = (&'static str, &mut [i32], &mut bool)> {
-        self.0.iter_mut().filter_map(|(name, filter)| {
+        self.filters.iter_mut().filter_map(|(name, filter)| {
             let (numbers, known) = filter.state()?;
             Some((*name, numbers, known))
         })
     }
 
-    /// The filter that says how sure each pixel is, where it is asked for.
+    /// Returns the filter that computes the confidence, if it is asked for.
     pub fn confidence(&self) -> Option<&ConfidenceFilter> {
-        self.0.iter().find_map(|(_, filter)| match filter {
-            MapFilter::Confidence(filter) => Some(filter),
-            _ => None,
-        })
+        self.confidence.as_deref()
     }
 
-    /// Where the map has to lie before filter number `next`, which the later ones leave in `output`.
+    /// Returns where the map has to lie before filter number `next`; the later filters leave it in
+    /// `output`.
     pub fn input(&self, next: usize, output: *mut i16) -> *mut i16 {
-        self.0[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
+        self.filters[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
     }
 
-    /// Filters the map, and takes the time of each filter. `sure`: how sure each pixel of the map is, where that is asked for.
+    /// Filters the map, and takes the time of each filter. `sure`: how sure each pixel of the map
+    /// is, if that is asked for.
     ///
     /// # Safety
-    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; as `MapFilter::run` else.
+    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; as
+    /// `MapFilter::run` else.
     pub unsafe fn run(
         &self,
         pass: &mut Pass<'_>,
         output: *mut i16,
         sure: Option<*mut u8>,
-        laps: &mut Laps,
+        timer: &mut StageTimer,
     ) {
-        for (number, (name, filter)) in self.0.iter().enumerate() {
+        for (number, (name, filter)) in self.filters.iter().enumerate() {
             // SAFETY: each filter leaves the map where the next one expects it.
             unsafe { filter.run(pass, self.input(number + 1, output), sure) };
-            laps.end(name);
+            timer.end(name);
         }
     }
 }

@@ -1,12 +1,15 @@
-//! Rays from all holes of a map at once, with the same few steps for every pixel however long they are.
+//! Rays from all holes of a map at once, with the same few steps for every pixel however long they
+//! are.
 //!
-//! The pixel that a ray of a direction has met is carried from row to row: whoever knows it of the row before
-//! knows it of this one. The map is cut into strips, each of which is gone through twice, in two steps:
+//! The pixel that a ray of a direction has met is carried from row to row: whoever knows it of the
+//! row before knows it of this one. The map is cut into strips, each of which is gone through
+//! twice, in two steps:
 //!
-//! 1. Downwards, and writes down for holes what the three rays upwards have met. The map is only read, so
-//!    that the rays which come in from the rows of other strips can be followed there, pixel by pixel.
-//! 2. Upwards, with the rays downwards and those of the row. What the rays of a block have met is given to
-//!    the [`Rule`], which may change the row: what later rows need of this one is carried.
+//! 1. Downwards, and writes down for holes what the three rays upwards have met. The map is only
+//!    read, so that the rays which come in from the rows of other strips can be followed there,
+//!    pixel by pixel.
+//! 2. Upwards, with the rays downwards and those of the row. What the rays of a block have met is
+//!    given to the [`Rule`], which may change the row: what later rows need of this one is carried.
 
 mod fronts;
 
@@ -15,8 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use self::fronts::{BLOCK, Block, Front, known};
 use self::fronts::{Fronts, columns};
 use super::pass::Pass;
-use crate::engine::cpu::memory::{self, Plane};
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::memory::{self, Arena, Plane};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::Image;
 use crate::matching::filter::rays::{LEFT, RAYS};
 use crate::memory::{Refused, product};
@@ -26,19 +29,19 @@ pub trait Rule: Sync {
     /// Whether the edges on the way are asked for.
     const EDGES: bool;
 
-    /// Reports whether anything is asked of the block at (x, y), where rays end at the pixels all of whose bits
-    /// `ends` has. The answer is the same in both steps.
+    /// Reports whether anything is asked of the block at (x, y), where rays end at the pixels all
+    /// of whose bits `ends` has. The answer is the same in both steps.
     fn wants(&self, at: (usize, usize), ends: &[i16]) -> bool;
 
     /// The number that is kept with the values that rays have met, of the block at column `x`.
     fn measure(front: &Front, x: usize) -> Block;
 
-    /// Takes what the rays of the block at (x, y) have met. `row` is the part of the map, `ends` as of
-    /// [`Rule::wants`].
+    /// Takes what the rays of the block at (x, y) have met. `row` is the part of the map, `ends` as
+    /// of [`Rule::wants`].
     ///
     /// # Safety
     /// The machine has the instructions of `V`; and what the rule asks for.
-    unsafe fn take<V: Lanes>(
+    unsafe fn take<V: Vector>(
         &self,
         at: (usize, usize),
         row: &mut [i16],
@@ -58,8 +61,8 @@ pub struct Around {
 }
 
 impl Around {
-    /// What `fronts` know of the block at column `x`, and of ray `k` upwards the values and measures that
-    /// were written down.
+    /// Collects from `fronts` the block at column `x`, and of ray `k` upwards the values and
+    /// measures that were written down.
     #[inline(always)]
     fn new<R: Rule>(fronts: &Fronts, x: usize, upward: impl Fn(usize) -> [Block; 2]) -> Self {
         let (mut values, mut measures) = ([[0; BLOCK]; 8], [[0; BLOCK]; 8]);
@@ -75,42 +78,28 @@ impl Around {
 
 /// Memory of the sweeps.
 pub struct Sweeps {
-    /// Of each row what the rays upwards have met, where there are holes: three rows of values, and three of
-    /// their measures.
+    /// Of each row what the rays upwards have met, where there are holes: three rows of values, and
+    /// three of their measures.
     upward: memory::Block<i16>,
     /// Of each strip.
     fronts: Vec<Mutex<Fronts>>,
 }
 
-/// Numbers that are written down for a map.
-fn upward_len(width: usize, height: usize) -> u64 {
-    product([6, columns(width), height])
-}
-
 impl Sweeps {
-    pub fn new((width, height): (usize, usize), threads: usize) -> Result<Self, Refused> {
-        let fronts = (0..threads).map(|_| Ok(Mutex::new(Fronts::new(width)?)));
-        let upward = memory::Block::new(upward_len(width, height))?;
-        Ok(Self { upward, fronts: fronts.collect::<Result<_, _>>()? })
-    }
-
-    /// [`Sweeps::bytes`] before there are any.
-    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let fronts = Fronts::bytes_of(width).saturating_mul(threads as u64);
-        memory::Block::<i16>::bytes_of(upward_len(width, height)).saturating_add(fronts)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let fronts = self.fronts.iter().map(|fronts| locked(fronts).bytes());
-        self.upward.bytes() + fronts.sum::<usize>()
+    pub fn new(
+        arena: &Arena,
+        (width, height): (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let upward = arena.block(product([6, columns(width), height]))?;
+        Ok(Self { upward, fronts: arena.per_thread(threads, || Fronts::new(arena, width))? })
     }
 
     /// Follows the rays of the holes of `map`, at most `reach` steps, by this rule.
     ///
     /// # Safety
-    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on this machine;
-    /// and what the rule asks for.
+    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on
+    /// this machine; and what the rule asks for.
     pub unsafe fn run<R: Rule>(&self, pass: &mut Pass<'_>, map: *mut i16, reach: u16, rule: &R) {
         let (size @ (_, height), left, simd) = (pass.size, pass.left, pass.simd);
         let (strips, upward) = (self.fronts.len(), Plane(self.upward.ptr()));
@@ -124,8 +113,9 @@ impl Sweeps {
             reach,
             rule,
         };
-        // SAFETY: the caller's promise; in the first step nobody writes the map, in the second every thread writes rows of
-        // its strip and reads no others; what is written down of the strips there is room for.
+        // SAFETY: the caller's promise; in the first step nobody writes the map, in the second
+        // every thread writes rows of its strip and reads no others; what is written down of the
+        // strips there is room for.
         unsafe {
             pass.team.share(strips, &|_, strips| {
                 for strip in strips {
@@ -153,7 +143,7 @@ struct Share<'a, R> {
     size: (usize, usize),
     /// First row, and the row behind the last.
     rows: (usize, usize),
-    /// Picture that the map belongs to.
+    /// Image that the map belongs to.
     left: &'a Image,
     map: &'a Plane<i16>,
     reach: u16,
@@ -170,7 +160,7 @@ struct Down<'a, R> {
 
 impl<R: Rule> Kernel for Down<'_, R> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Down { share, upward, fronts } = self;
         let ((width, height), left, reach) = (share.size, share.left, share.reach);
         // SAFETY: nobody writes the map; what is written down of the strip's rows is this thread's.
@@ -222,11 +212,12 @@ struct Up<'a, R> {
 
 impl<R: Rule> Kernel for Up<'_, R> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let Up { share, upward, fronts } = self;
         let (width, reach) = (share.size.0, share.reach);
         for y in (share.rows.0..share.rows.1).rev() {
-            // SAFETY: the rows are this thread's, and step 1 has gone over all blocks that are wanted.
+            // SAFETY: the rows are this thread's, and step 1 has gone over all blocks that are
+            // wanted.
             unsafe {
                 let row = share.map.part(y * width..(y + 1) * width);
                 fronts.go_on(row, share.left, y, reach, R::EDGES);

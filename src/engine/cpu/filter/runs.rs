@@ -1,10 +1,10 @@
-//! Runs of a map: the longest pieces of a row whose neighbouring values are alike. Where they begin and go on are
-//! bits, which are made for many pixels at once.
+//! Runs of a map: the longest pieces of a row whose neighbouring values are alike. Where they begin
+//! and go on are bits, which are made for many pixels at once.
 
-use crate::engine::cpu::memory::Block;
-use crate::engine::cpu::simd::Lanes;
+use crate::engine::cpu::memory::{Arena, Block};
+use crate::engine::cpu::simd::Vector;
 use crate::frame::INVALID;
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// Pixels whose bits make a word.
 const WORD: usize = 64;
@@ -14,14 +14,9 @@ fn words(width: usize) -> usize {
     width.div_ceil(WORD)
 }
 
-/// Bytes of [`marks`].
-pub fn marks_len(width: usize) -> usize {
-    words(width) * WORD
-}
-
 /// Room for a byte for each of a row's pixels, in whole words, all zero.
-pub fn marks(width: usize) -> Result<Vec<u8>, Refused> {
-    filled(marks_len(width), 0)
+pub fn marks(arena: &Arena, width: usize) -> Result<Vec<u8>, Refused> {
+    arena.filled(words(width) * WORD, 0)
 }
 
 /// The runs of a map, for all threads: a bit a pixel, [row][word].
@@ -35,44 +30,34 @@ pub struct Runs {
 
 impl Runs {
     /// For maps of this size.
-    pub fn new((width, height): (usize, usize)) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, (width, height): (usize, usize)) -> Result<Self, Refused> {
         let len = product([words(width), height]);
-        Ok(Self { width, begin: Block::new(len)?, go_on: Block::new(len)? })
-    }
-
-    /// [`Runs::bytes`] before there are any.
-    pub fn bytes_of((width, height): (usize, usize)) -> u64 {
-        Block::<u64>::bytes_of(product([words(width), height])).saturating_mul(2)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.begin.bytes() + self.go_on.bytes()
+        Ok(Self { width, begin: arena.block(len)?, go_on: arena.block(len)? })
     }
 
     /// Sets every bit, as an earlier map could have.
     #[cfg(test)]
     pub fn fill(&self) {
         for block in [&self.begin, &self.go_on] {
-            // SAFETY: the block has so many bytes; tests have it alone.
+            // SAFETY: the block has this many bytes; tests have it alone.
             unsafe { block.ptr().write_bytes(255, block.bytes() / size_of::<u64>()) };
         }
     }
 
-    /// Finds the runs of row `y`, whose values are `row`; `alike` says whether two values belong to one where they are
-    /// neighbours, which an invalid one never does. `marks`: [`marks`].
+    /// Finds the runs of row `y`, whose values are `row`; `alike` says whether two values belong to
+    /// one where they are neighbours, which an invalid one never does. `marks`: [`marks`].
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; nobody else touches the row's bits.
+    /// As [`Vector::splat`]; nobody else touches the row's bits.
     #[inline(always)]
-    pub unsafe fn find<V: Lanes>(
+    pub unsafe fn find<V: Vector>(
         &self,
         y: usize,
         row: &[i16],
         marks: &mut [u8],
         alike: impl Fn(i16, i16) -> bool,
     ) {
-        // SAFETY: the row has so many words.
+        // SAFETY: the row has this many words.
         unsafe {
             let (begin, go_on) = self.row(y);
             marks[0] = 0;
@@ -98,7 +83,7 @@ impl Runs {
     #[inline(always)]
     pub unsafe fn for_each(&self, y: usize, mut use_run: impl FnMut(usize, usize)) {
         let words = words(self.width);
-        // SAFETY: the row has so many words; bits beyond its end are 0.
+        // SAFETY: the row has this many words; bits beyond its end are 0.
         unsafe {
             let (begin, go_on) = self.row(y);
             for word in 0..words {
@@ -120,13 +105,14 @@ impl Runs {
         }
     }
 
-    /// Calls with the first columns of a run of row `y - 1` and of one of row `y` for all that have alike values one above
-    /// the other, once or a few times for each two. `rows` are the values of both; `alike` and `marks` as of [`Runs::find`].
+    /// Calls with the first columns of a run of row `y - 1` and of one of row `y` for all that have
+    /// alike values one above the other, once or a few times for each two. `rows` are the values of
+    /// both; `alike` and `marks` as of [`Runs::find`].
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the runs of both rows were found, and nobody changes them.
+    /// As [`Vector::splat`]; the runs of both rows were found, and nobody changes them.
     #[inline(always)]
-    pub unsafe fn for_each_meeting<V: Lanes>(
+    pub unsafe fn for_each_meeting<V: Vector>(
         &self,
         y: usize,
         rows: [&[i16]; 2],
@@ -173,7 +159,7 @@ fn mark_where(holds: bool) -> u8 {
 
 /// The bits of the pixels of word `word`.
 #[inline(always)]
-unsafe fn bits<V: Lanes>(marks: &[u8], word: usize) -> u64 {
+unsafe fn bits<V: Vector>(marks: &[u8], word: usize) -> u64 {
     let marks = &marks[word * WORD..][..WORD];
     let mut bits = 0;
     for first in (0..WORD).step_by(V::N) {

@@ -1,10 +1,10 @@
 //! Exponential smoothing in time, with a number of state a pixel.
 
-use super::pass::Pass;
-use crate::engine::cpu::memory::{Block, Plane};
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use super::pass::{MapFilter, Pass};
+use crate::engine::cpu::memory::{Arena, Block, Plane};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::DisparityRange;
-use crate::matching::filter::smoothing::{NEVER, Smoothing, smoothed};
+use crate::matching::filter::smoothing::{NEVER, Smoothing, smooth};
 use crate::memory::{Refused, product};
 
 /// The smoothing with its state.
@@ -19,36 +19,24 @@ pub struct SmoothingFilter {
 
 impl SmoothingFilter {
     pub fn new(
+        arena: &Arena,
         how: Smoothing,
         range: DisparityRange,
         (width, height): (usize, usize),
     ) -> Result<Self, Refused> {
-        let state = Block::new(product([width, height]))?;
+        let state = arena.block(product([width, height]))?;
         Ok(Self { how, range, state, pixels: width * height, known: false })
     }
+}
 
-    /// [`SmoothingFilter::bytes`] before there is one.
-    pub fn bytes_of((width, height): (usize, usize)) -> u64 {
-        Block::<i32>::bytes_of(product([width, height]))
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.state.bytes()
-    }
-
-    /// The state, and whether it is known.
-    pub fn state(&mut self) -> (&mut [i32], &mut bool) {
+impl MapFilter for SmoothingFilter {
+    fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
         // SAFETY: the block has this length, and is borrowed alone.
         let numbers = unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), self.pixels) };
-        (numbers, &mut self.known)
+        Some((numbers, &mut self.known))
     }
 
-    /// Smooths the map in place.
-    ///
-    /// # Safety
-    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on this machine.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (width, simd) = (pass.size.0, pass.simd);
         let (map, state) = (Plane(map), Plane(self.state.ptr()));
         pass.rows(|_, rows| {
@@ -75,9 +63,9 @@ struct Rows<'a> {
 
 impl Kernel for Rows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         for (value, state) in self.values.iter_mut().zip(self.state) {
-            *value = smoothed(*value, state, self.range, self.how);
+            *value = smooth(*value, state, self.range, self.how);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Removal of small regions, in three steps.
 //!
-//! 1. The threads find the regions of strips of rows, as a forest (union-find) of *runs* (`runs.rs`). A
-//!    run is named by its first pixel, where its parent and, for a root, the region's size are kept.
+//! 1. The threads find the regions of strips of rows, as a forest (union-find) of *runs*
+//!    (`runs.rs`). A run is named by its first pixel, where its parent and, for a root, the
+//!    region's size are kept.
 //! 2. One thread joins the regions that meet where two strips do.
 //! 3. The threads look up the size of each run's region and invalidate what is too small.
 //!
@@ -9,10 +10,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::pass::Pass;
-use super::runs::{Runs, marks, marks_len};
-use crate::engine::cpu::memory::Block;
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use super::pass::{MapFilter, Pass};
+use super::runs::{Runs, marks};
+use crate::engine::cpu::memory::{Arena, Block};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::frame::INVALID;
 use crate::matching::Speckle;
 use crate::memory::{Refused, product};
@@ -22,48 +23,34 @@ pub struct SpeckleFilter {
     speckle: Speckle,
     forest: Forest,
     runs: Runs,
-    /// What a row's pixels are marked with, of each thread.
+    /// Marks of a row's pixels, of each thread.
     marks: Vec<Mutex<Vec<u8>>>,
 }
 
 impl SpeckleFilter {
     pub fn new(
+        arena: &Arena,
         speckle: Speckle,
         (width, height): (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
-        let marks = (0..threads).map(|_| Ok(Mutex::new(marks(width)?)));
-        let marks = marks.collect::<Result<_, _>>()?;
-        let forest = Forest::new(product([width, height]))?;
-        Ok(Self { speckle, forest, runs: Runs::new((width, height))?, marks })
+        let forest = Forest::new(arena, product([width, height]))?;
+        let runs = Runs::new(arena, (width, height))?;
+        let marks = arena.per_thread(threads, || marks(arena, width))?;
+        Ok(Self { speckle, forest, runs, marks })
     }
+}
 
-    /// [`SpeckleFilter::bytes`] before there is one.
-    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let marks = product([marks_len(width), threads]);
-        let runs = Runs::bytes_of((width, height));
-        Forest::bytes_of(product([width, height])).saturating_add(runs).saturating_add(marks)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let marks =
-            self.marks.iter().map(|m| m.lock().unwrap_or_else(PoisonError::into_inner).len());
-        self.forest.bytes() + self.runs.bytes() + marks.sum::<usize>()
-    }
-
-    /// Removes the speckles in place.
-    ///
-    /// # Safety
-    /// As of [`Lanes::splat`]; `map` is complete and has the pass's size, and nobody else touches it.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+impl MapFilter for SpeckleFilter {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (width, height) = pass.size;
         let Self { speckle, forest, runs, .. } = self;
         let strips = &Strips { width, speckle: *speckle, forest, runs, values: map };
         let (simd, strip) = (pass.simd, pass.team.rows_of_piece(height));
         let marks =
             |thread: usize| self.marks[thread].lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the caller's promise; within a step each thread has strips of its own, or the caller all of them.
+        // SAFETY: the caller's promise; within a step each thread has strips of its own, or the
+        // caller all of them.
         unsafe {
             pass.rows(|thread, rows| {
                 let (rows, marks) = ((rows.start, rows.end), &mut *marks(thread));
@@ -89,20 +76,10 @@ impl Forest {
     /// A forest for maps of `pixels` pixels.
     ///
     /// # Panics
-    /// Where the pixels cannot be numbered in 32 bits: `PIXELS_MAX` of the engines.
-    fn new(pixels: u64) -> Result<Self, Refused> {
+    /// If the pixels cannot be numbered in 32 bits: `PIXELS_MAX` of the engines.
+    fn new(arena: &Arena, pixels: u64) -> Result<Self, Refused> {
         assert!(u32::try_from(pixels).is_ok(), "{pixels} pixels cannot be numbered in 32 bits");
-        Ok(Self { parents: Block::new(pixels)?, sizes: Block::new(pixels)? })
-    }
-
-    /// [`Forest::bytes`] before there is one.
-    fn bytes_of(pixels: u64) -> u64 {
-        Block::<u32>::bytes_of(pixels).saturating_mul(2)
-    }
-
-    /// Size in bytes.
-    fn bytes(&self) -> usize {
-        self.parents.bytes() + self.sizes.bytes()
+        Ok(Self { parents: arena.block(pixels)?, sizes: arena.block(pixels)? })
     }
 }
 
@@ -113,7 +90,7 @@ unsafe impl Sync for Strips<'_> {}
 struct Strips<'a> {
     /// Width of the map.
     width: usize,
-    /// What is too small.
+    /// Size and similarity of a region that is removed.
     speckle: Speckle,
     /// The forest.
     forest: &'a Forest,
@@ -133,10 +110,10 @@ enum Step<'a> {
 
 impl Kernel for Step<'_> {
     /// # Safety
-    /// As of [`Lanes::splat`]. The rows lie in the map, which no thread changes; their part of the forest and of the runs is
-    /// this thread's, or in step 2 all of them, after step 1.
+    /// As of [`Vector::splat`]. The rows lie in the map, which no thread changes; their part of the
+    /// forest and of the runs is this thread's, or in step 2 all of them, after step 1.
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         // SAFETY: the caller's promise; the row above lies in the strip as well.
         unsafe {
             match self {
@@ -172,7 +149,7 @@ impl Strips<'_> {
 
     /// Joins the regions that meet between row `y` and the one above.
     #[inline(always)]
-    unsafe fn join_rows<V: Lanes>(&self, y: usize, marks: &mut [u8]) {
+    unsafe fn join_rows<V: Vector>(&self, y: usize, marks: &mut [u8]) {
         let run = |y: usize, first: usize| (y * self.width + first) as u32;
         // SAFETY: the caller's promise.
         unsafe {
@@ -288,14 +265,14 @@ mod tests {
     fn filter_with(simd: Simd, width: usize, values: &mut [i16], speckle: Speckle, count: usize) {
         let height = values.len() / width;
         // What an earlier map left behind must not show.
-        let forest = Forest::new(values.len() as u64).unwrap();
+        let forest = Forest::new(&Arena::new(), values.len() as u64).unwrap();
         for i in 0..values.len() {
             // SAFETY: the forest has as many places as the map.
             unsafe { *forest.parents.ptr().add(i) = 0 };
         }
-        let runs = Runs::new((width, height)).unwrap();
+        let runs = Runs::new(&Arena::new(), (width, height)).unwrap();
         runs.fill();
-        let mut marks = marks(width).unwrap();
+        let mut marks = marks(&Arena::new(), width).unwrap();
         let values = values.as_mut_ptr();
         let strips = Strips { width, speckle, forest: &forest, runs: &runs, values };
         let border = |strip: usize| height * strip / count;

@@ -1,21 +1,21 @@
-//! Steady maps: first the left picture is compared with its mean, then, when that is done and the noise is known, the map is
-//! gone through.
+//! Steady maps: first the left image is compared with its mean, then, when that is done and the
+//! noise is known, the map is gone through.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::pass::Pass;
-use crate::engine::cpu::memory::{Block, Plane};
+use super::pass::{MapFilter, Pass};
+use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
-use crate::engine::cpu::residuals::{JudgeRow, MAGNITUDES, Magnitudes, judge_scratch};
-use crate::engine::cpu::simd::{Kernel, Lanes, Simd};
+use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
+use crate::engine::cpu::simd::{Kernel, Simd, Vector};
 use crate::engine::cpu::texture::NoiseRow;
 use crate::frame::{DisparityRange, Image};
 use crate::matching::filter::steady::{
     HEADER, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, confidence, follow, residual,
-    state_len, steadied,
+    state_len, steady_pixel,
 };
-use crate::matching::temporal::background::{Limits, variance};
-use crate::memory::{Refused, filled, product};
+use crate::matching::residuals::{Limits, variance};
+use crate::memory::{Refused, product};
 
 /// The filter with its state.
 pub struct SteadyFilter {
@@ -24,13 +24,13 @@ pub struct SteadyFilter {
     state: Block<i32>,
     residuals: Block<i16>,
     pixels: usize,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
     /// Whether the state is of the map before in the stream.
     known: bool,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     magnitudes: Magnitudes,
     responses: Vec<u16>,
     judge: Vec<i32>,
@@ -40,123 +40,43 @@ struct OfThread {
     count: i32,
 }
 
-impl OfThread {
-    fn new(width: usize) -> Result<Self, Refused> {
+impl ThreadScratch {
+    fn new(arena: &Arena, width: usize) -> Result<Self, Refused> {
         Ok(Self {
-            magnitudes: Magnitudes::new()?,
-            responses: filled(width, 0)?,
-            judge: filled(judge_scratch(width), 0)?,
-            weights: filled(width, 0)?,
-            moving: filled(width, 0)?,
+            magnitudes: Magnitudes::new(arena)?,
+            responses: arena.filled(width, 0)?,
+            judge: arena.filled(judge_scratch(width), 0)?,
+            weights: arena.filled(width, 0)?,
+            moving: arena.filled(width, 0)?,
             count: 0,
         })
     }
 
-    /// Forgets what was counted of the picture before.
+    /// Forgets what was counted of the image before.
     fn begin(&mut self) {
         self.magnitudes.clear();
         self.count = 0;
-    }
-
-    fn bytes_of(width: usize) -> u64 {
-        product([width, 2 + 3 * 4 + 4 + 1])
-            .saturating_add(4 * (MAGNITUDES + judge_scratch(0)) as u64)
     }
 }
 
 impl SteadyFilter {
     pub fn new(
+        arena: &Arena,
         how: Steady,
         range: DisparityRange,
         (width, height): (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
         let pixels = product([width, height]);
-        let threads = (0..threads).map(|_| Ok(Mutex::new(OfThread::new(width)?)));
         Ok(Self {
             how,
             range,
-            state: Block::new(numbers(pixels))?,
-            residuals: Block::new(pixels)?,
+            state: arena.block(numbers(pixels))?,
+            residuals: arena.block(pixels)?,
             pixels: width * height,
-            threads: threads.collect::<Result<_, Refused>>()?,
+            threads: arena.per_thread(threads, || ThreadScratch::new(arena, width))?,
             known: false,
         })
-    }
-
-    /// [`SteadyFilter::bytes`] before there is one.
-    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let pixels = product([width, height]);
-        Block::<i32>::bytes_of(numbers(pixels))
-            .saturating_add(Block::<i16>::bytes_of(pixels))
-            .saturating_add(OfThread::bytes_of(width).saturating_mul(threads as u64))
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        let of_thread = |thread: &Mutex<OfThread>| {
-            let OfThread { magnitudes, responses, judge, weights, moving, .. } = &*locked(thread);
-            magnitudes.bytes()
-                + 2 * responses.len()
-                + 4 * (judge.len() + weights.len())
-                + moving.len()
-        };
-        let threads = self.threads.iter().map(of_thread).sum::<usize>();
-        self.state.bytes() + self.residuals.bytes() + threads
-    }
-
-    /// The state, and whether it is known.
-    pub fn state(&mut self) -> (&mut [i32], &mut bool) {
-        let len = state_len(self.pixels);
-        // SAFETY: the block has this length, and is borrowed alone.
-        let numbers = unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), len) };
-        (numbers, &mut self.known)
-    }
-
-    /// Steadies the map in place, and `sure`, how sure each pixel is, where that is asked for.
-    ///
-    /// # Safety
-    /// `map` and `sure` are complete and have the pass's size, and nobody else touches them; the simd was found on this machine.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
-        let disparities = Plane(self.disparities());
-        let memories = Plane(self.disparities().wrapping_add(self.pixels));
-        let planes = Planes {
-            map: Plane(map),
-            sure: sure.map(Plane),
-            residuals: Plane(self.residuals.ptr()),
-            disparities,
-            memories,
-        };
-        self.threads.iter().for_each(|thread| locked(thread).begin());
-        let (left, size, simd) = (pass.left, pass.size, pass.simd);
-        pass.rows(|thread, rows| {
-            let own = &mut *locked(&self.threads[thread]);
-            // SAFETY: the rows are this thread's; the simd was found on this machine.
-            rows.for_each(|y| unsafe { self.compare_row(simd, left, y, &planes, own) });
-        });
-        let mut own = locked(&self.threads[0]);
-        for thread in &self.threads[1..] {
-            own.magnitudes.add(&locked(thread).magnitudes);
-        }
-        let Magnitudes { residuals, responses } = &own.magnitudes;
-        let variance = variance(residuals, responses, SPREAD).max(VARIANCE_MIN);
-        drop(own);
-        // SAFETY: nobody else touches the header.
-        let moved = if self.known { unsafe { *self.state.ptr() } } else { 0 };
-        let judgement = Judgement {
-            limits: Limits::new(variance, SPREAD),
-            rig_moves: 4 * i64::from(moved) > self.pixels as i64,
-        };
-        pass.rows(|thread, rows| {
-            let own = &mut *locked(&self.threads[thread]);
-            for y in rows {
-                // SAFETY: the row is this thread's, and all were compared; the simd was found on this machine.
-                unsafe { self.steady_row(simd, (left, size), y, &planes, &judgement, own) };
-            }
-        });
-        let counts = self.threads.iter().map(|thread| locked(thread).count);
-        // SAFETY: nobody else touches the header.
-        unsafe { *self.state.ptr() = counts.sum() };
     }
 
     /// The remembered disparities; behind them is what is remembered besides.
@@ -165,7 +85,7 @@ impl SteadyFilter {
         unsafe { self.state.ptr().add(HEADER) }
     }
 
-    /// Compares a row of the left picture with its mean.
+    /// Compares a row of the left image with its mean.
     ///
     /// # Safety
     /// The row is this thread's alone; the simd was found on this machine.
@@ -175,7 +95,7 @@ impl SteadyFilter {
         left: &Image,
         y: usize,
         planes: &Planes,
-        own: &mut OfThread,
+        own: &mut ThreadScratch,
     ) {
         let (width, height) = (left.width(), left.height());
         let row = y * width..(y + 1) * width;
@@ -209,9 +129,9 @@ impl SteadyFilter {
         y: usize,
         planes: &Planes,
         judgement: &Judgement,
-        own: &mut OfThread,
+        own: &mut ThreadScratch,
     ) {
-        let OfThread { judge, weights, moving, count, .. } = own;
+        let ThreadScratch { judge, weights, moving, count, .. } = own;
         let row = y * size.0..(y + 1) * size.0;
         // SAFETY: the caller's promise; the residuals are only read now.
         unsafe {
@@ -241,7 +161,59 @@ impl SteadyFilter {
     }
 }
 
-/// What the threads write rows of.
+impl MapFilter for SteadyFilter {
+    fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
+        let len = state_len(self.pixels);
+        // SAFETY: the block has this length, and is borrowed alone.
+        let numbers = unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), len) };
+        Some((numbers, &mut self.known))
+    }
+
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
+        let disparities = Plane(self.disparities());
+        let memories = Plane(self.disparities().wrapping_add(self.pixels));
+        let planes = Planes {
+            map: Plane(map),
+            sure: sure.map(Plane),
+            residuals: Plane(self.residuals.ptr()),
+            disparities,
+            memories,
+        };
+        self.threads.iter().for_each(|thread| locked(thread).begin());
+        let (left, size, simd) = (pass.left, pass.size, pass.simd);
+        pass.rows(|thread, rows| {
+            let own = &mut *locked(&self.threads[thread]);
+            // SAFETY: the rows are this thread's; the simd was found on this machine.
+            rows.for_each(|y| unsafe { self.compare_row(simd, left, y, &planes, own) });
+        });
+        let mut own = locked(&self.threads[0]);
+        for thread in &self.threads[1..] {
+            own.magnitudes.add(&locked(thread).magnitudes);
+        }
+        let Magnitudes { residuals, responses } = &own.magnitudes;
+        let variance = variance(residuals, responses, SPREAD).max(VARIANCE_MIN);
+        drop(own);
+        // SAFETY: nobody else touches the header.
+        let moved = if self.known { unsafe { *self.state.ptr() } } else { 0 };
+        let judgement = Judgement {
+            limits: Limits::new(variance, SPREAD),
+            rig_moves: 4 * i64::from(moved) > self.pixels as i64,
+        };
+        pass.rows(|thread, rows| {
+            let own = &mut *locked(&self.threads[thread]);
+            for y in rows {
+                // SAFETY: the row is this thread's, and all were compared; the simd was found on
+                // this machine.
+                unsafe { self.steady_row(simd, (left, size), y, &planes, &judgement, own) };
+            }
+        });
+        let counts = self.threads.iter().map(|thread| locked(thread).count);
+        // SAFETY: nobody else touches the header.
+        unsafe { *self.state.ptr() = counts.sum() };
+    }
+}
+
+/// Planes of which the threads write rows.
 struct Planes {
     map: Plane<i16>,
     sure: Option<Plane<u8>>,
@@ -250,22 +222,22 @@ struct Planes {
     memories: Plane<i32>,
 }
 
-/// What the whole picture says of its pixels.
+/// Judgement of the whole image about its pixels.
 struct Judgement {
     limits: Limits,
     rig_moves: bool,
 }
 
-/// Numbers of the state for maps of so many pixels, however many.
+/// Numbers of the state for maps of this many pixels, however many.
 fn numbers(pixels: u64) -> u64 {
     pixels.saturating_mul(2).saturating_add(HEADER as u64)
 }
 
-fn locked(thread: &Mutex<OfThread>) -> MutexGuard<'_, OfThread> {
+fn locked(thread: &Mutex<ThreadScratch>) -> MutexGuard<'_, ThreadScratch> {
     thread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A row of the left picture beside its mean.
+/// A row of the left image beside its mean.
 struct ResidualRow<'a> {
     row: &'a [u8],
     memories: &'a [i32],
@@ -274,7 +246,7 @@ struct ResidualRow<'a> {
 
 impl Kernel for ResidualRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         for ((to, &pixel), &memory) in self.to.iter_mut().zip(self.row).zip(self.memories) {
             *to = residual(pixel, Memory::of(memory).grey);
         }
@@ -297,7 +269,7 @@ struct MapRow<'a> {
 
 impl Kernel for MapRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
+    unsafe fn run<V: Vector>(mut self) {
         for x in 0..self.values.len() {
             let moves = self.moving[x] != 0;
             let anew = !self.known || self.rig_moves || moves;
@@ -306,7 +278,7 @@ impl Kernel for MapRow<'_> {
             let mut memory = Memory::of(self.memories[x]);
             memory.grey = follow(memory.grey, self.left[x], !self.known || moves);
             let (value, held) =
-                steadied(of, &mut self.disparities[x], &mut memory, self.range, self.how);
+                steady_pixel(of, &mut self.disparities[x], &mut memory, self.range, self.how);
             self.memories[x] = memory.number();
             self.values[x] = value;
             if let Some(sure) = &mut self.sure {

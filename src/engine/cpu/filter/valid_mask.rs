@@ -1,5 +1,5 @@
-//! The mask of what the cameras have seen, applied to a row as soon as its winners are known: they are
-//! not kept for the whole map.
+//! The mask of what the cameras have seen, applied to a row as soon as its winners are known: they
+//! are not kept for the whole map.
 
 use crate::frame::INVALID;
 

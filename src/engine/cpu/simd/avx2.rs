@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::{Kernel, Lanes, Taps};
+use super::vector::{Kernel, Taps, Vector};
 
 /// 32 bytes.
 #[derive(Clone, Copy)]
@@ -11,7 +11,7 @@ pub struct Avx2(__m256i);
 // SAFETY of every block below: a vector exists, or the caller of an unsafe function vouches, so the
 // machine has the instructions; the addresses are the caller's.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Lanes for Avx2 {
+impl Vector for Avx2 {
     const N: usize = 32;
     type Wide = __m256i;
 
@@ -95,7 +95,8 @@ impl Lanes for Avx2 {
             let mut found = _mm256_setzero_si256();
             for part in 0..16u8 {
                 let sixteen = _mm_loadu_si128(table.add(16 * usize::from(part)).cast());
-                // Lanes that lie in another part are beyond 15, and with 112 more beyond 127: a shuffle takes 0.
+                // Vector that lie in another part are beyond 15, and with 112 more beyond 127: a
+                // shuffle takes 0.
                 let index = _mm256_sub_epi8(self.0, _mm256_set1_epi8((16 * part) as i8));
                 let index = _mm256_adds_epu8(index, _mm256_set1_epi8(112));
                 let sixteen = _mm256_broadcastsi128_si256(sixteen);
@@ -276,10 +277,11 @@ impl Lanes for Avx2 {
 /// Eight interpolated values of 32 bits.
 #[inline(always)]
 unsafe fn eight(taps: Taps<'_>, offsets: *const u32, weights: *const u16) -> __m256i {
-    // SAFETY: the promises of `Lanes::interpolate`. A gather takes its offsets as signed numbers of 32
-    // bits: `from` is at most `last`, and that is below 2^30 (`Taps::of`). Four bytes are gathered, of which two are wanted,
-    // and so never from behind the last four of the picture: what is wanted is moved down from
-    // there, and 0 takes its place where it lies outside, where its weight is 0.
+    // SAFETY: the promises of `Vector::interpolate`. A gather takes its offsets as signed numbers
+    // of 32 bits: `from` is at most `last`, and that is below 2^30 (`Taps::of`). Four bytes are
+    // gathered, of which two are wanted, and so never from behind the last four of the image: what
+    // is wanted is moved down from there, and 0 takes its place where it lies outside, where its
+    // weight is 0.
     unsafe {
         let last = _mm256_set1_epi32((taps.len - 4) as i32);
         let both = |at: __m256i| {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::{Kernel, Lanes, Taps};
+use super::vector::{Kernel, Taps, Vector};
 
 /// 64 bytes.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ static ABOVE: [u8; 64] = {
 // SAFETY of every block below: a vector exists, or the caller of an unsafe function vouches, so the
 // machine has the instructions; the addresses are the caller's or those of the tables above.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Lanes for Avx512 {
+impl Vector for Avx512 {
     const N: usize = 64;
     type Wide = __m512i;
 
@@ -281,7 +281,7 @@ impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
         // As with AVX2: four bytes are gathered, of which two are wanted, and so never from behind
-        // the last four of the picture.
+        // the last four of the image.
         unsafe {
             let last = _mm512_set1_epi32((taps.len - 4) as i32);
             let spread = _mm512_add_epi32(

@@ -1,15 +1,14 @@
 //! The vector operations that the kernels are written in, and their implementations.
 //!
-//! A kernel is a [`Kernel`]: generic over [`Lanes`], every function on its way marked
-//! `#[inline(always)]`, and started through [`Lanes::vectorize`], the one function that is compiled
-//! with the instruction set switched on. What is inlined into it may use the instructions; what is
-//! not would be slow, but still right.
+//! A kernel is a [`Kernel`]: generic over [`Vector`], every function on its way marked
+//! `#[inline(always)]`, and started through [`Vector::vectorize`], the one function that is
+//! compiled with the instruction set switched on. What is inlined into it may use the instructions;
+//! what is not would be slow, but still right.
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
-mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
 #[cfg(any(test, not(target_arch = "x86_64")))]
@@ -17,10 +16,11 @@ mod plain;
 pub mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
+mod vector;
 
 use std::fmt;
 
-pub use lanes::{INTERPOLATED, Kernel, Lanes, Taps, lane_of_pair};
+pub use vector::{INTERPOLATED, Kernel, Taps, Vector, lane_of_pair};
 
 /// Which vector instructions to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -62,7 +62,7 @@ impl SimdChoice {
         all.into_iter().filter(|choice| choice.resolve().is_some()).collect()
     }
 
-    /// What the choice means on this machine; `None` where it lacks the instructions.
+    /// Resolves the choice on this machine; `None` if it lacks the instructions.
     pub fn resolve(self) -> Option<Simd> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -114,7 +114,8 @@ impl Simd {
         }
     }
 
-    /// The vectors for pixels of `count` candidates: narrower ones where half of these would be empty.
+    /// The vectors for pixels of `count` candidates: narrower ones where half of these would be
+    /// empty.
     pub fn for_candidates(self, count: usize) -> Simd {
         let narrower: Option<Simd> = match self {
             #[cfg(target_arch = "x86_64")]

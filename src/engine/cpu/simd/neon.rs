@@ -1,13 +1,14 @@
 //! 16 byte lanes: NEON, which every 64-bit ARM processor has.
 //!
-//! One register a vector: every operation takes as many instructions a register with two of them, and
-//! three paths of two registers each would no longer fit the 32 that there are. The dot products of
-//! later processors (`dotprod`, `i8mm`) add neighbouring lanes up; here these are different candidates.
+//! One register a vector: every operation takes as many instructions a register with two of them,
+//! and three paths of two registers each would no longer fit the 32 that there are. The dot
+//! products of later processors (`dotprod`, `i8mm`) add neighbouring lanes up; here these are
+//! different candidates.
 
 use std::arch::aarch64::*;
 
-use super::lanes::{Kernel, Lanes, Taps};
 use super::portable::Portable;
+use super::vector::{Kernel, Taps, Vector};
 use crate::calibration::RectifyMap;
 
 /// 16 bytes.
@@ -17,7 +18,7 @@ pub struct Neon(uint8x16_t);
 // SAFETY of every block below: the machine has the instructions, because the target has them; the
 // addresses are the caller's.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Lanes for Neon {
+impl Vector for Neon {
     const N: usize = 16;
     type Wide = int16x8_t;
 
@@ -88,8 +89,8 @@ impl Lanes for Neon {
     #[inline(always)]
     unsafe fn look_up(self, table: *const u8) -> Self {
         unsafe {
-            // Numbers that lie in another quarter are beyond 63: the first look-up gives 0 there, the
-            // others keep what there is.
+            // Numbers that lie in another quarter are beyond 63: the first look-up gives 0 there,
+            // the others keep what there is.
             let mut found = vqtbl4q_u8(vld1q_u8_x4(table), self.0);
             for quarter in 1..4u8 {
                 let index = vsubq_u8(self.0, vdupq_n_u8(64 * quarter));
@@ -249,7 +250,7 @@ impl Lanes for Neon {
     #[inline(always)]
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
         unsafe {
-            // Unseen pixels take the first one of the picture, and become 0 at the end.
+            // Unseen pixels take the first one of the image, and become 0 at the end.
             let mut from = [0u32; 16];
             let mut unseen = [vdupq_n_u32(0); 4];
             let mut furthest = vdupq_n_u32(0);
@@ -280,12 +281,13 @@ impl Lanes for Neon {
 /// Eight interpolated values.
 ///
 /// # Safety
-/// The taps at all offsets lie in the picture; eight offsets and weights are readable.
+/// The taps at all offsets lie in the image; eight offsets and weights are readable.
 #[inline(always)]
 unsafe fn eight(taps: Taps<'_>, offsets: *const u32, weights: *const u16) -> uint8x8_t {
     // SAFETY: the caller's promise.
     unsafe {
-        // 1/256 of the way from the left tap to the right one, and from the upper row to the lower one.
+        // 1/256 of the way from the left tap to the right one, and from the upper row to the lower
+        // one.
         let weights = vld1q_u16(weights);
         let (fx, fy) = (vmovn_u16(weights), vshrq_n_u16::<8>(weights));
         let across = |below: usize| {

@@ -1,4 +1,5 @@
-//! What 16 bytes are most often asked for, as loops over arrays, for processors of which nothing more is known.
+//! The most frequent operations on 16 bytes as loops over arrays, for processors of which nothing
+//! more is known.
 
 type Bytes = [u8; 16];
 type Numbers = [i16; 8];

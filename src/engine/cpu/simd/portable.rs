@@ -1,11 +1,12 @@
-//! 16 byte lanes as arrays, with no instructions beyond those of the target: what paths and winners ask for has them
-//! by name on x86-64 (`sse2.rs`); of loops (`plain.rs`, and the rest here) compilers make SSE2, NEON and the like where they can.
+//! 16 byte lanes as arrays, with no instructions beyond those of the target: what paths and winners
+//! ask for has them by name on x86-64 (`sse2.rs`); of loops (`plain.rs`, and the rest here)
+//! compilers make SSE2, NEON and the like where they can.
 
-use super::lanes::{INTERPOLATED, Kernel, Lanes, Taps};
 #[cfg(not(target_arch = "x86_64"))]
 use super::plain as baseline;
 #[cfg(target_arch = "x86_64")]
 use super::sse2 as baseline;
+use super::vector::{INTERPOLATED, Kernel, Taps, Vector};
 use crate::calibration::map;
 
 /// 16 bytes.
@@ -38,7 +39,7 @@ impl Wide {
     }
 }
 
-impl Lanes for Portable {
+impl Vector for Portable {
     const N: usize = 16;
     type Wide = Wide;
 

@@ -1,5 +1,5 @@
-//! What 16 bytes are most often asked for, in SSE2, which every x86-64 processor has: compilers make vectors of
-//! plain arrays where these come straight from memory, and of few others.
+//! The most frequent operations on 16 bytes in SSE2, which every x86-64 processor has: compilers
+//! make vectors of plain arrays where these come straight from memory, and of few others.
 
 use std::arch::x86_64::*;
 

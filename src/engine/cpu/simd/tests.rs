@@ -1,14 +1,14 @@
 //! Every implementation against plain arithmetic.
 
-use super::lanes::lane_of_pair;
-use super::{Kernel, Lanes, SimdChoice, Taps};
+use super::vector::lane_of_pair;
+use super::{Kernel, SimdChoice, Taps, Vector};
 
 /// Compares all operations of `V` with their definitions.
 struct Check;
 
 impl Kernel for Check {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let n = V::N;
         let mut state = 12345u32;
         let mut random = || {

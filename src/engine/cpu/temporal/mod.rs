@@ -1,5 +1,5 @@
-//! The spatio-temporal stage of [`crate::matching::temporal`], shared out by rows. Sums are whole numbers, so it does
-//! not matter who adds which.
+//! The spatio-temporal stage of [`crate::matching::temporal`], shared out by rows. Sums are whole
+//! numbers, so it does not matter who adds which.
 
 mod rows;
 mod search;
@@ -8,20 +8,20 @@ use std::sync::{Mutex, MutexGuard};
 
 use self::rows::{FinishRow, Remembered, ResidualRow};
 use self::search::Search;
-use super::memory::Block;
+use super::memory::{Arena, Block};
 use super::prepare::{Rows, picture, share};
-use super::residuals::{JudgeRow, MAGNITUDES, Magnitudes, judge_scratch};
+use super::residuals::{JudgeRow, Magnitudes, judge_scratch};
 use super::simd::Simd;
 use super::team::Team;
 use super::texture::{NoiseRow, Picture};
 use crate::frame::{Image, TemporalReport, Whitened};
-use crate::matching::filter::State;
-use crate::matching::temporal::background::{Limits, variance};
+use crate::matching::history::State;
+use crate::matching::residuals::{Limits, variance};
 use crate::matching::temporal::coefficients::Coefficients;
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::report::report;
 use crate::matching::temporal::{Mode, Temporal};
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 use crate::pool::Pool;
 
 pub use crate::matching::temporal::NAME;
@@ -33,16 +33,16 @@ pub struct TemporalStage {
     state: Block<i32>,
     /// Whether the state is of the pair before in the stream.
     known: bool,
-    /// Residuals of both eyes.
+    /// Residuals of both views.
     residuals: [Block<i16>; 2],
     search: Search,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
     denoised: Pool<u8>,
     whitened: Pool<u16>,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     magnitudes: Magnitudes,
     background: Vec<i32>,
     judge: Vec<i32>,
@@ -53,59 +53,42 @@ struct OfThread {
     count: u32,
 }
 
-/// What the stage makes of a pair.
+/// Output of the stage for one pair.
 pub struct Passed {
-    /// Both pictures as they are to be matched, where they are not those that came.
+    /// Both images as they are to be matched, if they are not those that came.
     pub denoised: Option<[Image; 2]>,
-    /// The left picture without its background, where that is asked for.
+    /// The left image without its background, if that is asked for.
     pub whitened: Option<Whitened>,
-    /// What is known of the pair now.
+    /// Figures of the pair, for the report.
     pub report: TemporalReport,
 }
 
 impl TemporalStage {
     /// For pairs of this size.
-    pub fn new(how: Temporal, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
+    pub fn new(
+        arena: &Arena,
+        how: Temporal,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
         let layout = Layout::new(size, how.history);
         let pixels = product([size.0, size.1]);
-        let search = Search::new(layout, threads)?;
-        let threads = (0..threads).map(|_| Ok(Mutex::new(OfThread::new(&layout)?)));
+        // The images that it makes.
+        arena.count(pixels.saturating_mul(2));
         Ok(Self {
             how,
-            state: Block::new(layout.words() as u64)?,
+            state: arena.block(layout.words() as u64)?,
             known: false,
-            residuals: [Block::new(pixels)?, Block::new(pixels)?],
-            search,
-            threads: threads.collect::<Result<_, Refused>>()?,
+            residuals: [arena.block(pixels)?, arena.block(pixels)?],
+            search: Search::new(arena, layout, threads)?,
+            threads: arena.per_thread(threads, || ThreadScratch::new(arena, &layout))?,
             denoised: Pool::new(),
             whitened: Pool::new(),
             layout,
         })
     }
 
-    /// Bytes of it, with the pictures that it makes.
-    pub fn bytes_of(how: Temporal, size: (usize, usize), threads: usize) -> u64 {
-        let layout = Layout::new(size, how.history);
-        let pixels = product([size.0, size.1]);
-        let parts = [
-            Block::<i32>::bytes_of(layout.words() as u64),
-            Block::<i16>::bytes_of(pixels).saturating_mul(2),
-            Search::bytes_of(&layout, threads),
-            OfThread::bytes_of(&layout).saturating_mul(threads as u64),
-            pixels.saturating_mul(2),
-        ];
-        parts.into_iter().fold(0, u64::saturating_add)
-    }
-
-    /// The same of what there is.
-    pub fn bytes(&self) -> usize {
-        let residuals = self.residuals.iter().map(Block::bytes).sum::<usize>();
-        let threads = (0..self.threads.len()).map(|number| self.thread(number).bytes());
-        let pictures = 2 * self.layout.size.0 * self.layout.size.1;
-        self.state.bytes() + residuals + self.search.bytes() + threads.sum::<usize>() + pictures
-    }
-
-    /// What it remembers; it begins anew.
+    /// Takes the state of the stream; the stage restarts.
     pub fn take_state(&mut self) -> Option<State> {
         let known = std::mem::take(&mut self.known);
         known.then(|| self.numbers().to_vec())
@@ -128,7 +111,8 @@ impl TemporalStage {
         unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), self.layout.words()) }
     }
 
-    /// Passes a pair through the stage. `goes_on`: whether it follows the pair before in its stream.
+    /// Passes a pair through the stage. `goes_on`: whether it follows the pair before in its
+    /// stream.
     pub fn run(
         &mut self,
         team: &mut Team,
@@ -183,11 +167,11 @@ impl TemporalStage {
         })
     }
 
-    fn thread(&self, number: usize) -> MutexGuard<'_, OfThread> {
+    fn thread(&self, number: usize) -> MutexGuard<'_, ThreadScratch> {
         self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Writes the residuals of an eye's picture; the variance of their noise.
+    /// Writes the residuals of a view's image; the variance of their noise.
     fn subtract_background(
         &self,
         team: &mut Team,
@@ -208,7 +192,7 @@ impl TemporalStage {
         };
         let of = picture(image);
         share(team, height, |thread, y| {
-            let OfThread { magnitudes, background, responses, .. } = &mut *self.thread(thread);
+            let ThreadScratch { magnitudes, background, responses, .. } = &mut *self.thread(thread);
             // SAFETY: every row is given to one thread once; the simd was found on this machine.
             unsafe {
                 let to = residuals.row(y);
@@ -233,8 +217,8 @@ impl TemporalStage {
         variance(residuals, responses, coefficients.spread())
     }
 
-    /// Decides about every pixel of an eye's picture, and remembers it; how many move. `limits`: `None` where nothing
-    /// is remembered yet.
+    /// Decides about every pixel of a view's image, and remembers it; how many move. `limits`:
+    /// `None` if nothing is remembered yet.
     fn finish(
         &self,
         team: &mut Team,
@@ -254,7 +238,7 @@ impl TemporalStage {
             unsafe { std::slice::from_raw_parts(self.residuals[eye].ptr(), width * size.1) };
         (0..self.threads.len()).for_each(|number| self.thread(number).count = 0);
         share(team, size.1, |thread, y| {
-            let OfThread { judge, weights, moving, count, .. } = &mut *self.thread(thread);
+            let ThreadScratch { judge, weights, moving, count, .. } = &mut *self.thread(thread);
             match limits {
                 Some(limits) => {
                     let (scratch, weights, moving) = (&mut *judge, &mut *weights, &mut *moving);
@@ -297,37 +281,24 @@ impl TemporalStage {
     }
 }
 
-/// What is written of a picture.
+/// Output images of a view.
 struct Outputs {
     slot: usize,
     denoised: Option<Rows<u8>>,
     whitened: Option<Rows<u16>>,
 }
 
-impl OfThread {
-    fn new(layout: &Layout) -> Result<Self, Refused> {
+impl ThreadScratch {
+    fn new(arena: &Arena, layout: &Layout) -> Result<Self, Refused> {
         let width = layout.size.0;
         Ok(Self {
-            magnitudes: Magnitudes::new()?,
-            background: filled(width, 0)?,
-            judge: filled(judge_scratch(width), 0)?,
-            weights: filled(width, 0)?,
-            moving: filled(width, 0)?,
-            responses: filled(width, 0)?,
+            magnitudes: Magnitudes::new(arena)?,
+            background: arena.filled(width, 0)?,
+            judge: arena.filled(judge_scratch(width), 0)?,
+            weights: arena.filled(width, 0)?,
+            moving: arena.filled(width, 0)?,
+            responses: arena.filled(width, 0)?,
             count: 0,
         })
-    }
-
-    fn bytes(&self) -> usize {
-        let Self { magnitudes, background, judge, weights, moving, responses, .. } = self;
-        let numbers = [background, judge, weights].map(Vec::len).into_iter().sum::<usize>();
-        magnitudes.bytes() + 4 * numbers + moving.len() + 2 * responses.len()
-    }
-
-    fn bytes_of(layout: &Layout) -> u64 {
-        let numbers = MAGNITUDES as u64 + judge_scratch(0) as u64;
-        // Background, judge, weights; moving; responses.
-        let of_pixels = product([layout.size.0, 4 * 5 + 1 + 2]);
-        of_pixels.saturating_add(4 * numbers)
     }
 }

@@ -1,17 +1,18 @@
-//! The rows of the spatio-temporal stage: the sums of the equations, the background, and what is made of both.
+//! The rows of the spatio-temporal stage: the sums of the equations, the background, and what is
+//! made of both.
 
 use std::ops::Range;
 
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::simd::{Kernel, Vector};
 use crate::engine::cpu::texture::Picture;
-use crate::matching::temporal::background::{age, denoised, remembered, residual, whitened};
+use crate::matching::temporal::background::{age, denoise, remember, residual, whiten};
 use crate::matching::temporal::shifts::{OfReference, SUMS};
 
-/// Numbers a pixel that [`ReferenceRow`] writes: grey level, doubled gradients across and down, steps across and down,
-/// and 1 where the pixel counts; all 0 where it does not.
+/// Numbers a pixel that [`ReferenceRow`] writes: grey level, doubled gradients across and down,
+/// steps across and down, and 1 where the pixel counts; all 0 where it does not.
 pub const OF_REFERENCE: usize = 6;
 
-/// A row of a picture with those above and below it.
+/// A row of an image with those above and below it.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// Above, the row itself, below.
@@ -19,14 +20,15 @@ pub struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    /// Row `y` of a picture, which is neither the first nor the last.
+    /// Row `y` of an image, which is neither the first nor the last.
     #[inline(always)]
     pub fn of(picture: Picture<'a>, y: usize) -> Self {
         let width = picture.size.0;
         Self { rows: [y - 1, y, y + 1].map(|y| &picture.pixels[y * width..][..width]) }
     }
 
-    /// Pixel `x` with its neighbours: grey level, doubled gradients across and down, steps across and down.
+    /// Pixel `x` with its neighbours: grey level, doubled gradients across and down, steps across
+    /// and down.
     #[inline(always)]
     fn pixel(self, x: usize) -> [i16; 5] {
         let [above, own, below] = self.rows;
@@ -59,7 +61,7 @@ impl<'a> Around<'a> {
 /// Pixels that are summed up at once.
 const LANES: usize = 16;
 
-/// Where the picture remembered last is, and by how much pixels may differ from it that show the same.
+/// Position of the image remembered last, and the largest difference of pixels that show the same.
 #[derive(Clone, Copy)]
 pub struct Newest<'a> {
     /// The row that belongs there.
@@ -76,9 +78,9 @@ pub struct ReferenceRow<'a> {
     pub of: Around<'a>,
     /// The columns that count.
     pub columns: Range<usize>,
-    /// For how long pixels have been moving, in the two rows of the whole picture; `None`: all count.
+    /// For how long pixels have been moving, in the two rows of the whole image; `None`: all count.
     pub ages: Option<[&'a [u8]; 2]>,
-    /// The picture remembered last; `None`: all agree.
+    /// The image remembered last; `None`: all agree.
     pub newest: Option<Newest<'a>>,
     /// [`OF_REFERENCE`] rows of numbers.
     pub to: &'a mut [i16],
@@ -88,7 +90,7 @@ pub struct ReferenceRow<'a> {
 
 impl Kernel for ReferenceRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, columns) = (self.of.rows[1].len(), self.columns);
         let len = columns.len();
         let mut rows = self.to.chunks_exact_mut(width);
@@ -123,7 +125,7 @@ impl Kernel for ReferenceRow<'_> {
             row.iter_mut().zip(&*counts).for_each(|(value, &counts)| *value *= counts);
         }
         let sum = |row: &[i16]| row.iter().map(|&value| i64::from(value)).sum::<i64>();
-        // Products of so many pixels stay within 2^31.
+        // Products of this many pixels stay within 2^31.
         const PIXELS: usize = 1024;
         let products = |a: &[i16], b: &[i16]| {
             let parts = a.chunks(PIXELS).zip(b.chunks(PIXELS));
@@ -143,13 +145,13 @@ impl Kernel for ReferenceRow<'_> {
     }
 }
 
-/// Adds what a row of another picture says beside one of the reference.
+/// Adds what a row of another image says beside one of the reference.
 pub struct ShiftRow<'a> {
     /// As [`ReferenceRow`] wrote it.
     pub reference: &'a [i16],
-    /// The row of the other picture that belongs there.
+    /// The row of the other image that belongs there.
     pub of: Around<'a>,
-    /// By how many columns the picture is moved.
+    /// By how many columns the image is moved.
     pub offset: i32,
     /// The columns that count.
     pub columns: Range<usize>,
@@ -159,7 +161,7 @@ pub struct ShiftRow<'a> {
 
 impl Kernel for ShiftRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, columns) = (self.of.rows[1].len(), self.columns);
         let from = (columns.start as i64 - i64::from(self.offset)) as usize;
         let len = columns.len();
@@ -178,7 +180,7 @@ impl Kernel for ShiftRow<'_> {
             for lane in 0..LANES {
                 let a: [i32; OF_REFERENCE] = std::array::from_fn(|i| reference[i][lane]);
                 let b: [i32; 5] = std::array::from_fn(|i| i32::from(other[i][lane]));
-                let added = added(a, b);
+                let added = terms(a, b);
                 for (sums, added) in lanes.iter_mut().zip(added) {
                     sums[lane] += added;
                 }
@@ -190,16 +192,16 @@ impl Kernel for ShiftRow<'_> {
         for i in whole..len {
             let a = std::array::from_fn(|number| i32::from(self.reference[number * width + i]));
             let b = self.of.pixel(from + i).map(i32::from);
-            for (all, added) in self.sums.iter_mut().zip(added(a, b)) {
+            for (all, added) in self.sums.iter_mut().zip(terms(a, b)) {
                 *all += i64::from(added);
             }
         }
     }
 }
 
-/// What a pixel of the reference, and one of another picture, add to the sums.
+/// Terms that a pixel of the reference, and one of another image, add to the sums.
 #[inline(always)]
-fn added(
+fn terms(
     [a, h, g, x, y, counts]: [i32; OF_REFERENCE],
     [b, hb, gb, xb, yb]: [i32; 5],
 ) -> [i32; SUMS] {
@@ -217,7 +219,7 @@ fn added(
     ]
 }
 
-/// A remembered picture, and what it adds to the background.
+/// A remembered image, and what it adds to the background.
 #[derive(Clone, Copy)]
 pub struct Remembered<'a> {
     pub pixels: &'a [u8],
@@ -225,13 +227,13 @@ pub struct Remembered<'a> {
     pub offset: [i32; 2],
 }
 
-/// Writes the residuals of row `y` of a picture.
+/// Writes the residuals of row `y` of an image.
 pub struct ResidualRow<'r, 'a, F: Fn(usize) -> Remembered<'a>> {
-    /// The picture.
+    /// The image.
     pub of: Picture<'r>,
     /// The row.
     pub y: usize,
-    /// Number of pictures that are remembered.
+    /// Number of images that are remembered.
     pub count: usize,
     /// Each of them.
     pub remembered: F,
@@ -243,7 +245,7 @@ pub struct ResidualRow<'r, 'a, F: Fn(usize) -> Remembered<'a>> {
 
 impl<'a, F: Fn(usize) -> Remembered<'a>> Kernel for ResidualRow<'_, 'a, F> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let (width, height) = self.of.size;
         let background = &mut self.background[..width];
         background.fill(0);
@@ -271,9 +273,9 @@ impl<'a, F: Fn(usize) -> Remembered<'a>> Kernel for ResidualRow<'_, 'a, F> {
     }
 }
 
-/// What becomes of a row that was judged.
+/// Writes the outputs of a row after its residuals were judged.
 pub struct FinishRow<'a> {
-    /// The row of the picture.
+    /// The row of the image.
     pub row: &'a [u8],
     /// Its residuals, weights, and whether pixels move.
     pub residuals: &'a [i16],
@@ -281,11 +283,11 @@ pub struct FinishRow<'a> {
     pub moving: &'a [u8],
     /// For how long pixels have been moving.
     pub ages: &'a mut [u8],
-    /// What is remembered of it.
+    /// State of the row.
     pub stored: &'a mut [u8],
-    /// Number of pictures that are remembered.
+    /// Number of images that are remembered.
     pub history: u8,
-    /// The row without the noise of what stands still, where that is asked for.
+    /// The row without the noise of what stands still, if that is asked for.
     pub denoised: Option<&'a mut [u8]>,
     /// And without the background.
     pub whitened: Option<&'a mut [u16]>,
@@ -293,21 +295,21 @@ pub struct FinishRow<'a> {
 
 impl Kernel for FinishRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector>(self) {
         let pixels = self.row.iter().zip(self.residuals);
         let kept = self.ages.iter_mut().zip(self.stored).zip(self.moving);
         for ((&pixel, &e), ((before, stored), &moving)) in pixels.clone().zip(kept) {
             *before = age(*before, moving != 0);
-            *stored = remembered(pixel, e, *before, self.history);
+            *stored = remember(pixel, e, *before, self.history);
         }
         if let Some(to) = self.denoised {
             for ((to, (&pixel, &e)), &weight) in to.iter_mut().zip(pixels).zip(self.weights) {
-                *to = denoised(pixel, e, weight);
+                *to = denoise(pixel, e, weight);
             }
         }
         if let Some(to) = self.whitened {
             for ((to, &e), &moving) in to.iter_mut().zip(self.residuals).zip(self.moving) {
-                *to = whitened(e, moving != 0);
+                *to = whiten(e, moving != 0);
             }
         }
     }

@@ -1,10 +1,10 @@
-//! How the remembered pictures of the spatio-temporal stage are shifted against the newest: the pictures of half the size
-//! and less, and the sums over them.
+//! Estimation of how the remembered images of the spatio-temporal stage are shifted against the
+//! newest: the images of half the size and less, and the sums over them.
 
 use std::sync::{Mutex, MutexGuard};
 
 use super::rows::{Around, Newest, OF_REFERENCE, ReferenceRow, ShiftRow};
-use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::prepare::{Rows, half, picture, share};
 use crate::engine::cpu::simd::Simd;
 use crate::engine::cpu::team::Team;
@@ -12,22 +12,23 @@ use crate::engine::cpu::texture::{Picture, SmoothedRow};
 use crate::frame::Image;
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::shifts::{self, OfBoth, OfReference, SUMS, Shift, inner};
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// Finds shifts, with memory for it.
 pub struct Search {
     layout: Layout,
     /// Sizes of the levels: half, a quarter, and so on.
     sizes: Vec<(usize, usize)>,
-    /// Both eyes of each level, and then the pictures remembered last, of which the state has those of half the size.
+    /// Both views of each level, and then the images remembered last, of which the state has those
+    /// of half the size.
     levels: Vec<[Block<u8>; 4]>,
-    /// A picture of half the size, before it is smoothed.
+    /// An image of half the size, before it is smoothed.
     between: Block<u8>,
-    threads: Vec<Mutex<OfThread>>,
+    threads: Vec<Mutex<ThreadScratch>>,
 }
 
 /// Memory of one thread.
-struct OfThread {
+struct ThreadScratch {
     /// The sums of the equations, over the reference and with each slot.
     of_reference: OfReference,
     of_slots: Vec<[i64; SUMS]>,
@@ -36,60 +37,38 @@ struct OfThread {
     sums: Vec<u16>,
 }
 
-/// Pictures of a level: both eyes, and those remembered last.
+/// Images of a level: both views, and those remembered last.
 fn pixels_of(level: usize, number: usize, (width, height): (usize, usize)) -> u64 {
     if level == 0 && number >= 2 { 0 } else { product([width, height]) }
 }
 
 impl Search {
     /// For pairs of this layout.
-    pub fn new(layout: Layout, threads: usize) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, layout: Layout, threads: usize) -> Result<Self, Refused> {
         let sizes = layout.levels();
         let level = |(level, &size): (usize, &(usize, usize))| {
-            let block = |number| Block::new(pixels_of(level, number, size));
+            let block = |number| arena.block(pixels_of(level, number, size));
             Ok([block(0)?, block(1)?, block(2)?, block(3)?])
         };
         let of_thread = || {
-            Ok(Mutex::new(OfThread {
+            Ok(ThreadScratch {
                 of_reference: OfReference::default(),
-                of_slots: filled(layout.history, [0; SUMS])?,
-                reference: filled(OF_REFERENCE * layout.half_size.0, 0)?,
-                sums: filled(layout.half_size.0, 0)?,
-            }))
+                of_slots: arena.filled(layout.history, [0; SUMS])?,
+                reference: arena.filled(OF_REFERENCE * layout.half_size.0, 0)?,
+                sums: arena.filled(layout.half_size.0, 0)?,
+            })
         };
         Ok(Self {
             levels: sizes.iter().enumerate().map(level).collect::<Result<_, Refused>>()?,
-            between: Block::new(product([layout.half_size.0, layout.half_size.1]))?,
-            threads: (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?,
+            between: arena.block(product([layout.half_size.0, layout.half_size.1]))?,
+            threads: arena.per_thread(threads, of_thread)?,
             sizes,
             layout,
         })
     }
 
-    /// Bytes of it.
-    pub fn bytes_of(layout: &Layout, threads: usize) -> u64 {
-        let levels = layout.levels();
-        let of_level = |(level, &size): (usize, &(usize, usize))| {
-            (0..4).map(|number| Block::<u8>::bytes_of(pixels_of(level, number, size))).sum::<u64>()
-        };
-        let (width, height) = layout.half_size;
-        let of_thread = product([width, 2 * OF_REFERENCE + 2]) + (8 * SUMS * layout.history) as u64;
-        levels.iter().enumerate().map(of_level).sum::<u64>()
-            + Block::<u8>::bytes_of(product([width, height]))
-            + of_thread * threads as u64
-    }
-
-    /// The same of what there is.
-    pub fn bytes(&self) -> usize {
-        let levels = self.levels.iter().flatten().map(Block::bytes).sum::<usize>();
-        let of_thread = |number| {
-            let OfThread { of_slots, reference, sums, .. } = &*self.thread(number);
-            8 * SUMS * of_slots.len() + 2 * reference.len() + 2 * sums.len()
-        };
-        self.between.bytes() + levels + (0..self.threads.len()).map(of_thread).sum::<usize>()
-    }
-
-    /// The shifts of all pictures that the state remembers against both eyes, in the order of the slots.
+    /// The shifts of all images that the state remembers against both views, in the order of the
+    /// slots.
     pub fn run(
         &self,
         team: &mut Team,
@@ -105,7 +84,7 @@ impl Search {
         self.shifts_of_all(team, simd, state, header)
     }
 
-    /// Makes the pictures of half the size and less.
+    /// Makes the images of half the size and less.
     fn make_levels(
         &self,
         team: &mut Team,
@@ -146,11 +125,11 @@ impl Search {
         Picture { pixels, size }
     }
 
-    fn thread(&self, number: usize) -> MutexGuard<'_, OfThread> {
+    fn thread(&self, number: usize) -> MutexGuard<'_, ThreadScratch> {
         self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Where to look for the picture remembered last, from coarse to fine.
+    /// Estimates the shift of the image remembered last, from coarse to fine.
     fn look_for_newest(&self, team: &mut Team, simd: Simd, header: &Header) -> Shift {
         let mut shift = Shift::NONE;
         for (number, &size) in self.sizes.iter().enumerate().skip(1).rev() {
@@ -163,7 +142,7 @@ impl Search {
         shift.twice().twice()
     }
 
-    /// How far each remembered picture is shifted against the newest.
+    /// Estimates the shift of each remembered image against the newest.
     fn shifts_of_all(
         &self,
         team: &mut Team,
@@ -185,7 +164,7 @@ impl Search {
         found.into_iter().map(Shift::twice).collect()
     }
 
-    /// The shifts of as many pictures as there are beginnings.
+    /// The shifts of as many images as there are beginnings.
     fn search<'a>(
         &self,
         team: &mut Team,
@@ -207,7 +186,7 @@ impl Search {
         let whole = self.layout.size;
         share(team, 2 * rows.len(), |thread, i| {
             let (eye, y) = (i / rows.len(), rows.start + i % rows.len());
-            let OfThread { reference, of_reference, of_slots, .. } = &mut *self.thread(thread);
+            let ThreadScratch { reference, of_reference, of_slots, .. } = &mut *self.thread(thread);
             let ages = ages.map(|ages| {
                 [2 * y, (2 * y + 1).min(whole.1 - 1)].map(|y| &ages[eye][y * whole.0..][..whole.0])
             });
@@ -250,10 +229,11 @@ impl Search {
         slots.map(|(&begin, sums)| shifts::shift(&of_reference, sums, begin, variance)).collect()
     }
 
-    /// Writes the smoothed picture of half the size: what shifts are found in.
+    /// Writes the smoothed image of half the size: what shifts are found in.
     pub fn smaller(&self, team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
         let size = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
-        // SAFETY: the block has a byte for every pixel of half a picture, and nobody else has it now.
+        // SAFETY: the block has a byte for every pixel of half an image, and nobody else has it
+        // now.
         let pixels = unsafe { std::slice::from_raw_parts_mut(self.between.ptr(), size.0 * size.1) };
         half(team, simd, of, pixels);
         let of = Picture { pixels, size };
@@ -266,13 +246,13 @@ impl Search {
     }
 }
 
-/// Where pictures are looked for.
+/// Starting points of the search.
 struct Wanted<'a> {
     references: [Picture<'a>; 2],
     size: (usize, usize),
     begins: &'a [Shift],
-    /// For how long pixels of both eyes have been moving; `None`: that does not matter.
+    /// For how long pixels of both views have been moving; `None`: that does not matter.
     ages: Option<[&'a [u8]; 2]>,
-    /// The picture that pixels have to agree with; `None`: none.
+    /// The image that pixels have to agree with; `None`: none.
     newest: Option<usize>,
 }

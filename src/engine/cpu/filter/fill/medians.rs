@@ -1,13 +1,13 @@
 //! The weighted medians of a block of pixels.
 
 use crate::engine::cpu::filter::rays::{Around, BLOCK, Block};
-use crate::engine::cpu::simd::Lanes;
+use crate::engine::cpu::simd::Vector;
 use crate::frame::INVALID;
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{LEFT, RIGHT};
 
-/// The weight that a value needs together with all smaller ones. Weights are at most 3584, so that eight of
-/// them fit.
+/// The weight that a value needs together with all smaller ones. Weights are at most 3584, so that
+/// eight of them fit.
 #[inline(always)]
 fn wanted(around: &Around) -> Block {
     let mut wanted = [0; BLOCK];
@@ -31,7 +31,7 @@ fn wanted(around: &Around) -> Block {
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub unsafe fn medians<V: Lanes>(around: &Around) -> Block {
+pub unsafe fn medians<V: Vector>(around: &Around) -> Block {
     const { assert!(V::N / 2 <= BLOCK && BLOCK.is_multiple_of(V::N / 2)) };
     let wanted = wanted(around);
     let mut medians = [0; BLOCK];
@@ -45,8 +45,8 @@ pub unsafe fn medians<V: Lanes>(around: &Around) -> Block {
                 (values[k], weights[k]) = (load(&around.values[k]), load(&around.measures[k]));
             }
             let wanted = load(&wanted);
-            // Of each value: the weight of all that are smaller, and of those before that are equal, so
-            // that the last of equals has all.
+            // Of each value: the weight of all that are smaller, and of those before that are
+            // equal, so that the last of equals has all.
             let mut sums = weights;
             for j in 1..8 {
                 for i in 0..j {

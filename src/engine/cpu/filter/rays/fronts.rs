@@ -1,9 +1,10 @@
-//! What rays have met, carried from row to row and along a row.
+//! Pixels that rays have met, carried from row to row and along a row.
 
+use crate::engine::cpu::memory::Arena;
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{Met, meet};
-use crate::memory::{Refused, filled, product};
+use crate::memory::Refused;
 
 /// Columns of a block: what has no hole is passed over block by block.
 pub const BLOCK: usize = 32;
@@ -16,8 +17,8 @@ pub fn columns(width: usize) -> usize {
     width.checked_next_multiple_of(BLOCK).unwrap_or(usize::MAX)
 }
 
-/// What the rays of one direction have met, seen from the pixels of a row; those that leave the row see a
-/// known pixel itself. With a column on either side, where there is nothing.
+/// Pixels that the rays of one direction have met, seen from the pixels of a row; those that leave the row
+/// see a known pixel itself. With a column on either side, where there is nothing.
 pub struct Front {
     /// Values, or none: nothing was met, or too far away.
     values: Vec<i16>,
@@ -28,9 +29,9 @@ pub struct Front {
 }
 
 impl Front {
-    fn new(len: usize) -> Result<Self, Refused> {
-        let values = filled(len, INVALID)?;
-        Ok(Self { values, edges: filled(len, 0)?, distances: filled(len, 0)? })
+    fn new(arena: &Arena, len: usize) -> Result<Self, Refused> {
+        let values = arena.filled(len, INVALID)?;
+        Ok(Self { values, edges: arena.filled(len, 0)?, distances: arena.filled(len, 0)? })
     }
 
     fn set(&mut self, x: usize, value: i16, edge: i16, distance: i16) {
@@ -91,35 +92,22 @@ pub struct Fronts {
     pub ends: Vec<i16>,
 }
 
-/// Rows of numbers that [`Fronts`] hold.
-const ROWS: usize = 3 * (3 + 3 + 2) + 3;
-
 impl Fronts {
-    pub fn new(width: usize) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, width: usize) -> Result<Self, Refused> {
         let len = columns(width).checked_add(2).ok_or(Refused(u64::MAX))?;
-        let front = || Front::new(len);
+        let front = || Front::new(arena, len);
         Ok(Self {
             before: [front()?, front()?, front()?],
             here: [front()?, front()?, front()?],
             across: [front()?, front()?],
-            grey_before: filled(len, 0)?,
-            grey: filled(len, 0)?,
-            ends: filled(len, -1)?,
+            grey_before: arena.filled(len, 0)?,
+            grey: arena.filled(len, 0)?,
+            ends: arena.filled(len, -1)?,
         })
     }
 
-    /// [`Fronts::bytes`] before there are any.
-    pub fn bytes_of(width: usize) -> u64 {
-        product([ROWS * size_of::<i16>(), columns(width).saturating_add(2)])
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        ROWS * size_of_val(&self.grey[..])
-    }
-
-    /// Begins a sweep behind the row `beyond`, outside the picture where that is `None`: what it carries, ray
-    /// by ray, is looked for with these steps.
+    /// Begins a sweep behind the row `beyond`, outside the image where that is `None`: what it
+    /// carries, ray by ray, is looked for with these steps.
     pub fn begin(
         &mut self,
         map: &[i16],
@@ -164,9 +152,9 @@ impl Fronts {
         }
     }
 
-    /// Goes on to the next row of a sweep, which is row `y` of the map: carries what rays have met, with their
-    /// edges where `edges` asks for them. Of both rows there are slices of one length that lie apart and
-    /// below each other, so that it becomes vectors.
+    /// Goes on to the next row of a sweep, which is row `y` of the map: carries what rays have met,
+    /// with their edges if `edges` asks for them. Of both rows there are slices of one length
+    /// that lie apart and below each other, so that it becomes vectors.
     #[inline(always)]
     pub fn go_on(&mut self, values: &[i16], left: &Image, y: usize, reach: u16, edges: bool) {
         std::mem::swap(&mut self.before, &mut self.here);
@@ -262,7 +250,7 @@ pub fn known(values: &[i16], at: Option<usize>) -> Option<i16> {
     values.get(at?).copied().filter(|&value| value != INVALID)
 }
 
-/// Whether rays end at all of these pixels.
+/// Reports whether rays end at all of these pixels.
 #[inline(always)]
 fn all_known(ends: &[i16]) -> bool {
     ends.iter().fold(-1, |all, &ends| all & ends) == -1

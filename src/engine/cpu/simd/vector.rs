@@ -1,20 +1,21 @@
-//! What a vector can do, and a computation that is written in it.
+//! The operations of a vector, and computations written in them.
 
 use std::marker::PhantomData;
 
-/// A computation written in [`Lanes`]; `run` must be `#[inline(always)]`.
+/// A computation written in [`Vector`]; `run` must be `#[inline(always)]`.
 pub trait Kernel {
     /// Computes with the vectors `V`.
     ///
     /// # Safety
     /// The machine has the instructions of `V`; and what the kernel itself asks for.
-    unsafe fn run<V: Lanes>(self);
+    unsafe fn run<V: Vector>(self);
 }
 
-/// Values of a rectified picture that [`Lanes::interpolate`] makes at once.
+/// Values of a rectified image that [`Vector::interpolate`] makes at once.
 pub const INTERPOLATED: usize = 16;
 
-/// A picture that vector units can gather from: they take four bytes at a time, at offsets of 31 bits.
+/// An image that vector units can gather from: they take four bytes at a time, at offsets of 31
+/// bits.
 #[derive(Clone, Copy)]
 pub struct Taps<'a> {
     /// Its first pixel; rows are packed.
@@ -27,12 +28,12 @@ pub struct Taps<'a> {
 }
 
 impl<'a> Taps<'a> {
-    /// Most pixels. The offset of the pixel below any of them then fits 32 bits, and what is left of it
-    /// when it is held to the last four pixels fits 31: no gather goes astray.
+    /// Most pixels. The offset of the pixel below any of them then fits 32 bits, and what is left
+    /// of it when it is held to the last four pixels fits 31: no gather goes astray.
     const LEN_MAX: usize = 1 << 30;
 
-    /// The pixels of a picture with rows of `stride`; `None` where there are fewer than four, or more
-    /// than [`Taps::LEN_MAX`].
+    /// The pixels of an image with rows of `stride`; `None` if there are fewer than four, or
+    /// more than [`Taps::LEN_MAX`].
     pub fn of(picture: &'a [u8], stride: usize) -> Option<Self> {
         let fits = (4..=Self::LEN_MAX).contains(&picture.len()) && stride <= picture.len();
         let (stride, len) = (u32::try_from(stride).ok()?, u32::try_from(picture.len()).ok()?);
@@ -40,7 +41,8 @@ impl<'a> Taps<'a> {
     }
 }
 
-/// Where the number of a byte's lane stands in a pair of vectors of `lanes` bytes, the second vector behind the first.
+/// Returns the place of a byte's lane in a pair of vectors of `lanes` bytes, the second vector
+/// behind the first.
 pub const fn lane_of_pair(lane: usize, lanes: usize) -> usize {
     let (block, within) = (lane / 16, lane % 16);
     within / 8 * (lanes / 2) + block * 8 + within % 8
@@ -48,12 +50,12 @@ pub const fn lane_of_pair(lane: usize, lanes: usize) -> usize {
 
 /// A vector of bytes, one lane a candidate disparity; and pairs of vectors of 16-bit sums.
 ///
-/// A *pair* has a lane for each byte, in the order in which vector units unpack bytes: of every 16 the first eight lie in the
-/// first vector, the others in the second ([`lane_of_pair`]).
+/// A *pair* has a lane for each byte, in the order in which vector units unpack bytes: of every 16
+/// the first eight lie in the first vector, the others in the second ([`lane_of_pair`]).
 ///
 /// The creating functions are unsafe; all others may rely on the machine having the instructions,
 /// because a vector exists.
-pub trait Lanes: Copy + 'static {
+pub trait Vector: Copy + 'static {
     /// Number of byte lanes.
     const N: usize;
     /// N / 2 lanes of 16 bits, signed; sums are never negative.
@@ -106,8 +108,8 @@ pub trait Lanes: Copy + 'static {
     /// # Safety
     /// 256 bytes are readable.
     unsafe fn look_up(self, table: *const u8) -> Self;
-    /// The parts times their weights, plus 8, divided by 16 and rounded down; a weight is at most 127 and
-    /// the result at most 255.
+    /// The parts times their weights, plus 8, divided by 16 and rounded down; a weight is at most
+    /// 127 and the result at most 255.
     fn weigh(parts: [Self; 3], weights: [u8; 3]) -> Self;
     /// Lane i takes lane i - 1; lane 0 takes 255.
     fn shift_up(self) -> Self;
@@ -118,7 +120,7 @@ pub trait Lanes: Copy + 'static {
     /// The smallest byte of `count` vectors behind each other, in every lane; at least one.
     ///
     /// # Safety
-    /// As [`Lanes::load`], for all of them.
+    /// As [`Vector::load`], for all of them.
     #[inline(always)]
     unsafe fn least_of(from: *const u8, count: usize) -> Self {
         // SAFETY: the caller's promise.
@@ -175,11 +177,14 @@ pub trait Lanes: Copy + 'static {
     fn least_wide(a: Self::Wide) -> i16;
     /// The last lane.
     fn last_wide(a: Self::Wide) -> i16;
-    /// The first byte's lane, from 0 to N - 1, for which the pair holds `value`; N where there is none.
+    /// The first byte's lane, from 0 to N - 1, for which the pair holds `value`; N where there is
+    /// none.
     fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
-    /// The pair in which byte lane i takes what lane i - 1 has; lane 0 takes what `entering` has in every lane.
+    /// The pair in which byte lane i takes what lane i - 1 has; lane 0 takes what `entering` has in
+    /// every lane.
     fn shift_pair_up(pair: [Self::Wide; 2], entering: Self::Wide) -> [Self::Wide; 2];
-    /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum, best_index).
+    /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum,
+    /// best_index).
     fn keep_smaller(
         best: (Self::Wide, Self::Wide),
         candidate: (Self::Wide, Self::Wide),
@@ -189,6 +194,6 @@ pub trait Lanes: Copy + 'static {
     ///
     /// # Safety
     /// The machine has the instructions; as many offsets and weights are readable and values
-    /// writable; every offset lies in the picture or is that of an unseen pixel.
+    /// writable; every offset lies in the image or is that of an unseen pixel.
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8);
 }

@@ -1,23 +1,89 @@
-//! Paths along knight's moves, and winners from sums that are kept: 16 paths reach two rows up and down, which
-//! no band follows. So the costs and the sums of the whole picture are kept (3 bytes a pixel and candidate), and
-//! one direction after the other is added to the sums.
+//! Paths along knight's moves, and winners from sums that are kept: 16 paths reach two rows up and
+//! down, which no band follows. So the costs and the sums of the whole image are kept (3 bytes a
+//! pixel and candidate), and one direction after the other is added to the sums.
 
+use super::band_costs::FillBand;
+use super::cost_source::CostSource;
+use super::frame::Frame;
 use super::geometry::{Geometry, TILE};
+use super::memory::Plane;
 use super::path::path_delta;
-use super::simd::{Kernel, Lanes};
+use super::shape::{Shape, ShapedKernel};
+use super::simd::Vector;
+use super::stage_timer::StageTimer;
+use super::team::Team;
 use super::winner::WinnerTakesAll;
 use crate::frame::Image;
 
-/// Adds the paths of one direction to the sums: a share of them, those whose number divided by the number of shares leaves
-/// the share's.
-pub struct Direction<'a, const MAX: usize, const EXACT: bool> {
-    /// How the picture is cut up.
+impl Frame<'_> {
+    /// Matches with all costs and sums in memory, one direction of paths after the other.
+    pub(super) fn match_full_volume<S: Shape, F: CostSource>(
+        &self,
+        team: &mut Team,
+        timer: &mut StageTimer,
+        source: &F,
+    ) {
+        let geometry = self.geometry;
+        let row_cells = geometry.width * geometry.depth;
+        let costs = Plane(self.shared.whole_costs.ptr());
+        let sums = Plane(self.shared.whole_sums.ptr());
+        team.share(geometry.bands, &|thread, bands| {
+            let scratch = &mut *self.scratch(thread);
+            for (first, rows) in bands.map(|band| geometry.band(band)) {
+                let cost = source.compute_costs::<S>(scratch, (first, rows), false);
+                // SAFETY: the band's rows are this thread's; the simd was found on this machine.
+                unsafe {
+                    sums.at(first * row_cells).write_bytes(0, rows * row_cells);
+                    let (rows, band_costs) = ((first, rows), costs.at(first * row_cells));
+                    S::run(FillBand { geometry, cost, rows, band_costs });
+                }
+            }
+        });
+        timer.end("cost volume");
+        // Neighbouring paths go to different threads, so that long and short ones are spread
+        // evenly.
+        let count = team.pieces();
+        for &step in self.params.paths.steps() {
+            team.share(count, &|_, shares| {
+                for share in shares {
+                    // SAFETY: paths of one direction have no pixel in common, and one direction is
+                    // over before the next begins; the simd was found on this machine.
+                    unsafe {
+                        S::run(Direction {
+                            geometry,
+                            costs: costs.at(0),
+                            sums: sums.at(0),
+                            guide: self.guide,
+                            p1: self.params.p1,
+                            p2: self.p2,
+                            step,
+                            share: (share, count),
+                        });
+                    }
+                }
+            });
+        }
+        timer.end("aggregation");
+        team.rows(geometry.height, |thread, rows| {
+            let scratch = &mut *self.scratch(thread);
+            for y in rows {
+                // SAFETY: the row lies in the image.
+                self.select_disparities::<S>(scratch, y, unsafe { sums.at(y * row_cells) }, true);
+            }
+        });
+        timer.end("winner");
+    }
+}
+
+/// Adds the paths of one direction to the sums: a share of them, those whose number divided by the
+/// number of shares leaves the share's.
+pub struct Direction<'a> {
     pub geometry: &'a Geometry,
     /// Costs, [pixel][depth].
     pub costs: *const u8,
     /// Sums, [pixel][depth].
     pub sums: *mut i16,
-    /// The picture that steers P2.
+    /// The image that steers P2.
     pub guide: &'a Image,
     /// P1.
     pub p1: u8,
@@ -29,14 +95,14 @@ pub struct Direction<'a, const MAX: usize, const EXACT: bool> {
     pub share: (usize, usize),
 }
 
-impl<const MAX: usize, const EXACT: bool> Kernel for Direction<'_, MAX, EXACT> {
+impl ShapedKernel for Direction<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, height, .. } = *self.geometry;
         let (dx, dy) = self.step;
         let (across, down) = (dx.unsigned_abs() as usize, dy.unsigned_abs() as usize);
-        // Where the pixel before lies outside, a path begins: in the first rows in sight, and below them in the
-        // first columns.
+        // Where the pixel before lies outside, a path begins: in the first rows in sight, and below
+        // them in the first columns.
         let rows = down.min(height);
         let columns = across.min(width);
         let starts = rows * width + columns * (height - rows);
@@ -47,19 +113,23 @@ impl<const MAX: usize, const EXACT: bool> Kernel for Direction<'_, MAX, EXACT> {
             };
             let x = if dx < 0 { width - 1 - x } else { x };
             let y = if dy < 0 { height - 1 - y } else { y };
-            // SAFETY: the path stays in the picture; no other thread follows paths with these pixels.
-            unsafe { self.follow::<V>(x, y) };
+            // SAFETY: the path stays in the image; no other thread follows paths with these pixels.
+            unsafe { self.follow::<V, MAX, EXACT>(x, y) };
         }
     }
 }
 
-impl<const MAX: usize, const EXACT: bool> Direction<'_, MAX, EXACT> {
+impl Direction<'_> {
     /// The path that begins at (x, y).
     #[inline(always)]
-    unsafe fn follow<V: Lanes>(&self, mut x: usize, mut y: usize) {
+    unsafe fn follow<V: Vector, const MAX: usize, const EXACT: bool>(
+        &self,
+        mut x: usize,
+        mut y: usize,
+    ) {
         let Geometry { width, height, depth, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { self.geometry.chunks };
-        // SAFETY: every pixel lies in the picture, every chunk in the range.
+        // SAFETY: every pixel lies in the image, every chunk in the range.
         unsafe {
             let (zero, p1) = (V::splat(0), V::splat(self.p1));
             let mut before = [zero; MAX];
@@ -100,9 +170,8 @@ impl<const MAX: usize, const EXACT: bool> Direction<'_, MAX, EXACT> {
     }
 }
 
-/// The winners of a row, from its sums; at most `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
-pub struct PickRow<'a, const MAX: usize, const EXACT: bool> {
-    /// How the picture is cut up.
+/// Selects the disparities of a row from its sums.
+pub struct SelectRow<'a> {
     pub geometry: &'a Geometry,
     /// Sums of the row, [x][depth].
     pub sums: *const i16,
@@ -112,9 +181,9 @@ pub struct PickRow<'a, const MAX: usize, const EXACT: bool> {
     pub winner: &'a mut WinnerTakesAll,
 }
 
-impl<const MAX: usize, const EXACT: bool> Kernel for PickRow<'_, MAX, EXACT> {
+impl ShapedKernel for SelectRow<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self) {
         let Geometry { width, depth, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { self.geometry.chunks };
         self.winner.begin_row(0);
@@ -131,7 +200,7 @@ impl<const MAX: usize, const EXACT: bool> Kernel for PickRow<'_, MAX, EXACT> {
                         piece.put::<V>(i, c, sums);
                     }
                 }
-                self.winner.choose::<V, MAX, EXACT>(first, columns);
+                self.winner.select_disparities::<V, MAX, EXACT>(first, columns);
             }
         }
     }

@@ -1,16 +1,16 @@
-//! The account of a pair's times.
+//! Times of the stages of a pair.
 
 use std::time::Instant;
 
 use crate::frame::StageTime;
 
-/// The stages of a pair that are over, with their times.
-pub struct Laps {
+/// Measures consecutive stages.
+pub struct StageTimer {
     began: Instant,
     stages: Vec<StageTime>,
 }
 
-impl Laps {
+impl StageTimer {
     /// Begins the first stage.
     pub fn begin() -> Self {
         Self { began: Instant::now(), stages: Vec::new() }
@@ -22,8 +22,8 @@ impl Laps {
         self.stages.push((name, now - std::mem::replace(&mut self.began, now)));
     }
 
-    /// The names and times of the stages, in their order.
-    pub fn stages(self) -> Vec<StageTime> {
+    /// Returns names and times of the stages, in their order.
+    pub fn into_stages(self) -> Vec<StageTime> {
         self.stages
     }
 }

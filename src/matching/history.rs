@@ -1,25 +1,26 @@
-//! What filters remember of a stream from one pair to the next.
+//! The state that a stream carries from one pair to the next.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::scene::Thumbnail;
 use crate::frame::Image;
+use crate::matching::scene::Thumbnail;
 
 /// Longest time between two pairs of a stream that goes on. After a longer one, the scene may be
 /// another.
 pub const GAP_MAX: Duration = Duration::from_secs(2);
 
-/// Whether the pairs of a stream go on where the last one ended, by their capture times and by what they show.
+/// Whether the pairs of a stream go on where the last one ended, by their capture times and by what
+/// they show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuity {
     newest: Option<(Duration, Thumbnail)>,
 }
 
 impl Continuity {
-    /// Takes note of the next pair's capture time and rectified left picture; true where it goes on: not the first one, not
-    /// back in time, as where a camera was plugged in again, not after more than [`GAP_MAX`], and not with another
-    /// scene, as where a film was cut.
+    /// Records the next pair's capture time and rectified left image; true where it goes on:
+    /// not the first one, not back in time, as where a camera was plugged in again, not after more
+    /// than [`GAP_MAX`], and not with another scene, as where a film was cut.
     pub fn goes_on(&mut self, timestamp: Duration, thumbnail: Thumbnail) -> bool {
         let Some((time, before)) = self.newest.replace((timestamp, thumbnail.clone())) else {
             return false;
@@ -29,14 +30,14 @@ impl Continuity {
     }
 }
 
-/// Numbers that a filter keeps from map to map. What they are is the filter's business, but all engines
-/// keep the same.
+/// Numbers that a filter keeps from map to map. What they are is the filter's business, but all
+/// engines keep the same.
 pub type State = Vec<i32>;
 
 /// The states of all filters that have one, as one engine hands them over to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Where the stream is.
+    /// Capture time and scene of the newest pair.
     pub continuity: Continuity,
     /// Width and height of the maps in pixels; states of maps of another size mean nothing.
     pub size: (usize, usize),
@@ -45,7 +46,8 @@ pub struct History {
 }
 
 impl History {
-    /// The history for the next pair with such a left picture and time, without what does not go on with it.
+    /// The history for the next pair with such a left image and time, without what does not go on
+    /// with it.
     pub fn advance(&mut self, left: &Image, timestamp: Duration) {
         let size = (left.width(), left.height());
         if !self.continuity.goes_on(timestamp, Thumbnail::of(left)) || self.size != size {

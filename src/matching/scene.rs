@@ -1,9 +1,9 @@
-//! Whether two pictures of a stream show the same scene: small pictures of both are compared by their correlation,
-//! which takes no notice of exposure.
+//! Scene changes: whether two images of a stream show the same scene. Small images of both are
+//! compared by their correlation, which takes no notice of exposure.
 
 use crate::frame::Image;
 
-/// Columns and rows of a small picture.
+/// Columns and rows of a small image.
 const CELLS: (usize, usize) = (16, 12);
 
 /// Number of its cells.
@@ -12,21 +12,21 @@ const COUNT: i64 = (CELLS.0 * CELLS.1) as i64;
 /// Pixels of a cell that are looked at, along rows and along columns.
 const SAMPLES: usize = 6;
 
-/// Variance, in squared grey levels, below which a small picture may show nothing but noise: of noise with a
-/// standard deviation of 24 grey levels it has as much.
+/// Variance, in squared grey levels, below which a small image may show nothing but noise: of noise
+/// with a standard deviation of 24 grey levels it has as much.
 const FLAT: i64 = 16;
 
-/// A picture in a few cells: the mean of some pixels of each.
+/// An image in a few cells: the mean of some pixels of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thumbnail([u8; COUNT as usize]);
 
 impl Thumbnail {
-    /// The small picture of a picture.
+    /// The small image of an image.
     pub fn of(image: &Image) -> Self {
         Self::by((image.width(), image.height()), |x, y| image.row(y)[x])
     }
 
-    /// The small picture of one of this size, of which `pixel` knows the grey levels.
+    /// The small image of one of this size, of which `pixel` knows the grey levels.
     pub fn by((width, height): (usize, usize), pixel: impl Fn(usize, usize) -> u8) -> Self {
         let (columns, rows) = (CELLS.0 * SAMPLES, CELLS.1 * SAMPLES);
         let mut sums = [0u32; COUNT as usize];
@@ -41,8 +41,8 @@ impl Thumbnail {
         Self(sums.map(|sum| (sum / (SAMPLES * SAMPLES) as u32) as u8))
     }
 
-    /// Tells whether both show the same scene: their correlation is at least one half, or neither shows
-    /// anything.
+    /// Tells whether both show the same scene: their correlation is at least one half, or neither
+    /// shows anything.
     pub fn is_of_scene(&self, other: &Self) -> bool {
         let pairs = self.0.iter().zip(&other.0).map(|(&a, &b)| [i64::from(a), i64::from(b)]);
         let (mut sums, mut squares, mut products) = ([0; 2], [0; 2], 0);

@@ -1,13 +1,13 @@
-//! The rows of the right eye as the candidates of a pixel look at them: mirrored, so that increasing disparities of
-//! one pixel lie behind each other, and cut into a stripe for each vector of a pixel, in which the
-//! candidates of a vector lie behind each other (`places.rs`).
+//! The rows of the right view as the candidates of a pixel look at them: mirrored, so that
+//! increasing disparities of one pixel lie behind each other, and cut into a stripe for each vector
+//! of a pixel, in which the candidates of a vector lie behind each other (`striping.rs`).
 //!
-//! Candidate k of column x looks at number i = width - 1 - x + k of the mirrored row, which of n stripes is number i / n of
-//! stripe i mod n.
+//! Candidate k of column x looks at number i = width - 1 - x + k of the mirrored row, which of n
+//! stripes is number i / n of stripe i mod n.
 
 use super::geometry::Geometry;
 
-/// Where the stripes of a mirrored row begin.
+/// Offsets of the stripes of a mirrored row.
 #[derive(Clone, Copy)]
 pub struct Stripes {
     width: usize,
@@ -16,7 +16,7 @@ pub struct Stripes {
 }
 
 impl Stripes {
-    /// What is looked up: twice as many numbers as a pixel has vectors.
+    /// The table of offsets: twice as many as a pixel has vectors.
     pub fn starts(geometry: &Geometry) -> impl Iterator<Item = u32> {
         let (chunks, len) = (geometry.chunks, geometry.stripe_len());
         (0..2 * chunks).map(move |stripe| (stripe % chunks * len + stripe / chunks) as u32)
@@ -27,13 +27,13 @@ impl Stripes {
         Self { width: geometry.width, starts }
     }
 
-    /// Where the `chunks` vectors of column `x` begin.
+    /// Returns the offsets of the `chunks` vectors of column `x`.
     ///
     /// # Safety
-    /// The geometry has so many vectors a pixel, and the column lies in the picture.
+    /// The geometry has this many vectors a pixel, and the column lies in the image.
     #[inline(always)]
     pub unsafe fn at(self, x: usize, chunks: usize) -> Starts {
-        // 32 bits are divided faster, and no picture is that wide.
+        // 32 bits are divided faster, and no image is that wide.
         let (first, count) = ((self.width - 1 - x) as u32, chunks as u32);
         // SAFETY: the stripe is one of the row's.
         let starts = unsafe { self.starts.add((first % count) as usize) };
@@ -41,7 +41,7 @@ impl Stripes {
     }
 }
 
-/// Where the vectors of a pixel begin in a mirrored row.
+/// Offsets of the vectors of a pixel in a mirrored row.
 #[derive(Clone, Copy)]
 pub struct Starts {
     starts: *const u32,
@@ -66,8 +66,8 @@ impl Starts {
     }
 }
 
-/// Writes a row of the right eye mirrored and in stripes; columns that lie outside are those at its ends.
-/// `plain`: memory for [`Geometry::mirrored_stride`] numbers.
+/// Writes a row of the right view mirrored and in stripes; columns that lie outside are those at
+/// its ends. `plain`: memory for [`Geometry::mirrored_stride`] numbers.
 #[inline(always)]
 pub fn write<T: Copy>(geometry: &Geometry, row: &[T], plain: &mut [T], to: &mut [T]) {
     let (chunks, stripe_len) = (geometry.chunks, geometry.stripe_len());
@@ -99,15 +99,15 @@ fn deal<const N: usize, T: Copy>(plain: &[T], stripe_len: usize, to: &mut [T]) {
     }
 }
 
-/// Writes the row so that number `width - 1 - x + k` is what candidate k of column x looks at: column x - min - k,
-/// clamped.
+/// Writes the row so that number `width - 1 - x + k` is what candidate k of column x looks at:
+/// column x - min - k, clamped.
 #[inline(always)]
 fn mirror<T: Copy>(row: &[T], min: i32, mirrored: &mut [T]) {
     let width = row.len() as i64;
     // Number i shows column width - 1 - min - i.
     let first = width - 1 - i64::from(min);
     let len = mirrored.len() as i64;
-    // Columns right of the picture, inside, and left of it.
+    // Columns right of the image, inside, and left of it.
     let right_end = (first - (width - 1)).clamp(0, len);
     let inside_end = (first + 1).clamp(right_end, len);
     mirrored[..right_end as usize].fill(row[row.len() - 1]);
@@ -123,7 +123,7 @@ fn mirror<T: Copy>(row: &[T], min: i32, mirrored: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cpu::places::Places;
+    use crate::engine::cpu::striping::StripedOrder;
     use crate::frame::DisparityRange;
     use crate::matching::{Cost, Params};
 
@@ -138,11 +138,11 @@ mod tests {
                 let len = geometry.mirrored_stride();
                 let (mut plain, mut mirrored) = (vec![0; len], vec![0; len]);
                 write(&geometry, &row, &mut plain, &mut mirrored);
-                let candidates: Vec<usize> = Places::of(&geometry).candidates().collect();
+                let candidates: Vec<usize> = StripedOrder::of(&geometry).candidates().collect();
                 let starts: Vec<u32> = Stripes::starts(&geometry).collect();
                 let stripes = Stripes::of(&geometry, starts.as_ptr());
                 for x in 0..width {
-                    // SAFETY: the column lies in the picture.
+                    // SAFETY: the column lies in the image.
                     let starts = unsafe { stripes.at(x, geometry.chunks) };
                     for (place, &k) in candidates.iter().enumerate() {
                         let column = x as i64 - i64::from(min) - k as i64;

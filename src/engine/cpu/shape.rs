@@ -1,0 +1,48 @@
+//! The shape of a pixel's candidates: the type of their vectors, and how many a pixel has.
+
+use std::marker::PhantomData;
+
+use super::simd::{Kernel, Vector};
+
+/// A kernel that is compiled for a number of vectors a pixel.
+pub trait ShapedKernel {
+    /// Runs with at most `MAX` vectors a pixel, exactly `MAX` if `EXACT`.
+    ///
+    /// # Safety
+    /// As [`Vector::splat`], and what the kernel asks for.
+    unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self);
+}
+
+/// A type of vectors and a number of them.
+pub trait Shape {
+    /// The vectors.
+    type V: Vector;
+
+    /// Runs a kernel with such vectors.
+    ///
+    /// # Safety
+    /// The machine has the instructions; and what the kernel asks for.
+    unsafe fn run<K: ShapedKernel>(kernel: K);
+}
+
+/// The shape of at most `MAX` vectors `V`, exactly `MAX` if `EXACT`.
+pub struct Vectors<V, const MAX: usize, const EXACT: bool>(PhantomData<V>);
+
+impl<V: Vector, const MAX: usize, const EXACT: bool> Shape for Vectors<V, MAX, EXACT> {
+    type V = V;
+
+    unsafe fn run<K: ShapedKernel>(kernel: K) {
+        // SAFETY: the caller's promise.
+        unsafe { V::vectorize(Shaped::<K, MAX, EXACT>(kernel)) }
+    }
+}
+
+struct Shaped<K, const MAX: usize, const EXACT: bool>(K);
+
+impl<K: ShapedKernel, const MAX: usize, const EXACT: bool> Kernel for Shaped<K, MAX, EXACT> {
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.run::<V, MAX, EXACT>() }
+    }
+}
