@@ -20,7 +20,7 @@ use blocks::Block;
 
 /// Blocks that are neither commands nor snippets: the document, the beginning of the block, and what it is.
 const SHOWN: [(&str, &str, &str); 3] = [
-    ("README.md", "left  ──", "a diagram"),
+    ("docs/design.md", "left  ──", "a diagram"),
     ("docs/outputs.md", "rec/out-", "names of files"),
     ("docs/outputs.md", "WARN recording", "messages"),
 ];
