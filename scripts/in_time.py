@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the stages in time (docs/accuracy.md, "In time") with the program itself: how exact shifts are, how steady
+"""Measures the stages in time (docs/accuracy.md, "Temporal denoising") with the program itself: how exact shifts are, how steady
 a still scene's map is in noise, what noise costs the demo scene and clips of rigs that move, and which movers are found
 in a star field.
 
