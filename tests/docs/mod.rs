@@ -410,6 +410,27 @@ fn commands_and_flags_in_the_prose_exist() {
     assert_none(&wrong);
 }
 
+/// Source files and folders that the documents name exist.
+#[test]
+fn files_in_the_prose_exist() {
+    let mut documents = documents();
+    let name = "CONTRIBUTING.md";
+    documents.push((name.into(), fs::read_to_string(root().join(name)).unwrap()));
+    let folders = ["src/", "kernels/", "tests/", "scripts/", "config/", "docs/"];
+    let mut wrong = Vec::new();
+    for (name, text) in documents {
+        for (line, span) in blocks::spans(&blocks::split(&text).1) {
+            let path = span.split(' ').next().unwrap_or_default().replace("NAME", "*");
+            let pattern = root().join(&path);
+            let is_named = folders.iter().any(|folder| path.starts_with(folder));
+            if is_named && glob::glob(pattern.to_str().unwrap()).unwrap().next().is_none() {
+                wrong.push(format!("{name}:{line}: no such file: `{span}`"));
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
 /// The examples in the package's configuration are valid settings.
 #[test]
 fn the_configuration_of_the_package_can_be_filled_in() {
