@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures the stages in time (docs/accuracy.md, "In time") with the program itself: how exact shifts are, how steady
-a still scene's map is in noise, what noise costs the demo scene and clips of rigs that move, and which movers are found
-in a star field.
+"""Measures the temporal stages (docs/accuracy.md, "Temporal denoising") with the program itself: the error of
+shifts, the flicker of a static scene in noise, the loss by noise in the demo scene and in clips of moving rigs, and
+the movers found in a star field.
 
 Needs numpy, OpenCV (cv2) and gst-launch-1.0. Prints tables in Markdown."""
 
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def run(stereod, *arguments):
-    """Runs the program; its statistics."""
+    """Runs the program and returns its statistics."""
     command = [stereod, "run", "--headless", *map(str, arguments), "--stats", "-", "-q"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -27,7 +27,7 @@ def run(stereod, *arguments):
 
 
 def numbers(path, size):
-    """The frames of a recording of 16 bits."""
+    """Returns the frames of a 16-bit recording."""
     pipeline = f"filesrc location={path} ! matroskademux ! avdec_ffv1 ! video/x-raw,format=GRAY16_LE ! fdsink fd=1"
     raw = subprocess.run(["gst-launch-1.0", "-q", *pipeline.split()], capture_output=True, check=True).stdout
     return np.frombuffer(raw, "<u2").reshape(-1, size[1], size[0])
@@ -45,14 +45,14 @@ def sources(folder):
 
 
 def shifted(picture, by):
-    """The picture as it is seen `by` pixels to the right and down, between its pixels by its spectrum."""
+    """Shifts an image by fractions of pixels, through its spectrum."""
     height, width = picture.shape
     x, y = np.fft.fftfreq(width)[None], np.fft.fftfreq(height)[:, None]
     return np.fft.ifft2(np.fft.fft2(picture) * np.exp(2j * np.pi * (x * by[0] + y * by[1]))).real
 
 
 def shifts(stereod, pictures, sigmas):
-    """The errors of shifts that are known."""
+    """Prints the errors of known shifts."""
     print("\n| | " + " | ".join(f"noise {sigma}" for sigma in sigmas) + " |")
     print("| --- " * (len(sigmas) + 1) + "|")
     random = np.random.default_rng(1)
@@ -65,13 +65,13 @@ def shifts(stereod, pictures, sigmas):
                 by = random.uniform(-0.9, 0.9, 2)
                 with tempfile.TemporaryDirectory() as folder:
                     for number, at in enumerate([(0, 0), by]):
-                        # The rim is left out: there a spectrum wraps around.
+                        # Without the rim, where a spectrum wraps around.
                         seen = shifted(fine, at)[16:-16, 16:-16]
                         for eye in ["left", "right"]:
                             write(folder, eye, number, seen + random.normal(0, sigma, seen.shape))
                     stats = run(stereod, *sources(folder), "-d", 16, "--temporal", "whiten")
                 found = stats["temporal"]["newest_shift_px"]
-                # What the newest shows at x, the one before shows at x - shift.
+                # The newest image at x corresponds to the one before at x - shift.
                 errors += [np.inf] if found is None else list(np.array(found) - -np.array(by))
             errors = np.array(errors)
             cells.append(f"{np.sqrt((errors**2).mean()):.3f} (at most {np.abs(errors).max():.3f})")
@@ -79,7 +79,7 @@ def shifts(stereod, pictures, sigmas):
 
 
 def flicker(stereod, left, right, sigmas, modes):
-    """What is known of a still scene in fresh noise, and what changes from map to map."""
+    """Prints density and flicker of a static scene in fresh noise."""
     eyes = {"left": left, "right": right}
     pictures = {eye: cv2.imread(path, cv2.IMREAD_GRAYSCALE).astype(float) for eye, path in eyes.items()}
     height, width = pictures["left"].shape
@@ -103,7 +103,7 @@ def flicker(stereod, left, right, sigmas, modes):
 
 
 def demo(stereod, sigmas, modes):
-    """Bad pixels of the demo scene, in which the rig and a ball move."""
+    """Prints the bad pixels of the demo scene, in which the rig and a ball move."""
     size, frames = (640, 480), 60
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--demo", "--frames", frames, "-d", 64]
@@ -127,7 +127,7 @@ def demo(stereod, sigmas, modes):
 
 
 def pictures_of(pattern, flags=cv2.IMREAD_GRAYSCALE):
-    """The pictures of a pattern, or of a video."""
+    """Returns the images of a pattern, or of a video."""
     paths = sorted(glob.glob(pattern))
     if not paths:
         sys.exit(f"{pattern}: no such file")
@@ -140,10 +140,10 @@ def pictures_of(pattern, flags=cv2.IMREAD_GRAYSCALE):
 
 
 def clip(stereod, patterns, truth, visible, disparities, sigmas, modes):
-    """What a clip of a rig that moves gains: beside its truth where there is one, else beside its map without noise."""
+    """Prints the gain in a clip of a moving rig, relative to its truth or else to its map without noise."""
     eyes = {eye: pictures_of(pattern) for eye, pattern in zip(["left", "right"], patterns)}
     height, width = eyes["left"][0].shape
-    first = 3  # The pictures before are too few to predict from.
+    first = 3  # Fewer images are not enough for a prediction.
     with tempfile.TemporaryDirectory() as folder:
 
         def maps_of(*arguments):
@@ -188,7 +188,7 @@ def clip(stereod, patterns, truth, visible, disparities, sigmas, modes):
 
 
 def stars(stereod, peaks, blobs):
-    """Movers of a star field: how often the mask has them, and what else it has."""
+    """Prints how often the mask contains the movers of a star field, and its other regions."""
     width = height = 512
     sigma, frames = 5.0, 60
     print("\n| size of the mover (sigma) | " + " | ".join(f"{peak:g} of the noise" for peak in peaks) + " |")

@@ -28,7 +28,8 @@ WINDOWS = [3, 5, 7, 9, 11]
 # ones, added up over the window.
 COSTS = ["ssd", "sad", "census", "zssd", "zsad", "ad", "combined"]
 # The winner and nothing else, as the thesis has it.
-BARE = ["--subpixel", "off", "--uniqueness", "0", "--left-right", "off", "--median", "0", "--speckle-size", "0"]
+BARE = ["--subpixel", "off", "--uniqueness", "0", "--left-right", "off", "--median", "0", "--speckle-size", "0",
+        "--evidence", "off"]
 WHOLE = ["--subpixel", "off"]
 
 

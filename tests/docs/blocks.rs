@@ -3,14 +3,14 @@
 /// A block of code.
 #[derive(Debug, PartialEq)]
 pub struct Block {
-    /// Line of the file in which its code begins, counted from 1.
+    /// Line of its first code line, counted from 1.
     pub line: usize,
-    /// The language that its fence names, or nothing.
+    /// Language named by its fence, or empty.
     pub language: String,
     pub text: String,
 }
 
-/// The blocks of a document, and its prose with the blocks left blank.
+/// Splits a document into its blocks, and its prose with blank lines in their place.
 pub fn split(document: &str) -> (Vec<Block>, String) {
     let mut blocks: Vec<Block> = Vec::new();
     let mut prose = String::new();
@@ -40,7 +40,7 @@ pub fn split(document: &str) -> (Vec<Block>, String) {
         } else {
             is_code = false;
             indented = false;
-            // What follows a point of a list and is indented belongs to it.
+            // Indented lines after a list item belong to it.
             match trimmed.split(' ').next() {
                 Some("-" | "*") => in_list = true,
                 Some(_) if indent == 0 && !trimmed.is_empty() => in_list = false,
@@ -60,11 +60,11 @@ fn add(blocks: &mut [Block], line: &str) {
     block.text.push('\n');
 }
 
-/// The code spans of prose, each with its line; one that goes on in the next line is joined by a blank.
+/// Returns the code spans of prose with their lines; a line break within a span becomes a blank.
 pub fn spans(prose: &str) -> Vec<(usize, String)> {
     let mut spans = Vec::new();
     let mut line = 1;
-    // A mark without its partner does no harm beyond its paragraph.
+    // An unpaired mark affects its paragraph only.
     for paragraph in prose.split_inclusive("\n\n") {
         let parts: Vec<&str> = paragraph.split('`').collect();
         for (number, part) in parts.iter().enumerate() {

@@ -15,11 +15,11 @@ use crate::common::program::stereod;
 /// The board that the documents calibrate with.
 const BOARD: &str = "chessboard:9x6";
 
-/// Pictures for which the board is held still.
+/// Frames for which the board is held still.
 const HELD: usize = 6;
 
-/// Writes the inputs into a folder: a chessboard that is held in many places before two cameras, as videos,
-/// pictures and a calibration.
+/// Writes the inputs into a folder: a chessboard in many poses before two cameras, as videos, images and a
+/// calibration.
 pub fn write_inputs(folder: &Path) {
     let board = Board::new(BOARD.parse().unwrap(), 0.036).unwrap();
     let [left, right] = small_eyes().map(|eye| Painter::new(&eye, &board));
@@ -52,7 +52,7 @@ pub fn write_inputs(folder: &Path) {
     assert_eq!(status, 0, "{stderr}");
 }
 
-/// Makes an input of another name or kind than [`write_inputs`] has written, if `name` is one and is not there yet.
+/// Supplies an input of another name or kind than [`write_inputs`] wrote, if `name` is one and does not exist.
 pub fn supply(folder: &Path, name: &str) {
     let path = folder.join(name);
     let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Every command and every snippet of README.md and docs/, taken from the text itself, is run with small inputs
-//! under the names that stand there, or checked as far as it can be without a camera, a server or a GPU.
+//! Runs every command and snippet of README.md and docs/ with small inputs under the names that the text uses, or
+//! checks it as far as possible without a camera, a server or a GPU.
 
 mod blocks;
 mod inputs;
@@ -18,9 +18,9 @@ use crate::common::outcome::outcome;
 use crate::common::program::stereod;
 use blocks::Block;
 
-/// Blocks that are neither commands nor snippets: the document, the beginning of the block, and what it is.
+/// Blocks that are only shown: the document, the beginning of the block, its kind.
 const SHOWN: [(&str, &str, &str); 3] = [
-    ("README.md", "left  ──", "a diagram"),
+    ("docs/design.md", "left  ──", "a diagram"),
     ("docs/outputs.md", "rec/out-", "names of files"),
     ("docs/outputs.md", "WARN recording", "messages"),
 ];
@@ -29,13 +29,13 @@ const SHOWN: [(&str, &str, &str); 3] = [
 const PROGRAMS: [&str; 7] =
     ["stereod", "cargo", "gst-launch-1.0", "ffprobe", "ffmpeg", "mkdir", "systemctl"];
 
-/// A command that takes longer hangs.
+/// Time after which a command counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Pairs that a run matches.
+/// Pairs that each run matches.
 const PAIRS: &str = "6";
 
-/// A document by its path in the repository, and its text.
+/// Path of a document in the repository, and its text.
 type Document = (String, String);
 
 fn root() -> &'static Path {
@@ -103,18 +103,15 @@ impl Scratch {
         self.0.path()
     }
 
-    /// Files below that end so.
+    /// Returns the files below that end with `end`.
     fn files(&self, end: &str) -> Vec<PathBuf> {
         let pattern = self.path().join("**").join(format!("*{end}"));
         glob::glob(pattern.to_str().unwrap()).unwrap().flatten().collect()
     }
 
-    /// Runs a program to its end.
-    ///
-    /// # Errors
-    /// Its status and output, if it fails or hangs.
+    /// Runs a program to its end. An error has its status and output, if it fails or hangs.
     fn run(&self, command: &mut Command) -> Result<(), String> {
-        // Whatever it prints does not hold it up.
+        // A file, because an unread pipe would block the program.
         let said = self.path().join(".said");
         let file = File::create(&said).unwrap();
         command.stdout(file.try_clone().unwrap()).stderr(file).stdin(Stdio::null());
@@ -152,7 +149,7 @@ impl Scratch {
                 self.run(Command::new("ffmpeg").args(["-y", "-v", "error"]).args(arguments))
             }
             "mkdir" => self.run(Command::new("mkdir").args(&arguments)),
-            // That was done, and services are not the tests' business.
+            // Already built; services are not tested here.
             "cargo" if arguments == ["build", "--release"] => Ok(()),
             "systemctl" => Ok(()),
             script if script.ends_with(".sh") => {
@@ -165,7 +162,7 @@ impl Scratch {
     fn check_stereod(&self, arguments: &[&str]) -> Result<(), String> {
         let mut words = Vec::new();
         let mut before = "";
-        // Stands for the folder of everybody's temporary files.
+        // Replaces /tmp.
         let here = format!("{}/", self.path().display());
         for &word in arguments {
             match word {
@@ -208,7 +205,7 @@ impl Scratch {
         self.run(&mut stereod(&words.iter().map(|word| &**word).collect::<Vec<_>>()))
     }
 
-    /// Inspects the file, or a recording of an earlier command if it does not exist.
+    /// Inspects the file or, if it does not exist, a recording of an earlier command.
     fn check_ffprobe(&self, arguments: &[&str]) -> Result<(), String> {
         let (file, flags) = arguments.split_last().ok_or("no file")?;
         let recording = match self.path().join(file) {
@@ -255,17 +252,17 @@ impl Scratch {
     }
 }
 
-/// Flags that are followed by an input.
+/// Flags that take an input.
 const INPUT_FLAGS: [&str; 5] =
     ["--left", "--right", "--side-by-side", "--top-bottom", "--calibration"];
 
-/// A camera, and one with both eyes.
+/// Stand-ins for a camera, and for one with both views.
 const LIVE: &str = "videotestsrc is-live=true pattern=ball ! \
                     video/x-raw,format=GRAY8,width=160,height=120,framerate=30/1";
 const LIVE_BOTH: &str = "videotestsrc is-live=true pattern=ball ! \
                          video/x-raw,format=GRAY8,width=320,height=120,framerate=30/1";
 
-/// Replaces a sink that waits for a server or a caller in a fragment for `--stream`.
+/// Replaces the sink of a `--stream` fragment if it waits for a server or a caller.
 fn streamed(fragment: &str) -> Result<String, String> {
     let description: Vec<&str> = fragment.split_whitespace().collect();
     is_pipeline(&[&["appsrc", "!"], &description[..]].concat())?;
@@ -307,7 +304,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Fails with everything that went wrong.
+/// Fails with all errors.
 fn assert_none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -326,9 +323,9 @@ fn every_block_of_the_documents_works() {
     assert_none(&wrong);
 }
 
-/// The list has no entry that stands for nothing.
+/// Every entry of the list matches a block.
 #[test]
-fn the_list_of_what_is_only_shown_is_up_to_date() {
+fn the_list_of_blocks_that_are_only_shown_is_up_to_date() {
     let documents = documents();
     let is_there = |(name, begin, _): &(&str, &str, &str)| {
         let (_, text) = documents.iter().find(|document| document.0 == *name).expect("a document");
@@ -350,13 +347,13 @@ fn flags_in(text: &str) -> BTreeSet<String> {
     flags.map(|flag| flag.trim_end_matches('-').to_owned()).collect()
 }
 
-/// Returns the help of a command; `None` where there is no such command.
+/// Returns the help of a command, or `None` if there is no such command.
 fn help(command: &[&str]) -> Option<String> {
     let (status, help, _) = outcome(&mut stereod(&[command, &["--help"]].concat()));
     (status == 0).then_some(help)
 }
 
-/// Commands and flags that the prose names exist.
+/// Commands and flags in the prose exist.
 #[test]
 fn commands_and_flags_in_the_prose_exist() {
     let whole = help(&[]).unwrap();
@@ -389,7 +386,7 @@ fn commands_and_flags_in_the_prose_exist() {
         for (line, span) in blocks::spans(&blocks::split(&text).1) {
             let mut words = span.split_whitespace();
             let (known, flags) = match words.next() {
-                // The program as such.
+                // The program's name alone.
                 Some("stereod") if span == "stereod" => continue,
                 Some("stereod") => {
                     let subcommand = words.next().unwrap_or_default();
@@ -407,6 +404,27 @@ fn commands_and_flags_in_the_prose_exist() {
             };
             for flag in flags.difference(&known) {
                 wrong.push(format!("{name}:{line}: no flag {flag}: `{span}`"));
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+/// Source files and folders that the documents name exist.
+#[test]
+fn files_in_the_prose_exist() {
+    let mut documents = documents();
+    let name = "CONTRIBUTING.md";
+    documents.push((name.into(), fs::read_to_string(root().join(name)).unwrap()));
+    let folders = ["src/", "kernels/", "tests/", "scripts/", "config/", "docs/"];
+    let mut wrong = Vec::new();
+    for (name, text) in documents {
+        for (line, span) in blocks::spans(&blocks::split(&text).1) {
+            let path = span.split(' ').next().unwrap_or_default().replace("NAME", "*");
+            let pattern = root().join(&path);
+            let is_named = folders.iter().any(|folder| path.starts_with(folder));
+            if is_named && glob::glob(pattern.to_str().unwrap()).unwrap().next().is_none() {
+                wrong.push(format!("{name}:{line}: no such file: `{span}`"));
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Commands of a block, as a shell would read them.
+//! Commands of a block, parsed like a shell.
 
 use gstreamer::glib;
 
-/// The words of every command. In a block with a prompt (`$ `), other lines are what was printed.
+/// Returns the words of every command. In a block with a prompt (`$ `), all other lines are output.
 pub fn commands(text: &str) -> Vec<Vec<String>> {
     let joined = text.replace("\\\n", " ");
     let has_prompt = joined.lines().any(|line| line.starts_with("$ "));
@@ -13,7 +13,7 @@ pub fn commands(text: &str) -> Vec<Vec<String>> {
     lines.map(words).filter(|words| !words.is_empty()).collect()
 }
 
-/// Words without quotes and comments, and without variables that are set before a command.
+/// Returns words without quotes, comments, and variables that are set before a command.
 fn words(line: &str) -> Vec<String> {
     if matches!(line.trim_start().chars().next(), None | Some('#')) {
         return Vec::new();
