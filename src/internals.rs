@@ -1,7 +1,9 @@
 //! Internal items for the tests in tests/, under their internal paths. Not an API: it changes without notice.
 
 pub mod alignment {
-    pub use crate::alignment::{Event, Limits, Measurement, Monitor, Options, Verdict, measure};
+    pub use crate::observe::alignment::{
+        Event, Limits, Measurement, Monitor, Options, Verdict, measure,
+    };
 }
 pub mod calibration {
     pub mod board {
@@ -16,13 +18,13 @@ pub mod calibration {
     pub use crate::calibration::{CalibrationError, Lens, RectifyMap, StereoCalibration};
 }
 pub mod chroma {
-    pub use crate::chroma::{Chroma, ChromaPlane, ColourCoding};
+    pub use crate::core::chroma::{Chroma, ChromaPlane, ColourCoding};
 }
 pub mod clock {
-    pub use crate::clock::CaptureClock;
+    pub use crate::core::clock::CaptureClock;
 }
 pub mod control {
-    pub use crate::control::{Control, Switch};
+    pub use crate::core::control::{Control, Switch};
 }
 pub mod engine {
     pub mod cpu {
@@ -37,19 +39,19 @@ pub mod engine {
     pub use crate::engine::{Engine, PairSpec};
 }
 pub mod frame {
-    pub use crate::frame::{Image, Mask, Matched, StereoPair};
+    pub use crate::core::frame::{Image, Mask, Matched, StereoPair};
 }
 pub mod matching {
     pub use crate::matching::{History, PairResult, match_next, match_pair};
 }
 pub mod memory {
-    pub use crate::memory::Budget;
+    pub use crate::core::memory::Budget;
 }
 pub mod pair {
-    pub use crate::pair::PairBy;
+    pub use crate::source::pairing::PairBy;
 }
 pub mod pool {
-    pub use crate::pool::{Pool, Pooled};
+    pub use crate::core::pool::{Pool, Pooled};
 }
 pub mod settings {
     pub use crate::settings::{DEFAULT_TOML, Layers, Matching};
@@ -80,7 +82,7 @@ pub mod sink {
         };
     }
     pub mod window {
-        pub use crate::sink::window::{
+        pub use crate::window::{
             Banner, Counts, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates,
             Rows, Scene, Timing, View, Window, WindowOptions, WindowSink, WindowStats, panes,
         };

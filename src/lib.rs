@@ -76,44 +76,28 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod alignment;
-mod backoff;
 mod calibration;
-mod chroma;
 mod cli;
-mod clock;
 mod commands;
-mod control;
-mod duplicate;
-mod ebml;
+mod core;
 mod engine;
-#[warn(missing_docs)]
-mod frame;
 #[doc(hidden)]
 pub mod internals;
 #[warn(missing_docs)]
 mod matcher;
 #[warn(missing_docs)]
 mod matching;
-mod memory;
-mod pace;
-mod pair;
+mod observe;
 mod pipeline;
-mod pool;
-mod queue;
-mod range;
-mod reading;
-mod redact;
+mod serve;
 mod settings;
 mod sink;
 mod source;
-mod synchronisation;
 mod telemetry;
-mod text;
-mod thread;
+mod window;
 
 pub use calibration::Rectifier;
-pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
+pub use core::frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
 pub use matcher::{Device, Disparity, Error, Matcher, Picture};
 pub use matching::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::calibration::{Rectifier, format};
+use crate::core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
+use crate::core::pool::Pool;
 use crate::engine::{self, Choice, Engine, Options, PairSpec};
-use crate::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
-use crate::pool::Pool;
 
 /// An error with its causes and, if known, a remedy.
 #[derive(Debug)]
@@ -297,7 +297,7 @@ impl Disparity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{DisparityRange, INVALID};
+    use crate::core::frame::{DisparityRange, INVALID};
     use crate::matching::match_pair;
 
     const SIZE: (usize, usize) = (90, 40);

@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::control::Control;
+use crate::core::control::Control;
+use crate::core::frame::{Matched, StereoPair};
+use crate::core::queue::{LinkReceiver, LinkSender, WhenFull, link};
+use crate::core::text::on_one_line;
+use crate::core::thread;
 use crate::engine::Engine;
-use crate::frame::{Matched, StereoPair};
-use crate::pace::Pacer;
-use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::sink::Sink;
+use crate::source::pairing::pace::Pacer;
 use crate::source::{Source, SourceCounts};
 use crate::telemetry::progress::Progress;
-use crate::text::on_one_line;
-use crate::thread;
 pub use engine_swap::EngineSwap;
 use match_loop::MatchLoop;
 use running::PATIENCE;

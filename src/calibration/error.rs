@@ -69,14 +69,14 @@ pub enum RectifyError {
     },
     /// More memory than the budget has.
     #[error(transparent)]
-    TooMuch(#[from] crate::memory::TooMuch),
+    TooMuch(#[from] crate::core::memory::TooMuch),
     /// Memory that the system refuses.
     #[error(transparent)]
-    Refused(#[from] crate::memory::Refused),
+    Refused(#[from] crate::core::memory::Refused),
     /// A rectification that looks elsewhere.
     #[error(
         "the {0} rectified picture would show nothing that the {0} camera sees: the rectification of \
          the calibration does not belong to its cameras"
     )]
-    NothingSeen(crate::frame::Eye),
+    NothingSeen(crate::core::frame::Eye),
 }

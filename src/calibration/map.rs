@@ -7,8 +7,8 @@ use nalgebra::Vector3;
 
 use super::error::RectifyError;
 use super::{Camera, RectifiedView};
-use crate::frame::{Image, Mask};
-use crate::memory;
+use crate::core::frame::{Image, Mask};
+use crate::core::memory;
 
 /// Largest number of pixels of an image: vector units count with 31 bits.
 const SOURCE_PIXELS: usize = 1 << 30;

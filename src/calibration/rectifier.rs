@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::error::{LARGER_MAX, RectifyError};
 use super::{Lens, Rectification, RectifyMap, StereoCalibration};
-use crate::chroma::Resampling;
-use crate::frame::{Eye, Image, StereoGeometry, StereoPair};
-use crate::memory::{Budget, Reserved};
-use crate::pool::Pooled;
+use crate::core::chroma::Resampling;
+use crate::core::frame::{Eye, Image, StereoGeometry, StereoPair};
+use crate::core::memory::{Budget, Reserved};
+use crate::core::pool::Pooled;
 
 /// Rectifies the images of two cameras.
 #[derive(Clone, Debug)]

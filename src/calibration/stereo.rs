@@ -3,7 +3,7 @@
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
 use super::camera::{Camera, Lens};
-use crate::frame::StereoGeometry;
+use crate::core::frame::StereoGeometry;
 
 /// Two cameras with their relative pose. A point x in the left camera's frame (x to the right, y
 /// down, z forward, metres) is `rotation * x + translation` in the right one's.

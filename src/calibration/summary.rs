@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Camera, Lens, StereoCalibration};
-use crate::frame::StereoGeometry;
+use crate::core::frame::StereoGeometry;
 
 /// Numbers of disparities in the table of depths.
 const DISPARITIES: [usize; 2] = [64, 128];

@@ -14,12 +14,12 @@ use super::prepare::{fit, ranging};
 use super::verify::verify;
 use super::{Error, load, print};
 use crate::cli::BenchArgs;
+use crate::core::frame::{Matched, StageTime, StereoPair};
+use crate::core::memory::Budget;
+use crate::core::pool::Pool;
 use crate::engine::{self, Choice, Engine};
-use crate::frame::{Matched, StageTime, StereoPair};
 use crate::matching::{History, Params};
-use crate::memory::Budget;
-use crate::pool::Pool;
-use crate::range::Spare;
+use crate::observe::range::Spare;
 use crate::settings::Loaded;
 use crate::source::demo::{DemoOptions, DemoSource};
 use report::{Measured, Report, table};
@@ -219,9 +219,9 @@ fn median(times: &mut [Duration]) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{DisparityMap, Image};
+    use crate::core::frame::{DisparityMap, Image};
+    use crate::core::pool::Pooled;
     use crate::matching::{Paths, match_pair};
-    use crate::pool::Pooled;
     use crate::settings::Matching;
 
     /// An engine that computes on collection, with up to three pairs waiting.

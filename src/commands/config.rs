@@ -2,7 +2,7 @@
 
 use super::{Error, layers, load, print};
 use crate::cli::{ConfigArgs, ConfigCommand, FlagLayer};
-use crate::redact::HIDDEN;
+use crate::core::redact::HIDDEN;
 use crate::settings::{Places, config_file};
 
 /// Runs the command.

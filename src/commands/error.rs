@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use crate::core::redact::redact;
+use crate::core::text::as_a_list;
 use crate::matching::ParamsError;
-use crate::redact::redact;
 use crate::settings;
 use crate::telemetry::logs;
-use crate::text::as_a_list;
 
 /// Reason why a command failed, which decides the exit status.
 #[derive(Debug)]

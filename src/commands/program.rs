@@ -9,9 +9,10 @@ use super::{
     rectify, run, signals,
 };
 use crate::cli::{Cli, Command};
-use crate::redact::redact;
+use crate::core::redact::redact;
+use crate::core::{text, thread};
+use crate::source;
 use crate::telemetry::stderr;
-use crate::{source, text, thread};
 
 /// Exit status after a panic, as Rust has it.
 const PANICKED: u8 = 101;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{bail, ensure};
 
 use super::Error;
-use crate::frame::{Eye, Image};
+use crate::core::frame::{Eye, Image};
 use crate::settings::Source;
 use crate::source::grey::Grey;
 use crate::source::orientation::{self, Orient};

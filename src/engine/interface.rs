@@ -6,11 +6,11 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use crate::calibration::Rectifier;
-use crate::frame::{Matched, StereoGeometry, StereoPair};
+use crate::core::frame::{Matched, StereoGeometry, StereoPair};
+use crate::core::memory::product;
+use crate::core::pool::Memory;
 use crate::matching::History;
 use crate::matching::tiles::TileLayout;
-use crate::memory::product;
-use crate::pool::Memory;
 
 /// Turns pairs into disparity maps, in order. Every engine gives the bytes of
 /// [`crate::matching::match_pair`], one with tiles those of

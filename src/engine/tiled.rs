@@ -13,15 +13,15 @@ use anyhow::{Context, bail};
 
 use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, TEXTURE, WholeMap};
 use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size};
-use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
+use crate::core::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
+use crate::core::memory::{Budget, Reserved, product};
+use crate::core::pool::Pool;
 use crate::matching::confidence::of_known;
 use crate::matching::filter::Filter;
 use crate::matching::history::Continuity;
 use crate::matching::scene::Thumbnail;
 use crate::matching::tiles::{TileLayout, of_tile};
 use crate::matching::{History, Params};
-use crate::memory::{Budget, Reserved, product};
-use crate::pool::Pool;
 
 /// Advice to need less memory.
 const CURE: &str = "a smaller picture";
@@ -281,8 +281,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::frame::{DisparityRange, Mask};
     use crate::engine::cpu::CpuEngine;
-    use crate::frame::{DisparityRange, Mask};
     use crate::matching::PairResult;
     use crate::matching::tiles::{Tiles, match_tiled};
     use crate::matching::{

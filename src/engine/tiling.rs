@@ -6,9 +6,9 @@ use super::cuda::{CudaEngine, TooLarge};
 use super::interface::{Engine, PairSpec, TileEngine};
 use super::options::{Options, Tiling};
 use super::tiled::TiledEngine;
+use crate::core::memory::{Budget, TooMuch};
 use crate::matching::Params;
 use crate::matching::tiles::{TileLayout, Tiles, TooManyTiles, of_tile};
-use crate::memory::{Budget, TooMuch};
 
 /// Overlap of the bands that `auto` chooses, in pixels: with it maps differ from those of the whole
 /// image little more near seams than elsewhere ([`crate::matching::tiles`]).
@@ -178,7 +178,7 @@ fn with_cure_of(tiles: Tiles) -> impl Fn(anyhow::Error) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{DisparityRange, Matched, StereoPair};
+    use crate::core::frame::{DisparityRange, Matched, StereoPair};
     use crate::matching::{Cost, Paths, Window};
 
     /// An engine in name only.

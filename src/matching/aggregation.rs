@@ -4,7 +4,7 @@
 //!             - min_k L_r(p-r, k), and L_r = C where p-r lies outside the image;
 //! S(p, d) is the sum of L_r(p, d) over all directions r.
 
-use crate::frame::Image;
+use crate::core::frame::Image;
 use crate::matching::cost::PixelCost;
 use crate::matching::params::Params;
 
@@ -102,7 +102,7 @@ pub fn path_costs(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
     use crate::matching::cost::Cost;
     use crate::matching::params::{P2Mode, Paths};
 

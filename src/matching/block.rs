@@ -23,7 +23,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::frame::{Image, clamped};
+use crate::core::frame::{Image, clamped};
 
 /// The measure that is summed over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::frame::{Image, clamped};
+use crate::core::frame::{Image, clamped};
 
 /// Largest number of bits of a descriptor.
 pub const BITS_MAX: u32 = 64;

@@ -7,7 +7,7 @@
 //! are more often wrong than others. So do pixels that are saturated in either view ([`is_blind`]):
 //! what they say comes from their surroundings, however clear a winner the prior makes of it.
 
-use crate::frame::{INVALID, Image, SUBPIXEL, clamped};
+use crate::core::frame::{INVALID, Image, SUBPIXEL, clamped};
 use crate::matching::aggregation::Sums;
 use crate::matching::saturation::is_saturated;
 use crate::matching::uniqueness::rival;

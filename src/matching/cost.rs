@@ -3,7 +3,7 @@
 //! A match column outside the image is replaced by the nearest column of its row (the "modified"
 //! absolute difference: clamped, never undefined).
 
-use crate::frame::{Image, clamped};
+use crate::core::frame::{Image, clamped};
 use crate::matching::block::{BlockMeasure, BlockWindow, Blocks, SIDE_MAX};
 use crate::matching::census::{BITS_MAX, CensusWindow, descriptors};
 use crate::matching::mutual_information::{CostTable, TRUNCATION_MAX};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::frame::Image;
+use crate::core::frame::Image;
 use crate::matching::scene::Thumbnail;
 
 /// Longest time between two pairs of a stream that goes on. After a longer one, the scene may be

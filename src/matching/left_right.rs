@@ -1,6 +1,6 @@
 //! The left-right consistency check (Hirschmüller, PAMI 2008, section 2.5).
 
-use crate::frame::{INVALID, clamped};
+use crate::core::frame::{INVALID, clamped};
 use crate::matching::aggregation::Sums;
 use crate::matching::winner::select_right_winners;
 

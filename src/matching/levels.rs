@@ -1,6 +1,6 @@
 //! The levels of a pair: the images themselves, and their halves as far as the prior reaches.
 
-use crate::frame::Image;
+use crate::core::frame::Image;
 use crate::matching::params::Params;
 use crate::matching::pyramid::{half, half_size};
 use crate::matching::texture::noise_threshold;
@@ -28,7 +28,7 @@ pub fn noise_thresholds(left: &Image, params: &Params, size: (usize, usize)) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
     use crate::matching::{Cost, Prior};
 
     #[test]

@@ -4,7 +4,7 @@
 //! IJCV 2002, section 3.2). Those that compare windows ([`block`](crate::matching::block)) are such
 //! sums already.
 
-use crate::frame::Image;
+use crate::core::frame::Image;
 use crate::matching::aggregation::Sums;
 use crate::matching::block::{Blocks, SUM_MAX};
 use crate::matching::cost::{Cost, PixelCost};
@@ -55,7 +55,7 @@ const _: () = assert!(255 * 11 * 11 <= SUM_MAX);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
     use crate::matching::block::BlockWindow;
     use crate::matching::cost::pixel_cost;
     use crate::matching::params::Paths;

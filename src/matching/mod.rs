@@ -52,11 +52,11 @@ pub use history::History;
 
 use std::time::Duration;
 
-use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
+use crate::core::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
+use crate::core::pool::Pooled;
 use crate::matching::aggregation::Sums;
 use crate::matching::cost::PixelCost;
 use crate::matching::mutual_information::CostTable;
-use crate::pool::Pooled;
 
 /// Returns the disparity map of one rectified pair that belongs to no stream.
 ///
@@ -302,7 +302,7 @@ fn match_half_size(inputs: Inputs<'_>, params: &Params) -> Option<DisparityMap> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
 
     #[test]
     fn what_is_filled_has_no_confidence() {

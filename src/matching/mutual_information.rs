@@ -16,7 +16,7 @@
 //! stream the map of the pair before leads to one that is as good. To begin with 0 alone fails
 //! where everything is near, and so far from 0.
 
-use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::core::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
 
 /// Name under which the map lies in a stream's history.
 pub const NAME: &str = "mutual information";

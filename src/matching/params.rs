@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::frame::{DisparityRange, SUBPIXEL};
+use crate::core::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::block::{BlockWindow, SIDE_MAX};
 use crate::matching::cost::{COSTS, Cost, CostError};
 use crate::matching::filter::evidence::Evidence;

@@ -1,7 +1,7 @@
 //! The coarse-to-fine prior: where texture is below the noise, the map of the half-size images says
 //! which disparities are likely.
 
-use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, clamped};
+use crate::core::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, clamped};
 use crate::matching::window::UNIT;
 
 /// Coarse-to-fine prior.
@@ -64,7 +64,7 @@ pub fn expect(coarse: &DisparityMap, x: usize, y: usize) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::Pooled;
+    use crate::core::pool::Pooled;
 
     fn map(width: usize, height: usize, values: Vec<i16>) -> DisparityMap {
         let range = DisparityRange { min: -8, count: 32 };

@@ -1,6 +1,6 @@
 //! Images of half the size, and what a coarse map says of a pixel of the finer image.
 
-use crate::frame::{Image, clamped};
+use crate::core::frame::{Image, clamped};
 
 /// Images with a shorter side have no coarser level: there would be too little left to match.
 pub const SIDE_MIN: usize = 32;

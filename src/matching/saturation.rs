@@ -1,6 +1,6 @@
 //! Saturated areas: an image that is too bright shows nothing there that could be matched.
 
-use crate::frame::{Image, clamped};
+use crate::core::frame::{Image, clamped};
 
 /// From this grey level on images are white, less what codecs take from it.
 pub const WHITE: u8 = 250;

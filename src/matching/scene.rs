@@ -1,7 +1,7 @@
 //! Scene changes: whether two images of a stream show the same scene. Small images of both are
 //! compared by their correlation, which takes no notice of exposure.
 
-use crate::frame::Image;
+use crate::core::frame::Image;
 
 /// Columns and rows of a small image.
 const CELLS: (usize, usize) = (16, 12);

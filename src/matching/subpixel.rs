@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::frame::SUBPIXEL;
+use crate::core::frame::SUBPIXEL;
 
 /// Number of [`Subpixel::limits`]: offsets in 1/16 px from a winner to half way to its neighbour.
 pub const LIMITS: usize = 8;

@@ -1,7 +1,7 @@
 //! The cost with what supports it where a pixel alone says too little: the mean over a window, and
 //! the disparity that coarser images expect.
 
-use crate::frame::{DisparityMap, Image, clamped};
+use crate::core::frame::{DisparityMap, Image, clamped};
 use crate::matching::cost::PixelCost;
 use crate::matching::params::Params;
 use crate::matching::prior::{REACH, expect};
@@ -94,11 +94,11 @@ pub fn blend_costs(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
+    use crate::core::pool::Pooled;
     use crate::matching::prior::Prior;
     use crate::matching::window::Window;
     use crate::matching::{Cost, cost};
-    use crate::pool::Pooled;
 
     #[test]
     fn the_parts_are_weighed_and_rounded() {

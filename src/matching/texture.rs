@@ -1,6 +1,6 @@
 //! Texture of a pixel, compared with the noise of its image.
 
-use crate::frame::{Image, clamped};
+use crate::core::frame::{Image, clamped};
 
 /// Pixels from the centre to the edge of the window in which texture is looked for.
 pub const RADIUS: usize = 2;

@@ -29,13 +29,13 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::core::pool::Pooled;
 use crate::matching::filter::{Filter, Matching};
 use crate::matching::params::{Median, Params};
 use crate::matching::{
     History, PairResult, advance_temporal, confidence, images_to_match, levels, match_tile, prior,
 };
-use crate::pool::Pooled;
 
 /// Most rows, and most columns, of tiles.
 pub const TILES_MAX: usize = 1024;

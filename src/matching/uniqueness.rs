@@ -1,6 +1,6 @@
 //! Pixels whose winner another candidate nearly equals.
 
-use crate::frame::INVALID;
+use crate::core::frame::INVALID;
 use crate::matching::aggregation::Sums;
 
 /// The least sum of a pixel among the candidates that are more than one away from the winner;

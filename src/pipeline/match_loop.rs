@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::engine_swap::EngineSwap;
+use crate::core::frame::{Matched, StereoPair};
+use crate::core::queue::{LinkReceiver, LinkSender};
 use crate::engine::Engine;
-use crate::frame::{Matched, StereoPair};
-use crate::queue::{LinkReceiver, LinkSender};
 use crate::telemetry::progress::Progress;
 
 /// Loop that keeps the engine as full as its depth allows, and hands results out as soon as no

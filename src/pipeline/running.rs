@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 
+use crate::core::thread;
 use crate::sink::Losses;
 use crate::source::SourceCounts;
 use crate::telemetry::progress::Progress;
-use crate::thread;
 
 /// A running pipeline.
 pub struct Running {

@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::*;
-use crate::control::Switch;
+use crate::core::control::Switch;
+use crate::core::frame::{DisparityMap, DisparityRange, Image};
+use crate::core::pool::Pooled;
 use crate::engine::Engine;
-use crate::frame::{DisparityMap, DisparityRange, Image};
 use crate::matching::History;
 use crate::matching::saturation::WHITE;
-use crate::pool::Pooled;
 use crate::source::SourceInfo;
 
 struct Numbers {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::row::Plain::{Real, Switch};
 use super::row::{Kind, Row};
-use crate::alignment::Limits;
+use crate::observe::alignment::Limits;
 
 /// Check of the row alignment of the two views.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

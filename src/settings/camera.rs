@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::row::{Plain, Row};
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 use crate::source::v4l2::{Controls, KNOBS};
 
 /// Controls of the cameras.

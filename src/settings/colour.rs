@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::row::{AUTO, Conflict, OUTPUT, Row};
-use crate::frame::DisparityRange;
+use crate::core::frame::DisparityRange;
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::colouring::Colouring;
 

@@ -6,7 +6,7 @@ use super::row::Integer::U64;
 use super::row::Plain::{Real, Whole};
 use super::row::Row;
 use super::size::Size;
-use crate::frame::DisparityRange;
+use crate::core::frame::DisparityRange;
 use crate::source::demo::DemoOptions;
 
 /// The synthetic scene.

@@ -13,11 +13,11 @@ use super::row::Kind;
 use super::schema::{self, join};
 use super::suggest::nearest;
 use super::{Matching, Settings, matching};
+use crate::core::reading;
+use crate::core::redact::{redact, remember};
 use crate::matching::Params;
 use crate::matching::cost::COSTS;
 use crate::matching::saturation::WHITE;
-use crate::reading;
-use crate::redact::{redact, remember};
 
 /// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 
 pub(super) use self::rows::ROWS;
 use super::row::Row;
-use crate::frame::{DisparityRange, SUBPIXEL};
+use crate::core::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::filter::evidence;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::filter::steady::Steady;

@@ -11,7 +11,7 @@ use super::{
     Settings, alignment, calibration, camera, colour, demo, engine, log, matching, metrics, output,
     queue, source, window,
 };
-use crate::redact::redact;
+use crate::core::redact::redact;
 
 /// All rows, in the order of the flags.
 const SECTIONS: [(&str, &[Row]); 13] = [

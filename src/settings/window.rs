@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::names::path_of;
 use super::row::Plain::Switch;
 use super::row::{Kind, OUTPUT, Row};
-use crate::sink::window::View;
+use crate::window::View;
 
 /// Presence of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

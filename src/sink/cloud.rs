@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::frame::{DisparityMap, StereoGeometry};
+use crate::core::frame::{DisparityMap, StereoGeometry};
 use crate::sink::files;
 
 /// Bytes of a point: three floats and three bytes of colour.
@@ -74,8 +74,8 @@ pub fn encode_cloud(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{INVALID, Image};
-    use crate::pool::Pooled;
+    use crate::core::frame::{INVALID, Image};
+    use crate::core::pool::Pooled;
 
     #[test]
     fn points_lie_where_the_geometry_says() {
@@ -93,7 +93,7 @@ mod tests {
         let map = DisparityMap::new(
             2,
             2,
-            crate::frame::DisparityRange { min: 0, count: 64 },
+            crate::core::frame::DisparityRange { min: 0, count: 64 },
             Pooled::unpooled(values),
         );
         let image = Image::from_fn(2, 2, |x, y| (100 * y + 10 * x) as u8);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use crate::frame::{Matched, StereoGeometry};
+use crate::core::frame::{Matched, StereoGeometry};
 use crate::sink::cloud;
 use crate::sink::numbered::{Kind, NumberedFiles};
 use crate::sink::{Sink, StreamInfo};

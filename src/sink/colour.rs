@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
+use crate::core::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
 
 /// The colour of unknown disparity.
 pub const UNKNOWN_COLOUR: [u8; 3] = [0, 0, 0];
@@ -264,7 +264,7 @@ pub fn colourise<const BYTES: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::Pooled;
+    use crate::core::pool::Pooled;
 
     const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
 

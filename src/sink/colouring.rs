@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::colour::{ColourMap, ColourRange};
-use crate::thread::locked;
+use crate::core::thread::locked;
 
 /// Colours of disparity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

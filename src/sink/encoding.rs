@@ -4,7 +4,7 @@
 //! valid disparity that would become 0 is stored as 1. This is the convention of the KITTI stereo
 //! benchmark (scale 256, offset 0), widened to ranges that do not fit into it.
 
-use crate::frame::{DisparityRange, INVALID, SUBPIXEL};
+use crate::core::frame::{DisparityRange, INVALID, SUBPIXEL};
 
 /// The number that stands for "unknown" in every 16-bit file.
 pub const UNKNOWN: u16 = 0;

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use super::new_file::NewFile;
 pub use super::target::{Target, explain, folder_of, target};
-use crate::reading;
+use crate::core::reading;
 
 /// Returns year, month and day of a time, UTC.
 pub fn date(now: SystemTime) -> (u64, u64, u64) {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use crossbeam_channel::{Sender, unbounded};
 
-use crate::thread::{self, locked};
+use crate::core::thread::{self, locked};
 
 /// Time between two flushes to the disk.
 const EVERY: Duration = Duration::from_secs(1);

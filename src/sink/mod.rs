@@ -13,7 +13,6 @@ pub mod inputs;
 pub mod new_file;
 pub mod numbered;
 pub mod numbers;
-pub mod observers;
 pub mod pictures;
 pub mod png;
 pub mod restarting;
@@ -21,12 +20,11 @@ pub mod segments;
 pub mod still;
 mod target;
 pub mod video;
-pub mod window;
 
 use std::sync::Arc;
 
-use crate::clock::CaptureClock;
-use crate::frame::{DisparityRange, Matched, StereoGeometry};
+use crate::core::clock::CaptureClock;
+use crate::core::frame::{DisparityRange, Matched, StereoGeometry};
 use crate::matching::{Steady, Temporal};
 
 /// Properties of the stream of maps, known before the first one.

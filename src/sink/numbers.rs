@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 
 use super::encoding::{Encoding, UNKNOWN};
-use crate::frame::{DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
+use crate::core::frame::{DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
 
 /// Unit of stored depth.
 #[derive(Clone, Copy, Debug, PartialEq)]

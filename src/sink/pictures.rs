@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::frame::{Matched, StereoGeometry};
+use crate::core::frame::{Matched, StereoGeometry};
 use crate::sink::encoding::UNKNOWN;
 use crate::sink::numbered::{Kind, NumberedFiles};
 use crate::sink::numbers::{Numbers, Quantity};

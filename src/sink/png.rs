@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 
-use crate::frame::DisparityMap;
+use crate::core::frame::DisparityMap;
 use crate::sink::numbers::Numbers;
 
 /// Start of the chunk after the header: 8 bytes of signature, 25 bytes of IHDR.
@@ -99,8 +99,8 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{DisparityRange, INVALID};
-    use crate::pool::Pooled;
+    use crate::core::frame::{DisparityRange, INVALID};
+    use crate::core::pool::Pooled;
     use crate::sink::numbers::Quantity;
 
     #[test]

@@ -9,8 +9,8 @@ use std::time::Instant;
 use anyhow::{Error, Result, anyhow};
 
 use super::{Losses, Sink};
-use crate::backoff::{Backoff, STEADY};
-use crate::frame::Matched;
+use crate::core::backoff::{Backoff, STEADY};
+use crate::core::frame::Matched;
 
 /// Makes an output again, next to what the previous one has written.
 pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
@@ -172,8 +172,8 @@ mod tests {
     use anyhow::bail;
 
     use super::*;
-    use crate::frame::{DisparityMap, DisparityRange, Image, StereoPair};
-    use crate::pool::Pooled;
+    use crate::core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+    use crate::core::pool::Pooled;
 
     /// The shortest pause before an attempt.
     const PAUSE: Duration = Duration::from_millis(500);

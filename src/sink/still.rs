@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
+use crate::core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
 use crate::sink::files;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
@@ -185,7 +185,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::pool::Pooled;
+    use crate::core::pool::Pooled;
     use crate::sink::colour::ColourRange;
 
     const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };

@@ -3,7 +3,7 @@
 use image::{DynamicImage, ImageBuffer};
 
 use super::tone::Tone;
-use crate::frame::{Image, intensity, intensity_16};
+use crate::core::frame::{Image, intensity, intensity_16};
 
 /// A grey image of 8 or of 16 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::{bail, ensure};
 use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 
-use crate::memory::{Budget, product};
-use crate::reading;
+use crate::core::memory::{Budget, product};
+use crate::core::reading;
 
 /// Formats that are read.
 const FORMATS: [ImageFormat; 6] = [

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::control::Switch;
-use crate::frame::StereoPair;
+use crate::core::control::Switch;
+use crate::core::frame::StereoPair;
 use crate::source::live::LiveState;
 
 /// A live source that is temporarily unavailable: a camera that is unplugged, busy or silent, or a

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::frame::Eye;
-use crate::synchronisation::{self, Synchronisation};
-use crate::thread::locked;
+use crate::core::frame::Eye;
+use crate::core::thread::locked;
+use crate::source::pairing::synchronisation::{self, Synchronisation};
 
 /// State of a live source. A stream with both views counts as the left one.
 #[derive(Debug, Default)]

@@ -9,6 +9,7 @@ pub mod jpeg;
 mod linear;
 pub mod live;
 pub mod orientation;
+pub mod pairing;
 pub mod pictures;
 pub mod spec;
 pub mod still;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use gstreamer::glib;
 
 use super::{pictures, still, v4l2};
-use crate::redact::{redact, remember, string_at};
+use crate::core::redact::{redact, remember, string_at};
 
 /// Source of stereo pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::grey::Grey;
 use super::orientation::Orient;
 use super::tone::Tone;
 use super::{header, jpeg, linear};
-use crate::frame::Image;
+use crate::core::frame::Image;
 
 /// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of an image that has
 /// none.
@@ -194,7 +194,7 @@ mod tests {
     use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
 
     use super::*;
-    use crate::frame::intensity;
+    use crate::core::frame::intensity;
 
     fn save(name: &str, picture: DynamicImage) -> Vec<u8> {
         let dir = tempfile::tempdir().unwrap();

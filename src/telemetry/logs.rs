@@ -12,8 +12,8 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::time;
 
 use super::stderr::Stderr;
-use crate::redact::redact;
-use crate::text::on_one_line;
+use crate::core::redact::redact;
+use crate::core::text::on_one_line;
 
 /// Verbosity on the command line, relative to the configured filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::frame::TemporalReport;
+use crate::core::frame::TemporalReport;
+use crate::core::thread::locked;
 use crate::telemetry::temporal::{TemporalAccount, TemporalSummary};
-use crate::thread::locked;
 
 /// Largest time that is recorded: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;

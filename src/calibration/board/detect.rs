@@ -18,7 +18,7 @@ use super::detection::{distance, median};
 use super::grid::{self, GridCorner, Misfit};
 use super::refine::{edge_width, refine};
 use super::{Board, CharucoLayout, Pattern};
-use crate::frame::Image;
+use crate::core::frame::Image;
 
 /// Largest half side of the refinement window in pixels, as in OpenCV's examples.
 const WINDOW: f64 = 11.0;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::frame::Image;
+use crate::core::frame::Image;
 
 /// A corner of a grid: column, row, and position in the image.
 pub(super) type GridCorner = (i32, i32, [f64; 2]);

@@ -2,7 +2,7 @@
 
 use nalgebra::{Matrix2, Vector2};
 
-use crate::frame::Image;
+use crate::core::frame::Image;
 
 /// Largest number of rounds for one corner.
 const ROUNDS: usize = 40;

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use super::check;
 use super::error::CalibrationError;
 use super::stereo::StereoCalibration;
-use crate::reading;
+use crate::core::reading;
 use draft::Draft;
 pub use draft::{KittiCameras, ReadOptions, Report};
 pub use rectified::of_rectified;

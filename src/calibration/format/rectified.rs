@@ -7,7 +7,7 @@ use crate::calibration::check::Sources;
 use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
 };
-use crate::frame::StereoGeometry;
+use crate::core::frame::StereoGeometry;
 
 /// One view of a rectified pair.
 pub(super) struct Eye {

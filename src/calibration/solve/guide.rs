@@ -13,7 +13,7 @@ use crate::calibration::Camera;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::{Detection, NotFound};
 use crate::calibration::solve::rig::Pose;
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 
 /// Speed of a still board at most, in parts of the image's width per second: cameras that are 10 ms
 /// apart would see it 0.25 px apart in 640.

@@ -1,6 +1,6 @@
 //! Options of a calibration, and its errors.
 
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 
 /// Fewest pairs that determine two cameras.
 pub const FEWEST_PAIRS: usize = 3;

@@ -6,7 +6,7 @@ use super::rig::{Free, Rig, View};
 use super::sighting::{Reason, Sighting, points};
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detection;
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 
 /// Width of edges in pixels that is never called blurred, because corners are still precise.
 pub(super) const SHARP_PX: f64 = 4.0;

@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::{Detection, NotFound};
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 
 /// A pair of images.
 #[derive(Clone, Debug)]

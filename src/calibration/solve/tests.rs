@@ -8,7 +8,7 @@ use super::*;
 use crate::calibration::board::Pattern;
 use crate::calibration::board::detect::{BoardCorner, Detection, NotFound};
 use crate::calibration::{Camera, Lens, StereoCalibration};
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 
 fn brown(coefficients: &[f64]) -> Lens {
     let mut all = [0.0; 14];

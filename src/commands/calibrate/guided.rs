@@ -8,15 +8,13 @@ use super::super::{Error, signals};
 use super::play::play;
 use super::session::{Outcome, Seen, Session};
 use crate::calibration::solve::{Judgement, Quality, Refusal};
-use crate::control::Control;
-use crate::frame::{DisparityRange, StereoPair};
-use crate::queue::LinkReceiver;
+use crate::core::control::Control;
+use crate::core::frame::{DisparityRange, StereoPair};
+use crate::core::queue::LinkReceiver;
+use crate::core::thread;
 use crate::settings::{AtEnd, Loaded, Pace};
-use crate::sink::window::{
-    GuidedKeys, GuidedRemote, GuidedState, GuidedView, Window, WindowOptions,
-};
 use crate::source::Source;
-use crate::thread;
+use crate::window::{GuidedKeys, GuidedRemote, GuidedState, GuidedView, Window, WindowOptions};
 
 /// Time that a taken pair is marked.
 const MARKED: Duration = Duration::from_millis(500);
@@ -46,7 +44,7 @@ pub(super) fn calibrate(
     let nothing = DisparityRange { min: 0, count: 1 };
     let title = format!("stereod calibrate: {}", info.description);
     let mut options = WindowOptions::new(title, both, nothing);
-    options.view = crate::sink::window::View::Left;
+    options.view = crate::window::View::Left;
     options.smallest = (960, 560);
     options.full_screen = loaded.settings.window.full_screen;
     std::thread::scope(|scope| {

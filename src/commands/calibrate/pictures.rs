@@ -13,7 +13,7 @@ use crate::calibration::board::detect::Detector;
 use crate::calibration::solve::{Reason, Sighting, fit};
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;
-use crate::frame::{Eye, Image};
+use crate::core::frame::{Eye, Image};
 use crate::settings::{Loaded, Source};
 use crate::source::grey::Grey;
 use crate::source::pictures::{files_of_glob, number_in_name};

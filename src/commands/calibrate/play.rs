@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use super::super::Error;
-use crate::control::Control;
-use crate::frame::StereoPair;
-use crate::pace::Pacer;
-use crate::queue::{LinkReceiver, WhenFull, link};
+use crate::core::control::Control;
+use crate::core::frame::StereoPair;
+use crate::core::queue::{LinkReceiver, WhenFull, link};
+use crate::core::thread;
 use crate::source::Source;
-use crate::thread;
+use crate::source::pairing::pace::Pacer;
 
 /// Plays the source on its own thread while `watch` takes the pairs. If it is too slow, live pairs
 /// are dropped. Recordings are played at their own speed if `paced`.

@@ -12,7 +12,7 @@ use crate::calibration::solve::{
 };
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;
-use crate::frame::StereoPair;
+use crate::core::frame::StereoPair;
 use crate::source::SourceInfo;
 
 /// The board in both views, or why it was not detected.

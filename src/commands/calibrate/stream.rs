@@ -11,13 +11,13 @@ use super::play::play;
 use super::session::{Outcome, Session};
 use crate::calibration::board::Board;
 use crate::cli::calibrate::CalibrateArgs;
-use crate::control::Control;
-use crate::frame::StereoPair;
-use crate::queue::LinkReceiver;
+use crate::core::control::Control;
+use crate::core::frame::StereoPair;
+use crate::core::queue::LinkReceiver;
 use crate::settings::{Loaded, WindowMode};
-use crate::sink::window::Window;
 use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
+use crate::window::Window;
 
 /// Shortest time between examined pairs of a recording, because a still board is seen often enough.
 const APART: Duration = Duration::from_millis(60);

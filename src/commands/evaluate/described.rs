@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
 use super::item::{Areas, Item, Truth};
-use crate::reading;
+use crate::core::reading;
 use crate::sink::files;
 
 /// Name of the description of a folder's pair.

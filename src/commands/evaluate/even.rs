@@ -1,7 +1,7 @@
 //! Textureless regions painted into both images of a pair, at disparities known from the truth.
 
 use super::truth::Region;
-use crate::frame::Image;
+use crate::core::frame::Image;
 
 /// Side in pixels of the squares painted in the left image, each a square apart from the next.
 const SIDE: usize = 64;

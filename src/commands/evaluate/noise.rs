@@ -5,7 +5,7 @@
 //! divisions and square roots, which IEEE 754 defines to the last bit, so that a seed gives the
 //! same noise on every machine.
 
-use crate::frame::{Eye, Image};
+use crate::core::frame::{Eye, Image};
 
 /// Largest step, beyond all grey levels.
 const STEPS: usize = 256;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::memory::product;
+use crate::core::memory::product;
 use crate::source::header;
 
 /// An image of one float per pixel.

@@ -68,8 +68,8 @@ mod tests {
     use super::super::scoring::Values;
     use super::super::truth::Region;
     use super::*;
-    use crate::frame::{DisparityMap, DisparityRange, INVALID, Image};
-    use crate::pool::Pooled;
+    use crate::core::frame::{DisparityMap, DisparityRange, INVALID, Image};
+    use crate::core::pool::Pooled;
 
     #[test]
     fn every_kind_of_pixel_has_its_colour() {

@@ -144,7 +144,7 @@ fn rounded(number: f64) -> f64 {
 mod tests {
     use super::super::scoring::Figures;
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
 
     fn measured(time_ms: f64, density: f64) -> Measured {
         let mut figures = Figures([None; NAMES.len()]);

@@ -4,7 +4,7 @@
 //! filling as in the KITTI development kit (Menze and Geiger, CVPR 2015).
 
 use super::truth::Region;
-use crate::frame::{DisparityMap, SUBPIXEL};
+use crate::core::frame::{DisparityMap, SUBPIXEL};
 
 /// Errors in pixels above which a disparity is bad.
 const THRESHOLDS: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 4.0];
@@ -194,8 +194,8 @@ fn percent(part: u64, of: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{DisparityRange, INVALID};
-    use crate::pool::Pooled;
+    use crate::core::frame::{DisparityRange, INVALID};
+    use crate::core::pool::Pooled;
 
     fn values(width: usize, pixels: &[i16]) -> Values {
         let range = DisparityRange { min: -4, count: 64 };

@@ -74,8 +74,8 @@ fn area(levels: &[Level]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{DisparityMap, DisparityRange, INVALID};
-    use crate::pool::Pooled;
+    use crate::core::frame::{DisparityMap, DisparityRange, INVALID};
+    use crate::core::pool::Pooled;
 
     /// Pixels whose truth is 10 px; each is right, wrong, unknown or without truth.
     fn of(pixels: &[(char, u8)]) -> Option<Sparsification> {

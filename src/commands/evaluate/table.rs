@@ -7,7 +7,7 @@ use super::report::{Dataset, Report};
 use super::scoring::Score;
 use super::sparsification::Sparsification;
 use super::summary::Summary;
-use crate::text::on_one_line;
+use crate::core::text::on_one_line;
 
 /// A column: its head, its map and figure, and its digits after the point.
 struct Column {
@@ -211,7 +211,7 @@ mod tests {
     use super::super::measure::Measured;
     use super::super::scoring::{Figures, NAMES};
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
 
     /// A pair whose figures are all `dense` percent after filling and 1 more before; `all` where it has
     /// truth for all pixels.

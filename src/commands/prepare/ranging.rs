@@ -3,11 +3,11 @@
 use anyhow::Context;
 
 use super::rig::Rig;
+use crate::core::frame::{DisparityMap, Image, StereoPair};
 use crate::engine::cpu::{CpuEngine, CpuOptions};
 use crate::engine::{Engine, PairSpec};
-use crate::frame::{DisparityMap, Image, StereoPair};
 use crate::matching::Params;
-use crate::range::{self, SmallMatcher, Spare};
+use crate::observe::range::{self, SmallMatcher, Spare};
 use crate::settings::Loaded;
 
 /// Memory in bytes that matching small images usually takes.

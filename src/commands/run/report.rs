@@ -7,8 +7,8 @@ mod watch;
 
 use super::live::handles::Handles;
 use crate::commands::{Error, print, signals};
+use crate::core::redact::redact;
 use crate::pipeline::Outcome;
-use crate::redact::redact;
 use crate::settings::{AtEnd, Stats};
 use crate::sink::new_file::NewFile;
 use statistics::Statistics;

@@ -17,20 +17,20 @@ use super::open::window::{connect_window, window_options};
 use super::open::{engine, outputs, source};
 use super::report::{Watch, report, tell_window};
 use crate::cli::RunArgs;
-use crate::clock::CaptureClock;
 use crate::commands::prepare::fit;
 use crate::commands::prepare::rig::Cameras;
 use crate::commands::{Error, load, signals};
-use crate::control::Control;
-use crate::memory;
+use crate::core::clock::CaptureClock;
+use crate::core::control::Control;
+use crate::core::memory;
+use crate::core::pool::Pool;
+use crate::core::thread;
 use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running};
-use crate::pool::Pool;
+use crate::serve::metrics::Listener;
 use crate::settings::Pace;
 use crate::sink::colouring::LiveColouring;
-use crate::sink::window::{Remote, Timing, Tuning, Window, WindowSink};
 use crate::source::gst::Keep;
-use crate::telemetry::metrics::Listener;
-use crate::thread;
+use crate::window::{Remote, Timing, Tuning, Window, WindowSink};
 
 /// A running run.
 pub struct Session {

@@ -11,8 +11,8 @@ use super::pixel_rows::{self, HandedOn};
 use super::striping::StripedOrder;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
+use crate::core::memory::{Refused, product};
 use crate::matching::{BlockMeasure, Cost, Params};
-use crate::memory::{Refused, product};
 
 /// Memory that all threads use.
 pub struct Shared {

@@ -8,7 +8,7 @@
 use super::geometry::Geometry;
 use super::mirrored_rows;
 use super::simd::{Kernel, Vector};
-use crate::frame::Image;
+use crate::core::frame::Image;
 use crate::matching::CensusWindow;
 use crate::matching::census::Step;
 

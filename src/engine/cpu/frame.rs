@@ -11,7 +11,7 @@ use super::mirrored_rows::Stripes;
 use super::plane_costs::Planes;
 use super::support::PixelSupport;
 use super::watch::Watch;
-use crate::frame::Image;
+use crate::core::frame::Image;
 use crate::matching::Params;
 
 /// Everything that the threads need to match one pair.

@@ -13,7 +13,7 @@ use super::simd::Vector;
 use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::winner::WinnerTakesAll;
-use crate::frame::Image;
+use crate::core::frame::Image;
 
 impl Frame<'_> {
     /// Matches with all costs and sums in memory, one direction of paths after the other.

@@ -140,7 +140,7 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
 
     #[test]
     fn the_tiles_of_a_band_cover_every_pixel_once() {

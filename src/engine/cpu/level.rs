@@ -13,9 +13,9 @@ use super::prepare::{Prepare, Prepared, TEXTURE};
 use super::simd::Simd;
 use super::stage_timer::StageTimer;
 use super::team::Team;
-use crate::frame::{Image, StageTime};
+use crate::core::frame::{Image, StageTime};
+use crate::core::memory::Refused;
 use crate::matching::Params;
-use crate::memory::Refused;
 
 /// Matches pairs of one size with one set of parameters.
 pub struct Level {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
-use crate::memory::{Refused, filled, product};
+use crate::core::memory::{Refused, filled, product};
 
 /// Cache line, and the widest vector.
 const ALIGNMENT: usize = 64;

@@ -123,8 +123,8 @@ fn mirror<T: Copy>(row: &[T], min: i32, mirrored: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::frame::DisparityRange;
     use crate::engine::cpu::striping::StripedOrder;
-    use crate::frame::DisparityRange;
     use crate::matching::{Cost, Params};
 
     #[test]

@@ -103,17 +103,17 @@ use self::team::Team;
 pub use self::temporal::NAME as TEMPORAL;
 use self::temporal::TemporalStage;
 pub use self::whole::WholeMap;
+use crate::core::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
+use crate::core::memory::{Budget, Estimate, Refused, Reserved};
+use crate::core::pool::Pool;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
 };
-use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::history::Continuity;
 use crate::matching::levels::levels;
 use crate::matching::mutual_information::NAME;
 use crate::matching::scene::Thumbnail;
 use crate::matching::{History, Params};
-use crate::memory::{Budget, Estimate, Refused, Reserved};
-use crate::pool::Pool;
 
 /// Matches pairs of one size with one set of parameters.
 pub struct CpuEngine {
@@ -422,7 +422,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
     use std::time::Duration;
 
     use crate::matching::{

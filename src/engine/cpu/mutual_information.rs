@@ -5,13 +5,13 @@ use std::sync::Mutex;
 
 use super::memory::Arena;
 use super::team::Team;
-use crate::frame::Image;
+use crate::core::frame::Image;
+use crate::core::memory::Refused;
 use crate::matching::history::State;
 use crate::matching::mutual_information::{
     LEVELS, Marginal, ROUNDS, beginnings, cost_row, count_row, count_row_by, joint_row,
 };
 use crate::matching::{Cost, Params};
-use crate::memory::Refused;
 
 /// Pairs of grey levels.
 const CELLS: usize = LEVELS * LEVELS;

@@ -8,11 +8,11 @@ use super::prepare::{half, picture, share};
 use super::simd::Simd;
 use super::team::Team;
 use super::texture::{NoiseRow, Picture};
-use crate::frame::Image;
+use crate::core::frame::Image;
+use crate::core::memory::Refused;
 use crate::matching::Params;
 use crate::matching::levels::levels;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
-use crate::memory::Refused;
 
 /// Finds the thresholds of images of one width.
 pub struct Noise {
@@ -97,9 +97,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::frame::{DisparityRange, StereoPair};
     use crate::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
     use crate::engine::interface::{Engine, PairSpec, TileEngine};
-    use crate::frame::{DisparityRange, StereoPair};
     use crate::matching::levels::noise_thresholds;
     use crate::matching::{Cost, Prior, Window, match_pair, match_tile};
 

@@ -3,8 +3,8 @@
 
 use super::geometry::Geometry;
 use super::simd::{Kernel, Vector};
-use crate::frame::Image;
-use crate::memory::product;
+use crate::core::frame::Image;
+use crate::core::memory::product;
 
 /// Bytes before the first row, for the column before it.
 const MARGIN: usize = 64;
@@ -132,8 +132,8 @@ impl Kernel for PenaltyRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::frame::DisparityRange;
     use crate::engine::cpu::simd::SimdChoice;
-    use crate::frame::DisparityRange;
     use crate::matching::{Cost, P2Mode, Params};
 
     #[test]

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};
+use crate::core::memory::{Refused, product};
 use crate::matching::Params;
-use crate::memory::{Refused, product};
 
 /// Pixels from the centre of the window that supports the cost to its edge; 0 without one.
 pub fn radius(params: &Params) -> usize {
@@ -155,7 +155,7 @@ impl PixelRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::DisparityRange;
+    use crate::core::frame::DisparityRange;
     use crate::matching::Cost;
     use crate::matching::window::Window;
 

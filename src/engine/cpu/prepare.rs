@@ -9,12 +9,12 @@ use super::simd::Simd;
 use super::support::{self, Coarse, PixelSupport, SupportRow, support_scratch};
 use super::team::Team;
 use super::texture::{HalfRow, NoiseRow, Picture, RangeRow, SmoothedRow, range_scratch};
-use crate::frame::Image;
+use crate::core::frame::Image;
+use crate::core::memory::{Refused, product};
+use crate::core::pool::Pool;
 use crate::matching::levels::coarser;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
 use crate::matching::{Guide, Params};
-use crate::memory::{Refused, product};
-use crate::pool::Pool;
 
 /// The stage that prepares what follows texture and noise.
 pub const TEXTURE: &str = "texture";

@@ -11,9 +11,9 @@ use super::simd::{INTERPOLATED, Kernel, Simd, Taps, Vector};
 use super::team::Team;
 use crate::calibration::map::interpolate;
 use crate::calibration::{Rectifier, RectifyMap};
-use crate::frame::{Eye, Image, StereoPair};
-use crate::memory::Refused;
-use crate::pool::Pool;
+use crate::core::frame::{Eye, Image, StereoPair};
+use crate::core::memory::Refused;
+use crate::core::pool::Pool;
 
 /// Rectifies raw pairs.
 pub struct Rectify {
@@ -165,8 +165,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::frame::StereoGeometry;
     use crate::engine::cpu::SimdChoice;
-    use crate::frame::StereoGeometry;
 
     /// A map to `size` from everywhere in and around `source`, with many positions on its borders.
     fn wild(source: (usize, usize), size: (usize, usize), seed: u64) -> RectifyMap {

@@ -3,9 +3,9 @@
 
 use super::memory::Arena;
 use super::simd::{Kernel, Vector};
+use crate::core::memory::Refused;
 use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared};
 use crate::matching::texture::RESPONSE_MAX;
-use crate::memory::Refused;
 
 /// Histograms of residuals and of the noise filter's responses, by magnitude.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::frame::StageTime;
+use crate::core::frame::StageTime;
 
 /// Measures consecutive stages.
 pub struct StageTimer {

@@ -15,7 +15,7 @@
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};
 use super::simd::lane_of_pair;
-use crate::memory::Refused;
+use crate::core::memory::Refused;
 
 /// The order of a pixel's candidates.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use super::geometry::Geometry;
 use super::pixel_rows::PixelRows;
 use super::shape::ShapedKernel;
 use super::simd::{Kernel, Vector};
-use crate::frame::{INVALID, SUBPIXEL};
+use crate::core::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
 use crate::matching::prior::{REACH, VARIATION_MAX};
 use crate::matching::support::Blend;

@@ -12,11 +12,11 @@ use super::simd::Simd;
 use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::temporal::{self, Passed, TemporalStage};
-use crate::frame::{Image, StageTime};
+use crate::core::frame::{Image, StageTime};
+use crate::core::memory::Refused;
 use crate::matching::history::State;
 use crate::matching::tiles::TileLayout;
 use crate::matching::{Params, tiles};
-use crate::memory::Refused;
 
 /// Measures whole images of one size and filters their maps, with memory of its own.
 pub struct WholeMap {

@@ -8,7 +8,7 @@ use super::buffers::Scratch;
 use super::geometry::Geometry;
 use super::mirrored_rows::Stripes;
 use super::simd::{Kernel, Vector};
-use crate::frame::Image;
+use crate::core::frame::Image;
 use crate::matching::BlockMeasure;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 

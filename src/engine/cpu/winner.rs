@@ -15,10 +15,10 @@ use super::geometry::{Geometry, TILE};
 use super::memory::{Arena, Block};
 use super::simd::Vector;
 use super::striping::StripedOrder;
-use crate::frame::{INVALID, SUBPIXEL};
+use crate::core::frame::{INVALID, SUBPIXEL};
+use crate::core::memory::{Refused, product};
 use crate::matching::subpixel::offset_within;
 use crate::matching::{Params, Subpixel};
-use crate::memory::{Refused, product};
 
 /// Winner of a column of the right view that has no candidates.
 pub const NONE: u16 = u16::MAX;

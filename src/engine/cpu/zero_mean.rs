@@ -4,7 +4,7 @@
 use super::geometry::Geometry;
 use super::mirrored_rows;
 use super::simd::{Kernel, Vector};
-use crate::frame::Image;
+use crate::core::frame::Image;
 use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
 
 /// Prepares the rows `rows.0..rows.1` of both views.

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::reading;
+use crate::core::reading;
 
 /// First bytes of an entry; the number changes with its layout.
 const MAGIC: &[u8; 16] = b"stereod cubin 1\n";

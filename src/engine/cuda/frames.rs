@@ -10,7 +10,7 @@ use cudarc::driver::sys;
 
 use super::driver::{Context, DeviceMemory, Event, Function, Priority, Result, Stream, check};
 use super::launch::{Arg, BufferId, Chain, Lane, Launch, Step};
-use crate::frame::StageTime;
+use crate::core::frame::StageTime;
 use crate::matching::mutual_information::ROUNDS;
 
 /// The two streams on which frames are computed.

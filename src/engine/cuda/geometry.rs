@@ -517,7 +517,7 @@ mod tests {
     fn usual(count: usize, paths: Paths) -> Params {
         let params = crate::settings::Matching::default().params().unwrap();
         let cost = Cost::Ad { truncation: 32, window: 1 };
-        let range = crate::frame::DisparityRange { min: 0, count };
+        let range = crate::core::frame::DisparityRange { min: 0, count };
         Params { range, paths, cost, ..params }
     }
 

@@ -1,7 +1,7 @@
 //! What an engine is made for.
 
 use crate::calibration::Rectifier;
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 use crate::matching::Params;
 
 /// A pair's work: what is computed for every pair.

@@ -1,7 +1,7 @@
 //! Memory that an engine takes, known before any of it is allocated.
 
 use super::launch::{Buffer, Plan, Scope};
-use crate::memory::{Estimate, Size};
+use crate::core::memory::{Estimate, Size};
 
 /// Memory of the device that is left free, for what the driver and others need: this much, or ...
 const RESERVE: usize = 128 << 20;

@@ -40,7 +40,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
-pub use crate::memory::Size;
+pub use crate::core::memory::Size;
 pub use cache::Cache;
 pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, is_fitted, list};
@@ -61,11 +61,13 @@ use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
 use crate::calibration::Rectifier;
+use crate::core::frame::{
+    DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair, Whitened,
+};
+use crate::core::memory::Reserved;
+use crate::core::pool::Pooled;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
-};
-use crate::frame::{
-    DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair, Whitened,
 };
 use crate::matching::history::Continuity;
 use crate::matching::levels::levels;
@@ -73,8 +75,6 @@ use crate::matching::scene::Thumbnail;
 use crate::matching::temporal::layout::{HEADER, Header};
 use crate::matching::temporal::report::report as report_of;
 use crate::matching::{History, Params};
-use crate::memory::Reserved;
-use crate::pool::Pooled;
 
 /// Parts of the machine that the engine uses.
 #[derive(Clone, Debug)]
@@ -194,7 +194,7 @@ impl CudaEngine {
         })?;
         let mut plan = plan::plan(job, &device.properties, &modules)?;
         let (free, total) = context.memory()?;
-        let of_process = crate::memory::Budget::of_process();
+        let of_process = crate::core::memory::Budget::of_process();
         let allowed = memory::allowed(free, of_process.given());
         plan.concurrent = memory::concurrent_frames(&plan, options.in_flight, total, allowed);
         plan.check()
@@ -474,7 +474,7 @@ impl Engine for CudaEngine {
         Ok(())
     }
 
-    fn picture_memory(&self) -> Option<Arc<dyn crate::pool::Memory<u8>>> {
+    fn picture_memory(&self) -> Option<Arc<dyn crate::core::pool::Memory<u8>>> {
         Some(Arc::new(self.pictures.clone()))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::driver::{Context, PinnedMemory, Result};
-use crate::pool::{Lent, Memory};
+use crate::core::pool::{Lent, Memory};
 
 /// Number of idle buffers that a pool keeps; what comes back beyond that is freed.
 const IDLE: usize = 64;

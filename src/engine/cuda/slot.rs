@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
 use super::frames::{Chained, StreamPair, Turn, Work};
 use super::launch::BufferId;
-use crate::frame::{Image, StageTime, StereoPair};
+use crate::core::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
 /// Time for which waiting for a frame costs the processor before the thread sleeps: a frame of the usual

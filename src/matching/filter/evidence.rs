@@ -15,7 +15,7 @@
 //! [`noise_threshold`]: crate::matching::texture::noise_threshold
 
 use super::rays::{Met, RAYS, REACH_MAX, meet};
-use crate::frame::{INVALID, Image, SUBPIXEL, clamped};
+use crate::core::frame::{INVALID, Image, SUBPIXEL, clamped};
 
 /// Side of the window of means that has to show something.
 pub const SIDE: usize = 7;

@@ -10,7 +10,7 @@
 //! list of filters, where nothing remembers it or goes on from it. Known pixels stay as they are.
 
 use super::rays::{LEFT, Met, RAYS, RIGHT, is_seen, meet};
-use crate::frame::{INVALID, Image, SUBPIXEL};
+use crate::core::frame::{INVALID, Image, SUBPIXEL};
 
 /// Settings of hole filling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ mod tests {
 
     use super::super::rays::REACH_MAX;
     use super::*;
-    use crate::frame::Mask;
+    use crate::core::frame::Mask;
 
     const X: i16 = INVALID;
 

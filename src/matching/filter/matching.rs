@@ -1,6 +1,6 @@
 //! Inputs of the filters besides the map.
 
-use crate::frame::{DisparityRange, Image};
+use crate::core::frame::{DisparityRange, Image};
 
 /// A pair and its winners, which a filter may look at besides the map.
 pub struct Matching<'a> {

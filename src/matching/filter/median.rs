@@ -1,6 +1,6 @@
 //! The median of a window: lone values that stick out give way to those around.
 
-use crate::frame::INVALID;
+use crate::core::frame::INVALID;
 
 /// The (lower) median over the valid pixels of the square window around each valid pixel; window
 /// pixels outside the image do not count. Invalid pixels stay invalid.

@@ -4,7 +4,7 @@
 //! the same bytes faster. Values are disparities in 1/16 px, one a pixel, row by row; [`INVALID`]
 //! if there is none.
 //!
-//! [`INVALID`]: crate::frame::INVALID
+//! [`INVALID`]: crate::core::frame::INVALID
 //!
 //! A filter may keep a [`State`] from map to map of a stream. It restarts where the stream does
 //! ([`Continuity`](crate::matching::history::Continuity)), and goes over to the next engine where

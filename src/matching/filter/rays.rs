@@ -1,6 +1,6 @@
 //! Rays that leave a pixel of a map in eight directions and end at the first known pixel.
 
-use crate::frame::{INVALID, Image};
+use crate::core::frame::{INVALID, Image};
 
 /// Longest reach of a ray in steps: across, down or diagonally.
 pub const REACH_MAX: u16 = 1023;

@@ -1,7 +1,7 @@
 //! Exponential smoothing of disparity in time, with a guard for motion: what stands still becomes
 //! steady, and what moves by more than the guard is taken as it is at once.
 
-use crate::frame::{DisparityRange, INVALID, SUBPIXEL};
+use crate::core::frame::{DisparityRange, INVALID, SUBPIXEL};
 use crate::matching::history::State;
 
 /// Temporal smoothing.

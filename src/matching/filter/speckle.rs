@@ -1,7 +1,7 @@
 //! Small patches of disparity that nothing around confirms become invalid (Hirschmüller, PAMI 2008,
 //! section 2.6: peak filtering).
 
-use crate::frame::INVALID;
+use crate::core::frame::INVALID;
 use crate::matching::params::Speckle;
 
 /// Invalidates every region of fewer than `speckle.size` pixels. Two valid neighbours (left, right,

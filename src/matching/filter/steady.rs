@@ -6,7 +6,7 @@
 //! compares images with their background, by sums over small windows beside the measured noise.
 //! Where more than a quarter of the image moves the rig does, and nothing is held.
 
-use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::core::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::history::State;
 use crate::matching::residuals::{Decision, Limits, RESIDUAL_MAX, UNIT, variance};
 use crate::matching::texture::responses;

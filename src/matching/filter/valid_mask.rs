@@ -1,7 +1,7 @@
 //! Pixels that a camera has not seen: of rectified images those outside its sensor.
 
 use super::matching::Matching;
-use crate::frame::{INVALID, Image, clamped};
+use crate::core::frame::{INVALID, Image, clamped};
 
 /// Invalidates pixels that the left camera has not seen, or whose match the right one has not: the
 /// column x - d of the winner, or the nearest inside the image.
@@ -24,7 +24,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::frame::{DisparityRange, Mask};
+    use crate::core::frame::{DisparityRange, Mask};
 
     #[test]
     fn pixels_outside_a_sensor_have_no_disparity() {

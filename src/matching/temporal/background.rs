@@ -2,7 +2,7 @@
 
 use super::coefficients::{COEFFICIENT_BITS, Coefficients};
 use super::layout::{Header, Layout};
-use crate::frame::{Image, clamped};
+use crate::core::frame::{Image, clamped};
 use crate::matching::residuals::{RESIDUAL_MAX, UNIT, variance};
 use crate::matching::texture::responses;
 

@@ -21,7 +21,7 @@ pub mod shifts;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::frame::{Image, TemporalReport};
+use crate::core::frame::{Image, TemporalReport};
 use crate::matching::history::State;
 use crate::matching::pyramid::{half, smooth};
 use crate::matching::residuals::{Decision, Limits};

@@ -2,7 +2,7 @@
 
 use super::layout::Header;
 use super::shifts::{Shift, UNIT};
-use crate::frame::TemporalReport;
+use crate::core::frame::TemporalReport;
 
 /// Builds the report after a pair of this size from the header of the state.
 pub fn report(header: &Header, size: (usize, usize)) -> TemporalReport {

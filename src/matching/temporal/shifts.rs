@@ -317,7 +317,7 @@ pub fn shift(a: &OfReference, b: &OfBoth, begin: Shift, variance: u32) -> Shift 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Image;
+    use crate::core::frame::Image;
 
     const SIZE: (usize, usize) = (90, 70);
 

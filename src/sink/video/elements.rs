@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use gstreamer as gst;
 
-use crate::reading::require_spare_files;
+use crate::core::reading::require_spare_files;
 
 /// GStreamer elements that write or send video, each with its Debian and Ubuntu package.
 const PACKAGES: [(&str, &str); 33] = [

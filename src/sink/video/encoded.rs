@@ -10,7 +10,7 @@ use gstreamer_app::{AppSink, AppSinkCallbacks};
 use super::feed::Progress;
 use super::output::Output;
 use super::turns::Turns;
-use crate::thread::locked;
+use crate::core::thread::locked;
 
 /// Encoded frames, written in the order in which they were given to the encoders. The thread of the
 /// encoder that finishes the next frame writes it and the frames that wait for it.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use crate::memory::{self, Budget};
+use crate::core::memory::{self, Budget};
 
 /// Bytes a pixel that an encoder allocates with its first frame: FFmpeg (5.1) reserves the longest
 /// possible frame, 37 bytes a pixel, four times.

@@ -10,8 +10,8 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_app::AppSrc;
 
-use crate::pool::Pooled;
-use crate::thread::locked;
+use crate::core::pool::Pooled;
+use crate::core::thread::locked;
 
 /// Number of frames that wait for the encoder; the next one blocks the caller.
 const QUEUE: usize = 4;

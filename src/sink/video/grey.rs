@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use super::lossless::{Description, Lossless};
 use super::output::Place;
 use super::tags;
-use crate::frame::{Eye, Image, StereoGeometry};
+use crate::core::frame::{Eye, Image, StereoGeometry};
 
 /// Properties of a video, needed before its first image.
 #[derive(Clone, Copy, Debug)]

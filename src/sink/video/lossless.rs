@@ -22,9 +22,9 @@ use super::feed::{Feed, Flow, Progress};
 use super::matroska::Track;
 use super::output::{Header, Output, Place, Tags};
 use super::times::{Clock, fraction, frame_duration};
-use crate::clock::CaptureClock;
-use crate::memory;
-use crate::pool::Pool;
+use crate::core::clock::CaptureClock;
+use crate::core::memory;
+use crate::core::pool::Pool;
 use crate::sink::files;
 
 /// Shortest side; shorter ones are extended, because FFmpeg (5.1) decodes version 3 of FFV1 to

@@ -15,8 +15,8 @@
 use std::io::{self, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
 
-use crate::clock::unix_ns;
-use crate::ebml::{
+use crate::core::clock::unix_ns;
+use crate::core::ebml::{
     UNKNOWN_SIZE, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
 };
 
@@ -325,7 +325,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ebml::{children, read_body, read_header, skip};
+    use crate::core::ebml::{children, read_body, read_header, skip};
 
     /// Time in ticks and data of every frame that can be read.
     pub(in crate::sink::video) fn frames(file: &[u8]) -> Vec<(u64, Vec<u8>)> {

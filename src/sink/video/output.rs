@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail};
 
 use super::matroska::{MatroskaWriter, Track};
-use crate::clock::CaptureClock;
+use crate::core::clock::CaptureClock;
 use crate::sink::files;
 use crate::sink::flush::Flusher;
 use crate::sink::new_file::NewFile;

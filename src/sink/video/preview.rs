@@ -14,13 +14,13 @@ use super::elements::require;
 use super::feed::{Feed, Flow, Progress};
 use super::times::{Clock, fraction, frame_duration};
 use super::view::{Painter, VideoView};
-use crate::frame::Matched;
-use crate::pool::Pool;
+use crate::core::frame::Matched;
+use crate::core::pool::Pool;
+use crate::core::thread::locked;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
 use crate::sink::{Sink, StreamInfo};
-use crate::thread::locked;
 
 /// Smallest side of the encoder ...
 const SMALLEST_SIDE: usize = 16;

@@ -10,7 +10,7 @@ use super::RecordingTags;
 use super::lossless::{Description, Lossless, Sample};
 use super::output::{Place, Tags};
 use super::tags;
-use crate::frame::Matched;
+use crate::core::frame::Matched;
 use crate::sink::encoding::Encoding;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::segments::Segments;

@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail};
 
 use super::matroska::id;
-use crate::clock::CaptureClock;
-use crate::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
-use crate::frame::{DisparityRange, Eye, StereoGeometry};
+use crate::core::clock::CaptureClock;
+use crate::core::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
+use crate::core::frame::{DisparityRange, Eye, StereoGeometry};
+use crate::core::reading;
 use crate::matching::Steady;
-use crate::reading;
 use crate::sink::StagesInTime;
 use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::numbers::{DepthUnit, Quantity};

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::frame::Matched;
+use crate::core::frame::Matched;
 use crate::sink::StreamInfo;
 use crate::sink::colour::{ColourScale, colourise};
 use crate::sink::colouring::{Colouring, LiveColouring};

@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::control::Switch;
-use crate::frame::{DisparityRange, Image, StereoPair, Truth};
+use crate::core::control::Switch;
+use crate::core::frame::{DisparityRange, Image, StereoPair, Truth};
+use crate::core::memory::{Budget, Refused, product};
+use crate::core::pool::Pool;
 use crate::matching::saturation::WHITE;
-use crate::memory::{Budget, Refused, product};
-use crate::pool::Pool;
 use crate::source::{Source, SourceCounts, SourceInfo};
 use render::{Renderer, RowOut, Sensor};
 

@@ -2,7 +2,7 @@
 //!
 //! Edges of objects are sharp: a pixel shows one surface.
 
-use crate::frame::DisparityRange;
+use crate::core::frame::DisparityRange;
 use crate::source::demo::scene::{BLOCK, Hits, Moment, Room, View};
 use crate::source::demo::shading::{Rays, Shader};
 use crate::source::demo::texture::{mix, seeded};

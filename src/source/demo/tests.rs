@@ -1,7 +1,7 @@
 use super::*;
+use crate::core::{frame::DisparityMap, pool::Pooled};
 use crate::matching::{Cost, Median, P2Mode, Params, Subpixel, match_pair};
-use crate::sink::observers::accuracy::Accuracy;
-use crate::{frame::DisparityMap, pool::Pooled};
+use crate::observe::accuracy::Accuracy;
 
 /// A scene without noise.
 fn quiet(width: usize, height: usize, min: i32, count: usize) -> DemoOptions {

@@ -18,9 +18,9 @@ use super::options::{GstOptions, Keep};
 use super::packing;
 use super::plane::{self, Layout, Views};
 use super::time_jumps::Jumps;
+use crate::core::thread::locked;
 use crate::source::live::EyeState;
 use crate::source::tone::Tone;
-use crate::thread::locked;
 
 /// A frame of a stream.
 pub(super) struct Frame {

@@ -9,8 +9,8 @@ use super::options::GstOptions;
 use super::plane::{Layout, Views};
 use super::stream::{Received, Recipe, Stream};
 use super::times::{TICK, now, period_of};
+use crate::source::pairing::synchronisation::offset::{Rows, Shift, find};
 use crate::source::pictures::Timing;
-use crate::synchronisation::offset::{Rows, Shift, find};
 
 /// Compared part of each recording, from its first frame on.
 const COMPARED: Duration = Duration::from_secs(20);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::ebml;
+use crate::core::ebml;
 
 /// A file that is shorter than it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

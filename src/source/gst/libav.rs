@@ -23,7 +23,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::appsink::Shared;
-use crate::thread::locked;
+use crate::core::thread::locked;
 
 /// The usual timer slack in nanoseconds, and the number of marks above it.
 const USUAL: u64 = 50_000;

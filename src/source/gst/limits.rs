@@ -7,7 +7,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::appsink::Shared;
-use crate::memory::{Budget, product};
+use crate::core::memory::{Budget, product};
 
 /// Approximate number of frames that decoders, converters and queues hold at once.
 const PICTURES: usize = 8;

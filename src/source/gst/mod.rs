@@ -38,8 +38,8 @@ use gstreamer::glib;
 use self::plane::Layout;
 use super::Source;
 use super::spec::SourceSpec;
-use crate::reading::require_spare_files;
-use crate::thread;
+use crate::core::reading::require_spare_files;
+use crate::core::thread;
 pub use options::{GstOptions, Keep, Offset, Reconnect};
 
 /// Timeout for closing streams that are being opened when the run ends.

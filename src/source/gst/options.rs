@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::chroma::Differences;
-use crate::control::Switch;
-use crate::frame::Eye;
-use crate::pair::PairBy;
-use crate::pool::Pool;
+use crate::core::chroma::Differences;
+use crate::core::control::Switch;
+use crate::core::frame::Eye;
+use crate::core::pool::Pool;
 use crate::source::orientation::Orient;
+use crate::source::pairing::PairBy;
 use crate::source::tone::Tone;
 use crate::source::v4l2;
 

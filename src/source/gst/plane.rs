@@ -13,10 +13,10 @@ use gstreamer_video as gst_video;
 use gstreamer_video::prelude::*;
 
 use super::options::Keep;
-use crate::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
-use crate::frame::{Image, intensity, intensity_16};
+use crate::core::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
+use crate::core::frame::{Image, intensity, intensity_16};
+use crate::core::pool::Pool;
 use crate::matching::saturation::{WHITE, WHITE_OF_LIMITED_RANGE};
-use crate::pool::Pool;
 use crate::source::tone::Tone;
 
 /// Layout of the views in a frame.

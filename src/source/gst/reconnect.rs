@@ -15,10 +15,10 @@ use super::input::Input;
 use super::options::{GstOptions, Reconnect};
 use super::stream::{CLOSING, CutShort, Received, Recipe, Stream};
 use super::times::{TICK, period_of};
-use crate::backoff::Backoff;
-use crate::control::Switch;
+use crate::core::backoff::Backoff;
+use crate::core::control::Switch;
+use crate::core::thread;
 use crate::source::{Damage, Unavailable};
-use crate::thread;
 
 /// Shortest time that an attempt waits for a frame.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -25,10 +25,10 @@ use super::options::{GstOptions, Reconnect};
 use super::plane::Layout;
 use super::times::{TICK, now, period_of};
 use super::{inspect, libav, limits, orientation, time_jumps, wiring};
+use crate::core::thread::{self, locked};
 use crate::source::live::EyeState;
 use crate::source::orientation::Orient;
 use crate::source::pictures::Timing;
-use crate::thread::{self, locked};
 
 /// Capacity of the channel between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
@@ -244,7 +244,7 @@ impl Stream {
     }
 
     /// Measures the frame rate if the stream does not state it.
-    pub(super) fn measure_rate(&mut self, stop: &crate::control::Switch) {
+    pub(super) fn measure_rate(&mut self, stop: &crate::core::control::Switch) {
         if self.rate.is_some() || self.live {
             return;
         }

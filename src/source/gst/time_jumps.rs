@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use crate::thread::locked;
+use crate::core::thread::locked;
 
 /// Times that fall by less belong to frames in decoding order.
 const JUMP: gst::ClockTime = gst::ClockTime::from_seconds(1);

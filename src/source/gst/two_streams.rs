@@ -16,13 +16,13 @@ use super::plane::{Layout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Received, Recipe};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
-use crate::control::Switch;
-use crate::frame::{Eye, EyeFrame, StereoPair};
-use crate::pair::{PairBy, Pairer, Pairing};
+use crate::core::control::Switch;
+use crate::core::frame::{Eye, EyeFrame, StereoPair};
 use crate::source::live::LiveState;
+use crate::source::pairing::synchronisation::Remark;
+use crate::source::pairing::{PairBy, Pairer, Pairing};
 use crate::source::spec::StreamSpec;
 use crate::source::{Source, SourceCounts, SourceInfo, orientation, pictures, v4l2};
-use crate::synchronisation::Remark;
 
 /// Recordings that begin further apart than this part of a frame may have been cut or started
 /// separately.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::controls::copy_exposure;
 use super::device::Device;
-use crate::control::Switch;
-use crate::thread;
+use crate::core::control::Switch;
+use crate::core::thread;
 
 /// Polling interval of the leader, whose exposure changes little within a few frames.
 const PERIOD: Duration = Duration::from_millis(200);

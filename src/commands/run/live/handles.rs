@@ -7,14 +7,14 @@ use super::observations::Observations;
 use super::requests::Requests;
 use crate::cli::RunArgs;
 use crate::commands::prepare::rig::Rig;
-use crate::control::Control;
+use crate::core::control::Control;
 use crate::pipeline::{Counters, EngineSwap};
 use crate::settings::Loaded;
 use crate::sink::colouring::LiveColouring;
-use crate::sink::window::Remote;
 use crate::source::SourceInfo;
 use crate::source::live::LiveState;
 use crate::telemetry::progress::Progress;
+use crate::window::Remote;
 
 /// State of a run that window, terminal, metrics, service manager, tuner and statistics share.
 pub struct Handles {

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::handles::Handles;
-use crate::alignment;
-use crate::frame::Eye;
+use crate::core::frame::Eye;
+use crate::observe::alignment;
+use crate::observe::exposure::EyeExposure;
+use crate::observe::map_metrics::Classes;
 use crate::pipeline::SinkCounts;
-use crate::sink::observers::exposure::EyeExposure;
-use crate::sink::observers::map_metrics::Classes;
-use crate::source::live::EyeSummary;
-use crate::telemetry::metrics::{
+use crate::serve::metrics::{
     self, Health, Hosts, Listener, Reading, Server, State, TIME_CLASSES_US,
 };
+use crate::source::live::EyeSummary;
 use crate::telemetry::progress::Distribution;
 
 /// Starts the metrics server.

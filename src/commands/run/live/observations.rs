@@ -2,21 +2,21 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::alignment::{Options, State};
 use crate::commands::prepare::ranging::small_matcher;
 use crate::commands::prepare::rig::Rig;
+use crate::core::thread::locked;
 use crate::engine::cpu::CpuOptions;
+use crate::observe::accuracy::{self, AccuracySummary};
+use crate::observe::alignment::observer::{self as alignment, AlignmentObserver, SharedLimits};
+use crate::observe::alignment::{Options, State};
+use crate::observe::exposure::{self, Exposure, ExposureObserver};
+use crate::observe::map_metrics::{self, MapMetrics};
+use crate::observe::range::observer::{self as range, RangeObserver};
+use crate::observe::{Observer, Observers};
+use crate::serve::metrics::TIME_CLASSES_US;
 use crate::settings::Loaded;
 use crate::sink::Sink;
-use crate::sink::observers::accuracy::{self, AccuracySummary};
-use crate::sink::observers::alignment::{self, AlignmentObserver, SharedLimits};
-use crate::sink::observers::exposure::{self, Exposure, ExposureObserver};
-use crate::sink::observers::map_metrics::{self, MapMetrics};
-use crate::sink::observers::range::{self, RangeObserver};
-use crate::sink::observers::{Observer, Observers};
 use crate::source::SourceInfo;
-use crate::telemetry::metrics::TIME_CLASSES_US;
-use crate::thread::locked;
 
 /// Longest times of the classes of the time between the two frames of a pair, in microseconds.
 const SKEW_CLASSES_US: [u64; 12] =

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::sink::window::Ask;
+use crate::window::Ask;
 
 /// Requests to the tuner, from any thread. Clones share them.
 #[derive(Clone, Default)]

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use sd_notify::NotifyState;
 
 use super::handles::Handles;
-use crate::telemetry::metrics::State;
+use crate::core::text::on_one_line;
+use crate::core::thread;
+use crate::serve::metrics::State;
 use crate::telemetry::stderr;
-use crate::text::on_one_line;
-use crate::thread;
 
 /// Period of status notices.
 const STATUS_EVERY: Duration = Duration::from_secs(2);

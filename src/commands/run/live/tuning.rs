@@ -16,13 +16,13 @@ use super::service;
 use crate::cli::RunArgs;
 use crate::commands::run::knobs::knobs;
 use crate::commands::{Error, read};
+use crate::core::redact::holds_secret;
+use crate::core::thread;
 use crate::engine::{self, Choice};
-use crate::redact::holds_secret;
 use crate::settings::{Loaded, row};
 use crate::sink::files;
-use crate::sink::window::{Ask, Tuned, Wish};
 use crate::telemetry::logs;
-use crate::thread;
+use crate::window::{Ask, Tuned, Wish};
 
 /// Time after the last of several values from the window until they are logged.
 const SETTLED: Duration = Duration::from_secs(1);

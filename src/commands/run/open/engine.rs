@@ -2,9 +2,9 @@
 
 use crate::commands::prepare::ranging;
 use crate::commands::prepare::rig::Rig;
+use crate::core::memory::{Budget, Reserved, TooMuch, product};
+use crate::core::pool::Pool;
 use crate::engine::{self, Choice, Engine};
-use crate::memory::{Budget, Reserved, TooMuch, product};
-use crate::pool::Pool;
 use crate::settings::{Loaded, Queue};
 use crate::source::SourceInfo;
 

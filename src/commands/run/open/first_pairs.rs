@@ -13,15 +13,15 @@ use anyhow::Context;
 use crate::commands::prepare::ranging;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::run::live::service::Watchdog;
-use crate::control::Switch;
-use crate::duplicate::find_duplicate;
-use crate::frame::StereoPair;
-use crate::queue::{LinkReceiver, WhenFull, link};
-use crate::range::Spare;
+use crate::core::control::Switch;
+use crate::core::frame::StereoPair;
+use crate::core::queue::{LinkReceiver, WhenFull, link};
+use crate::core::thread;
+use crate::observe::duplicate::find_duplicate;
+use crate::observe::range::Spare;
 use crate::settings::Loaded;
 use crate::source::live::LiveState;
 use crate::source::{Source, SourceCounts, SourceInfo};
-use crate::thread;
 
 /// Number of pairs to examine.
 pub const FIRST: usize = 4;
@@ -237,7 +237,7 @@ impl Source for Compared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Image;
+    use crate::core::frame::Image;
     use crate::source::demo::{DemoOptions, DemoSource};
 
     fn demo(frames: u64) -> Box<dyn Source> {

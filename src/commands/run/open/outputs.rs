@@ -8,9 +8,9 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
-use crate::clock::CaptureClock;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
+use crate::core::clock::CaptureClock;
 use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
 use crate::settings::{Loaded, Settings, Stats};

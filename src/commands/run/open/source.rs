@@ -4,7 +4,7 @@ use super::waiting::until_there;
 use crate::cli::RunArgs;
 use crate::cli::source::NO_SOURCE;
 use crate::commands::Error;
-use crate::control::Control;
+use crate::core::control::Control;
 use crate::settings::{self, Loaded, Origin};
 use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;

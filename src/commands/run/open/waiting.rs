@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::backoff::Backoff;
 use crate::commands::run::live::service::{self, Watchdog};
-use crate::control::Switch;
-use crate::redact::redact;
+use crate::core::backoff::Backoff;
+use crate::core::control::Switch;
+use crate::core::redact::redact;
 use crate::source::Unavailable;
 
 /// Period in which `stop` is checked.

@@ -3,8 +3,8 @@
 use crate::commands::Error;
 use crate::commands::prepare::rig::Rig;
 use crate::settings::{Loaded, WindowMode};
-use crate::sink::window::{Window, WindowOptions};
 use crate::source::SourceInfo;
+use crate::window::{Window, WindowOptions};
 
 /// Opens a window if there is a display and one is wanted.
 pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {

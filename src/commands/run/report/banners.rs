@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::frame::Eye;
-use crate::sink::window::Banner;
+use crate::core::frame::Eye;
 use crate::source::live::LiveState;
+use crate::window::Banner;
 
 /// Time for which the end of a trouble is shown.
 const OVER: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::commands::run::live::handles::Handles;
 use crate::matching::{Params, Paths};
-use crate::sink::observers::range;
+use crate::observe::range::observer as range;
 
 /// Time after the start that does not count, because engines start slowly.
 const WARM_UP: Duration = Duration::from_secs(2);

@@ -6,15 +6,15 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
-use crate::alignment;
 use crate::commands::run::live::handles::Handles;
+use crate::core::redact::redact;
+use crate::observe::accuracy::AccuracySummary;
+use crate::observe::alignment;
+use crate::observe::exposure::Exposure;
+use crate::observe::range::TooFew;
+use crate::observe::range::observer as range;
 use crate::pipeline::{Outcome, SinkCounts};
-use crate::range::TooFew;
-use crate::redact::redact;
 use crate::settings::Loaded;
-use crate::sink::observers::accuracy::AccuracySummary;
-use crate::sink::observers::exposure::Exposure;
-use crate::sink::observers::range;
 use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;

@@ -10,8 +10,8 @@ use super::overload::Overload;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::live::service::Service;
 use crate::pipeline::{Outcome, Running};
-use crate::sink::window::{Counts, WindowStats};
 use crate::telemetry::{logs, stderr};
+use crate::window::{Counts, WindowStats};
 
 /// Period in which the figures are updated.
 const TICK: Duration = Duration::from_millis(100);

@@ -3,10 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::pass::Pass;
+use crate::core::frame::{INVALID, Image};
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
-use crate::frame::{INVALID, Image};
 use crate::matching::confidence::{RADIUS, is_blind, mean, of_known};
-use crate::memory::{Refused, product};
 
 /// Sums of columns that a thread keeps for a row, with those beside the image.
 fn sums_len(width: usize) -> usize {

@@ -5,13 +5,13 @@ use std::sync::{Mutex, PoisonError};
 
 use super::pass::{MapFilter, Pass};
 use super::rays::{Around, BLOCK, Block, Front, Rule, Sweeps};
+use crate::core::frame::INVALID;
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::Vector;
 use crate::engine::cpu::texture::{Picture, SumRangeRow, sum_range_scratch};
-use crate::frame::INVALID;
 use crate::matching::filter::evidence::{CONFIDENCE, Evidence, is_between, is_weak};
 use crate::matching::filter::rays::REACH_MAX;
-use crate::memory::{Refused, product};
 
 /// The filter with its memory.
 pub struct EvidenceFilter {
@@ -182,9 +182,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::frame::{Image, Mask};
     use crate::engine::cpu::simd::Simd;
     use crate::engine::cpu::team::Team;
-    use crate::frame::{Image, Mask};
     use crate::matching::filter::evidence;
 
     /// Filters on this many threads; the memory has seen another map before.

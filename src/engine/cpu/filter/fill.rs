@@ -8,12 +8,12 @@ mod medians;
 use self::medians::medians;
 use super::pass::{MapFilter, Pass};
 use super::rays::{Around, Block, Front, Rule, Sweeps, known};
+use crate::core::frame::{INVALID, Image};
+use crate::core::memory::Refused;
 use crate::engine::cpu::memory::{Arena, Plane};
 use crate::engine::cpu::simd::Vector;
-use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill::{self, Fill, FillRule};
 use crate::matching::filter::rays::Met;
-use crate::memory::Refused;
 
 /// The filter with its memory.
 pub struct FillFilter {
@@ -117,9 +117,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::frame::Mask;
     use crate::engine::cpu::simd::Simd;
     use crate::engine::cpu::team::Team;
-    use crate::frame::Mask;
     use crate::matching::filter::rays::REACH_MAX;
 
     /// Filters on this many threads; the memory has seen another map before.

@@ -8,10 +8,10 @@
 use std::sync::Mutex;
 
 use super::pass::{MapFilter, Pass};
+use crate::core::frame::INVALID;
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Vector};
-use crate::frame::INVALID;
-use crate::memory::{Refused, product};
 
 /// Values beyond either end of a copied row: the largest radius, and a vector that hangs over.
 const MARGIN: usize = 64;

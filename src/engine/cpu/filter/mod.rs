@@ -29,10 +29,10 @@ use self::speckle::SpeckleFilter;
 use self::steady::SteadyFilter;
 use super::memory::Arena;
 use super::stage_timer::StageTimer;
+use crate::core::memory::Refused;
 use crate::matching::Params;
 use crate::matching::filter::Filter;
 use crate::matching::history::State;
-use crate::memory::Refused;
 
 /// Takes the confidence from pixels without a disparity.
 struct ConfidenceOfKnown;

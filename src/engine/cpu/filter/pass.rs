@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use crate::core::frame::Image;
 use crate::engine::cpu::simd::Simd;
 use crate::engine::cpu::team::Team;
-use crate::frame::Image;
 
 /// A map on its way through the filters.
 pub struct Pass<'a> {

@@ -18,11 +18,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use self::fronts::{BLOCK, Block, Front, known};
 use self::fronts::{Fronts, columns};
 use super::pass::Pass;
+use crate::core::frame::Image;
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{Kernel, Vector};
-use crate::frame::Image;
 use crate::matching::filter::rays::{LEFT, RAYS};
-use crate::memory::{Refused, product};
 
 /// A filter that goes by rays.
 pub trait Rule: Sync {

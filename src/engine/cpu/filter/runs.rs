@@ -1,10 +1,10 @@
 //! Runs of a map: the longest pieces of a row whose neighbouring values are alike. Where they begin
 //! and go on are bits, which are made for many pixels at once.
 
+use crate::core::frame::INVALID;
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::Vector;
-use crate::frame::INVALID;
-use crate::memory::{Refused, product};
 
 /// Pixels whose bits make a word.
 const WORD: usize = 64;

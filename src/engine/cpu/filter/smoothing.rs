@@ -1,11 +1,11 @@
 //! Exponential smoothing in time, with a number of state a pixel.
 
 use super::pass::{MapFilter, Pass};
+use crate::core::frame::DisparityRange;
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Vector};
-use crate::frame::DisparityRange;
 use crate::matching::filter::smoothing::{NEVER, Smoothing, smooth};
-use crate::memory::{Refused, product};
 
 /// The smoothing with its state.
 pub struct SmoothingFilter {

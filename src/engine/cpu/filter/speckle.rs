@@ -12,11 +12,11 @@ use std::sync::{Mutex, PoisonError};
 
 use super::pass::{MapFilter, Pass};
 use super::runs::{Runs, marks};
+use crate::core::frame::INVALID;
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::{Kernel, Vector};
-use crate::frame::INVALID;
 use crate::matching::Speckle;
-use crate::memory::{Refused, product};
 
 /// The speckle filter with its memory.
 pub struct SpeckleFilter {

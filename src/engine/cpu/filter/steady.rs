@@ -4,18 +4,18 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::pass::{MapFilter, Pass};
+use crate::core::frame::{DisparityRange, Image};
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
 use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
 use crate::engine::cpu::simd::{Kernel, Simd, Vector};
 use crate::engine::cpu::texture::NoiseRow;
-use crate::frame::{DisparityRange, Image};
 use crate::matching::filter::steady::{
     HEADER, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, confidence, follow, residual,
     state_len, steady_pixel,
 };
 use crate::matching::residuals::{Limits, variance};
-use crate::memory::{Refused, product};
 
 /// The filter with its state.
 pub struct SteadyFilter {

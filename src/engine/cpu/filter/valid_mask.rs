@@ -1,7 +1,7 @@
 //! The mask of what the cameras have seen, applied to a row as soon as its winners are known: they
 //! are not kept for the whole map.
 
-use crate::frame::INVALID;
+use crate::core::frame::INVALID;
 
 /// Invalidates values of a row that the left camera has not seen, or whose match the right one has
 /// not; `None` has seen all. `min` is the smallest candidate disparity.

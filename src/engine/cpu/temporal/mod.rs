@@ -14,15 +14,15 @@ use super::residuals::{JudgeRow, Magnitudes, judge_scratch};
 use super::simd::Simd;
 use super::team::Team;
 use super::texture::{NoiseRow, Picture};
-use crate::frame::{Image, TemporalReport, Whitened};
+use crate::core::frame::{Image, TemporalReport, Whitened};
+use crate::core::memory::{Refused, product};
+use crate::core::pool::Pool;
 use crate::matching::history::State;
 use crate::matching::residuals::{Limits, variance};
 use crate::matching::temporal::coefficients::Coefficients;
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::report::report;
 use crate::matching::temporal::{Mode, Temporal};
-use crate::memory::{Refused, product};
-use crate::pool::Pool;
 
 pub use crate::matching::temporal::NAME;
 

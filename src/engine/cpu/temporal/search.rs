@@ -4,15 +4,15 @@
 use std::sync::{Mutex, MutexGuard};
 
 use super::rows::{Around, Newest, OF_REFERENCE, ReferenceRow, ShiftRow};
+use crate::core::frame::Image;
+use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::prepare::{Rows, half, picture, share};
 use crate::engine::cpu::simd::Simd;
 use crate::engine::cpu::team::Team;
 use crate::engine::cpu::texture::{Picture, SmoothedRow};
-use crate::frame::Image;
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::shifts::{self, OfBoth, OfReference, SUMS, Shift, inner};
-use crate::memory::{Refused, product};
 
 /// Finds shifts, with memory for it.
 pub struct Search {

@@ -10,7 +10,7 @@ use super::super::launch::{Arg, BufferId, Chain, Scope, Unit};
 use super::builder::Builder;
 use super::temporal::residuals;
 use crate::calibration::Rectifier;
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 use crate::matching::confidence::RADIUS;
 use crate::matching::filter::{Filter, evidence, rays, steady};
 use crate::matching::saturation::ALIKE;

@@ -35,7 +35,7 @@ use super::device::Properties;
 use super::job::Job;
 use super::launch::{Input, Occupancy, Plan};
 use super::levels::Level;
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 use crate::matching::Cost;
 use builder::Builder;
 
@@ -204,7 +204,7 @@ mod tests {
             for count in [1, 64, 128, 1024] {
                 for size in [(1, 1), (640, 480), (1920, 1080), (8192, 4096)] {
                     for sm in [75, 90] {
-                        let range = crate::frame::DisparityRange { min: 0, count };
+                        let range = crate::core::frame::DisparityRange { min: 0, count };
                         let supports = |params: &Params| match paths {
                             Paths::None => Params { window: None, prior: None, ..params.clone() },
                             _ => params.clone(),

@@ -3,7 +3,7 @@
 use super::super::geometry::BLOCK_THREADS;
 use super::super::launch::{Arg, BufferId, Plan, Scope};
 use crate::calibration::{Rectifier, RectifyMap};
-use crate::frame::Eye;
+use crate::core::frame::Eye;
 
 impl Plan {
     /// Makes the pictures that are matched, of this size, of the raw ones.

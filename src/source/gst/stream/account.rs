@@ -8,11 +8,11 @@ use gstreamer::prelude::*;
 use image::metadata::Orientation;
 
 use super::{CutShort, Stream};
+use crate::core::thread::locked;
 use crate::source::Damage;
 use crate::source::gst::input::Input;
 use crate::source::gst::length;
 use crate::source::pictures::Pictures;
-use crate::thread::locked;
 
 impl Stream {
     /// Returns why the stream ended prematurely or which images it left out, with its name.

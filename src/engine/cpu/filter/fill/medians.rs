@@ -1,8 +1,8 @@
 //! The weighted medians of a block of pixels.
 
+use crate::core::frame::INVALID;
 use crate::engine::cpu::filter::rays::{Around, BLOCK, Block};
 use crate::engine::cpu::simd::Vector;
-use crate::frame::INVALID;
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{LEFT, RIGHT};
 

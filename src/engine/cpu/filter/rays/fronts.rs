@@ -1,10 +1,10 @@
 //! Pixels that rays have met, carried from row to row and along a row.
 
+use crate::core::frame::{INVALID, Image};
+use crate::core::memory::Refused;
 use crate::engine::cpu::memory::Arena;
-use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{Met, meet};
-use crate::memory::Refused;
 
 /// Columns of a block: what has no hole is passed over block by block.
 pub const BLOCK: usize = 32;

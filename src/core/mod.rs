@@ -1,0 +1,16 @@
+//! Parts that every room needs: frames, memory, threads, queues, clocks and text.
+
+pub mod backoff;
+pub mod chroma;
+pub mod clock;
+pub mod control;
+pub mod ebml;
+#[warn(missing_docs)]
+pub mod frame;
+pub mod memory;
+pub mod pool;
+pub mod queue;
+pub mod reading;
+pub mod redact;
+pub mod text;
+pub mod thread;

@@ -1,0 +1,126 @@
+//! Figures of the maps for the metrics.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::Observer;
+use crate::core::frame::{INVALID, Matched};
+use crate::core::thread::locked;
+
+/// Step of the rows that are sampled for the share of valid pixels.
+const ROW_STEP: usize = 16;
+
+/// Histogram of times.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    bounds_us: &'static [u64],
+    counts: Vec<u64>,
+    sum: Duration,
+}
+
+impl Classes {
+    fn new(bounds_us: &'static [u64]) -> Self {
+        Self { bounds_us, counts: vec![0; bounds_us.len() + 1], sum: Duration::ZERO }
+    }
+
+    fn count(&mut self, time: Duration) {
+        let us = time.as_nanos().div_ceil(1000) as u64;
+        self.counts[self.bounds_us.partition_point(|&bound| bound < us)] += 1;
+        self.sum += time;
+    }
+
+    /// Returns the longest time of each class in seconds (infinity for the last), with its count.
+    pub fn counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let bounds = self.bounds_us.iter().map(|&us| us as f64 / 1e6);
+        bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
+    }
+
+    /// Returns the sum of all times.
+    pub fn sum(&self) -> Duration {
+        self.sum
+    }
+}
+
+/// The figures.
+#[derive(Clone, Debug)]
+pub struct MapMetrics {
+    /// From the submission of a pair to the engine to its map.
+    pub engine: Classes,
+    /// Time between the two frames of a pair.
+    pub skew: Classes,
+    /// Share of the sampled pixels of the last map that have a disparity.
+    pub valid_share: Option<f64>,
+}
+
+impl MapMetrics {
+    /// Figures with classes up to these times in microseconds.
+    pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> Self {
+        let (engine, skew) = (Classes::new(engine_us), Classes::new(skew_us));
+        Self { engine, skew, valid_share: None }
+    }
+}
+
+/// The figures, shared.
+pub type Shared = Arc<Mutex<MapMetrics>>;
+
+impl Observer for Shared {
+    fn observe(&mut self, frame: &Matched) {
+        let share = valid_share(frame);
+        let mut metrics = locked(self);
+        metrics.valid_share = Some(share);
+        metrics.engine.count(frame.engine_time());
+        metrics.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
+    }
+}
+
+fn valid_share(frame: &Matched) -> f64 {
+    let map = &frame.disparity;
+    let (mut valid, mut all) = (0, 0);
+    let rows = map.values().chunks_exact(map.width());
+    // From the middle of the first step, so that low maps are sampled, too.
+    for row in rows.skip((ROW_STEP / 2).min(map.height() / 2)).step_by(ROW_STEP) {
+        valid += row.iter().filter(|&&value| value != INVALID).count();
+        all += row.len();
+    }
+    valid as f64 / all.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+    use crate::core::pool::Pooled;
+
+    fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Matched {
+        let (width, height) = (4, values.len() / 4);
+        let eye = || Image::from_fn(width, height, |_, _| 0);
+        let pair = StereoPair { skew_ns, ..StereoPair::of_stills(eye(), eye()) };
+        let range = DisparityRange { min: 0, count: 64 };
+        let disparity = DisparityMap::new(width, height, range, Pooled::unpooled(values));
+        let matched = Matched::new(pair, disparity);
+        Matched { finished: matched.submitted + engine, ..matched }
+    }
+
+    #[test]
+    fn times_fall_into_their_classes() {
+        let mut metrics = Shared::new(MapMetrics::new(&[1000, 2000], &[100, 5000]).into());
+        let map = || vec![16, INVALID, 16, 16];
+        for (skew_ns, us) in [(0, 1000), (-100_001, 1001), (6_000_000, 9000)] {
+            metrics.observe(&matched(skew_ns, map(), Duration::from_micros(us)));
+        }
+        let metrics = metrics.lock().unwrap().clone();
+        let counts = |classes: &Classes| classes.counts().map(|(_, n)| n).collect::<Vec<_>>();
+        assert_eq!(counts(&metrics.engine), [1, 1, 1]);
+        assert_eq!(counts(&metrics.skew), [1, 1, 1]);
+        assert_eq!(metrics.skew.sum(), Duration::from_nanos(6_100_001));
+        assert_eq!(metrics.valid_share, Some(0.75));
+        assert_eq!(metrics.skew.counts().last().unwrap().0, f64::INFINITY);
+    }
+
+    #[test]
+    fn the_share_is_that_of_the_rows_looked_at() {
+        let rows = |y: usize| if y < 16 { [INVALID; 4] } else { [3; 4] };
+        let values: Vec<i16> = (0..64).flat_map(rows).collect();
+        assert_eq!(valid_share(&matched(0, values, Duration::ZERO)), 0.75);
+    }
+}

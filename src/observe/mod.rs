@@ -1,0 +1,58 @@
+//! Observers of a run: they measure the matched pairs that flow past, and write nothing.
+
+pub mod accuracy;
+pub mod alignment;
+pub mod duplicate;
+pub mod exposure;
+pub mod map_metrics;
+pub mod range;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use crate::core::frame::Matched;
+use crate::sink::Sink;
+
+/// An observer of matched pairs, which shares its measurements.
+pub trait Observer: Send {
+    /// Looks at a pair.
+    fn observe(&mut self, frame: &Matched);
+
+    /// Concludes once the last pair has passed.
+    fn finish(&mut self) {}
+}
+
+/// A sink that shows each pair to several observers, one after the other.
+pub struct Observers {
+    /// Name of the sink.
+    pub name: &'static str,
+    /// Set for observers that are too slow for every pair.
+    pub newest_only: bool,
+    /// The observers.
+    pub list: Vec<Box<dyn Observer>>,
+}
+
+impl Sink for Observers {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn newest_only(&self) -> bool {
+        self.newest_only
+    }
+
+    fn is_check(&self) -> bool {
+        true
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        self.list.iter_mut().for_each(|observer| observer.observe(frame));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.list.iter_mut().for_each(|observer| observer.finish());
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Observer of the disparity range: warns if the candidates do not suffice for the scene.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::core::frame::{DisparityMap, DisparityRange, Image, Matched};
+use crate::core::thread::locked;
+use crate::matching::Params;
+use crate::observe::Observer;
+use crate::observe::range::{Spare, TooFew, may_be_too_short, too_few};
+
+/// Time between two looks at a map or its pair; matching the pair takes some milliseconds.
+const STEP: Duration = Duration::from_secs(2);
+
+/// Matches small pictures.
+pub type SmallMatcher = Box<dyn Fn(Image, Image, &Params) -> Result<DisparityMap> + Send>;
+
+/// The last finding, shared.
+pub type Shared = Arc<Mutex<Option<TooFew>>>;
+
+/// Returns a copy of a shared finding.
+pub fn newest(shared: &Shared) -> Option<TooFew> {
+    *locked(shared)
+}
+
+/// Matches the first pair, and later each pair whose map looks suspicious, at a small size. It warns
+/// once if disparities lie beyond the candidates, and again if the candidates have changed since.
+pub struct RangeObserver {
+    matcher: SmallMatcher,
+    shared: Shared,
+    last_look: Option<Instant>,
+    /// The candidates of the last warning.
+    warned: Option<DisparityRange>,
+    /// The candidates that `auto` has chosen, if so.
+    chosen: Option<DisparityRange>,
+}
+
+impl RangeObserver {
+    /// An observer that keeps `shared` up to date. `chosen`: the candidates that `auto` has chosen, if so.
+    pub fn new(matcher: SmallMatcher, shared: Shared, chosen: Option<DisparityRange>) -> Self {
+        Self { matcher, shared, last_look: None, warned: None, chosen }
+    }
+}
+
+impl Observer for RangeObserver {
+    fn observe(&mut self, frame: &Matched) {
+        let range = frame.disparity.range();
+        let is_first = self.last_look.is_none();
+        let is_due = self.last_look.is_none_or(|then| then.elapsed() >= STEP);
+        if self.warned == Some(range) || !is_due {
+            return;
+        }
+        // Maps are looked at only so often, too: most of them show nothing.
+        self.last_look = Some(Instant::now());
+        if !is_first && !may_be_too_short(&frame.disparity, range) {
+            return;
+        }
+        let pair = [&frame.pair.left, &frame.pair.right];
+        let found = match too_few(pair, range, Spare::ForLater, &self.matcher) {
+            Ok(found) => found,
+            Err(error) => {
+                // The run does not depend on it.
+                tracing::debug!("the range of disparities could not be checked: {error:#}");
+                return;
+            }
+        };
+        let chosen = self.chosen == Some(range);
+        let found = found.map(|found| TooFew { chosen, ..found });
+        if let Some(too_few) = found {
+            self.warned = Some(range);
+            tracing::warn!("{too_few}");
+        }
+        *locked(&self.shared) = found;
+    }
+}

@@ -1,0 +1,3 @@
+//! HTTP server: metrics and health.
+
+pub mod metrics;

@@ -1,0 +1,162 @@
+//! The content of the window drawn into a texture and read back.
+
+use std::sync::mpsc;
+
+use anyhow::{Context, Result, bail};
+use image::RgbaImage;
+
+use super::gpu::{self, Gpu};
+use super::layer::{Canvas, Overlay};
+use super::overlay::OverlayContent;
+use super::renderer::{Pipelines, Renderer};
+use super::scene::Scene;
+use crate::core::frame::Matched;
+
+/// Format of the images that are read back.
+pub(crate) const FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;
+
+/// Draws scenes into memory. Needs a graphics driver (lavapipe suffices) but no display.
+pub struct Offscreen {
+    gpu: Gpu,
+    renderer: Renderer,
+    pipelines: Pipelines,
+    overlay: Overlay,
+}
+
+impl Offscreen {
+    /// Opens a graphics device.
+    pub fn new() -> Result<Self> {
+        let gpu = Gpu::open(&gpu::instance(None), None, || ())?;
+        let renderer = Renderer::new(&gpu.device, &gpu.queue);
+        let pipelines = renderer.pipelines(&gpu.device, FORMAT);
+        let overlay = Overlay::new(&gpu.device, FORMAT);
+        gpu.check()?;
+        Ok(Self { gpu, renderer, pipelines, overlay })
+    }
+
+    /// Name of the device that draws, for people: "llvmpipe (LLVM 15.0.6, 256 bits), vulkan".
+    pub fn description(&self) -> String {
+        let info = self.gpu.adapter.get_info();
+        format!("{}, {}", info.name, info.backend)
+    }
+
+    /// Draws `frame` as a window of `size` (width, height in pixels) shows it, with an overlay if
+    /// its content is given.
+    pub fn render(
+        &mut self,
+        frame: &Matched,
+        scene: &Scene,
+        size: (u32, u32),
+        overlay: Option<&OverlayContent>,
+    ) -> Result<RgbaImage> {
+        let Gpu { device, queue, .. } = &self.gpu;
+        self.renderer.upload(device, queue, frame)?;
+        let target = Target::new(device, size)?;
+        let mut encoder = device.create_command_encoder(&Default::default());
+        if let Some(content) = overlay {
+            let encoder = &mut encoder;
+            let mut canvas = Canvas { device, queue, encoder, size, scale: 1.0 };
+            self.overlay.prepare(&mut canvas, content);
+        }
+        let view = target.view();
+        let pass = self.renderer.draw(queue, &mut encoder, &self.pipelines, scene, &view, size);
+        if overlay.is_some() {
+            self.overlay.paint(&mut pass.forget_lifetime());
+        } else {
+            drop(pass);
+        }
+        let readback = target.read_back(device, &mut encoder);
+        queue.submit([encoder.finish()]);
+        let picture = readback.wait(device);
+        self.gpu.check()?;
+        picture
+    }
+}
+
+/// A texture to draw into.
+pub(crate) struct Target {
+    texture: wgpu::Texture,
+}
+
+impl Target {
+    /// A target of `size` (width, height) pixels.
+    pub(crate) fn new(device: &wgpu::Device, (width, height): (u32, u32)) -> Result<Self> {
+        let most = device.limits().max_texture_dimension_2d;
+        if width == 0 || height == 0 || width.max(height) > most {
+            bail!("this graphics device cannot draw {width}x{height} pixels (1 to {most} a side)");
+        }
+        let texture = device.create_texture(&wgpu::TextureDescriptor {
+            label: Some("off-screen"),
+            size: wgpu::Extent3d { width, height, depth_or_array_layers: 1 },
+            mip_level_count: 1,
+            sample_count: 1,
+            dimension: wgpu::TextureDimension::D2,
+            format: FORMAT,
+            usage: wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC,
+            view_formats: &[],
+        });
+        Ok(Self { texture })
+    }
+
+    /// Texture to draw into.
+    pub(crate) fn view(&self) -> wgpu::TextureView {
+        self.texture.create_view(&Default::default())
+    }
+
+    /// Requests the image as drawn by the commands encoded so far.
+    pub(crate) fn read_back(
+        self,
+        device: &wgpu::Device,
+        encoder: &mut wgpu::CommandEncoder,
+    ) -> Readback {
+        let (width, height) = (self.texture.width(), self.texture.height());
+        let pitch = (width * 4).next_multiple_of(wgpu::COPY_BYTES_PER_ROW_ALIGNMENT);
+        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("read back"),
+            size: u64::from(pitch) * u64::from(height),
+            usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+            mapped_at_creation: false,
+        });
+        encoder.copy_texture_to_buffer(
+            self.texture.as_image_copy(),
+            wgpu::TexelCopyBufferInfo {
+                buffer: &buffer,
+                layout: wgpu::TexelCopyBufferLayout {
+                    offset: 0,
+                    bytes_per_row: Some(pitch),
+                    rows_per_image: None,
+                },
+            },
+            self.texture.size(),
+        );
+        Readback { buffer, width, height, pitch }
+    }
+}
+
+/// An image on its way from the device.
+pub(crate) struct Readback {
+    buffer: wgpu::Buffer,
+    width: u32,
+    height: u32,
+    /// Bytes from one row to the next.
+    pitch: u32,
+}
+
+impl Readback {
+    /// Waits for the image. Its commands must have been submitted.
+    pub(crate) fn wait(self, device: &wgpu::Device) -> Result<RgbaImage> {
+        let (done, mapped) = mpsc::channel();
+        self.buffer.slice(..).map_async(wgpu::MapMode::Read, move |result| {
+            // The receiver is gone only if waiting failed.
+            let _ = done.send(result);
+        });
+        device.poll(wgpu::PollType::wait_indefinitely()).context("waiting for the picture")?;
+        mapped.recv().context("the graphics device is gone")?.context("reading the picture")?;
+        let mapping = self.buffer.slice(..).get_mapped_range()?;
+        let mut pixels = Vec::with_capacity(self.width as usize * self.height as usize * 4);
+        for row in mapping.chunks_exact(self.pitch as usize) {
+            pixels.extend_from_slice(&row[..self.width as usize * 4]);
+        }
+        RgbaImage::from_raw(self.width, self.height, pixels).context("the picture is incomplete")
+    }
+}

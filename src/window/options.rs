@@ -1,0 +1,52 @@
+//! Options of the window.
+
+use std::path::PathBuf;
+
+use super::scene::View;
+use super::tuning::Tuning;
+use crate::core::frame::DisparityRange;
+use crate::sink::colour::{ColourMap, ColourRange};
+
+/// Options of the window: its appearance at the start, and its files.
+#[derive(Clone, Debug)]
+pub struct WindowOptions {
+    pub title: String,
+    /// Width and height of the frames in pixels.
+    pub picture: (u32, u32),
+    pub colour_map: ColourMap,
+    pub disparities: DisparityRange,
+    /// Disparities at both ends of the colours.
+    pub colour_range: ColourRange,
+    pub view: View,
+    pub snapshot_dir: PathBuf,
+    /// File for the settings; `None` is a new one among the snapshots.
+    pub settings_file: Option<PathBuf>,
+    /// Settings that can be changed in the window.
+    pub tuning: Option<Tuning>,
+    /// Smaller frames (width, height) are enlarged at the start.
+    pub smallest: (u32, u32),
+    /// Largest size (width, height) at the start, which the monitor may reduce further.
+    pub largest: (u32, u32),
+    /// True to start on the full screen.
+    pub full_screen: bool,
+}
+
+impl WindowOptions {
+    /// Default window for frames of this size and this disparity range.
+    pub fn new(title: impl Into<String>, picture: (u32, u32), disparities: DisparityRange) -> Self {
+        Self {
+            title: title.into(),
+            picture,
+            colour_map: ColourMap::Turbo,
+            disparities,
+            colour_range: ColourRange::Full,
+            view: View::Disparity,
+            snapshot_dir: PathBuf::from("."),
+            settings_file: None,
+            tuning: None,
+            smallest: (640, 360),
+            largest: (1600, 1000),
+            full_screen: false,
+        }
+    }
+}

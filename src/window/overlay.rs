@@ -1,0 +1,327 @@
+//! Text and legend over the frame, painted with egui. It takes no input, so it is the same in a window and
+//! off-screen.
+
+use std::time::Duration;
+
+use egui::epaint::Mesh;
+use egui::text::{LayoutJob, TextFormat};
+use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
+
+use super::histogram::{self, Histogram};
+use super::mailbox::{Rates, Timing};
+use super::rows::Rows;
+use super::scene::Limits;
+use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
+use crate::core::frame::{SUBPIXEL, TemporalReport};
+use crate::sink::colour::ColourMap;
+
+/// Content of the overlay.
+#[derive(Clone, Debug, Default)]
+pub struct OverlayContent {
+    /// Rates and latencies of frames.
+    pub rates: Rates,
+    /// Time from the arrival of the newest frame to the screen.
+    pub on_screen: Option<Duration>,
+    pub picture: Option<(u32, u32)>,
+    pub engine: String,
+    /// Pairs matched so far, dropped unmatched, and frames that found no partner.
+    pub counts: Option<Counts>,
+    /// Alignment of the eyes, in a few words, and whether that is an alarm.
+    pub alignment: Option<(String, bool)>,
+    /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
+    pub exposure: Option<(String, bool)>,
+    /// State of the temporal stage, if it is on.
+    pub temporal: Option<TemporalReport>,
+    /// Legend of the colours, if disparity is shown.
+    pub legend: Option<Legend>,
+    pub hover: Option<Hover>,
+    pub rows: Option<Rows>,
+    /// Histograms of latency and of the time between the views.
+    pub histograms: Option<[Histogram; 2]>,
+    /// Present and recent problems.
+    pub banners: Vec<Banner>,
+    /// True if the source is paused.
+    pub paused: bool,
+    /// True after the end of the stream.
+    pub ended: bool,
+    /// Error message.
+    pub error: Option<String>,
+    /// Short notice of a success.
+    pub notice: Option<String>,
+    /// True to list the keys.
+    pub help: bool,
+}
+
+/// Numbers of frames and pairs so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub pairs: u64,
+    /// Pairs dropped because the engine was busy.
+    pub dropped: u64,
+    /// Frames of either view without a partner.
+    pub unpaired: u64,
+}
+
+/// Legend of the colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Legend {
+    pub colour_map: ColourMap,
+    /// Disparities at both ends.
+    pub limits: Limits,
+}
+
+/// A pixel of the left view.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hover {
+    pub pixel: (u32, u32),
+    /// Disparity in pixels, if known.
+    pub disparity: Option<f32>,
+    /// Confidence, 1 to 255, if the disparity was measured.
+    pub confidence: Option<u8>,
+    /// Depth in metres, if disparity and calibration are known.
+    pub depth: Option<f64>,
+    /// Positions on the target in pixels, one per pane.
+    pub marks: Vec<(f64, f64)>,
+}
+
+/// A problem or its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Banner {
+    /// Text.
+    pub text: String,
+    /// True for a problem, false for its end.
+    pub trouble: bool,
+}
+
+/// Keys and their meaning.
+const KEYS: &str = "space pause   c colours   l view   e both eyes, with lines along rows   \
+                    g histograms   t tuning   w write settings   s snapshot   p point cloud   \
+                    f full screen   o overlay   h help   q quit";
+
+/// Paints the overlay.
+pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
+    let area = painter.clip_rect().shrink(MARGIN);
+    if let Some(rows) = &content.rows {
+        rows.paint(painter, scale);
+    }
+    if let Some(hover) = &content.hover {
+        for mark in &hover.marks {
+            crosshair(painter, pos2(mark.0 as f32, mark.1 as f32) / scale);
+        }
+    }
+    let numbers = panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
+    let legend = content.legend.as_ref().and_then(|legend| colour_bar(painter, area, legend));
+    if let Some(hover) = &content.hover {
+        let mut beside = area;
+        if let Some(legend) = legend.filter(|_| area.width() < 520.0) {
+            // Too narrow for both in one row.
+            beside.max.y = legend.min.y - MARGIN;
+        }
+        let line = Line::new(describe(hover), BRIGHT);
+        panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
+    }
+    let mut corner = area;
+    if content.paused {
+        let line = Line::new("paused".into(), BRIGHT);
+        let rect = panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
+        corner.min.y = rect.max.y + MARGIN;
+    }
+    if numbers.max.x + MARGIN > area.max.x - histogram::WIDTH {
+        // Too narrow for both side by side.
+        corner.min.y = corner.min.y.max(numbers.max.y + MARGIN);
+    }
+    for histogram in content.histograms.iter().flatten() {
+        corner.min.y = histogram.paint(painter, corner) + MARGIN;
+    }
+    banners(painter, area, content);
+    if content.help {
+        let lines = KEYS.split("   ").map(|key| Line::new(key.into(), BRIGHT)).collect();
+        panel(painter, area, Align2::CENTER_CENTER, Color32::from_black_alpha(200), lines);
+    }
+}
+
+fn numbers(content: &OverlayContent) -> Vec<Line> {
+    let rates = &content.rates;
+    let rate = match rates.frames_per_second {
+        Some(rate) => format!("{rate:.1} fps"),
+        None => "- fps".into(),
+    };
+    let mut lines = vec![Line::new(rate, BRIGHT)];
+    if let Some(latency) = rates.latency {
+        let mut text = format!("{} {}", rates.timing.name(), milliseconds(latency));
+        if let Some(p95) = rates.latency_p95 {
+            text += &format!("  p95 {}", milliseconds(p95));
+        }
+        if let Some(on_screen) = content.on_screen.filter(|_| rates.timing == Timing::Latency) {
+            text += &format!("  screen {}", milliseconds(on_screen));
+        }
+        lines.push(Line::new(text, BRIGHT));
+    }
+    if let Some((width, height)) = content.picture {
+        let engine = if content.engine.is_empty() { "" } else { "  " };
+        lines.push(Line::new(format!("{width}x{height}{engine}{}", content.engine), DIM));
+    }
+    if let Some(Counts { pairs, dropped, unpaired }) = content.counts {
+        let mut text = format!("pairs {pairs}  dropped {dropped}");
+        if unpaired > 0 {
+            text += &format!("  unpaired {unpaired}");
+        }
+        lines.push(Line::new(text, DIM));
+    }
+    for (text, alarm) in content.alignment.iter().chain(&content.exposure) {
+        lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
+    }
+    if let Some(report) = &content.temporal {
+        lines.push(Line::new(in_time(report), DIM));
+    }
+    if !content.help {
+        lines.push(Line::new("h help".into(), DIM));
+    }
+    lines
+}
+
+/// Describes the state of the temporal stage in a line.
+fn in_time(report: &TemporalReport) -> String {
+    let noise = match report.noise {
+        Some([before, after]) => format!("noise {before:.1}, {after:.1} left"),
+        None => "noise -".into(),
+    };
+    let shift = match report.shift {
+        Some([x, y]) => format!("shift {x:+.2} {y:+.2} px"),
+        None => "shift -".into(),
+    };
+    let (of, moving) = (report.remembered, 100.0 * report.moving);
+    format!("{noise}  {shift}  moving {moving:.1} %  of {of} pictures")
+}
+
+fn milliseconds(duration: Duration) -> String {
+    let milliseconds = duration.as_secs_f64() * 1e3;
+    if milliseconds < 99.95 {
+        format!("{milliseconds:.1} ms")
+    } else {
+        format!("{milliseconds:.0} ms")
+    }
+}
+
+fn describe(hover: &Hover) -> String {
+    let (x, y) = hover.pixel;
+    let mut text = format!("({x}, {y})  ");
+    match hover.disparity {
+        Some(disparity) => text += &format!("{disparity:.2} px"),
+        None => text += "no disparity",
+    }
+    if let Some(depth) = hover.depth {
+        text += &format!("  {depth:.3} m");
+    }
+    if let Some(confidence) = hover.confidence {
+        text += &format!("  confidence {confidence}");
+    }
+    text
+}
+
+/// A line of text.
+pub(super) struct Line {
+    text: String,
+    colour: Color32,
+}
+
+impl Line {
+    pub(super) fn new(text: String, colour: Color32) -> Self {
+        Self { text, colour }
+    }
+}
+
+/// Paints text on a translucent panel at one edge of `area`. Returns its rectangle.
+pub(super) fn panel(
+    painter: &Painter,
+    area: Rect,
+    at: Align2,
+    fill: Color32,
+    lines: Vec<Line>,
+) -> Rect {
+    let mut job = LayoutJob::default();
+    job.wrap.max_width = (area.width() - 2.0 * PADDING).max(1.0);
+    for (i, line) in lines.iter().enumerate() {
+        let lead = if i == 0 { "" } else { "\n" };
+        let format = TextFormat::simple(FontId::monospace(TEXT), line.colour);
+        job.append(&format!("{lead}{}", line.text), 0.0, format);
+    }
+    let galley = painter.layout_job(job);
+    let rect = at.align_size_within_rect(galley.size() + vec2(2.0, 2.0) * PADDING, area);
+    painter.rect_filled(rect, 4.0, fill);
+    painter.galley(rect.min + vec2(PADDING, PADDING), galley, BRIGHT);
+    rect
+}
+
+/// Paints messages at the top, the error first.
+fn banners(painter: &Painter, mut area: Rect, content: &OverlayContent) {
+    // Below the figures, which may be as wide as a small window.
+    area.min.y += area.height() * 0.25;
+    let ended = content.ended.then(|| "end of stream, q quits".to_owned());
+    let red = Color32::from_rgba_unmultiplied(160, 20, 20, 230);
+    let amber = Color32::from_rgba_unmultiplied(140, 84, 0, 230);
+    let green = Color32::from_rgba_unmultiplied(20, 90, 40, 220);
+    let mut messages =
+        vec![(content.error.as_ref(), red), (ended.as_ref(), Color32::from_black_alpha(200))];
+    let of = |banner: &Banner| if banner.trouble { amber } else { green };
+    messages.extend(content.banners.iter().map(|banner| (Some(&banner.text), of(banner))));
+    messages.push((content.notice.as_ref(), green));
+    for (message, fill) in messages {
+        if let Some(message) = message {
+            let line = Line::new(message.clone(), BRIGHT);
+            let rect = panel(painter, area, Align2::CENTER_TOP, fill, vec![line]);
+            area.min.y = rect.max.y + MARGIN;
+        }
+    }
+}
+
+/// A small cross with a dark border, open in the middle so that the pixel itself stays visible.
+fn crosshair(painter: &Painter, centre: Pos2) {
+    for (width, colour) in [(3.0, Color32::from_black_alpha(180)), (1.0, Color32::WHITE)] {
+        for direction in [vec2(1.0, 0.0), vec2(-1.0, 0.0), vec2(0.0, 1.0), vec2(0.0, -1.0)] {
+            let ends = [centre + direction * 4.0, centre + direction * 9.0];
+            painter.line_segment(ends, Stroke::new(width, colour));
+        }
+    }
+}
+
+/// Paints the colours with their disparities. Returns their rectangle, or `None` without enough room.
+fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
+    const HEIGHT: f32 = 8.0;
+    /// Margins for half a label on the left, and for half a label or the unit on the right.
+    const SIDE: f32 = 22.0;
+    const LABELS: i32 = 5;
+    const STRIPS: i32 = 128;
+    let font = FontId::monospace(TEXT - 2.0);
+    let width = 200.0_f32.min(area.width() - 2.0 * SIDE);
+    if width < 60.0 {
+        return None;
+    }
+    let size = vec2(width + 2.0 * SIDE, HEIGHT + TEXT + 2.5 * PADDING);
+    let rect = Align2::RIGHT_BOTTOM.align_size_within_rect(size, area);
+    painter.rect_filled(rect, 4.0, PANEL);
+    let bar = Rect::from_min_size(rect.min + vec2(SIDE, PADDING), vec2(width, HEIGHT));
+    let Limits { low, high } = legend.limits;
+    let value_at = |share: f32| low as f32 + share * (high - low) as f32;
+    let table = legend.colour_map.table();
+    let mut mesh = Mesh::default();
+    for strip in 0..STRIPS {
+        let edge = |strip: i32| bar.min.x + strip as f32 / STRIPS as f32 * width;
+        let middle = value_at((strip as f32 + 0.5) / STRIPS as f32);
+        let [red, green, blue] = table[legend.limits.table_entry(middle as i16)];
+        let area = Rect::from_x_y_ranges(edge(strip)..=edge(strip + 1), bar.y_range());
+        mesh.add_colored_rect(area, Color32::from_rgb(red, green, blue));
+    }
+    painter.add(Shape::mesh(mesh));
+    let unit = pos2(bar.max.x + 4.0, bar.center().y);
+    painter.text(unit, Align2::LEFT_CENTER, "px", font.clone(), DIM);
+    // Whole pixels if the range is wide enough for labels to differ.
+    let digits = if high - low >= 8 * SUBPIXEL { 0 } else { 1 };
+    for label in 0..LABELS {
+        let share = label as f32 / (LABELS - 1) as f32;
+        let text = format!("{:.digits$}", value_at(share) / SUBPIXEL as f32);
+        let at = pos2(bar.min.x + share * width, bar.max.y + 0.5 * PADDING);
+        painter.text(at, Align2::CENTER_TOP, text, font.clone(), BRIGHT);
+    }
+    Some(rect)
+}

@@ -1,0 +1,97 @@
+//! Handle of the window for other threads.
+
+use std::sync::Arc;
+
+use winit::event_loop::EventLoopProxy;
+
+use super::mailbox::{Mailbox, Timing};
+use super::overlay::{Banner, Counts};
+use super::tuning::Tuned;
+use super::xlib;
+use crate::core::frame::Matched;
+
+/// Message to the event loop from other threads.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    /// The mailbox holds a frame.
+    Frame,
+    Stats(WindowStats),
+    /// The stream has ended; the last frame stays until the user quits.
+    Ended,
+    /// The run failed; the last frame stays, with the message.
+    Failed(String),
+    Close,
+    /// Settings were changed, or not.
+    Tuned(Box<Tuned>),
+    /// A snapshot was written, or not.
+    Saved(Result<String, String>),
+    Graphics,
+}
+
+/// Figures from the pipeline for the overlay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WindowStats {
+    pub engine: String,
+    pub counts: Counts,
+    /// Alignment of the eyes, in a few words, and whether that is an alarm.
+    pub alignment: Option<(String, bool)>,
+    /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
+    pub exposure: Option<(String, bool)>,
+    /// Present and recent problems.
+    pub banners: Vec<Banner>,
+}
+
+/// Handle of the window for other threads. Never waits for it. Messages to a closed window are
+/// ignored.
+#[derive(Clone)]
+pub struct Remote {
+    pub(super) mailbox: Mailbox,
+    pub(super) proxy: EventLoopProxy<Wake>,
+}
+
+impl Remote {
+    /// Shows a frame; one that was not shown yet is skipped.
+    pub fn frame(&self, frame: Arc<Matched>, timing: Timing) {
+        if self.mailbox.put(frame, timing) {
+            self.wake(Wake::Frame);
+        }
+    }
+
+    /// Shows new figures.
+    pub fn stats(&self, stats: WindowStats) {
+        self.wake(Wake::Stats(stats));
+    }
+
+    /// Answers a request of the window, or reports a change from elsewhere.
+    pub fn tuned(&self, tuned: Tuned) {
+        self.wake(Wake::Tuned(Box::new(tuned)));
+    }
+
+    /// Reports that a file was written, or why not.
+    pub fn saved(&self, message: Result<String, String>) {
+        self.wake(Wake::Saved(message));
+    }
+
+    /// Reports the end of the stream. The last frame stays until the user quits.
+    pub fn ended(&self) {
+        self.wake(Wake::Ended);
+    }
+
+    /// Reports a failure. The last frame stays until the user quits.
+    pub fn failed(&self, message: impl Into<String>) {
+        self.wake(Wake::Failed(message.into()));
+    }
+
+    /// Closes the window.
+    pub fn close(&self) {
+        self.wake(Wake::Close);
+    }
+
+    pub(super) fn wake(&self, wake: Wake) {
+        // An event loop whose display is lost takes no messages, which would pile up. An error says that
+        // it has ended in order.
+        if !xlib::has_lost_display() {
+            let _ = self.proxy.send_event(wake);
+        }
+    }
+}

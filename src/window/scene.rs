@@ -1,0 +1,316 @@
+//! The scene: the view, and the layout of its panes on a target, independent of any graphics device.
+
+use crate::core::frame::SUBPIXEL;
+use crate::sink::colour::{ColourMap, ColourScale};
+
+/// Which pictures are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum View {
+    Left,
+    Disparity,
+    /// The left picture and, right of it, the disparity.
+    SideBySide,
+    /// The left picture and, right of it, the right one.
+    Pair,
+    /// The confidence of each pixel, in grey.
+    Confidence,
+    /// The left view without its background, with motion in black and white.
+    Whitened,
+}
+
+impl View {
+    /// Returns the next view in a cycle, including whitened images if there are any.
+    pub fn next(self, whitens: bool) -> Self {
+        match self {
+            View::Left => View::Disparity,
+            View::Disparity => View::SideBySide,
+            View::SideBySide => View::Confidence,
+            View::Confidence if whitens => View::Whitened,
+            View::Confidence | View::Whitened | View::Pair => View::Left,
+        }
+    }
+
+    /// Reports whether the view contains the disparity.
+    pub fn has_disparity(self) -> bool {
+        self.contents().contains(&Content::Disparity)
+    }
+
+    /// Contents of its panes, from left to right.
+    fn contents(self) -> &'static [Content] {
+        match self {
+            View::Left => &[Content::Left],
+            View::Disparity => &[Content::Disparity],
+            View::SideBySide => &[Content::Left, Content::Disparity],
+            View::Pair => &[Content::Left, Content::Right],
+            View::Confidence => &[Content::Confidence],
+            View::Whitened => &[Content::Whitened],
+        }
+    }
+
+    /// Returns the size in pixels at which the view shows a `width` x `height` frame at 1:1.
+    pub fn natural_size(self, (width, height): (u32, u32)) -> (u32, u32) {
+        (width * self.contents().len() as u32, height)
+    }
+}
+
+/// Disparity of the first and of the last colour, in 1/16 px.
+///
+/// Whole numbers, so that every device computes the same colour. Against [`ColourScale`], which is
+/// exact, a colour may be off by one entry of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub low: i32,
+    /// Larger than `low`.
+    pub high: i32,
+}
+
+impl Limits {
+    /// The limits of a scale at this moment.
+    pub fn of(scale: &ColourScale) -> Self {
+        let (low, high) = scale.limits();
+        let units = |pixels: f32| {
+            // Far beyond any disparity, and small enough for `table_entry` not to overflow.
+            ((pixels * SUBPIXEL as f32).round() as i32).clamp(-4_000_000, 4_000_000)
+        };
+        Self { low: units(low), high: units(high).max(units(low) + 1) }
+    }
+
+    /// The entry of a colour table for a disparity in 1/16 px: what shaders/disparity.wgsl does.
+    pub fn table_entry(self, value: i16) -> usize {
+        let span = (self.high - self.low).max(1);
+        let steps = (i32::from(value) - self.low).clamp(0, span);
+        ((steps * 255 + span / 2) / span) as usize
+    }
+}
+
+/// Content of a pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    Left,
+    Disparity,
+    Right,
+    /// The confidence in grey.
+    Confidence,
+    /// The whitened picture in grey.
+    Whitened,
+}
+
+/// The choices of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scene {
+    pub view: View,
+    pub colour_map: ColourMap,
+    /// Disparity of the first and of the last colour, in 1/16 px.
+    pub limits: Limits,
+    /// Width in pixels left free at the right edge of the target.
+    pub taken: u32,
+}
+
+impl Scene {
+    /// Returns the part of a target of `size` pixels that is free for panes.
+    pub fn room(&self, size: (u32, u32)) -> (u32, u32) {
+        (size.0.saturating_sub(self.taken), size.1)
+    }
+}
+
+/// A rectangle of the target, in pixels, that shows one whole image. At least 1x1, inside the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pane {
+    pub content: Content,
+    pub x: u32,
+    pub y: u32,
+    pub width: u32,
+    pub height: u32,
+}
+
+impl Pane {
+    /// Returns the pixel of a `picture` (width, height) shown at (x, y) of the target; `None` outside
+    /// the pane.
+    pub fn pixel_at(&self, (x, y): (f64, f64), picture: (u32, u32)) -> Option<(u32, u32)> {
+        let across = (x - f64::from(self.x)) / f64::from(self.width);
+        let down = (y - f64::from(self.y)) / f64::from(self.height);
+        let inside = (0.0..1.0).contains(&across) && (0.0..1.0).contains(&down);
+        inside.then(|| {
+            let column = (across * f64::from(picture.0)) as u32;
+            let row = (down * f64::from(picture.1)) as u32;
+            (column.min(picture.0 - 1), row.min(picture.1 - 1))
+        })
+    }
+
+    /// Returns the position on the target of the centre of an image pixel.
+    pub fn centre_of(&self, pixel: (u32, u32), picture: (u32, u32)) -> (f64, f64) {
+        let place = |pixel, count, start, extent| {
+            f64::from(start) + (f64::from(pixel) + 0.5) / f64::from(count) * f64::from(extent)
+        };
+        (
+            place(pixel.0, picture.0, self.x, self.width),
+            place(pixel.1, picture.1, self.y, self.height),
+        )
+    }
+}
+
+/// Lays the panes of a view out on a target of `target` (width, height) pixels: centred and as large as
+/// fits with the aspect ratio of `picture`. Empty if the target or the picture is empty.
+pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
+    if picture.0 == 0 || picture.1 == 0 || target.0 == 0 || target.1 == 0 {
+        return Vec::new();
+    }
+    let contents = view.contents();
+    let count = contents.len() as u32;
+    if target.0 < count {
+        return Vec::new();
+    }
+    let natural = view.natural_size(picture);
+    // The tighter of the two directions decides; u64 because the products of sizes are compared.
+    let fits_width =
+        u64::from(target.0) * u64::from(natural.1) <= u64::from(target.1) * u64::from(natural.0);
+    let (width, height) = if fits_width {
+        let width = target.0 / count;
+        (width, scaled(width, picture.1, picture.0))
+    } else {
+        (scaled(target.1, picture.0, picture.1), target.1)
+    };
+    let width = width.clamp(1, target.0 / count);
+    let height = height.clamp(1, target.1);
+    let x = (target.0 - width * count) / 2;
+    let y = (target.1 - height) / 2;
+    (0..count)
+        .zip(contents)
+        .map(|(i, &content)| Pane { content, x: x + i * width, y, width, height })
+        .collect()
+}
+
+/// `length * numerator / denominator`, rounded.
+fn scaled(length: u32, numerator: u32, denominator: u32) -> u32 {
+    let denominator = u64::from(denominator);
+    let product = u64::from(length) * u64::from(numerator);
+    ((product + denominator / 2) / denominator) as u32
+}
+
+/// Returns the first size of the window: 1:1 if that fits into `largest`, otherwise as large as fits.
+/// Images smaller than `smallest` are enlarged by a whole number.
+pub fn window_size(
+    view: View,
+    picture: (u32, u32),
+    smallest: (u32, u32),
+    largest: (u32, u32),
+) -> (u32, u32) {
+    let (width, height) = view.natural_size((picture.0.max(1), picture.1.max(1)));
+    let fit =
+        (f64::from(largest.0) / f64::from(width)).min(f64::from(largest.1) / f64::from(height));
+    let need =
+        (f64::from(smallest.0) / f64::from(width)).max(f64::from(smallest.1) / f64::from(height));
+    let scale = if fit < 1.0 { fit } else { need.ceil().clamp(1.0, fit.floor()) };
+    let length = |natural: u32| ((f64::from(natural) * scale).round() as u32).max(1);
+    (length(width), length(height))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::frame::DisparityRange;
+    use crate::sink::colour::ColourRange;
+
+    fn rectangles(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<[u32; 4]> {
+        panes(view, picture, target).iter().map(|p| [p.x, p.y, p.width, p.height]).collect()
+    }
+
+    #[test]
+    fn a_pane_keeps_the_aspect_and_stays_in_the_middle() {
+        assert_eq!(rectangles(View::Left, (640, 480), (640, 480)), [[0, 0, 640, 480]]);
+        assert_eq!(rectangles(View::Left, (640, 480), (1000, 480)), [[180, 0, 640, 480]]);
+        assert_eq!(rectangles(View::Disparity, (640, 480), (640, 1000)), [[0, 260, 640, 480]]);
+        assert_eq!(rectangles(View::Left, (640, 480), (320, 300)), [[0, 30, 320, 240]]);
+    }
+
+    #[test]
+    fn side_by_side_makes_two_panes_of_one_size() {
+        let both = [[0, 60, 640, 480], [640, 60, 640, 480]];
+        assert_eq!(rectangles(View::SideBySide, (640, 480), (1280, 600)), both);
+        let narrow = [[0, 238, 50, 25], [50, 238, 50, 25]];
+        assert_eq!(rectangles(View::SideBySide, (200, 100), (101, 501)), narrow);
+    }
+
+    #[test]
+    fn any_target_holds_its_panes() {
+        for view in [
+            View::Left,
+            View::Disparity,
+            View::SideBySide,
+            View::Pair,
+            View::Confidence,
+            View::Whitened,
+        ] {
+            for picture in [(1, 1), (1, 1000), (1000, 1), (752, 480), (33, 7)] {
+                for width in [0, 1, 2, 3, 17, 640] {
+                    for height in [0, 1, 2, 3, 17, 640] {
+                        for pane in panes(view, picture, (width, height)) {
+                            assert!(pane.width >= 1 && pane.x + pane.width <= width);
+                            assert!(pane.height >= 1 && pane.y + pane.height <= height);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(panes(View::Left, (640, 480), (0, 0)).is_empty(), "a minimised window");
+    }
+
+    #[test]
+    fn the_pixel_under_the_mouse_is_found_and_marked_at_its_middle() {
+        let picture = (10, 5);
+        let pane = panes(View::SideBySide, picture, (200, 70))[1];
+        assert_eq!((pane.x, pane.y, pane.width, pane.height), (100, 10, 100, 50));
+        assert_eq!(pane.pixel_at((100.0, 10.0), picture), Some((0, 0)));
+        assert_eq!(pane.pixel_at((199.9, 59.9), picture), Some((9, 4)));
+        assert_eq!(pane.pixel_at((134.0, 31.0), picture), Some((3, 2)));
+        assert_eq!(pane.pixel_at((99.9, 31.0), picture), None);
+        assert_eq!(pane.pixel_at((134.0, 60.0), picture), None);
+        assert_eq!(pane.centre_of((3, 2), picture), (135.0, 35.0));
+    }
+
+    #[test]
+    fn the_window_starts_at_a_sensible_size() {
+        let (smallest, largest) = ((640, 360), (1600, 900));
+        let size = |view, picture| window_size(view, picture, smallest, largest);
+        assert_eq!(size(View::Disparity, (752, 480)), (752, 480));
+        assert_eq!(size(View::SideBySide, (752, 480)), (1504, 480));
+        assert_eq!(size(View::Left, (3200, 1200)), (1600, 600));
+        assert_eq!(size(View::Left, (64, 48)), (640, 480));
+        assert_eq!(size(View::Left, (1, 5000)), (1, 900));
+        assert_eq!(size(View::Left, (0, 0)), (640, 640));
+    }
+
+    #[test]
+    fn table_entries_are_rounded_and_clamped() {
+        let entry = |value, low, high| Limits { low, high }.table_entry(value);
+        assert_eq!(entry(0, 0, 255), 0);
+        assert_eq!(entry(255, 0, 255), 255);
+        assert_eq!(entry(-7, 0, 255), 0);
+        assert_eq!(entry(300, 0, 255), 255);
+        assert_eq!(entry(1, 0, 1020), 0);
+        assert_eq!(entry(2, 0, 1020), 1);
+        assert_eq!(entry(i16::MAX, -32767, 32767), 255);
+        assert_eq!(entry(5, 5, 5), 0);
+    }
+
+    #[test]
+    fn the_window_and_the_files_agree_on_colours() {
+        let range = DisparityRange { min: -20, count: 150 };
+        for mode in [
+            ColourRange::Full,
+            ColourRange::Fixed { low: 3.3, high: 90.77 },
+            ColourRange::Fixed { low: 5.0, high: 5.0 },
+            ColourRange::Fixed { low: -1e4, high: 1e4 },
+        ] {
+            let scale = ColourScale::new(mode, range);
+            let limits = Limits::of(&scale);
+            assert!(limits.low < limits.high);
+            for value in -32767..=32767 {
+                let (here, there) = (limits.table_entry(value), usize::from(scale.step(value)));
+                // A narrow scale has several entries for one sixteenth.
+                assert!(here.abs_diff(there) <= 1, "{mode:?}: {value}: {here} and {there}");
+            }
+        }
+    }
+}
