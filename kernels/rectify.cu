@@ -6,7 +6,7 @@
 
 #define UNSEEN 0xffffffffu
 
-// One eye: the raw picture, its map, and where the rectified picture goes. The map has a whole number
+// One view: the raw picture, its map, and where the rectified picture goes. The map has a whole number
 // of vectors.
 struct Eye {
     const u8 *raw;

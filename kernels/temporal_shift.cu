@@ -5,9 +5,9 @@
 //   begin(int known, size_t words, int width, int height, int *state)
 //     Clears the state if it is not `known` or belongs to another scene.
 //   smaller_eyes(left, right, width, height, to_left, to_right)
-//     Both eyes at half the size, smoothed. Grid: [half width / TILE_WIDTH][half height / TILE_HEIGHT][eyes].
+//     Both views at half the size, smoothed. Grid: [half width / TILE_WIDTH][half height / TILE_HEIGHT][eyes].
 //   smaller_remembered(state, width, height, left, right, ...), smaller(...)
-//     Both eyes and the picture remembered last at a quarter of the size, at an eighth, and so on; [eyes, remembered eyes].
+//     Both views and the picture remembered last at a quarter of the size, at an eighth, and so on; [eyes, remembered eyes].
 //   look(...)
 //     The shift of the picture remembered last at one of these sizes. Grid: [width / (TILE_WIDTH)][height / RUN_ROWS][eyes].
 //   search(...)
@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     make_smaller(blockIdx.z == 0 ? left : right, width, height, blockIdx.z == 0 ? to_left : to_right);
 }
 
-// `width` and `height` are those of the whole pictures; the eyes are at half the size.
+// `width` and `height` are those of the whole pictures; the views are at half the size.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     smaller_remembered(int *words, int width, int height, const u8 *left, const u8 *right, u8 *to_left, u8 *to_right,
                        u8 *to_remembered_left, u8 *to_remembered_right) {

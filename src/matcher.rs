@@ -302,7 +302,7 @@ mod tests {
 
     const SIZE: (usize, usize) = (90, 40);
 
-    /// Blots of grey, of which the right eye sees those above the middle 4 columns, those below 9
+    /// Blots of grey, of which the right view sees those above the middle 4 columns, those below 9
     /// columns to the left.
     fn eyes() -> [Vec<u8>; 2] {
         let grey = |x: usize, y: usize| {
@@ -354,7 +354,7 @@ mod tests {
         assert!(is(&seen_from_the_right, (40, 8), 4.0));
         assert!(is(&seen_from_the_right, (36, 31), 9.0));
         let known = |map: &DisparityMap, x| map.values()[8 * SIZE.0 + x] != INVALID;
-        // What one eye alone sees lies at the left for the left one, and at the right for the right one.
+        // What one view alone shows lies at the left for the left one, and at the right for the right one.
         assert!(known(disparity.map(), 88) && known(&seen_from_the_right, 1));
     }
 

@@ -59,11 +59,11 @@ const ALL_DIGITS: f64 = 1e-6;
 
 /// Replaces rotations written with few digits by the nearest true ones.
 pub fn make_rotations(calibration: &mut StereoCalibration, sources: &Sources) -> Result<()> {
-    make_rotation(&mut calibration.rotation, &sources.pose, "the rotation between the eyes")?;
+    make_rotation(&mut calibration.rotation, &sources.pose, "the rotation between the cameras")?;
     if let Some(rectification) = &mut calibration.rectification {
         let source = &sources.rectification;
-        make_rotation(&mut rectification.left.rotation, source, "the left eye's rotation")?;
-        make_rotation(&mut rectification.right.rotation, source, "the right eye's rotation")?;
+        make_rotation(&mut rectification.left.rotation, source, "the left camera's rotation")?;
+        make_rotation(&mut rectification.right.rotation, source, "the right camera's rotation")?;
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<S
     let (left, right) = (&calibration.left, &calibration.right);
     if (left.width, left.height) != (right.width, right.height) {
         return Err(CalibrationError::new(format!(
-            "the eyes differ in picture size: {} says {}x{}, {} says {}x{}; both cameras must be \
+            "the views differ in picture size: {} says {}x{}, {} says {}x{}; both cameras must be \
              calibrated in the same mode",
             sources.left, left.width, left.height, sources.right, right.width, right.height
         )));
@@ -203,7 +203,7 @@ fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
         return wrong(
             &sources.pose,
             format!(
-                "the eyes are turned by {turned:.0} degrees to each other, too much for a stereo pair: \
+                "the views are turned by {turned:.0} degrees to each other, too much for a stereo pair: \
                  do both poses mean the same frame, and in the same direction?"
             ),
         );
@@ -341,8 +341,8 @@ fn check_rectification(
             return wrong(
                 source,
                 format!(
-                    "the projections do not fit each other: {name} is {a:.3} px for the left eye and \
-                     {b:.3} px for the right one, so that {why}; were the eyes calibrated together?"
+                    "the projections do not fit each other: {name} is {a:.3} px for the left view and \
+                     {b:.3} px for the right one, so that {why}; were the views calibrated together?"
                 ),
             );
         }
@@ -367,7 +367,7 @@ fn contradictions(
     let apart = angle(&rotation, &calibration.rotation);
     if !within(apart, TOLERANCE) {
         return contradiction(format!(
-            "by the rectification the eyes are turned {:.2} degrees otherwise",
+            "by the rectification the views are turned {:.2} degrees otherwise",
             apart.to_degrees()
         ));
     }

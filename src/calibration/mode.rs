@@ -217,8 +217,8 @@ fn refusal(from: (usize, usize), to: (usize, usize)) -> String {
     ] {
         if half == from || mapping(from, half).is_some_and(|(_, fit)| fit.is_scaled()) {
             return format!(
-                "{what}: {name}, which holds both eyes, is the likely reason: use {flag}, so that each \
-                 eye has {}x{}",
+                "{what}: {name}, which holds both views, is the likely reason: use {flag}, so that each \
+                 view has {}x{}",
                 half.0, half.1
             );
         }

@@ -47,7 +47,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())));
     files::refuse_same(outputs).map_err(Error::Usage)?;
     let others = [args.colour.as_ref(), args.confidence.as_ref(), args.cloud.as_ref()];
-    let spec = args.pair.spec().ok_or_else(|| Error::usage("give a picture for each eye"))?;
+    let spec = args.pair.spec().ok_or_else(|| Error::usage("give a picture for each view"))?;
     let stills = Stills::find(&spec, &settings.source)?;
     let inputs = inputs(&loaded, spec.local_files());
     for output in others.into_iter().flatten().chain([&args.output]) {

@@ -33,7 +33,7 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
     let spec =
-        args.pair.spec().ok_or_else(|| Error::usage("give a picture or stream for each eye"))?;
+        args.pair.spec().ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
     let cameras = Cameras::read(settings, Some(&spec))?;
     if settings.calibration.file.is_empty() {
         return Err(Error::usage(
@@ -180,8 +180,8 @@ fn write(
         true => pair.timestamp.saturating_sub(skew),
         false => pair.timestamp.saturating_add(skew),
     };
-    left.write(&pair.left, pair.timestamp, origin).context("left eye")?;
-    right.write(&pair.right, right_time, origin).context("right eye")
+    left.write(&pair.left, pair.timestamp, origin).context("left view")?;
+    right.write(&pair.right, right_time, origin).context("right view")
 }
 
 fn tell(what: &str, folder: &Path, outputs: &[PathBuf; 2]) -> Result<(), Error> {

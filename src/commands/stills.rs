@@ -118,7 +118,7 @@ impl Stills {
             Packing::SideBySide => {
                 ensure!(
                     width.is_multiple_of(2),
-                    "{name} is {width}x{height}: side by side needs an even width, each eye has half \
+                    "{name} is {width}x{height}: side by side needs an even width, each view has half \
                      of it"
                 );
                 ([if is_second { width / 2 } else { 0 }, 0], [width / 2, height])
@@ -126,7 +126,7 @@ impl Stills {
             Packing::TopBottom => {
                 ensure!(
                     height.is_multiple_of(2),
-                    "{name} is {width}x{height}: top-bottom needs an even height, each eye has half \
+                    "{name} is {width}x{height}: top-bottom needs an even height, each view has half \
                      of it"
                 );
                 ([0, if is_second { height / 2 } else { 0 }], [width, height / 2])
@@ -152,11 +152,11 @@ fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
                 Err(Error::usage(format!("no file is called {name}")))
             }
             Err(files) => Err(Error::usage(format!(
-                "{name} names {} pictures; give one for each eye ({all})",
+                "{name} names {} pictures; give one for each view ({all})",
                 files.len()
             ))),
         },
-        _ => Err(Error::usage(format!("{name} is no picture; give one for each eye ({all})"))),
+        _ => Err(Error::usage(format!("{name} is no picture; give one for each view ({all})"))),
     }
 }
 

@@ -232,7 +232,7 @@ pub fn match_tiled(
 ) -> PairResult {
     let (width, height) = layout.size;
     for eye in [left, right] {
-        assert_eq!((eye.width(), eye.height()), layout.size, "size of the eyes");
+        assert_eq!((eye.width(), eye.height()), layout.size, "size of the views");
     }
     let temporal = advance_temporal([left, right], timestamp, params, history);
     let [left, right] = images_to_match([left, right], temporal.as_ref(), params);

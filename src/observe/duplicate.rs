@@ -52,7 +52,7 @@ impl std::fmt::Display for Duplicate {
                  average)"
             )?,
         }
-        f.write_str(", so disparity is 0 everywhere: give each eye its own file or camera")
+        f.write_str(", so disparity is 0 everywhere: give each view its own file or camera")
     }
 }
 

@@ -81,7 +81,7 @@ impl Exposure {
                 false => "`--cost census` and `--cost mi` match them all the same",
             };
             return Some(format!(
-                "the {brighter} eye's pictures are {ratio:.1} times as bright as the other's: {cure}"
+                "the {brighter} view's pictures are {ratio:.1} times as bright as the other's: {cure}"
             ));
         }
         let worse =
@@ -89,7 +89,7 @@ impl Exposure {
         (worse.1.saturated >= TOO_BRIGHT).then(|| {
             let cure = if live { ": expose for less ([camera] exposure_ms)" } else { "" };
             format!(
-                "{:.0} % of the {} eye's pixels are white, where nothing can be matched{cure}",
+                "{:.0} % of the {} view's pixels are white, where nothing can be matched{cure}",
                 100.0 * worse.1.saturated,
                 worse.0
             )
@@ -199,7 +199,7 @@ mod tests {
         }
         assert_eq!(newest(&observer.shared).unwrap().right.brightness, 78.75);
         let told = observer.measure(&dark).unwrap();
-        assert!(told.contains("the left eye's") && told.contains("1.8 times"), "{told}");
+        assert!(told.contains("the left view's") && told.contains("1.8 times"), "{told}");
         assert!(told.contains("[camera] exposure_from"), "{told}");
         assert_eq!(observer.measure(&dark), None);
         let first =

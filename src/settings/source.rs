@@ -175,7 +175,7 @@ impl Source {
     /// Checks that neither view is missing.
     pub fn complete(&self) -> Result<(), String> {
         let lacks = |has: &str, lacks: &str| {
-            Err(format!("[source] has `{has}` but no `{lacks}`: name both eyes"))
+            Err(format!("[source] has `{has}` but no `{lacks}`: name both views"))
         };
         match (self.left.is_empty(), self.right.is_empty()) {
             (false, true) => lacks("left", "right"),

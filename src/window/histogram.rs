@@ -36,7 +36,7 @@ impl Histogram {
 
     /// Histogram of the delays of right frames after left ones, in nanoseconds.
     pub fn of_skew(skews_ns: impl Iterator<Item = i64>) -> Self {
-        Self::new("right eye later by", skews_ns.map(|ns| ns as f64 / 1e6).collect(), true)
+        Self::new("right view later by", skews_ns.map(|ns| ns as f64 / 1e6).collect(), true)
     }
 
     fn new(title: &'static str, times: Vec<f64>, signed: bool) -> Self {

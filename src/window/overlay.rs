@@ -26,9 +26,9 @@ pub struct OverlayContent {
     pub engine: String,
     /// Pairs matched so far, dropped unmatched, and frames that found no partner.
     pub counts: Option<Counts>,
-    /// Alignment of the eyes, in a few words, and whether that is an alarm.
+    /// Alignment of the views, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
-    /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
+    /// Noise and exposure of the views, in a few words, and whether that is an alarm.
     pub exposure: Option<(String, bool)>,
     /// State of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
@@ -94,7 +94,7 @@ pub struct Banner {
 }
 
 /// Keys and their meaning.
-const KEYS: &str = "space pause   c colours   l view   e both eyes, with lines along rows   \
+const KEYS: &str = "space pause   c colours   l view   e both views, with lines along rows   \
                     g histograms   t tuning   w write settings   s snapshot   p point cloud   \
                     f full screen   o overlay   h help   q quit";
 

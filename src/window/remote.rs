@@ -33,9 +33,9 @@ pub(crate) enum Wake {
 pub struct WindowStats {
     pub engine: String,
     pub counts: Counts,
-    /// Alignment of the eyes, in a few words, and whether that is an alarm.
+    /// Alignment of the views, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
-    /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
+    /// Noise and exposure of the views, in a few words, and whether that is an alarm.
     pub exposure: Option<(String, bool)>,
     /// Present and recent problems.
     pub banners: Vec<Banner>,

@@ -71,7 +71,7 @@ fn alarms_are_right() {
     assert!(silent * 20 <= asked, "{table}{silent} of {asked}");
 }
 
-/// A moving camera whose eyes do not see the same moment.
+/// A moving rig whose cameras do not see the same moment.
 #[test]
 fn eyes_that_do_not_run_together_are_no_matter_of_calibration() {
     let Some(folder) = data("more/karlsruhe_clip") else { return };

@@ -84,7 +84,7 @@ fn still_and_different_pairs_of_a_video_are_chosen() {
         ["--left", "l.mkv", "--right", "r.mkv", "--board", "chessboard:8x5", "--square", "0.04"];
     let found = report(folder.path(), &arguments);
     check(&found, &eyes, 0.006);
-    // One of every stand that both eyes see whole, none from the way between two.
+    // One of every stand that both cameras see whole, none from the way between two.
     let used = found["pairs_used"].as_u64().unwrap();
     assert!((10..=18).contains(&used), "{used}");
     for pair in found["pairs"].as_array().unwrap() {

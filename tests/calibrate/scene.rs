@@ -22,7 +22,7 @@ pub struct Eye {
     pub translation: Vector3<f64>,
 }
 
-/// Both eyes of the tests: 640x480, 120 mm apart.
+/// Both cameras of the tests: 640x480, 120 mm apart.
 pub fn eyes() -> [Eye; 2] {
     let left = Eye {
         size: (640, 480),
@@ -43,7 +43,7 @@ pub fn eyes() -> [Eye; 2] {
     [left, right]
 }
 
-/// The same eyes with smaller pictures.
+/// The same cameras with smaller pictures.
 pub fn small_eyes() -> [Eye; 2] {
     eyes().map(|eye| Eye {
         size: (480, 360),
@@ -87,10 +87,10 @@ pub fn stands() -> Vec<Stand> {
     stands
 }
 
-/// Renders a board for one eye.
+/// Renders a board for one camera.
 pub struct Painter {
     size: (usize, usize),
-    /// Directions of all samples in the left camera's frame, and the eye's centre there.
+    /// Directions of all samples in the left camera's frame, and the camera's centre there.
     rays: Vec<Vector3<f32>>,
     centre: Vector3<f64>,
     print: Vec<u8>,

@@ -63,8 +63,8 @@ fn pictures_without_a_board_say_so() {
     let (status, _, stderr) = run(folder.path(), &[&arguments[..], &board].concat());
     assert_eq!(status, 1);
     assert!(stderr.contains("only 0 of 3 pairs can be used"), "{stderr}");
-    assert!(stderr.contains("l1.png + r1.png: in both eyes no board is seen"), "{stderr}");
-    assert!(stderr.contains("l3.png: only the left eye has this picture"), "{stderr}");
+    assert!(stderr.contains("l1.png + r1.png: in both views no board is seen"), "{stderr}");
+    assert!(stderr.contains("l3.png: only the left view has this picture"), "{stderr}");
     assert!(!folder.path().join("o.toml").exists());
 
     let (status, _, stderr) = run(
@@ -95,7 +95,7 @@ fn what_is_bad_is_not_written() {
     let arguments = [&arguments[..], &more].concat();
     let (status, stdout, stderr) = run(folder.path(), &arguments);
     assert_eq!(status, 1, "{stdout}{stderr}");
-    for words in ["o.toml is not written", "in one place", "give each eye its own", "--force"] {
+    for words in ["o.toml is not written", "in one place", "give each view its own", "--force"] {
         assert!(stderr.contains(words), "{words}: {stderr}");
     }
     assert!(!stderr.contains("known to") && !stdout.contains("written to"), "{stdout}{stderr}");

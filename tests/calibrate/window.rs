@@ -59,7 +59,7 @@ fn a_recording_is_calibrated_in_the_window() {
     let folder = videos(&motion(&stands(), 10));
     let child = start(&x, folder.path());
     let window = x.window("stereod calibrate");
-    x.wait_for("the board in both eyes", |screen| {
+    x.wait_for("the board in both views", |screen| {
         pixels(screen, FIRST_ROW, (0.0, 0.0)) > 60 && pixels(screen, LAST_ROW, (0.0, 0.0)) > 60
     });
     x.wait_for("a pair that was taken", |screen| pixels(screen, GREEN, (0.0, 0.0)) > 4000);

@@ -270,7 +270,7 @@ fn what_is_wrong_is_said_with_the_file_and_the_cure() {
         ("missing.yml", "missing.yml: the calibration cannot be read"),
         (".", "a folder"),
         ("right.yaml,left.yaml", "name the files in the order left.yaml,right.yaml"),
-        ("left.yaml", "describes one eye"),
+        ("left.yaml", "describes one camera"),
         ("left.yaml,opencv.yml", "of different formats"),
         ("left.yaml,left.yaml", "named twice"),
         ("a,b,c", "names no calibration"),

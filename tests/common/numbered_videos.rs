@@ -1,5 +1,5 @@
-//! Test videos whose pictures say which frame of which eye they are, in blocks that survive lossy
-//! coding: eight stripes are the bits of the number; the lower half is white in the left eye.
+//! Test videos whose pictures say which frame of which view they are, in blocks that survive lossy
+//! coding: eight stripes are the bits of the number; the lower half is white in the left view.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::video_file::{play_to_end, write_video};
 pub const WIDTH: usize = 128;
 pub const HEIGHT: usize = 64;
 
-/// One picture of one eye; the values lie in the limited range.
+/// One picture of one view; the values lie in the limited range.
 pub fn view(eye: Eye, number: u8) -> Image {
     Image::from_fn(WIDTH, HEIGHT, |x, y| {
         let white = if y < HEIGHT / 2 { number >> (x / 16) & 1 == 1 } else { eye == Eye::Left };
@@ -74,7 +74,7 @@ pub fn launch(description: &str) {
     play_to_end(&pipeline);
 }
 
-/// The video of one eye.
+/// The video of one view.
 pub fn eye(
     folder: &Path,
     name: &str,

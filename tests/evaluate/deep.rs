@@ -4,7 +4,7 @@ use image::{ImageBuffer, Luma};
 
 use super::{Data, SHIFT, texture};
 
-/// Percent of the pixels that both eyes see and that are off by more than 4 px or unknown, of the wall whose
+/// Percent of the pixels that both cameras see and that are off by more than 4 px or unknown, of the wall whose
 /// samples are `sample` of its grey levels.
 fn bad(sample: fn(u8) -> u16, arguments: &[&str]) -> f64 {
     let data = Data::new();

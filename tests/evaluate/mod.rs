@@ -20,7 +20,7 @@ use crate::common::program::stereod;
 /// Disparity of the wall that all pairs made here show.
 const SHIFT: usize = 5;
 
-/// Columns at the left that the right eye does not see, and some more.
+/// Columns at the left that the right camera does not see, and some more.
 const HIDDEN: u32 = 8;
 
 /// A folder with data sets.
@@ -69,7 +69,7 @@ impl Data {
     }
 
     /// The pair `NAME`: 96x48, whose truth is 2 px too large in 12 rows and 4 px in the next 4, and not known
-    /// in the columns that the right eye does not see. Of the upper half both eyes see everything.
+    /// in the columns that the right camera does not see. Of the upper half both cameras see everything.
     fn described(&self, name: &str) {
         let (size, path) = ((96, 48), |file: &str| format!("{name}/{file}"));
         self.wall(&path("l.png"), &path("r.png"), size);

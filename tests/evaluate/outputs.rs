@@ -25,7 +25,7 @@ fn the_tables_go_to_standard_output_and_the_rest_into_files() {
         "matching.subpixel=false",
     ]);
     assert_eq!((status, stderr.as_str()), (0, ""));
-    assert!(stdout.starts_with("Pixels that both eyes see\n  pair "), "{stdout}");
+    assert!(stdout.starts_with("Pixels that both cameras see\n  pair "), "{stdout}");
     let row = stdout.lines().find(|line| line.starts_with("  wall ")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(
@@ -52,7 +52,7 @@ fn the_tables_go_to_standard_output_and_the_rest_into_files() {
         (picture.dimensions(), at(50, 5), at(50, 14), at(50, 20)),
         ((96, 48), YELLOW, ORANGE, DARK_GREEN)
     );
-    // Below, only one eye sees the wall, says the mask; at the left there is no truth.
+    // Below, only one camera sees the wall, says the mask; at the left there is no truth.
     assert_eq!(at(50, 40), DARK_GREEN.map(|channel| channel / 2));
     assert_eq!(at(2, 20), [left.get_pixel(2, 20)[0] / 2; 3]);
 }
@@ -108,7 +108,7 @@ fn standard_output_has_one_kind_of_report() {
     data.described("wall");
     let (status, stdout, _) = data.evaluate(&["wall", "--markdown", "-"]);
     assert_eq!(status, 0);
-    assert!(stdout.starts_with("Pixels that both eyes see:\n\n| pair |"), "{stdout}");
+    assert!(stdout.starts_with("Pixels that both cameras see:\n\n| pair |"), "{stdout}");
     let (status, stdout, stderr) = data.evaluate(&["wall", "--markdown", "-", "--json", "-"]);
     assert_eq!((status, stdout.as_str()), (2, ""));
     assert!(stderr.contains("would mix on standard output"), "{stderr}");

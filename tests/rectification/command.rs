@@ -31,7 +31,7 @@ const RIG: &str = r#"{
   "T": [-0.1, 0.002, 0.001]
 }"#;
 
-/// A folder with the rig, the rectifier that it stands for, and raw pictures of both eyes.
+/// A folder with the rig, the rectifier that it stands for, and raw pictures of both views.
 struct Bench {
     folder: tempfile::TempDir,
     rig: StereoCalibration,
@@ -78,7 +78,7 @@ impl Bench {
         fs::write(self.path(name), file).unwrap();
     }
 
-    /// Raw videos of both eyes, without loss.
+    /// Raw videos of both views, without loss.
     fn write_videos(&self, pairs: &[(Duration, Duration)]) {
         for eye in [Eye::Left, Eye::Right] {
             let options = GreyVideoOptions { eye, size: SIZE, rate: Some(20.0), geometry: None };
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-/// A picture that is different for every eye and number.
+/// A picture that is different for every view and number.
 fn raw(eye: Eye, number: usize) -> Image {
     let seed = 17 * number + if eye == Eye::Left { 0 } else { 90 };
     Image::from_fn(SIZE.0, SIZE.1, |x, y| (x * x / 7 + 3 * y + x * y / 5 + seed) as u8)
@@ -164,7 +164,7 @@ fn colours_stay() {
 fn videos_keep_every_pixel_and_time() {
     let bench = Bench::new();
     let ms = Duration::from_millis;
-    // An odd rhythm, with the right eye a little late and then a little early.
+    // An odd rhythm, with the right view a little late and then a little early.
     let times = [(0, 3), (50, 53), (100, 98), (170, 170), (200, 201)].map(|(l, r)| (ms(l), ms(r)));
     bench.write_videos(&times);
     let calibrated = ["--calibration", "rig.json", "--alpha", "1", "-o", "out"];

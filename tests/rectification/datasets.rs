@@ -45,7 +45,7 @@ fn noise(width: usize, height: usize, shift: usize) -> Image {
     Image::from_fn(width, height, grey)
 }
 
-/// A folder with both calibrations and pictures of both eyes in this size.
+/// A folder with both calibrations and pictures of both views in this size.
 fn folder(width: usize, height: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, shift) in [("l.png", 0), ("r.png", DISPARITY)] {

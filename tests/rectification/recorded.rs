@@ -167,7 +167,7 @@ fn euroc_rotations_are_those_of_the_files() {
     }
 }
 
-/// Rows of the two eyes correspond after rectification, which they do not before.
+/// Rows of the two views correspond after rectification, which they do not before.
 #[test]
 fn rectified_rows_correspond() {
     let Some(folder) = data("euroc_v1_01") else { return };

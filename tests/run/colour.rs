@@ -12,7 +12,7 @@ fn off(a: &[u8], b: &[u8]) -> u8 {
     a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().unwrap()
 }
 
-/// Raw pictures of the left eye, which sees what `pattern` shows in this format.
+/// Raw pictures of the left view, which sees what `pattern` shows in this format.
 fn streamed(folder: &Path, pattern: &str, format: &str, view: &str) -> Vec<u8> {
     let eye = |pattern| {
         format!(
@@ -69,7 +69,7 @@ fn a_preview_shows_both_in_colour() {
     }
 }
 
-/// What the left eye sees of pair `number`, in orange.
+/// What the left camera sees of pair `number`, in orange.
 fn orange(number: u64) -> RgbImage {
     let left = demo_pair(number).left;
     RgbImage::from_fn(left.width() as u32, left.height() as u32, |x, y| {

@@ -1,5 +1,5 @@
 //! How many disparities there are: said where they are too few, chosen where that is left to the
-//! pictures; and one picture given to both eyes.
+//! pictures; and one picture given to both views.
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use super::*;
 
 const DEMO: [&str; 4] = ["--demo", "--demo-size", "96x64", "--headless"];
 
-/// A live eye of 30 pictures a second.
+/// A live camera of 30 pictures a second.
 const LIVE_EYE: &str = "videotestsrc is-live=true pattern=ball ! \
                         video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// A live eye that shows the first picture of a video for ever.
+/// A live camera that shows the first picture of a video for ever.
 fn still(video: &str) -> String {
     format!(
         "filesrc location={video} ! matroskademux ! avdec_ffv1 ! imagefreeze is-live=true ! \

@@ -147,7 +147,7 @@ fn tuned_in_the_window_written_down_and_read_back() {
 fn a_lost_camera_is_on_the_screen_until_it_is_back() {
     let Some(x) = X::start("a lost camera", (800, 600)) else { return };
     let folder = tempfile::tempdir().unwrap();
-    // The right eye ends after a second, and cannot be opened again for as long as its file is away.
+    // The right view ends after a second, and cannot be opened again for as long as its file is away.
     write_eyes(folder.path(), 1, 1);
     let steady = "filesrc location=l.mkv ! matroskademux ! avdec_ffv1 ! imagefreeze is-live=true ! \
                   video/x-raw,framerate=25/1";

@@ -224,7 +224,7 @@ fn the_overlay_is_where_it_should_be() {
     assert_eq!(again, bare, "the overlay leaves nothing behind");
 }
 
-/// Both eyes side by side, with lines that run through both at the same rows.
+/// Both views side by side, with lines that run through both at the same rows.
 #[test]
 fn both_eyes_are_shown_with_lines_along_their_rows() {
     let name = "both_eyes_are_shown_with_lines_along_their_rows";
@@ -245,7 +245,7 @@ fn both_eyes_are_shown_with_lines_along_their_rows() {
     let rows = Rows { panes, picture: PICTURE, mouse: Some(100) };
     let content = OverlayContent { rows: Some(rows), help: true, ..Default::default() };
     let shown = offscreen.render(&frame, &scene, size, Some(&content)).unwrap();
-    // Away from the panels: a column of each eye is crossed at the same heights.
+    // Away from the panels: a column of each view is crossed at the same heights.
     let crossed = |x: u32| -> Vec<u32> {
         (90..size.1).filter(|&y| shown.get_pixel(x, y) != bare.get_pixel(x, y)).collect()
     };

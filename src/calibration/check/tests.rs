@@ -117,7 +117,7 @@ fn rectifications_that_contradict() {
         (refused(|c| c.rotation = turned * c.rotation), "turned 1.15 degrees otherwise"),
         (
             refused(|c| {
-                // Both eyes alike, so that they still agree with each other.
+                // Both views alike, so that they still agree with each other.
                 let r = views(c);
                 r.left.rotation = turned * r.left.rotation;
                 r.right.rotation = turned * r.right.rotation;

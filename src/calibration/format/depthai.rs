@@ -30,7 +30,7 @@ fn socket<'a>(cameras: &At<'a>, number: usize) -> Result<At<'a>, CalibrationErro
             return Ok(camera.clone());
         }
     }
-    Err(cameras.error(format!("no camera at socket {number}, which is one of the eyes")))
+    Err(cameras.error(format!("no camera at socket {number}, which is one of the two")))
 }
 
 fn camera(data: &At) -> Result<Camera, CalibrationError> {

@@ -80,7 +80,7 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
     let mut notes = Vec::new();
     if root.get("cam2").is_some() {
         notes.push(format!(
-            "{file}: more than two cameras; cam0 is taken as the left eye, cam1 as the right one"
+            "{file}: more than two cameras; cam0 is taken as the left camera, cam1 as the right one"
         ));
     }
     let sources = Sources {
@@ -93,7 +93,7 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
         },
         rectification: file.into(),
         swap: format!(
-            "cam1 is the left eye: `stereod calibration convert --swap {file} -o OUT.toml` exchanges them"
+            "cam1 is the left camera: `stereod calibration convert --swap {file} -o OUT.toml` exchanges them"
         ),
     };
     let calibration = StereoCalibration { left, right, rotation, translation, rectification: None };

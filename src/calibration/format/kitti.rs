@@ -71,7 +71,7 @@ impl<'a> Lines<'a> {
         let file = self.file;
         let Some((line, value)) = self.values.get(key) else {
             return Err(CalibrationError::new(format!(
-                "{file}: `{key}` is missing: a stereo pair needs both eyes (is the file cut off?)"
+                "{file}: `{key}` is missing: a stereo pair needs both views (is the file cut off?)"
             )));
         };
         let numbers: Vec<f64> = value.split_whitespace().map_while(|w| w.parse().ok()).collect();

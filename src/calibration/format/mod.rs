@@ -269,7 +269,7 @@ fn dispatch(
             Parsed::Tree(syntax, node) => trees.push((*syntax, At::root(file, node))),
             _ if files.len() > 1 => {
                 return Err(CalibrationError::new(format!(
-                    "{file}: this format holds both eyes in one file; name only this one"
+                    "{file}: this format holds both cameras in one file; name only this one"
                 )));
             }
             Parsed::Toml => return Ok((own::read(file, text)?, Format::Own)),
@@ -294,11 +294,11 @@ fn dispatch(
     let roots: Vec<At> = trees.iter().map(|(_, root)| root.clone()).collect();
     let one_eye = |what: &str| {
         roots[0].error(format!(
-            "{what} describes one eye; name the files of both with a comma between them: LEFT,RIGHT"
+            "{what} describes one camera; name the files of both with a comma between them: LEFT,RIGHT"
         ))
     };
     let both = |what: &str| {
-        roots[1].error(format!("{what} holds both eyes in one file; name only one file"))
+        roots[1].error(format!("{what} holds both cameras in one file; name only one file"))
     };
     match (kinds.as_slice(), roots.as_slice()) {
         ([Kind::OpenCv], _) | ([Kind::OpenCv, Kind::OpenCv], _) => {

@@ -97,7 +97,7 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
         pose,
         rectification: source,
         swap: format!(
-            "`stereod calibration convert --swap {} -o OUT.toml` exchanges the eyes",
+            "`stereod calibration convert --swap {} -o OUT.toml` exchanges the views",
             roots.iter().map(At::file).collect::<Vec<_>>().join(",")
         ),
     };
@@ -115,18 +115,18 @@ fn without_cameras(roots: &[At], entries: &Entries, files: &str) -> String {
     match (mono, roots.len()) {
         (true, 1) => format!(
             "{files}: describes one camera only (camera_matrix); a stereo calibration has those of both \
-             eyes and how they stand to each other (K1 D1 K2 D2 R T); `stereod calibrate` makes one"
+             views and how they stand to each other (K1 D1 K2 D2 R T); `stereod calibrate` makes one"
         ),
         (true, _) => format!(
             "{files}: describe one camera each, but not how they stand to each other (R, T); calibrate \
              them as a stereo pair: `stereod calibrate`"
         ),
         (false, 1) if pose => format!(
-            "{files}: has no camera matrices of both eyes (K1, K2; keys: {keys}); if they are in a file \
+            "{files}: has no camera matrices of both views (K1, K2; keys: {keys}); if they are in a file \
              of their own, name both files with a comma between them: intrinsics.yml,extrinsics.yml"
         ),
         _ => format!(
-            "{files}: no camera matrices of both eyes (such as K1 and K2; keys: {keys}); incomplete or \
+            "{files}: no camera matrices of both views (such as K1 and K2; keys: {keys}); incomplete or \
              cut off"
         ),
     }
@@ -141,7 +141,7 @@ fn eye<'a>(
 ) -> Result<Eye<'a>> {
     let d = entries.of_eye(D, side)?.ok_or_else(|| {
         k.error(
-            "the distortion coefficients of this eye (D1, D2) are missing: incomplete or cut off",
+            "the distortion coefficients of this camera (D1, D2) are missing: incomplete or cut off",
         )
     })?;
     let values = match d.numbers() {

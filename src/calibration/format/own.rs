@@ -153,7 +153,9 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
         right: format!("{file} ([right])"),
         pose: format!("{file} ([pose])"),
         rectification: format!("{file} ([rectification])"),
-        swap: format!("`stereod calibration convert --swap {file} -o OUT.toml` exchanges the eyes"),
+        swap: format!(
+            "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the views"
+        ),
     };
     let report = Report {
         made_by: report.made_by,

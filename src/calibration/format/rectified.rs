@@ -89,7 +89,9 @@ pub(super) fn draft(pair: Pair) -> Draft {
         right: format!("{file} ({})", keys[1]),
         pose: both.clone(),
         rectification: both,
-        swap: format!("`stereod calibration convert --swap {file} -o OUT.toml` exchanges the eyes"),
+        swap: format!(
+            "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the views"
+        ),
     };
     Draft::new(calibration(size, &left, &right, baseline_m), sources)
 }

@@ -140,7 +140,7 @@ pub(super) fn read(
     let baseline = |p: &Matrix3x4<f64>| p.fixed_view::<2, 1>(0, 3).amax();
     if baseline(p1) > 0.0 && baseline(p2) == 0.0 {
         return Err(left.need_any(&P)?.error(format!(
-            "this is the right eye's file (its fourth column has the baseline): name the files in the \
+            "this is the right view's file (its fourth column has the baseline): name the files in the \
              order {},{}",
             right.file(),
             left.file()

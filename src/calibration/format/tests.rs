@@ -100,7 +100,7 @@ fn names_that_are_in_use() {
         &[("T", "T_m")],
     ] {
         let mut names = names.to_vec();
-        // Whoever names the left eye in words names all of both eyes so.
+        // Whoever names the left view in words names all of both views so.
         let words = names[0].1.contains("left") || names[0].1 == "mtxL";
         if words {
             for (plain, left, right) in [
@@ -124,7 +124,7 @@ fn names_that_are_in_use() {
         let loaded = read_texts(&[("a", &text)]).unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(loaded.calibration, due, "{names:?}");
     }
-    // Groups of one eye each, rows in lists.
+    // Groups of one view each, rows in lists.
     let grouped = "{\"stereo\": {\"left\": {\"K\": [[500, 0, 320], [0, 500, 240], [0, 0, 1]], \"dist\": [[0, 0, 0, 0, 0]]}, \
                    \"right\": {\"K\": [[500, 0, 320], [0, 500, 240], [0, 0, 1]], \"dist\": [0, 0, 0, 0, 0]}, \
                    \"rvec\": [0, 0.01, 0], \"T_mm\": [-60, 0, 0], \"resolution\": [640, 480]}}";
@@ -315,7 +315,7 @@ fn our_own_file_is_strict() {
         assert!(message.starts_with("s.toml") && message.contains(words), "{words}: {message}");
     }
     let error = refused(&[("s.toml", &text), ("t.toml", &text)]);
-    assert!(error.contains("both eyes in one file"), "{error}");
+    assert!(error.contains("both cameras in one file"), "{error}");
     // Whole numbers are numbers too.
     let whole = text.replace("512.25", "512").replace("511.75", "512");
     assert_eq!(read_texts(&[("a", &whole)]).unwrap().calibration.left.focal, [512.0, 512.0]);

@@ -45,7 +45,7 @@ pub enum SolveError {
     },
     /// The equations have no solution.
     #[error(
-        "the pictures of the {0} eye do not determine the camera: tilt the board by 20 to 40 degrees \
+        "the pictures of the {0} view do not determine the camera: tilt the board by 20 to 40 degrees \
          in different directions, near and far"
     )]
     Undetermined(Eye),

@@ -73,14 +73,14 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(words) => f.write_str(words),
-            Self::Alone(eye) => write!(f, "only the {eye} eye has this picture"),
+            Self::Alone(eye) => write!(f, "only the {eye} view has this picture"),
             Self::Size { eye, size, usual } => write!(
                 f,
                 "the {eye} picture has {}x{} pixels, most have {}x{}",
                 size.0, size.1, usual.0, usual.1
             ),
-            Self::NotFound { eye: Some(eye), seen } => write!(f, "in the {eye} eye {seen}"),
-            Self::NotFound { eye: None, seen } => write!(f, "in both eyes {seen}"),
+            Self::NotFound { eye: Some(eye), seen } => write!(f, "in the {eye} view {seen}"),
+            Self::NotFound { eye: None, seen } => write!(f, "in both views {seen}"),
             Self::Blurred { eye, width_px, limit_px } => write!(
                 f,
                 "the {eye} picture is blurred: edges are {width_px:.1} px wide, up to \
@@ -88,12 +88,12 @@ impl fmt::Display for Reason {
             ),
             Self::Misfit { eye, rms_px, usual_px } => write!(
                 f,
-                "the corners in the {eye} eye do not fit (RMS {rms_px:.2} px, usual \
+                "the corners in the {eye} view do not fit (RMS {rms_px:.2} px, usual \
                  {usual_px:.2}): is the board bent or partly hidden?"
             ),
             Self::Moved { rms_px, usual_px } => write!(
                 f,
-                "the eyes do not see the board in the same place (RMS {rms_px:.2} px, usual \
+                "the views do not see the board in the same place (RMS {rms_px:.2} px, usual \
                  {usual_px:.2}): it moved, or the pictures are not of one moment"
             ),
         }

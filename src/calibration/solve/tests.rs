@@ -182,7 +182,7 @@ fn pairs_that_do_not_fit_are_left_out() {
     let count = all.len();
     let clean = solve(&board(), (640, 480), Options::default(), all.clone()).unwrap().report;
     let seen = |pair: usize| all[pair].seen.clone().unwrap();
-    // The eyes of two pairs are of different moments; one by much, one by 3 mm.
+    // The views of two pairs are of different moments; one by much, one by 3 mm.
     let [left, _] = seen(2);
     let [_, right] = seen(7);
     let place = Pose { rotation: truth.rotation, translation: truth.translation };
@@ -230,7 +230,7 @@ fn too_little_is_refused_with_the_reasons() {
     }
     let error = solve(&board(), (640, 480), Options::default(), pairs).unwrap_err().to_string();
     assert!(error.starts_with("only 2 of "), "{error}");
-    assert!(error.contains("\n  pair 2: only the left eye has this picture\n"), "{error}");
+    assert!(error.contains("\n  pair 2: only the left view has this picture\n"), "{error}");
     assert!(error.contains("more"), "{error}");
 }
 
@@ -278,7 +278,7 @@ fn swapped_eyes_are_told() {
     pairs.iter_mut().for_each(|pair| pair.seen.as_mut().unwrap().reverse());
     let solved = solve(&board(), (640, 480), Options::default(), pairs).unwrap();
     assert_eq!(solved.report.verdict.quality, Quality::Bad);
-    assert!(solved.report.verdict.to_string().contains("eyes are swapped"));
+    assert!(solved.report.verdict.to_string().contains("views are swapped"));
     assert!((solved.calibration.rotation.transpose() - truth.rotation).norm() < 1e-2);
 }
 

@@ -133,8 +133,8 @@ impl Verdict {
         if facts.in_one_place() {
             verdict.say(
                 Quality::Bad,
-                "both eyes seem to be in one place, as where the pictures of one are given for both: \
-                 give each eye its own"
+                "both cameras seem to be in one place, as where the pictures of one are given for both: \
+                 give each view its own"
                     .to_owned(),
             );
         } else {
@@ -185,7 +185,7 @@ impl Verdict {
         } else if x > 0.0 {
             self.say(
                 Quality::Bad,
-                "the eyes are swapped: the left camera stands to the right of the right one; give \
+                "the views are swapped: the left camera stands to the right of the right one; give \
                  the pictures the other way round"
                     .to_owned(),
             );
@@ -204,7 +204,7 @@ impl Verdict {
         let rows = facts.row_error_px;
         let mean = if rows.is_nan() { 0.0 } else { rows };
         self.graded(mean, ROWS_PX, || {
-            format!("rows of the two eyes disagree by {rows:.2} px on average")
+            format!("rows of the two views disagree by {rows:.2} px on average")
         });
     }
 

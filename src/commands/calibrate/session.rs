@@ -87,7 +87,7 @@ impl Session {
                 let kind = match refusal {
                     Refusal::Unfit(reason @ Reason::NotFound { .. }) => {
                         self.unseen = Some(reason.clone());
-                        "without the board in both eyes"
+                        "without the board in both views"
                     }
                     Refusal::Unfit(_) => "blurred",
                     Refusal::Moving(..) => "with the board moving",
@@ -137,7 +137,7 @@ impl Session {
         let pairs = if kept == 1 { "pair" } else { "pairs" };
         tracing::info!("{kept} {pairs} kept; left out: {refused}");
         if let (true, Some(reason)) = (self.kept.is_empty(), &self.unseen) {
-            tracing::warn!("the board was never seen by both eyes: {reason}");
+            tracing::warn!("the board was never seen by both cameras: {reason}");
         }
     }
 

@@ -73,7 +73,7 @@ struct Section {
 
 const SECTIONS: [Section; 2] = [
     Section {
-        title: "Pixels that both eyes see",
+        title: "Pixels that both cameras see",
         score: |areas| &areas.non_occluded,
         curve: |areas| &areas.non_occluded,
         has_curves: false,
@@ -194,7 +194,7 @@ fn times(report: &Report) -> String {
 fn conditions(report: &Report) -> String {
     let even = report.even.map(|grey| format!("; a quarter of the left picture was painted grey {grey}, with what it shows in the right one"));
     let noise = report.noise.map(|(sigma, seed)| {
-        format!("; noise of {sigma} grey levels was added to both eyes (seed {seed})")
+        format!("; noise of {sigma} grey levels was added to both views (seed {seed})")
     });
     let (measured, all) = report.counts();
     let count = match measured == all {
@@ -259,7 +259,7 @@ mod tests {
         let row = |name: &str, values: &str| {
             lines.iter().filter(|line| line.starts_with(&format!("| {name} | {values}"))).count()
         };
-        assert_eq!(lines[0], "Pixels that both eyes see:");
+        assert_eq!(lines[0], "Pixels that both cameras see:");
         assert!(lines[2].starts_with(
             "| pair | known | wrong | nearer | error | rms | bad 0.5 | 1 | 2 | 4 | D1 | dense 0.5 |"
         ));
@@ -281,7 +281,7 @@ mod tests {
                 .iter()
                 .any(|line| line.starts_with("| mean of all |") && line.ends_with("| 20.0 |"))
         );
-        let end = "3 of 4 pairs on CPU; noise of 5 grey levels was added to both eyes (seed 7).";
+        let end = "3 of 4 pairs on CPU; noise of 5 grey levels was added to both views (seed 7).";
         assert_eq!(lines.last(), Some(&end));
     }
 

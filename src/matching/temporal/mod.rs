@@ -109,7 +109,7 @@ pub struct Outcome {
 /// If the two images differ in size.
 pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
     let size = (eyes[0].width(), eyes[0].height());
-    assert_eq!((eyes[1].width(), eyes[1].height()), size, "size of the eyes");
+    assert_eq!((eyes[1].width(), eyes[1].height()), size, "size of the views");
     let layout = Layout::new(size, how.history);
     if state.len() != layout.words() {
         state.clear();

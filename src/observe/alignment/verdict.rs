@@ -41,7 +41,7 @@ impl fmt::Display for Verdict {
             Verdict::Unsure => "unsure",
             Verdict::Good => "good",
             Verdict::RowsOff => "rows off",
-            Verdict::Swapped => "eyes exchanged",
+            Verdict::Swapped => "views exchanged",
             Verdict::BelowRange => "below the range",
             Verdict::NotRectified => "not rectified",
             Verdict::Wandering => "rows wander",
@@ -149,7 +149,7 @@ impl Limits {
         };
         match (verdict, seen) {
             (Verdict::Unsure, _) | (_, None) => {
-                "the pictures show too little in common to see whether the rows of the two eyes agree"
+                "the pictures show too little in common to see whether the rows of the two views agree"
                     .into()
             }
             (Verdict::Good, Some(seen)) => {
@@ -160,7 +160,7 @@ impl Limits {
                 } else {
                     "; a calibration (stereod calibrate) would make it less"
                 };
-                format!("the rows of the two eyes agree within {seen}{better}")
+                format!("the rows of the two views agree within {seen}{better}")
             }
             (Verdict::RowsOff, Some(seen)) => {
                 let cure = if self.calibrated {
@@ -172,7 +172,7 @@ impl Limits {
                          {cure}"
                     )
                 };
-                format!("the rows of the two eyes differ by {seen}: {cure}")
+                format!("the rows of the two views differ by {seen}: {cure}")
             }
             // Without the range, for which see [`Limits::describe_wander`].
             (Verdict::Wandering, Some(_)) => WANDERING.to_owned(),
@@ -194,10 +194,10 @@ impl Limits {
                 let moment = if self.calibrated {
                     ""
                 } else {
-                    " (which helps where both eyes show the same moment)"
+                    " (which helps if both views show the same moment)"
                 };
                 format!(
-                    "the pictures are not {what}rectified: the rows of the two eyes differ by {seen}, \
+                    "the pictures are not {what}rectified: the rows of the two views differ by {seen}, \
                      and bend by {:.1} px; {cure}{moment}",
                     seen.curvature_px
                 )
@@ -208,7 +208,7 @@ impl Limits {
     /// Returns the message for rows that agreed within `agreed_px` pixels before.
     pub(super) fn describe_bump(&self, seen: &Measurement, agreed_px: f64) -> String {
         format!(
-            "the rows of the two eyes differ by {seen}, after {agreed_px:.1} px earlier in this run: the \
+            "the rows of the two views differ by {seen}, after {agreed_px:.1} px earlier in this run: the \
              rig may have been bumped; check the mounting and recalibrate (stereod calibrate)"
         )
     }
@@ -216,14 +216,14 @@ impl Limits {
     /// Returns the message for rows that wander between these row errors.
     pub(super) fn describe_wander(&self, [low, high]: [f64; 2]) -> String {
         format!(
-            "the rows of the two eyes wander: they differ by {low:+.1} to {high:+.1} px (positive: the \
+            "the rows of the two views wander: they differ by {low:+.1} to {high:+.1} px (positive: the \
              right picture is lower); {WANDERING}"
         )
     }
 }
 
 /// Cause of wandering rows.
-const WANDERING: &str = "no calibration mends that: the eyes do not show the same moment (synchronise \
+const WANDERING: &str = "no calibration mends that: the views do not show the same moment (synchronise \
                          the cameras; of two recordings, `--offset auto` finds the shift), or a \
                          camera is loose";
 

@@ -87,7 +87,7 @@ impl fmt::Display for TooFew {
         };
         write!(
             f,
-            "too few disparities: about {:.0} % of what both eyes show is nearer than the {} from {} on \
+            "too few disparities: about {:.0} % of what both views show is nearer than the {} from {} on \
              reach, and is wrong or missing; --disparities {enough} would do ({auto})",
             (beyond * 100.0).max(1.0),
             range.count,

@@ -151,12 +151,12 @@ impl Page<'_> {
         self.gauge("stereod_running", "Since the run began", Unit::Seconds, reading.running)?;
         self.gauge("stereod_healthy", "1 where pairs flow", plain(), reading.healthy.into())?;
 
-        self.counters("stereod_frames", "Frames of an eye", eyes(reading.frames))?;
+        self.counters("stereod_frames", "Frames of a view", eyes(reading.frames))?;
         self.counter("stereod_pairs", "Pairs that the source delivered", reading.pairs)?;
         self.counter("stereod_matched", "Pairs matched", reading.matched)?;
         self.counters(
             "stereod_unpaired_frames",
-            "Frames of an eye without a partner",
+            "Frames of a view without a partner",
             eyes(reading.unpaired),
         )?;
         self.counter(
@@ -203,7 +203,7 @@ impl Page<'_> {
                 &reading.engine_time,
             ),
             ("stereod_device_seconds", "How long a device computed a pair", &reading.device_time),
-            ("stereod_skew_seconds", "Capture times of the eyes of a pair apart", &reading.skew),
+            ("stereod_skew_seconds", "Capture times of the views of a pair apart", &reading.skew),
         ] {
             let Some(times) = times else { continue };
             // Without a separate unit, because not every reader accepts one here.
@@ -226,12 +226,12 @@ impl Page<'_> {
         }
         let Some(alignment) = reading.alignment else { return Ok(()) };
         let pixels = || Unit::Other("pixels".into());
-        let help = "Difference between the rows of the eyes, root mean square";
+        let help = "Difference between the rows of the views, root mean square";
         self.gauge("stereod_row_error", help, pixels(), alignment.row_error_px)?;
         let degrees = Unit::Other("degrees".into());
-        let help = "Turn of the right eye against the left one, clockwise";
+        let help = "Rotation of the right view against the left one, clockwise";
         self.gauge("stereod_roll", help, degrees, alignment.roll_deg)?;
-        let help = "1 where the alignment of the eyes is worth a warning";
+        let help = "1 where the alignment of the views is worth a warning";
         self.gauge("stereod_misaligned", help, plain(), f64::from(u8::from(alignment.alarm)))
     }
 

@@ -193,7 +193,7 @@ pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
     usable.then_some(RectifiedTags { eye, size, geometry })
 }
 
-/// The tags of a rectified video: what is needed to turn disparity between its eyes into depth, and
+/// The tags of a rectified video: what is needed to turn disparity between its views into depth, and
 /// the capture time of what is at 0 in the file.
 pub(super) fn of_rectified(
     eye: Eye,
@@ -206,7 +206,7 @@ pub(super) fn of_rectified(
     pairs.push((RECTIFIED_VIEW, eye.to_string()));
     pairs.push((RECTIFIED_SIZE, format!("{width}x{height}")));
     pairs.extend(geometry.into_iter().flat_map(of_geometry));
-    with_title(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
+    with_title(&format!("stereod rectified {eye}"), "the rectified pictures of a view", pairs)
 }
 
 /// The tags of a recording of confidence, whose first frame was captured at `first` of the source.

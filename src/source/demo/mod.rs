@@ -107,7 +107,7 @@ impl DemoSource {
         );
         ensure!(
             right_gain.is_finite() && right_offset.is_finite(),
-            "the right eye's brightness cannot be {right_gain} times the left one's plus \
+            "the right view's brightness cannot be {right_gain} times the left one's plus \
              {right_offset}; both must be finite"
         );
         ensure!(

@@ -66,7 +66,7 @@ pub struct GstOptions {
     pub cameras: v4l2::CameraRequest,
     /// Exposure and the like of cameras.
     pub controls: v4l2::Controls,
-    /// The eye whose camera's exposure, gain and white balance both have; `None`: each its own.
+    /// The view whose camera's exposure, gain and white balance both have; `None`: each its own.
     pub exposure_from: Option<Eye>,
     /// Pictures a second of picture patterns.
     pub picture_rate: f64,

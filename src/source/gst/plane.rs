@@ -45,14 +45,14 @@ impl Layout {
             Layout::SideBySide => {
                 ensure!(
                     width.is_multiple_of(2),
-                    "is {width}x{height}: side by side needs an even width, each eye has half of it"
+                    "is {width}x{height}: side by side needs an even width, each view has half of it"
                 );
                 Ok((width / 2, height))
             }
             Layout::TopBottom => {
                 ensure!(
                     height.is_multiple_of(2),
-                    "is {width}x{height}: top-bottom needs an even height, each eye has half of it"
+                    "is {width}x{height}: top-bottom needs an even height, each view has half of it"
                 );
                 Ok((width, height / 2))
             }

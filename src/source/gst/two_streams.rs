@@ -52,7 +52,7 @@ pub(super) fn open(
             let shared = r.numbers().filter(|number| numbers.contains(number)).count();
             ensure!(
                 shared > 0 || options.pair_by == PairBy::Index,
-                "{} and {} have no number in common ({} and {}): the eyes of a pair must have \
+                "{} and {} have no number in common ({} and {}): the views of a pair must have \
                  the same number, or be paired by index",
                 l.pattern,
                 r.pattern,
@@ -89,7 +89,7 @@ pub(super) fn open(
     let (size, other) = (left.view_size(), right.view_size());
     ensure!(
         size == other,
-        "the eyes differ in size: {} is {}x{}, {} is {}x{}; scale or crop one of them",
+        "the views differ in size: {} is {}x{}, {} is {}x{}; scale or crop one of them",
         left.name(),
         size.0,
         size.1,
@@ -143,7 +143,7 @@ fn follow_exposure(
 ) -> anyhow::Result<Option<v4l2::Following>> {
     let Some(leader) = options.exposure_from else { return Ok(None) };
     let [Input::Camera(left), Input::Camera(right)] = eyes else {
-        tracing::warn!("one exposure for both eyes is for two cameras; {leader:?} leads nobody");
+        tracing::warn!("one exposure for both views is for two cameras; {leader:?} leads nobody");
         return Ok(None);
     };
     let (leader, follower) = match leader {

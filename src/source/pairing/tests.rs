@@ -203,7 +203,7 @@ fn pairing_restarts_where_the_times_of_both_eyes_jump_back() {
     // The times of the pairs go on.
     assert!(pairs.windows(2).all(|two| two[0].timestamp < two[1].timestamp));
     assert!(pairs[60].timestamp - pairs[59].timestamp < Duration::from_millis(150));
-    // Whichever eye is longer, and however often.
+    // Whichever view is longer, and however often.
     let (left, right) = (parts(&[(seconds(9), 25); 3]), parts(&[(seconds(9), 30); 3]));
     for (left, right) in [(&left, &right), (&right, &left)] {
         let (pairs, pairer) = run_joined(left, right);
@@ -326,7 +326,7 @@ proptest! {
             let (lt, rt) = (left[l].unwrap(), right[r].unwrap());
             let skew = lt.abs_diff(rt);
             prop_assert!(skew <= tolerance);
-            // Beyond half a period the next frame of the earlier eye is not nearer.
+            // Beyond half a period the next frame of the earlier view is not nearer.
             let Some(Rule::Time { sure, .. }) = pairer.rule else { unreachable!() };
             let (earlier, times, at, other) =
                 if lt <= rt { (lt, &left, l, rt) } else { (rt, &right, r, lt) };

@@ -12,7 +12,7 @@ fn board() -> Board {
     Board::new(Pattern::chessboard(9, 6).unwrap(), 0.03).unwrap()
 }
 
-/// Both eyes see the board with its middle at (x, y) pixels at a distance, tilted by `turn`.
+/// Both cameras see the board with its middle at (x, y) pixels at a distance, tilted by `turn`.
 fn seen(at: [f64; 2], depth: f64, turn: [f64; 2], blur: f64) -> [Result<Detection, NotFound>; 2] {
     let camera = Model::PlumbBob.camera(SIZE, 0.87 * 640.0);
     let rotation = rotation(&Vector3::new(turn[0], turn[1], 0.0));
@@ -80,10 +80,10 @@ fn what_is_blurred_or_hidden_is_not() {
     assert!(words.contains("left picture is blurred") && words.contains("5.4"), "{words}");
     let [left, _] = plain(320.0, 240.0);
     let words = refused(guide.assess(at(10), &[left, Err(NotFound::Nothing)]));
-    assert_eq!(words, "in the right eye no board is seen whole");
+    assert_eq!(words, "in the right view no board is seen whole");
     let size = NotFound::Size { columns: 8, rows: 6, wanted_columns: 9, wanted_rows: 6 };
     let words = refused(guide.assess(at(11), &[Err(NotFound::Nothing), Err(size)]));
-    assert_eq!(words, "in the right eye a grid of 8x6 corners is seen instead of 9x6");
+    assert_eq!(words, "in the right view a grid of 8x6 corners is seen instead of 9x6");
 }
 
 #[test]

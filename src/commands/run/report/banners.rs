@@ -46,7 +46,7 @@ impl Banners {
             // A lost camera leaves the other one without partners.
             banners.extend(sync.filter(|_| !lost).map(trouble));
         }
-        banners.extend(rows_off.map(|how| trouble(format!("the eyes are not aligned: {how}"))));
+        banners.extend(rows_off.map(|how| trouble(format!("the views are not aligned: {how}"))));
         banners
     }
 }
@@ -116,7 +116,7 @@ mod tests {
         let all = banners.now(Instant::now(), Some(&live), Some("rows 3.2 px".into()), true);
         let texts: Vec<_> = all.iter().map(|banner| banner.text.as_str()).collect();
         let expected =
-            ["camera lost, trying again (for 0 s)", "the eyes are not aligned: rows 3.2 px"];
+            ["camera lost, trying again (for 0 s)", "the views are not aligned: rows 3.2 px"];
         assert_eq!(texts, expected);
     }
 }

@@ -2,9 +2,9 @@
 //! paths, or costs summed over windows.
 
 use super::super::geometry::{BLOCK_THREADS, PLAIN_WARPS, WARP};
-use super::super::launch::{Arg, BufferId, Scope};
+use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::super::units::window_tile;
-use super::builder::{Builder, Features};
+use super::builder::{Builder, COST_FEATURES, Features};
 use super::sweeps::Sweeps;
 
 /// Aggregated costs, as `select_disparities` takes them.
@@ -20,6 +20,11 @@ impl Builder<'_> {
     /// Aggregates costs: by sweeps where the device has room for them, path by path otherwise, and over
     /// windows where there are no paths.
     pub fn aggregate_costs(&mut self, costs: Features) -> anyhow::Result<Aggregated> {
+        if self.params.left_right.is_some() {
+            // Between the two sweeps it would cost a stream of pairs up to 8 %.
+            let (stage, buffer, lane) = (self.stage(COST_FEATURES), self.right, Lane::Main);
+            self.plan.steps.push(Step::Memset { stage, buffer, value: 0xff, lane });
+        }
         if let Some(strips) = self.strips {
             return Ok(Aggregated::ToMiddle(self.sweep_to_middle(strips, costs)?));
         }

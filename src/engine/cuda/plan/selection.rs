@@ -2,10 +2,9 @@
 //! kernels do `refine_subpixel` (`kernels/disparity.cuh`), because the sums around a winner are at hand.
 
 use super::super::geometry::{PLAIN_WARPS, SEGMENT, WARP};
-use super::super::launch::{Arg, BufferId, Lane, Step};
+use super::super::launch::{Arg, BufferId};
 use super::aggregation::Aggregated;
 use super::builder::Builder;
-use super::sweeps::AGGREGATION_AND_WINNER;
 
 /// Name of the stage where the sums of the whole picture are kept.
 const WINNER: &str = "winner";
@@ -14,14 +13,6 @@ impl Builder<'_> {
     /// Selects the candidate with the least sum for each pixel of the left view, and for each of the right
     /// one where the views are compared.
     pub fn select_disparities(&mut self, aggregated: Aggregated) -> anyhow::Result<()> {
-        if self.params.left_right.is_some() {
-            let stage = self.stage(match aggregated {
-                Aggregated::Whole(_) => WINNER,
-                Aggregated::ToMiddle(_) => AGGREGATION_AND_WINNER,
-            });
-            let (buffer, lane) = (self.right, Lane::Main);
-            self.plan.steps.push(Step::Memset { stage, buffer, value: 0xff, lane });
-        }
         match aggregated {
             Aggregated::Whole(sums) => self.select_from_sums(sums),
             Aggregated::ToMiddle(sweeps) => self.sweep_and_select(&sweeps)?,

@@ -8,9 +8,6 @@ use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, HORIZONTAL};
 use crate::matching::Paths;
 
-/// Name of the stage in which sweeps go on from the middle and select.
-pub(super) const AGGREGATION_AND_WINNER: &str = "aggregation and winner";
-
 /// Sweeps of a level, with the buffers that both of their launches take.
 pub(super) struct Sweeps {
     strips: Strips,
@@ -60,7 +57,7 @@ impl Builder<'_> {
     /// Goes on from the middle and selects the winners of each row as it passes.
     pub fn sweep_and_select(&mut self, sweeps: &Sweeps) -> anyhow::Result<()> {
         self.plan.steps.push(Step::Join);
-        self.sweep(sweeps, AGGREGATION_AND_WINNER, "sweep_and_select", true)
+        self.sweep(sweeps, "aggregation and winner", "sweep_and_select", true)
     }
 
     fn sweep(

@@ -11,7 +11,7 @@ use super::super::launch::{Arg, BufferId, Chain, Launch, Passed, Plan, Scope, Un
 use crate::matching::temporal::layout::{HEADER, Layout, place};
 use crate::matching::temporal::{Mode, NAME, Temporal};
 
-/// Bytes of the limits of one eye.
+/// Bytes of the limits of one view.
 const LIMITS_BYTES: usize = 16;
 
 /// Blocks that forget a stream.
@@ -85,7 +85,7 @@ const TICKETS: usize = 5;
 /// hide how long each waits for memory.
 const SEARCH_BLOCKS: u32 = 400;
 
-/// A size in which shifts are looked for: both eyes, and then, where it is no more than a quarter of the size, the pair
+/// A size in which shifts are looked for: both views, and then, where it is no more than a quarter of the size, the pair
 /// remembered last.
 struct Level {
     size: (usize, usize),

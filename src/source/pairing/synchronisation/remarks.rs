@@ -129,7 +129,7 @@ impl RemarkState {
             }
             State::Late => {
                 let apart = typical.unwrap_or_default().abs() * 1e3;
-                format!("the eyes of a pair are {apart:.1} ms apart")
+                format!("the views of a pair are {apart:.1} ms apart")
             }
         });
         if self.told.contains(&state) {
@@ -155,7 +155,7 @@ impl RemarkState {
                 (ms(period) * 0.6).ceil()
             ),
             State::Late => format!(
-                "the eyes of a pair are typically {:.1} ms apart, the {} eye later, {:.0} % of a \
+                "the views of a pair are typically {:.1} ms apart, the {} view later, {:.0} % of a \
                  frame{}: what moves gets wrong disparities. A hardware trigger helps, or starting \
                  one of the cameras anew; a smaller `--tolerance` drops such pairs",
                 ms(typical.unwrap_or_default().abs()),

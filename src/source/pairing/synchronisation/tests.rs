@@ -134,7 +134,7 @@ fn late_pairs_are_warned_of_once() {
     let (_, remarks) = run(Camera::new(30.0, 0.0, 12.0), Camera::new(30.0, 0.0, 0.0), 60.0);
     assert_eq!(remarks.len(), 1, "{remarks:?}");
     let said = text(&remarks[0]);
-    assert!(said.contains("12.0 ms apart, the left eye later, 36 % of a frame"), "{said}");
+    assert!(said.contains("12.0 ms apart, the left view later, 36 % of a frame"), "{said}");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_difference_that_wanders_is_told_with_its_pace() {
     // 500 ppm: through a whole frame of 33.3 ms in 67 s. Three rounds, and each kind is said once.
     let (_, remarks) = run(Camera::new(30.0, 0.0, 0.0), Camera::new(30.0, -500.0, 0.0), 200.0);
     assert_eq!(remarks.len(), 2, "{remarks:?}");
-    assert!(text(&remarks[0]).contains("the right eye later"), "{remarks:?}");
+    assert!(text(&remarks[0]).contains("the right view later"), "{remarks:?}");
     assert!(text(&remarks[1]).starts_with("only "), "{remarks:?}");
     for remark in &remarks {
         let said = text(remark);
