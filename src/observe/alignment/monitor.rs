@@ -350,7 +350,7 @@ impl Monitor {
             }
             (Verdict::Good, ..) if recovered => {
                 let message = self.limits.describe(verdict, seen);
-                message.replacen("agree within", "agree again, within", 1)
+                message.replacen("rows aligned", "rows aligned again", 1)
             }
             _ => self.limits.describe(verdict, seen),
         };

@@ -160,7 +160,7 @@ impl Limits {
                 } else {
                     "; a calibration (stereod calibrate) would make it less"
                 };
-                format!("the rows of the two views agree within {seen}{better}")
+                format!("rows aligned to {:.1} px{better}", seen.row_error_px)
             }
             (Verdict::RowsOff, Some(seen)) => {
                 let cure = if self.calibrated {
@@ -194,7 +194,7 @@ impl Limits {
                 let moment = if self.calibrated {
                     ""
                 } else {
-                    " (which helps if both views show the same moment)"
+                    " (does not help if the cameras are not synchronised)"
                 };
                 format!(
                     "the pictures are not {what}rectified: the rows of the two views differ by {seen}, \
@@ -353,7 +353,7 @@ mod tests {
         let misfit = text(calibrated, Verdict::NotRectified);
         assert!(misfit.contains("calibration does not fit") && !misfit.contains("--calibration"));
         assert!(text(limits, Verdict::Swapped).contains("exchange the two inputs (--swap)"));
-        assert!(text(limits, Verdict::Good).contains("agree within 3.2 px"));
+        assert!(text(limits, Verdict::Good).contains("rows aligned to 3.2 px"));
         for verdict in [Verdict::Unsure, Verdict::Good, Verdict::NotRectified] {
             assert!(limits.describe(verdict, None).contains("too little"));
         }

@@ -57,7 +57,7 @@ fn a_bump_is_told_once_and_so_is_its_end() {
     assert!((fed.error() - 3.2).abs() < 0.01, "{}", fed.error());
     let events = fed.feed(40, Some(measured(0.3)));
     assert_eq!(verdicts(&events), [Verdict::Good], "{events:?}");
-    assert!(events[0].message.contains("agree again"), "{events:?}");
+    assert!(events[0].message.contains("aligned again"), "{events:?}");
     let state = fed.monitor.state();
     assert!((state.largest_px - 3.2).abs() < 0.01, "{state:?}");
     assert_eq!((state.measured, state.at_start_px), (120, Some(0.2)));
