@@ -75,7 +75,8 @@ fn report(
     let scene = DemoSource::new(options)?.with_pool(pictures.clone());
     let first = loaded.awaits_choice().then(|| scene.pair(0));
     let (loaded, _) = ranging::with_choice(loaded, &first, &rig, Spare::None)?;
-    let loaded = fit::fitted(loaded, size, &rig, fit::FEWEST, multiprocessors, 0.0, &mut || ())?;
+    let loaded =
+        fit::fit_settings(loaded, size, &rig, fit::FEWEST, multiprocessors, 0.0, &mut || ())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     // Only a GPU has parts to compare.
     let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };

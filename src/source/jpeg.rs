@@ -40,7 +40,7 @@ pub fn lacks_tables(bytes: &[u8]) -> bool {
 struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
-    frame: Option<Frame>,
+    frame: Option<FrameHeader>,
     dc: [Option<Table>; 4],
     ac: [Option<Table>; 4],
     /// Units between restart markers; 0: none.
@@ -50,7 +50,7 @@ struct Walk<'a> {
 }
 
 /// Content of a frame header.
-struct Frame {
+struct FrameHeader {
     width: usize,
     height: usize,
     components: Vec<Component>,
@@ -85,7 +85,9 @@ impl<'a> Walk<'a> {
                 }
                 // These have their code among those of the frame headers.
                 0xc8 | 0xcc => {}
-                0xc0..=0xcf => self.frame = Frame::read(segment, matches!(marker, 0xc0 | 0xc1)),
+                0xc0..=0xcf => {
+                    self.frame = FrameHeader::read(segment, matches!(marker, 0xc0 | 0xc1))
+                }
                 0xda => self.scan(segment)?,
                 _ => {}
             }
@@ -166,7 +168,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Frame {
+impl FrameHeader {
     fn read(segment: &[u8], sequential: bool) -> Option<Self> {
         let &[_precision, h1, h0, w1, w0, count] = segment.first_chunk()?;
         let side = |high, low| usize::from(u16::from_be_bytes([high, low]));

@@ -47,7 +47,7 @@ pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
 /// images need; `beside`: seconds of a core that each pair takes besides matching. `alive` is
 /// called before each measurement, because together they may take longer than a service manager
 /// waits for a sign of life.
-pub fn fitted(
+pub fn fit_settings(
     loaded: Loaded,
     size: (usize, usize),
     rig: &Rig,
@@ -225,21 +225,22 @@ mod tests {
             let rig = Rig { pairs: engine::PairSpec::rectified(320, 160), calibrated: false };
             let mut measured = 0;
             let mut alive = || measured += 1;
-            let loaded = fitted(loaded, (320, 160), &rig, fewest, None, 0.0, &mut alive).unwrap();
+            let loaded =
+                fit_settings(loaded, (320, 160), &rig, fewest, None, 0.0, &mut alive).unwrap();
             // The settings as they are, and each step.
-            assert!(measured > loaded.fitted().len(), "{measured}");
+            assert!(measured > loaded.fitted_values().len(), "{measured}");
             loaded
         };
         let slow = fit("0.1", FEWEST);
-        assert_eq!((slow.fitted(), slow.params.range.count), (&[][..], 64));
+        assert_eq!((slow.fitted_values(), slow.params.range.count), (&[][..], 64));
         // Nothing is that fast on pictures of this size.
         let fast = fit("1000", FEWEST);
         if fast.params.range.count == 16 {
-            assert_eq!(fast.fitted().len(), 4);
+            assert_eq!(fast.fitted_values().len(), 4);
             assert!(fast.params.prior.is_none() && fast.params.window.is_none());
             assert_eq!(fast.params.paths, Paths::Four);
         } else {
-            assert!(!fast.fitted().is_empty());
+            assert!(!fast.fitted_values().is_empty());
         }
         let origin = fast.origin("matching", "paths").to_string();
         assert_eq!(origin, "chosen for --fit");

@@ -7,7 +7,7 @@
 
 use super::geometry::Geometry;
 use super::mirrored_rows;
-use super::simd::{Kernel, Vector};
+use super::simd::{SimdKernel, Vector};
 use crate::core::frame::Image;
 use crate::matching::CensusWindow;
 use crate::matching::census::Step;
@@ -98,7 +98,7 @@ pub struct PrepareRows<'a> {
     pub to: Destination,
 }
 
-impl Kernel for PrepareRows<'_> {
+impl SimdKernel for PrepareRows<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(mut self) {
         let scratch = std::mem::take(&mut self.scratch);

@@ -7,7 +7,7 @@ use super::memory::Arena;
 use super::prepare::{half, picture, share};
 use super::simd::Simd;
 use super::team::Team;
-use super::texture::{NoiseRow, Picture};
+use super::texture::{NoiseRow, PixelRows};
 use crate::core::frame::Image;
 use crate::core::memory::Refused;
 use crate::matching::Params;
@@ -66,14 +66,14 @@ impl Noise {
             let size = (finer.size.0.div_ceil(2), finer.size.1.div_ceil(2));
             let (pixels, rest) = std::mem::take(&mut room).split_at_mut(size.0 * size.1);
             half(team, simd, finer, pixels);
-            (finer, room) = (Picture { pixels, size }, rest);
+            (finer, room) = (PixelRows { pixels, size }, rest);
             thresholds.push(self.threshold(team, simd, finer));
         }
         thresholds
     }
 
     /// The threshold of one image.
-    fn threshold(&self, team: &mut Team, simd: Simd, of: Picture) -> u32 {
+    fn threshold(&self, team: &mut Team, simd: Simd, of: PixelRows) -> u32 {
         let scratch =
             |thread: usize| self.threads[thread].lock().unwrap_or_else(|e| e.into_inner());
         (0..self.threads.len()).for_each(|thread| scratch(thread).histogram.fill(0));

@@ -2,7 +2,7 @@
 //! pixels at once, because each is asked for two to four times.
 
 use super::geometry::Geometry;
-use super::simd::{Kernel, Vector};
+use super::simd::{SimdKernel, Vector};
 use crate::core::frame::Image;
 use crate::core::memory::product;
 
@@ -96,7 +96,7 @@ pub struct PenaltyRows<'a> {
     pub to: *mut u8,
 }
 
-impl Kernel for PenaltyRows<'_> {
+impl SimdKernel for PenaltyRows<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Geometry { width, .. } = *self.geometry;

@@ -8,7 +8,7 @@ use super::memory::{Arena, Block};
 use super::simd::Simd;
 use super::support::{self, Coarse, PixelSupport, SupportRow, support_scratch};
 use super::team::Team;
-use super::texture::{HalfRow, NoiseRow, Picture, RangeRow, SmoothedRow, range_scratch};
+use super::texture::{HalfRow, NoiseRow, PixelRows, RangeRow, SmoothedRow, range_scratch};
 use crate::core::frame::Image;
 use crate::core::memory::{Refused, product};
 use crate::core::pool::Pool;
@@ -212,7 +212,7 @@ impl Prepare {
 }
 
 /// Writes the image of half the size: as many pixels as that has.
-pub fn half(team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
+pub fn half(team: &mut Team, simd: Simd, of: PixelRows, to: &mut [u8]) {
     let (width, height) = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
     assert_eq!(to.len(), width * height, "pixels of the half-size picture");
     let to = Rows(to.as_mut_ptr(), width);
@@ -223,8 +223,8 @@ pub fn half(team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
 }
 
 /// The pixels of an image.
-pub fn picture(image: &Image) -> Picture<'_> {
-    Picture { pixels: image.pixels(), size: (image.width(), image.height()) }
+pub fn picture(image: &Image) -> PixelRows<'_> {
+    PixelRows { pixels: image.pixels(), size: (image.width(), image.height()) }
 }
 
 /// Has the team do `height` rows: `row` is called with the number of the thread and of the row.

@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use super::options::CpuOptions;
 use super::placement::Host;
-use super::simd::{INTERPOLATED, Kernel, Simd, Taps, Vector};
+use super::simd::{INTERPOLATED, Simd, SimdKernel, Taps, Vector};
 use super::team::Team;
 use crate::calibration::map::interpolate;
 use crate::calibration::{Rectifier, RectifyMap};
@@ -133,7 +133,7 @@ struct Part<'a> {
     to: *mut u8,
 }
 
-impl Kernel for Part<'_> {
+impl SimdKernel for Part<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Self { map, from, pixels, to } = self;

@@ -2,7 +2,7 @@
 //! ([`crate::matching::residuals`]).
 
 use super::memory::Arena;
-use super::simd::{Kernel, Vector};
+use super::simd::{SimdKernel, Vector};
 use crate::core::memory::Refused;
 use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared};
 use crate::matching::texture::RESPONSE_MAX;
@@ -73,7 +73,7 @@ pub struct JudgeRow<'a> {
     pub moving: &'a mut [u8],
 }
 
-impl Kernel for JudgeRow<'_> {
+impl SimdKernel for JudgeRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let (width, height) = self.size;

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::simd::{Kernel, Vector};
+use super::simd::{SimdKernel, Vector};
 
 /// A kernel that is compiled for a number of vectors a pixel.
 pub trait ShapedKernel {
@@ -39,7 +39,7 @@ impl<V: Vector, const MAX: usize, const EXACT: bool> Shape for Vectors<V, MAX, E
 
 struct Shaped<K, const MAX: usize, const EXACT: bool>(K);
 
-impl<K: ShapedKernel, const MAX: usize, const EXACT: bool> Kernel for Shaped<K, MAX, EXACT> {
+impl<K: ShapedKernel, const MAX: usize, const EXACT: bool> SimdKernel for Shaped<K, MAX, EXACT> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         // SAFETY: the caller's promise.

@@ -6,7 +6,7 @@ use super::cost::Padding;
 use super::geometry::Geometry;
 use super::pixel_rows::PixelRows;
 use super::shape::ShapedKernel;
-use super::simd::{Kernel, Vector};
+use super::simd::{SimdKernel, Vector};
 use crate::core::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
 use crate::matching::prior::{REACH, VARIATION_MAX};
@@ -62,7 +62,7 @@ pub fn support_scratch(width: usize) -> usize {
     4 * (width.div_ceil(2) + 2)
 }
 
-impl Kernel for SupportRow<'_> {
+impl SimdKernel for SupportRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let half = self.scratch.len() / 4;

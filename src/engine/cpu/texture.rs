@@ -1,20 +1,20 @@
 //! Images of half the size, smoothed ones, and their texture and noise, row by row: the values of
 //! [`crate::matching::pyramid`] and [`crate::matching::texture`].
 
-use super::simd::{Kernel, Vector};
+use super::simd::{SimdKernel, Vector};
 use crate::matching::filter::evidence::SIDE;
 use crate::matching::texture::{RADIUS, UNCLIPPED};
 
 /// An image: its pixels row by row, and its size.
 #[derive(Clone, Copy)]
-pub struct Picture<'a> {
+pub struct PixelRows<'a> {
     /// Grey levels.
     pub pixels: &'a [u8],
     /// Width and height in pixels.
     pub size: (usize, usize),
 }
 
-impl<'a> Picture<'a> {
+impl<'a> PixelRows<'a> {
     /// Row `y`, which may lie outside: then the nearest one.
     #[inline(always)]
     fn row(&self, y: i64) -> &'a [u8] {
@@ -26,14 +26,14 @@ impl<'a> Picture<'a> {
 /// Writes row `y` of the image of half the size.
 pub struct HalfRow<'a> {
     /// The image.
-    pub of: Picture<'a>,
+    pub of: PixelRows<'a>,
     /// The row of the half-size image.
     pub y: usize,
     /// Its pixels.
     pub to: &'a mut [u8],
 }
 
-impl Kernel for HalfRow<'_> {
+impl SimdKernel for HalfRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let rows = [0, 1].map(|down| self.of.row((2 * self.y) as i64 + down));
@@ -55,7 +55,7 @@ impl Kernel for HalfRow<'_> {
 /// Writes row `y` of the image smoothed by 1 2 1 along rows and columns.
 pub struct SmoothedRow<'a> {
     /// The image.
-    pub of: Picture<'a>,
+    pub of: PixelRows<'a>,
     /// The row.
     pub y: usize,
     /// Its smoothed pixels.
@@ -64,7 +64,7 @@ pub struct SmoothedRow<'a> {
     pub sums: &'a mut [u16],
 }
 
-impl Kernel for SmoothedRow<'_> {
+impl SimdKernel for SmoothedRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let rows = [-1, 0, 1].map(|down| self.of.row(self.y as i64 + down));
@@ -87,7 +87,7 @@ impl Kernel for SmoothedRow<'_> {
 /// Writes the range of grey levels in the 5 x 5 pixels around those of row `y`.
 pub struct RangeRow<'a> {
     /// The image.
-    pub of: Picture<'a>,
+    pub of: PixelRows<'a>,
     /// The row.
     pub y: usize,
     /// The ranges along it.
@@ -101,7 +101,7 @@ pub fn range_scratch(width: usize) -> usize {
     2 * (width + 2 * RADIUS)
 }
 
-impl Kernel for RangeRow<'_> {
+impl SimdKernel for RangeRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         const SIDE: usize = 2 * RADIUS + 1;
@@ -158,7 +158,7 @@ impl Kernel for RangeRow<'_> {
 /// those of row `y` ([`crate::matching::filter::evidence`]).
 pub struct SumRangeRow<'a> {
     /// The image.
-    pub of: Picture<'a>,
+    pub of: PixelRows<'a>,
     /// The row.
     pub y: usize,
     /// The ranges along it.
@@ -172,7 +172,7 @@ pub fn sum_range_scratch(width: usize) -> usize {
     (width + 2) + 2 * (width + SIDE - 1)
 }
 
-impl Kernel for SumRangeRow<'_> {
+impl SimdKernel for SumRangeRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         const REACH: usize = SIDE / 2;
@@ -223,7 +223,7 @@ fn larger<V: Vector>(a: V, b: V) -> V {
 /// Counts the responses of the noise filter along row `y`, which is neither the first nor the last.
 pub struct NoiseRow<'a> {
     /// The image.
-    pub of: Picture<'a>,
+    pub of: PixelRows<'a>,
     /// The row.
     pub y: usize,
     /// Pixels by response.
@@ -232,7 +232,7 @@ pub struct NoiseRow<'a> {
     pub responses: &'a mut [u16],
 }
 
-impl Kernel for NoiseRow<'_> {
+impl SimdKernel for NoiseRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let rows = [-1, 0, 1].map(|down| self.of.row(self.y as i64 + down));

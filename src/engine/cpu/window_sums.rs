@@ -7,7 +7,7 @@
 use super::buffers::Scratch;
 use super::geometry::Geometry;
 use super::mirrored_rows::Stripes;
-use super::simd::{Kernel, Vector};
+use super::simd::{SimdKernel, Vector};
 use crate::core::frame::Image;
 use crate::matching::BlockMeasure;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
@@ -321,7 +321,7 @@ pub struct SumRow<'a, P: Parts, S> {
     pub sink: S,
 }
 
-impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S> {
+impl<P: Parts, S: Sink> SimdKernel for SumRow<'_, P, S> {
     #[inline(always)]
     unsafe fn run<V: Vector>(mut self) {
         let (_, down) = self.radius;

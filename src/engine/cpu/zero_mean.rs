@@ -3,7 +3,7 @@
 
 use super::geometry::Geometry;
 use super::mirrored_rows;
-use super::simd::{Kernel, Vector};
+use super::simd::{SimdKernel, Vector};
 use crate::core::frame::Image;
 use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
 
@@ -37,7 +37,7 @@ pub fn scratch_len(geometry: &Geometry) -> usize {
     2 * geometry.width + geometry.mirrored_stride()
 }
 
-impl Kernel for ZeroMeanRows<'_> {
+impl SimdKernel for ZeroMeanRows<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Geometry { width, height, .. } = *self.geometry;

@@ -44,7 +44,7 @@ pub(super) struct CostKernel {
 impl CostKernel {
     /// The cost as the aggregation sees it: computed when it is asked for, or read where it is supported and
     /// so written down, in vectors of `half` words for the paths.
-    pub fn aggregated(params: &Params, half: u32) -> Self {
+    pub fn for_aggregation(params: &Params, half: u32) -> Self {
         match is_stored(params) {
             true => Self::whole(STORED, Vec::new(), half / 2, 0),
             false => Self::of(params.cost),

@@ -184,8 +184,8 @@ impl Prepared {
     }
 
     /// What the aggregation keeps.
-    pub fn aggregated(params: &Params, lanes: VectorLayout) -> Self {
-        Self::of(&CostKernel::aggregated(params, lanes.half()), lanes)
+    pub fn for_aggregation(params: &Params, lanes: VectorLayout) -> Self {
+        Self::of(&CostKernel::for_aggregation(params, lanes.half()), lanes)
     }
 
     /// Prepared windows in a sweep's shared memory. Columns of a stored cost take more room than what a cost
@@ -471,7 +471,7 @@ impl Strips {
     /// selects the winners (`select`): `SWEEP_THREADS` and `SHARED_WORDS`.
     pub fn block(&self, params: &Params, select: bool) -> Block {
         let lanes = VectorLayout::of(params.range.count);
-        let prepared = Prepared::aggregated(params, lanes);
+        let prepared = Prepared::for_aggregation(params, lanes);
         let (half, pixels, strip, halo) = (lanes.half(), lanes.pixels(), self.strip, self.halo);
         let diagonals = u32::from(params.paths != Paths::Four);
 

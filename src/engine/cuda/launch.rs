@@ -282,7 +282,7 @@ impl Plan {
     }
 
     /// Both pictures as they are matched.
-    pub fn matched(&self) -> [BufferId; 2] {
+    pub fn matched_views(&self) -> [BufferId; 2] {
         self.rectified.unwrap_or([self.left, self.right])
     }
 
@@ -319,7 +319,8 @@ impl Plan {
     /// Checks that the steps make sense: what they name exists, launches are within the limits of every
     /// device, lanes are forked before they are used and joined at the end.
     pub fn check(&self) -> Result<(), String> {
-        let handed_out = [self.left, self.right, self.disparity].into_iter().chain(self.matched());
+        let handed_out =
+            [self.left, self.right, self.disparity].into_iter().chain(self.matched_views());
         let passed = self
             .passed
             .iter()

@@ -185,7 +185,7 @@ fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
 
 /// The horizontal paths and the launches of the sweeps.
 fn sweeps(params: &Params, lanes: VectorLayout, strips: Strips, device: &Properties) -> Vec<Unit> {
-    let prepared = Prepared::aggregated(params, lanes);
+    let prepared = Prepared::for_aggregation(params, lanes);
     let across = lanes.horizontal(params);
     let horizontal = aggregation("aggregate_horizontal.cu", params, across)
         .define("CHUNK", prepared.chunk())
@@ -231,7 +231,7 @@ fn pixel_cost(file: &'static str, params: &Params, lanes: VectorLayout) -> Unit 
 
 /// A unit that aggregates costs.
 fn aggregation(file: &'static str, params: &Params, lanes: VectorLayout) -> Unit {
-    let unit = with_cost(file, &CostKernel::aggregated(params, lanes.half()), params, lanes)
+    let unit = with_cost(file, &CostKernel::for_aggregation(params, lanes.half()), params, lanes)
         .define("P2_MAX", params.p2)
         .define("COST_MAX", params.cost_max())
         .define("PATHS", params.paths.count())

@@ -31,7 +31,7 @@ impl Loaded {
     }
 
     /// Returns the values that make the engine faster, if a rate was requested.
-    pub fn fitted(&self) -> &[Fitted] {
+    pub fn fitted_values(&self) -> &[Fitted] {
         &self.layers.fitted
     }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use gstreamer as gst;
 use gstreamer_app::{AppSink, AppSinkCallbacks};
 
-use super::feed::Progress;
+use super::feed::FeedState;
 use super::output::Output;
 use super::turns::Turns;
 use crate::core::thread::locked;
@@ -17,7 +17,7 @@ use crate::core::thread::locked;
 pub(super) struct Encoded {
     turns: Mutex<Turns<gst::Sample>>,
     file: Mutex<Destination>,
-    progress: Arc<Progress>,
+    progress: Arc<FeedState>,
 }
 
 struct Destination {
@@ -29,7 +29,7 @@ struct Destination {
 impl Encoded {
     /// Creates the queue of this many encoders for this output; `progress` counts each written
     /// frame.
-    pub(super) fn new(encoders: usize, output: Output, progress: Arc<Progress>) -> Arc<Self> {
+    pub(super) fn new(encoders: usize, output: Output, progress: Arc<FeedState>) -> Arc<Self> {
         let file = Destination { output, failed: false };
         Arc::new(Self { turns: Mutex::new(Turns::new(encoders)), file: Mutex::new(file), progress })
     }

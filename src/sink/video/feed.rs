@@ -31,7 +31,7 @@ impl<T: bytemuck::Pod> AsMut<[u8]> for Bytes<T> {
 
 /// State shared by the feeding thread and the pipeline's own threads.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct FeedState {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -39,7 +39,7 @@ pub(super) struct Progress {
 #[derive(Debug, Default)]
 struct State {
     /// Frames that still take room: those in the source of a single chain, or without a call of
-    /// [`Progress::leave`].
+    /// [`FeedState::leave`].
     queued: usize,
     /// First error of the pipeline; later ones are its consequences.
     error: Option<String>,
@@ -47,7 +47,7 @@ struct State {
     ended: bool,
 }
 
-impl Progress {
+impl FeedState {
     fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut locked(&self.state));
         self.changed.notify_all();
@@ -126,7 +126,7 @@ impl Flow<'_> {
 pub(super) struct Feed {
     pipeline: gst::Pipeline,
     sources: Vec<AppSrc>,
-    progress: Arc<Progress>,
+    progress: Arc<FeedState>,
     /// Number of frames for which there is room.
     room: usize,
 }
@@ -137,7 +137,7 @@ impl Feed {
     pub(super) fn start(
         caps: &gst::Caps,
         elements: &[&gst::Element],
-        progress: Arc<Progress>,
+        progress: Arc<FeedState>,
         flow: Flow<'_>,
     ) -> Result<Self> {
         let feed = Self::link(caps, &[elements], progress, flow, QUEUE)?;
@@ -151,11 +151,11 @@ impl Feed {
     }
 
     /// Starts several parallel chains, each with a source of its own. A frame takes room until the
-    /// last element of its chain calls [`Progress::leave`].
+    /// last element of its chain calls [`FeedState::leave`].
     pub(super) fn start_beside(
         caps: &gst::Caps,
         chains: &[&[&gst::Element]],
-        progress: Arc<Progress>,
+        progress: Arc<FeedState>,
         flow: Flow<'_>,
     ) -> Result<Self> {
         // One more frame for the first encoder, and a current and a next one for each of the
@@ -167,7 +167,7 @@ impl Feed {
     fn link(
         caps: &gst::Caps,
         chains: &[&[&gst::Element]],
-        progress: Arc<Progress>,
+        progress: Arc<FeedState>,
         flow: Flow<'_>,
         room: usize,
     ) -> Result<Self> {

@@ -18,7 +18,7 @@ use gstreamer::prelude::*;
 use super::elements::require;
 use super::encoded::Encoded;
 use super::encoders::Encoders;
-use super::feed::{Feed, Flow, Progress};
+use super::feed::{Feed, FeedState, Flow};
 use super::matroska::Track;
 use super::output::{Header, Output, Place, Tags};
 use super::times::{Clock, fraction, frame_duration};
@@ -118,7 +118,7 @@ impl<T: Sample> Lossless<T> {
             name,
         };
         let output = Output::create(place, Header { track, tags, clock })?;
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(FeedState::default());
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", T::FORMAT)
             .field("width", i32::try_from(stored_width)?)

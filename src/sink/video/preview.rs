@@ -11,7 +11,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::elements::require;
-use super::feed::{Feed, Flow, Progress};
+use super::feed::{Feed, FeedState, Flow};
 use super::times::{Clock, fraction, frame_duration};
 use super::view::{Painter, VideoView};
 use crate::core::frame::Matched;
@@ -105,7 +105,7 @@ impl Preview {
             .build();
         let elements = elements(&file, stream.rate)?;
         let elements: Vec<&gst::Element> = elements.iter().collect();
-        let (file, progress) = (Arc::new(Mutex::new(file)), Arc::new(Progress::default()));
+        let (file, progress) = (Arc::new(Mutex::new(file)), Arc::new(FeedState::default()));
         let writer = elements.last().and_then(|element| element.static_pad("sink"));
         name_with_first_fragment(
             &writer.context("a sink has an input")?,
@@ -190,7 +190,11 @@ impl Sink for Preview {
 
 /// Names the file once it is playable: when data follows the header of the first fragment. `writer`
 /// is the input pad of the file's sink.
-fn name_with_first_fragment(writer: &gst::Pad, file: Arc<Mutex<NewFile>>, progress: Arc<Progress>) {
+fn name_with_first_fragment(
+    writer: &gst::Pad,
+    file: Arc<Mutex<NewFile>>,
+    progress: Arc<FeedState>,
+) {
     let has_fragment = AtomicBool::new(false);
     writer.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         // All data before this was written.

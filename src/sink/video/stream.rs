@@ -8,7 +8,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::elements::{package_of, require};
-use super::feed::{Feed, Flow, Progress};
+use super::feed::{Feed, FeedState, Flow};
 use super::times::fraction;
 use super::view::{Painter, VideoView};
 use crate::core::frame::Matched;
@@ -116,7 +116,7 @@ impl StreamSink {
             .field("framerate", fraction(stream.rate))
             .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
             .build();
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(FeedState::default());
         let feed = Feed::start(&caps, &[fragment.upcast_ref()], progress, Flow::Live)?;
         Ok(Self {
             name,

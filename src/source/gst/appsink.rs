@@ -16,7 +16,7 @@ use image::metadata::Orientation;
 use super::message;
 use super::options::{GstOptions, Keep};
 use super::packing;
-use super::plane::{self, Layout, Views};
+use super::plane::{self, ViewLayout, Views};
 use super::time_jumps::Jumps;
 use crate::core::thread::locked;
 use crate::source::live::EyeState;
@@ -326,7 +326,7 @@ pub(super) fn build_appsink(
 pub(super) struct FrameCopier {
     /// The stream's name.
     name: String,
-    layout: Layout,
+    layout: ViewLayout,
     /// Whether the views are exchanged.
     swap: bool,
     keep: Keep,
@@ -341,7 +341,7 @@ impl FrameCopier {
     /// `format`.
     pub(super) fn new(
         name: String,
-        layout: Layout,
+        layout: ViewLayout,
         options: &GstOptions,
         format: Arc<Mutex<Format>>,
     ) -> Self {

@@ -7,7 +7,7 @@ use gstreamer as gst;
 
 use super::input::{Camera, Input};
 use super::options::GstOptions;
-use super::plane::Layout;
+use super::plane::ViewLayout;
 use crate::source::Unavailable;
 use crate::source::pictures::Pictures;
 use crate::source::spec::StreamSpec;
@@ -19,7 +19,7 @@ const LIMIT: (u32, u32) = (1280, 720);
 /// Finds the inputs of the streams and chooses the modes of cameras.
 pub(super) fn inputs<const N: usize>(
     specs: [&StreamSpec; N],
-    layout: Layout,
+    layout: ViewLayout,
     options: &GstOptions,
 ) -> anyhow::Result<[Input; N]> {
     let request = &options.cameras;
@@ -83,7 +83,7 @@ fn unstable_name(name: &str, by_path: Option<PathBuf>) -> Option<String> {
 /// Chooses the modes and logs the choice with its reason.
 fn choose(
     cameras: &[(&str, v4l2::Opened)],
-    layout: Layout,
+    layout: ViewLayout,
     request: &CameraRequest,
 ) -> anyhow::Result<Vec<Pick>> {
     if cameras.is_empty() {
@@ -94,9 +94,9 @@ fn choose(
         .map(|(name, camera)| Offer { name, modes: &camera.modes, bus: camera.bus })
         .collect();
     let both = |(width, height): (u32, u32)| match layout {
-        Layout::Whole => (width, height),
-        Layout::SideBySide => (width.saturating_mul(2), height),
-        Layout::TopBottom => (width, height.saturating_mul(2)),
+        ViewLayout::Whole => (width, height),
+        ViewLayout::SideBySide => (width.saturating_mul(2), height),
+        ViewLayout::TopBottom => (width, height.saturating_mul(2)),
     };
     let request = CameraRequest { size: request.size.map(both), ..request.clone() };
     let choice = v4l2::choose(&offers, &request, both(LIMIT)).map_err(anyhow::Error::msg)?;
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_camera_that_is_missing_is_named_with_the_cure() {
         let specs = ["/dev/video777", "left.mp4"].map(StreamSpec::parse);
-        let error = inputs(specs.each_ref(), Layout::Whole, &GstOptions::default())
+        let error = inputs(specs.each_ref(), ViewLayout::Whole, &GstOptions::default())
             .unwrap_err()
             .to_string();
         assert!(error.starts_with("/dev/video777: no camera there"), "{error}");

@@ -6,8 +6,8 @@ use anyhow::{anyhow, ensure};
 
 use super::input::Input;
 use super::options::GstOptions;
-use super::plane::{Layout, Views};
-use super::stream::{Received, Recipe, Stream};
+use super::plane::{ViewLayout, Views};
+use super::stream::{InputStream, Received, StreamSetup};
 use super::times::{TICK, now, period_of};
 use crate::source::pairing::synchronisation::offset::{Rows, Shift, find};
 use crate::source::pictures::Timing;
@@ -76,9 +76,10 @@ fn read_beginning(
     timing: Option<Timing>,
     options: &GstOptions,
 ) -> anyhow::Result<Beginning> {
-    let (layout, zero) = (Layout::Whole, now());
-    let recipe = Recipe { input: input.clone(), layout, timing, zero, state: Default::default() };
-    let mut stream = Stream::start(&recipe, options)?;
+    let (layout, zero) = (ViewLayout::Whole, now());
+    let recipe =
+        StreamSetup { input: input.clone(), layout, timing, zero, state: Default::default() };
+    let mut stream = InputStream::start(&recipe, options)?;
     stream.preroll(options)?;
     if timing.is_some() {
         stream.set_rate(options.picture_rate);

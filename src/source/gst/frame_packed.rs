@@ -8,9 +8,9 @@ use super::appsink::Frame;
 use super::camera;
 use super::ending::check_ending;
 use super::options::GstOptions;
-use super::plane::{Layout, Views};
+use super::plane::{ViewLayout, Views};
 use super::reconnect::ReconnectingStream;
-use super::stream::{Received, Recipe};
+use super::stream::{Received, StreamSetup};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, StereoPair};
@@ -21,17 +21,17 @@ use crate::source::{Source, SourceCounts, SourceInfo, orientation};
 /// Opens a stream that holds both views.
 pub(super) fn open(
     stream: &StreamSpec,
-    layout: Layout,
+    layout: ViewLayout,
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
     let [input] = camera::inputs([stream], layout, options)?;
-    let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
+    let how = if layout == ViewLayout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
     let timing = input.own_timing(options.picture_rate);
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
     let eye = state.eye(Eye::Left).clone();
-    let recipe = Recipe { input, layout, timing, zero, state: eye };
+    let recipe = StreamSetup { input, layout, timing, zero, state: eye };
     let mut stream = ReconnectingStream::start("camera", recipe, options)?;
     stream.prepare()?;
     orientation::report(&[(stream.name(), stream.orientation())], options.orient);

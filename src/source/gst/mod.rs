@@ -35,7 +35,7 @@ use anyhow::{Context, bail, ensure};
 use gstreamer as gst;
 use gstreamer::glib;
 
-use self::plane::Layout;
+use self::plane::ViewLayout;
 use super::Source;
 use super::spec::SourceSpec;
 use crate::core::reading::require_spare_files;
@@ -67,8 +67,10 @@ fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<d
     match spec {
         SourceSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
         SourceSpec::Two { left, right } => two_streams::open(left, right, options),
-        SourceSpec::SideBySide(stream) => frame_packed::open(stream, Layout::SideBySide, options),
-        SourceSpec::TopBottom(stream) => frame_packed::open(stream, Layout::TopBottom, options),
+        SourceSpec::SideBySide(stream) => {
+            frame_packed::open(stream, ViewLayout::SideBySide, options)
+        }
+        SourceSpec::TopBottom(stream) => frame_packed::open(stream, ViewLayout::TopBottom, options),
         _ => bail!("the source is no stream"),
     }
 }

@@ -3,14 +3,22 @@
 
 use gstreamer_video::{self as gst_video, VideoMultiviewFlags, VideoMultiviewMode};
 
-use super::plane::Layout;
+use super::plane::ViewLayout;
 
 /// Returns a warning if a stream states another layout than `layout`; `swap` exchanges the views.
-pub(super) fn remark(info: &gst_video::VideoInfo, layout: Layout, swap: bool) -> Option<String> {
+pub(super) fn remark(
+    info: &gst_video::VideoInfo,
+    layout: ViewLayout,
+    swap: bool,
+) -> Option<String> {
     let right_first = info.multiview_flags().contains(VideoMultiviewFlags::RIGHT_VIEW_FIRST);
     let (stated, option, means) = match info.multiview_mode() {
-        VideoMultiviewMode::SideBySide => ("side by side", "--side-by-side", Layout::SideBySide),
-        VideoMultiviewMode::TopBottom => ("one above the other", "--top-bottom", Layout::TopBottom),
+        VideoMultiviewMode::SideBySide => {
+            ("side by side", "--side-by-side", ViewLayout::SideBySide)
+        }
+        VideoMultiviewMode::TopBottom => {
+            ("one above the other", "--top-bottom", ViewLayout::TopBottom)
+        }
         VideoMultiviewMode::SideBySideQuincunx
         | VideoMultiviewMode::ColumnInterleaved
         | VideoMultiviewMode::RowInterleaved
@@ -40,7 +48,7 @@ pub(super) fn remark(info: &gst_video::VideoInfo, layout: Layout, swap: bool) ->
 mod tests {
     use super::*;
 
-    fn of(mode: VideoMultiviewMode, right_first: bool, layout: Layout, swap: bool) -> String {
+    fn of(mode: VideoMultiviewMode, right_first: bool, layout: ViewLayout, swap: bool) -> String {
         gstreamer::init().unwrap();
         let flags = if right_first {
             VideoMultiviewFlags::RIGHT_VIEW_FIRST
@@ -58,20 +66,25 @@ mod tests {
     #[test]
     fn a_stated_layout_that_is_not_followed_is_named_with_the_option() {
         use VideoMultiviewMode as Mode;
-        assert_eq!(of(Mode::Mono, false, Layout::Whole, false), "");
-        assert_eq!(of(Mode::SideBySide, false, Layout::SideBySide, false), "");
-        assert_eq!(of(Mode::TopBottom, true, Layout::TopBottom, true), "");
+        assert_eq!(of(Mode::Mono, false, ViewLayout::Whole, false), "");
+        assert_eq!(of(Mode::SideBySide, false, ViewLayout::SideBySide, false), "");
+        assert_eq!(of(Mode::TopBottom, true, ViewLayout::TopBottom, true), "");
         for (mode, right_first, layout, end) in [
             (
                 Mode::SideBySide,
                 false,
-                Layout::Whole,
+                ViewLayout::Whole,
                 "both views side by side; give it as --side-by-side",
             ),
-            (Mode::TopBottom, false, Layout::SideBySide, "; give it as --top-bottom"),
-            (Mode::SideBySide, true, Layout::Whole, "first; give it as --side-by-side with --swap"),
-            (Mode::TopBottom, true, Layout::TopBottom, "first; give --top-bottom with --swap"),
-            (Mode::Checkerboard, false, Layout::Whole, "give the result as --side-by-side"),
+            (Mode::TopBottom, false, ViewLayout::SideBySide, "; give it as --top-bottom"),
+            (
+                Mode::SideBySide,
+                true,
+                ViewLayout::Whole,
+                "first; give it as --side-by-side with --swap",
+            ),
+            (Mode::TopBottom, true, ViewLayout::TopBottom, "first; give --top-bottom with --swap"),
+            (Mode::Checkerboard, false, ViewLayout::Whole, "give the result as --side-by-side"),
         ] {
             let remark = of(mode, right_first, layout, false);
             assert!(remark.ends_with(end), "{remark}");

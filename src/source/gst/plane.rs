@@ -19,9 +19,9 @@ use crate::core::pool::Pool;
 use crate::matching::saturation::{WHITE, WHITE_OF_LIMITED_RANGE};
 use crate::source::tone::Tone;
 
-/// Layout of the views in a frame.
+/// ViewLayout of the views in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum ViewLayout {
     /// One view.
     Whole,
     /// The left half is the left view.
@@ -37,19 +37,19 @@ pub(super) enum Views {
     Both(Image, Image),
 }
 
-impl Layout {
+impl ViewLayout {
     /// Returns the size of each view in a frame of `width` x `height`.
     pub(super) fn view_size(self, width: usize, height: usize) -> anyhow::Result<(usize, usize)> {
         match self {
-            Layout::Whole => Ok((width, height)),
-            Layout::SideBySide => {
+            ViewLayout::Whole => Ok((width, height)),
+            ViewLayout::SideBySide => {
                 ensure!(
                     width.is_multiple_of(2),
                     "is {width}x{height}: side by side needs an even width, each view has half of it"
                 );
                 Ok((width / 2, height))
             }
-            Layout::TopBottom => {
+            ViewLayout::TopBottom => {
                 ensure!(
                     height.is_multiple_of(2),
                     "is {width}x{height}: top-bottom needs an even height, each view has half of it"
@@ -74,7 +74,7 @@ struct Area {
 pub(super) fn copy_views(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,
-    layout: Layout,
+    layout: ViewLayout,
     keep: &Keep,
     tone: Tone,
 ) -> anyhow::Result<Views> {
@@ -90,11 +90,11 @@ pub(super) fn copy_views(
         )
     };
     Ok(match layout {
-        Layout::Whole => Views::One(copy(first)?),
-        Layout::SideBySide => {
+        ViewLayout::Whole => Views::One(copy(first)?),
+        ViewLayout::SideBySide => {
             Views::Both(copy(first)?, copy(Area { x: whole.x + width, ..first })?)
         }
-        Layout::TopBottom => {
+        ViewLayout::TopBottom => {
             Views::Both(copy(first)?, copy(Area { y: whole.y + height, ..first })?)
         }
     })
@@ -118,7 +118,7 @@ fn visible(
     Ok(area)
 }
 
-/// Layout of the samples of one colour component.
+/// ViewLayout of the samples of one colour component.
 struct Component<'a> {
     data: &'a [u8],
     stride: usize,

@@ -13,7 +13,7 @@ use image::metadata::Orientation;
 
 use super::input::Input;
 use super::options::{GstOptions, Reconnect};
-use super::stream::{CLOSING, CutShort, Received, Recipe, Stream};
+use super::stream::{CLOSING, CutShort, InputStream, Received, StreamSetup};
 use super::times::{TICK, period_of};
 use crate::core::backoff::Backoff;
 use crate::core::control::Switch;
@@ -30,7 +30,7 @@ const SILENCE: (Duration, u32) = (Duration::from_secs(2), 10);
 pub(super) struct ReconnectingStream {
     /// Name in messages: "left camera".
     who: &'static str,
-    recipe: Recipe,
+    recipe: StreamSetup,
     options: GstOptions,
     size: (usize, usize),
     has_colour: bool,
@@ -52,7 +52,7 @@ pub(super) struct ReconnectingStream {
 }
 
 enum Link {
-    Up(Box<Stream>),
+    Up(Box<InputStream>),
     Lost(Search),
     /// Reason why it will not return.
     Failed(String),
@@ -60,7 +60,7 @@ enum Link {
 
 /// Thread that tries to reopen a stream.
 struct Search {
-    found: Receiver<Stream>,
+    found: Receiver<InputStream>,
     cancel: Switch,
     thread: JoinHandle<()>,
 }
@@ -69,7 +69,7 @@ impl ReconnectingStream {
     /// Builds and starts the stream.
     pub(super) fn start(
         who: &'static str,
-        recipe: Recipe,
+        recipe: StreamSetup,
         options: &GstOptions,
     ) -> anyhow::Result<Self> {
         let input = &recipe.input;
@@ -170,7 +170,7 @@ impl ReconnectingStream {
         }
     }
 
-    fn search(&self, old: Stream, mut pause: Duration) -> std::io::Result<Search> {
+    fn search(&self, old: InputStream, mut pause: Duration) -> std::io::Result<Search> {
         let (sender, found) = crossbeam_channel::bounded(1);
         let cancel = Switch::default();
         let options = GstOptions {
@@ -184,7 +184,7 @@ impl ReconnectingStream {
             // waited for.
             drop(old);
             while wait_unless(&options.stop, pause) {
-                let opened = Stream::start(&recipe, &options)
+                let opened = InputStream::start(&recipe, &options)
                     .and_then(|mut stream| stream.preroll(&options).map(|()| stream));
                 match opened {
                     Ok(stream) => {
@@ -257,7 +257,7 @@ impl ReconnectingStream {
         self.index = self.index.max(index);
     }
 
-    fn stream(&self) -> Option<&Stream> {
+    fn stream(&self) -> Option<&InputStream> {
         match &self.link {
             Link::Up(stream) => Some(stream),
             Link::Lost(_) | Link::Failed(_) => None,
@@ -266,11 +266,11 @@ impl ReconnectingStream {
 
     /// Waits until one of `streams` has something, or `wait` has passed.
     pub(super) fn wait_any(streams: &[ReconnectingStream; 2], wait: Duration) {
-        let up: Vec<&Stream> = streams.iter().filter_map(ReconnectingStream::stream).collect();
+        let up: Vec<&InputStream> = streams.iter().filter_map(ReconnectingStream::stream).collect();
         if up.is_empty() {
             std::thread::sleep(wait);
         } else {
-            Stream::wait_any(&up, wait);
+            InputStream::wait_any(&up, wait);
         }
     }
 
@@ -283,7 +283,7 @@ impl ReconnectingStream {
 
     /// Returns the number of frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
-        self.stream().map_or(0, Stream::skipped)
+        self.stream().map_or(0, InputStream::skipped)
     }
 
     /// Returns the reason of a premature end for good, with the name of the stream.
@@ -302,7 +302,7 @@ impl ReconnectingStream {
 
     /// Returns the numbers of damaged frames; none while the stream is lost.
     pub(super) fn damage(&self) -> Damage {
-        self.stream().map_or_else(Damage::default, Stream::damage)
+        self.stream().map_or_else(Damage::default, InputStream::damage)
     }
 
     /// Name for people.
@@ -312,7 +312,7 @@ impl ReconnectingStream {
 
     /// Returns the orientation in its tags.
     pub(super) fn orientation(&self) -> Orientation {
-        self.stream().map_or(Orientation::NoTransforms, Stream::orientation)
+        self.stream().map_or(Orientation::NoTransforms, InputStream::orientation)
     }
 
     /// Size of each view in pixels.
@@ -337,7 +337,7 @@ impl ReconnectingStream {
 
     /// Reports whether the stream is live.
     pub(super) fn live(&self) -> bool {
-        self.again || self.stream().is_some_and(Stream::live)
+        self.again || self.stream().is_some_and(InputStream::live)
     }
 
     /// Returns the approximate number of frames, if known.
@@ -381,11 +381,11 @@ fn unavailable(input: &Input, error: anyhow::Error) -> anyhow::Error {
 
 /// Builds and starts a stream, with a timeout except for cameras: opening a pipe may wait for its
 /// writer forever. Cameras are slow, and are reopened anyway.
-fn start_in_time(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Stream> {
+fn start_in_time(recipe: &StreamSetup, options: &GstOptions) -> anyhow::Result<InputStream> {
     let longest = options.patience;
     let (wanted, with) = (recipe.clone(), options.clone());
     let endless = matches!(recipe.input, Input::Camera(_));
-    let start = move || Stream::start(&wanted, &with);
+    let start = move || InputStream::start(&wanted, &with);
     let started = thread::bounded("opening", start, |waited| !endless && waited > longest);
     started.context("cannot start a thread")?.with_context(|| {
         let name = recipe.input.name();

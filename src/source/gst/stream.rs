@@ -22,7 +22,7 @@ use super::camera_pools::CameraPools;
 use super::input::Input;
 use super::live_times::{LiveTimes, TimeCheck};
 use super::options::{GstOptions, Reconnect};
-use super::plane::Layout;
+use super::plane::ViewLayout;
 use super::times::{TICK, now, period_of};
 use super::{inspect, libav, limits, orientation, time_jumps, wiring};
 use crate::core::thread::{self, locked};
@@ -55,11 +55,11 @@ const FRESH: Duration = Duration::from_millis(50);
 /// Number of frames from which an unstated frame rate is measured.
 const RATE_SAMPLE: usize = 8;
 
-/// Recipe to open and reopen a stream.
+/// StreamSetup to open and reopen a stream.
 #[derive(Clone)]
-pub(super) struct Recipe {
+pub(super) struct StreamSetup {
     pub(super) input: Input,
-    pub(super) layout: Layout,
+    pub(super) layout: ViewLayout,
     pub(super) timing: Option<Timing>,
     pub(super) zero: gst::ClockTime,
     pub(super) state: Arc<EyeState>,
@@ -86,7 +86,7 @@ pub(super) struct CutShort {
 }
 
 /// A running stream.
-pub(super) struct Stream {
+pub(super) struct InputStream {
     input: Input,
     timing: Option<Timing>,
     pipeline: gst::Pipeline,
@@ -120,15 +120,15 @@ pub(super) struct Stream {
     pools: CameraPools,
 }
 
-impl Stream {
-    /// Builds and starts the pipeline; [`Stream::preroll`] then waits for its first frame.
-    pub(super) fn start(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Self> {
+impl InputStream {
+    /// Builds and starts the pipeline; [`InputStream::preroll`] then waits for its first frame.
+    pub(super) fn start(recipe: &StreamSetup, options: &GstOptions) -> anyhow::Result<Self> {
         let name = recipe.input.name();
         Self::build(recipe.clone(), options).map_err(|error| anyhow!("{name}: {error:#}"))
     }
 
-    fn build(recipe: Recipe, options: &GstOptions) -> anyhow::Result<Self> {
-        let Recipe { input, layout, timing, zero, state } = recipe;
+    fn build(recipe: StreamSetup, options: &GstOptions) -> anyhow::Result<Self> {
+        let StreamSetup { input, layout, timing, zero, state } = recipe;
         // Frames in files of their own are looked at before they are decoded.
         let video = matches!(input, Input::File(_));
         let shared = Arc::new(Shared::of(state.clone(), input.name(), video));
@@ -454,7 +454,7 @@ impl Stream {
     }
 
     /// Waits until one of `streams` has a frame, at most for `wait`.
-    pub(super) fn wait_any(streams: &[&Stream], wait: Duration) {
+    pub(super) fn wait_any(streams: &[&InputStream], wait: Duration) {
         if streams.iter().any(|stream| stream.is_ready()) {
             return;
         }
@@ -465,7 +465,7 @@ impl Stream {
         let _ = select.ready_timeout(wait);
     }
 
-    /// Counts frames from now on instead of delivering them; see [`Stream::skipped`].
+    /// Counts frames from now on instead of delivering them; see [`InputStream::skipped`].
     pub(super) fn count_only(&self) {
         self.shared.count_only();
     }
@@ -504,7 +504,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for InputStream {
     fn drop(&mut self) {
         self.close();
     }

@@ -12,9 +12,9 @@ use super::ending::check_ending;
 use super::find_offset::find_offset;
 use super::input::Input;
 use super::options::{GstOptions, Offset};
-use super::plane::{Layout, Views};
+use super::plane::{ViewLayout, Views};
 use super::reconnect::ReconnectingStream;
-use super::stream::{Received, Recipe};
+use super::stream::{Received, StreamSetup};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, StereoPair};
@@ -37,7 +37,7 @@ pub(super) fn open(
     right: &StreamSpec,
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
-    let [left, right] = camera::inputs([left, right], Layout::Whole, options)?;
+    let [left, right] = camera::inputs([left, right], ViewLayout::Whole, options)?;
     let (mut short_names, names) =
         ([left.short_name(), right.short_name()], [left.name(), right.name()]);
     if short_names[0] == short_names[1] {
@@ -74,7 +74,7 @@ pub(super) fn open(
     let state = Arc::new(LiveState::since(zero.into()));
     let recipe = |input, eye: Eye, timing| {
         let state = state.eye(eye).clone();
-        Recipe { input, layout: Layout::Whole, timing, zero, state }
+        StreamSetup { input, layout: ViewLayout::Whole, timing, zero, state }
     };
     let mut streams = [
         ReconnectingStream::start("left camera", recipe(left, Eye::Left, timings[0]), options)?,

@@ -275,7 +275,7 @@ fn read_again(args: &RunArgs, now: &Loaded) -> Result<Loaded, Error> {
     if args.source.spec().is_none() {
         loaded.settings.source.complete().map_err(Error::usage)?;
     }
-    Ok(loaded.with_fitted(now.fitted())?)
+    Ok(loaded.with_fitted(now.fitted_values())?)
 }
 
 /// Reports whether a value has to wait for the next start: disparities are chosen from the first

@@ -9,7 +9,7 @@ use crate::core::frame::INVALID;
 use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::Vector;
-use crate::engine::cpu::texture::{Picture, SumRangeRow, sum_range_scratch};
+use crate::engine::cpu::texture::{PixelRows, SumRangeRow, sum_range_scratch};
 use crate::matching::filter::evidence::{CONFIDENCE, Evidence, is_between, is_weak};
 use crate::matching::filter::rays::REACH_MAX;
 
@@ -47,7 +47,7 @@ impl EvidenceFilter {
 impl MapFilter for EvidenceFilter {
     unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
         let (size @ (width, _), threshold, simd) = (pass.size, pass.threshold, pass.simd);
-        let of = Picture { pixels: pass.left.pixels(), size };
+        let of = PixelRows { pixels: pass.left.pixels(), size };
         let evidence = Plane(self.evidence.ptr());
         let map = Plane(map);
         pass.rows(|thread, rows| {

@@ -11,7 +11,7 @@ use super::pass::{MapFilter, Pass};
 use crate::core::frame::INVALID;
 use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
-use crate::engine::cpu::simd::{Kernel, Vector};
+use crate::engine::cpu::simd::{SimdKernel, Vector};
 
 /// Values beyond either end of a copied row: the largest radius, and a vector that hangs over.
 const MARGIN: usize = 64;
@@ -89,7 +89,7 @@ struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
     scratch: &'a mut [i16],
 }
 
-impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA> {
+impl<const SIDE: usize, const AREA: usize> SimdKernel for MedianRows<'_, SIDE, AREA> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let (width, height) = self.size;

@@ -21,7 +21,7 @@ use super::pass::Pass;
 use crate::core::frame::Image;
 use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{self, Arena, Plane};
-use crate::engine::cpu::simd::{Kernel, Vector};
+use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::filter::rays::{LEFT, RAYS};
 
 /// A filter that goes by rays.
@@ -158,7 +158,7 @@ struct Down<'a, R> {
     fronts: &'a mut Fronts,
 }
 
-impl<R: Rule> Kernel for Down<'_, R> {
+impl<R: Rule> SimdKernel for Down<'_, R> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Down { share, upward, fronts } = self;
@@ -210,7 +210,7 @@ struct Up<'a, R> {
     fronts: &'a mut Fronts,
 }
 
-impl<R: Rule> Kernel for Up<'_, R> {
+impl<R: Rule> SimdKernel for Up<'_, R> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Up { share, upward, fronts } = self;

@@ -4,7 +4,7 @@ use super::pass::{MapFilter, Pass};
 use crate::core::frame::DisparityRange;
 use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
-use crate::engine::cpu::simd::{Kernel, Vector};
+use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::filter::smoothing::{NEVER, Smoothing, smooth};
 
 /// The smoothing with its state.
@@ -61,7 +61,7 @@ struct Rows<'a> {
     how: Smoothing,
 }
 
-impl Kernel for Rows<'_> {
+impl SimdKernel for Rows<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         for (value, state) in self.values.iter_mut().zip(self.state) {

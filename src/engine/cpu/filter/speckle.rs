@@ -15,7 +15,7 @@ use super::runs::{Runs, marks};
 use crate::core::frame::INVALID;
 use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block};
-use crate::engine::cpu::simd::{Kernel, Vector};
+use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::Speckle;
 
 /// The speckle filter with its memory.
@@ -108,7 +108,7 @@ enum Step<'a> {
     Join { strips: &'a Strips<'a>, y: usize, marks: &'a mut [u8] },
 }
 
-impl Kernel for Step<'_> {
+impl SimdKernel for Step<'_> {
     /// # Safety
     /// As of [`Vector::splat`]. The rows lie in the map, which no thread changes; their part of the
     /// forest and of the runs is this thread's, or in step 2 all of them, after step 1.

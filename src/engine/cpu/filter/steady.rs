@@ -9,7 +9,7 @@ use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
 use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
-use crate::engine::cpu::simd::{Kernel, Simd, Vector};
+use crate::engine::cpu::simd::{Simd, SimdKernel, Vector};
 use crate::engine::cpu::texture::NoiseRow;
 use crate::matching::filter::steady::{
     HEADER, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, confidence, follow, residual,
@@ -244,7 +244,7 @@ struct ResidualRow<'a> {
     to: &'a mut [i16],
 }
 
-impl Kernel for ResidualRow<'_> {
+impl SimdKernel for ResidualRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         for ((to, &pixel), &memory) in self.to.iter_mut().zip(self.row).zip(self.memories) {
@@ -267,7 +267,7 @@ struct MapRow<'a> {
     how: Steady,
 }
 
-impl Kernel for MapRow<'_> {
+impl SimdKernel for MapRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(mut self) {
         for x in 0..self.values.len() {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::vector::{Kernel, Taps, Vector};
+use super::vector::{SimdKernel, Taps, Vector};
 
 /// 32 bytes.
 #[derive(Clone, Copy)]
@@ -15,9 +15,9 @@ impl Vector for Avx2 {
     const N: usize = 32;
     type Wide = __m256i;
 
-    unsafe fn vectorize<K: Kernel>(kernel: K) {
+    unsafe fn vectorize<K: SimdKernel>(kernel: K) {
         #[target_feature(enable = "avx2")]
-        unsafe fn compiled<K: Kernel>(kernel: K) {
+        unsafe fn compiled<K: SimdKernel>(kernel: K) {
             unsafe { kernel.run::<Avx2>() }
         }
         unsafe { compiled(kernel) }

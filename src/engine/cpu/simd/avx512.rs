@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::vector::{Kernel, Taps, Vector};
+use super::vector::{SimdKernel, Taps, Vector};
 
 /// 64 bytes.
 #[derive(Clone, Copy)]
@@ -35,9 +35,9 @@ impl Vector for Avx512 {
     const N: usize = 64;
     type Wide = __m512i;
 
-    unsafe fn vectorize<K: Kernel>(kernel: K) {
+    unsafe fn vectorize<K: SimdKernel>(kernel: K) {
         #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512vbmi,avx512bitalg")]
-        unsafe fn compiled<K: Kernel>(kernel: K) {
+        unsafe fn compiled<K: SimdKernel>(kernel: K) {
             unsafe { kernel.run::<Avx512>() }
         }
         unsafe { compiled(kernel) }

@@ -1,6 +1,6 @@
 //! The vector operations that the kernels are written in, and their implementations.
 //!
-//! A kernel is a [`Kernel`]: generic over [`Vector`], every function on its way marked
+//! A kernel is a [`SimdKernel`]: generic over [`Vector`], every function on its way marked
 //! `#[inline(always)]`, and started through [`Vector::vectorize`], the one function that is
 //! compiled with the instruction set switched on. What is inlined into it may use the instructions;
 //! what is not would be slow, but still right.
@@ -20,7 +20,7 @@ mod vector;
 
 use std::fmt;
 
-pub use vector::{INTERPOLATED, Kernel, Taps, Vector, lane_of_pair};
+pub use vector::{INTERPOLATED, SimdKernel, Taps, Vector, lane_of_pair};
 
 /// Which vector instructions to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -99,7 +99,7 @@ impl Simd {
     ///
     /// # Safety
     /// The simd was found on this machine; and what the kernel asks for.
-    pub unsafe fn vectorize<K: Kernel>(self, kernel: K) {
+    pub unsafe fn vectorize<K: SimdKernel>(self, kernel: K) {
         // SAFETY: the caller's promise.
         unsafe {
             match self {

@@ -8,7 +8,7 @@
 use std::arch::aarch64::*;
 
 use super::portable::Portable;
-use super::vector::{Kernel, Taps, Vector};
+use super::vector::{SimdKernel, Taps, Vector};
 use crate::calibration::RectifyMap;
 
 /// 16 bytes.
@@ -22,7 +22,7 @@ impl Vector for Neon {
     const N: usize = 16;
     type Wide = int16x8_t;
 
-    unsafe fn vectorize<K: Kernel>(kernel: K) {
+    unsafe fn vectorize<K: SimdKernel>(kernel: K) {
         unsafe { kernel.run::<Neon>() }
     }
 

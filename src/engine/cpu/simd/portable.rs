@@ -6,7 +6,7 @@
 use super::plain as baseline;
 #[cfg(target_arch = "x86_64")]
 use super::sse2 as baseline;
-use super::vector::{INTERPOLATED, Kernel, Taps, Vector};
+use super::vector::{INTERPOLATED, SimdKernel, Taps, Vector};
 use crate::calibration::map;
 
 /// 16 bytes.
@@ -43,7 +43,7 @@ impl Vector for Portable {
     const N: usize = 16;
     type Wide = Wide;
 
-    unsafe fn vectorize<K: Kernel>(kernel: K) {
+    unsafe fn vectorize<K: SimdKernel>(kernel: K) {
         // SAFETY: no instructions beyond the target's; the rest is the caller's promise.
         unsafe { kernel.run::<Portable>() }
     }

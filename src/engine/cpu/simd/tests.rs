@@ -1,12 +1,12 @@
 //! Every implementation against plain arithmetic.
 
 use super::vector::lane_of_pair;
-use super::{Kernel, SimdChoice, Taps, Vector};
+use super::{SimdChoice, SimdKernel, Taps, Vector};
 
 /// Compares all operations of `V` with their definitions.
 struct Check;
 
-impl Kernel for Check {
+impl SimdKernel for Check {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let n = V::N;

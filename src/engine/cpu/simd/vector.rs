@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 /// A computation written in [`Vector`]; `run` must be `#[inline(always)]`.
-pub trait Kernel {
+pub trait SimdKernel {
     /// Computes with the vectors `V`.
     ///
     /// # Safety
@@ -65,7 +65,7 @@ pub trait Vector: Copy + 'static {
     ///
     /// # Safety
     /// The machine has the instructions; and what the kernel asks for.
-    unsafe fn vectorize<K: Kernel>(kernel: K);
+    unsafe fn vectorize<K: SimdKernel>(kernel: K);
 
     /// N bytes from memory of any alignment.
     ///

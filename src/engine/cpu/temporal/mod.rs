@@ -13,7 +13,7 @@ use super::prepare::{Rows, picture, share};
 use super::residuals::{JudgeRow, Magnitudes, judge_scratch};
 use super::simd::Simd;
 use super::team::Team;
-use super::texture::{NoiseRow, Picture};
+use super::texture::{NoiseRow, PixelRows};
 use crate::core::frame::{Image, TemporalReport, Whitened};
 use crate::core::memory::{Refused, product};
 use crate::core::pool::Pool;
@@ -276,7 +276,7 @@ impl TemporalStage {
                 std::slice::from_raw_parts_mut(bytes(half_at), half_pixels),
             )
         };
-        self.search.smaller(team, simd, Picture { pixels: stored, size }, to);
+        self.search.smaller(team, simd, PixelRows { pixels: stored, size }, to);
         (0..self.threads.len()).map(|number| self.thread(number).count).sum()
     }
 }

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use crate::engine::cpu::simd::{Kernel, Vector};
-use crate::engine::cpu::texture::Picture;
+use crate::engine::cpu::simd::{SimdKernel, Vector};
+use crate::engine::cpu::texture::PixelRows;
 use crate::matching::temporal::background::{age, denoise, remember, residual, whiten};
 use crate::matching::temporal::shifts::{OfReference, SUMS};
 
@@ -22,7 +22,7 @@ pub struct Around<'a> {
 impl<'a> Around<'a> {
     /// Row `y` of an image, which is neither the first nor the last.
     #[inline(always)]
-    pub fn of(picture: Picture<'a>, y: usize) -> Self {
+    pub fn of(picture: PixelRows<'a>, y: usize) -> Self {
         let width = picture.size.0;
         Self { rows: [y - 1, y, y + 1].map(|y| &picture.pixels[y * width..][..width]) }
     }
@@ -88,7 +88,7 @@ pub struct ReferenceRow<'a> {
     pub sums: &'a mut OfReference,
 }
 
-impl Kernel for ReferenceRow<'_> {
+impl SimdKernel for ReferenceRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let (width, columns) = (self.of.rows[1].len(), self.columns);
@@ -159,7 +159,7 @@ pub struct ShiftRow<'a> {
     pub sums: &'a mut [i64; SUMS],
 }
 
-impl Kernel for ShiftRow<'_> {
+impl SimdKernel for ShiftRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let (width, columns) = (self.of.rows[1].len(), self.columns);
@@ -230,7 +230,7 @@ pub struct Remembered<'a> {
 /// Writes the residuals of row `y` of an image.
 pub struct ResidualRow<'r, 'a, F: Fn(usize) -> Remembered<'a>> {
     /// The image.
-    pub of: Picture<'r>,
+    pub of: PixelRows<'r>,
     /// The row.
     pub y: usize,
     /// Number of images that are remembered.
@@ -243,7 +243,7 @@ pub struct ResidualRow<'r, 'a, F: Fn(usize) -> Remembered<'a>> {
     pub to: &'r mut [i16],
 }
 
-impl<'a, F: Fn(usize) -> Remembered<'a>> Kernel for ResidualRow<'_, 'a, F> {
+impl<'a, F: Fn(usize) -> Remembered<'a>> SimdKernel for ResidualRow<'_, 'a, F> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let (width, height) = self.of.size;
@@ -293,7 +293,7 @@ pub struct FinishRow<'a> {
     pub whitened: Option<&'a mut [u16]>,
 }
 
-impl Kernel for FinishRow<'_> {
+impl SimdKernel for FinishRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let pixels = self.row.iter().zip(self.residuals);

@@ -10,7 +10,7 @@ use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::prepare::{Rows, half, picture, share};
 use crate::engine::cpu::simd::Simd;
 use crate::engine::cpu::team::Team;
-use crate::engine::cpu::texture::{Picture, SmoothedRow};
+use crate::engine::cpu::texture::{PixelRows, SmoothedRow};
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::shifts::{self, OfBoth, OfReference, SUMS, Shift, inner};
 
@@ -110,19 +110,19 @@ impl Search {
                         (1, 2..) => remembered,
                         _ => pixels(level - 1, number),
                     };
-                    let finer = Picture { pixels: finer, size: sizes[level - 1] };
+                    let finer = PixelRows { pixels: finer, size: sizes[level - 1] };
                     self.smaller(team, simd, finer, pixels(level, number));
                 }
             }
         }
     }
 
-    fn level(&self, level: usize, number: usize, size: (usize, usize)) -> Picture<'_> {
+    fn level(&self, level: usize, number: usize, size: (usize, usize)) -> PixelRows<'_> {
         // SAFETY: the block has a byte a pixel, and nobody writes it now.
         let pixels = unsafe {
             std::slice::from_raw_parts(self.levels[level][number].ptr(), size.0 * size.1)
         };
-        Picture { pixels, size }
+        PixelRows { pixels, size }
     }
 
     fn thread(&self, number: usize) -> MutexGuard<'_, ThreadScratch> {
@@ -192,7 +192,7 @@ impl Search {
             });
             let newest = newest.map(|slot| {
                 let [offset, down] = begins[slot].whole();
-                let other = Picture { pixels: others(eye, slot), size: *size };
+                let other = PixelRows { pixels: others(eye, slot), size: *size };
                 let of = Around::of(other, (y as i64 - i64::from(down)) as usize);
                 Newest { of, offset, tolerance: header.tolerance() }
             });
@@ -208,7 +208,7 @@ impl Search {
             unsafe { simd.vectorize(row) };
             for (slot, (begin, sums)) in begins.iter().zip(of_slots).enumerate() {
                 let [offset, down] = begin.whole();
-                let other = Picture { pixels: others(eye, slot), size: *size };
+                let other = PixelRows { pixels: others(eye, slot), size: *size };
                 let of = Around::of(other, (y as i64 - i64::from(down)) as usize);
                 let row = ShiftRow { reference, of, offset, columns: columns.clone(), sums };
                 // SAFETY: as above.
@@ -230,13 +230,13 @@ impl Search {
     }
 
     /// Writes the smoothed image of half the size: what shifts are found in.
-    pub fn smaller(&self, team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
+    pub fn smaller(&self, team: &mut Team, simd: Simd, of: PixelRows, to: &mut [u8]) {
         let size = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
         // SAFETY: the block has a byte for every pixel of half an image, and nobody else has it
         // now.
         let pixels = unsafe { std::slice::from_raw_parts_mut(self.between.ptr(), size.0 * size.1) };
         half(team, simd, of, pixels);
-        let of = Picture { pixels, size };
+        let of = PixelRows { pixels, size };
         let to = Rows(to.as_mut_ptr(), size.0);
         share(team, size.1, |thread, y| {
             let sums = &mut self.thread(thread).sums;
@@ -248,7 +248,7 @@ impl Search {
 
 /// Starting points of the search.
 struct Wanted<'a> {
-    references: [Picture<'a>; 2],
+    references: [PixelRows<'a>; 2],
     size: (usize, usize),
     begins: &'a [Shift],
     /// For how long pixels of both views have been moving; `None`: that does not matter.

@@ -161,7 +161,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The map, and the buffer that a filter writes it to, which becomes the map.
-    pub fn filtered(&mut self) -> (BufferId, BufferId) {
+    pub fn begin_filter(&mut self) -> (BufferId, BufferId) {
         let bytes = self.plan.buffers[self.map.0].bytes;
         let to = self.spare.take();
         let to = to.unwrap_or_else(|| self.plan.buffer("second disparity", bytes, Scope::Slot));

@@ -190,7 +190,7 @@ impl Builder<'_> {
         let pixels = self.width as usize * self.height as usize;
         let confidence = self.plan.buffer("confidence", pixels, Scope::Slot);
         self.plan.confidence = Some(confidence);
-        let (from, to) = self.filtered();
+        let (from, to) = self.begin_filter();
         let kernel = self.kernel("filter_confidence", "confidence");
         let [left, right] = self.pictures;
         let [width, height] = self.size();
@@ -221,7 +221,7 @@ impl Builder<'_> {
     }
 
     fn median(&mut self) {
-        let (from, to) = self.filtered();
+        let (from, to) = self.begin_filter();
         let kernel = self.kernel("filter_median", "median");
         let [width, height] = self.size();
         let args = vec![Arg::Buffer(from), width, height, Arg::Buffer(to)];
@@ -296,7 +296,7 @@ impl Builder<'_> {
     }
 
     fn fill(&mut self) {
-        let (from, to) = self.filtered();
+        let (from, to) = self.begin_filter();
         let kernel = self.kernel("filter_fill", "fill");
         let [left, _] = self.pictures;
         let mut args = vec![Arg::Buffer(from), Arg::Buffer(left)];

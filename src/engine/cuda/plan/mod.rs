@@ -60,7 +60,7 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
     if let Some(rectifier) = job.rectifier {
         plan.rectify(rectifier, job.size);
     }
-    let eyes = plan.matched();
+    let eyes = plan.matched_views();
     let eyes = job.params.temporal.map_or(eyes, |how| plan.pass(how, job.size, eyes));
     let levels = Level::all(job);
     let mut pictures = vec![eyes];

@@ -120,7 +120,7 @@ impl Builder<'_> {
         let blocks = self.height.div_ceil(lanes.pixels() * HORIZONTAL_WARPS);
         // Beside the sweeps the device would put all these blocks on the few multiprocessors that
         // have no strip. Claiming shared memory spreads them.
-        let own = Prepared::aggregated(self.params, self.lanes).horizontal_bytes(lanes);
+        let own = Prepared::for_aggregation(self.params, self.lanes).horizontal_bytes(lanes);
         let sweeps = strips.resident * (strips.block(self.params, false).shared_bytes + 1024);
         let each = (2 * blocks).div_ceil(self.device.multiprocessors.max(1));
         let room = self.device.shared_per_multiprocessor.saturating_sub(sweeps) / each;

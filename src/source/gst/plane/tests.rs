@@ -35,7 +35,7 @@ fn convert(
     (converted, info)
 }
 
-fn read(sample: &gst::Sample, info: &gst_video::VideoInfo, layout: Layout) -> Views {
+fn read(sample: &gst::Sample, info: &gst_video::VideoInfo, layout: ViewLayout) -> Views {
     copy_views(sample.buffer().unwrap(), info, layout, &keep(), Tone::UpperBits).unwrap()
 }
 
@@ -66,7 +66,7 @@ fn luma_comes_through_every_format_unchanged() {
             data[y * stride..][..width as usize].copy_from_slice(row);
         }
         let (sample, info) = convert(&from, data, format);
-        let image = one(read(&sample, &info, Layout::Whole));
+        let image = one(read(&sample, &info, ViewLayout::Whole));
         assert_eq!((image.width(), image.height()), sizes(width, height), "{format}");
         // videoconvert itself rounds on its way to 10 and 12 bits; the next test is exact.
         let slack = u8::from((9..16).contains(&info.comp_depth(0)));
@@ -94,7 +94,7 @@ fn deeper_samples_keep_their_8_highest_bits() {
         data[..bytes.len()].copy_from_slice(&bytes);
         let buffer = gst::Buffer::from_mut_slice(data);
         let image =
-            one(copy_views(&buffer, &info, Layout::Whole, &keep(), Tone::UpperBits).unwrap());
+            one(copy_views(&buffer, &info, ViewLayout::Whole, &keep(), Tone::UpperBits).unwrap());
         assert_eq!(image.pixels(), [7, 200, 31], "{format}");
     }
 }
@@ -137,7 +137,7 @@ fn deep_samples_keep_their_faint_texture_in_every_format() {
         }
         let buffer = gst::Buffer::from_mut_slice(data);
         let read = |tone| {
-            let image = one(copy_views(&buffer, &info, Layout::Whole, &keep(), tone).unwrap());
+            let image = one(copy_views(&buffer, &info, ViewLayout::Whole, &keep(), tone).unwrap());
             image.pixels().to_vec()
         };
         assert_eq!(read(Tone::Local), expected, "{format}");
@@ -181,7 +181,7 @@ fn halves_are_reduced_each_by_itself() {
     Tone::Local.reduce(&left, 32, &mut expected);
     let data: Vec<u8> = whole.iter().flat_map(|sample| sample.to_le_bytes()).collect();
     let buffer = gst::Buffer::from_mut_slice(data);
-    let views = copy_views(&buffer, &info, Layout::SideBySide, &keep(), Tone::Local).unwrap();
+    let views = copy_views(&buffer, &info, ViewLayout::SideBySide, &keep(), Tone::Local).unwrap();
     let Views::Both(image, _) = views else { panic!("one view") };
     assert_eq!(image.pixels(), expected);
 }
@@ -202,7 +202,7 @@ fn rgb_becomes_intensity_in_every_format() {
         let (sample, info) = convert(&from, data, format);
         // Deep samples become grey before they lose their lower bits, bytes are rounded after.
         let slack = u8::from(info.comp_depth(0) > 8);
-        let image = one(read(&sample, &info, Layout::Whole));
+        let image = one(read(&sample, &info, ViewLayout::Whole));
         let mut both = image.pixels().iter().zip(expected);
         assert!(both.all(|(&a, b)| a.abs_diff(b) <= slack), "{format}: {:?}", image.pixels());
         tried += 1;
@@ -228,7 +228,7 @@ fn colours_come_through_every_format() {
     let (mut grey, mut tried) = (0, 0);
     for &format in READABLE.iter() {
         let (sample, info) = convert(&from, data.clone(), format);
-        let image = one(read(&sample, &info, Layout::Whole));
+        let image = one(read(&sample, &info, ViewLayout::Whole));
         if gst_video::VideoFormatInfo::from_format(format).is_gray() {
             assert!(image.chroma().is_none(), "{format}");
             grey += 1;
@@ -257,7 +257,7 @@ fn each_half_has_its_own_colour_and_none_is_kept_unasked() {
     }
     let buffer = gst::Buffer::from_mut_slice(data);
     let Views::Both(left, right) =
-        copy_views(&buffer, &info, Layout::SideBySide, &keep(), Tone::UpperBits).unwrap()
+        copy_views(&buffer, &info, ViewLayout::SideBySide, &keep(), Tone::UpperBits).unwrap()
     else {
         panic!("one view")
     };
@@ -266,7 +266,7 @@ fn each_half_has_its_own_colour_and_none_is_kept_unasked() {
     assert_eq!(samples(&right), [[30, 70], [40, 80]]);
     assert_eq!(white(&info), 231);
     let unasked = Keep { colours: None, ..keep() };
-    let image = one(copy_views(&buffer, &info, Layout::Whole, &unasked, Tone::Local).unwrap());
+    let image = one(copy_views(&buffer, &info, ViewLayout::Whole, &unasked, Tone::Local).unwrap());
     assert!(image.chroma().is_none());
 }
 
@@ -285,25 +285,27 @@ fn halves_go_to_their_eyes() {
     let (buffer, info) = grey(6, 2);
     let pool = keep();
     let Views::Both(left, right) =
-        copy_views(&buffer, &info, Layout::SideBySide, &pool, Tone::Local).unwrap()
+        copy_views(&buffer, &info, ViewLayout::SideBySide, &pool, Tone::Local).unwrap()
     else {
         panic!("one view")
     };
     assert_eq!(left.pixels(), [0, 1, 2, 16, 17, 18]);
     assert_eq!(right.pixels(), [3, 4, 5, 19, 20, 21]);
     let Views::Both(top, bottom) =
-        copy_views(&buffer, &info, Layout::TopBottom, &pool, Tone::Local).unwrap()
+        copy_views(&buffer, &info, ViewLayout::TopBottom, &pool, Tone::Local).unwrap()
     else {
         panic!("one view")
     };
     assert_eq!(top.pixels(), [0, 1, 2, 3, 4, 5]);
     assert_eq!(bottom.pixels(), [16, 17, 18, 19, 20, 21]);
     let (buffer, info) = grey(5, 3);
-    let odd =
-        copy_views(&buffer, &info, Layout::SideBySide, &pool, Tone::Local).unwrap_err().to_string();
+    let odd = copy_views(&buffer, &info, ViewLayout::SideBySide, &pool, Tone::Local)
+        .unwrap_err()
+        .to_string();
     assert!(odd.contains("5x3") && odd.contains("even width"), "{odd}");
-    let odd =
-        copy_views(&buffer, &info, Layout::TopBottom, &pool, Tone::Local).unwrap_err().to_string();
+    let odd = copy_views(&buffer, &info, ViewLayout::TopBottom, &pool, Tone::Local)
+        .unwrap_err()
+        .to_string();
     assert!(odd.contains("even height"), "{odd}");
 }
 
@@ -313,7 +315,7 @@ fn cropped_and_padded_buffers_are_read_where_the_picture_is() {
     let (mut buffer, info) = grey(8, 4);
     let pool = keep();
     gst_video::VideoCropMeta::add(buffer.get_mut().unwrap(), (2, 1, 3, 2));
-    let image = one(copy_views(&buffer, &info, Layout::Whole, &pool, Tone::Local).unwrap());
+    let image = one(copy_views(&buffer, &info, ViewLayout::Whole, &pool, Tone::Local).unwrap());
     assert_eq!(image.pixels(), [18, 19, 20, 34, 35, 36]);
 
     // A decoder that pads its rows says so in the buffer's video meta.
@@ -329,13 +331,13 @@ fn cropped_and_padded_buffers_are_read_where_the_picture_is() {
     )
     .unwrap();
     let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 4, 2).build().unwrap();
-    let image = one(copy_views(&buffer, &info, Layout::Whole, &pool, Tone::Local).unwrap());
+    let image = one(copy_views(&buffer, &info, ViewLayout::Whole, &pool, Tone::Local).unwrap());
     assert_eq!(image.pixels(), [3, 4, 5, 6, 23, 24, 25, 26]);
 
     let mut buffer = grey(8, 4).0;
     gst_video::VideoCropMeta::add(buffer.get_mut().unwrap(), (6, 0, 3, 2));
     let (_, info) = grey(8, 4);
-    assert!(copy_views(&buffer, &info, Layout::Whole, &pool, Tone::Local).is_err());
+    assert!(copy_views(&buffer, &info, ViewLayout::Whole, &pool, Tone::Local).is_err());
     let small = gst::Buffer::from_mut_slice(vec![0u8; 5]);
-    assert!(copy_views(&small, &info, Layout::Whole, &pool, Tone::Local).is_err());
+    assert!(copy_views(&small, &info, ViewLayout::Whole, &pool, Tone::Local).is_err());
 }

@@ -7,14 +7,14 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use image::metadata::Orientation;
 
-use super::{CutShort, Stream};
+use super::{CutShort, InputStream};
 use crate::core::thread::locked;
 use crate::source::Damage;
 use crate::source::gst::input::Input;
 use crate::source::gst::length;
 use crate::source::pictures::Pictures;
 
-impl Stream {
+impl InputStream {
     /// Returns why the stream ended prematurely or which images it left out, with its name.
     pub(in super::super) fn failure(&self) -> Option<String> {
         let count = self.taken + self.skipped();
