@@ -78,7 +78,7 @@ fn people_read_it_after_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["run", "--headless", "--demo", "--demo-size", "320x240", "--frames", "3"];
     let (stdout, _) = succeed(folder.path(), &arguments);
-    assert!(stdout.contains("alignment of the eyes: good, rows differ by 0.0"), "{stdout}");
+    assert!(stdout.contains("alignment of the views: good, rows differ by 0.0"), "{stdout}");
 }
 
 #[test]

@@ -225,7 +225,7 @@ impl fmt::Display for Statistics {
             write!(f, "\n  {too_few}")?;
         }
         if let Some(alignment) = &self.alignment {
-            write!(f, "\n  alignment of the eyes: {alignment}")?;
+            write!(f, "\n  alignment of the views: {alignment}")?;
         }
         if let Some(exposure) = &self.exposure {
             write!(f, "\n  left and right picture: {exposure}")?;
