@@ -38,7 +38,7 @@ fn rig(
     }
 }
 
-/// An OAK-D's mono cameras: rational lenses with a pole beside a zero.
+/// An OAK-D's mono cameras: rational lenses with a pole next to a zero.
 pub fn oakd() -> StereoCalibration {
     let size = (1280, 800);
     let left = [808.2711181640625, 807.5339965820312, 634.1679077148438, 407.65618896484375];
@@ -87,7 +87,7 @@ pub fn oakd() -> StereoCalibration {
     )
 }
 
-/// The cameras of OpenCV's chessboard pictures.
+/// The cameras of OpenCV's chessboard images.
 pub fn chessboards() -> StereoCalibration {
     let size = (640, 480);
     let left = [535.739585283, 535.581894316, 342.3528434257, 235.0314821816];

@@ -270,7 +270,7 @@ mod tests {
         let near = |found: [f64; 3], due: [f64; 3]| {
             assert!(found.iter().zip(due).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?}");
         };
-        // Turned to the right: what lies ahead of the right camera lies to the right of the left one.
+        // Turned to the right: a point ahead of the right camera lies to the right of the left one.
         let to_the_right = Rotation3::new(Vector3::y() * 2.0_f64.to_radians());
         assert!((to_the_right * Vector3::z()).x > 0.0);
         near(turned(to_the_right), [0.0, 0.0, 2.0]);

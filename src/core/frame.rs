@@ -225,7 +225,7 @@ impl std::fmt::Display for Eye {
 /// One frame of one view, as a source delivers it to the pairing.
 #[derive(Debug)]
 pub struct EyeFrame {
-    /// The picture.
+    /// The image.
     pub image: Image,
     /// Capture time on the stream's clock; `None` if the stream carries no usable times.
     pub timestamp: Option<Duration>,

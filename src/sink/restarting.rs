@@ -12,7 +12,7 @@ use super::{Losses, Sink};
 use crate::core::backoff::{Backoff, STEADY};
 use crate::core::frame::Matched;
 
-/// Makes an output again, next to what the previous one has written.
+/// Reopens an output in a new file next to the previous one's.
 pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
 
 /// An output that is made again after failures.

@@ -101,7 +101,7 @@ pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     let Some(text) = pattern.to_str().filter(|text| text.contains(['%', '*', '?', '['])) else {
         return Vec::new();
     };
-    // What other forms of numbers stand for is not looked at closely.
+    // Other forms of numbers are only approximated.
     let mut general = String::new();
     let mut parts = text.split('%');
     general.push_str(parts.next().unwrap_or_default());
@@ -245,7 +245,7 @@ fn there(folder: &Path) -> String {
     suggest(folder).map(|there| format!("; pictures that are there: {there}")).unwrap_or_default()
 }
 
-/// Returns the pattern of the numbered pictures in `folder`, if any.
+/// Returns the pattern of the numbered images in `folder`, if any.
 pub(super) fn suggest(folder: &Path) -> Option<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .ok()?

@@ -149,7 +149,7 @@ impl<'a> Row<'a> {
 struct Sums {
     width: usize,
     samples: Vec<u32>,
-    /// Of the absolute differences to the left and to the upper neighbour.
+    /// Histogram of the absolute differences to the left and to the upper neighbour.
     differences: Vec<u32>,
 }
 

@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes what it is given as often as it is allowed to, and tells.
+    /// Test writer that accepts a limited number of writes and reports each.
     struct Gate {
         may: Receiver<bool>,
         taken: Sender<String>,

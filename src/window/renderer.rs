@@ -35,7 +35,7 @@ pub(crate) struct Renderer {
     frame: Option<FrameTextures>,
 }
 
-/// One frame's pictures on the device.
+/// Textures of one frame on the device.
 struct FrameTextures {
     size: (u32, u32),
     left: PictureTextures,

@@ -3,15 +3,15 @@
 use crate::core::frame::SUBPIXEL;
 use crate::sink::colour::{ColourMap, ColourScale};
 
-/// Which pictures are shown.
+/// Selection of the images shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
     Left,
     Disparity,
-    /// The left picture and, right of it, the disparity.
+    /// The left image and, right of it, the disparity.
     SideBySide,
-    /// The left picture and, right of it, the right one.
+    /// The left image and, right of it, the right one.
     Pair,
     /// The confidence of each pixel, in grey.
     Confidence,
@@ -76,7 +76,7 @@ impl Limits {
         Self { low: units(low), high: units(high).max(units(low) + 1) }
     }
 
-    /// The entry of a colour table for a disparity in 1/16 px: what shaders/disparity.wgsl does.
+    /// Returns the colour table entry of a disparity in 1/16 px, as shaders/disparity.wgsl does.
     pub fn table_entry(self, value: i16) -> usize {
         let span = (self.high - self.low).max(1);
         let steps = (i32::from(value) - self.low).clamp(0, span);
@@ -92,7 +92,7 @@ pub enum Content {
     Right,
     /// The confidence in grey.
     Confidence,
-    /// The whitened picture in grey.
+    /// The whitened image in grey.
     Whitened,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Screen {
     instance: wgpu::Instance,
     renderer: Renderer,
     pipelines: Pipelines,
-    /// For snapshots; created with the first.
+    /// Pipelines for snapshots; created with the first.
     snapshot_pipelines: Option<Pipelines>,
     overlay: Overlay,
     /// Input events for the panel.

@@ -48,7 +48,7 @@ const WEAKEST: f32 = 10.0;
 pub struct Detector {
     board: Board,
     chessboard: ChessboardDetector,
-    /// One for each layout of a ChArUco board; none for a chessboard.
+    /// Layouts of the ChArUco board that are tried; empty for a chessboard.
     charuco: Vec<Charuco>,
     config: DetectorConfig,
     /// Half side of the refinement window, if it does not follow from the squares.

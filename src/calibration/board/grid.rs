@@ -53,7 +53,7 @@ pub(super) fn orders(
     }
     let dark: Vec<_> =
         orders.iter().filter(|order| first_is_black(image, order, columns)).cloned().collect();
-    // Where the colours cannot be told, any order is as good.
+    // If the colours cannot be recognised, every order is equally good.
     Ok(if dark.is_empty() { orders } else { dark })
 }
 
@@ -230,7 +230,7 @@ mod tests {
         holes.remove(31);
         holes.remove(12);
         assert_eq!(orders(&image, &holes, (9, 6)), Err(Misfit::Holes(2)));
-        // One stray corner beside the board does no harm.
+        // One stray corner next to the board does no harm.
         let mut stray = corners(9, 6, |c, r| (c, r));
         stray.push((9, 2, [220.0, 80.0]));
         assert!(orders(&image, &stray, (9, 6)).is_ok());

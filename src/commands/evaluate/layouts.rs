@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with these files, all of them the picture of a column of so many rows.
+    /// A folder with these files, each an image of one column and this many rows.
     struct Folder(tempfile::TempDir);
 
     impl Folder {

@@ -178,7 +178,7 @@ mod tests {
         let told = too_few([&left, &right], range, Spare::None, &reference).unwrap().unwrap();
         assert_eq!(told.enough, 64);
         assert!(told.to_string().contains("--disparities 64 would do (--disp"), "{told}");
-        // Nobody who has said `auto` is told to say so.
+        // A user who has given `auto` gets no advice to give it.
         let told = TooFew { chosen: true, ..told };
         assert!(told.to_string().contains("--disparities 64 would do (auto has"), "{told}");
         let range = DisparityRange { min: 0, count: 64 };

@@ -193,8 +193,8 @@ pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
     usable.then_some(RectifiedTags { eye, size, geometry })
 }
 
-/// The tags of a rectified video: what is needed to turn disparity between its views into depth, and
-/// the capture time of what is at 0 in the file.
+/// Returns the tags of a rectified video: the geometry that turns its disparity into depth, and
+/// the capture time of time 0 in the file.
 pub(super) fn of_rectified(
     eye: Eye,
     (width, height): (usize, usize),

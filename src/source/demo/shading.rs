@@ -269,7 +269,7 @@ impl Shader {
     }
 }
 
-/// The larger number. `f32::max` also defines what happens to NaN, which costs time.
+/// Returns the larger number. `f32::max` also handles NaN, which costs time.
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }

@@ -31,7 +31,7 @@ impl CameraPools {
             let is_camera = element.factory().is_some_and(|factory| factory.name() == "v4l2src");
             let Ok(camera) = element.downcast::<gst_base::BaseSrc>() else { continue };
             let Some(pool) = camera.buffer_pool().filter(|_| is_camera) else { continue };
-            // A pool of another kind belongs to what comes after the camera.
+            // A pool of another kind belongs to an element after the camera.
             if pool.type_().name() == "GstV4l2BufferPool" {
                 self.pools.push(pool.downgrade());
             }

@@ -1,4 +1,4 @@
-//! FFmpeg's decoders: damage that they hide, and pixel formats that GStreamer cannot name.
+//! Workarounds for FFmpeg's decoders: concealed damage, and pixel formats without a GStreamer name.
 //!
 //! A decoder conceals what it cannot read and delivers the frame like any other. Only a line in
 //! GStreamer's debug log tells of it, because gst-libav 1.22 never sets `GST_BUFFER_FLAG_CORRUPTED`

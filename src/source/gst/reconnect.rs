@@ -330,7 +330,7 @@ impl ReconnectingStream {
         self.has_colour
     }
 
-    /// Frames a second, where known.
+    /// Returns the frames per second, if known.
     pub(super) fn rate(&self) -> Option<f64> {
         self.rate
     }

@@ -33,7 +33,7 @@ const FILLING: usize = 64;
 pub(super) struct Table {
     /// Length and value of the code that a byte begins with; length 0: it is a longer one.
     short: [(u8, u8); 256],
-    /// Of each length: what codes of it are below, as the upper of 16 bits, and the distance from a
+    /// For each code length: the upper bound of its codes, left-aligned in 16 bits, and the offset from a
     /// code to the index of its value.
     limits: [(u32, i32); 17],
     values: Vec<u8>,

@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(pacer.wait(Duration::from_millis(5040), &stop), Duration::ZERO);
         assert!(start.elapsed() >= Duration::from_millis(40));
         std::thread::sleep(Duration::from_millis(30));
-        // 5050 is already late, and so the clock starts anew there.
+        // 5050 is already late, so the clock restarts there.
         let lateness = pacer.wait(Duration::from_millis(5050), &stop);
         assert!(lateness >= Duration::from_millis(20), "{lateness:?}");
         let late = Instant::now();

@@ -59,7 +59,7 @@ pub struct Pick {
 /// Chosen modes of all cameras.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// One for each camera, in their order.
+    /// Chosen mode of each camera, in their order.
     pub picks: Vec<Pick>,
     /// Reason for the log; empty if there was no choice.
     pub why: String,

@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// A camera with these controls, the range of each, and what was set.
+    /// A simulated camera with these controls, the range of each, and the values set.
     #[derive(Default)]
     struct Fake {
         controls: BTreeMap<u32, ControlRange>,

@@ -32,10 +32,10 @@ use self::device::Device;
 const SYS: &str = "/sys";
 const PROC: &str = "/proc";
 
-/// A camera, or a node of which it cannot be said because it may not be opened.
+/// A camera, or a node that may be one but cannot be opened for lack of permission.
 #[derive(Clone, Debug)]
 pub struct Camera {
-    /// Its node: /dev/video0. Which number a camera gets changes from start to start.
+    /// Its node: /dev/video0. The number can change from start to start.
     pub node: PathBuf,
     /// Its name by the port that it is plugged into, under /dev/v4l/by-path.
     pub by_path: Option<PathBuf>,
@@ -45,13 +45,13 @@ pub struct Camera {
     pub card: String,
     /// The kernel's driver.
     pub driver: String,
-    /// Where it is, in the driver's words.
+    /// Its place on the bus, in the driver's words.
     pub bus: String,
-    /// Its USB device, where it is one.
+    /// Its USB device, if it is one.
     pub usb: Option<UsbDevice>,
     /// Modes that it offers.
     pub modes: Vec<Mode>,
-    /// Whether somebody takes frames from it.
+    /// True if another program takes frames from it.
     pub busy: bool,
     /// Processes that have it open, as far as may be seen.
     pub users: Vec<User>,
@@ -65,7 +65,7 @@ impl Camera {
         self.by_path.as_deref().unwrap_or(&self.node)
     }
 
-    /// Reports whether another camera cannot be told from this one but by its port.
+    /// Reports whether only the port distinguishes another camera from this one.
     pub fn looks_like(&self, other: &Camera) -> bool {
         let make = |camera: &Camera| {
             let usb = camera.usb.as_ref();
@@ -137,7 +137,7 @@ fn link_to(node: &Path, folder: &str) -> Option<PathBuf> {
     links.into_iter().next()
 }
 
-/// The name of `node` by the port that its camera is plugged into, where it has one.
+/// Returns the name of `node` by its camera's port, if it has one.
 pub fn by_path(node: &Path) -> Option<PathBuf> {
     link_to(node, "/dev/v4l/by-path")
 }
@@ -173,7 +173,7 @@ pub fn is_camera(path: &Path) -> bool {
 pub struct Opened {
     /// Its node.
     pub node: PathBuf,
-    /// USB bus that it is plugged into, where known.
+    /// USB bus that it is plugged into, if known.
     pub bus: Option<UsbBus>,
     /// Modes that it offers.
     pub modes: Vec<Mode>,
@@ -194,8 +194,8 @@ pub fn open(name: &str) -> anyhow::Result<Opened> {
     Ok(Opened { node, bus, modes })
 }
 
-/// Makes sure that the camera that `name` stands for can be used now, and sets its controls; what
-/// it cannot do is returned, for the log.
+/// Makes sure that the camera `name` can be used now, and sets its controls. Returns the controls
+/// that it lacks, for the log.
 pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
     let (_, mut device, _) = connect(name)?;
     Ok(controls.apply(&mut device))

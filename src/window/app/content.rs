@@ -76,7 +76,7 @@ impl App {
             inside.then_some((matched, y))
         });
         let marks = marks.collect();
-        // The disparity is that of the left picture.
+        // The disparity belongs to the left image.
         let disparity = disparity.filter(|_| under.content != Content::Right);
         let (x, y) = (pixel.0 as usize, pixel.1 as usize);
         let sure = frame.confidence.as_ref().map(|confidence| confidence.row(y)[x]);
@@ -85,7 +85,7 @@ impl App {
         Some(Hover { pixel, disparity, confidence, depth, marks })
     }
 
-    /// The lines along the rows of both pictures.
+    /// Returns the lines along the rows of both images.
     fn rows(&self) -> Option<Rows> {
         let picture = size(self.frame.as_ref()?);
         let panes = panes(self.view, picture, self.scene().room(self.screen.as_ref()?.size()));

@@ -1,5 +1,5 @@
-//! The outputs of a run, made from the settings. An output of a live run that fails is made again,
-//! and goes on next to what it has written.
+//! The outputs of a run, made from the settings. If an output of a live run fails, it is reopened
+//! and continues in a new file next to the earlier one.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -162,7 +162,7 @@ pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
     refuse_shared_files(settings).map_err(Error::Usage)?;
     let (mut claims, mut statistics) = (Vec::new(), None);
     for (Output { flag, kind, .. }, path) in wanted(settings) {
-        // Folders are claimed once they are made. Segments are claimed by the name that theirs derive from.
+        // Folders are claimed once they exist. Segments are claimed by the base of their names.
         if let Kind::Recording(..) | Kind::Preview | Kind::Statistics = kind {
             claims.extend(Claim::on(&path).context(*flag)?);
         }
@@ -293,8 +293,8 @@ pub fn open(
             Kind::Preview => preview(path, setup),
             Kind::Folder(_, create, resume) => {
                 let first = create(&path, &setup);
-                // A folder that is gone is not made again: if a disk was removed, that would fill the
-                // one below.
+                // A missing folder is not created again: if a disk was removed, that would fill the
+                // disk that holds the mount point.
                 let again = move || {
                     files::check_folder_of(&path.join("file"))?;
                     resume(&path, &setup)

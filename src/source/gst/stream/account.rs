@@ -108,7 +108,7 @@ impl Stream {
         locked(&self.format).colour
     }
 
-    /// Frames a second, where known.
+    /// Returns the frames per second, if known.
     pub(in super::super) fn rate(&self) -> Option<f64> {
         self.rate
     }

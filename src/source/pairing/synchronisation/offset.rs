@@ -48,7 +48,7 @@ impl Rows {
 /// A shift that the frames show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// Left picture i and right picture i + `pictures` show the same moment.
+    /// Shift in frames: left frame i and right frame i + `pictures` show the same moment.
     pub pictures: i64,
     /// Correlation at that shift, up to 1.
     pub correlation: f32,
@@ -56,7 +56,7 @@ pub struct Shift {
     pub other: f32,
 }
 
-/// Reason why no shift can be told.
+/// Reason why no shift can be determined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unclear {
     /// Too few frames.
@@ -146,7 +146,7 @@ fn common(
     first as usize..end.max(first) as usize
 }
 
-/// How alike the views are at a shift: the mean correlation of both signals.
+/// Returns the similarity of the views at a shift: the mean correlation of both signals.
 fn score(left: &Motion, right: &Motion, shift: i64, common: std::ops::Range<usize>) -> f32 {
     let there = (common.start as i64 + shift) as usize..(common.end as i64 + shift) as usize;
     let bands = correlation(&left.bands[common.clone()], &right.bands[there.clone()]);
@@ -175,7 +175,7 @@ fn correlation<const CHANNELS: usize>(a: &[[f32; CHANNELS]], b: &[[f32; CHANNELS
 
 /// Changes from frame to frame.
 struct Motion {
-    /// Of the bands' means, less their mean, so that exposure does not count.
+    /// Differences of the bands' means, less their mean, so that exposure does not count.
     bands: Vec<[f32; BANDS]>,
     /// Vertical motion in pixels.
     vertical: Vec<[f32; 1]>,
