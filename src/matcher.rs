@@ -354,7 +354,8 @@ mod tests {
         assert!(is(&seen_from_the_right, (40, 8), 4.0));
         assert!(is(&seen_from_the_right, (36, 31), 9.0));
         let known = |map: &DisparityMap, x| map.values()[8 * SIZE.0 + x] != INVALID;
-        // Areas only one view shows lie at the left edge of the left view and the right edge of the right.
+        // Areas only one view shows lie at the left edge of the left view and
+        // the right edge of the right one.
         assert!(known(disparity.map(), 88) && known(&seen_from_the_right, 1));
     }
 

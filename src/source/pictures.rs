@@ -101,7 +101,7 @@ pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     let Some(text) = pattern.to_str().filter(|text| text.contains(['%', '*', '?', '['])) else {
         return Vec::new();
     };
-    // Other forms of numbers are only approximated.
+    // Other number formats match any text.
     let mut general = String::new();
     let mut parts = text.split('%');
     general.push_str(parts.next().unwrap_or_default());

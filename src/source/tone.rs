@@ -145,11 +145,11 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Sums over the rows of the window, a value a column, with half a window more on either side.
+/// Sums over the rows of the window, one value per column, extended by half a window on both sides.
 struct Sums {
     width: usize,
     samples: Vec<u32>,
-    /// Histogram of the absolute differences to the left and to the upper neighbour.
+    /// Sums of the absolute differences to the left and to the upper neighbour.
     differences: Vec<u32>,
 }
 

@@ -57,14 +57,14 @@ pub enum Reason {
         eye: Eye,
         /// Root mean square of the reprojection error in pixels.
         rms_px: f64,
-        /// That of most pairs.
+        /// The same error for most pairs.
         usual_px: f64,
     },
     /// Each view fits, but not both together: the board moved in between.
     Moved {
         /// Root mean square of the reprojection error in pixels.
         rms_px: f64,
-        /// That of most pairs.
+        /// The same error for most pairs.
         usual_px: f64,
     },
 }

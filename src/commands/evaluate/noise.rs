@@ -17,7 +17,8 @@ pub(super) struct Noise {
     pub(super) sigma: f64,
     /// Seed.
     pub(super) seed: u64,
-    /// Cumulative counts: for each step from -[`STEPS`] on, the draws (of 2^32) that give at most this step.
+    /// Cumulative counts: for each step from -[`STEPS`] on, the draws (of 2^32) that give at most
+    /// this step.
     below: Vec<u64>,
 }
 

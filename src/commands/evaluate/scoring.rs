@@ -215,7 +215,8 @@ mod tests {
         truth[8] = 2.0;
         let truth: Vec<Option<f64>> =
             truth.iter().enumerate().map(|(i, &truth)| (i != 9).then_some(truth)).collect();
-        // Errors: 0, 0.5, 1.0625, 3.125, 4, 3, none, none, 0. Both errors above 3 px are also above 5 %.
+        // Errors: 0, 0.5, 1.0625, 3.125, 4, 3, none, none, 0.
+        // Both errors above 3 px are also above 5 %.
         let Score { count, figures } = score(&map, &Region::of_values(5, &truth)).unwrap();
         assert_eq!(count, 9);
         let of = |part: f64, of: f64| Some(100.0 * part / of);

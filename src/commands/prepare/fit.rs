@@ -184,7 +184,8 @@ mod tests {
         assert_eq!(of(output(&[])), 14_400.0);
         let both = ["output.record=a.mkv", "output.preview=b.mp4"];
         assert_eq!(of(output(&both)), 14_400.0 + 21_600.0 + 19_200.0);
-        // At 85 pairs per second, a pair takes 11.76 ms, or 13.84 ms with 15 % to spare, and 6.16 ms besides.
+        // At 85 pairs per second, a pair takes 11.76 ms, or 13.84 ms with 15 % to spare,
+        // and 6.16 ms besides.
         assert!((possible(100.0, 0.0) - 85.0).abs() < 1e-9);
         assert!((possible(85.0, 6.16e-3) - 50.0).abs() < 0.01, "{}", possible(85.0, 6.16e-3));
     }

@@ -38,7 +38,8 @@ pub struct RangeObserver {
 }
 
 impl RangeObserver {
-    /// Creates an observer that updates `shared`. `chosen`: the disparity range that `auto` chose, if any.
+    /// Creates an observer that updates `shared`. `chosen`: the disparity range that `auto`
+    /// chose, if any.
     pub fn new(matcher: SmallMatcher, shared: Shared, chosen: Option<DisparityRange>) -> Self {
         Self { matcher, shared, last_look: None, warned: None, chosen }
     }

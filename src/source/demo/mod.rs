@@ -166,7 +166,7 @@ impl DemoSource {
         product([pixel, width, height])
     }
 
-    /// Does the same as [`DemoSource::pair`], but returns an error if the memory budget refuses.
+    /// Does the same as [`DemoSource::pair`], but returns an error if there is no memory.
     pub fn try_pair(&self, number: u64) -> Result<StereoPair, Refused> {
         let (width, height) = (self.options.width, self.options.height);
         let seconds = number as f64 / self.options.rate;

@@ -201,7 +201,7 @@ pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
     Ok(controls.apply(&mut device))
 }
 
-/// The node that `name` stands for, opened and found to be free.
+/// Opens the node of `name` and checks that it is free.
 fn connect(name: &str) -> anyhow::Result<(PathBuf, Device, String)> {
     let node = match Path::new(name).canonicalize() {
         Ok(node) => node,

@@ -1,5 +1,5 @@
-//! The outputs of a run, made from the settings. If an output of a live run fails, it is reopened
-//! and continues in a new file next to the earlier one.
+//! The outputs of a run, made from the settings. If an output of a live run fails, it is created
+//! again without overwriting its earlier files.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -175,7 +175,7 @@ fn correlation<const CHANNELS: usize>(a: &[[f32; CHANNELS]], b: &[[f32; CHANNELS
 
 /// Changes from frame to frame.
 struct Motion {
-    /// Differences of the bands' means, less their mean, so that exposure does not count.
+    /// Changes of the bands' means, less their mean, so that exposure does not count.
     bands: Vec<[f32; BANDS]>,
     /// Vertical motion in pixels.
     vertical: Vec<[f32; 1]>,
