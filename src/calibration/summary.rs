@@ -192,7 +192,7 @@ fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
         Lens::Fisheye(_) => 179.0,
     };
     // Outwards in small steps. Beyond its maximum the model is invalid; but rational models may
-    // have a pole next to a zero, where they leap out and back within a few degrees, which is no
+    // have a pole next to a zero, where they jump out and back within a few degrees. That is no
     // end.
     let step = 0.1_f64.to_radians();
     let (mut low, mut maximum, mut maximum_at) = (0.0, 0.0, 0.0_f64);

@@ -136,8 +136,8 @@ pub struct ExposureObserver {
 }
 
 impl ExposureObserver {
-    /// An observer that keeps `shared` up to date. Images are white from this grey level on; the
-    /// cameras of a live source can be adjusted.
+    /// Creates an observer that updates `shared`. Images are white from this grey level
+    /// on; the cameras of a live source can be adjusted.
     pub fn new(shared: Shared, white: u8, live: bool) -> Self {
         Self { shared, white, live, measured: None, bad: 0, told: false }
     }

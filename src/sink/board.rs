@@ -38,7 +38,7 @@ pub enum Page {
 }
 
 impl Page {
-    /// Width and height in portrait in mm; `None` for as large as needed.
+    /// Returns the width and height in portrait in mm; `None` for as large as needed.
     fn size(self) -> Option<(f64, f64)> {
         match self {
             Page::A4 => Some((210.0, 297.0)),

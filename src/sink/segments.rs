@@ -257,7 +257,7 @@ pub fn free_bytes(folder: &Path) -> Result<u64> {
     Ok(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize)))
 }
 
-/// Unknown on this system.
+/// Always fails: free space is unknown on this system.
 #[cfg(not(unix))]
 pub fn free_bytes(_: &Path) -> Result<u64> {
     anyhow::bail!("cannot ask for the room on this system")

@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
         Some(rest[at + 1])
     }
 
-    /// Content of the segment whose length stands here.
+    /// Returns the content of the segment whose length field is next.
     fn segment(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
         let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));

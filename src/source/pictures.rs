@@ -34,7 +34,7 @@ pub(super) struct Timing {
     first: u64,
     /// Greatest common divisor of all distances between numbers: one frame period.
     step: u64,
-    /// Periods a second.
+    /// Periods per second.
     rate: f64,
 }
 

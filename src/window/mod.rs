@@ -108,12 +108,12 @@ impl Window {
         Ok(Self { remote, views: Default::default(), end, start: Some(start), thread })
     }
 
-    /// A handle for other threads.
+    /// Returns a handle for other threads.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }
 
-    /// A handle for other threads, for a window that guides a person who calibrates.
+    /// Returns a handle for other threads, for a window that guides a person who calibrates.
     pub fn guided_remote(&self) -> GuidedRemote {
         GuidedRemote::new(self.remote(), self.views.clone())
     }
@@ -147,7 +147,7 @@ impl Window {
         });
         match end {
             End::Closed(shown) => {
-                // Nobody watches any more, whatever the reason.
+                // No viewer is left, for any reason.
                 stop.set(true);
                 shown
             }

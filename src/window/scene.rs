@@ -66,7 +66,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a scale at this moment.
+    /// Returns the limits of a scale at this moment.
     pub fn of(scale: &ColourScale) -> Self {
         let (low, high) = scale.limits();
         let units = |pixels: f32| {
@@ -181,7 +181,7 @@ pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
         .collect()
 }
 
-/// `length * numerator / denominator`, rounded.
+/// Returns `length * numerator / denominator`, rounded.
 fn scaled(length: u32, numerator: u32, denominator: u32) -> u32 {
     let denominator = u64::from(denominator);
     let product = u64::from(length) * u64::from(numerator);

@@ -130,7 +130,7 @@ pub(super) fn write(
     );
 }
 
-/// Bind group of bindings 0, 1, ....
+/// Returns the bind group of bindings 0, 1, ....
 pub(super) fn group<const N: usize>(
     device: &wgpu::Device,
     layout: &wgpu::BindGroupLayout,

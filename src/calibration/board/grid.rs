@@ -165,7 +165,7 @@ fn directions(order: &[[f64; 2]], columns: usize) -> ([f64; 2], [f64; 2]) {
 mod tests {
     use super::*;
 
-    /// A chessboard of 20 px squares whose first inner corner lies at (40, 40).
+    /// Returns a chessboard of 20 px squares whose first inner corner lies at (40, 40).
     fn picture(first_black: bool) -> Image {
         Image::from_fn(400, 300, |x, y| {
             let even = (x / 20 + y / 20) % 2 == 0;

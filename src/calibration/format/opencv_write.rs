@@ -62,7 +62,7 @@ fn items(calibration: &StereoCalibration) -> Vec<(&'static str, Item)> {
     items
 }
 
-/// Matrix Q of OpenCV's stereoRectify: (x, y, d, 1) to homogeneous coordinates.
+/// Returns the matrix Q of OpenCV's stereoRectify: (x, y, d, 1) to homogeneous coordinates.
 fn q(p1: &Matrix3x4<f64>, p2: &Matrix3x4<f64>) -> Vec<f64> {
     let (f, cx, cy) = (p1[(0, 0)], p1[(0, 2)], p1[(1, 2)]);
     let tx = p2[(0, 3)] / p2[(0, 0)];

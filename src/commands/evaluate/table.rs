@@ -213,8 +213,8 @@ mod tests {
     use super::*;
     use crate::core::frame::DisparityRange;
 
-    /// A pair whose figures are all `dense` percent after filling and 1 more before; `all` where it has
-    /// truth for all pixels.
+    /// Returns a pair whose figures are all `dense` percent after filling and 1 more before; `all`
+    /// where it has truth for all pixels.
     fn measured(dense: f64, has_all: bool) -> Measured {
         let score = |value| Some(Score { count: 8, figures: Figures([Some(value); NAMES.len()]) });
         let areas = |value| Areas {

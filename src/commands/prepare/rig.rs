@@ -183,7 +183,7 @@ impl<'a> Cameras<'a> {
 }
 
 impl Rig {
-    /// Disparity in pixels of a point at infinity; 0 if the cameras are not known.
+    /// Returns the disparity in pixels of a point at infinity; 0 if the cameras are not known.
     pub fn farthest_px(&self) -> f64 {
         self.pairs
             .geometry

@@ -36,7 +36,8 @@ pub fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Number of pairs for an engine that holds `depth` of them: one more, so that the next is ready.
+/// Returns the number of pairs for an engine that holds `depth` of them: one more, so that the next
+/// is ready.
 pub fn pairs_for(depth: usize) -> u64 {
     PAIRS.max(depth as u64 + 1)
 }

@@ -190,7 +190,7 @@ impl Monitor {
         self.limits = limits;
     }
 
-    /// State of the alignment.
+    /// Returns the state of the alignment.
     pub fn state(&self) -> State {
         self.state
     }

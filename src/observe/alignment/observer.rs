@@ -51,7 +51,7 @@ pub struct AlignmentObserver {
 }
 
 impl AlignmentObserver {
-    /// An observer that keeps `shared` up to date.
+    /// Creates an observer that updates `shared`.
     pub fn new(options: Options, limits: Limits, shared: Shared) -> Self {
         let monitor = Some(Monitor::new(limits));
         let limits = SharedLimits(Arc::new(Mutex::new(limits)));

@@ -249,7 +249,7 @@ impl fmt::Display for Measurement {
 mod tests {
     use super::*;
 
-    /// A measurement in which all is well.
+    /// Returns a measurement of a well-aligned rig.
     fn well() -> Measurement {
         Measurement {
             width: 752,

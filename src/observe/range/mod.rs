@@ -131,7 +131,7 @@ mod tests {
         Ok(match_pair(&left, &right, params))
     }
 
-    /// A textured wall, `near` pixels of disparity in its middle third and `far` around it.
+    /// Returns a textured wall, `near` pixels of disparity in its middle third and `far` around it.
     fn wall(near: usize, far: usize) -> [Image; 2] {
         let texture = |x: usize, y: usize| {
             let noise = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);

@@ -18,9 +18,9 @@ pub type Health = Result<String, String>;
 
 /// Source of what a server publishes; asked on the server's thread.
 pub trait State: Send + Sync + 'static {
-    /// All figures.
+    /// Returns all figures.
     fn reading(&self) -> Reading;
-    /// Health of the run.
+    /// Returns the health of the run.
     fn health(&self) -> Health;
 }
 

@@ -13,7 +13,7 @@ use hyper::{Request, StatusCode, Version};
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// These names.
+    /// Creates the check for these names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self(names.into_iter().map(|name| plain(&name)).collect())
     }
@@ -56,7 +56,7 @@ fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// The host of `host:port`, if it has the letters of one.
+/// Returns the host of `host:port`, if it consists of valid characters.
 fn without_port(called: &str) -> Option<&str> {
     let (host, port) = match called.rsplit_once(':') {
         Some(parts) if !called.ends_with(']') => parts,

@@ -27,7 +27,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The file, or the name that those of the segments derive from.
+    /// Returns the file, or the name that those of the segments derive from.
     pub(super) fn path(&self) -> &Path {
         match self {
             Place::File(path) => path,
@@ -88,7 +88,7 @@ impl Output {
         self.origin = origin;
     }
 
-    /// The file, or the name that those of the segments derive from.
+    /// Returns the file, or the name that those of the segments derive from.
     pub(super) fn path(&self) -> &Path {
         self.place.path()
     }

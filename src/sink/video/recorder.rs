@@ -135,7 +135,7 @@ impl Recorder<Confidence> {
         Self::confidence(Place::File(path.to_path_buf()), stream)
     }
 
-    /// The same in segments.
+    /// Does the same in segments.
     pub fn of_confidence_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
         Self::confidence(Place::Segments(segments), stream)
     }
@@ -153,7 +153,7 @@ impl Recorder<Whitened> {
         Self::start_whitened(Place::File(path.to_path_buf()), stream)
     }
 
-    /// The same in segments.
+    /// Does the same in segments.
     pub fn of_whitened_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
         Self::start_whitened(Place::Segments(segments), stream)
     }

@@ -242,7 +242,7 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
     Ok(bin)
 }
 
-/// "stream to" and the kind of the element at the end, without properties: those may hold
+/// Returns "stream to" and the kind of the element at the end, without properties: those may hold
 /// passwords.
 fn name_of(fragment: &gst::Bin) -> String {
     let sinks = fragment.iterate_sinks().into_iter().flatten();

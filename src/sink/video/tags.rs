@@ -209,7 +209,8 @@ pub(super) fn of_rectified(
     with_title(&format!("stereod rectified {eye}"), "the rectified pictures of a view", pairs)
 }
 
-/// The tags of a recording of confidence, whose first frame was captured at `first` of the source.
+/// Returns the tags of a recording of confidence, whose first frame was captured at `first` of the
+/// source.
 pub(super) fn of_confidence(
     first: Duration,
     clock: Option<CaptureClock>,
@@ -221,8 +222,8 @@ pub(super) fn of_confidence(
     with_title("stereod confidence", meaning, pairs)
 }
 
-/// The tags of a recording of whitened images, whose first frame was captured at `first` of the
-/// source.
+/// Returns the tags of a recording of whitened images, whose first frame was captured at `first` of
+/// the source.
 pub(super) fn of_whitened(
     first: Duration,
     clock: Option<CaptureClock>,

@@ -89,7 +89,7 @@ pub struct DemoSource {
 }
 
 impl DemoSource {
-    /// The scene that `options` describe.
+    /// Creates the scene that `options` describe.
     pub fn new(options: DemoOptions) -> Result<Self> {
         let DemoOptions { width, height, rate, noise, right_gain, right_offset, .. } = options;
         let range = options.disparities;
@@ -146,16 +146,16 @@ impl DemoSource {
         })
     }
 
-    /// The same scene with its images in memory of this pool.
+    /// Returns the same scene with its images in memory of this pool.
     #[must_use]
     pub fn with_pool(self, pictures: Pool<u8>) -> Self {
         Self { pictures, ..self }
     }
 
-    /// Pair number `number`, from 0; the number of frames in the options is not looked at.
+    /// Returns pair number `number`, from 0; the number of frames in the options is ignored.
     ///
     /// # Panics
-    /// Where there is no memory for it: see [`DemoSource::try_pair`].
+    /// If there is no memory for it: see [`DemoSource::try_pair`].
     pub fn pair(&self, number: u64) -> StereoPair {
         self.try_pair(number).unwrap_or_else(|refused| panic!("{refused}"))
     }

@@ -275,19 +275,19 @@ fn larger(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
-/// The smaller number.
+/// Returns the smaller number.
 #[inline(always)]
 fn smaller(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
 }
 
-/// The number, or the nearer of 0 and 1.
+/// Returns the number, or the nearer of 0 and 1.
 #[inline(always)]
 fn unit(value: f32) -> f32 {
     smaller(larger(value, 0.0), 1.0)
 }
 
-/// Distance of a positive number from the nearest whole one.
+/// Returns the distance of a positive number from the nearest whole one.
 #[inline(always)]
 fn to_edge(value: f32) -> f32 {
     let fraction = value - value as i32 as f32;

@@ -327,7 +327,7 @@ pub(super) struct FrameCopier {
     /// The stream's name.
     name: String,
     layout: Layout,
-    /// Whether the views are exchanged.
+    /// True if the views are exchanged.
     swap: bool,
     keep: Keep,
     tone: Tone,

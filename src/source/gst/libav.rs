@@ -132,7 +132,7 @@ impl Listener {
     }
 }
 
-/// Refusal of a stream whose pixel format GStreamer cannot name, with the cure.
+/// Returns the refusal of a stream whose pixel format GStreamer cannot name, with the fix.
 fn nameless_message() -> String {
     format!(
         "{} has no name for its pixel format, so it cannot be decoded; convert it, which keeps up to 16 bits of \
@@ -161,7 +161,7 @@ fn mark_of_thread() -> Option<u64> {
 #[cfg(not(target_os = "linux"))]
 fn mark(_number: u64) {}
 
-/// Other systems have no such mark: a log line counts for the stream that was opened last.
+/// Other systems have no such mark, so a log line counts for the stream opened last.
 #[cfg(not(target_os = "linux"))]
 fn mark_of_thread() -> Option<u64> {
     locked(&LISTENERS).last().map(|(number, _)| *number)

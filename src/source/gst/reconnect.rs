@@ -247,7 +247,7 @@ impl ReconnectingStream {
         std::mem::take(&mut self.returned)
     }
 
-    /// Number of the next frame.
+    /// Returns the number of the next frame.
     pub(super) fn index(&self) -> u64 {
         self.index
     }
@@ -305,7 +305,7 @@ impl ReconnectingStream {
         self.stream().map_or_else(Damage::default, Stream::damage)
     }
 
-    /// Name for people.
+    /// Returns the name for people.
     pub(super) fn name(&self) -> String {
         self.recipe.input.name()
     }
@@ -315,7 +315,7 @@ impl ReconnectingStream {
         self.stream().map_or(Orientation::NoTransforms, Stream::orientation)
     }
 
-    /// Size of each view in pixels.
+    /// Returns the size of each view in pixels.
     pub(super) fn view_size(&self) -> (usize, usize) {
         self.size
     }

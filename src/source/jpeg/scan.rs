@@ -64,7 +64,7 @@ impl Table {
         Some(table)
     }
 
-    /// Length and value of the code that these 16 bits begin with.
+    /// Returns the length and value of the code at the start of these 16 bits.
     fn find(&self, bits: u32) -> Option<(u8, u8)> {
         let (length, value) = self.short[(bits >> 8) as usize];
         if length > 0 {
@@ -200,7 +200,7 @@ impl Bits<'_> {
         if surplus > FILLING { Err(Flaw::Surplus) } else { Ok(()) }
     }
 
-    /// The marker that is here.
+    /// Returns the marker at this position.
     fn marker(&self) -> Option<u8> {
         match self.data.get(self.at..)? {
             [0xff, marker, ..] if !matches!(marker, 0 | 0xff) => Some(*marker),

@@ -60,7 +60,7 @@ pub struct Camera {
 }
 
 impl Camera {
-    /// The name to use in a configuration: by path, which stays with the port.
+    /// Returns the name to use in a configuration: by path, which stays with the port.
     pub fn stable_name(&self) -> &Path {
         self.by_path.as_deref().unwrap_or(&self.node)
     }
@@ -78,12 +78,12 @@ impl Camera {
     }
 }
 
-/// All cameras, by their numbers; nodes that carry metadata or take frames are left out.
+/// Returns all cameras by number, without nodes for metadata or video output.
 pub fn list() -> Vec<Camera> {
     sysfs::nodes(Path::new(SYS)).iter().filter_map(|name| look_at(name)).collect()
 }
 
-/// The camera behind a node such as `video0`, if it is one.
+/// Returns the camera behind a node such as `video0`, if it is one.
 fn look_at(name: &str) -> Option<Camera> {
     let sys = Path::new(SYS);
     let node = Path::new("/dev").join(name);
@@ -125,7 +125,7 @@ fn look_at(name: &str) -> Option<Camera> {
     Some(camera)
 }
 
-/// The link in `folder` that leads to `node`.
+/// Returns the link in `folder` that leads to `node`.
 fn link_to(node: &Path, folder: &str) -> Option<PathBuf> {
     let links = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut links: Vec<PathBuf> = links
@@ -142,7 +142,7 @@ pub fn by_path(node: &Path) -> Option<PathBuf> {
     link_to(node, "/dev/v4l/by-path")
 }
 
-/// Why a node cannot be opened, with the cure.
+/// Returns the reason why a node cannot be opened, with the fix.
 fn reason(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => "it may not be opened: add the user to the group \
@@ -222,7 +222,7 @@ fn no_pictures(card: &str) -> String {
     format!("this node of {card} carries no pictures; `stereod devices` lists those that do")
 }
 
-/// Why a node cannot be opened; where it is in use, by whom.
+/// Returns the reason why a node cannot be opened and, if it is in use, its users.
 fn with_users(error: &io::Error, node: &Path) -> String {
     let users = users::users(Path::new(PROC), node);
     if error.raw_os_error() != Some(libc::EBUSY) || users.is_empty() {

@@ -17,7 +17,7 @@ pub enum Format {
     Uyvy,
     /// 16-bit intensity, lowest byte first; many cameras fill only the lower 10 or 12 bits.
     Y16,
-    /// One JPEG image a frame.
+    /// One JPEG image per frame.
     Mjpg,
     /// H.264 video.
     H264,
@@ -90,7 +90,7 @@ impl Rate {
         Self { frames, seconds: 1 }
     }
 
-    /// Frames a second.
+    /// Returns the frames per second.
     pub fn value(self) -> f64 {
         f64::from(self.frames) / f64::from(self.seconds)
     }
@@ -128,13 +128,13 @@ impl Mode {
         Format::of_code(self.code)
     }
 
-    /// Width and height in pixels.
+    /// Returns the width and height in pixels.
     pub fn size(&self) -> (u32, u32) {
         (self.width, self.height)
     }
 }
 
-/// The code of a format as a text.
+/// Returns the code of a format as a text.
 pub fn code_text(code: [u8; 4]) -> String {
     String::from_utf8_lossy(&code).trim_end().to_owned()
 }

@@ -12,7 +12,7 @@ use super::{App, size};
 const READABLE: Duration = Duration::from_millis(250);
 
 impl App {
-    /// Content of the overlay now.
+    /// Returns the content of the overlay now.
     pub(super) fn content(&mut self, now: Instant) -> OverlayContent {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
             self.notice = None;
@@ -54,7 +54,7 @@ impl App {
         }
     }
 
-    /// The pixel under the mouse.
+    /// Returns the pixel under the mouse.
     fn hover(&self) -> Option<Hover> {
         let frame = self.frame.as_ref()?;
         let picture = size(frame);

@@ -134,7 +134,7 @@ pub fn reloading(read: impl FnOnce()) {
     }
 }
 
-/// A manager that no longer listens is no reason to stop matching.
+/// Matching continues even if the service manager no longer listens.
 fn tell(states: &[NotifyState<'_>]) {
     // A line ends a field of the protocol: a file's name must not add fields.
     let status = states.iter().find_map(|state| match state {

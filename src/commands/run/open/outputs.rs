@@ -135,7 +135,7 @@ fn boxed<S: Sink + 'static>(sink: S) -> Box<dyn Sink> {
     Box::new(sink)
 }
 
-/// The outputs that the settings ask for, with their destinations.
+/// Returns the outputs that the settings ask for, with their destinations.
 fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
     OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
 }
@@ -234,7 +234,7 @@ struct Series {
     is_written: Box<dyn Fn(&OsStr) -> bool>,
 }
 
-/// The outputs of many files.
+/// Returns the outputs of many files.
 fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     let is_segmented = settings.output.segmenting().is_some();
     wanted(settings).filter_map(move |(Output { flag, kind, .. }, path)| match kind {
@@ -370,7 +370,7 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
     Ok(())
 }
 
-/// A recording, and how it goes on after a failure.
+/// Opens a recording. Also returns the factory that continues it after a failure.
 fn recording(
     path: PathBuf,
     limits: Option<SegmentLimits>,
@@ -394,7 +394,7 @@ fn recording(
     (first, factory)
 }
 
-/// A preview, which goes on after a failure in a file named as segments are.
+/// Opens a preview. After a failure it continues in a file named like a segment.
 fn preview(path: PathBuf, setup: Setup) -> (Made, Factory) {
     let create = move |path: &Path| {
         Preview::create(path, &setup.stream, setup.view, setup.colouring.clone()).map(boxed)
