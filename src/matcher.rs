@@ -264,7 +264,7 @@ impl Disparity {
         &self.0.disparity
     }
 
-    /// Returns the confidence of every pixel, rows tightly packed: 1 to 255, and 0 where the
+    /// Returns the confidence of every pixel, rows tightly packed: 1 to 255, and 0 if the
     /// disparity is unknown; `None` unless [`Params::confidence`] asks for it.
     pub fn confidence(&self) -> Option<&[u8]> {
         self.0.confidence.as_ref().map(Image::pixels)

@@ -52,7 +52,7 @@ pub struct CameraSummary {
 pub struct Turned {
     /// Clockwise in the viewing direction.
     pub roll_deg: f64,
-    /// Upwards.
+    /// Rotation upwards.
     pub pitch_deg: f64,
     /// To the right.
     pub yaw_deg: f64,

@@ -140,7 +140,7 @@ impl ChromaPlane {
 pub trait Resampling: Send + Sync + std::fmt::Debug {
     /// Returns the width and height of the other one.
     fn size(&self) -> (usize, usize);
-    /// Returns the pixel nearest to what (x, y) of the other image shows; `None` if it lies
+    /// Returns the pixel nearest to the point at (x, y) of the other image; `None` if it lies
     /// outside.
     fn origin(&self, x: usize, y: usize) -> Option<(usize, usize)>;
 }

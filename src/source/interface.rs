@@ -14,7 +14,7 @@ use crate::source::live::LiveState;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
-    /// Message that names the source and the cure.
+    /// Message that names the source and the fix.
     pub reason: String,
 }
 
@@ -27,7 +27,7 @@ pub struct SourceInfo {
     pub width: usize,
     /// Height of each view in pixels.
     pub height: usize,
-    /// Recorded or captured pairs a second, if known.
+    /// Recorded or captured pairs per second, if known.
     pub rate: Option<f64>,
     /// Expected number of pairs, if known (estimated from the duration).
     pub pairs: Option<u64>,
@@ -109,7 +109,7 @@ pub trait Source: Send {
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()>;
 
-    /// Numbers of what has been delivered so far.
+    /// Returns the counts of delivered frames and pairs so far.
     fn counts(&self) -> SourceCounts;
 
     /// Returns the state of a live source, readable while it runs; `None` for others.

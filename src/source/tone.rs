@@ -91,7 +91,7 @@ impl Tone {
     /// Reduces an image of samples with their highest bit in bit 15, rows of `width`, to 8 bits.
     ///
     /// # Panics
-    /// Where `samples` is no whole number of rows, or `pixels` of another size.
+    /// If `samples` is no whole number of rows, or `pixels` of another size.
     pub fn reduce(self, samples: &[u16], width: usize, pixels: &mut [u8]) {
         assert!(width > 0 && samples.len().is_multiple_of(width), "rows of {width} samples");
         assert_eq!(samples.len(), pixels.len(), "pixels of the picture");

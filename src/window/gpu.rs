@@ -37,7 +37,7 @@ pub(crate) fn probe(instance: &wgpu::Instance) -> Result<()> {
 }
 
 impl Gpu {
-    /// Opens the best adapter that can show images on `surface`, trying the next one where a
+    /// Opens the best adapter that can show images on `surface`, trying the next one if a
     /// driver refuses. `on_failure` is called, from any thread, when the device fails later.
     pub(crate) fn open(
         instance: &wgpu::Instance,

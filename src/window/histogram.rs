@@ -55,7 +55,7 @@ impl Histogram {
         Self { title, span, bars, percentiles }
     }
 
-    /// Paints it at the top right of `area`; returns where it ends.
+    /// Paints it at the top right of `area` and returns its end.
     pub(super) fn paint(&self, painter: &Painter, area: Rect) -> f32 {
         let font = FontId::monospace(TEXT - 2.0);
         let width = WIDTH.min(area.width() - 2.0 * PADDING).max(1.0);

@@ -118,7 +118,7 @@ impl Window {
         GuidedRemote::new(self.remote(), self.views.clone())
     }
 
-    /// Opens the window of a guided calibration and shows what arrives through
+    /// Opens the window of a guided calibration and shows the frames that arrive through
     /// [`Window::guided_remote`], until the user quits (which sets `keys.quit`) or the remote closes
     /// it. Fails if the window cannot be opened or the display is lost.
     pub fn run_guided(self, options: WindowOptions, keys: GuidedKeys) -> Result<()> {
@@ -135,7 +135,7 @@ impl Window {
         }
     }
 
-    /// Opens the window and shows what arrives, until the user quits (which sets `control.stop`)
+    /// Opens the window and shows arriving frames until the user quits (which sets `control.stop`)
     /// or [`Remote::close`] is called. Space flips `control.pause`. If the display is lost, the run
     /// goes on without a window. Fails, and sets `control.stop`, if the window cannot be opened or the
     /// graphics device fails.

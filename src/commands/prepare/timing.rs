@@ -42,7 +42,7 @@ pub fn pairs_for(depth: usize) -> u64 {
     PAIRS.max(depth as u64 + 1)
 }
 
-/// Moves a pair to its next turn, so that time never goes back and the stream goes on.
+/// Moves a pair to its next turn, so that time never jumps back and the stream continues.
 pub fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
     pair.timestamp += PERIOD * pairs_for(engine.depth()) as u32;
     pair

@@ -4,7 +4,7 @@
 //! show it. [`match_coarsely`] matches a reduced pair over half the image's width at a small part
 //! of the cost, and counts the disparities on which both views agree. [`too_few`] compares them
 //! with the candidates in use, [`enough`] returns a sufficient number, and [`may_be_too_short`]
-//! tells from a finished map alone whether a coarse search is worth its time.
+//! decides from a finished map alone whether a coarse search is worth its time.
 
 mod coarse;
 pub mod observer;

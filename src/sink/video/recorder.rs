@@ -35,7 +35,7 @@ impl Content for Numbers {
     }
 }
 
-/// Confidence of each pixel: 1 to 255, and 0 where the disparity is unknown or was filled.
+/// Confidence of each pixel: 1 to 255, and 0 if the disparity is unknown or was filled.
 pub struct Confidence;
 
 impl Content for Confidence {
@@ -87,7 +87,7 @@ pub struct Recorder<C: Content = Numbers> {
     video: Lossless<C::Sample>,
     /// Number of accepted frames.
     taken: u64,
-    /// Whether the caller has been told of the failure.
+    /// True if the failure was returned to the caller.
     failed: bool,
 }
 

@@ -92,7 +92,7 @@ pub struct StreamSink {
     feed: Feed,
     /// Number of frames for which the fragment had no room.
     busy: u64,
-    /// Whether the caller has been told of the failure.
+    /// True if the failure was returned to the caller.
     failed: bool,
 }
 

@@ -46,9 +46,9 @@ pub struct DemoOptions {
     pub height: usize,
     /// Number of pairs; `None`: without end.
     pub frames: Option<u64>,
-    /// Pairs a second of scene time; the motion repeats after 8 seconds.
+    /// Pairs per second of scene time; the motion repeats after 8 seconds.
     pub rate: f64,
-    /// Chooses the texture, the noise and where the motion starts.
+    /// Seed of the texture, the noise and the start of the motion.
     pub seed: u64,
     /// Standard deviation of the sensor noise of both views in grey levels; 0: none.
     pub noise: f32,

@@ -58,7 +58,7 @@ impl Shader {
     /// Shades `room` in images of this focal length in pixels.
     pub(super) fn new(room: &Room, focal: f32, seed: u64) -> Self {
         let [half_x, half_y] = room.half;
-        // Texels per scene unit, so that a pixel spans about one texel where the inverse depth is
+        // Texels per scene unit, so that a pixel spans about one texel if the inverse depth is
         // `delta`.
         let scale = |delta: f32| focal * delta;
         let along = |direction: Vec3, texels: f32| direction.map(|c| c * texels);

@@ -274,7 +274,7 @@ pub(super) struct Format {
     pub(super) colour: bool,
     /// Grey level from which on pixels are white.
     pub(super) white: u8,
-    /// Frames a second, if stated.
+    /// Frames per second, if stated.
     pub(super) rate: Option<f64>,
 }
 

@@ -1,7 +1,7 @@
 //! Workarounds for FFmpeg's decoders: concealed damage, and pixel formats without a GStreamer name.
 //!
-//! A decoder conceals what it cannot read and delivers the frame like any other. Only a line in
-//! GStreamer's debug log tells of it, because gst-libav 1.22 never sets `GST_BUFFER_FLAG_CORRUPTED`
+//! A decoder conceals unreadable data and delivers the frame like any other. Only a line in
+//! GStreamer's debug log reports it, because gst-libav 1.22 never sets `GST_BUFFER_FLAG_CORRUPTED`
 //! for it: in 25 copies of an H.264 file with two flipped bits each, the log has lines for 21, and
 //! the flag is set in none; in 25 copies of an H.265 file the log has lines for 10, the flag again
 //! in none.
@@ -91,7 +91,7 @@ pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     });
 }
 
-/// Subscribes to GStreamer's log. It still prints only what GST_DEBUG asks for.
+/// Subscribes to GStreamer's log. GST_DEBUG still decides which lines are printed.
 fn tap_log() {
     if std::env::var_os("GST_DEBUG").is_none() {
         gst::log::remove_default_log_function();

@@ -128,7 +128,7 @@ pub(super) fn open(
         by_number: options.pair_by == PairBy::Index,
         delays: [delay(offset.saturating_neg()), delay(offset)],
         first: [None; 2],
-        // Numbers of frames say themselves where each view begins.
+        // The frames' numbers show the start of each view.
         is_begin_told: offset != 0 || numbered,
         restarts: 0,
         done: false,

@@ -79,7 +79,7 @@ mod tests {
         stop.set(true);
         // Would be ten seconds.
         pacer.wait(Duration::from_secs(3600), &stop);
-        // A gap of an hour is no hour's wait, and the clock goes on after it.
+        // A gap of an hour causes no wait of an hour, and the clock continues after it.
         let (due, stream) = pacer.anchor.unwrap();
         assert!(due.duration_since(Instant::now()) <= LONGEST);
         assert_eq!(stream, Duration::from_secs(3600));

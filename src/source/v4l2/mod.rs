@@ -55,7 +55,7 @@ pub struct Camera {
     pub busy: bool,
     /// Processes that have it open, as far as may be seen.
     pub users: Vec<User>,
-    /// Why it cannot be opened, with the cure.
+    /// Reason why it cannot be opened, with the fix.
     pub unusable: Option<String>,
 }
 

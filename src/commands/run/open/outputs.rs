@@ -388,7 +388,7 @@ fn recording(
     let factory: Factory = match limits {
         // A pipe may have a reader again.
         None if !is_file => Box::new(move || create(&path, &setup)),
-        // A single file that was cut short goes on in segments of any length.
+        // A single file that was cut short continues in segments of any length.
         _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &setup)),
     };
     (first, factory)
