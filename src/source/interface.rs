@@ -31,12 +31,12 @@ pub struct SourceInfo {
     pub rate: Option<f64>,
     /// Expected number of pairs, if known (estimated from the duration).
     pub pairs: Option<u64>,
-    /// Whether the source is live. Live sources never wait for the matcher; their oldest pairs are
+    /// True if the source is live. Live sources never wait for the matcher; their oldest pairs are
     /// dropped instead.
     pub live: bool,
-    /// Whether pairs carry their true disparity.
+    /// True if pairs carry their true disparity.
     pub has_truth: bool,
-    /// Whether left frames carry their colour.
+    /// True if left frames carry their colour.
     pub has_colour: bool,
     /// Grey level from which on pixels are white.
     pub white: u8,

@@ -34,7 +34,7 @@ pub struct EyeState {
 /// Summary of one view's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct EyeSummary {
-    /// Whether it is lost at present.
+    /// True if it is lost at present.
     pub lost: bool,
     /// Number of losses: unplugged, ended, silent.
     pub losses: u64,

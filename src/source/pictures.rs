@@ -22,7 +22,7 @@ pub(super) struct Pictures {
     pub(super) pattern: String,
     /// Number and path of each image that exists, in order.
     pub(super) files: Vec<(u64, PathBuf)>,
-    /// Whether the numbers are those of a printf pattern; otherwise they were found in the names,
+    /// True if the numbers are those of a printf pattern; otherwise they were found in the names,
     /// or only count.
     asked: bool,
 }

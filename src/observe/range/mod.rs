@@ -73,7 +73,7 @@ pub struct TooFew {
     pub beyond: f64,
     /// A sufficient number.
     pub enough: usize,
-    /// Whether `auto` has chosen the candidates in use.
+    /// True if `auto` has chosen the candidates in use.
     #[serde(skip)]
     pub chosen: bool,
 }

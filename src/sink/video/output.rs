@@ -66,7 +66,7 @@ struct Current {
     writer: MatroskaWriter<NewFile>,
     /// Encoder's time at time 0 of this file.
     begin: Duration,
-    /// Whether the file can be deleted while it is written.
+    /// True if the file can be deleted while it is written.
     has_name: bool,
 }
 

@@ -43,7 +43,7 @@ struct Listener {
     fed: AtomicU64,
     /// Value of `fed` at the last complaint of each thread.
     complained: Mutex<HashMap<ThreadId, u64>>,
-    /// Whether a decoder has a pixel format that GStreamer cannot name.
+    /// True if a decoder has a pixel format that GStreamer cannot name.
     is_nameless: AtomicBool,
 }
 

@@ -60,7 +60,7 @@ pub struct GstOptions {
     pub tolerance: Option<Duration>,
     /// Time that is added to those of the right view's frames.
     pub offset: Offset,
-    /// Whether the views are exchanged: the left input is the right view.
+    /// True if the views are exchanged: the left input is the right view.
     pub swap: bool,
     /// Request to cameras; the size is that of each view.
     pub cameras: v4l2::CameraRequest,

@@ -36,7 +36,7 @@ pub(super) struct ReconnectingStream {
     has_colour: bool,
     white: u8,
     rate: Option<f64>,
-    /// Whether the stream is reopened after a loss.
+    /// True if the stream is reopened after a loss.
     again: bool,
     silence: Duration,
     link: Link,
