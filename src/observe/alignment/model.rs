@@ -25,7 +25,7 @@ pub(super) struct Fit<const N: usize> {
     pub(super) covariance: SMatrix<f64, N, N>,
     /// Spread of the residuals of agreeing points: 1.4826 times their median absolute value.
     pub(super) spread: f64,
-    /// True if each point agrees with the fit.
+    /// Whether each point agrees with the fit.
     pub(super) agrees: Vec<bool>,
 }
 
