@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// Test writer that accepts a limited number of writes and reports each.
+    /// Test writer that waits for a permission before each write and reports the bytes written.
     struct Gate {
         may: Receiver<bool>,
         taken: Sender<String>,

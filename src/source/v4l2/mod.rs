@@ -194,8 +194,8 @@ pub fn open(name: &str) -> anyhow::Result<Opened> {
     Ok(Opened { node, bus, modes })
 }
 
-/// Makes sure that the camera `name` can be used now, and sets its controls. Returns the controls
-/// that it lacks, for the log.
+/// Makes sure that the camera `name` can be used now, and sets its controls. Returns the complaints
+/// about unsupported settings, for the log.
 pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
     let (_, mut device, _) = connect(name)?;
     Ok(controls.apply(&mut device))
