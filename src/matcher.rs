@@ -264,7 +264,7 @@ impl Disparity {
         &self.0.disparity
     }
 
-    /// Returns the confidence of every pixel, rows tightly packed: 1 to 255, and 0 where the
+    /// Returns the confidence of every pixel, rows tightly packed: 1 to 255, and 0 if the
     /// disparity is unknown; `None` unless [`Params::confidence`] asks for it.
     pub fn confidence(&self) -> Option<&[u8]> {
         self.0.confidence.as_ref().map(Image::pixels)
@@ -338,7 +338,7 @@ mod tests {
         let image = |pixels: &[u8]| Image::from_vec(SIZE.0, SIZE.1, pixels.to_vec());
         let expected = match_pair(&image(&left), &image(&right), &params());
         assert_eq!(disparity.map().values(), expected.values());
-        // What is between two whole pixels may be off by the smallest step.
+        // Sub-pixel disparities may be off by the smallest step.
         let is = |map: &DisparityMap, (x, y), expected: f32| {
             map.at(x, y).is_some_and(|disparity| (disparity - expected).abs() <= 1.0 / 16.0)
         };
@@ -354,7 +354,8 @@ mod tests {
         assert!(is(&seen_from_the_right, (40, 8), 4.0));
         assert!(is(&seen_from_the_right, (36, 31), 9.0));
         let known = |map: &DisparityMap, x| map.values()[8 * SIZE.0 + x] != INVALID;
-        // What one view alone shows lies at the left for the left one, and at the right for the right one.
+        // Areas only one view shows lie at the left edge of the left view and
+        // the right edge of the right one.
         assert!(known(disparity.map(), 88) && known(&seen_from_the_right, 1));
     }
 

@@ -102,8 +102,7 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
     })
 }
 
-/// Body of the source's thread: pairs go into the link until the source ends or a stop is asked
-/// for.
+/// Runs the source's thread: pairs go into the link until the source ends or a stop is requested.
 fn deliver(
     mut source: Box<dyn Source>,
     pairs: &LinkSender<StereoPair>,
@@ -172,7 +171,7 @@ fn wait_while_paused(
     if control.stop.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Body of a sink's thread.
+/// Runs a sink's thread.
 fn consume(
     mut sink: Box<dyn Sink>,
     results: &LinkReceiver<Arc<Matched>>,

@@ -160,7 +160,7 @@ impl StereoCalibration {
         (focal * (only_seen * (1.0 - alpha) + all_seen * alpha), placed)
     }
 
-    /// Returns the cameras' own focal length, with the optical axes where they are. The sides of a
+    /// Returns the cameras' own focal length, with unchanged optical axes. The sides of a
     /// very wide image lie almost at a right angle, and a plane with them would show little else.
     fn central_view(&self, rotations: &[Matrix3<f64>; 2], size: (usize, usize)) -> (f64, [f64; 2]) {
         let stretch = size.1 as f64 / self.left.height as f64;

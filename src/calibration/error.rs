@@ -9,12 +9,12 @@ pub struct CalibrationError {
 }
 
 impl CalibrationError {
-    /// An error with this message.
+    /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), lacks_size: false }
     }
 
-    /// The files lack the size of the images.
+    /// Creates the error of files that lack the size of the images.
     pub(super) fn without_size(message: impl Into<String>) -> Self {
         Self { message: message.into(), lacks_size: true }
     }

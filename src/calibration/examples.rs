@@ -4,7 +4,7 @@ use nalgebra::{Matrix3, Vector3};
 
 use super::{Camera, Lens, StereoCalibration};
 
-/// A camera; `k` are OpenCV's fx, fy, cx, cy.
+/// Returns a camera; `k` are OpenCV's fx, fy, cx, cy.
 pub fn camera(size: (usize, usize), k: [f64; 4], lens: Lens) -> Camera {
     Camera {
         width: size.0,
@@ -38,7 +38,7 @@ fn rig(
     }
 }
 
-/// An OAK-D's mono cameras: rational lenses with a pole beside a zero.
+/// Returns an OAK-D's mono cameras: rational lenses with a pole next to a zero.
 pub fn oakd() -> StereoCalibration {
     let size = (1280, 800);
     let left = [808.2711181640625, 807.5339965820312, 634.1679077148438, 407.65618896484375];
@@ -87,7 +87,7 @@ pub fn oakd() -> StereoCalibration {
     )
 }
 
-/// The cameras of OpenCV's chessboard pictures.
+/// Returns the cameras of OpenCV's chessboard images.
 pub fn chessboards() -> StereoCalibration {
     let size = (640, 480);
     let left = [535.739585283, 535.581894316, 342.3528434257, 235.0314821816];
@@ -118,7 +118,7 @@ pub fn chessboards() -> StereoCalibration {
     )
 }
 
-/// The cameras of the EuRoC data set.
+/// Returns the cameras of the EuRoC data set.
 pub fn euroc() -> StereoCalibration {
     let size = (752, 480);
     rig(
@@ -147,7 +147,8 @@ pub fn euroc() -> StereoCalibration {
     )
 }
 
-/// A left camera with all coefficients, a right one with few, much turned against each other.
+/// Returns a left camera with all coefficients, a right one with few, strongly rotated relative to
+/// each other.
 pub fn tilted() -> StereoCalibration {
     let size = (1280, 800);
     rig(
@@ -168,7 +169,7 @@ pub fn tilted() -> StereoCalibration {
     )
 }
 
-/// A lens for which every coefficient matters.
+/// Returns a lens for which every coefficient matters.
 pub fn all_coefficients() -> Lens {
     Lens::Brown([
         -0.31, 0.12, 4e-4, -7e-4, -0.021, 0.05, -0.013, 0.002, 6e-4, -3e-4, -5e-4, 2e-4, 0.012,
@@ -176,7 +177,7 @@ pub fn all_coefficients() -> Lens {
     ])
 }
 
-/// Two fisheye cameras of about 165 degrees.
+/// Returns two fisheye cameras of about 165 degrees.
 pub fn fisheye() -> StereoCalibration {
     let size = (848, 800);
     rig(

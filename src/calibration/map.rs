@@ -15,7 +15,7 @@ const SOURCE_PIXELS: usize = 1 << 30;
 
 /// Rectification of one view: bilinear interpolation at fixed-point positions.
 ///
-/// A position is rounded to the nearest 1/256 px; where that lies outside [0, W - 1] x [0, H - 1]
+/// A position is rounded to the nearest 1/256 px; if that lies outside [0, W - 1] x [0, H - 1]
 /// of the source, the pixel is invalid and 0. Else, with the whole parts sx, sy and the fractions fx,
 /// fy in 0..=255 of the position and the source's pixels
 /// a = (sx, sy), b = (sx + 1, sy), c = (sx, sy + 1), d = (sx + 1, sy + 1), its value is

@@ -212,7 +212,7 @@ fn newton_step(
     step.iter().all(|v| v.is_finite()).then_some(step)
 }
 
-/// OpenCV's fixed-point iteration: divides by the radial factor at the present estimate.
+/// Runs OpenCV's fixed-point iteration, which divides by the radial factor at the present estimate.
 fn iterate(k: &[f64; 14], start: [f64; 2], steps: usize) -> [f64; 2] {
     let [mut x, mut y] = start;
     for _ in 0..steps {
@@ -235,7 +235,7 @@ fn denominator(k: &[f64; 14], r2: f64) -> f64 {
     1.0 + ((k[7] * r2 + k[6]) * r2 + k[5]) * r2
 }
 
-/// The radial factor.
+/// Returns the radial factor.
 fn radial(k: &[f64; 14], r2: f64) -> f64 {
     numerator(k, r2) / denominator(k, r2)
 }

@@ -52,7 +52,7 @@ pub struct CameraSummary {
 pub struct Turned {
     /// Clockwise in the viewing direction.
     pub roll_deg: f64,
-    /// Upwards.
+    /// Rotation upwards.
     pub pitch_deg: f64,
     /// To the right.
     pub yaw_deg: f64,
@@ -192,7 +192,7 @@ fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
         Lens::Fisheye(_) => 179.0,
     };
     // Outwards in small steps. Beyond its maximum the model is invalid; but rational models may
-    // have a pole next to a zero, where they leap out and back within a few degrees, which is no
+    // have a pole next to a zero, where they jump out and back within a few degrees. That is no
     // end.
     let step = 0.1_f64.to_radians();
     let (mut low, mut maximum, mut maximum_at) = (0.0, 0.0, 0.0_f64);
@@ -270,7 +270,7 @@ mod tests {
         let near = |found: [f64; 3], due: [f64; 3]| {
             assert!(found.iter().zip(due).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?}");
         };
-        // Turned to the right: what lies ahead of the right camera lies to the right of the left one.
+        // Turned to the right: a point ahead of the right camera lies to the right of the left one.
         let to_the_right = Rotation3::new(Vector3::y() * 2.0_f64.to_radians());
         assert!((to_the_right * Vector3::z()).x > 0.0);
         near(turned(to_the_right), [0.0, 0.0, 2.0]);

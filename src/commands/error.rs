@@ -25,12 +25,12 @@ pub enum Error {
 struct Explained(&'static str);
 
 impl Error {
-    /// Wrong usage, as a message.
+    /// Creates a usage error with this message.
     pub fn usage(message: impl fmt::Display) -> Error {
         Error::Usage(anyhow::anyhow!("{message}"))
     }
 
-    /// Wrong usage, with an explanation of several lines.
+    /// Creates a usage error with an explanation of several lines.
     pub fn explained(explanation: &'static str) -> Error {
         Error::Usage(Explained(explanation).into())
     }

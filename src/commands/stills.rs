@@ -16,7 +16,7 @@ use crate::source::tone::Tone;
 
 /// A pair of images in one file or two.
 pub struct Stills {
-    /// Of the left and the right view; the same file twice if it holds both.
+    /// Files of the left and right view; the same file twice if it holds both.
     files: [PathBuf; 2],
     packing: Packing,
     swap: bool,

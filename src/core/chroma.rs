@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::core::pool::{Pool, Pooled};
 
-/// The colour differences Cb and Cr of a pixel, each 128 where there is no colour.
+/// The colour differences Cb and Cr of a pixel, each 128 without colour.
 pub type Differences = [u8; 2];
 
 /// Differences of a pixel without colour.
@@ -36,7 +36,7 @@ pub struct ColourCoding {
 }
 
 impl ColourCoding {
-    /// Grey, whatever the differences.
+    /// Coding that yields grey for all differences.
     pub const GREY: Self =
         Self { black: 0, luma: 1 << FRACTION, red_cr: 0, green_cb: 0, green_cr: 0, blue_cb: 0 };
 
@@ -58,13 +58,13 @@ impl ColourCoding {
         }
     }
 
-    /// The coding of images that came as red, green and blue, whose luma is
+    /// Returns the coding of images that came as red, green and blue, whose luma is
     /// [`crate::core::frame::intensity`].
     pub fn of_rgb() -> Self {
         Self::new(0.2125, 0.0721, true)
     }
 
-    /// The differences of a colour whose luma is `luma`, in [`ColourCoding::of_rgb`].
+    /// Returns the differences of a colour whose luma is `luma`, in [`ColourCoding::of_rgb`].
     pub fn differences(luma: u8, red: u8, blue: u8) -> Differences {
         // 127.5 / 255 / (1 - part): the inverse of the weights, in 1/65536.
         const OF_RED: i32 = 41610;
@@ -76,7 +76,7 @@ impl ColourCoding {
         [difference(blue, OF_BLUE), difference(red, OF_RED)]
     }
 
-    /// Red, green and blue of a pixel.
+    /// Returns red, green and blue of a pixel.
     #[inline]
     pub fn rgb(&self, luma: u8, [cb, cr]: Differences) -> [u8; 3] {
         let (cb, cr) = (i32::from(cb) - 128, i32::from(cr) - 128);
@@ -102,34 +102,34 @@ pub struct ChromaPlane {
 }
 
 impl ChromaPlane {
-    /// A plane for an image of `size` (width, height), samples row by row, each for 2^`shift`
-    /// pixels across and down; of those at the right and lower edge there may be fewer.
+    /// Creates a plane for an image of `size` (width, height), samples row by row, each for
+    /// 2^`shift` pixels across and down; of those at the right and lower edge there may be fewer.
     ///
     /// # Panics
-    /// Where there are not exactly as many samples as the image needs.
+    /// If the number of samples is not exactly the one that the image needs.
     pub fn new(size: (usize, usize), shift: [u32; 2], samples: Pooled<Differences>) -> Self {
         let (width, height) = Self::size_for(size, shift);
         assert_eq!(samples.len(), width * height, "samples of a {width}x{height} plane");
         Self { size, width, shift, samples }
     }
 
-    /// Width and height in samples of the plane for an image of `size`.
+    /// Returns the width and height in samples of the plane for an image of `size`.
     pub fn size_for(size: (usize, usize), shift: [u32; 2]) -> (usize, usize) {
         (size.0.div_ceil(1 << shift[0]), size.1.div_ceil(1 << shift[1]))
     }
 
-    /// Width and height in samples.
+    /// Returns the width and height in samples.
     pub fn samples_size(&self) -> (usize, usize) {
         (self.width, self.samples.len() / self.width)
     }
 
-    /// Every sample, row by row.
+    /// Returns every sample, row by row.
     pub fn samples(&self) -> &[Differences] {
         &self.samples
     }
 
-    /// The differences of pixel (x, y) of the image: those of the sample it shares, as libyuv
-    /// does it.
+    /// Returns the differences of pixel (x, y) of the image: those of the sample it shares, as
+    /// libyuv does it.
     #[inline]
     pub fn at(&self, x: usize, y: usize) -> Differences {
         self.samples[(y >> self.shift[1]) * self.width + (x >> self.shift[0])]
@@ -138,9 +138,9 @@ impl ChromaPlane {
 
 /// Mapping of the pixels of one image to those of another.
 pub trait Resampling: Send + Sync + std::fmt::Debug {
-    /// Width and height of the other one.
+    /// Returns the width and height of the other one.
     fn size(&self) -> (usize, usize);
-    /// Returns the pixel nearest to what (x, y) of the other image shows; `None` if it lies
+    /// Returns the pixel nearest to the point at (x, y) of the other image; `None` if it lies
     /// outside.
     fn origin(&self, x: usize, y: usize) -> Option<(usize, usize)>;
 }
@@ -167,17 +167,17 @@ impl Chroma {
         Self { through: Some(through), resampled: OnceLock::new(), ..self }
     }
 
-    /// How colours are coded.
+    /// Returns the coding of the colours.
     pub fn coding(&self) -> &ColourCoding {
         &self.coding
     }
 
-    /// Width and height of the image in pixels.
+    /// Returns the width and height of the image in pixels.
     pub fn size(&self) -> (usize, usize) {
         self.through.as_ref().map_or(self.raw.size, |through| through.size())
     }
 
-    /// The differences of the image.
+    /// Returns the differences of the image.
     pub fn plane(&self) -> &ChromaPlane {
         let Some(through) = &self.through else { return &self.raw };
         self.resampled.get_or_init(|| {

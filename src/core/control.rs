@@ -32,10 +32,10 @@ impl Switch {
 /// Requests to a running pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
-    /// Stop the source, match what is in the queues, finish the files.
+    /// Stops the source, matches the queued pairs and finishes the files.
     pub stop: Switch,
-    /// Pause the source.
+    /// Pauses the source.
     pub pause: Switch,
-    /// Let one pair pass while the source is paused.
+    /// Lets one pair pass while the source is paused.
     pub step: Switch,
 }

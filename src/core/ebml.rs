@@ -51,7 +51,7 @@ pub fn push_master(out: &mut Vec<u8>, id: u32, fill: impl FnOnce(&mut Vec<u8>)) 
 /// Appends filler of exactly `length` bytes, header included.
 ///
 /// # Panics
-/// Where `length` is below 2 or above 126: there is no such filler with a one-byte size.
+/// If `length` is below 2 or above 126: there is no such filler with a one-byte size.
 pub fn push_void(out: &mut Vec<u8>, length: usize) {
     assert!((2..=126).contains(&length), "filler of {length} bytes");
     push(out, VOID, &[0; 126][..length - 2]);

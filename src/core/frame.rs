@@ -34,22 +34,22 @@ impl Mask {
         Self { width, valid }
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     pub fn height(&self) -> usize {
         self.valid.len() / self.width
     }
 
-    /// Every pixel, row by row.
+    /// Returns every pixel, row by row.
     pub fn pixels(&self) -> &[bool] {
         &self.valid
     }
 
-    /// The pixels of row `y`.
+    /// Returns the pixels of row `y`.
     pub fn row(&self, y: usize) -> &[bool] {
         &self.valid[y * self.width..][..self.width]
     }
@@ -78,7 +78,7 @@ impl Image {
         self
     }
 
-    /// The valid mask; `None` means that every pixel is valid.
+    /// Returns the valid mask; `None` means that every pixel is valid.
     pub fn valid_mask(&self) -> Option<&Mask> {
         self.valid.as_deref()
     }
@@ -100,17 +100,17 @@ impl Image {
         self
     }
 
-    /// The colour, if the source has it and an output needs it.
+    /// Returns the colour, if the source has it and an output needs it.
     pub fn chroma(&self) -> Option<&Chroma> {
         self.chroma.as_deref()
     }
 
-    /// The colour alone.
+    /// Returns the colour alone.
     pub fn into_chroma(self) -> Option<Chroma> {
         self.chroma.map(|chroma| *chroma)
     }
 
-    /// Red, green and blue of pixel (x, y); grey without colour.
+    /// Returns red, green and blue of pixel (x, y); grey without colour.
     pub fn rgb_at(&self, x: usize, y: usize) -> [u8; 3] {
         let grey = self.pixels[y * self.width + x];
         match &self.chroma {
@@ -151,12 +151,12 @@ impl Image {
         Self::from_vec(width, height, pixels)
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     pub fn height(&self) -> usize {
         self.height
     }
@@ -166,28 +166,28 @@ impl Image {
         self.pixels.is_pinned()
     }
 
-    /// Every pixel, row by row.
+    /// Returns every pixel, row by row.
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
     }
 
-    /// Every pixel, row by row, mutable.
+    /// Returns every pixel, row by row, mutable.
     pub fn pixels_mut(&mut self) -> &mut [u8] {
         &mut self.pixels
     }
 
-    /// The pixels of row `y`.
+    /// Returns the pixels of row `y`.
     pub fn row(&self, y: usize) -> &[u8] {
         &self.pixels[y * self.width..][..self.width]
     }
 }
 
-/// Intensity of an RGB pixel by Rec. 709: 0.2125 R + 0.7154 G + 0.0721 B, rounded.
+/// Returns the intensity of an RGB pixel by Rec. 709: 0.2125 R + 0.7154 G + 0.0721 B, rounded.
 pub fn intensity(red: u8, green: u8, blue: u8) -> u8 {
     ((2125 * u32::from(red) + 7154 * u32::from(green) + 721 * u32::from(blue) + 5000) / 10000) as u8
 }
 
-/// Intensity of an RGB pixel with 16 bits per sample.
+/// Returns the intensity of an RGB pixel with 16 bits per sample.
 pub fn intensity_16(red: u16, green: u16, blue: u16) -> u16 {
     ((2125 * u32::from(red) + 7154 * u32::from(green) + 721 * u32::from(blue) + 5000) / 10000)
         as u16
@@ -207,7 +207,7 @@ impl Eye {
     /// Both, in the order of all `[left, right]` arrays.
     pub const BOTH: [Eye; 2] = [Eye::Left, Eye::Right];
 
-    /// Index into such arrays: 0 or 1.
+    /// Returns the index into such arrays: 0 or 1.
     pub fn index(self) -> usize {
         usize::from(self == Eye::Right)
     }
@@ -225,7 +225,7 @@ impl std::fmt::Display for Eye {
 /// One frame of one view, as a source delivers it to the pairing.
 #[derive(Debug)]
 pub struct EyeFrame {
-    /// The picture.
+    /// The image.
     pub image: Image,
     /// Capture time on the stream's clock; `None` if the stream carries no usable times.
     pub timestamp: Option<Duration>,
@@ -309,32 +309,33 @@ impl DisparityMap {
         Self { width, height, range, values }
     }
 
-    /// The disparity range of the search. It may change from map to map while a run is tuned.
+    /// Returns the disparity range of the search. It may change from map to map while a run is
+    /// tuned.
     pub fn range(&self) -> DisparityRange {
         self.range
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// Every value, row by row.
+    /// Returns every value, row by row.
     pub fn values(&self) -> &[i16] {
         &self.values
     }
 
-    /// Every value, row by row, mutable.
+    /// Returns every value, row by row, mutable.
     pub fn values_mut(&mut self) -> &mut [i16] {
         &mut self.values
     }
 
-    /// Disparity of pixel (x, y) in pixels, or `None` if unknown.
+    /// Returns the disparity of pixel (x, y) in pixels, or `None` if unknown.
     pub fn at(&self, x: usize, y: usize) -> Option<f32> {
         let value = self.values[y * self.width + x];
         (value != INVALID).then(|| f32::from(value) / SUBPIXEL as f32)
@@ -351,7 +352,7 @@ pub struct DisparityRange {
 }
 
 impl DisparityRange {
-    /// Largest candidate.
+    /// Returns the largest candidate.
     pub fn max(&self) -> i32 {
         self.min + self.count as i32 - 1
     }
@@ -452,22 +453,22 @@ impl Whitened {
         Self { width, height, pixels }
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// The pixels of row `y`.
+    /// Returns the pixels of row `y`.
     pub fn row(&self, y: usize) -> &[u16] {
         &self.pixels[y * self.width..][..self.width]
     }
 
-    /// Every pixel, row by row.
+    /// Returns every pixel, row by row.
     pub fn pixels(&self) -> &[u16] {
         &self.pixels
     }
@@ -494,12 +495,12 @@ impl Matched {
         }
     }
 
-    /// Time from capture (for recordings: from arrival) to disparity.
+    /// Returns the time from capture (for recordings: from arrival) to disparity.
     pub fn latency(&self) -> Duration {
         self.finished.saturating_duration_since(self.pair.arrived)
     }
 
-    /// Time of matching.
+    /// Returns the time of matching.
     pub fn engine_time(&self) -> Duration {
         self.finished.saturating_duration_since(self.submitted)
     }

@@ -76,7 +76,7 @@ impl<T> LinkSender<T> {
         }
     }
 
-    /// The counter of dropped items, which outlives the link.
+    /// Returns the counter of dropped items, which outlives the link.
     pub fn dropped(&self) -> Arc<AtomicU64> {
         self.dropped.clone()
     }

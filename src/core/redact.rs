@@ -67,7 +67,7 @@ pub fn holds_secret(text: &str) -> bool {
 /// Position of a secret in a text.
 struct Secret {
     range: Range<usize>,
-    /// Whether it is a value, not a pair of name and password.
+    /// True for a bare secret value, not a pair of name and password.
     alone: bool,
 }
 

@@ -46,9 +46,9 @@ pub struct AccuracySummary {
     /// Pixels that are wrong by more than half a pixel, in percent of those with a disparity;
     /// `None` if there are none.
     pub bad_0_5_of_valid: Option<f64>,
-    /// As [`Self::bad_0_5_of_valid`], for 1 pixel.
+    /// Same as [`Self::bad_0_5_of_valid`] for 1 pixel.
     pub bad_1_of_valid: Option<f64>,
-    /// As [`Self::bad_0_5_of_valid`], for 2 pixels.
+    /// Same as [`Self::bad_0_5_of_valid`] for 2 pixels.
     pub bad_2_of_valid: Option<f64>,
     /// Mean absolute error in pixels of those with a disparity; `None` if there are none.
     pub mean_error_px: Option<f64>,

@@ -56,9 +56,9 @@ impl EyeExposure {
 /// Noise and exposure of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Exposure {
-    /// That of the left view.
+    /// Exposure of the left view.
     pub left: EyeExposure,
-    /// That of the right view.
+    /// Exposure of the right view.
     pub right: EyeExposure,
 }
 
@@ -136,8 +136,8 @@ pub struct ExposureObserver {
 }
 
 impl ExposureObserver {
-    /// An observer that keeps `shared` up to date. Images are white from this grey level on; the
-    /// cameras of a live source can be adjusted.
+    /// Creates an observer that updates `shared`. Images are white from this grey level
+    /// on; the cameras of a live source can be adjusted.
     pub fn new(shared: Shared, white: u8, live: bool) -> Self {
         Self { shared, white, live, measured: None, bad: 0, told: false }
     }
@@ -182,7 +182,7 @@ mod tests {
     fn both_eyes_are_measured() {
         let pair = matched(100, 50).pair;
         let Exposure { left, right } = Exposure::of(&pair.left, &pair.right, 250);
-        // 4 of 20 columns are white, and so is what is beside them.
+        // 4 of 20 columns are white, and so are their neighbours.
         assert_eq!((left.saturated, right.saturated), (0.2, 0.2));
         assert_eq!((left.brightness, right.brightness), (138.75, 101.25));
         assert_eq!(left.noise, 0.0);
@@ -193,7 +193,7 @@ mod tests {
         let new = |live| ExposureObserver::new(Shared::default(), 250, live);
         let mut observer = new(true);
         let dark = matched(100, 20);
-        // 139 beside 79.
+        // 139 compared with 79.
         for _ in 1..PATIENCE {
             assert_eq!(observer.measure(&dark), None);
         }

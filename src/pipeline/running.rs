@@ -38,7 +38,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Counters {
     /// Pairs dropped because the engine was busy.
     pub dropped_pairs: Arc<AtomicU64>,
-    /// Of each sink, in the order of the configuration.
+    /// Counters of each sink, in the order of the configuration.
     pub sinks: Vec<SinkCounters>,
 }
 
@@ -91,7 +91,7 @@ pub struct SinkCounts {
 /// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the source delivered.
+    /// Frames and pairs that the source delivered.
     pub source: SourceCounts,
     /// Pairs dropped because the engine was busy.
     pub dropped: u64,

@@ -69,7 +69,7 @@ impl fmt::Display for Origin {
 pub struct Error(Vec<String>);
 
 impl Error {
-    /// The mistakes, one line each.
+    /// Returns the mistakes, one line each.
     pub fn mistakes(&self) -> &[String] {
         &self.0
     }

@@ -20,7 +20,7 @@ pub struct Row {
     pub none: Option<&'static str>,
     /// Number that `auto` stands for, from the defaults of the cost.
     pub by_cost: Option<fn(&CostDefaults) -> f64>,
-    /// Set if `auto` means 0 without paths, whatever the cost.
+    /// Set if `auto` means 0 without paths for every cost.
     pub off_without_paths: bool,
     /// Unit of the number, for messages.
     pub unit: Option<&'static str>,

@@ -30,7 +30,7 @@ const SECTIONS: [(&str, &[Row]); 13] = [
     ("log", log::ROWS),
 ];
 
-/// Every row with the name of its section.
+/// Returns every row with the name of its section.
 pub fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
     SECTIONS.into_iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)))
 }

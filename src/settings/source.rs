@@ -21,9 +21,9 @@ use crate::source::v4l2::{CameraRequest, Format};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// As recorded in a window without outputs, else as fast as possible.
+    /// The recorded pace in a window without outputs, else as fast as possible.
     Auto,
-    /// As recorded.
+    /// The recorded pace.
     Realtime,
     /// As fast as possible.
     Fast,

@@ -38,7 +38,7 @@ pub enum Page {
 }
 
 impl Page {
-    /// Width and height in portrait in mm; `None` for as large as needed.
+    /// Returns the width and height in portrait in mm; `None` for as large as needed.
     fn size(self) -> Option<(f64, f64)> {
         match self {
             Page::A4 => Some((210.0, 297.0)),
@@ -240,7 +240,7 @@ mod tests {
         let refused = paper("chessboard:9x6", 0.035, Some(Page::A4)).unwrap_err();
         assert!(refused.contains("370x279 mm") && refused.contains("A4"), "{refused}");
         assert!(paper("chessboard:9x6", 5.0, None).is_err());
-        // The ruler needs its 100 mm beside a small board too.
+        // The ruler needs its 100 mm next to a small board too.
         let small = paper("chessboard:3x3", 0.01, Some(Page::Board)).unwrap();
         assert_eq!(small, "paper of its own size (120x74 mm)");
     }

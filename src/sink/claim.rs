@@ -66,8 +66,8 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let Some(beside) = &self.beside else { return };
-        // It is removed while locked, so that nobody takes it meanwhile. A file that stays does no
-        // harm.
+        // It is removed while locked, so that no other program takes it meanwhile. A file that
+        // stays does no harm.
         if is_at(&self.lock, beside) {
             let _ = fs::remove_file(beside);
         }

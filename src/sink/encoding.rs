@@ -64,17 +64,17 @@ impl Encoding {
         usable.then_some(Self { scale, offset })
     }
 
-    /// Stored units per pixel.
+    /// Returns the stored units per pixel.
     pub fn scale(self) -> u32 {
         self.scale
     }
 
-    /// Disparity in pixels of the stored number 0, if it were valid.
+    /// Returns the disparity in pixels of the stored number 0, if it were valid.
     pub fn offset(self) -> i32 {
         self.offset
     }
 
-    /// Stored units per sixteenth of a pixel.
+    /// Returns the stored units per sixteenth of a pixel.
     fn step(self) -> i32 {
         self.scale as i32 / SUBPIXEL
     }

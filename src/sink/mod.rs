@@ -73,7 +73,7 @@ impl std::ops::AddAssign for Losses {
 
 /// A consumer of matched pairs. Each runs on its own thread behind a bounded link.
 pub trait Sink: Send {
-    /// Name of the output, for people: "recording out.mkv".
+    /// Returns the name of the output, for people: "recording out.mkv".
     fn name(&self) -> &str;
 
     /// Reports whether only the newest pair matters: the pipeline then never waits for the sink,

@@ -44,7 +44,7 @@ impl DepthUnit {
 }
 
 impl Default for DepthUnit {
-    /// The millimetre.
+    /// Returns the millimetre.
     fn default() -> Self {
         Self::of_millimetres(1.0)
     }
@@ -56,7 +56,7 @@ pub enum Quantity {
     /// Disparity in the KITTI convention ([`Encoding`]).
     #[default]
     Disparity,
-    /// Depth, 0 where it is unknown or exceeds 16 bits. In millimetres it reaches 65.535 m, as in
+    /// Depth; 0 if it is unknown or exceeds 16 bits. In millimetres it reaches 65.535 m, as in
     /// the depth images of ROS (REP 118) and of depth cameras.
     Depth(DepthUnit),
 }
@@ -154,7 +154,7 @@ impl Numbers {
         depth.encode(values, stored);
     }
 
-    /// Meaning of the stored numbers, for people and for programs.
+    /// Returns the meaning of the stored numbers, for people and for programs.
     pub fn describe(&self) -> String {
         match self.quantity() {
             Quantity::Depth(unit) => {
@@ -168,13 +168,13 @@ impl Numbers {
     }
 }
 
-/// Depth in metres of a value of a disparity map.
+/// Returns the depth in metres of a value of a disparity map.
 fn depth_m(geometry: &StereoGeometry, value: i16) -> Option<f64> {
     let disparity = f64::from(value) / f64::from(SUBPIXEL);
     geometry.depth_m(disparity).filter(|_| value != INVALID)
 }
 
-/// The number that stands for a depth; a point nearer than half a unit counts as 1.
+/// Returns the number that stands for a depth; a point nearer than half a unit counts as 1.
 fn stored(depth_m: Option<f64>, unit: DepthUnit) -> u16 {
     let rounded = depth_m.map(|metres| (metres * unit.per_metre()).round().max(1.0));
     rounded.filter(|&number| number <= f64::from(u16::MAX)).map_or(UNKNOWN, |number| number as u16)

@@ -72,7 +72,7 @@ fn write(
         .with_context(|| format!("cannot encode a PNG of {width}x{height}"))
 }
 
-/// A `tEXt` chunk (PNG specification, third edition, section 11.3.3.2).
+/// Returns a `tEXt` chunk (PNG specification, third edition, section 11.3.3.2).
 fn text_chunk(keyword: &str, text: &str) -> Vec<u8> {
     let mut chunk = b"tEXt".to_vec();
     chunk.extend(keyword.as_bytes());

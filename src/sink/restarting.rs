@@ -12,10 +12,10 @@ use super::{Losses, Sink};
 use crate::core::backoff::{Backoff, STEADY};
 use crate::core::frame::Matched;
 
-/// Makes an output again, next to what the previous one has written.
+/// Creates an output again without overwriting the previous one's files.
 pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
 
-/// An output that is made again after failures.
+/// An output that is created again after failures.
 pub struct Restarting {
     name: String,
     sink: Option<Box<dyn Sink>>,

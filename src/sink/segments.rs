@@ -245,7 +245,7 @@ pub fn free_bytes(folder: &Path) -> Result<u64> {
     use std::os::unix::ffi::OsStrExt;
     let name = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
     let mut about = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the name ends in a zero, and the system fills in what `about` points to.
+    // SAFETY: the name ends in a zero, and `about` points to memory that the system fills.
     let status = unsafe { libc::statvfs(name.as_ptr(), about.as_mut_ptr()) };
     if status != 0 {
         return Err(io::Error::last_os_error())
@@ -257,7 +257,7 @@ pub fn free_bytes(folder: &Path) -> Result<u64> {
     Ok(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize)))
 }
 
-/// Unknown on this system.
+/// Always fails: free space is unknown on this system.
 #[cfg(not(unix))]
 pub fn free_bytes(_: &Path) -> Result<u64> {
     anyhow::bail!("cannot ask for the room on this system")
@@ -415,7 +415,7 @@ mod tests {
         assert!(!sized.is_full(10, second) && sized.is_full(11, second));
         let timed = with(SegmentLimits { length: Some(second * 3), ..none });
         assert!(!timed.is_full(11, second * 2) && timed.is_full(0, second * 3));
-        // Two of them always fit what is kept.
+        // Two of them always fit into the limit.
         let kept = with(SegmentLimits { size: Some(10), keep: Some(8), ..none });
         assert!(!kept.is_full(4, second) && kept.is_full(5, second));
     }

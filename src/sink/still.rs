@@ -152,7 +152,7 @@ pub fn pgm_factor(range: DisparityRange) -> (u32, u32) {
     factor
 }
 
-/// Disparity of the level 0: 0, or the smallest one of a range below 0.
+/// Returns the disparity of the level 0: 0, or the smallest one of a range below 0.
 fn pgm_offset(range: DisparityRange) -> i32 {
     range.min.min(0)
 }

@@ -21,7 +21,7 @@ enum Samples {
 }
 
 impl Grey {
-    /// The intensity of a decoded image: of colour by Rec. 709, at the image's own depth.
+    /// Returns the intensity of a decoded image at its own depth; colour is converted by Rec. 709.
     pub fn of(picture: DynamicImage) -> Self {
         fn bytes<const CHANNELS: usize>(samples: &[u8]) -> Samples {
             let pixels = samples.as_chunks::<CHANNELS>().0.iter();
@@ -51,20 +51,20 @@ impl Grey {
         Self { width, height, samples }
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// The `width` x `height` pixels whose first is (x, y).
+    /// Returns the `width` x `height` pixels whose first is (x, y).
     ///
     /// # Panics
-    /// Where they are not all in the image.
+    /// If they are not all in the image.
     pub fn part(&self, [x, y]: [usize; 2], [width, height]: [usize; 2]) -> Self {
         fn cut<T: Copy>(all: &[T], stride: usize, [x, y]: [usize; 2], size: [usize; 2]) -> Vec<T> {
             let rows = all.chunks_exact(stride).skip(y).take(size[1]);
@@ -78,7 +78,7 @@ impl Grey {
         Self { width, height, samples }
     }
 
-    /// The image in 8 bits: as it is where it has no more, else as `tone` reduces it.
+    /// Returns the image in 8 bits: unchanged if it has no more, else reduced by `tone`.
     pub fn into_image(self, tone: Tone) -> Image {
         let pixels = match self.samples {
             Samples::Bytes(pixels) => pixels,

@@ -93,7 +93,7 @@ pub fn limits() -> Limits {
 mod tests {
     use super::*;
 
-    /// A PNG of 16 bits and four channels with that header and one empty part of data.
+    /// Returns a PNG of 16 bits and four channels with that header and one empty part of data.
     fn png(width: u32, height: u32) -> Vec<u8> {
         let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
         let mut chunk = |kind: &[u8; 4], data: &[u8]| {

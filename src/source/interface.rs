@@ -14,7 +14,7 @@ use crate::source::live::LiveState;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
-    /// Message that names the source and the cure.
+    /// Message that names the source and the fix.
     pub reason: String,
 }
 
@@ -27,16 +27,16 @@ pub struct SourceInfo {
     pub width: usize,
     /// Height of each view in pixels.
     pub height: usize,
-    /// Recorded or captured pairs a second, if known.
+    /// Recorded or captured pairs per second, if known.
     pub rate: Option<f64>,
     /// Expected number of pairs, if known (estimated from the duration).
     pub pairs: Option<u64>,
-    /// Whether the source is live. Live sources never wait for the matcher; their oldest pairs are
+    /// True if the source is live. Live sources never wait for the matcher; their oldest pairs are
     /// dropped instead.
     pub live: bool,
-    /// Whether pairs carry their true disparity.
+    /// True if pairs carry their true disparity.
     pub has_truth: bool,
-    /// Whether left frames carry their colour.
+    /// True if left frames carry their colour.
     pub has_colour: bool,
     /// Grey level from which on pixels are white.
     pub white: u8,
@@ -109,7 +109,7 @@ pub trait Source: Send {
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()>;
 
-    /// Numbers of what has been delivered so far.
+    /// Returns the counts of delivered frames and pairs so far.
     fn counts(&self) -> SourceCounts;
 
     /// Returns the state of a live source, readable while it runs; `None` for others.

@@ -14,7 +14,7 @@ mod scan;
 pub use self::scan::Flaw;
 use self::scan::{Part, Table};
 
-/// Looks for what is missing in a JPEG image; images of kinds that cannot be walked pass if
+/// Looks for missing data in a JPEG image. Images of kinds that cannot be walked pass if
 /// they have their end.
 pub fn check(bytes: &[u8]) -> Result<(), Flaw> {
     Walk { bytes, ..Walk::default() }.all()
@@ -54,7 +54,7 @@ struct FrameHeader {
     width: usize,
     height: usize,
     components: Vec<Component>,
-    /// Whether its scans can be walked: sequential, Huffman codes.
+    /// True if its scans can be walked: sequential, Huffman codes.
     sequential: bool,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next marker; what lies before it is skipped.
+    /// Returns the next marker and skips all bytes before it.
     fn marker(&mut self) -> Option<u8> {
         let rest = self.bytes.get(self.at..)?;
         let is_marker = |two: &[u8]| two[0] == 0xff && !matches!(two[1], 0 | 0xff);
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
         Some(rest[at + 1])
     }
 
-    /// Content of the segment whose length stands here.
+    /// Returns the content of the segment whose length field is next.
     fn segment(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
         let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));
@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks the scan whose header is `segment`, where it can be walked.
+    /// Walks the scan with the header `segment`, if it can be walked.
     fn scan(&mut self, segment: &[u8]) -> Result<(), Flaw> {
         let frame = self.frame.as_ref().ok_or(Flaw::NoData)?;
         let count = segment.first().map_or(0, |&count| usize::from(count));

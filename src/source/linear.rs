@@ -22,13 +22,13 @@ pub fn encode_floats(picture: DynamicImage) -> DynamicImage {
     encoded.expect("there are as many samples as before")
 }
 
-/// The 16-bit code of a sample of linear light. What is no number is black.
+/// Returns the 16-bit code of a sample of linear light. NaN becomes black.
 fn encode(linear: f32) -> u16 {
     let code = match linear {
         high if high > 0.003_130_8 => 1.055 * high.min(1.0).powf(1.0 / 2.4) - 0.055,
         low => 12.92 * low,
     };
-    // A conversion saturates, and makes 0 of what is no number.
+    // The conversion saturates and turns NaN into 0.
     (code * 65535.0).round() as u16
 }
 

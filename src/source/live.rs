@@ -34,7 +34,7 @@ pub struct EyeState {
 /// Summary of one view's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct EyeSummary {
-    /// Whether it is lost at present.
+    /// True if it is lost at present.
     pub lost: bool,
     /// Number of losses: unplugged, ended, silent.
     pub losses: u64,
@@ -85,7 +85,7 @@ impl LiveState {
         locked(&self.synchronisation)
     }
 
-    /// Everything so far.
+    /// Returns everything so far.
     pub fn summary(&self) -> LiveSummary {
         LiveSummary {
             left: self.eyes[0].summary(),
@@ -129,7 +129,7 @@ impl EyeState {
         self.mistimed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Everything so far.
+    /// Returns everything so far.
     pub fn summary(&self) -> EyeSummary {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         EyeSummary {

@@ -1,4 +1,4 @@
-//! Where stereo pairs come from.
+//! Sources of stereo pairs.
 
 pub mod demo;
 pub mod grey;

@@ -69,7 +69,7 @@ fn remark(inputs: &[(String, Orientation)], orient: Orient) -> Option<Remark> {
     })
 }
 
-/// The transformation that a tag asks for, for people.
+/// Returns the transformation that a tag asks for, for people.
 fn describe(orientation: Orientation) -> &'static str {
     match orientation {
         Orientation::NoTransforms => "upright",

@@ -22,7 +22,7 @@ pub(super) struct Pictures {
     pub(super) pattern: String,
     /// Number and path of each image that exists, in order.
     pub(super) files: Vec<(u64, PathBuf)>,
-    /// Whether the numbers are those of a printf pattern; otherwise they were found in the names,
+    /// True if the numbers are those of a printf pattern; otherwise they were found in the names,
     /// or only count.
     asked: bool,
 }
@@ -34,7 +34,7 @@ pub(super) struct Timing {
     first: u64,
     /// Greatest common divisor of all distances between numbers: one frame period.
     step: u64,
-    /// Periods a second.
+    /// Periods per second.
     rate: f64,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     let Some(text) = pattern.to_str().filter(|text| text.contains(['%', '*', '?', '['])) else {
         return Vec::new();
     };
-    // What other forms of numbers stand for is not looked at closely.
+    // Other number formats match any text.
     let mut general = String::new();
     let mut parts = text.split('%');
     general.push_str(parts.next().unwrap_or_default());
@@ -245,7 +245,7 @@ fn there(folder: &Path) -> String {
     suggest(folder).map(|there| format!("; pictures that are there: {there}")).unwrap_or_default()
 }
 
-/// Returns the pattern of the numbered pictures in `folder`, if any.
+/// Returns the pattern of the numbered images in `folder`, if any.
 pub(super) fn suggest(folder: &Path) -> Option<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .ok()?

@@ -46,17 +46,17 @@ pub enum StreamSpec {
 }
 
 impl SourceSpec {
-    /// A stream for each view.
+    /// Creates a stream for each view.
     pub fn two(left: impl AsRef<OsStr>, right: impl AsRef<OsStr>) -> Self {
         Self::Two { left: StreamSpec::parse(left), right: StreamSpec::parse(right) }
     }
 
-    /// One stream with the left view in its left half.
+    /// Creates one stream with the left view in its left half.
     pub fn side_by_side(both: impl AsRef<OsStr>) -> Self {
         Self::SideBySide(StreamSpec::parse(both))
     }
 
-    /// One stream with the left view in its upper half.
+    /// Creates one stream with the left view in its upper half.
     pub fn top_bottom(both: impl AsRef<OsStr>) -> Self {
         Self::TopBottom(StreamSpec::parse(both))
     }
@@ -166,7 +166,7 @@ impl StreamSpec {
         }
     }
 
-    /// Every local file that it may read, of those that are there.
+    /// Returns every existing local file that it may read.
     pub fn local_files(&self) -> Vec<PathBuf> {
         match self {
             Self::File(path) => vec![path.clone()],

@@ -65,7 +65,7 @@ pub struct Levels {
     pub width: usize,
     /// Height in pixels.
     pub height: usize,
-    /// Whether the values have 16 bits, not 8 or fewer.
+    /// True if the values have 16 bits, not 8 or fewer.
     pub deep: bool,
     /// Every value, row by row.
     pub values: Vec<u16>,

@@ -91,7 +91,7 @@ impl Tone {
     /// Reduces an image of samples with their highest bit in bit 15, rows of `width`, to 8 bits.
     ///
     /// # Panics
-    /// Where `samples` is no whole number of rows, or `pixels` of another size.
+    /// If `samples` is no whole number of rows, or `pixels` of another size.
     pub fn reduce(self, samples: &[u16], width: usize, pixels: &mut [u8]) {
         assert!(width > 0 && samples.len().is_multiple_of(width), "rows of {width} samples");
         assert_eq!(samples.len(), pixels.len(), "pixels of the picture");
@@ -145,11 +145,11 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Sums over the rows of the window, a value a column, with half a window more on either side.
+/// Sums over the rows of the window, one value per column, extended by half a window on both sides.
 struct Sums {
     width: usize,
     samples: Vec<u32>,
-    /// Of the absolute differences to the left and to the upper neighbour.
+    /// Sums of the absolute differences to the left and to the upper neighbour.
     differences: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! News that the running program tells about itself: logs, live counters, metrics.
+//! Information about the running program: logs, live counters, metrics.
 
 pub mod logs;
 pub mod progress;

@@ -75,11 +75,11 @@ pub struct Distribution {
 /// Quantiles of times over the pairs of a run, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimesMs {
-    /// Of half of the pairs.
+    /// Median over the pairs.
     pub p50: f64,
-    /// Of 95 of 100 pairs.
+    /// 95th percentile.
     pub p95: f64,
-    /// Of 99 of 100 pairs.
+    /// 99th percentile.
     pub p99: f64,
 }
 

@@ -59,7 +59,7 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
     format!("thread '{thread}' panicked{place}: {said}{trace}")
 }
 
-/// Target of progress bars: standard error if it is a terminal, else nowhere.
+/// Returns the target of progress bars: standard error if it is a terminal, else nowhere.
 pub fn draw_target() -> ProgressDrawTarget {
     if !io::stderr().is_terminal() {
         return ProgressDrawTarget::hidden();
@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes what it is given as often as it is allowed to, and tells.
+    /// Test writer that waits for a permission before each write and reports the bytes written.
     struct Gate {
         may: Receiver<bool>,
         taken: Sender<String>,
@@ -312,7 +312,7 @@ mod tests {
     fn a_reader_that_stops_holds_nobody_up_and_learns_what_is_missing() {
         let (outlet, allow, told) = gated();
         let line = |number: usize| format!("{number:01023}\n");
-        // Four times as many as there is room for.
+        // Four times the capacity.
         for number in 0..1024 {
             outlet.put(line(number).into_bytes(), true);
         }

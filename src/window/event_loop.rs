@@ -24,7 +24,8 @@ pub(super) trait App: ApplicationHandler<Wake> {
     /// Reports whether an error has ended the event loop.
     fn has_failed(&self) -> bool;
 
-    /// Completes what the window has begun. Returns the error that ended the event loop, if one did.
+    /// Completes pending work of the window. Returns the error that ended the event loop, if one
+    /// did.
     fn finish(self) -> Result<()>;
 }
 

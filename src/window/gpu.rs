@@ -1,4 +1,4 @@
-//! A graphics device: a real GPU where there is one, else software (Mesa's lavapipe or llvmpipe).
+//! A graphics device: a real GPU if there is one, else software (Mesa's lavapipe or llvmpipe).
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,7 +37,7 @@ pub(crate) fn probe(instance: &wgpu::Instance) -> Result<()> {
 }
 
 impl Gpu {
-    /// Opens the best adapter that can show pictures on `surface`, trying the next one where a
+    /// Opens the best adapter that can show images on `surface`, trying the next one if a
     /// driver refuses. `on_failure` is called, from any thread, when the device fails later.
     pub(crate) fn open(
         instance: &wgpu::Instance,
@@ -109,7 +109,7 @@ impl Gpu {
     }
 }
 
-/// Sort key of an adapter: hardware before software, Vulkan before OpenGL.
+/// Returns the sort key of an adapter: hardware before software, Vulkan before OpenGL.
 fn rank(adapter: &wgpu::Adapter) -> (u8, u8) {
     let info = adapter.get_info();
     let kind = match info.device_type {

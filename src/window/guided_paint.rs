@@ -179,7 +179,7 @@ fn covered<const N: usize>(painter: &Painter, rect: Rect, cells: &[[usize; N]]) 
     }
 }
 
-/// The corners of a board, joined row by row.
+/// Paints the corners of a board, joined row by row.
 fn board(painter: &Painter, rect: Rect, scale: f32, corners: &[(usize, usize, [f64; 2])]) {
     // (0, 0) is the middle of the first pixel.
     let place =

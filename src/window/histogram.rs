@@ -29,12 +29,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Histogram of the latencies of frames.
+    /// Returns a histogram of the latencies of frames.
     pub fn of_times(timing: Timing, times: impl Iterator<Item = Duration>) -> Self {
         Self::new(timing.name(), times.map(|time| time.as_secs_f64() * 1e3).collect(), false)
     }
 
-    /// Histogram of the delays of right frames after left ones, in nanoseconds.
+    /// Returns a histogram of the delays of right frames after left ones, in nanoseconds.
     pub fn of_skew(skews_ns: impl Iterator<Item = i64>) -> Self {
         Self::new("right view later by", skews_ns.map(|ns| ns as f64 / 1e6).collect(), true)
     }
@@ -55,7 +55,7 @@ impl Histogram {
         Self { title, span, bars, percentiles }
     }
 
-    /// Paints it at the top right of `area`; returns where it ends.
+    /// Paints it at the top right of `area` and returns its end.
     pub(super) fn paint(&self, painter: &Painter, area: Rect) -> f32 {
         let font = FontId::monospace(TEXT - 2.0);
         let width = WIDTH.min(area.width() - 2.0 * PADDING).max(1.0);
@@ -97,7 +97,7 @@ impl Histogram {
     }
 }
 
-/// The next of 1, 2, 5, 10 ... and their tenths, at least 0.1.
+/// Returns the next of 1, 2, 5, 10 ... and their tenths, at least 0.1.
 fn round_up(value: f64) -> f64 {
     let mut decade = 0.1;
     loop {
@@ -110,7 +110,7 @@ fn round_up(value: f64) -> f64 {
     }
 }
 
-/// A time in milliseconds in few digits.
+/// Returns a time in milliseconds in few digits.
 fn short(ms: f64) -> String {
     match ms.abs() {
         size if size >= 99.95 => format!("{ms:.0}"),

@@ -39,7 +39,7 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// An overlay for targets of this format.
+    /// Creates an overlay for targets of this format.
     pub(crate) fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Self {
         // Without dithering the image is the same on every device.
         let options = egui_wgpu::RendererOptions { dithering: false, ..Default::default() };
@@ -122,7 +122,7 @@ impl Overlay {
         output
     }
 
-    /// The egui context, for input.
+    /// Returns the egui context for input.
     pub(crate) fn context(&self) -> &egui::Context {
         &self.context
     }

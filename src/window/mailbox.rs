@@ -38,7 +38,7 @@ impl Mailbox {
         self.content().newest.take()
     }
 
-    /// The rates at this moment.
+    /// Returns the rates at this moment.
     pub(crate) fn rates(&self, now: Instant) -> Rates {
         self.content().meter.rates(now)
     }

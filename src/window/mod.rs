@@ -108,17 +108,17 @@ impl Window {
         Ok(Self { remote, views: Default::default(), end, start: Some(start), thread })
     }
 
-    /// A handle for other threads.
+    /// Returns a handle for other threads.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }
 
-    /// A handle for other threads, for a window that guides a person who calibrates.
+    /// Returns a handle for other threads, for a window that guides a person who calibrates.
     pub fn guided_remote(&self) -> GuidedRemote {
         GuidedRemote::new(self.remote(), self.views.clone())
     }
 
-    /// Opens the window of a guided calibration and shows what arrives through
+    /// Opens the window of a guided calibration and shows the frames that arrive through
     /// [`Window::guided_remote`], until the user quits (which sets `keys.quit`) or the remote closes
     /// it. Fails if the window cannot be opened or the display is lost.
     pub fn run_guided(self, options: WindowOptions, keys: GuidedKeys) -> Result<()> {
@@ -135,7 +135,7 @@ impl Window {
         }
     }
 
-    /// Opens the window and shows what arrives, until the user quits (which sets `control.stop`)
+    /// Opens the window and shows arriving frames until the user quits (which sets `control.stop`)
     /// or [`Remote::close`] is called. Space flips `control.pause`. If the display is lost, the run
     /// goes on without a window. Fails, and sets `control.stop`, if the window cannot be opened or the
     /// graphics device fails.
@@ -147,7 +147,7 @@ impl Window {
         });
         match end {
             End::Closed(shown) => {
-                // Nobody watches any more, whatever the reason.
+                // No viewer is left, for any reason.
                 stop.set(true);
                 shown
             }

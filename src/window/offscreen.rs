@@ -34,7 +34,8 @@ impl Offscreen {
         Ok(Self { gpu, renderer, pipelines, overlay })
     }
 
-    /// Name of the device that draws, for people: "llvmpipe (LLVM 15.0.6, 256 bits), vulkan".
+    /// Returns the name of the device that draws, for people: "llvmpipe (LLVM 15.0.6, 256 bits),
+    /// vulkan".
     pub fn description(&self) -> String {
         let info = self.gpu.adapter.get_info();
         format!("{}, {}", info.name, info.backend)
@@ -79,7 +80,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A target of `size` (width, height) pixels.
+    /// Creates a target of `size` (width, height) pixels.
     pub(crate) fn new(device: &wgpu::Device, (width, height): (u32, u32)) -> Result<Self> {
         let most = device.limits().max_texture_dimension_2d;
         if width == 0 || height == 0 || width.max(height) > most {
@@ -98,7 +99,7 @@ impl Target {
         Ok(Self { texture })
     }
 
-    /// Texture to draw into.
+    /// Returns the texture to draw into.
     pub(crate) fn view(&self) -> wgpu::TextureView {
         self.texture.create_view(&Default::default())
     }

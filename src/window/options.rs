@@ -32,7 +32,7 @@ pub struct WindowOptions {
 }
 
 impl WindowOptions {
-    /// Default window for frames of this size and this disparity range.
+    /// Returns the default window for frames of this size and this disparity range.
     pub fn new(title: impl Into<String>, picture: (u32, u32), disparities: DisparityRange) -> Self {
         Self {
             title: title.into(),

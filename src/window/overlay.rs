@@ -275,7 +275,8 @@ fn banners(painter: &Painter, mut area: Rect, content: &OverlayContent) {
     }
 }
 
-/// A small cross with a dark border, open in the middle so that the pixel itself stays visible.
+/// Paints a small cross with a dark border, open in the middle so that the pixel itself stays
+/// visible.
 fn crosshair(painter: &Painter, centre: Pos2) {
     for (width, colour) in [(3.0, Color32::from_black_alpha(180)), (1.0, Color32::WHITE)] {
         for direction in [vec2(1.0, 0.0), vec2(-1.0, 0.0), vec2(0.0, 1.0), vec2(0.0, -1.0)] {

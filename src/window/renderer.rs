@@ -35,7 +35,7 @@ pub(crate) struct Renderer {
     frame: Option<FrameTextures>,
 }
 
-/// One frame's pictures on the device.
+/// Textures of one frame on the device.
 struct FrameTextures {
     size: (u32, u32),
     left: PictureTextures,
@@ -55,7 +55,7 @@ pub(crate) struct Pipelines {
 }
 
 impl Renderer {
-    /// A renderer without a frame.
+    /// Creates a renderer without a frame.
     pub(crate) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
         let picture_layout = layout(
             device,
@@ -186,7 +186,7 @@ impl Renderer {
         }
     }
 
-    /// Size of the frame on the device.
+    /// Returns the size of the frame on the device.
     pub(crate) fn frame_size(&self) -> Option<(u32, u32)> {
         self.frame.as_ref().map(|frame| frame.size)
     }
@@ -299,7 +299,7 @@ impl Renderer {
     }
 }
 
-/// The tables of all colour maps, one per row, in the order of [`ColourMap::ALL`].
+/// Returns the tables of all colour maps, one per row, in the order of [`ColourMap::ALL`].
 fn tables(device: &wgpu::Device, queue: &wgpu::Queue) -> wgpu::TextureView {
     let colours: Vec<u8> = ColourMap::ALL
         .iter()

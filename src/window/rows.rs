@@ -17,7 +17,7 @@ const COLOURS: [[u8; 3]; 4] = [[90, 230, 120], [255, 200, 60], [90, 200, 255], [
 pub struct Rows {
     /// The panes that they go through.
     pub panes: Vec<Pane>,
-    /// Width and height of a picture.
+    /// Width and height of an image.
     pub picture: (u32, u32),
     /// The row under the mouse.
     pub mouse: Option<u32>,

@@ -3,15 +3,15 @@
 use crate::core::frame::SUBPIXEL;
 use crate::sink::colour::{ColourMap, ColourScale};
 
-/// Which pictures are shown.
+/// Selection of the images shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
     Left,
     Disparity,
-    /// The left picture and, right of it, the disparity.
+    /// The left image and, right of it, the disparity.
     SideBySide,
-    /// The left picture and, right of it, the right one.
+    /// The left image and, right of it, the right one.
     Pair,
     /// The confidence of each pixel, in grey.
     Confidence,
@@ -66,7 +66,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a scale at this moment.
+    /// Returns the limits of a scale at this moment.
     pub fn of(scale: &ColourScale) -> Self {
         let (low, high) = scale.limits();
         let units = |pixels: f32| {
@@ -76,7 +76,7 @@ impl Limits {
         Self { low: units(low), high: units(high).max(units(low) + 1) }
     }
 
-    /// The entry of a colour table for a disparity in 1/16 px: what shaders/disparity.wgsl does.
+    /// Returns the colour table entry of a disparity in 1/16 px, as shaders/disparity.wgsl does.
     pub fn table_entry(self, value: i16) -> usize {
         let span = (self.high - self.low).max(1);
         let steps = (i32::from(value) - self.low).clamp(0, span);
@@ -92,7 +92,7 @@ pub enum Content {
     Right,
     /// The confidence in grey.
     Confidence,
-    /// The whitened picture in grey.
+    /// The whitened image in grey.
     Whitened,
 }
 
@@ -181,7 +181,7 @@ pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
         .collect()
 }
 
-/// `length * numerator / denominator`, rounded.
+/// Returns `length * numerator / denominator`, rounded.
 fn scaled(length: u32, numerator: u32, denominator: u32) -> u32 {
     let denominator = u64::from(denominator);
     let product = u64::from(length) * u64::from(numerator);

@@ -28,7 +28,7 @@ pub(crate) struct Screen {
     instance: wgpu::Instance,
     renderer: Renderer,
     pipelines: Pipelines,
-    /// For snapshots; created with the first.
+    /// Pipelines for snapshots; created with the first.
     snapshot_pipelines: Option<Pipelines>,
     overlay: Overlay,
     /// Input events for the panel.
@@ -107,7 +107,8 @@ impl Screen {
         self.gpu.check()
     }
 
-    /// Size of the drawing area in pixels; 0 while the window is minimised on some systems.
+    /// Returns the size of the drawing area in pixels; 0 while the window is minimised on some
+    /// systems.
     pub(crate) fn size(&self) -> (u32, u32) {
         let most = self.gpu.device.limits().max_texture_dimension_2d;
         (self.size.0.min(most), self.size.1.min(most))

@@ -61,7 +61,7 @@ pub(crate) fn write(
     files::write_whole(&paths.view, &file)
 }
 
-/// A moment in UTC with milliseconds, fit for a file name: 20260131-235959-042.
+/// Returns a moment in UTC with milliseconds, fit for a file name: 20260131-235959-042.
 fn stamp(now: SystemTime) -> String {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let seconds = since.as_secs() % 86400;

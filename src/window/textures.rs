@@ -3,7 +3,7 @@
 use crate::core::chroma::{ColourCoding, NONE};
 use crate::core::frame::Image;
 
-/// `struct Coding` of shaders/picture.wgsl: how grey and two differences become colours.
+/// `struct Coding` of shaders/picture.wgsl: conversion of grey and two differences to colours.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Coding {
@@ -130,7 +130,7 @@ pub(super) fn write(
     );
 }
 
-/// Bind group of bindings 0, 1, ....
+/// Returns the bind group of bindings 0, 1, ....
 pub(super) fn group<const N: usize>(
     device: &wgpu::Device,
     layout: &wgpu::BindGroupLayout,

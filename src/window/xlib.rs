@@ -48,8 +48,8 @@ pub(super) fn give_up() -> ! {
     }
 }
 
-/// From now on the loss of the X server calls `lost`, and threads that call Xlib after it stop there,
-/// instead of ending the process. Nothing changes on Wayland, and with an older libX11.
+/// Makes the loss of the X server call `lost`; threads that call Xlib after it then stop there
+/// instead of ending the process. Has no effect on Wayland or with an older libX11.
 pub(super) fn on_loss<T>(event_loop: &EventLoop<T>, lost: impl Fn() + Send + Sync + 'static) {
     let (Some(display), Some(set_exit), Some(set_error)) =
         (display(event_loop), symbol(c"XSetIOErrorExitHandler"), symbol(c"XSetIOErrorHandler"))
@@ -70,7 +70,7 @@ pub(super) fn on_loss<T>(event_loop: &EventLoop<T>, lost: impl Fn() + Send + Syn
     }
 }
 
-/// The Xlib `Display` of an event loop; `None` on Wayland.
+/// Returns the Xlib `Display` of an event loop; `None` on Wayland.
 fn display<T>(event_loop: &EventLoop<T>) -> Option<*mut c_void> {
     let handle = event_loop.owned_display_handle();
     match handle.display_handle().ok()?.as_raw() {
@@ -87,7 +87,7 @@ fn is_hung_up(connection: c_int, patience: Duration) -> bool {
     asked.revents & (libc::POLLHUP | libc::POLLERR) != 0
 }
 
-/// A function of libX11, which winit has loaded.
+/// Returns a function of libX11, which winit has loaded.
 fn symbol(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: both names are C strings, and the library is loaded already and stays so.
     let address = unsafe {

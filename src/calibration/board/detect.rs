@@ -48,7 +48,7 @@ const WEAKEST: f32 = 10.0;
 pub struct Detector {
     board: Board,
     chessboard: ChessboardDetector,
-    /// One for each layout of a ChArUco board; none for a chessboard.
+    /// Layouts of the ChArUco board that are tried; empty for a chessboard.
     charuco: Vec<Charuco>,
     config: DetectorConfig,
     /// Half side of the refinement window, if it does not follow from the squares.
@@ -292,8 +292,8 @@ impl Detector {
         }
     }
 
-    /// Distance from an edge of a square within which there is only black on one side and white on
-    /// the other, relative to the square's side.
+    /// Returns the distance from an edge of a square within which there is only black on one side
+    /// and white on the other, relative to the square's side.
     fn free_part(&self) -> f64 {
         match self.board.pattern {
             Pattern::Chessboard { .. } => 0.4,
@@ -328,13 +328,13 @@ mod tests {
     use super::super::{Ink, marker_ink};
     use super::*;
 
-    /// A board seen straight on, with squares of `side` px and the first inner corner at (60.25,
-    /// 50.5).
+    /// Returns a board seen straight on, with squares of `side` px and the first inner corner at
+    /// (60.25, 50.5).
     fn straight(board: &Board, side: f64) -> Image {
         drawn(board, &board.ink(), side)
     }
 
-    /// The same with this ink.
+    /// Draws the same board with this ink.
     fn drawn(board: &Board, ink: &[Ink], side: f64) -> Image {
         Image::from_fn(640, 480, |x, y| {
             // Means over the pixel, in steps of a quarter.
@@ -380,7 +380,8 @@ mod tests {
         check("charuco:7x9:0.6:5x5_100", 36.75);
     }
 
-    /// The ink of a ChArUco board whose first square is white, as OpenCV drew it before 4.6.
+    /// Returns the ink of a ChArUco board whose first square is white, as OpenCV drew it before
+    /// 4.6.
     fn older_ink(board: &Board) -> Vec<Ink> {
         let Pattern::Charuco { squares_x, squares_y, marker_ratio, dictionary } = board.pattern
         else {

@@ -53,7 +53,7 @@ pub(super) fn orders(
     }
     let dark: Vec<_> =
         orders.iter().filter(|order| first_is_black(image, order, columns)).cloned().collect();
-    // Where the colours cannot be told, any order is as good.
+    // If the colours cannot be recognised, every order is equally good.
     Ok(if dark.is_empty() { orders } else { dark })
 }
 
@@ -165,7 +165,7 @@ fn directions(order: &[[f64; 2]], columns: usize) -> ([f64; 2], [f64; 2]) {
 mod tests {
     use super::*;
 
-    /// A chessboard of 20 px squares whose first inner corner lies at (40, 40).
+    /// Returns a chessboard of 20 px squares whose first inner corner lies at (40, 40).
     fn picture(first_black: bool) -> Image {
         Image::from_fn(400, 300, |x, y| {
             let even = (x / 20 + y / 20) % 2 == 0;
@@ -230,7 +230,7 @@ mod tests {
         holes.remove(31);
         holes.remove(12);
         assert_eq!(orders(&image, &holes, (9, 6)), Err(Misfit::Holes(2)));
-        // One stray corner beside the board does no harm.
+        // One stray corner next to the board does no harm.
         let mut stray = corners(9, 6, |c, r| (c, r));
         stray.push((9, 2, [220.0, 80.0]));
         assert!(orders(&image, &stray, (9, 6)).is_ok());

@@ -366,7 +366,7 @@ mod tests {
         ) {
             let text = [&[kind.to_owned()][..], &parts].concat().join(":");
             match text.parse::<Pattern>() {
-                // What was read is written so that it is read again.
+                // A parsed board is written in a form that parses to the same board.
                 Ok(board) => {
                     let again = board.to_string();
                     prop_assert_eq!(again.parse::<Pattern>().unwrap().to_string(), again);

@@ -163,7 +163,7 @@ mod tests {
             (vec![socket(0, -1, 0.0), socket(1, 2, -7.5), socket(2, 0, 3.75)], 1, 2),
             (vec![socket(0, 2, -3.75), socket(1, 0, -3.75), socket(2, -1, 0.0)], 1, 2),
             (vec![socket(1, -1, 0.0), socket(2, 0, 3.75), socket(0, 1, 3.75)], 1, 2),
-            // Sockets that are not told are 1 and 2.
+            // If a file names no sockets, they are 1 and 2.
             (vec![socket(1, 2, -7.5), socket(2, -1, 0.0)], -1, -1),
             (vec![socket(4, 5, -7.5), socket(5, -1, 0.0)], 4, 5),
         ] {

@@ -34,7 +34,7 @@ pub enum KittiCameras {
 pub struct ReadOptions {
     /// Width and height of the images in pixels, if the files lack them.
     pub size: Option<(usize, usize)>,
-    /// Exchanges the cameras: what the files call left is the right camera.
+    /// Exchanges the cameras: the files' left camera becomes the right one.
     pub swap: bool,
     /// Metres per unit of the files' translations, if that is not a metre: 0.001 for mm.
     pub unit_m: Option<f64>,

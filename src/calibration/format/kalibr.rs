@@ -122,7 +122,7 @@ mod tests {
         format!("cam0:\n{INTRINSICS}{RADTAN}{cam0}cam1:\n{INTRINSICS}{RADTAN}{cam1}")
     }
 
-    /// From the inertial sensor to a camera at this place of its frame, turned by 90 degrees.
+    /// Returns the transformation from the inertial sensor to a camera at x, turned by 90 degrees.
     fn from_imu(x: f64) -> String {
         format!(
             "  T_cam_imu:\n  - [0.0, 1.0, 0.0, {x:?}]\n  - [-1.0, 0.0, 0.0, 0.2]\n  - [0.0, 0.0, 1.0, \

@@ -257,7 +257,7 @@ R_rect_03: 9.998321e-01 -7.193136e-03 1.685599e-02 7.232804e-03 9.999712e-01 -2.
 P_rect_03: 7.215377e+02 0.000000e+00 6.095593e+02 -3.395242e+02 0.000000e+00 7.215377e+02 1.728540e+02 2.199936e+00 0.000000e+00 0.000000e+00 1.000000e+00 2.729905e-03
 ";
 
-    /// The same cameras as the benchmarks tell them, without the size of the pictures.
+    /// Returns the same cameras in the benchmarks' format, without the image size.
     fn benchmark() -> String {
         let lines = RAW.lines().filter(|line| line.starts_with("P_rect_"));
         let mut text: String =

@@ -62,7 +62,7 @@ fn items(calibration: &StereoCalibration) -> Vec<(&'static str, Item)> {
     items
 }
 
-/// Matrix Q of OpenCV's stereoRectify: (x, y, d, 1) to homogeneous coordinates.
+/// Returns the matrix Q of OpenCV's stereoRectify: (x, y, d, 1) to homogeneous coordinates.
 fn q(p1: &Matrix3x4<f64>, p2: &Matrix3x4<f64>) -> Vec<f64> {
     let (f, cx, cy) = (p1[(0, 0)], p1[(0, 2)], p1[(1, 2)]);
     let tx = p2[(0, 3)] / p2[(0, 0)];
@@ -76,7 +76,7 @@ fn q(p1: &Matrix3x4<f64>, p2: &Matrix3x4<f64>) -> Vec<f64> {
     q.transpose().as_slice().to_vec()
 }
 
-/// As YAML.
+/// Writes YAML.
 pub(super) fn yaml(calibration: &StereoCalibration) -> String {
     let mut text = "%YAML:1.0\n---\n".to_owned();
     for (name, item) in items(calibration) {
@@ -102,7 +102,7 @@ fn spaced(list: &[usize]) -> String {
     format!("[ {} ]", words.join(", "))
 }
 
-/// As XML.
+/// Writes XML.
 pub(super) fn xml(calibration: &StereoCalibration) -> String {
     let mut text = "<?xml version=\"1.0\"?>\n<opencv_storage>\n".to_owned();
     for (name, item) in items(calibration) {
@@ -127,7 +127,7 @@ pub(super) fn xml(calibration: &StereoCalibration) -> String {
     text + "</opencv_storage>\n"
 }
 
-/// As JSON.
+/// Writes JSON.
 pub(super) fn json(calibration: &StereoCalibration) -> String {
     let entry = |(name, item): (&str, Item)| match item {
         Item::List(list) => format!("    \"{name}\": {}", spaced(&list)),

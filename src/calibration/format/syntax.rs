@@ -261,7 +261,7 @@ pub(super) fn xml(text: &str) -> Result<Node, String> {
     element(document.root_element(), &ends, 0)
 }
 
-/// `ends` are the ends of the lines.
+/// Parses an element; `ends` are the ends of the lines.
 fn element(element: roxmltree::Node, ends: &[usize], depth: usize) -> Result<Node, String> {
     let line = 1 + ends.partition_point(|end| *end < element.range().start);
     if depth > DEPTH_MAX {

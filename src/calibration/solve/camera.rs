@@ -14,7 +14,7 @@ use crate::calibration::board::detect::Detection;
 /// very wide to tele.
 const GUESSES: [f64; 4] = [0.8, 0.45, 1.4, 2.5];
 
-/// Those of a fisheye: 180 degrees over the image's width, and around it.
+/// The same for a fisheye lens: 180 degrees over the image's width, and around it.
 const FISHEYE_GUESSES: [f64; 3] = [1.0 / std::f64::consts::PI, 0.45, 0.22];
 
 /// Rounds of least squares to compare initial values.

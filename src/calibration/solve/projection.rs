@@ -25,7 +25,7 @@ pub(super) struct Projected {
 }
 
 impl Model {
-    /// Number of parameters of a camera.
+    /// Returns the number of parameters of a camera.
     pub(super) fn count(self) -> usize {
         4 + match self {
             Model::PlumbBob => 5,
@@ -76,8 +76,8 @@ pub(super) fn project(camera: &Camera, point: &Vector3<f64>) -> Option<Projected
 
 type Bent = (Vector2<f64>, Matrix2x3<f64>, SMatrix<f64, 2, 8>);
 
-/// Brown-Conrady with the rational part, as OpenCV's projectPoints without thin prism and tilt, which
-/// are never solved for.
+/// Projects by Brown-Conrady with the rational part, as OpenCV's projectPoints without thin prism
+/// and tilt, which are never solved for.
 fn brown(coefficients: &[f64; 14], point: &Vector3<f64>) -> Option<Bent> {
     // Also if the point is the camera's centre.
     if point.z <= GRAZING * point.norm() {
@@ -118,7 +118,7 @@ fn brown(coefficients: &[f64; 14], point: &Vector3<f64>) -> Option<Bent> {
     Some((bent, by_point, SMatrix::from_columns(&columns)))
 }
 
-/// Kannala-Brandt, as OpenCV's fisheye::projectPoints without skew.
+/// Projects by Kannala-Brandt, as OpenCV's fisheye::projectPoints without skew.
 fn fisheye(coefficients: &[f64; 4], point: &Vector3<f64>) -> Option<Bent> {
     let [k1, k2, k3, k4] = *coefficients;
     let across = Vector2::new(point.x, point.y);

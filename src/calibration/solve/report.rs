@@ -74,7 +74,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Number of pairs that were used.
+    /// Returns the number of pairs that were used.
     pub fn used(&self) -> usize {
         self.pairs.iter().filter(|pair| pair.left_out.is_none()).count()
     }

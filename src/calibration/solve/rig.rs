@@ -110,7 +110,7 @@ impl Offsets {
         camera * self.of_camera
     }
 
-    /// The first camera has no pose of its own.
+    /// Returns the place of a camera's pose; the first camera has none.
     fn place(&self, camera: usize) -> usize {
         self.cameras * self.of_camera + (camera - 1) * 6
     }

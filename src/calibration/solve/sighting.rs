@@ -23,7 +23,7 @@ pub struct Sighting {
 pub enum Reason {
     /// An image cannot be read.
     Unreadable(String),
-    /// One camera has no image of this name or number.
+    /// No partner: one camera has no image of this name or number.
     Alone(Eye),
     /// The images differ in size from most.
     Size {
@@ -31,7 +31,7 @@ pub enum Reason {
         eye: Eye,
         /// Its width and height.
         size: (usize, usize),
-        /// That of the others.
+        /// Image size of the other pairs.
         usual: (usize, usize),
     },
     /// The board is not found in one view, or in both.
@@ -57,14 +57,14 @@ pub enum Reason {
         eye: Eye,
         /// Root mean square of the reprojection error in pixels.
         rms_px: f64,
-        /// That of most pairs.
+        /// The same error for most pairs.
         usual_px: f64,
     },
     /// Each view fits, but not both together: the board moved in between.
     Moved {
         /// Root mean square of the reprojection error in pixels.
         rms_px: f64,
-        /// That of most pairs.
+        /// The same error for most pairs.
         usual_px: f64,
     },
 }

@@ -21,13 +21,14 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Time of the stages that aggregate costs along paths or pick the winners; most do both.
+    /// Returns the time of the stages that aggregate costs along paths or pick the winners; most do
+    /// both.
     pub fn aggregation(&self) -> Duration {
         let follows = |name: &str| name.starts_with("aggregation") || name == "winner";
         self.stages.iter().filter(|(name, _)| follows(name)).map(|(_, time)| *time).sum()
     }
 
-    /// Share of a stage in the time of a pair, in percent to a tenth.
+    /// Returns the share of a stage in the time of a pair, in percent to a tenth.
     fn share(&self, time: Duration) -> f64 {
         let whole = self.alone.0.as_secs_f64().max(1e-9);
         (1e3 * time.as_secs_f64() / whole).round() / 10.0

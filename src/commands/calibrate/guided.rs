@@ -16,7 +16,7 @@ use crate::settings::{AtEnd, Loaded, Pace};
 use crate::source::Source;
 use crate::window::{GuidedKeys, GuidedRemote, GuidedState, GuidedView, Window, WindowOptions};
 
-/// Time that a taken pair is marked.
+/// Time for which the window marks an accepted pair.
 const MARKED: Duration = Duration::from_millis(500);
 
 /// Time between two checks of the keys while no pair comes.

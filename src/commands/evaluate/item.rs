@@ -49,7 +49,7 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// All files that it is read from.
+    /// Returns all files that it is read from.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let truths = [&self.truth.non_occluded, &self.truth.all].into_iter().flatten();
         let truths = truths.flat_map(|truth| [Some(&truth.file), truth.mask.as_ref()]);

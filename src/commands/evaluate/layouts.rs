@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with these files, all of them the picture of a column of so many rows.
+    /// A folder with these files, each an image of one column and this many rows.
     struct Folder(tempfile::TempDir);
 
     impl Folder {
@@ -235,14 +235,14 @@ mod tests {
             contents(self.0.path(), &names.map(|entry| entry.unwrap().file_name()).collect())
         }
 
-        /// The only pair.
+        /// Returns the only pair.
         fn item(&self) -> Item {
             let Contents { mut items, lacks_truth } = self.contents();
             assert!(items.len() == 1 && !lacks_truth);
             items.remove(0).1.unwrap()
         }
 
-        /// The names of files of the folder.
+        /// Returns the names of files of the folder.
         fn names<'a>(&self, paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<String> {
             let name =
                 |path: &PathBuf| path.strip_prefix(self.0.path()).unwrap().display().to_string();

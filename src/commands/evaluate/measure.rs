@@ -74,7 +74,7 @@ pub(super) struct Bench<'a> {
 type Key = ((usize, usize), Params);
 
 impl<'a> Bench<'a> {
-    /// A measurement with these settings, each pair `repeat` times.
+    /// Creates a measurement with these settings, each pair `repeat` times.
     pub(super) fn new(
         loaded: &'a Loaded,
         cameras: Cameras<'a>,
@@ -251,7 +251,7 @@ fn ensure_same(map: (usize, usize), truth: (usize, usize)) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The engine keeps the pair that it is given.
+/// Copies the pair, because the engine keeps the pair that it receives.
 fn pair(pictures: &[Image; 2]) -> StereoPair {
     let [left, right] = pictures.each_ref().map(|picture| {
         Image::from_vec(picture.width(), picture.height(), picture.pixels().to_vec())

@@ -17,12 +17,13 @@ pub(super) struct Noise {
     pub(super) sigma: f64,
     /// Seed.
     pub(super) seed: u64,
-    /// For each step from -[`STEPS`] on, the draws (of 2^32) that give it or a smaller one.
+    /// Cumulative counts: for each step from -[`STEPS`] on, the draws (of 2^32) that give at most
+    /// this step.
     below: Vec<u64>,
 }
 
 impl Noise {
-    /// Noise of this standard deviation.
+    /// Creates noise of this standard deviation.
     pub(super) fn new(sigma: f64, seed: u64) -> Self {
         let steps = -(STEPS as i64)..=STEPS as i64;
         let draws = |step: i64| match sigma > 0.0 {
@@ -45,8 +46,9 @@ impl Noise {
     }
 }
 
-/// The distribution function of the normal distribution with mean 0 and standard deviation 1, by its series
-/// (Marsaglia, Evaluating the normal distribution, Journal of Statistical Software 11(4), 2004, section 3).
+/// Returns the distribution function of the normal distribution with mean 0 and standard deviation
+/// 1, by its series (Marsaglia, Evaluating the normal distribution, Journal of Statistical Software
+/// 11(4), 2004, section 3).
 fn distribution(x: f64) -> f64 {
     // Beyond, it is 0 or 1 to 32 bits.
     if x.abs() > 7.0 {
@@ -168,7 +170,7 @@ mod tests {
         assert!((8..24).contains(&dark), "about half of the draws are negative: {dark}");
     }
 
-    /// Noise that changed would make figures of different versions incomparable.
+    /// Changed noise would make figures of different versions incomparable.
     #[test]
     fn the_noise_of_a_seed_stays_what_it_is() {
         let steps = differences(5.0, 1, Eye::Left);

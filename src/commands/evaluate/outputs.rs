@@ -36,7 +36,7 @@ pub(super) struct Prepared<'a> {
 const STDOUT: &str = "-";
 
 impl<'a> Outputs<'a> {
-    /// Those of the command line.
+    /// Creates the outputs that the command line names.
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
         let [json, markdown, errors] =
             [&args.json, &args.markdown, &args.errors].map(|path| path.as_deref());

@@ -14,7 +14,7 @@ const WRONG: [u8; 3] = [220, 30, 30];
 /// Colour of pixels without a disparity that filling along the row gets right ...
 const FILLED_RIGHT: [u8; 3] = [120, 190, 255];
 
-/// ... within so many pixels, ...
+/// ... within this many pixels, ...
 const FILLED_WITHIN: f64 = 1.0;
 
 /// ... and of those that it gets wrong.
@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_pixel_has_its_colour() {
-        // The truth is 10 px; errors of 0, 0.5, 1, 1.5, 4, 4.0625, then holes, then what only one camera sees.
+        // The truth is 10 px; errors of 0, 0.5, 1, 1.5, 4, 4.0625, then holes, then
+        // pixels that only one camera sees.
         let values = [160, 168, 176, 184, 224, 225, INVALID, INVALID, 176, INVALID];
         let range = DisparityRange { min: 0, count: 64 };
         let map = DisparityMap::new(10, 1, range, Pooled::unpooled(values.to_vec()));

@@ -64,7 +64,7 @@ impl Figures {
 /// Figures, and the number of pixels or pairs behind them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Score {
-    /// Of a pair: the pixels that count. Of a mean: the pairs.
+    /// Number of scored pixels of a pair, or of pairs in a mean.
     pub(super) count: u64,
     /// The figures.
     pub(super) figures: Figures,
@@ -215,7 +215,8 @@ mod tests {
         truth[8] = 2.0;
         let truth: Vec<Option<f64>> =
             truth.iter().enumerate().map(|(i, &truth)| (i != 9).then_some(truth)).collect();
-        // Errors: 0, 0.5, 1.0625, 3.125, 4, 3, none, none, 0. Of the two above 3 px both are above 5 %.
+        // Errors: 0, 0.5, 1.0625, 3.125, 4, 3, none, none, 0.
+        // Both errors above 3 px are also above 5 %.
         let Score { count, figures } = score(&map, &Region::of_values(5, &truth)).unwrap();
         assert_eq!(count, 9);
         let of = |part: f64, of: f64| Some(100.0 * part / of);

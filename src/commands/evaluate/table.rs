@@ -213,8 +213,8 @@ mod tests {
     use super::*;
     use crate::core::frame::DisparityRange;
 
-    /// A pair whose figures are all `dense` percent after filling and 1 more before; `all` where it has
-    /// truth for all pixels.
+    /// Returns a pair whose figures are all `dense` percent after filling and 1 more before; `all`
+    /// where it has truth for all pixels.
     fn measured(dense: f64, has_all: bool) -> Measured {
         let score = |value| Some(Score { count: 8, figures: Figures([Some(value); NAMES.len()]) });
         let areas = |value| Areas {
@@ -264,7 +264,8 @@ mod tests {
             "| pair | known | wrong | nearer | error | rms | bad 0.5 | 1 | 2 | 4 | D1 | dense 0.5 |"
         ));
         assert!(lines[3].starts_with("| --- | ---: | ---: |"));
-        // 4 rows of pairs and means in the first table beside that of all, 1 and its means in the second.
+        // 4 rows of pairs and means in the first table besides the total,
+        // 1 and its means in the second.
         assert_eq!(row("teddy", "3.0 | 3.00 | 3.00 | 3.000 | - | 3.00 |"), 1);
         assert_eq!(row("teddy", "3.0 | 3.00 | 3.00 | 3.000 | 3.000 | 3.00 |"), 1);
         assert_eq!(row("a\\|b\\n", "5.0 | 5.00"), 1);

@@ -47,7 +47,7 @@ impl Region {
         Self { map: Rc::new(map), mask: None }
     }
 
-    /// Width and height in pixels.
+    /// Returns the width and height in pixels.
     pub(super) fn size(&self) -> (usize, usize) {
         (self.map.width, self.map.height)
     }

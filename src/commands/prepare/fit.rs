@@ -184,7 +184,8 @@ mod tests {
         assert_eq!(of(output(&[])), 14_400.0);
         let both = ["output.record=a.mkv", "output.preview=b.mp4"];
         assert_eq!(of(output(&both)), 14_400.0 + 21_600.0 + 19_200.0);
-        // Of 85 pairs a second one takes 11.76 ms, with 15 % to spare 13.84 ms, and 6.16 ms for the others.
+        // At 85 pairs per second, a pair takes 11.76 ms, or 13.84 ms with 15 % to spare,
+        // and 6.16 ms besides.
         assert!((possible(100.0, 0.0) - 85.0).abs() < 1e-9);
         assert!((possible(85.0, 6.16e-3) - 50.0).abs() < 0.01, "{}", possible(85.0, 6.16e-3));
     }
@@ -233,7 +234,7 @@ mod tests {
         };
         let slow = fit("0.1", FEWEST);
         assert_eq!((slow.fitted_values(), slow.params.range.count), (&[][..], 64));
-        // Nothing is that fast on pictures of this size.
+        // No settings are that fast on images of this size.
         let fast = fit("1000", FEWEST);
         if fast.params.range.count == 16 {
             assert_eq!(fast.fitted_values().len(), 4);

@@ -183,7 +183,7 @@ impl<'a> Cameras<'a> {
 }
 
 impl Rig {
-    /// Disparity in pixels of a point at infinity; 0 if the cameras are not known.
+    /// Returns the disparity in pixels of a point at infinity; 0 if the cameras are not known.
     pub fn farthest_px(&self) -> f64 {
         self.pairs
             .geometry
@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(of(left), Some(KittiCameras::Grey), "{left}");
         }
         assert_eq!(of("training/image_2/000002_10.png"), Some(KittiCameras::Colour));
-        // The name of the picture is none of a folder.
+        // The name of the image is not that of a folder.
         for left in ["left.mp4", "image_0", "rtsp://host/image_0/1"] {
             assert_eq!(of(left), None, "{left}");
         }

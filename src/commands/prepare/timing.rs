@@ -36,12 +36,13 @@ pub fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Number of pairs for an engine that holds `depth` of them: one more, so that the next is ready.
+/// Returns the number of pairs for an engine that holds `depth` of them: one more, so that the next
+/// is ready.
 pub fn pairs_for(depth: usize) -> u64 {
     PAIRS.max(depth as u64 + 1)
 }
 
-/// Moves a pair to its next turn, so that time never goes back and the stream goes on.
+/// Moves a pair to its next turn, so that time never jumps back and the stream continues.
 pub fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
     pair.timestamp += PERIOD * pairs_for(engine.depth()) as u32;
     pair

@@ -1,4 +1,4 @@
-//! Reports of a run for people and programs: while it goes on, and at its end.
+//! Reports of a run for people and programs: while it lasts and at its end.
 
 mod banners;
 mod overload;

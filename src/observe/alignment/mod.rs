@@ -132,9 +132,9 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     })
 }
 
-/// The quadratic terms of [`model::curved_terms`], with the mean square over an image of what a plane
-/// cannot take over from them: all but their mean, as over a rectangle they are orthogonal to x and
-/// to y. `aspect` is the height in widths; x runs from -1 to 1.
+/// Returns the quadratic terms of [`model::curved_terms`], each with its mean square over an image
+/// after the fit of a plane. The plane removes only their mean, because over a rectangle the terms
+/// are orthogonal to x and to y. `aspect` is the height in widths; x runs from -1 to 1.
 fn curvature_terms(aspect: f64) -> [(usize, f64); 3] {
     // x x has the variance 4/45.
     [(3, aspect.powi(2) / 9.0), (4, 4.0 / 45.0), (5, 4.0 / 45.0 * aspect.powi(4))]

@@ -38,7 +38,7 @@ pub struct Monitor {
     smoothed: Option<Measurement>,
     /// Weight of `smoothed`: its inverse variance.
     weight: f64,
-    /// Whether `smoothed` consists of reliable measurements.
+    /// True if `smoothed` consists of reliable measurements.
     reliable: bool,
     /// Smallest row error at which the rows certainly agreed, in pixels.
     agreed_px: Option<f64>,
@@ -190,7 +190,7 @@ impl Monitor {
         self.limits = limits;
     }
 
-    /// State of the alignment.
+    /// Returns the state of the alignment.
     pub fn state(&self) -> State {
         self.state
     }

@@ -8,10 +8,10 @@ use crate::core::thread::{self, locked};
 use crate::observe::Observer;
 use crate::observe::alignment::{Event, Limits, Measurement, Monitor, Options, State, measure};
 
-/// Time in the stream between two measured pairs ...
+/// Shortest time in the stream between two measured pairs.
 const STREAM_STEP: Duration = Duration::from_millis(250);
 
-/// ... and real time between them, if a recording runs faster than it was recorded.
+/// Shortest real time between them, for recordings that run faster than they were recorded.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Real time after which a pair is measured even if the stream's times stand still.
@@ -39,7 +39,7 @@ impl SharedLimits {
 /// Measures the alignment of two images: [`measure`], or a substitute in tests.
 type Measure = fn(&Image, &Image, &Options) -> Option<Measurement>;
 
-/// Measures a pair a few times a second, and logs changes.
+/// Measures a pair a few times per second, and logs changes.
 pub struct AlignmentObserver {
     options: Options,
     limits: SharedLimits,
@@ -51,7 +51,7 @@ pub struct AlignmentObserver {
 }
 
 impl AlignmentObserver {
-    /// An observer that keeps `shared` up to date.
+    /// Creates an observer that updates `shared`.
     pub fn new(options: Options, limits: Limits, shared: Shared) -> Self {
         let monitor = Some(Monitor::new(limits));
         let limits = SharedLimits(Arc::new(Mutex::new(limits)));

@@ -83,7 +83,7 @@ impl Recent {
     }
 }
 
-/// Returns the range of wandering values with an error of `told` each; `None` if they do not
+/// Returns the range of drifting values with a stated error of `told` each; `None` if they do not
 /// wander.
 fn wander_range(values: &[f64], told: f64, least: f64) -> Option<[f64; 2]> {
     let restless = typical_step(values.iter().copied()) > RESTLESS_PX.max(3.0 * told);

@@ -34,7 +34,7 @@ impl Verdict {
     }
 }
 
-/// A few words.
+/// Writes the verdict in a few words.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -54,7 +54,7 @@ impl fmt::Display for Verdict {
 pub struct Limits {
     /// Row error in pixels (root mean square over the image) above which the rows are off.
     pub warn_px: f64,
-    /// Whether the images are rectified by a calibration, which determines the cure.
+    /// True if the images are rectified by a calibration; this determines the advice.
     pub calibrated: bool,
     /// Disparity of infinitely far points in pixels, by the calibration; negative if the right
     /// view's principal point lies to the right of the left one's.
@@ -70,10 +70,11 @@ impl Default for Limits {
 /// Share of the limit below which misaligned rows count as good again.
 const RECOVERED: f64 = 0.8;
 
-/// Uncertainty in pixels above which a measurement tells nothing ...
+/// Uncertainty in pixels above which a measurement is useless, except as [`FAR_OFF`] allows.
 const CERTAIN_PX: f64 = 0.5;
 
-/// ... unless the row error less this many times its uncertainty still excludes rectified images.
+/// An uncertain measurement counts if the row error less this many times its uncertainty still
+/// excludes rectified images.
 const FAR_OFF: f64 = 3.0;
 
 /// An alarm is certain if this many times the uncertainty does not explain it.
@@ -139,7 +140,7 @@ impl Limits {
         if off { Verdict::RowsOff } else { Verdict::Good }
     }
 
-    /// Returns the message of a verdict, with its cure.
+    /// Returns the message of a verdict, with the fix.
     pub fn describe(&self, verdict: Verdict, seen: Option<&Measurement>) -> String {
         let cure = if self.calibrated {
             "the calibration does not fit these pictures; check that it is the one of these cameras \
@@ -249,7 +250,7 @@ impl fmt::Display for Measurement {
 mod tests {
     use super::*;
 
-    /// A measurement in which all is well.
+    /// Returns a measurement of a well-aligned rig.
     fn well() -> Measurement {
         Measurement {
             width: 752,

@@ -50,12 +50,12 @@ pub struct CoarseMatch {
     valid: u32,
 }
 
-/// Searches all disparities from `min` to half the width of the rectified images. Only points count
-/// that both views agree on, that are no speckles and have texture. `None` if the images are small
-/// or have next to no texture in common.
+/// Searches all disparities from `min` to half the width of the rectified images. A point counts
+/// only if both views agree on it, it is no speckle and it has texture. Returns `None` if the
+/// images are small or have almost no texture in common.
 ///
 /// # Panics
-/// Where the images differ in size.
+/// If the images differ in size.
 pub fn match_coarsely(
     [left, right]: [&Image; 2],
     min: i32,

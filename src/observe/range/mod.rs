@@ -4,7 +4,7 @@
 //! show it. [`match_coarsely`] matches a reduced pair over half the image's width at a small part
 //! of the cost, and counts the disparities on which both views agree. [`too_few`] compares them
 //! with the candidates in use, [`enough`] returns a sufficient number, and [`may_be_too_short`]
-//! tells from a finished map alone whether a coarse search is worth its time.
+//! decides from a finished map alone whether a coarse search is worth its time.
 
 mod coarse;
 pub mod observer;
@@ -73,7 +73,7 @@ pub struct TooFew {
     pub beyond: f64,
     /// A sufficient number.
     pub enough: usize,
-    /// Whether `auto` has chosen the candidates in use.
+    /// True if `auto` has chosen the candidates in use.
     #[serde(skip)]
     pub chosen: bool,
 }
@@ -131,7 +131,7 @@ mod tests {
         Ok(match_pair(&left, &right, params))
     }
 
-    /// A textured wall, `near` pixels of disparity in its middle third and `far` around it.
+    /// Returns a textured wall, `near` pixels of disparity in its middle third and `far` around it.
     fn wall(near: usize, far: usize) -> [Image; 2] {
         let texture = |x: usize, y: usize| {
             let noise = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
@@ -178,7 +178,7 @@ mod tests {
         let told = too_few([&left, &right], range, Spare::None, &reference).unwrap().unwrap();
         assert_eq!(told.enough, 64);
         assert!(told.to_string().contains("--disparities 64 would do (--disp"), "{told}");
-        // Nobody who has said `auto` is told to say so.
+        // A user who has given `auto` gets no advice to give it.
         let told = TooFew { chosen: true, ..told };
         assert!(told.to_string().contains("--disparities 64 would do (auto has"), "{told}");
         let range = DisparityRange { min: 0, count: 64 };

@@ -14,7 +14,7 @@ use crate::observe::range::{Spare, TooFew, may_be_too_short, too_few};
 /// Time between two looks at a map or its pair; matching the pair takes some milliseconds.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Matches small pictures.
+/// Matcher of reduced images.
 pub type SmallMatcher = Box<dyn Fn(Image, Image, &Params) -> Result<DisparityMap> + Send>;
 
 /// The last finding, shared.
@@ -38,7 +38,8 @@ pub struct RangeObserver {
 }
 
 impl RangeObserver {
-    /// An observer that keeps `shared` up to date. `chosen`: the candidates that `auto` has chosen, if so.
+    /// Creates an observer that updates `shared`. `chosen`: the disparity range that `auto`
+    /// chose, if any.
     pub fn new(matcher: SmallMatcher, shared: Shared, chosen: Option<DisparityRange>) -> Self {
         Self { matcher, shared, last_look: None, warned: None, chosen }
     }

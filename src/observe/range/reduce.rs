@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::core::frame::{Image, Mask};
 
 /// Reduces an image `factor` times: the mean of squares of `factor` x `factor` pixels. Columns and
-/// rows that fill no square are left out. A square counts as seen where all of its pixels are.
+/// rows that fill no square are left out. A square counts as seen if all of its pixels are.
 ///
 /// # Panics
-/// Where `factor` is 0 or larger than a side of the image.
+/// If `factor` is 0 or larger than a side of the image.
 pub(super) fn reduce(image: &Image, factor: usize) -> Image {
     let (width, height) = (image.width() / factor, image.height() / factor);
     let count = (factor * factor) as u32;

@@ -16,11 +16,11 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// Health of a run: `Ok` if pairs flow, else the reason why not.
 pub type Health = Result<String, String>;
 
-/// Source of what a server publishes; asked on the server's thread.
+/// Source of the published figures; asked on the server's thread.
 pub trait State: Send + Sync + 'static {
-    /// All figures.
+    /// Returns all figures.
     fn reading(&self) -> Reading;
-    /// Health of the run.
+    /// Returns the health of the run.
     fn health(&self) -> Health;
 }
 

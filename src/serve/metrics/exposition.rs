@@ -293,12 +293,12 @@ fn eyes<T: Copy>([left, right]: [T; 2]) -> [([Label<'static>; 1], T); 2] {
     [([("eye", "left")], left), ([("eye", "right")], right)]
 }
 
-/// Grey levels, of 256.
+/// Returns the unit of grey levels, of 256.
 fn levels() -> Unit {
     Unit::Other("levels".into())
 }
 
-/// No unit.
+/// Returns no unit.
 fn plain() -> Option<Unit> {
     None
 }

@@ -1,19 +1,19 @@
 //! Check of the name by which a request calls this machine: a number, or one of its own names.
 //!
-//! A page in a browser can make its own name lead to this machine (DNS rebinding) and then read what
-//! is served here. The browser still sends that name. A number is safe, because no name led to it.
+//! A page in a browser can make its own name resolve to this machine (DNS rebinding) and then read
+//! the metrics. The browser still sends that name. A number is safe, because no name was resolved.
 
 use std::net::IpAddr;
 
 use hyper::header::HOST;
 use hyper::{Request, StatusCode, Version};
 
-/// Names of this machine besides those that it has given itself.
+/// Names of this machine in addition to its own.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// These names.
+    /// Creates the check for these names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self(names.into_iter().map(|name| plain(&name)).collect())
     }
@@ -56,7 +56,7 @@ fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// The host of `host:port`, if it has the letters of one.
+/// Returns the host of `host:port`, if it consists of valid characters.
 fn without_port(called: &str) -> Option<&str> {
     let (host, port) = match called.rsplit_once(':') {
         Some(parts) if !called.ends_with(']') => parts,
@@ -80,7 +80,7 @@ fn is_own(name: &str) -> bool {
 #[cfg(unix)]
 fn host_name() -> Option<String> {
     let mut name = [0_u8; 256];
-    // SAFETY: as many bytes as are said may be written; the last one stays zero.
+    // SAFETY: the call writes at most the given number of bytes; the last byte stays zero.
     let told = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let length = name.iter().position(|byte| *byte == 0)?;
     (told == 0).then(|| String::from_utf8_lossy(&name[..length]).into_owned())

@@ -79,7 +79,8 @@ impl Server {
         Ok(Self { address, end: Some(end), thread: Some(thread) })
     }
 
-    /// The address that it listens on, with the port that the system chose if 0 was asked for.
+    /// Returns the address that it listens on, with the port that the system chose if 0 was asked
+    /// for.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

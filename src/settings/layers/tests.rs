@@ -56,7 +56,7 @@ fn the_cost_of_any_layer_brings_its_defaults_and_any_layer_overrides_them() {
     assert_eq!(loaded.origin("matching", "p2").to_string(), "config.toml:3");
     assert_eq!(loaded.origin("matching", "p2_min").to_string(), "default for ad");
 
-    // `auto` takes back what a lower layer said.
+    // `auto` undoes the value of a lower layer.
     let mut layers = with_file("[matching]\np2 = 90\n");
     layers.environment([("STEREOD_MATCHING_P2".into(), "auto".into())]);
     let loaded = layers.finish().unwrap();

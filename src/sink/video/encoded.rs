@@ -22,7 +22,7 @@ pub(super) struct Encoded {
 
 struct Destination {
     output: Output,
-    /// Whether a frame could not be written; then no other follows.
+    /// True if a frame could not be written; then no other follows.
     failed: bool,
 }
 

@@ -43,7 +43,7 @@ struct State {
     queued: usize,
     /// First error of the pipeline; later ones are its consequences.
     error: Option<String>,
-    /// Whether everything is written.
+    /// True if everything is written.
     ended: bool,
 }
 

@@ -58,7 +58,7 @@ impl Sample for u16 {
 pub(super) struct Description {
     /// Width and height of the images in pixels.
     pub(super) size: (usize, usize),
-    /// Frames a second, where known.
+    /// Frames per second, if known.
     pub(super) rate: Option<f64>,
     /// Name of the track.
     pub(super) name: &'static str,

@@ -327,7 +327,7 @@ pub(super) mod tests {
     use super::*;
     use crate::core::ebml::{children, read_body, read_header, skip};
 
-    /// Time in ticks and data of every frame that can be read.
+    /// Returns the time in ticks and data of every frame that can be read.
     pub(in crate::sink::video) fn frames(file: &[u8]) -> Vec<(u64, Vec<u8>)> {
         let (mut file, mut frames) = (Cursor::new(file), Vec::new());
         while let Some((element, size)) = read_header(&mut file).unwrap() {

@@ -7,7 +7,7 @@
 //!            confidence ─▶ ... the same
 //! GreyVideo: image ─▶ ... the same
 //! Preview:   map, left image ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
-//! StreamSink: map, left image ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
+//! StreamSink: map, left image ─▶ colours or numbers ─▶ appsrc ─▶ a pipeline fragment of the user
 //! ```
 
 mod elements;

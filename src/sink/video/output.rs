@@ -27,7 +27,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The file, or the name that those of the segments derive from.
+    /// Returns the file, or the name that those of the segments derive from.
     pub(super) fn path(&self) -> &Path {
         match self {
             Place::File(path) => path,
@@ -66,7 +66,7 @@ struct Current {
     writer: MatroskaWriter<NewFile>,
     /// Encoder's time at time 0 of this file.
     begin: Duration,
-    /// Whether the file can be deleted while it is written.
+    /// True if the file can be deleted while it is written.
     has_name: bool,
 }
 
@@ -88,7 +88,7 @@ impl Output {
         self.origin = origin;
     }
 
-    /// The file, or the name that those of the segments derive from.
+    /// Returns the file, or the name that those of the segments derive from.
     pub(super) fn path(&self) -> &Path {
         self.place.path()
     }

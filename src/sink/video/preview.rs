@@ -49,7 +49,7 @@ pub struct Preview {
     file: Arc<Mutex<NewFile>>,
     /// Number of accepted frames.
     taken: u64,
-    /// Whether the caller has been told of the failure.
+    /// True if the failure was returned to the caller.
     failed: bool,
 }
 

@@ -35,7 +35,7 @@ impl Content for Numbers {
     }
 }
 
-/// Confidence of each pixel: 1 to 255, and 0 where the disparity is unknown or was filled.
+/// Confidence of each pixel: 1 to 255, and 0 if the disparity is unknown or was filled.
 pub struct Confidence;
 
 impl Content for Confidence {
@@ -87,7 +87,7 @@ pub struct Recorder<C: Content = Numbers> {
     video: Lossless<C::Sample>,
     /// Number of accepted frames.
     taken: u64,
-    /// Whether the caller has been told of the failure.
+    /// True if the failure was returned to the caller.
     failed: bool,
 }
 
@@ -135,7 +135,7 @@ impl Recorder<Confidence> {
         Self::confidence(Place::File(path.to_path_buf()), stream)
     }
 
-    /// The same in segments.
+    /// Does the same in segments.
     pub fn of_confidence_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
         Self::confidence(Place::Segments(segments), stream)
     }
@@ -153,7 +153,7 @@ impl Recorder<Whitened> {
         Self::start_whitened(Place::File(path.to_path_buf()), stream)
     }
 
-    /// The same in segments.
+    /// Does the same in segments.
     pub fn of_whitened_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
         Self::start_whitened(Place::Segments(segments), stream)
     }

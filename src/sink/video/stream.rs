@@ -92,7 +92,7 @@ pub struct StreamSink {
     feed: Feed,
     /// Number of frames for which the fragment had no room.
     busy: u64,
-    /// Whether the caller has been told of the failure.
+    /// True if the failure was returned to the caller.
     failed: bool,
 }
 
@@ -242,7 +242,7 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
     Ok(bin)
 }
 
-/// "stream to" and the kind of the element at the end, without properties: those may hold
+/// Returns "stream to" and the kind of the element at the end, without properties: those may hold
 /// passwords.
 fn name_of(fragment: &gst::Bin) -> String {
     let sinks = fragment.iterate_sinks().into_iter().flatten();

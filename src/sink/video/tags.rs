@@ -193,8 +193,8 @@ pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
     usable.then_some(RectifiedTags { eye, size, geometry })
 }
 
-/// The tags of a rectified video: what is needed to turn disparity between its views into depth, and
-/// the capture time of what is at 0 in the file.
+/// Returns the tags of a rectified video: the geometry that turns its disparity into depth, and
+/// the capture time of time 0 in the file.
 pub(super) fn of_rectified(
     eye: Eye,
     (width, height): (usize, usize),
@@ -209,7 +209,8 @@ pub(super) fn of_rectified(
     with_title(&format!("stereod rectified {eye}"), "the rectified pictures of a view", pairs)
 }
 
-/// The tags of a recording of confidence, whose first frame was captured at `first` of the source.
+/// Returns the tags of a recording of confidence, whose first frame was captured at `first` of the
+/// source.
 pub(super) fn of_confidence(
     first: Duration,
     clock: Option<CaptureClock>,
@@ -221,8 +222,8 @@ pub(super) fn of_confidence(
     with_title("stereod confidence", meaning, pairs)
 }
 
-/// The tags of a recording of whitened images, whose first frame was captured at `first` of the
-/// source.
+/// Returns the tags of a recording of whitened images, whose first frame was captured at `first` of
+/// the source.
 pub(super) fn of_whitened(
     first: Duration,
     clock: Option<CaptureClock>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gstreamer as gst;
 
-/// Converts frames a second to GStreamer's fraction; 0/1 means "variable".
+/// Converts frames per second to GStreamer's fraction; 0/1 means "variable".
 pub(super) fn fraction(rate: Option<f64>) -> gst::Fraction {
     let usable = rate.filter(|rate| rate.is_finite() && (0.001..=10_000.0).contains(rate));
     let Some(rate) = usable else { return gst::Fraction::new(0, 1) };

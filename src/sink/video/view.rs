@@ -21,7 +21,7 @@ pub enum VideoView {
 }
 
 impl VideoView {
-    /// Width of an image of maps that are `width` pixels wide.
+    /// Returns the width of an image of maps that are `width` pixels wide.
     pub(super) fn width(self, width: usize) -> usize {
         if self == Self::SideBySide { 2 * width } else { width }
     }

@@ -46,9 +46,9 @@ pub struct DemoOptions {
     pub height: usize,
     /// Number of pairs; `None`: without end.
     pub frames: Option<u64>,
-    /// Pairs a second of scene time; the motion repeats after 8 seconds.
+    /// Pairs per second of scene time; the motion repeats after 8 seconds.
     pub rate: f64,
-    /// Chooses the texture, the noise and where the motion starts.
+    /// Seed of the texture, the noise and the start of the motion.
     pub seed: u64,
     /// Standard deviation of the sensor noise of both views in grey levels; 0: none.
     pub noise: f32,
@@ -89,7 +89,7 @@ pub struct DemoSource {
 }
 
 impl DemoSource {
-    /// The scene that `options` describe.
+    /// Creates the scene that `options` describe.
     pub fn new(options: DemoOptions) -> Result<Self> {
         let DemoOptions { width, height, rate, noise, right_gain, right_offset, .. } = options;
         let range = options.disparities;
@@ -146,16 +146,16 @@ impl DemoSource {
         })
     }
 
-    /// The same scene with its images in memory of this pool.
+    /// Returns the same scene with its images in memory of this pool.
     #[must_use]
     pub fn with_pool(self, pictures: Pool<u8>) -> Self {
         Self { pictures, ..self }
     }
 
-    /// Pair number `number`, from 0; the number of frames in the options is not looked at.
+    /// Returns pair number `number`, from 0; the number of frames in the options is ignored.
     ///
     /// # Panics
-    /// Where there is no memory for it: see [`DemoSource::try_pair`].
+    /// If there is no memory for it: see [`DemoSource::try_pair`].
     pub fn pair(&self, number: u64) -> StereoPair {
         self.try_pair(number).unwrap_or_else(|refused| panic!("{refused}"))
     }
@@ -166,7 +166,7 @@ impl DemoSource {
         product([pixel, width, height])
     }
 
-    /// As [`DemoSource::pair`].
+    /// Does the same as [`DemoSource::pair`], but returns an error if there is no memory.
     pub fn try_pair(&self, number: u64) -> Result<StereoPair, Refused> {
         let (width, height) = (self.options.width, self.options.height);
         let seconds = number as f64 / self.options.rate;

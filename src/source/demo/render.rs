@@ -107,7 +107,7 @@ impl Frame<'_> {
         self.row_portable(out);
     }
 
-    /// [`Frame::row`] in plain code.
+    /// Renders [`Frame::row`] in plain code.
     #[inline(always)]
     pub(super) fn row_portable(&self, out: RowOut<'_>) {
         let r = self.renderer;

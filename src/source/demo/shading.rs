@@ -58,7 +58,7 @@ impl Shader {
     /// Shades `room` in images of this focal length in pixels.
     pub(super) fn new(room: &Room, focal: f32, seed: u64) -> Self {
         let [half_x, half_y] = room.half;
-        // Texels per scene unit, so that a pixel spans about one texel where the inverse depth is
+        // Texels per scene unit, so that a pixel spans about one texel if the inverse depth is
         // `delta`.
         let scale = |delta: f32| focal * delta;
         let along = |direction: Vec3, texels: f32| direction.map(|c| c * texels);
@@ -269,25 +269,25 @@ impl Shader {
     }
 }
 
-/// The larger number. `f32::max` also defines what happens to NaN, which costs time.
+/// Returns the larger number. `f32::max` also handles NaN, which costs time.
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
-/// The smaller number.
+/// Returns the smaller number.
 #[inline(always)]
 fn smaller(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
 }
 
-/// The number, or the nearer of 0 and 1.
+/// Returns the number, or the nearer of 0 and 1.
 #[inline(always)]
 fn unit(value: f32) -> f32 {
     smaller(larger(value, 0.0), 1.0)
 }
 
-/// Distance of a positive number from the nearest whole one.
+/// Returns the distance of a positive number from the nearest whole one.
 #[inline(always)]
 fn to_edge(value: f32) -> f32 {
     let fraction = value - value as i32 as f32;

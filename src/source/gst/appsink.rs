@@ -68,13 +68,13 @@ pub(super) struct Shared {
     other: Mutex<Option<String>>,
     second: AtomicBool,
     warned: AtomicBool,
-    /// Whether the stream is live: damaged frames are left out.
+    /// True if the stream is live: damaged frames are left out.
     live: AtomicBool,
     eye: Arc<EyeState>,
-    /// Whether frames are counted in `skipped` instead of being copied.
+    /// True if frames are counted in `skipped` instead of being copied.
     count_only: AtomicBool,
     skipped: AtomicU64,
-    /// Whether the written times are those of the recording. (For Matroska, whose demuxer otherwise
+    /// True if the written times are those of the recording. (For Matroska, whose demuxer otherwise
     /// starts every file at zero and so loses a later start of one view.)
     pub(super) absolute_times: AtomicBool,
     /// Shifts of times in the decoder.
@@ -270,11 +270,11 @@ impl Shared {
 pub(super) struct Format {
     /// Size of each view.
     pub(super) view: Option<(usize, usize)>,
-    /// Whether views have colour.
+    /// True if views have colour.
     pub(super) colour: bool,
     /// Grey level from which on pixels are white.
     pub(super) white: u8,
-    /// Frames a second, if stated.
+    /// Frames per second, if stated.
     pub(super) rate: Option<f64>,
 }
 
@@ -327,7 +327,7 @@ pub(super) struct FrameCopier {
     /// The stream's name.
     name: String,
     layout: ViewLayout,
-    /// Whether the views are exchanged.
+    /// True if the views are exchanged.
     swap: bool,
     keep: Keep,
     tone: Tone,

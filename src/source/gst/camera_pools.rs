@@ -31,7 +31,7 @@ impl CameraPools {
             let is_camera = element.factory().is_some_and(|factory| factory.name() == "v4l2src");
             let Ok(camera) = element.downcast::<gst_base::BaseSrc>() else { continue };
             let Some(pool) = camera.buffer_pool().filter(|_| is_camera) else { continue };
-            // A pool of another kind belongs to what comes after the camera.
+            // A pool of another kind belongs to an element after the camera.
             if pool.type_().name() == "GstV4l2BufferPool" {
                 self.pools.push(pool.downgrade());
             }
@@ -58,16 +58,15 @@ impl Drop for CameraPools {
     }
 }
 
-/// Reports whether nobody but the caller can reach a pool, whose pipeline is gone, although
-/// somebody's reference to it is left.
+/// Reports whether a pool, whose pipeline is gone, has one leaked reference besides the caller's.
 ///
-/// A number of references alone does not say whose they are: each buffer that is out holds one as
-/// well, wherever the buffer may be. So it is asked for what only GStreamer knows: a pool takes no
-/// other configuration while it is active or any of its buffers is out
-/// (`gst_buffer_pool_set_config`). A pool that takes it hands out no buffers either, since it is
-/// not active. Who else could hold it are the elements of the pipeline, which are gone but for the
-/// camera; that one is held by the pool itself, and has given up its own pool when it stopped. So
-/// the one reference beside the caller's is the forgotten one. More of them are left alone.
+/// The reference count alone does not tell owners apart, because every buffer in use holds a
+/// reference, too. Therefore the pool is offered another configuration: it refuses one while it is
+/// active or any of its buffers is in use (`gst_buffer_pool_set_config`). A pool that accepts is
+/// not active, so it hands out no buffers. Only elements of the pipeline could still hold it. They
+/// are gone except for the camera, which the pool itself holds, and which gave up its pool when it
+/// stopped. So the one reference besides the caller's is the leaked one. A pool with more
+/// references is left alone.
 fn is_forgotten(pool: &gst::BufferPool) -> bool {
     if pool.ref_count() != 2 || pool.is_active() {
         return false;

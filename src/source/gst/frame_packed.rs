@@ -56,7 +56,7 @@ struct FramePackedStream {
     info: SourceInfo,
     stream: ReconnectingStream,
     state: Arc<LiveState>,
-    /// Whether the views are exchanged.
+    /// True if the views are exchanged.
     swap: bool,
     pairs: u64,
     last: Option<Duration>,

@@ -14,7 +14,7 @@ pub(super) struct Lacking {
     pub(super) length: u64,
     /// Bytes that there should be.
     pub(super) said: u64,
-    /// Frames that its header tells of, where it does.
+    /// Number of frames according to the header, if given.
     pub(super) pictures: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn lacking(path: &Path) -> io::Result<Option<Lacking>> {
     Ok(said.filter(|said| *said > length).map(|said| Lacking { length, said, pictures }))
 }
 
-/// Where the last of the outermost chunks ends; AVI files above a gigabyte have several.
+/// Returns the end of the last top-level chunk; AVI files above a gigabyte have several.
 fn avi(file: &mut File, length: u64) -> io::Result<Option<u64>> {
     let mut at = 0;
     while let Some([b'R', b'I', b'F', b'F', a, b, c, d]) = read_at(file, at)? {
@@ -64,7 +64,7 @@ fn avi(file: &mut File, length: u64) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Where the box ends that reaches beyond the file's end.
+/// Returns the end of the box that extends beyond the file's end.
 fn mp4(file: &mut File, length: u64) -> io::Result<Option<u64>> {
     let mut at: u64 = 0;
     while at < length {
@@ -87,7 +87,7 @@ fn mp4(file: &mut File, length: u64) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Where the segment ends, the second of the outermost elements.
+/// Returns the end of the segment, the second top-level element.
 fn matroska(file: &mut File) -> io::Result<Option<u64>> {
     const SEGMENT: u32 = 0x18538067;
     file.rewind()?;

@@ -1,7 +1,7 @@
-//! FFmpeg's decoders: damage that they hide, and pixel formats that GStreamer cannot name.
+//! Workarounds for FFmpeg's decoders: concealed damage, and pixel formats without a GStreamer name.
 //!
-//! A decoder conceals what it cannot read and delivers the frame like any other. Only a line in
-//! GStreamer's debug log tells of it, because gst-libav 1.22 never sets `GST_BUFFER_FLAG_CORRUPTED`
+//! A decoder conceals unreadable data and delivers the frame like any other. Only a line in
+//! GStreamer's debug log reports it, because gst-libav 1.22 never sets `GST_BUFFER_FLAG_CORRUPTED`
 //! for it: in 25 copies of an H.264 file with two flipped bits each, the log has lines for 21, and
 //! the flag is set in none; in 25 copies of an H.265 file the log has lines for 10, the flag again
 //! in none.
@@ -43,7 +43,7 @@ struct Listener {
     fed: AtomicU64,
     /// Value of `fed` at the last complaint of each thread.
     complained: Mutex<HashMap<ThreadId, u64>>,
-    /// Whether a decoder has a pixel format that GStreamer cannot name.
+    /// True if a decoder has a pixel format that GStreamer cannot name.
     is_nameless: AtomicBool,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     });
 }
 
-/// Subscribes to GStreamer's log. It still prints only what GST_DEBUG asks for.
+/// Subscribes to GStreamer's log. GST_DEBUG still decides which lines are printed.
 fn tap_log() {
     if std::env::var_os("GST_DEBUG").is_none() {
         gst::log::remove_default_log_function();
@@ -132,7 +132,7 @@ impl Listener {
     }
 }
 
-/// Refusal of a stream whose pixel format GStreamer cannot name, with the cure.
+/// Returns the refusal of a stream whose pixel format GStreamer cannot name, with the fix.
 fn nameless_message() -> String {
     format!(
         "{} has no name for its pixel format, so it cannot be decoded; convert it, which keeps up to 16 bits of \
@@ -161,7 +161,7 @@ fn mark_of_thread() -> Option<u64> {
 #[cfg(not(target_os = "linux"))]
 fn mark(_number: u64) {}
 
-/// Other systems have no such mark: a log line counts for the stream that was opened last.
+/// Other systems have no such mark, so a log line counts for the stream opened last.
 #[cfg(not(target_os = "linux"))]
 fn mark_of_thread() -> Option<u64> {
     locked(&LISTENERS).last().map(|(number, _)| *number)

@@ -142,7 +142,7 @@ mod tests {
         for wrong in [HOUR, -HOUR / 2, 0] {
             let after = judged(&mut times, 400..500, wrong);
             let wrongs = after.iter().filter(|one| matches!(one, TimeCheck::Wrong { .. })).count();
-            // Half a second of 30 a second.
+            // Half a second at 30 frames per second.
             assert!((14..=16).contains(&wrongs), "{wrongs} of {wrong}");
             assert_eq!(after[wrongs + 1..], good(400..500)[wrongs + 1..]);
             let set = after[wrongs];

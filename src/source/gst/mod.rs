@@ -1,4 +1,4 @@
-//! Recorded and live streams through GStreamer: files, numbered pictures, URIs and free pipeline
+//! Recorded and live streams through GStreamer: files, numbered images, URIs and custom pipeline
 //! fragments, one for each view or one that holds both views.
 //!
 //! Each stream has a pipeline of its own, so that trouble in one view never delays the other.

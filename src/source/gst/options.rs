@@ -60,7 +60,7 @@ pub struct GstOptions {
     pub tolerance: Option<Duration>,
     /// Time that is added to those of the right view's frames.
     pub offset: Offset,
-    /// Whether the views are exchanged: the left input is the right view.
+    /// True if the views are exchanged: the left input is the right view.
     pub swap: bool,
     /// Request to cameras; the size is that of each view.
     pub cameras: v4l2::CameraRequest,
@@ -68,11 +68,11 @@ pub struct GstOptions {
     pub controls: v4l2::Controls,
     /// The view whose camera's exposure, gain and white balance both have; `None`: each its own.
     pub exposure_from: Option<Eye>,
-    /// Pictures a second of picture patterns.
+    /// Frame rate of numbered images, per second.
     pub picture_rate: f64,
     /// Longest time until a stream's first frame.
     pub patience: Duration,
-    /// Which streams are opened again.
+    /// Kinds of streams that are reopened after a loss.
     pub reconnect: Reconnect,
     /// Longest silence of a live stream until it counts as lost; `None`: 2 s or 10 frames,
     /// whichever is longer.
@@ -81,7 +81,7 @@ pub struct GstOptions {
     pub tone: Tone,
     /// Use of orientation tags.
     pub orient: Orient,
-    /// Where frames are kept.
+    /// Memory that holds the frames.
     pub keep: Keep,
     /// Ends the wait for the first frame.
     pub stop: Switch,

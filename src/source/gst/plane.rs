@@ -125,7 +125,7 @@ struct Component<'a> {
     /// Bytes before the first sample of a row, and from one sample to the next.
     offset: usize,
     step: usize,
-    /// Bits below and above the sample in a stored word; words have 16 bits where `wide`, else 8.
+    /// Bits below and above the sample in a stored word; words have 16 bits if `wide`, else 8.
     below: u32,
     above: u32,
     wide: bool,

@@ -36,7 +36,7 @@ pub(super) struct ReconnectingStream {
     has_colour: bool,
     white: u8,
     rate: Option<f64>,
-    /// Whether the stream is reopened after a loss.
+    /// True if the stream is reopened after a loss.
     again: bool,
     silence: Duration,
     link: Link,
@@ -247,7 +247,7 @@ impl ReconnectingStream {
         std::mem::take(&mut self.returned)
     }
 
-    /// Number of the next frame.
+    /// Returns the number of the next frame.
     pub(super) fn index(&self) -> u64 {
         self.index
     }
@@ -305,7 +305,7 @@ impl ReconnectingStream {
         self.stream().map_or_else(Damage::default, InputStream::damage)
     }
 
-    /// Name for people.
+    /// Returns the name for people.
     pub(super) fn name(&self) -> String {
         self.recipe.input.name()
     }
@@ -315,7 +315,7 @@ impl ReconnectingStream {
         self.stream().map_or(Orientation::NoTransforms, InputStream::orientation)
     }
 
-    /// Size of each view in pixels.
+    /// Returns the size of each view in pixels.
     pub(super) fn view_size(&self) -> (usize, usize) {
         self.size
     }
@@ -330,7 +330,7 @@ impl ReconnectingStream {
         self.has_colour
     }
 
-    /// Frames a second, where known.
+    /// Returns the frames per second, if known.
     pub(super) fn rate(&self) -> Option<f64> {
         self.rate
     }

@@ -79,7 +79,7 @@ pub(super) struct CutShort {
     pub(super) count: u64,
     /// Expected number of frames, if known.
     pub(super) expected: Option<u64>,
-    /// Whether only damage explains it.
+    /// True if only damage explains it.
     pub(super) certain: bool,
     /// Present and stated number of bytes, if the file states more than are present.
     pub(super) bytes: Option<(u64, u64)>,

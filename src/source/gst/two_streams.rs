@@ -128,7 +128,7 @@ pub(super) fn open(
         by_number: options.pair_by == PairBy::Index,
         delays: [delay(offset.saturating_neg()), delay(offset)],
         first: [None; 2],
-        // Numbers of frames say themselves where each view begins.
+        // The frames' numbers show the start of each view.
         is_begin_told: offset != 0 || numbered,
         restarts: 0,
         done: false,
@@ -174,13 +174,13 @@ struct TwoStreams {
     streams: [ReconnectingStream; 2],
     pairer: Pairer,
     state: Arc<LiveState>,
-    /// Whether pairing is by number, so that no frame may be left out.
+    /// True if pairing is by number, so that no frame may be left out.
     by_number: bool,
     /// Time added to each view's frames before pairing.
     delays: [Duration; 2],
     /// Times of the first frames.
     first: [Option<Duration>; 2],
-    /// Whether the distance of the views' beginnings has been reported, or needs no report.
+    /// True if the distance of the views' beginnings has been reported, or needs no report.
     is_begin_told: bool,
     /// Number of restarts of the pairing that have been reported.
     restarts: u64,

@@ -325,7 +325,7 @@ fn endless(factory: &gst::ElementFactory) -> Option<String> {
 }
 
 /// Reports whether this decoder leaves its frames on a device although another one could decode
-/// them into host memory, where they are needed.
+/// them into host memory, as needed here.
 fn is_detour(factory: &gst::ElementFactory, caps: &gst::Caps) -> bool {
     let on_device = |factory: &gst::ElementFactory| {
         factory.metadata("klass").is_some_and(|class| class.contains("Hardware"))

@@ -31,17 +31,17 @@ const FILLING: usize = 64;
 
 /// A table of Huffman codes.
 pub(super) struct Table {
-    /// Length and value of the code that a byte begins with; length 0: it is a longer one.
+    /// Length and value of the code at the start of a byte; length 0 means a longer code.
     short: [(u8, u8); 256],
-    /// Of each length: what codes of it are below, as the upper of 16 bits, and the distance from a
-    /// code to the index of its value.
+    /// For each code length: the upper bound of its codes, left-aligned in 16 bits, and the
+    /// offset from a code to the index of its value.
     limits: [(u32, i32); 17],
     values: Vec<u8>,
 }
 
 impl Table {
-    /// The table with `counts` codes of each length from 1 on, for `values` in this order; `None`
-    /// where there are more codes than bits allow.
+    /// Creates the table with `counts` codes of each length from 1 on, for `values` in this order;
+    /// `None` if there are more codes than bits allow.
     pub(super) fn new(counts: &[u8; 16], values: &[u8]) -> Option<Self> {
         let mut table =
             Self { short: [(0, 0); 256], limits: [(0, 0); 17], values: values.to_vec() };
@@ -64,7 +64,7 @@ impl Table {
         Some(table)
     }
 
-    /// Length and value of the code that these 16 bits begin with.
+    /// Returns the length and value of the code at the start of these 16 bits.
     fn find(&self, bits: u32) -> Option<(u8, u8)> {
         let (length, value) = self.short[(bits >> 8) as usize];
         if length > 0 {
@@ -200,7 +200,7 @@ impl Bits<'_> {
         if surplus > FILLING { Err(Flaw::Surplus) } else { Ok(()) }
     }
 
-    /// The marker that is here.
+    /// Returns the marker at this position.
     fn marker(&self) -> Option<u8> {
         match self.data.get(self.at..)? {
             [0xff, marker, ..] if !matches!(marker, 0 | 0xff) => Some(*marker),

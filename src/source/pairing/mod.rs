@@ -52,7 +52,7 @@ pub enum PairBy {
 /// Options of pairing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairing {
-    /// What makes two frames a pair.
+    /// Criterion that makes two frames a pair.
     pub by: PairBy,
     /// Largest difference of the capture times of a pair. `None`: half the shorter frame period
     /// less a sixteenth of it, so that a frame midway between two of the other view stays alone

@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(pacer.wait(Duration::from_millis(5040), &stop), Duration::ZERO);
         assert!(start.elapsed() >= Duration::from_millis(40));
         std::thread::sleep(Duration::from_millis(30));
-        // 5050 is already late, and so the clock starts anew there.
+        // 5050 is already late, so the clock restarts there.
         let lateness = pacer.wait(Duration::from_millis(5050), &stop);
         assert!(lateness >= Duration::from_millis(20), "{lateness:?}");
         let late = Instant::now();
@@ -79,7 +79,7 @@ mod tests {
         stop.set(true);
         // Would be ten seconds.
         pacer.wait(Duration::from_secs(3600), &stop);
-        // A gap of an hour is no hour's wait, and the clock goes on after it.
+        // A gap of an hour causes no wait of an hour, and the clock continues after it.
         let (due, stream) = pacer.anchor.unwrap();
         assert!(due.duration_since(Instant::now()) <= LONGEST);
         assert_eq!(stream, Duration::from_secs(3600));

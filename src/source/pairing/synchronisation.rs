@@ -52,7 +52,7 @@ pub struct Differences {
 /// One camera's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Clock {
-    /// Frames a second, by the host's clock.
+    /// Frames per second, by the host's clock.
     pub rate_hz: f64,
     /// Error of the stated rate in millionths, positive if the camera is faster; `None` without a
     /// stated rate.
@@ -99,7 +99,7 @@ impl Default for Synchronisation {
 }
 
 impl Synchronisation {
-    /// Notes the stated rates of the cameras, in frames a second.
+    /// Notes the stated rates of the cameras, in frames per second.
     pub fn claim(&mut self, left: Option<f64>, right: Option<f64>) {
         self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
     }

@@ -7,7 +7,7 @@ use super::modes::{Format, Mode, Rate};
 pub struct CameraRequest {
     /// Width and height in pixels of the camera's frame.
     pub size: Option<(u32, u32)>,
-    /// Frames a second.
+    /// Frames per second.
     pub rate: Option<f64>,
     /// Pixel format.
     pub format: Option<Format>,
@@ -52,14 +52,14 @@ pub struct Pick {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-    /// Frames a second.
+    /// Frames per second.
     pub rate: Rate,
 }
 
 /// Chosen modes of all cameras.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// One for each camera, in their order.
+    /// Chosen mode of each camera, in their order.
     pub picks: Vec<Pick>,
     /// Reason for the log; empty if there was no choice.
     pub why: String,
@@ -76,7 +76,7 @@ const USUAL: f64 = 30.0;
 /// Chooses one size and rate for all cameras and a format for each.
 ///
 /// Without a request it takes the largest size up to `limit` pixels that all offer with at least 25
-/// frames a second. It prefers uncompressed formats unless the shared USB bus cannot carry them,
+/// frames per second. It prefers uncompressed formats unless the shared USB bus cannot carry them,
 /// and the same format for all.
 pub fn choose(
     cameras: &[Offer],
@@ -133,7 +133,7 @@ fn formats(count: usize, request: &CameraRequest) -> Vec<Vec<Format>> {
     same.into_iter().chain(mixed).collect()
 }
 
-/// Returns the best choice at one size with at least `floor` frames a second.
+/// Returns the best choice at one size with at least `floor` frames per second.
 fn at_size(
     cameras: &[Offer],
     request: &CameraRequest,

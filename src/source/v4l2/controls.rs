@@ -122,7 +122,8 @@ impl Panel for Device {
 }
 
 impl Controls {
-    /// Applies the settings. The error names an unsupported one and the supported range.
+    /// Applies the settings. Returns a complaint for each unsupported one, with the supported
+    /// range.
     pub(super) fn apply(&self, camera: &mut Device) -> Vec<String> {
         self.turn(camera)
     }
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    /// A camera with these controls, the range of each, and what was set.
+    /// A simulated camera with these controls, the range of each, and the values set.
     #[derive(Default)]
     struct Fake {
         controls: BTreeMap<u32, ControlRange>,

@@ -20,7 +20,7 @@ pub(super) struct Identity {
     pub(super) card: String,
     /// Location as the driver names it.
     pub(super) bus: String,
-    /// Whether it delivers frames, not metadata.
+    /// True if it delivers frames, not metadata.
     pub(super) captures: bool,
 }
 

@@ -35,7 +35,7 @@ impl Following {
         let ended = end.clone();
         let follow = move || {
             while !ended.is_set() {
-                // Opened anew each time, because a camera that is held open does not get its name
+                // Reopened each time, because a camera that is held open does not get its name
                 // back when it is plugged in again.
                 if let (Ok(leader), Ok(mut follower)) =
                     (Device::open(Path::new(&leader)), Device::open(Path::new(&follower)))

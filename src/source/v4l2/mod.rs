@@ -32,10 +32,10 @@ use self::device::Device;
 const SYS: &str = "/sys";
 const PROC: &str = "/proc";
 
-/// A camera, or a node of which it cannot be said because it may not be opened.
+/// A camera, or a node that may be one but cannot be opened for lack of permission.
 #[derive(Clone, Debug)]
 pub struct Camera {
-    /// Its node: /dev/video0. Which number a camera gets changes from start to start.
+    /// Its node: /dev/video0. The number can change from start to start.
     pub node: PathBuf,
     /// Its name by the port that it is plugged into, under /dev/v4l/by-path.
     pub by_path: Option<PathBuf>,
@@ -45,27 +45,27 @@ pub struct Camera {
     pub card: String,
     /// The kernel's driver.
     pub driver: String,
-    /// Where it is, in the driver's words.
+    /// Its place on the bus, in the driver's words.
     pub bus: String,
-    /// Its USB device, where it is one.
+    /// Its USB device, if it is one.
     pub usb: Option<UsbDevice>,
     /// Modes that it offers.
     pub modes: Vec<Mode>,
-    /// Whether somebody takes frames from it.
+    /// True if another program takes frames from it.
     pub busy: bool,
     /// Processes that have it open, as far as may be seen.
     pub users: Vec<User>,
-    /// Why it cannot be opened, with the cure.
+    /// Reason why it cannot be opened, with the fix.
     pub unusable: Option<String>,
 }
 
 impl Camera {
-    /// The name to use in a configuration: by path, which stays with the port.
+    /// Returns the name to use in a configuration: by path, which stays with the port.
     pub fn stable_name(&self) -> &Path {
         self.by_path.as_deref().unwrap_or(&self.node)
     }
 
-    /// Reports whether another camera cannot be told from this one but by its port.
+    /// Reports whether only the port distinguishes another camera from this one.
     pub fn looks_like(&self, other: &Camera) -> bool {
         let make = |camera: &Camera| {
             let usb = camera.usb.as_ref();
@@ -78,12 +78,12 @@ impl Camera {
     }
 }
 
-/// All cameras, by their numbers; nodes that carry metadata or take frames are left out.
+/// Returns all cameras by number, without nodes for metadata or video output.
 pub fn list() -> Vec<Camera> {
     sysfs::nodes(Path::new(SYS)).iter().filter_map(|name| look_at(name)).collect()
 }
 
-/// The camera behind a node such as `video0`, if it is one.
+/// Returns the camera behind a node such as `video0`, if it is one.
 fn look_at(name: &str) -> Option<Camera> {
     let sys = Path::new(SYS);
     let node = Path::new("/dev").join(name);
@@ -125,7 +125,7 @@ fn look_at(name: &str) -> Option<Camera> {
     Some(camera)
 }
 
-/// The link in `folder` that leads to `node`.
+/// Returns the link in `folder` that leads to `node`.
 fn link_to(node: &Path, folder: &str) -> Option<PathBuf> {
     let links = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut links: Vec<PathBuf> = links
@@ -137,12 +137,12 @@ fn link_to(node: &Path, folder: &str) -> Option<PathBuf> {
     links.into_iter().next()
 }
 
-/// The name of `node` by the port that its camera is plugged into, where it has one.
+/// Returns the name of `node` by its camera's port, if it has one.
 pub fn by_path(node: &Path) -> Option<PathBuf> {
     link_to(node, "/dev/v4l/by-path")
 }
 
-/// Why a node cannot be opened, with the cure.
+/// Returns the reason why a node cannot be opened, with the fix.
 fn reason(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => "it may not be opened: add the user to the group \
@@ -173,7 +173,7 @@ pub fn is_camera(path: &Path) -> bool {
 pub struct Opened {
     /// Its node.
     pub node: PathBuf,
-    /// USB bus that it is plugged into, where known.
+    /// USB bus that it is plugged into, if known.
     pub bus: Option<UsbBus>,
     /// Modes that it offers.
     pub modes: Vec<Mode>,
@@ -194,14 +194,14 @@ pub fn open(name: &str) -> anyhow::Result<Opened> {
     Ok(Opened { node, bus, modes })
 }
 
-/// Makes sure that the camera that `name` stands for can be used now, and sets its controls; what
-/// it cannot do is returned, for the log.
+/// Makes sure that the camera `name` can be used now, and sets its controls. Returns the complaints
+/// about unsupported settings, for the log.
 pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
     let (_, mut device, _) = connect(name)?;
     Ok(controls.apply(&mut device))
 }
 
-/// The node that `name` stands for, opened and found to be free.
+/// Opens the node of `name` and checks that it is free.
 fn connect(name: &str) -> anyhow::Result<(PathBuf, Device, String)> {
     let node = match Path::new(name).canonicalize() {
         Ok(node) => node,
@@ -222,7 +222,7 @@ fn no_pictures(card: &str) -> String {
     format!("this node of {card} carries no pictures; `stereod devices` lists those that do")
 }
 
-/// Why a node cannot be opened; where it is in use, by whom.
+/// Returns the reason why a node cannot be opened and, if it is in use, its users.
 fn with_users(error: &io::Error, node: &Path) -> String {
     let users = users::users(Path::new(PROC), node);
     if error.raw_os_error() != Some(libc::EBUSY) || users.is_empty() {

@@ -17,7 +17,7 @@ pub enum Format {
     Uyvy,
     /// 16-bit intensity, lowest byte first; many cameras fill only the lower 10 or 12 bits.
     Y16,
-    /// One JPEG image a frame.
+    /// One JPEG image per frame.
     Mjpg,
     /// H.264 video.
     H264,
@@ -75,7 +75,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// Frames a second as a fraction, as drivers state them: 30/1, 30000/1001.
+/// Frames per second as a fraction, as drivers state them: 30/1, 30000/1001.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Frames ...
@@ -85,12 +85,12 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Creates a whole number of frames a second.
+    /// Creates a whole number of frames per second.
     pub fn whole(frames: u32) -> Self {
         Self { frames, seconds: 1 }
     }
 
-    /// Frames a second.
+    /// Returns the frames per second.
     pub fn value(self) -> f64 {
         f64::from(self.frames) / f64::from(self.seconds)
     }
@@ -101,7 +101,7 @@ impl Rate {
     }
 }
 
-/// Frames a second: "30", "29.97".
+/// Frames per second: "30", "29.97".
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{:.2}", self.value());
@@ -118,7 +118,7 @@ pub struct Mode {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-    /// Frames a second, the fastest first.
+    /// Frames per second, the fastest first.
     pub rates: Vec<Rate>,
 }
 
@@ -128,13 +128,13 @@ impl Mode {
         Format::of_code(self.code)
     }
 
-    /// Width and height in pixels.
+    /// Returns the width and height in pixels.
     pub fn size(&self) -> (u32, u32) {
         (self.width, self.height)
     }
 }
 
-/// The code of a format as a text.
+/// Returns the code of a format as a text.
 pub fn code_text(code: [u8; 4]) -> String {
     String::from_utf8_lossy(&code).trim_end().to_owned()
 }
@@ -168,7 +168,7 @@ pub(super) fn sizes_within(
     usual.chain((!USUAL_SIZES.contains(&largest)).then_some(largest))
 }
 
-/// Common rates, for cameras that offer any rate within a range of frames a second.
+/// Common rates, for cameras that offer any rate within a range of frames per second.
 pub(super) fn rates_within(least: f64, largest: f64) -> Vec<Rate> {
     const USUAL: [u32; 10] = [120, 100, 90, 60, 50, 30, 25, 20, 15, 10];
     USUAL

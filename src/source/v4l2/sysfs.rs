@@ -74,8 +74,8 @@ fn read(folder: &Path, name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A sysfs with a camera on port 2.3 of USB bus 1, another video device without USB, and one
-    /// with nothing behind it.
+    /// Returns a sysfs with a camera on port 2.3 of USB bus 1, another video device without USB,
+    /// and one with nothing behind it.
     fn sysfs() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {

@@ -12,7 +12,7 @@ use super::{App, size};
 const READABLE: Duration = Duration::from_millis(250);
 
 impl App {
-    /// Content of the overlay now.
+    /// Returns the content of the overlay now.
     pub(super) fn content(&mut self, now: Instant) -> OverlayContent {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
             self.notice = None;
@@ -54,7 +54,7 @@ impl App {
         }
     }
 
-    /// The pixel under the mouse.
+    /// Returns the pixel under the mouse.
     fn hover(&self) -> Option<Hover> {
         let frame = self.frame.as_ref()?;
         let picture = size(frame);
@@ -76,7 +76,7 @@ impl App {
             inside.then_some((matched, y))
         });
         let marks = marks.collect();
-        // The disparity is that of the left picture.
+        // The disparity belongs to the left image.
         let disparity = disparity.filter(|_| under.content != Content::Right);
         let (x, y) = (pixel.0 as usize, pixel.1 as usize);
         let sure = frame.confidence.as_ref().map(|confidence| confidence.row(y)[x]);
@@ -85,7 +85,7 @@ impl App {
         Some(Hover { pixel, disparity, confidence, depth, marks })
     }
 
-    /// The lines along the rows of both pictures.
+    /// Returns the lines along the rows of both images.
     fn rows(&self) -> Option<Rows> {
         let picture = size(self.frame.as_ref()?);
         let panes = panes(self.view, picture, self.scene().room(self.screen.as_ref()?.size()));

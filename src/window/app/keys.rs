@@ -21,7 +21,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// The action that a key asks for, if any.
+    /// Returns the action that a key asks for, if any.
     pub(super) fn of(key: &Key, modifiers: ModifiersState) -> Option<Self> {
         // Shift only makes capitals and the question mark; the others belong to the desktop.
         if !(modifiers - ModifiersState::SHIFT).is_empty() {

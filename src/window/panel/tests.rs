@@ -1,4 +1,4 @@
-//! The panel as somebody works with it, without a screen.
+//! Tests of the panel with simulated input, without a screen.
 
 use egui::{Event, Modifiers, PointerButton, Pos2, RawInput, Rect, Shape, pos2};
 

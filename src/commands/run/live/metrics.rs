@@ -67,7 +67,8 @@ impl State for Handles {
         }
     }
 
-    /// A recorded source is as fast as its outputs; only a live one without pairs is unhealthy.
+    /// Returns the health. A recorded source is as fast as its outputs, so only a live one without
+    /// pairs is unhealthy.
     fn health(&self) -> Health {
         let matched = self.progress.matched.load(Ordering::Relaxed);
         let since = self.progress.since_matched();

@@ -84,12 +84,12 @@ impl Observations {
         locked(&self.accuracy).summary()
     }
 
-    /// The present alignment, if it is watched.
+    /// Returns the present alignment, if it is watched.
     pub fn alignment(&self) -> Option<State> {
         self.alignment.as_ref().map(|(shared, _)| alignment::state_of(shared))
     }
 
-    /// Present noise and exposure; `None` before the first pair.
+    /// Returns the present noise and exposure; `None` before the first pair.
     pub fn exposure(&self) -> Option<Exposure> {
         exposure::newest(&self.exposure)
     }

@@ -44,7 +44,7 @@ impl Watchdog {
     }
 
     /// Sends a sign of life if one is due, unless the process `is_stuck` for at least the given
-    /// time. Called many times a second.
+    /// time. Called many times per second.
     pub fn tick(&mut self, is_stuck: impl FnOnce(Duration) -> bool) {
         let Some(longest) = self.longest else { return };
         // Two signs of life may be late before the manager loses patience.
@@ -65,7 +65,7 @@ impl Service {
         Some(Self { watchdog: Watchdog::of_manager(), told_status: None, told_stopping: false })
     }
 
-    /// Sends the notices that are due. Called many times a second by a thread that waits for the
+    /// Sends the notices that are due. Called many times per second by a thread that waits for the
     /// end of the run.
     pub fn tick(&mut self, handles: &Handles) {
         let now = Instant::now();
@@ -134,7 +134,7 @@ pub fn reloading(read: impl FnOnce()) {
     }
 }
 
-/// A manager that no longer listens is no reason to stop matching.
+/// Matching continues even if the service manager no longer listens.
 fn tell(states: &[NotifyState<'_>]) {
     // A line ends a field of the protocol: a file's name must not add fields.
     let status = states.iter().find_map(|state| match state {

@@ -184,7 +184,7 @@ impl Worker {
         }
     }
 
-    /// Reads the configuration again, applies what can change, and logs it.
+    /// Reads the configuration again, applies the settings that can change, and logs them.
     fn reload(&mut self) {
         self.settle();
         let now = self.handles.loaded();

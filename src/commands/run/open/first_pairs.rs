@@ -88,7 +88,7 @@ impl FirstPairs {
         Ok(Self { info, live, counts, first, rest, dropped, thread })
     }
 
-    /// The pairs at hand.
+    /// Returns the pairs at hand.
     pub fn pairs(&self) -> impl Iterator<Item = &StereoPair> {
         self.first.iter().map(|(pair, _)| pair)
     }
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(FirstPairs::await_of(demo(9), &stop).unwrap().pairs().count(), 0);
     }
 
-    /// Pairs of one image, but for the given one.
+    /// Source of pairs with equal views, except for the given pair.
     struct Twins(SourceInfo, u64, Option<u64>);
 
     impl Source for Twins {

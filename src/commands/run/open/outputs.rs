@@ -1,5 +1,5 @@
-//! The outputs of a run, made from the settings. An output of a live run that fails is made again,
-//! and goes on next to what it has written.
+//! The outputs of a run, made from the settings. If an output of a live run fails, it is created
+//! again without overwriting its earlier files.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -135,7 +135,7 @@ fn boxed<S: Sink + 'static>(sink: S) -> Box<dyn Sink> {
     Box::new(sink)
 }
 
-/// The outputs that the settings ask for, with their destinations.
+/// Returns the outputs that the settings ask for, with their destinations.
 fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
     OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
 }
@@ -162,7 +162,7 @@ pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
     refuse_shared_files(settings).map_err(Error::Usage)?;
     let (mut claims, mut statistics) = (Vec::new(), None);
     for (Output { flag, kind, .. }, path) in wanted(settings) {
-        // Folders are claimed once they are made. Segments are claimed by the name that theirs derive from.
+        // Folders are claimed once they exist. Segments are claimed by the base of their names.
         if let Kind::Recording(..) | Kind::Preview | Kind::Statistics = kind {
             claims.extend(Claim::on(&path).context(*flag)?);
         }
@@ -234,7 +234,7 @@ struct Series {
     is_written: Box<dyn Fn(&OsStr) -> bool>,
 }
 
-/// The outputs of many files.
+/// Returns the outputs of many files.
 fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     let is_segmented = settings.output.segmenting().is_some();
     wanted(settings).filter_map(move |(Output { flag, kind, .. }, path)| match kind {
@@ -293,8 +293,8 @@ pub fn open(
             Kind::Preview => preview(path, setup),
             Kind::Folder(_, create, resume) => {
                 let first = create(&path, &setup);
-                // A folder that is gone is not made again: if a disk was removed, that would fill the
-                // one below.
+                // A missing folder is not created again: if a disk was removed, that would fill the
+                // disk that holds the mount point.
                 let again = move || {
                     files::check_folder_of(&path.join("file"))?;
                     resume(&path, &setup)
@@ -370,7 +370,7 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
     Ok(())
 }
 
-/// A recording, and how it goes on after a failure.
+/// Opens a recording. Also returns the factory that continues it after a failure.
 fn recording(
     path: PathBuf,
     limits: Option<SegmentLimits>,
@@ -388,13 +388,13 @@ fn recording(
     let factory: Factory = match limits {
         // A pipe may have a reader again.
         None if !is_file => Box::new(move || create(&path, &setup)),
-        // A single file that was cut short goes on in segments of any length.
+        // A single file that was cut short continues in segments of any length.
         _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &setup)),
     };
     (first, factory)
 }
 
-/// A preview, which goes on after a failure in a file named as segments are.
+/// Opens a preview. After a failure it continues in a file named like a segment.
 fn preview(path: PathBuf, setup: Setup) -> (Made, Factory) {
     let create = move |path: &Path| {
         Preview::create(path, &setup.stream, setup.view, setup.colouring.clone()).map(boxed)

@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_recording_that_plays_too_slowly_is_noticed() {
         let start = Instant::now();
-        // 30 pairs a second.
+        // 30 pairs per second.
         let at = |seconds, given: u64, delayed| Counted {
             at: start + Duration::from_secs(seconds),
             given,

@@ -27,9 +27,9 @@ const WRITING: [&str; 7] =
 /// A count for each view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BothEyes<T = u64> {
-    /// Of the left view, or of the stream that holds both.
+    /// Value of the left view, or of the stream that holds both.
     pub left: T,
-    /// Of the right view.
+    /// Value of the right view.
     pub right: T,
 }
 

@@ -29,7 +29,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// A watch over a run, which also informs the service manager.
+    /// Creates a watch over a run, which also informs the service manager.
     pub fn new(handles: &'a Handles, service: Option<Service>) -> Self {
         let expected =
             [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();

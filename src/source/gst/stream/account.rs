@@ -88,17 +88,17 @@ impl InputStream {
         Some(CutShort { count, expected: Some(expected), certain, bytes: None })
     }
 
-    /// Name for people.
+    /// Returns the name for people.
     pub(in super::super) fn name(&self) -> String {
         self.input.name()
     }
 
-    /// Size of each view in pixels.
+    /// Returns the size of each view in pixels.
     pub(in super::super) fn view_size(&self) -> (usize, usize) {
         locked(&self.format).view.unwrap_or_default()
     }
 
-    /// Grey level from which on the views are white.
+    /// Returns the grey level above which the views are white.
     pub(in super::super) fn white(&self) -> u8 {
         locked(&self.format).white
     }
@@ -108,7 +108,7 @@ impl InputStream {
         locked(&self.format).colour
     }
 
-    /// Frames a second, where known.
+    /// Returns the frames per second, if known.
     pub(in super::super) fn rate(&self) -> Option<f64> {
         self.rate
     }

@@ -26,8 +26,8 @@ const NEXT: i64 = 2;
 /// Fewest frames that both views must have at a shift.
 const FEWEST: usize = 5;
 
-/// Correlation that frames of different scenes do not reach if this many are compared: none of
-/// 477 unrelated pairs of clips, with [`MARGIN`].
+/// Returns the correlation that frames of different scenes do not reach if this many are compared:
+/// none of 477 unrelated pairs of clips, with [`MARGIN`].
 fn chance(pictures: usize) -> f32 {
     0.28 + 1.2 / (pictures as f32).sqrt()
 }
@@ -37,7 +37,7 @@ fn chance(pictures: usize) -> f32 {
 pub struct Rows(Vec<f32>);
 
 impl Rows {
-    /// Those of `image`.
+    /// Computes the row means of `image`.
     pub fn of(image: &Image) -> Self {
         let width = image.width().max(1);
         let mean = |row: &[u8]| row.iter().map(|&grey| f32::from(grey)).sum::<f32>() / width as f32;
@@ -48,7 +48,7 @@ impl Rows {
 /// A shift that the frames show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// Left picture i and right picture i + `pictures` show the same moment.
+    /// Shift in frames: left frame i and right frame i + `pictures` show the same moment.
     pub pictures: i64,
     /// Correlation at that shift, up to 1.
     pub correlation: f32,
@@ -56,7 +56,7 @@ pub struct Shift {
     pub other: f32,
 }
 
-/// Reason why no shift can be told.
+/// Reason why no shift can be determined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unclear {
     /// Too few frames.
@@ -134,7 +134,7 @@ fn halves_agree(left: &Motion, right: &Motion, shift: i64, all: std::ops::Range<
     all.len() < 16 || half_agrees(all.start..middle) && half_agrees(middle..all.end)
 }
 
-/// The left frames in `within` that have a right one at this shift.
+/// Returns the left frames in `within` that have a right one at this shift.
 fn common(
     left: &Motion,
     right: &Motion,
@@ -146,7 +146,7 @@ fn common(
     first as usize..end.max(first) as usize
 }
 
-/// How alike the views are at a shift: the mean correlation of both signals.
+/// Returns the similarity of the views at a shift: the mean correlation of both signals.
 fn score(left: &Motion, right: &Motion, shift: i64, common: std::ops::Range<usize>) -> f32 {
     let there = (common.start as i64 + shift) as usize..(common.end as i64 + shift) as usize;
     let bands = correlation(&left.bands[common.clone()], &right.bands[there.clone()]);
@@ -154,7 +154,7 @@ fn score(left: &Motion, right: &Motion, shift: i64, common: std::ops::Range<usiz
     (bands + vertical) / 2.0
 }
 
-/// Normalised cross-correlation over time of signals of several channels.
+/// Returns the normalised cross-correlation over time of signals of several channels.
 fn correlation<const CHANNELS: usize>(a: &[[f32; CHANNELS]], b: &[[f32; CHANNELS]]) -> f32 {
     let mean = |signal: &[[f32; CHANNELS]], channel: usize| {
         signal.iter().map(|values| values[channel]).sum::<f32>() / signal.len() as f32
@@ -175,7 +175,7 @@ fn correlation<const CHANNELS: usize>(a: &[[f32; CHANNELS]], b: &[[f32; CHANNELS
 
 /// Changes from frame to frame.
 struct Motion {
-    /// Of the bands' means, less their mean, so that exposure does not count.
+    /// Changes of the bands' means, less their mean, so that exposure does not count.
     bands: Vec<[f32; BANDS]>,
     /// Vertical motion in pixels.
     vertical: Vec<[f32; 1]>,
@@ -194,7 +194,7 @@ impl Motion {
         self.vertical.len()
     }
 
-    /// Root mean square of the vertical motion around its mean, in pixels.
+    /// Returns the root mean square of the vertical motion around its mean, in pixels.
     fn rms(&self) -> f32 {
         let count = self.len().max(1) as f32;
         let mean = self.vertical.iter().map(|[v]| v).sum::<f32>() / count;
@@ -213,8 +213,8 @@ fn change_of_bands(a: &[f32], b: &[f32]) -> [f32; BANDS] {
     bands.map(|band| band - mean)
 }
 
-/// The shift in pixels by which the rows' means have moved, whatever the gain and offset (Lucas and
-/// Kanade, IJCAI 1981, in one dimension).
+/// Returns the shift in pixels by which the rows' means have moved, whatever the gain and offset
+/// (Lucas and Kanade, IJCAI 1981, in one dimension).
 fn vertical_motion(a: &[f32], b: &[f32]) -> f32 {
     /// Larger motion is not linear any more.
     const FASTEST: f32 = 20.0;
@@ -257,8 +257,8 @@ fn smooth(rows: &[f32]) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    /// A camera that sways up and down in front of a wall; `near` shifts the wall sideways, as the
-    /// other view sees it.
+    /// Returns a camera that sways up and down in front of a wall; `near` shifts the wall sideways,
+    /// as the other view sees it.
     fn view(frames: std::ops::Range<u32>, near: usize, sway: f32) -> Vec<Rows> {
         let grey = |x: usize, y: f32| {
             let (x, row) = ((x + near) / 7, y.floor());

@@ -30,7 +30,7 @@ const SAME_RATE: f64 = 0.02;
 /// Remark for the user, made once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// A problem and its cure.
+    /// A problem and its fix.
     Warning(String),
     /// The problem is over.
     Well(String),
