@@ -41,7 +41,7 @@ struct HaloExchange {
         if (strip > 0 && column < HALO)
             write(columns(strip, 1, number) + column * HALO_COLUMN_WORDS, lane, mark, left, least_left);
     }
-    // Waits for the columns of the neighbour on `side` and puts them beside the strip.
+    // Waits for the columns of the neighbour on `side` and stores them next to the strip.
     __device__ __forceinline__ void receive(const Shared &shared, int n, int side, int buffer, int group,
                                             u32 lane) const {
         const u32 number = before + n, mark = tag(number);
