@@ -1,26 +1,26 @@
 // Aggregates costs along the vertical and diagonal paths (Hirschmueller, PAMI 2008, equation 13)
 // and selects the winners row by row.
 //
-// Two sweeps run at once, one down from the first row and one up from the last. Each stores the sum of
-// its path deltas until they meet in the middle (SELECT = 0). From there (SELECT = 1, a second launch)
-// each adds the deltas that the other and the horizontal paths have stored, and selects the winner. So the
-// sum over all paths never exists in memory.
+// Two sweeps run at once, one down from the first row and one up from the last. Each stores the sum
+// of its path deltas until they meet in the middle (SELECT = 0). From there (SELECT = 1, a second
+// launch) each adds the deltas that the other and the horizontal paths have stored, and selects the
+// winner. So the sum over all paths never exists in memory.
 //
 // A block owns a strip of STRIP columns for all rows. Its vertical paths stay in registers; the
-// diagonal ones move by one column a row, through shared memory. Every HALO rows neighbouring strips
-// exchange HALO columns of the diagonal paths; in between each recomputes a halo that shrinks by one
-// column a row. The exchange needs no fence: every word carries the number of the exchange in the bits
-// that a path cost leaves free, and the reader polls the data itself. All strips of a launch must be
-// resident together (a cooperative launch).
+// diagonal ones move by one column a row, through shared memory. Every HALO rows neighbouring
+// strips exchange HALO columns of the diagonal paths; in between each recomputes a halo that
+// shrinks by one column a row. The exchange needs no fence: every word carries the number of the
+// exchange in the bits that a path cost leaves free, and the reader polls the data itself. All
+// strips of a launch must be resident together (a cooperative launch).
 //
-// If not all fit, blocks take tasks instead (TASKS, row_cursor.cuh): HALO rows of a strip each. They hand the
-// path states over through memory.
+// If not all fit, blocks take tasks instead (TASKS, row_cursor.cuh): HALO rows of a strip each.
+// They hand the path states over through memory.
 //
-// The warps of a block have roles. MAIN_WARPS follow the strip's paths (follow_strip), HALO_WARPS on
-// each side follow those of the halo (follow_halo), and one loads the next rows (load_windows). One
-// barrier per row keeps them in step. With SELECT, other warps select the winners one to three rows
-// behind (select_winners), with a barrier of their own. Each tile of sums has two more barriers, full
-// and free, so that neither side waits for the other in every row.
+// The warps of a block have roles. MAIN_WARPS follow the strip's paths (follow_strip), HALO_WARPS
+// on each side follow those of the halo (follow_halo), and one loads the next rows (load_windows).
+// One barrier per row keeps them in step. With SELECT, other warps select the winners one to three
+// rows behind (select_winners), with a barrier of their own. Each tile of sums has two more
+// barriers, full and free, so that neither side waits for the other in every row.
 //
 // Grid: [strips][sweeps]; with TASKS as many blocks as are resident.
 #include "halo.cuh"
@@ -132,8 +132,9 @@ __device__ __forceinline__ void begin_diagonals(const Block &block) {
 }
 #endif
 
-// Advances both diagonal paths of a column of the strip by one row. Adds their deltas to `sum` and the
-// previous least values to `leasts`. Returns the least value of `vertical`, computed in between.
+// Advances both diagonal paths of a column of the strip by one row. Adds their deltas to `sum` and
+// the previous least values to `leasts`. Returns the least value of `vertical`, computed in
+// between.
 __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCursor &cursor, const Row &row,
                                                  int column, bool below, bool normalises, const Vector &c,
                                                  const Vector &vertical, Vector &sum, u32 &leasts) {
@@ -162,7 +163,8 @@ __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCu
         right = less(right, least_right, lane);
         left = less(left, least_left, lane);
     }
-    // No path enters from the right of the image or from below. (The first tests are uniform in the block.)
+    // No path enters from the right of the image or from below. (The first tests are uniform in the
+    // block.)
     if (below) right = filled(0);
     if (below || (row.first_column + STRIP > width && x >= width)) left = filled(0);
     shared.put_vector(0, row.now, column + HALO, lane, right);
@@ -191,8 +193,8 @@ __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCu
 }
 
 // Role of the strip's warps. Each group of lanes follows the vertical path of one column, kept in
-// registers, and the diagonal paths that cross it. Sums of path deltas go to memory or, with SELECT,
-// to the selecting warps.
+// registers, and the diagonal paths that cross it. Sums of path deltas go to memory or, with
+// SELECT, to the selecting warps.
 __device__ __forceinline__ void follow_strip(const Block &block) {
     const Arguments &of = block.of;
     const u32 lane = block.lane;
@@ -265,8 +267,9 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
 #endif
 }
 
-// Role of the halo's warps. Side 0 follows the paths from the left in the columns left of the strip,
-// side 1 the paths from the right in the columns right of it. Distance 0 is next to the strip.
+// Role of the halo's warps. Side 0 follows the paths from the left in the columns left of the
+// strip, side 1 the paths from the right in the columns right of it. Distance 0 is next to the
+// strip.
 __device__ __forceinline__ void follow_halo(const Block &block) {
     const Shared &shared = block.shared;
     const u32 lane = block.lane;
@@ -277,7 +280,8 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
     int halo = HALO;
     for (int i = 0; cursor.left > 0; i++) {
         const Row row(block, cursor, i);
-        // With TASKS the strip changes, so columns outside the image are cleared again in every task.
+        // With TASKS the strip changes, so columns outside the image are cleared again in every
+        // task.
         const bool neighbour = TASKS || (side == 0 ? cursor.strip > 0 : cursor.strip + 1 < block.of.strips);
         halo--;  // Columns to recompute in this row.
         for (int distance = group_of_side; neighbour && distance - block.group < halo;
@@ -314,7 +318,7 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
     }
 }
 
-// The warp that loads: starts copying the window of each row WINDOWS - 1 rows ahead, from `ahead` on.
+// Role of the loading warp: copies the window of each row WINDOWS - 1 rows ahead, from `ahead` on.
 __device__ __forceinline__ void load_windows(const Block &block, RowCursor ahead) {
     RowCursor cursor = block.start;
     for (int i = 0; cursor.left > 0; i++, ahead.next()) {
@@ -329,8 +333,9 @@ __device__ __forceinline__ void load_windows(const Block &block, RowCursor ahead
 }
 
 #if SELECT
-// The warps that select the winners, `support` of SUPPORT_WARPS - 1, one to three rows behind the paths: PICK_WARPS
-// pick, a step a row (winner.cuh), the next ones match the right picture's pixels, and the last one completes.
+// Role of the SUPPORT_WARPS - 1 warps that select the winners, one to three rows behind the paths;
+// `support` is the warp's number. PICK_WARPS pick, one step per row (winner.cuh), the next
+// RIGHT_WARPS match the right view, and the last one completes the pixels.
 __device__ __forceinline__ void select_winners(const Block &block, int support) {
     const Arguments &of = block.of;
     const Shared &shared = block.shared;
@@ -350,8 +355,8 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
         }
         if (picks) {
             if (own.left > 0) {
-                // Together, so that one fills the waiting of the other; nobody looks at what becomes of the row
-                // before the first.
+                // Together, so that one fills the waiting of the other; nobody looks at what
+                // becomes of the row before the first.
                 const Picked before = picked;
                 picked = pick(shared, stored, i - 1, column, own.strip * STRIP, of.width, block.lane);
                 compare(shared, before, i - 2, column, block.lane);
@@ -399,7 +404,8 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     const Block block = {of, shared, start, warp, warp_group(), group_lane(), Edges(group_lane())};
 #else
     const RowCursor start(TWO_SWEEPS ? blockIdx.y : DIRECTION, blockIdx.x, height);
-    // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
+    // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new
+    // memory.
     const u32 exchanges_before = (turn * 2 + SELECT) * (height / HALO + 1) + 1;
     const Block block = {of, shared, start, warp, warp_group(), group_lane(), Edges(group_lane()),
                          HaloExchange(between, start.direction, start.strip, strips, exchanges_before),

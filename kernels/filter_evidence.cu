@@ -1,5 +1,5 @@
-// Invalidates pixels that have no evidence of their own and no support from the evidence around them
-// (matching/filter/evidence.rs).
+// Invalidates pixels that have no evidence of their own and no support from the evidence around
+// them (matching/filter/evidence.rs).
 //
 // Kernels, in this order on one stream; disparity, evidence and, where CONFIDENCE, confidence are
 // [height][width].
@@ -82,7 +82,8 @@ __device__ __forceinline__ int steps_out_of_tile(int k, int x, int y) {
     return min(across, down);
 }
 
-// True where a disparity lies on the line between the ends of two opposite rays, as many steps away.
+// True where a disparity lies on the line between the ends of two opposite rays, as many steps
+// away.
 __device__ __forceinline__ bool is_between(int own, int a, int to_a, int b, int to_b) {
     const int apart = to_a + to_b;
     const int off = abs((own - a) * apart - (b - a) * to_a);

@@ -26,8 +26,8 @@
 #define HALO_GROUPS (TASKS ? HALO / 2 : HALO - 1)
 #define HALO_WARPS (DIAGONALS ? (HALO_GROUPS + WARP_PIXELS - 1) / WARP_PIXELS : 0)
 #define RIGHT_WARPS (LEFT_RIGHT ? (HALF_DISPARITIES + STRIP - 1 + 31) / 32 : 0)
-// With SELECT, as many warps as MAIN_WARPS pick the winners, RIGHT_WARPS match the right view, and one
-// completes the pixels. The last warp loads.
+// With SELECT, as many warps as MAIN_WARPS pick the winners, RIGHT_WARPS match the right view, and
+// one completes the pixels. The last warp loads.
 #define PICK_WARPS (SELECT ? MAIN_WARPS : 0)
 #define SUPPORT_WARPS (PICK_WARPS + (SELECT ? RIGHT_WARPS + 1 : 0) + 1)
 // With TASKS, one more warp takes tasks and fetches their initial path states.
@@ -35,14 +35,14 @@
 // Threads of the selecting warps, and of the others, which share the row barrier.
 #define SELECT_THREADS (32 * (SUPPORT_WARPS - 1))
 #define ROW_THREADS (SWEEP_THREADS - SELECT_THREADS)
-// Barriers of a block. FULL tells the selecting warps that a tile's sums are complete; FREE tells the
-// main warps that the tile may be overwritten.
+// Barriers of a block. FULL tells the selecting warps that a tile's sums are complete; FREE tells
+// the main warps that the tile may be overwritten.
 #define ROW_BARRIER 1
 #define SELECT_BARRIER 2
 #define FULL_BARRIER(i) (3 + (i) % TILES)
 #define FREE_BARRIER(i) (3 + TILES + (i) % TILES)
-// Subtracting the least path cost only keeps numbers small: a path cost grows by at most COST_MAX per
-// row. If the sum of three stays within the half-float range, it is done once per band.
+// Subtracting the least path cost only keeps numbers small: a path cost grows by at most COST_MAX
+// per row. If the sum of three stays within the half-float range, it is done once per band.
 #define LAZY (3 * (PATH_COST_MAX + HALO * COST_MAX) <= HALF_FLOAT_MAX)
 // Columns whose diagonal path vectors a block holds.
 #define SLOTS (STRIP + HALO)
@@ -59,7 +59,8 @@ static_assert(HALO + MARGIN <= BESIDE, "geometry.rs: Prepared::row");
 #define LEAST_WORDS (DIAGONALS * 2 * 2 * ((SLOTS + 3) / 4 * 4))
 #define WINDOWS_WORDS (WINDOWS * ((WINDOW_WORDS + 3) / 4 * 4))
 #define STORED_RING_WORDS (SELECT && !STORED_IN_REGISTERS ? AHEAD * STORED_WORDS * MAIN_WARPS * 32 : 0)
-// A column's sums are HALF_DISPARITIES words, padded so that diagonals through the tile stay inside.
+// A column's sums are HALF_DISPARITIES words, padded so that diagonals through the tile stay
+// inside.
 #define TILE_PITCH (HALF_DISPARITIES + STRIP)
 #define TILE_WORDS (STRIP + STRIP * TILE_PITCH)
 #define KEY_WORDS (SELECT ? TILES * TILE_WORDS : 0)
@@ -85,8 +86,8 @@ struct Shared {
         states = bests + BEST_WORDS;
         tasks = states + BEGIN_STATES * STATE_PITCH;
     }
-    // Returns a task's initial state in column `column` of the strip. Path 0 is vertical; the others are
-    // diagonal and include columns of the halo.
+    // Returns a task's initial state in column `column` of the strip. Path 0 is vertical; the
+    // others are diagonal and include columns of the halo.
     __device__ __forceinline__ u32 *state(int path, int column) const {
         return states + (path == 0 ? column : STRIP + (path - 1) * SLOTS + column + (path == 1 ? HALO : 0)) * STATE_PITCH;
     }
@@ -102,8 +103,8 @@ struct Shared {
     __device__ __forceinline__ u32 *window(int i) const {
         return windows + i % WINDOWS * ((WINDOW_WORDS + 3) / 4 * 4);
     }
-    // Diagonal 0 comes from the left, its slot 0 is column -HALO; diagonal 1 from the right, its slot
-    // 0 is column 0.
+    // Diagonal 0 comes from the left, its slot 0 is column -HALO; diagonal 1 from the right, its
+    // slot 0 is column 0.
     __device__ __forceinline__ u32 *vector(int diagonal, int buffer, int slot) const {
         return paths + ((diagonal * 2 + buffer) * SLOTS + slot) * HALF_DISPARITIES;
     }
@@ -127,9 +128,9 @@ struct Shared {
     }
 };
 
-// Path states in memory, kept between the two launches of a frame or, with TASKS, at the end of each
-// band: [2 alternating bands with TASKS][2 sweeps][SWEEP_PATHS][columns][STATE_PITCH]. Each state is a
-// vector followed by its least value.
+// Path states in memory, kept between the two launches of a frame or, with TASKS, at the end of
+// each band: [2 alternating bands with TASKS][2 sweeps][SWEEP_PATHS][columns][STATE_PITCH]. Each
+// state is a vector followed by its least value.
 #define SWEEP_PATHS 3
 static_assert(4 * SWEEP_PATHS * STATE_PITCH == EXPECTED_STATE_BYTES, "geometry.rs: VectorLayout::state_bytes");
 struct States {

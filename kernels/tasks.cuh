@@ -3,8 +3,8 @@
 #include "row_cursor.cuh"
 
 #if TASKS
-// Counters shared by all blocks, zero before each frame: tasks taken, per launch, and bands done, per
-// strip of both sweeps.
+// Counters shared by all blocks, zero before each frame: tasks taken, per launch, and bands done,
+// per strip of both sweeps.
 #define PROGRESS_COUNTERS 2
 struct Carrier {
     const Shared &shared;

@@ -1,5 +1,5 @@
-// Subtracts the background from a pair, decides which pixels move, and writes the state of the stream
-// (matching/temporal/background.rs).
+// Subtracts the background from a pair, decides which pixels move, and writes the state of the
+// stream (matching/temporal/background.rs).
 //
 // Kernels, in this order on one stream, between those of temporal_shift.cu; all touch the state:
 //   subtract(left, right, ...)
@@ -12,7 +12,8 @@
 
 #define COEFFICIENT_SHIFT 10
 
-// `coefficients` as temporal_shift.cu left them. `magnitudes` are histograms for each view, which become empty again.
+// `coefficients` as temporal_shift.cu left them. `magnitudes` are histograms for each view, which
+// become empty again.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     subtract(int *words, const u8 *left, const u8 *right, int width, int height, const int *coefficients, short *residuals,
              u32 *magnitudes, u32 *tickets, Limits *limits, u32 *variances) {
@@ -60,7 +61,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-// The pixels `denoised` of both views where DENOISE, else the left picture `whitened`. `report` gets the header.
+// The pixels `denoised` of both views where DENOISE, else the left picture `whitened`. `report`
+// gets the header.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     decide(int *words, const u8 *left, const u8 *right, int width, int height, const short *residuals, const Limits *limits,
            const u32 *variances, u32 *moving, u32 *ticket, u8 *denoised_left, u8 *denoised_right, u16 *whitened, int *report) {
