@@ -30,8 +30,8 @@
 // Column x of the left picture is column x + PAD of the prepared rows: room for the halo of the
 // first strip (BESIDE columns) and for all candidates of its pixels.
 #define PAD (PADDED_DISPARITIES + BESIDE)
-// A window on the prepared rows in shared memory: WINDOW_COLUMNS columns of the left picture, and
-// what their candidates look at in the right one.
+// A window on the prepared rows in shared memory: WINDOW_COLUMNS columns of the left image, and
+// the columns of the right one that their candidates compare with.
 #define WINDOW_PLANE_WORDS ((WINDOW_COLUMNS + REACH) / COLUMNS)
 // The planes' distance is chosen so that the lanes of a warp read different banks.
 #define WINDOW_PLANE_PITCH ((WINDOW_PLANE_WORDS + 31) / 32 * 32 + (REGISTERS > WARP_PIXELS ? WARP_PIXELS / 2 : 16))

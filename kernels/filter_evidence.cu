@@ -5,13 +5,15 @@
 // [height][width].
 //   evidence(const u8 *left, const u32 *threshold, const short *disparity, [const u8 *seen_left,] int width,
 //            int height, short *evidence, u8 *occupied)
-//     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey levels around them
-//     differ too little compared with the noise threshold. occupied is a byte a tile: 0 if no ray can end there.
+//     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey
+//     levels around them differ too little compared with the noise threshold. occupied is a byte a
+//     tile: 0 if no ray can end there.
 //     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
 //   supported(const short *evidence, const u8 *occupied, [const u8 *seen_left,] int width, int height,
 //             short *disparity, u8 *confidence)
-//     Keeps known pixels without evidence that are supported, none where STRICT, in place. seen_left (where
-//     MASKED) is a byte a pixel. A thread a pixel. Grid: [width / BLOCK_THREADS][height].
+//     Keeps known pixels without evidence that are supported, none where STRICT, in place.
+//     seen_left (where MASKED) is a byte a pixel. A thread a pixel.
+//     Grid: [width / BLOCK_THREADS][height].
 #include "picture.cuh"
 #include "rays.cuh"
 

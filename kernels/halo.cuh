@@ -3,9 +3,9 @@
 #include "sweep.cuh"
 
 // The exchange of halo columns between neighbouring strips through a buffer in memory,
-// [2 sweeps][strips][2 sides][2 alternating slots][HALO columns][HALO_COLUMN_WORDS]. A word holds two path
-// costs of one byte each, interleaved with the two bytes of the exchange's number (the tag). A
-// column's vector is followed by its least value and three unused words.
+// [2 sweeps][strips][2 sides][2 alternating slots][HALO columns][HALO_COLUMN_WORDS].
+// A word holds two path costs of one byte each, interleaved with the two bytes of the exchange's
+// number (the tag). A column's vector is followed by its least value and three unused words.
 #define PATH_COST_BITS 0x00ff00ffu  // of PATH_COST_MAX in both halves
 #define HALO_COLUMN_WORDS (HALF_DISPARITIES + 4)
 #define HALO_WORDS (HALO * HALO_COLUMN_WORDS)

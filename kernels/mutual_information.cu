@@ -3,13 +3,14 @@
 //
 // Kernels, in this order on one stream; `map` is the map as the stream keeps it, [height][width]:
 //   count(const u8 *left, const u8 *right, const int *map, int width, u32 *counts)
-//     Adds how often each pair of levels occurs to counts[left level][right level], which is empty before.
+//     Adds how often each pair of levels occurs to counts[left level][right level], which is empty
+//     before.
 //     Grid: [width / (RUN * BLOCK_THREADS)][height].
 //   begin(...), in its place where no map is known
 //     Counts by each of the disparities BEGINNINGS.
 //   joint(const u32 *counts, int *logarithms, u32 *marginal)
-//     The logarithms of the smoothed counts, a block of LEVELS threads a row; and how often each level of the right
-//     picture occurs, by one block more.
+//     The logarithms of the smoothed counts, a block of LEVELS threads a row; and how often each
+//     level of the right picture occurs, by one block more.
 //   table(const int *logarithms, const u32 *marginal, u8 *costs)
 //     The costs, a block a row.
 //   remember(int pixels, const short *disparity, int *map)

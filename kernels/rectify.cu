@@ -2,8 +2,8 @@
 // (calibration/map.rs).
 //
 // A thread makes four neighbouring pixels, whose map entries it reads as vectors; rows are packed
-// in both pictures, so that four pixels may lie in two rows. Grid: [pixels / (4 *
-// BLOCK_THREADS)][eyes].
+// in both pictures, so that four pixels may lie in two rows.
+// Grid: [pixels / (4 * BLOCK_THREADS)][eyes].
 #include "instructions.cuh"
 
 #define UNSEEN 0xffffffffu

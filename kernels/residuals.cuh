@@ -142,7 +142,7 @@ struct Limits {
 // Pixels around a tile that its windows reach.
 #define REACH 2
 
-// The residuals of a tile and around it; 0 beside the picture.
+// The residuals of a tile and its surroundings; 0 outside the image.
 struct ResidualTile {
     short values[TILE_HEIGHT + 2 * REACH][TILE_WIDTH + 2 * REACH];
 

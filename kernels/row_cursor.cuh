@@ -64,7 +64,7 @@ struct RowCursor {
         band = word >> 16;
         y = direction == 0 ? band * HALO : (bands - band) * HALO - 1;
     }
-    // To be called only after end_row(), so that the ring holds what comes.
+    // Call only after end_row(), because then the ring holds the next task.
     __device__ __forceinline__ void next() {
         y += direction == 0 ? 1 : -1;
         if (left > 0 && --left == 0) number++, enter();

@@ -6,7 +6,8 @@
 //     The residuals of both views and the limits of their noise; for a first pair the noise alone.
 //     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][views].
 //   decide(left, right, ...)
-//     Whether each pixel moves, and the pixels that are matched, handed out and remembered. Same grid.
+//     Whether each pixel moves, and the pixels that are matched, handed out and remembered. Same
+//     grid.
 #include "residuals.cuh"
 #include "temporal.cuh"
 

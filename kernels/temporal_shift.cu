@@ -6,17 +6,22 @@
 //   begin(int known, size_t words, int width, int height, int *state)
 //     Clears the state if it is not `known` or belongs to another scene.
 //   smaller_eyes(left, right, width, height, to_left, to_right)
-//     Both views at half the size, smoothed. Grid: [half width / TILE_WIDTH][half height / TILE_HEIGHT][eyes].
+//     Both views at half the size, smoothed.
+//     Grid: [half width / TILE_WIDTH][half height / TILE_HEIGHT][eyes].
 //   smaller_remembered(state, width, height, left, right, ...), smaller(...)
-//     Both views and the picture remembered last at a quarter of the size, at an eighth, and so on; [eyes, remembered eyes].
+//     Both views and the picture remembered last at a quarter of the size, at an eighth, and so on;
+//     [eyes, remembered eyes].
 //   look(...)
-//     The shift of the picture remembered last at one of these sizes. Grid: [width / (TILE_WIDTH)][height / RUN_ROWS][eyes].
+//     The shift of the picture remembered last at one of these sizes.
+//     Grid: [width / (TILE_WIDTH)][height / RUN_ROWS][eyes].
 //   search(...)
-//     The shifts of all remembered pictures at half the size, and the coefficients. Same grid, but that small pictures, which
-//     have few blocks, are read by several groups of them, each of which compares them with some of the others:
+//     The shifts of all remembered pictures at half the size, and the coefficients. Same grid, but
+//     that small pictures, which have few blocks, are read by several groups of them, each of which
+//     compares them with some of the others:
 //     [width / TILE_WIDTH][height / RUN_ROWS][eyes * groups].
 //   remember(state, width, height)
-//     The pair that is now remembered at half the size, after the kernels of temporal_background.cu. Grid as of smaller.
+//     The pair that is now remembered at half the size, after the kernels of
+//     temporal_background.cu. Grid as of smaller.
 // Sums over all blocks are completed by the last block of a kernel.
 #include "residuals.cuh"
 #include "temporal.cuh"
@@ -141,8 +146,7 @@ __device__ __forceinline__ int row_of_thread(int i) {
     return blockIdx.y * RUN_ROWS + threadIdx.x / TILE_WIDTH + i * (BLOCK_THREADS / TILE_WIDTH);
 }
 
-// Reads the pixels of the reference and adds what they sum up to by themselves, where that is
-// wanted.
+// Reads the pixels of the reference and, if requested, adds their own sums.
 template <typename F>
 __device__ __forceinline__ Reference read_reference(const u8 *pixels, int width, int height, int margin, F counts, u64 *all) {
     Reference reference;
@@ -171,8 +175,8 @@ __device__ __forceinline__ Reference read_reference(const u8 *pixels, int width,
     return reference;
 }
 
-// Adds what another picture, moved by whole pixels, sums up to beside the reference. `sums` lie in
-// shared memory.
+// Adds the sums of the reference with another image moved by whole pixels. `sums` are in shared
+// memory.
 __device__ __forceinline__ void add_other(const Reference &reference, const u8 *pixels, int width, int offset_x, int offset_y, int *sums) {
     int own[SUMS] = {};
     const int x = column_of_thread() - offset_x;
