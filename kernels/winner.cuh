@@ -80,8 +80,8 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
     for (int step = 1; step < GROUP; step *= 2) best = min(best, __shfl_xor_sync(LANES_MASK, best, step));
     u32 rivals = 0;
 #if CONFIDENCE
-    // The winner and its neighbours are no rivals. `before` is the winner's left neighbour in this
-    // lane.
+    // The winner and its neighbours are no rivals. `before`: number of the candidate before the winner,
+    // counted from this lane's first register.
     const int before = key_candidate(best) - 1 - (int)first;
     rivals = 0xffffffffu;
 #pragma unroll
