@@ -1,11 +1,12 @@
-// Aggregates costs along the two horizontal paths (Hirschmueller, PAMI 2008, equation 13). Every row has a path
-// from the left and one from the right. A warp follows WARP_PIXELS of them, in adjacent rows, and writes their
-// path deltas as bytes (path_delta.cuh). Warps share nothing.
+// Aggregates costs along the two horizontal paths (Hirschmueller, PAMI 2008, equation 13). Every
+// row has a path from the left and one from the right. A warp follows WARP_PIXELS of them, in
+// adjacent rows, and writes their path deltas as bytes (path_delta.cuh). Warps share nothing.
 //
-// GROUP and REGISTERS may differ from those of the sweeps: a volume has the same layout in memory as long as
-// the padded number of candidates is the same.
+// GROUP and REGISTERS may differ from those of the sweeps: a volume has the same layout in memory
+// as long as the padded number of candidates is the same.
 //
-// Grid: [rows / (WARP_PIXELS * WARPS)][2 directions]. CHUNK columns, a power of two, are loaded at a time.
+// Grid: [rows / (WARP_PIXELS * WARPS)][2 directions]. CHUNK columns, a power of two, are loaded at
+// a time.
 #define WINDOW_COLUMNS (CHUNK + 2 * MARGIN)
 #include "cost.cuh"
 #include "path_delta.cuh"

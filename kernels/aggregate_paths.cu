@@ -1,15 +1,17 @@
-// Aggregates costs along one path direction after the other (Hirschmueller, PAMI 2008), for images, ranges
-// and paths that the sweeps cannot take. Each launch follows one direction from border to border and adds
-// the path costs L to the sums of the whole image; select_disparities.cu then picks the winners.
+// Aggregates costs along one path direction after the other (Hirschmueller, PAMI 2008), for images,
+// ranges and paths that the sweeps cannot take. Each launch follows one direction from border to
+// border and adds the path costs L to the sums of the whole image; select_disparities.cu then picks
+// the winners.
 //
-// Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh). A group
-// of lanes follows a path.
+// Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
+// A group of lanes follows a path.
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
 
-// One direction (dx, dy), up to two pixels either way. Paths begin where the pixel before lies outside: in the
-// first |dy| rows in sight and, below those, in the first |dx| columns. The table of penalties says P2 by the
-// step of brightness in the guide. `first` says that the sums hold nothing yet.
+// One direction (dx, dy), up to two pixels either way. Paths begin where the pixel before lies
+// outside: in the first |dy| rows in sight and, below those, in the first |dx| columns. The table
+// of penalties says P2 by the step of brightness in the guide. `first` says that the sums hold
+// nothing yet.
 //
 // Grid: [paths / (WARP_PIXELS * WARPS)].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)

@@ -1,26 +1,26 @@
-// Aggregates costs along the vertical and diagonal paths (Hirschmueller, PAMI 2008, equation 13) and selects
-// the winners as it goes.
+// Aggregates costs along the vertical and diagonal paths (Hirschmueller, PAMI 2008, equation 13)
+// and selects the winners row by row.
 //
-// Two sweeps run at once, one down from the first row and one up from the last. Each stores the sum of
-// its path deltas until they meet in the middle (SELECT = 0). From there (SELECT = 1, a second launch)
-// each adds the deltas that the other and the horizontal paths have stored, and selects the winner. So the
-// sum over all paths never exists in memory.
+// Two sweeps run at once, one down from the first row and one up from the last. Each stores the sum
+// of its path deltas until they meet in the middle (SELECT = 0). From there (SELECT = 1, a second
+// launch) each adds the deltas that the other and the horizontal paths have stored, and selects the
+// winner. So the sum over all paths never exists in memory.
 //
 // A block owns a strip of STRIP columns for all rows. Its vertical paths stay in registers; the
-// diagonal ones move by one column a row, through shared memory. Every HALO rows neighbouring strips
-// exchange HALO columns of the diagonal paths; in between each recomputes a halo that shrinks by one
-// column a row. The exchange needs no fence: every word carries the number of the exchange in the bits
-// that a path cost leaves free, and the reader polls the data itself. All strips of a launch must be
-// resident together (a cooperative launch).
+// diagonal ones move by one column a row, through shared memory. Every HALO rows neighbouring
+// strips exchange HALO columns of the diagonal paths; in between each recomputes a halo that
+// shrinks by one column a row. The exchange needs no fence: every word carries the number of the
+// exchange in the bits that a path cost leaves free, and the reader polls the data itself. All
+// strips of a launch must be resident together (a cooperative launch).
 //
-// If not all fit, blocks take tasks instead (TASKS, row_cursor.cuh): HALO rows of a strip each. They hand the
-// path states over through memory.
+// If not all fit, blocks take tasks instead (TASKS, row_cursor.cuh): HALO rows of a strip each.
+// They hand the path states over through memory.
 //
-// The warps of a block have roles. MAIN_WARPS follow the strip's paths (follow_strip), HALO_WARPS on each side
-// those of the halo (follow_halo), and one loads the next rows (load_windows); a barrier a row keeps them in
-// step. With SELECT others select the winners one to three rows behind (select_winners), with a barrier of
-// their own. Two more barriers a tile of sums tell which tiles are full and which are free, so that neither
-// side waits for the other in every row.
+// The warps of a block have roles. MAIN_WARPS follow the strip's paths (follow_strip), HALO_WARPS
+// on each side follow those of the halo (follow_halo), and one loads the next rows (load_windows).
+// One barrier per row keeps them in step. With SELECT, other warps select the winners one to three
+// rows behind (select_winners), with a barrier of their own. Each tile of sums has two more
+// barriers, full and free, so that neither side waits for the other in every row.
 //
 // Grid: [strips][sweeps]; with TASKS as many blocks as are resident.
 #include "halo.cuh"
@@ -30,27 +30,28 @@
 static_assert(SWEEP_THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED_BYTES,
               "geometry.rs: Strips::block");
 
-// Inputs and outputs of a sweep. `row` is the length of a prepared row, `columns` that of all strips together.
+// Inputs and outputs of a sweep. `row` is the length of a prepared row in columns, `columns` the
+// number of columns of all strips together.
 struct Arguments {
     const u32 *p2_down, *p2_up;           // [height][row]: the words of the pixels (cost.cuh)
     const u32 *base;                      // [height][BASE_WORDS][row]
     const u32 *match;                     // [height][PLANES][row / COLUMNS]
     int row;
-    int width, height;                    // of the picture
+    int width, height;                    // of the image
     int columns;
     int strips;
-    u32 *between;                         // messages between strips: of HaloExchange, or of Carrier
-    u32 turn;                             // frames that the buffer has served
-    u32 *path_state;                      // as States has it
+    u32 *between;                         // messages between strips: HaloExchange or Carrier
+    u32 turn;                             // number of frames `between` has served
+    u32 *path_state;                      // layout: States (sweep.cuh)
     u32 *sums_down, *sums_up;             // [height][columns][GROUP][SUM_WORDS]: sums of path deltas
     const u32 *from_left, *from_right;    // [height][columns][GROUP][BYTE_WORDS]: path deltas
-    u32 *winners;                         // [height][columns]: words of winners (disparity.cuh)
-    u32 *right;                           // [height][width]: keys of the right picture's winners
-    u8 *peaks;                            // [height][columns]: peaks of the winners, with CONFIDENCE
+    u32 *winners;                         // [height][columns]: winner words (disparity.cuh)
+    u32 *right;                           // [height][width]: winner keys of the right view
+    u8 *peaks;                            // [height][columns]: winner peaks, with CONFIDENCE
 };
 
-// L of the next pixel, but for the least path cost before it, which less() takes off. `delta` is what
-// recurrence() gives.
+// Path cost L of the next pixel, before less() subtracts the previous pixel's least path cost.
+// `delta` is the result of recurrence().
 __device__ __forceinline__ Vector advance(const Vector &delta, const Vector &c, u32 lane) {
     Vector path;
 #pragma unroll
@@ -70,7 +71,7 @@ __device__ __forceinline__ Vector less(Vector a, u32 b, u32 lane) {
     return a;
 }
 
-// The penalty P2 of one of a pixel's paths, in both halves.
+// Returns the penalty P2 of one of a pixel's paths, in both 16-bit halves.
 __device__ __forceinline__ u32 p2_in_both(u32 pixel, int path) {
     return __byte_perm(pixel, 0, IN_BOTH_HALVES(path));
 }
@@ -89,16 +90,16 @@ struct Block {
 #endif
 };
 
-// A row as the warps see it that follow paths; `i` counts the rows of the block.
+// The current row of a warp that follows paths; `i` counts the rows of the block.
 struct Row {
     int i, first_column;
     const u32 *window;
     bool begins_task, ends_band;
-    int before, now;  // buffers of the diagonal paths: of the row before, and of this one
+    int before, now;  // diagonal path buffers: previous row, this row
     __device__ __forceinline__ Row(const Block &block, const RowCursor &cursor, int i)
         : i(i), first_column(cursor.strip * STRIP), window(block.shared.window(i)),
           begins_task(TASKS && cursor.begins_task()), ends_band(cursor.ends_band()), before((i + 1) & 1), now(i & 1) {}
-    // The costs of the pixel in column `x` of the window.
+    // Returns the costs of the pixel in column `x` of the window.
     __device__ __forceinline__ Vector costs(const Block &block, int x) const {
         return cost(window_of(window), x, block.lane, window[x], first_column - BORDER - MARGIN, block.of.width);
     }
@@ -113,12 +114,12 @@ __device__ __forceinline__ void copy_window_of(u32 *to, const Arguments &of, con
 }
 
 #if !TASKS
-// The diagonal paths' vectors of the row before the first: those of the launch before, or zeros. A path that
-// begins has L = C, which is what the recurrence makes of a vector of equal values.
+// Initialises the diagonal path vectors of the row before the first: from the previous launch, or
+// zeros. A new path starts with L = C, which the recurrence yields for a vector of equal values.
 __device__ __forceinline__ void begin_diagonals(const Block &block) {
     const int columns = block.of.columns;
     for (int first = block.warp * WARP_PIXELS; first < 2 * 2 * SLOTS; first += SWEEP_THREADS / 32 * WARP_PIXELS) {
-        // The last groups of a warp may repeat the last vector: all lanes must take part.
+        // Surplus groups of a warp repeat the last vector, because all lanes must take part.
         int i = min(first + block.group, 2 * 2 * SLOTS - 1);
         int diagonal = i / (2 * SLOTS), buffer = i / SLOTS % 2, slot = i % SLOTS;
         int column = block.start.strip * STRIP + slot - (diagonal == 0 ? HALO : 0);
@@ -131,8 +132,9 @@ __device__ __forceinline__ void begin_diagonals(const Block &block) {
 }
 #endif
 
-// Advances both diagonal paths of a column of the strip by a row, and adds their deltas to `sum` and the least
-// values before them to `leasts`. Returns the least value of `vertical`, which is found on the way.
+// Advances both diagonal paths of a column of the strip by one row. Adds their deltas to `sum` and
+// the previous least values to `leasts`. Returns the least value of `vertical`, computed in
+// between.
 __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCursor &cursor, const Row &row,
                                                  int column, bool below, bool normalises, const Vector &c,
                                                  const Vector &vertical, Vector &sum, u32 &leasts) {
@@ -161,12 +163,13 @@ __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCu
         right = less(right, least_right, lane);
         left = less(left, least_left, lane);
     }
-    // Right of the picture no path comes in, nor from below. (The first questions are the same for the block.)
+    // No path enters from the right of the image or from below. (The first tests are uniform in the
+    // block.)
     if (below) right = filled(0);
     if (below || (row.first_column + STRIP > width && x >= width)) left = filled(0);
     shared.put_vector(0, row.now, column + HALO, lane, right);
     shared.put_vector(1, row.now, column, lane, left);
-    // Two of the least values travel through the lanes as one register.
+    // Both least values share one register, so one reduction over the lanes finds both.
     u32 pair = __byte_perm(lesser_half(least_of_registers(right)), lesser_half(least_of_registers(left)), A_LOW_B_LOW);
     const u32 least = least_of(vertical);
     pair = least_of_lanes(pair);
@@ -189,8 +192,9 @@ __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCu
     return least;
 }
 
-// The warps of the strip: a group of lanes follows the vertical path of a column, which stays in registers, and
-// the diagonal ones that pass it. Sums of path deltas go to memory or, with SELECT, to the warps that select.
+// Role of the strip's warps. Each group of lanes follows the vertical path of one column, kept in
+// registers, and the diagonal paths that cross it. Sums of path deltas go to memory or, with
+// SELECT, to the selecting warps.
 __device__ __forceinline__ void follow_strip(const Block &block) {
     const Arguments &of = block.of;
     const u32 lane = block.lane;
@@ -202,7 +206,7 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
 #endif
     RowCursor cursor = block.start;
 #if !SELECT
-    // Where the row's sums go, and from there to those of the next row.
+    // Address of this row's sums, and the step to the next row's.
     u32 *out = nullptr;
     ptrdiff_t out_step = 0;
     auto enter_strip = [&] {
@@ -249,7 +253,7 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
         cursor.next();
     }
 #if !TASKS && !SELECT
-    // For the other launch.
+    // The second launch resumes from these states.
     const int x = block.start.strip * STRIP + column;
     block.states.write(0, x, lane, vertical, least);
     if (DIAGONALS) {
@@ -263,8 +267,9 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
 #endif
 }
 
-// The warps of the halo: those of side 0 follow the paths that come from the left in the columns left of the
-// strip, those of side 1 the paths from the right in the columns right of it. Distance 0 is next to the strip.
+// Role of the halo's warps. Side 0 follows the paths from the left in the columns left of the
+// strip, side 1 the paths from the right in the columns right of it. Distance 0 is next to the
+// strip.
 __device__ __forceinline__ void follow_halo(const Block &block) {
     const Shared &shared = block.shared;
     const u32 lane = block.lane;
@@ -275,7 +280,8 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
     int halo = HALO;
     for (int i = 0; cursor.left > 0; i++) {
         const Row row(block, cursor, i);
-        // With TASKS strips come and go, and what lies beside the picture is made anew.
+        // With TASKS the strip changes, so columns outside the image are cleared again in every
+        // task.
         const bool neighbour = TASKS || (side == 0 ? cursor.strip > 0 : cursor.strip + 1 < block.of.strips);
         halo--;  // Columns to recompute in this row.
         for (int distance = group_of_side; neighbour && distance - block.group < halo;
@@ -312,7 +318,7 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
     }
 }
 
-// The warp that loads: starts copying the window of each row WINDOWS - 1 rows ahead, from `ahead` on.
+// Role of the loading warp: copies the window of each row WINDOWS - 1 rows ahead, from `ahead` on.
 __device__ __forceinline__ void load_windows(const Block &block, RowCursor ahead) {
     RowCursor cursor = block.start;
     for (int i = 0; cursor.left > 0; i++, ahead.next()) {
@@ -327,8 +333,9 @@ __device__ __forceinline__ void load_windows(const Block &block, RowCursor ahead
 }
 
 #if SELECT
-// The warps that select the winners, `support` of SUPPORT_WARPS - 1, one to three rows behind the paths: PICK_WARPS
-// pick, a step a row (winner.cuh), the next ones match the right picture's pixels, and the last one completes.
+// Role of the SUPPORT_WARPS - 1 warps that select the winners, one to three rows behind the paths;
+// `support` is the warp's number. PICK_WARPS pick, one step per row (winner.cuh), the next
+// RIGHT_WARPS match the right view, and the last one completes the pixels.
 __device__ __forceinline__ void select_winners(const Block &block, int support) {
     const Arguments &of = block.of;
     const Shared &shared = block.shared;
@@ -348,8 +355,8 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
         }
         if (picks) {
             if (own.left > 0) {
-                // Together, so that one fills the waiting of the other; nobody looks at what becomes of the row
-                // before the first.
+                // Together, so that one fills the waiting of the other; nobody looks at what
+                // becomes of the row before the first.
                 const Picked before = picked;
                 picked = pick(shared, stored, i - 1, column, own.strip * STRIP, of.width, block.lane);
                 compare(shared, before, i - 2, column, block.lane);
@@ -397,7 +404,8 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     const Block block = {of, shared, start, warp, warp_group(), group_lane(), Edges(group_lane())};
 #else
     const RowCursor start(TWO_SWEEPS ? blockIdx.y : DIRECTION, blockIdx.x, height);
-    // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
+    // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new
+    // memory.
     const u32 exchanges_before = (turn * 2 + SELECT) * (height / HALO + 1) + 1;
     const Block block = {of, shared, start, warp, warp_group(), group_lane(), Edges(group_lane()),
                          HaloExchange(between, start.direction, start.strip, strips, exchanges_before),

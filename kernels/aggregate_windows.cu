@@ -1,11 +1,12 @@
-// Sums costs over windows (matching/block.rs, matching/local.rs): costs of single pixels, or the terms that a
-// block measure compares. Without paths the result is the sums S of which select_disparities.cu picks the
-// least; with paths they become costs of a byte (volume.cuh).
+// Sums costs over windows (matching/block.rs, matching/local.rs): costs of single pixels, or the
+// terms that a block measure compares. Without paths the result is the sums S of which
+// select_disparities.cu picks the least; with paths they become costs of a byte (volume.cuh).
 //
-// Running sums: a block goes down TILE_COLUMNS columns for TILE_ROWS rows. A thread holds SHARE of a pixel's
-// lanes and PIXELS neighbouring columns, and keeps the sums over the rows of the window of its columns. For
-// each row it adds the one below and takes away the one above. Sums of the columns next to it come from other
-// threads through shared memory, so the outer EDGE columns on either side are summed but not written.
+// Running sums: a block goes down TILE_COLUMNS columns for TILE_ROWS rows. A thread holds SHARE of
+// a pixel's lanes and PIXELS neighbouring columns, and keeps the sums over the rows of the window
+// of its columns. For each row it adds the one below and takes away the one above. Sums of the
+// columns next to it come from other threads through shared memory, so the outer EDGE columns on
+// either side are summed but not written.
 //
 // Grid: [width / (TILE_COLUMNS - 2 * EDGE)][height / TILE_ROWS][GROUP / SHARE].
 #define WINDOW_COLUMNS 0

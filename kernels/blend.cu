@@ -1,17 +1,17 @@
-// Computes the weights with which a window and the prior support the cost of each pixel (blend.cuh): the
-// window where texture is weak (matching/window.rs), the prior where the coarse map has a disparity and there
-// is no texture (matching/prior.rs).
+// Computes the weights with which a window and the prior support the cost of each pixel
+// (blend.cuh): the window where texture is weak (matching/window.rs), the prior where the coarse
+// map has a disparity and there is no texture (matching/prior.rs).
 //
-// ranges and blends are [height][width]. coarse is [(height + 1) / 2][(width + 1) / 2] in 1/16 px and is read
-// only with a prior. A thread has a pixel. Grid: [width / BLOCK_THREADS][height].
+// ranges and blends are [height][width]. coarse is [(height + 1) / 2][(width + 1) / 2] in 1/16 px
+// and is read only with a prior. A thread has a pixel. Grid: [width / BLOCK_THREADS][height].
 #include "blend.cuh"
 #include "disparity.cuh"
 
 // A coarse map says nothing where it varies by more within 3 x 3 pixels.
 #define VARIATION_MAX SUBPIXEL_STEPS
 
-// The candidate that the coarse map expects at pixel (x, y), or that one is expected at all: false where it does
-// not know, or varies.
+// The candidate that the coarse map expects at pixel (x, y), or that one is expected at all: false
+// where it does not know, or varies.
 __device__ __forceinline__ bool expects(const short *coarse, int width, int height, int x, int y, int &candidate) {
     x /= 2, y /= 2;
     const int centre = coarse[(size_t)y * width + x];

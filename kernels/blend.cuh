@@ -1,7 +1,7 @@
-// The support of a pixel's cost, packed into a word (matching/support.rs). From the lowest bits: the weight of
-// each pixel of the window, the weight of each pixel of distance from the expected disparity, and the number
-// of the expected candidate. That one may lie up to PRIOR_REACH beyond the range, because farther away the
-// prior is the same for all candidates.
+// The support of a pixel's cost, packed into a word (matching/support.rs). From the lowest bits:
+// the weight of each pixel of the window, the weight of each pixel of distance from the expected
+// disparity, and the number of the expected candidate. That one may lie up to PRIOR_REACH beyond
+// the range, because farther away the prior is the same for all candidates.
 #pragma once
 #include "bytes.cuh"
 

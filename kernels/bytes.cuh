@@ -2,7 +2,7 @@
 #pragma once
 #include "instructions.cuh"
 
-// The first ones name what comes into the low half of the result, and then what comes into the high one.
+// Names give the source of the result's low half first, then that of its high half.
 #define A_LOW_A_HIGH 0x3210u
 #define A_HIGH_A_LOW 0x1032u
 #define A_LOW_A_LOW 0x1010u

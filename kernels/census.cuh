@@ -3,7 +3,8 @@
 #ifndef CENSUS_SYMMETRIC
 #define CENSUS_SYMMETRIC 0
 #endif
-// The pixels of the window in their order, without the centre; of opposite pairs only the first ones.
+// The pixels of the window in their order, without the centre; of opposite pairs only the first
+// ones.
 #define CENSUS_BITS (CENSUS_SYMMETRIC ? CENSUS_WIDTH * CENSUS_HEIGHT / 2 : CENSUS_WIDTH * CENSUS_HEIGHT - 1)
 #define CENSUS_WORDS ((CENSUS_BITS + 31) / 32)
 

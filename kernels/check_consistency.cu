@@ -1,8 +1,9 @@
-// Makes the disparity map of the winners. With LEFT_RIGHT_LIMIT a pixel is invalid where the best match of
-// the right picture's pixel disagrees with its winner by more than that many pixels (left-right check).
+// Makes the disparity map of the winners. With LEFT_RIGHT_LIMIT a pixel is invalid where the best
+// match of the right picture's pixel disagrees with its winner by more than that many pixels
+// (left-right check).
 //
-// winners[height][columns] are the words of disparity.cuh, right[height][width] the keys of the right
-// picture's winners, disparity is [height][width] in 1/16 px. A thread has a pixel.
+// winners[height][columns] are the words of disparity.cuh, right[height][width] the keys of the
+// right picture's winners, disparity is [height][width] in 1/16 px. A thread has a pixel.
 // Grid: [width / BLOCK_THREADS][height].
 #include "disparity.cuh"
 

@@ -1,11 +1,12 @@
-// Writes the volume of supported costs (matching/support.rs), for every pixel and candidate
-// C = (own C0 + window S + prior min(|d - expected|, 8) + 256) / 512, where S is the sum of the cost C0 of
-// single pixels over a window of WINDOW_SIDE pixels a side, clamped into the image.
+// Writes the volume of supported costs (matching/support.rs), for every pixel and candidate C =
+// (own C0 + window S + prior min(|d - expected|, 8) + 256) / 512, where S is the sum of the cost C0
+// of single pixels over a window of WINDOW_SIDE pixels a side, clamped into the image.
 //
-// Running sums: a block goes down TILE_COLUMNS columns for TILE_ROWS rows. A group of lanes has PIXELS
-// neighbouring columns, which look at nearly the same columns of the right image, and keeps the sums over the
-// rows of the window of its columns. Sums of the columns next to it come from other groups through shared
-// memory, so the outer EDGE columns on either side are summed but not written.
+// Running sums: a block goes down TILE_COLUMNS columns for TILE_ROWS rows. A group of lanes has
+// PIXELS neighbouring columns, which look at nearly the same columns of the right image, and keeps
+// the sums over the rows of the window of its columns. Sums of the columns next to it come from
+// other groups through shared memory, so the outer EDGE columns on either side are summed but not
+// written.
 //
 // Grid: [width / (TILE_COLUMNS - 2 * EDGE)][height / TILE_ROWS].
 #define WINDOW_COLUMNS 0
@@ -97,13 +98,14 @@ __device__ __forceinline__ Vector supported(const Vector &own, const Vector &sum
     return c;
 }
 
-// Where nothing differs from pixel to pixel. A cost that nothing supports goes by itself: it may be as large as a
-// byte, and its parts then larger than half a register.
+// Where nothing differs from pixel to pixel. A cost that nothing supports goes by itself: it may be
+// as large as a byte, and its parts then larger than half a register.
 __device__ __forceinline__ Vector all_alike(const Vector &own, const Vector &sum, u32 lane) {
     return WINDOW_SIDE > 1 ? supported(own, sum, {blend_word(WINDOW_MOST, 0, 0)}, lane) : own;
 }
 
-// The costs of a row of this thread's pixels, which begin in column `x`; `row` is that of the picture.
+// The costs of a row of this thread's pixels, which begin in column `x`; `row` is that of the
+// picture.
 struct Costs {
     Vector of[PIXELS];
     // `inside` says that no column of the block lies beside the picture.

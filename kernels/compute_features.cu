@@ -1,6 +1,7 @@
-// Prepares a pair for the aggregation: the features that the cost compares (cost.cuh), and for each pixel of the
-// left image a word with its intensity and the penalties P2 of every path. A table gives P2 for each step of
-// brightness in the guide, which is the left image or a smoothed copy of it.
+// Prepares a pair for the aggregation: the features that the cost compares (cost.cuh), and for each
+// pixel of the left image a word with its intensity and the penalties P2 of every path. A table
+// gives P2 for each step of brightness in the guide, which is the left image or a smoothed copy of
+// it.
 //
 // A thread has a column of a prepared row. Grid: [row / BLOCK_THREADS][height].
 #define WINDOW_COLUMNS 0

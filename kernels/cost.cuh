@@ -1,11 +1,11 @@
 // The matching cost C(p, d) as the aggregation sees it: a vector of candidates on request.
 //
-// `compute_features.cu` prepares both pictures once: for each row of the left picture BASE_WORDS words a
-// column beside the word of the pixel (below), and for each row of the right one PLANES planes of
-// words, so laid out that the candidates of a pixel lie behind each other and no column need be clamped
-// any more. The aggregation keeps a window of a few columns of both in shared memory and asks for the
-// cost of one of its pixels. A cost that is supported is written down instead (compute_costs.cu), and
-// what the aggregation keeps a window of is the volume (cost_stored.cuh).
+// `compute_features.cu` prepares both pictures once: for each row of the left picture BASE_WORDS
+// words per column plus the word of the pixel (below), and for each row of the right one PLANES
+// planes of words. In this layout the candidates of a pixel are contiguous and no column needs
+// clamping. The aggregation keeps a window of a few columns of both in shared memory and asks for
+// the cost of one of its pixels. Supported costs are computed in advance into a volume instead
+// (compute_costs.cu), and the window is one of that volume (cost_stored.cuh).
 //
 // A cost is one header that defines
 //   BASE_WORDS   words a column of the left picture
@@ -18,8 +18,8 @@
 #include "lanes.cuh"
 #include "picture.cuh"
 
-// The word of a pixel of the left picture: its intensity and the penalties P2 of three paths, a byte
-// each; those of the downward or upward paths, or those of the horizontal ones.
+// The word of a pixel of the left picture: its intensity and the penalties P2 of three paths, a
+// byte each; those of the downward or upward paths, or those of the horizontal ones.
 #define INTENSITY 0
 #define P2_VERTICAL 1
 #define P2_DIAGONAL_FROM_LEFT 2
@@ -27,11 +27,11 @@
 #define P2_HORIZONTAL_FROM_LEFT 1
 #define P2_HORIZONTAL_FROM_RIGHT 2
 
-// Column x of the left picture is column x + PAD of the prepared rows: room for the halo of the first
-// strip (BESIDE columns) and for all candidates of its pixels.
+// Column x of the left picture is column x + PAD of the prepared rows: room for the halo of the
+// first strip (BESIDE columns) and for all candidates of its pixels.
 #define PAD (PADDED_DISPARITIES + BESIDE)
-// A window on the prepared rows in shared memory: WINDOW_COLUMNS columns of the left picture, and what
-// their candidates look at in the right one.
+// A window on the prepared rows in shared memory: WINDOW_COLUMNS columns of the left image, and
+// the columns of the right one that their candidates compare with.
 #define WINDOW_PLANE_WORDS ((WINDOW_COLUMNS + REACH) / COLUMNS)
 // The planes' distance is chosen so that the lanes of a warp read different banks.
 #define WINDOW_PLANE_PITCH ((WINDOW_PLANE_WORDS + 31) / 32 * 32 + (REGISTERS > WARP_PIXELS ? WARP_PIXELS / 2 : 16))
@@ -39,8 +39,8 @@
 #define WINDOW_MATCH (WINDOW_COLUMNS * (1 + BASE_WORDS))
 #define WINDOW_WORDS (WINDOW_MATCH + PLANES * WINDOW_PLANE_PITCH)
 
-// The prepared rows around a pixel, in shared memory or not: column 0 of `base`, and what the largest
-// candidate of column 0 looks at in `match`.
+// The prepared rows around a pixel, in shared or global memory: column 0 of `base`, and the column
+// of `match` that the largest candidate of column 0 compares with.
 struct Window {
     const u32 *base, *match;
     int base_pitch, plane_pitch;
@@ -58,7 +58,7 @@ static_assert(BASE_WORDS == EXPECTED_BASE_WORDS && PLANES == EXPECTED_PLANES && 
                   REACH == EXPECTED_REACH && MARGIN == EXPECTED_MARGIN,
               "geometry.rs: Prepared");
 
-// Where the prepared rows of both pictures lie.
+// Pointers to the prepared rows of both images.
 struct Features {
     const u32 *p2;     // [height][row]: the words of the pixels, with the penalties of these paths
     const u32 *base;   // [height][BASE_WORDS][row], or the volume of costs, or the table where the cost LOOKS_UP

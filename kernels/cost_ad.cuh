@@ -1,4 +1,5 @@
-// Truncated absolute difference of intensities: min(|I_left(x, y) - I_right(x - d, y)|, AD_TRUNCATION).
+// Truncated absolute difference of intensities: min(|I_left(x, y) - I_right(x - d, y)|,
+// AD_TRUNCATION).
 #pragma once
 #include "four_candidates.cuh"
 

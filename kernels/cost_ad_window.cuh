@@ -26,8 +26,8 @@ __device__ __forceinline__ u32 match_feature(const Picture &right, int column, i
     return window_column(right, column, y, plane);
 }
 
-// The lesser of each byte and AD_TRUNCATION: where the byte is greater the sum with 255 - AD_TRUNCATION
-// overflows.
+// The lesser of each byte and AD_TRUNCATION: where the byte is greater the sum with 255 -
+// AD_TRUNCATION overflows.
 __device__ __forceinline__ u32 truncated(u32 bytes) {
     return AD_TRUNCATION == 255 ? bytes : __vminu4(bytes, AD_TRUNCATION * 0x01010101u);
 }

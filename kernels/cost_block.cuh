@@ -1,6 +1,6 @@
-// The terms that block measures sum over a window (matching/block.rs), for aggregate_windows.cu: the intensity of
-// a pixel, or with ZERO_MEAN_SAD the number of pixels of the window times the intensity, minus the sum of the
-// window.
+// The terms that block measures sum over a window (matching/block.rs), for aggregate_windows.cu:
+// the intensity of a pixel, or with ZERO_MEAN_SAD the number of pixels of the window times the
+// intensity, minus the sum of the window.
 //
 // A word of the right image holds candidates d and d + HALF_DISPARITIES as signed 16-bit numbers.
 #pragma once

@@ -1,7 +1,7 @@
 // Hamming distance of census descriptors (Zabih and Woodfill, ECCV 1994): plain windows of
 // CENSUS_WIDTH x CENSUS_HEIGHT pixels, a bit a neighbour, 1 where it is darker than the centre; or
-// with CENSUS_SYMMETRIC a bit a pair of opposite pixels, 1 where the earlier one is brighter (Spangenberg
-// et al., CAIP 2013). Pixels outside the picture are the nearest inside.
+// with CENSUS_SYMMETRIC a bit a pair of opposite pixels, 1 where the earlier one is brighter
+// (Spangenberg et al., CAIP 2013). Pixels outside the picture are the nearest inside.
 #pragma once
 #include "census.cuh"
 #define BASE_WORDS CENSUS_WORDS

@@ -2,8 +2,9 @@
 // (W_CENSUS * Hamming(census 5x5) + W_GRADIENT * min(|g_l - g_r|, T_GRADIENT)
 //  + W_INTENSITY * min(|I_l - I_r|, T_INTENSITY) + 8) >> 4, with g = I(x + 1) - I(x - 1).
 //
-// Gradients and intensities of candidates d and d + HALF_DISPARITIES share a word, as half-floats whose bits
-// are the integers (lanes.cuh), so that a difference and a truncation take one instruction each.
+// Gradients and intensities of candidates d and d + HALF_DISPARITIES share a word, as half-floats
+// whose bits are the integers (lanes.cuh), so that a difference and a truncation take one
+// instruction each.
 #pragma once
 #define CENSUS_WIDTH 5
 #define CENSUS_HEIGHT 5

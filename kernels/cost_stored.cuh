@@ -1,4 +1,5 @@
-// The cost as compute_costs.cu or aggregate_windows.cu has stored it. A column's words are contiguous.
+// The cost as compute_costs.cu or aggregate_windows.cu has stored it. A column's words are
+// contiguous.
 #pragma once
 #include "volume.cuh"
 #define STORED 1

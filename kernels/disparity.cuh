@@ -1,21 +1,21 @@
-// Units of a disparity, the keys by which winners are compared, sub-pixel refinement, uniqueness, and the words in
-// which winners are passed on.
+// Units of a disparity, the keys by which winners are compared, sub-pixel refinement, uniqueness,
+// and the words in which winners are passed on.
 #pragma once
 #include "instructions.cuh"
 
-// Disparities are in 1/16 px, as in the map; this is the one of a pixel that has none.
+// Disparities are in 1/16 px, as in the map; INVALID marks a pixel without one.
 #define SUBPIXEL_BITS 4
 #define SUBPIXEL_STEPS (1 << SUBPIXEL_BITS)
 #define INVALID (-32768)
 
-// More than any sum of path costs (SUM_MAX of lanes.cuh): that of a candidate that there is not. Sums that are
-// kept in memory may be larger.
+// Sum of a candidate that does not exist; greater than any sum of path costs (SUM_MAX of
+// lanes.cuh). Sums kept in memory may be larger.
 #ifndef NO_SUM
 #define NO_SUM 2047u
 #endif
 
-// A sum of path costs with its candidate, below 1024: the least of such keys is the smallest sum and,
-// among equals, the smallest disparity.
+// A sum of path costs with its candidate, below 1024: the least of such keys is the smallest sum
+// and, among equals, the smallest disparity.
 #define CANDIDATE_BITS 10
 __device__ __forceinline__ u32 winner_key(u32 sum, u32 candidate) { return sum << CANDIDATE_BITS | candidate; }
 __device__ __forceinline__ int key_candidate(u32 key) { return key & ((1 << CANDIDATE_BITS) - 1); }
@@ -41,12 +41,12 @@ __device__ __forceinline__ int matched_column(int x, int candidate, int width) {
 }
 #endif
 
-// Where the disparity lies by the sums `a`, `b`, `c` of a winner `b` and its two neighbours, in 1/16 px from
-// the winner; 0 where the winner does not lie `between` two candidates.
+// Where the disparity lies by the sums `a`, `b`, `c` of a winner `b` and its two neighbours, in
+// 1/16 px from the winner; 0 where the winner does not lie `between` two candidates.
 __device__ __forceinline__ int refine_subpixel(int a, int b, int c, bool between) {
 #ifdef SUBPIXEL_LIMITS
-    // As many sixteenths towards the smaller neighbour as there are limits that the ratio of the two
-    // neighbours, above the winner, lies below.
+    // As many sixteenths towards the smaller neighbour as there are limits that the ratio of the
+    // two neighbours, above the winner, lies below.
     constexpr int limits[] = {SUBPIXEL_LIMITS};
     const int smaller = BREAK(subpixel_limit, LIMIT_UNIT, LIMIT_UNIT + 4) * (min(a, c) - b), larger = max(a, c) - b;
     int offset = 0;
@@ -54,7 +54,8 @@ __device__ __forceinline__ int refine_subpixel(int a, int b, int c, bool between
     for (int limit : limits) offset += smaller < limit * larger;
     return !between ? 0 : a < c ? -offset : offset;
 #else
-    // The vertex of the parabola, rounded to the nearest (halves upwards); 0 where the three are equal.
+    // The vertex of the parabola, rounded to the nearest (halves upwards); 0 where the three are
+    // equal.
     const int den = a + c - 2 * b;
     // |a - c| <= den, so 32 den more make the numerator positive and the division a floor.
     return between && den != 0 ? (SUBPIXEL_STEPS * (a - c) + BREAK(parabola_rounding, 33, 32) * den) / (2 * den) - SUBPIXEL_STEPS : 0;
@@ -70,8 +71,8 @@ __device__ __forceinline__ u32 peak_of(u32 least, u32 rival) {
 }
 
 #if UNIQUENESS
-// A rival's sum s makes the winner's sum b ambiguous where s * (100 - UNIQUENESS) < b * 100: the first
-// sum that does not, at most NO_SUM.
+// A rival's sum s makes the winner's sum b ambiguous where s * (100 - UNIQUENESS) < b * 100: the
+// first sum that does not, at most NO_SUM.
 __device__ __forceinline__ u32 ambiguous_below(u32 b) {
     return min((b * 100 + BREAK(uniqueness, 99, 300) - UNIQUENESS) / (100 - UNIQUENESS), NO_SUM);
 }

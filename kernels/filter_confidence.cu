@@ -1,9 +1,9 @@
-// Computes the confidence of each pixel: the mean of the peaks in the window around it. Pixels without a
-// disparity and pixels that are saturated in either view count as 0. Pixels with a confidence below
-// CONFIDENCE_MIN become invalid.
+// Computes the confidence of each pixel: the mean of the peaks in the window around it. Pixels
+// without a disparity and pixels that are saturated in either view count as 0. Pixels with a
+// confidence below CONFIDENCE_MIN become invalid.
 //
-// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels, a thread a pixel. peaks is [height][columns]; the
-// images, disparity, filtered and confidence are [height][width].
+// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels, a thread a pixel. peaks is
+// [height][columns]; the images, disparity, filtered and confidence are [height][width].
 //
 // Grid: [tiles across][tiles down], blocks of TILE_WIDTH x TILE_HEIGHT threads.
 #include "disparity.cuh"

@@ -1,17 +1,19 @@
-// Invalidates pixels that have no evidence of their own and no support from the evidence around them
-// (matching/filter/evidence.rs).
+// Invalidates pixels that have no evidence of their own and no support from the evidence around
+// them (matching/filter/evidence.rs).
 //
 // Kernels, in this order on one stream; disparity, evidence and, where CONFIDENCE, confidence are
 // [height][width].
 //   evidence(const u8 *left, const u32 *threshold, const short *disparity, [const u8 *seen_left,] int width,
 //            int height, short *evidence, u8 *occupied)
-//     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey levels around them
-//     differ too little compared with the noise threshold. occupied is a byte a tile: 0 if no ray can end there.
+//     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey
+//     levels around them differ too little compared with the noise threshold. occupied is a byte a
+//     tile: 0 if no ray can end there.
 //     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
 //   supported(const short *evidence, const u8 *occupied, [const u8 *seen_left,] int width, int height,
 //             short *disparity, u8 *confidence)
-//     Keeps known pixels without evidence that are supported, none where STRICT, in place. seen_left (where
-//     MASKED) is a byte a pixel. A thread a pixel. Grid: [width / BLOCK_THREADS][height].
+//     Keeps known pixels without evidence that are supported, none where STRICT, in place.
+//     seen_left (where MASKED) is a byte a pixel. A thread a pixel.
+//     Grid: [width / BLOCK_THREADS][height].
 #include "picture.cuh"
 #include "rays.cuh"
 
@@ -82,7 +84,8 @@ __device__ __forceinline__ int steps_out_of_tile(int k, int x, int y) {
     return min(across, down);
 }
 
-// True where a disparity lies on the line between the ends of two opposite rays, as many steps away.
+// True where a disparity lies on the line between the ends of two opposite rays, as many steps
+// away.
 __device__ __forceinline__ bool is_between(int own, int a, int to_a, int b, int to_b) {
     const int apart = to_a + to_b;
     const int off = abs((own - a) * apart - (b - a) * to_a);

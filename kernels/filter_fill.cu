@@ -1,9 +1,9 @@
-// Fills holes of the map from the valid pixels around them (matching/filter/fill.rs): with the smaller one of
-// the two in the row, or with the weighted median along eight rays.
+// Fills holes of the map from the valid pixels around them (matching/filter/fill.rs): with the
+// smaller one of the two in the row, or with the weighted median along eight rays.
 //
-// disparity and filled are [height][width], left is the left image, seen_left (where MASKED) is a byte a pixel.
-// Bit k of RAYS is set if ray k is followed, for at most REACH pixels. A thread has a pixel and copies it if it
-// is valid. Grid: [width / BLOCK_THREADS][height].
+// disparity and filled are [height][width], left is the left image, seen_left (where MASKED) is a
+// byte a pixel. Bit k of RAYS is set if ray k is followed, for at most REACH pixels. A thread has a
+// pixel and copies it if it is valid. Grid: [width / BLOCK_THREADS][height].
 #include "rays.cuh"
 
 #define IN_ROW (RAYS == (1 << RAY_LEFT | 1 << RAY_RIGHT))
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         return;
     }
 
-    // What the rays have met, with its weight: 0 where there is nothing.
+    // Disparities met by the rays, with their weights; weight 0 means none.
     int values[8], weights[8], edges[8], greys[8];
     int right_distance = 0;
 #pragma unroll
@@ -59,8 +59,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     int total = 0;
 #pragma unroll
     for (int k = 0; k < 8; k++) total += weights[k];
-    // In the row the smaller one is taken, however little it weighs. A pixel that the foreground to its
-    // right hides in the right picture belongs to the background: a quarter of the weight is enough.
+    // In the row the smaller one is taken, however little it weighs. A pixel that the foreground to
+    // its right hides in the right picture belongs to the background: a quarter of the weight is
+    // enough.
     const int nearer = values[RAY_RIGHT] - values[RAY_LEFT];
     const bool both_known = weights[RAY_LEFT] && weights[RAY_RIGHT];
     const bool is_hidden =

@@ -1,5 +1,5 @@
-// The median over a square window of MEDIAN pixels a side: of the valid values, the lower one of two in
-// the middle. Invalid pixels stay invalid; those outside the picture do not count.
+// The median over a square window of MEDIAN pixels a side: of the valid values, the lower one of
+// two in the middle. Invalid pixels stay invalid; those outside the picture do not count.
 //
 // A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels; a thread two pixels side by side, as the
 // halves of a register. disparity and filtered are [height][width].
@@ -24,14 +24,15 @@ __device__ __forceinline__ void sort2(u32 &a, u32 &b) {
 }
 
 // The median of the values, half by half, which it disorders: forgetful selection. Of one more than
-// half of the values the smallest and the largest cannot be the median, so they give way to one that
-// is new.
+// half of the values the smallest and the largest cannot be the median, so they give way to one
+// that is new.
 __device__ __forceinline__ u32 median_of(u32 (&values)[WINDOW_SIZE]) {
     constexpr int KEPT = WINDOW_SIZE / 2 + 2, LAST = KEPT - 1;
 #pragma unroll
     for (int first = 0; first <= KEPT - 3; first++) {
-        // values[first .. LAST] are kept: pairs first, so that the smaller ones are in the lower half;
-        // then the smallest of those goes to the front and the largest of the others to the end.
+        // values[first .. LAST] are kept: pairs first, so that the smaller ones are in the lower
+        // half; then the smallest of those goes to the front and the largest of the others to the
+        // end.
 #pragma unroll
         for (int k = 0; k < (KEPT - first) / 2; k++) sort2(values[first + k], values[LAST - k]);
 #pragma unroll
@@ -75,8 +76,8 @@ extern "C" __global__ void __launch_bounds__(32 * TILE_HEIGHT)
 #pragma unroll
     for (int k = 0; k < WINDOW_SIZE; k++) any_invalid |= __vcmpeq2(values[k], INVALID_HALVES);
     if (any_invalid) {
-        // Of n valid values the one of rank (n - 1) / 2 is wanted, so as many of the invalid ones as
-        // bring it into the middle of all count as smallest, the rest as largest.
+        // Of n valid values the one of rank (n - 1) / 2 is wanted, so as many of the invalid ones
+        // as bring it into the middle of all count as smallest, the rest as largest.
         u32 invalid = 0;
 #pragma unroll
         for (int k = 0; k < WINDOW_SIZE; k++) invalid += __vcmpeq2(values[k], INVALID_HALVES) & 0x00010001u;

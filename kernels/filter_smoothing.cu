@@ -1,8 +1,8 @@
 // Exponential smoothing in time, with a guard for motion (smoothing.rs). In place.
 //
 // state and disparity are [pixels]; state is in 1/256 of the map's unit, NEVER for a pixel whose
-// disparity was never known, and holds anything where it is not `known`. SMOOTHING_WEIGHT is in 1/256,
-// SMOOTHING_GUARD in 1/16 px. Grid: [pixels / BLOCK_THREADS].
+// disparity was never known, and holds anything where it is not `known`. SMOOTHING_WEIGHT is in
+// 1/256, SMOOTHING_GUARD in 1/16 px. Grid: [pixels / BLOCK_THREADS].
 #include "disparity.cuh"
 
 #define STATE_UNIT 256

@@ -1,10 +1,10 @@
 // Speckle filter: small regions of the map become invalid, in place.
 //
-// A region is found in two steps (Playne and Hawick, IEEE TPDS 2018; runs of a row as in Hennequin et
-// al., DASIP 2018): within a tile in shared memory, then across the borders of tiles. What decides is
-// only whether a region reaches SPECKLE_SIZE, so most pixels are settled by the first step: those of a
-// region that has that many pixels in its tile already, and those of one that touches no other tile.
-// The other steps deal with small pieces at the borders of tiles alone.
+// A region is found in two steps (Playne and Hawick, IEEE TPDS 2018; runs of a row as in Hennequin
+// et al., DASIP 2018): within a tile in shared memory, then across the borders of tiles. What
+// decides is only whether a region reaches SPECKLE_SIZE, so most pixels are settled by the first
+// step: those of a region that has that many pixels in its tile already, and those of one that
+// touches no other tile. The other steps deal with small pieces at the borders of tiles alone.
 //
 // Kernels, in this order on one stream; each needs all of the one before it:
 //   speckle_label(short *disparity, int width, int height, u32 *labels, u32 *sizes)
@@ -17,8 +17,8 @@
 // disparity, labels and sizes are [height][width], below 2^31 - 1 pixels. labels and sizes need no
 // initial values. SPECKLE_SIZE is in pixels, SPECKLE_RANGE in 1/16 px.
 //
-// The order in which threads meet decides the shapes of the trees of labels, but neither their roots,
-// the smallest node of each, nor which sums are large enough: the result is always the same.
+// The order in which threads meet decides the shapes of the trees of labels, but neither their
+// roots, the smallest node of each, nor which sums are large enough: the result is always the same.
 #include "disparity.cuh"
 
 // A row of a tile is a warp.
@@ -29,8 +29,9 @@
 #define TILE_SIZE (TILE_WIDTH * TILE_HEIGHT)
 
 // The pieces of regions within tiles are the nodes of a forest. A node is named by the index of one
-// of its pixels plus one, and the label of that pixel is its parent: a smaller node, itself where it is
-// a root, or SETTLED. SETTLED is the root of all regions that are large enough; no label belongs to it.
+// of its pixels plus one, and the label of that pixel is its parent: a smaller node, itself where
+// it is a root, or SETTLED. SETTLED is the root of all regions that are large enough; no label
+// belongs to it.
 #define SETTLED 0u
 // Marks the labels of the other pixels of a piece, which name its node and never change.
 #define MEMBER 0x80000000u
@@ -43,8 +44,8 @@ __device__ __forceinline__ bool alike(int a, int b) {
 
 __device__ __forceinline__ bool large(u32 size) { return size >= BREAK(speckle_size, (u32)(SPECKLE_SIZE), (u32)(SPECKLE_SIZE) + 1); }
 
-// A label that other threads may make smaller meanwhile. In shared memory it is read as atomically as it
-// is written; in the device's memory a volatile read does.
+// A label that other threads may make smaller meanwhile. In shared memory it is read as atomically
+// as it is written; in the device's memory a volatile read does.
 template <bool IN_TILE> __device__ __forceinline__ u32 read_label(u32 *label) {
     return IN_TILE ? atomicMin(label, 0xffffffffu) : *(volatile u32 *)label;
 }
@@ -75,8 +76,8 @@ template <bool IN_TILE> __device__ __forceinline__ void unite(u32 *labels, u32 a
         }
         u32 before = atomicMin(&labels[a - 1], b);
         if (before == a) return;
-        // Another thread was faster, so a was no root any more: its parent of then, which this label
-        // may have replaced, has to be united with b instead.
+        // Another thread was faster, so a was no root any more: its parent of then, which this
+        // label may have replaced, has to be united with b instead.
         a = find<IN_TILE>(labels, before);
         b = find<IN_TILE>(labels, b);
     }
@@ -226,8 +227,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) speckle_count(int pi
         if (read[k] == SETTLED || (read[k] & MEMBER) || read[k] == at + 1) continue;
         u32 root = find<false>(labels, read[k]);
         labels[at] = root;
-        // A sum only grows, so one that is large already needs no more; this keeps the pieces of a wide
-        // region from queueing for one word.
+        // A sum only grows, so one that is large already needs no more; this keeps the pieces of a
+        // wide region from queueing for one word.
         if (root != SETTLED && !large(sums[root - 1])) atomicAdd(&sizes[root - 1], sizes[at]);
     }
 }

@@ -1,8 +1,8 @@
-// Suppresses flicker: where the left image stands still, the map keeps its disparities against others
-// (matching/filter/steady.rs). In place.
+// Suppresses flicker: where the left image stands still, the map keeps its disparities against
+// others (matching/filter/steady.rs). In place.
 //
-// The state is a header, the disparity of each pixel in 1/256 of the map's unit, and what else is remembered of each
-// (Memory). Kernels, in this order on one stream, both of which touch the state:
+// The state is a header, the disparity of each pixel in 1/256 of the map's unit, and what else is
+// remembered of each (Memory). Kernels, in this order on one stream, both of which touch the state:
 //   compare(left, known, state, ...)
 //     The left picture beside its mean of the last frames, and the limits of its noise.
 //   steady(left, known, state, ...)

@@ -1,8 +1,8 @@
-// The valid mask: a pixel is invalid where it or its match lies outside what the cameras have seen. In
-// place.
+// The valid mask: a pixel is invalid where it or its match lies outside what the cameras have seen.
+// In place.
 //
-// winners[height][columns] are the words of disparity.cuh; the masks, a byte a pixel, and disparity are
-// [height][width]. Grid: [width / BLOCK_THREADS][height].
+// winners[height][columns] are the words of disparity.cuh; the masks, a byte a pixel, and disparity
+// are [height][width]. Grid: [width / BLOCK_THREADS][height].
 #include "disparity.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)

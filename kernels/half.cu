@@ -1,5 +1,5 @@
-// Makes both images at half the size (matching/pyramid.rs): each pixel is the rounded mean of 2 x 2. Behind the
-// last column and row the last one is repeated.
+// Makes both images at half the size (matching/pyramid.rs): each pixel is the rounded mean of 2 x
+// 2. Behind the last column and row the last one is repeated.
 //
 // A thread makes one pixel. Grid: [pixels of the half / BLOCK_THREADS][eyes].
 #include "picture.cuh"

@@ -1,11 +1,11 @@
-// The exchange of halos: columns of the neighbouring strips from which diagonal paths come into a strip.
+// Exchange of halos: columns of neighbouring strips from which diagonal paths enter a strip.
 #pragma once
 #include "sweep.cuh"
 
 // The exchange of halo columns between neighbouring strips through a buffer in memory,
-// [2 sweeps][strips][2 sides][2 slots in turn][HALO columns][HALO_COLUMN_WORDS]. A word is two path
-// costs of a byte each with the low and the high byte of the exchange's number beside them; behind a
-// column's vector stand its least value and three words that are not used.
+// [2 sweeps][strips][2 sides][2 alternating slots][HALO columns][HALO_COLUMN_WORDS].
+// A word holds two path costs of one byte each, interleaved with the two bytes of the exchange's
+// number (the tag). A column's vector is followed by its least value and three unused words.
 #define PATH_COST_BITS 0x00ff00ffu  // of PATH_COST_MAX in both halves
 #define HALO_COLUMN_WORDS (HALF_DISPARITIES + 4)
 #define HALO_WORDS (HALO * HALO_COLUMN_WORDS)
@@ -16,7 +16,7 @@ struct HaloExchange {
     u32 before;
     __device__ __forceinline__ HaloExchange(u32 *all, int direction, int strip, int strips, u32 before)
         : buffer(all + (size_t)direction * strips * 4 * HALO_WORDS), strip(strip), strips(strips), before(before) {}
-    // The columns of the strip `from` for its right (side 0) or left (side 1) neighbour.
+    // Returns the columns that strip `from` sends to its right (side 0) or left (side 1) neighbour.
     __device__ __forceinline__ u32 *columns(int from, int side, u32 number) const {
         return buffer + ((size_t)(from * 2 + side) * 2 + (number & 1)) * HALO_WORDS;
     }
@@ -41,7 +41,7 @@ struct HaloExchange {
         if (strip > 0 && column < HALO)
             write(columns(strip, 1, number) + column * HALO_COLUMN_WORDS, lane, mark, left, least_left);
     }
-    // Waits for the columns of the neighbour on `side` and puts them beside the strip.
+    // Waits for the columns of the neighbour on `side` and stores them next to the strip.
     __device__ __forceinline__ void receive(const Shared &shared, int n, int side, int buffer, int group,
                                             u32 lane) const {
         const u32 number = before + n, mark = tag(number);

@@ -8,8 +8,8 @@ typedef unsigned long long u64;
 
 #define LANES_MASK 0xffffffffu
 
-// Takes `right`. Tests (cuda_emulated.rs) let the kernels take `wrong` at one of these hooks at a time, and see
-// that the maps differ then.
+// Takes `right`. Tests (cuda_emulated.rs) let the kernels take `wrong` at one of these hooks at a
+// time, and see that the maps differ then.
 #define BREAK(name, right, wrong) (right)
 
 // Shared memory of the size that the launch asks for, as an array of `type`.
@@ -37,11 +37,11 @@ __device__ __forceinline__ u32 min3(u32 a, u32 b, u32 c) {
 #endif
 }
 
-// Sum and difference of each half, and a * factor + b. An integer n from 0 to 2047 is the bits of the
-// half-float n * 2^-24, so half-float arithmetic on these bits is exact integer arithmetic as long as
-// results stay within 0 to 2047, and INFINITE stays where it is. It is worth it because half-floats
-// are added by the units that multiply, at twice the rate of packed integers, while the others find
-// minima.
+// Sum and difference of each half, and a * factor + b. An integer n from 0 to 2047 is the bits of
+// the half-float n * 2^-24, so half-float arithmetic on these bits is exact integer arithmetic as
+// long as results stay within 0 to 2047, and INFINITE stays where it is. It is worth it because
+// half-floats are added by the units that multiply, at twice the rate of packed integers, while the
+// others find minima.
 __device__ __forceinline__ u32 add2(u32 a, u32 b) {
     u32 sum;
     asm("add.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
@@ -123,9 +123,9 @@ template <int PENDING> __device__ __forceinline__ void copies_wait() {
 #endif
 }
 
-// Stores 16 bytes. Written out because the compiler split such a store into four in a loop, which took
-// four times the transactions. No kernel reads what it has stored so, and the next loads need not wait
-// behind it.
+// Stores 16 bytes. Written out because the compiler split such a store into four in a loop, which
+// took four times the transactions. No kernel reads what it has stored so, and the next loads need
+// not wait behind it.
 __device__ __forceinline__ void store4(u32 *to, const u32 *words) {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]));
 }
@@ -150,7 +150,8 @@ template <int N> __device__ __forceinline__ void load_relaxed(const u32 *from, u
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(words[0]) : "l"(from) : "memory");
 }
 
-// Release and acquire: a block that has loaded the word sees all that was written before the word was stored.
+// Release and acquire: a block that has loaded the word sees all that was written before the word
+// was stored.
 __device__ __forceinline__ u32 load_acquire(const u32 *from) {
     u32 word;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
@@ -161,8 +162,8 @@ __device__ __forceinline__ void store_release(u32 *to, u32 word) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
 }
 
-// Barriers among THREADS threads of a block, by a number other than 0, which is that of the whole block's. A thread
-// waits at one, or only says that it has come.
+// Barriers among THREADS threads of a block, by a number other than 0, which is that of the whole
+// block's. A thread waits at one, or only says that it has come.
 template <int THREADS> __device__ __forceinline__ void barrier_wait(int number) {
     asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(THREADS) : "memory");
 }

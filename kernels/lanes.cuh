@@ -1,18 +1,18 @@
 // Vectors of candidates spread over the lanes of a warp, and the few instructions they need.
 //
 // A pixel's PADDED_DISPARITIES candidates live in GROUP neighbouring lanes with REGISTERS registers
-// each. A register holds two unsigned 16-bit values: in its low half candidate
-// d = lane * REGISTERS + j, in its high half d + HALF_DISPARITIES. So the neighbours d - 1 and d + 1 of
-// register j are registers j - 1 and j + 1, and only the first and the last register of a lane look at
-// another lane.
+// each. A register holds two unsigned 16-bit values: in its low half candidate d = lane * REGISTERS
+// + j, in its high half d + HALF_DISPARITIES. So the neighbours d - 1 and d + 1 of register j are
+// registers j - 1 and j + 1, and only the first and the last register of a lane look at another
+// lane.
 //
 // The engine compiles the kernels for one range of disparities (geometry.rs):
 //   DISPARITIES   number of candidates
 //   GROUP         lanes that share a pixel's candidates
 //   REGISTERS     registers of each of them
 //
-// Path costs and their sums over eight paths leave the upper bits of a half free: candidates beyond the
-// range hold INFINITE there.
+// Path costs and their sums over eight paths leave the upper bits of a half free: candidates beyond
+// the range hold INFINITE there.
 #pragma once
 
 #include "bytes.cuh"
@@ -59,8 +59,8 @@ __device__ __forceinline__ u32 padding(u32 lane, int j) {
 struct Edges {
     u32 before, behind;
     __device__ __forceinline__ explicit Edges(u32 lane) {
-        // The candidate before the first is none in the low half; in the high half it is the last one
-        // of the low half, which lies in the last lane.
+        // The candidate before the first is none in the low half; in the high half it is the last
+        // one of the low half, which lies in the last lane.
         before = lane == 0 ? B_LOW_A_LOW : A_LOW_A_HIGH;
         behind = lane == GROUP - 1 ? BREAK(last_neighbour, A_HIGH_B_LOW, A_LOW_A_HIGH) : A_LOW_A_HIGH;
     }
@@ -75,9 +75,9 @@ __device__ __forceinline__ u32 from_lane_behind(u32 value) {
     return __shfl_sync(LANES_MASK, value, (lane & ~(GROUP - 1u)) | ((lane + 1u) & (GROUP - 1u)));
 }
 
-// min(L(d), L(d-1) + P1, L(d+1) + P1, least + P2) of the pixel before on a path, for every candidate:
-// the path delta L - C, still with the least path cost in it (Hirschmueller, PAMI 2008, equation 13).
-// `least_p2` is least + P2 in both halves.
+// min(L(d), L(d-1) + P1, L(d+1) + P1, least + P2) of the pixel before on a path, for every
+// candidate: the path delta L - C, still with the least path cost in it (Hirschmueller, PAMI 2008,
+// equation 13). `least_p2` is least + P2 in both halves.
 __device__ __forceinline__ Vector recurrence(const Vector &before, u32 least_p2, const Edges &edges) {
     u32 first = __byte_perm(from_lane_before(before.v[REGISTERS - 1]), INFINITE, edges.before);
     u32 last = __byte_perm(from_lane_behind(before.v[0]), INFINITE, edges.behind);
@@ -133,8 +133,8 @@ __device__ __forceinline__ void get_access(const u32 *from, u32 *registers) {
 #endif
 }
 
-// Where in the HALF_DISPARITIES words of a vector register j of a lane lies: ACCESS registers of all
-// lanes behind each other, so that accesses of neighbouring lanes never meet in a bank.
+// Where in the HALF_DISPARITIES words of a vector register j of a lane lies: ACCESS registers of
+// all lanes behind each other, so that accesses of neighbouring lanes never meet in a bank.
 __device__ __forceinline__ u32 interleaved(u32 lane, int j) {
     return (j / ACCESS * GROUP + lane) * ACCESS + j % ACCESS;
 }

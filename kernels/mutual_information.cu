@@ -3,13 +3,14 @@
 //
 // Kernels, in this order on one stream; `map` is the map as the stream keeps it, [height][width]:
 //   count(const u8 *left, const u8 *right, const int *map, int width, u32 *counts)
-//     Adds how often each pair of levels occurs to counts[left level][right level], which is empty before.
+//     Adds how often each pair of levels occurs to counts[left level][right level], which is empty
+//     before.
 //     Grid: [width / (RUN * BLOCK_THREADS)][height].
 //   begin(...), in its place where no map is known
 //     Counts by each of the disparities BEGINNINGS.
 //   joint(const u32 *counts, int *logarithms, u32 *marginal)
-//     The logarithms of the smoothed counts, a block of LEVELS threads a row; and how often each level of the right
-//     picture occurs, by one block more.
+//     The logarithms of the smoothed counts, a block of LEVELS threads a row; and how often each
+//     level of the right picture occurs, by one block more.
 //   table(const int *logarithms, const u32 *marginal, u8 *costs)
 //     The costs, a block a row.
 //   remember(int pixels, const short *disparity, int *map)
@@ -30,7 +31,8 @@ __device__ __forceinline__ u32 weight(int tap) {
 // A level so far away, or the nearest that exists.
 __device__ __forceinline__ int beside(int level, int tap) { return min(max(level + tap - RADIUS, 0), LEVELS - 1); }
 
-// log2(x), rounded down to LOG_BITS bits behind the point; of the bits of x the first LOG_BITS + 1 count.
+// log2(x), rounded down to LOG_BITS bits behind the point; of the bits of x the first LOG_BITS + 1
+// count.
 __device__ __forceinline__ int logarithm(u64 x) {
     const u32 high = (u32)(x >> 32);
     const int whole = high ? 63 - __clz((int)high) : 31 - __clz((int)(u32)x);
@@ -59,8 +61,8 @@ template <typename F> __device__ __forceinline__ int smoothed_logarithm(F of) {
     return smoothed<int>(1 << (GAUSSIAN_BITS - 1), of) >> GAUSSIAN_BITS;
 }
 
-// Counts the pairs of levels of the RUN pixels of this thread, of which `column_of` knows the column that each
-// matches, or one beside the picture where it matches none.
+// Counts the pairs of levels of the RUN pixels of this thread, of which `column_of` knows the
+// column that each matches, or one beside the picture where it matches none.
 template <typename F>
 __device__ __forceinline__ void count_run(const u8 *left, const u8 *right, int width, u32 *counts, F column_of) {
     const size_t row = (size_t)blockIdx.y * width;

@@ -1,6 +1,6 @@
-// Vectors of candidates that fit bytes, in memory: a word holds registers 2k and 2k + 1 of a lane, byte 0 and 1
-// their low halves, byte 2 and 3 their high ones. Lanes lie behind each other, so that a pixel's words are the
-// same however its candidates are spread over lanes.
+// Vectors of candidates that fit bytes, in memory: a word holds registers 2k and 2k + 1 of a lane,
+// byte 0 and 1 their low halves, byte 2 and 3 their high ones. Lanes lie behind each other, so that
+// a pixel's words are the same however its candidates are spread over lanes.
 #pragma once
 #include "lanes.cuh"
 

@@ -1,6 +1,6 @@
-// Path deltas L_r(p, d) - C(p, d), which the aggregation keeps in memory instead of path costs. They lie within
-// 0 and P2, so they fit a byte; readers add C again. A volume is [height][columns][GROUP lanes][BYTE_WORDS]
-// (packed.cuh). Sums that do not fit bytes have a word a register.
+// Path deltas L_r(p, d) - C(p, d), which the aggregation stores instead of path costs. They lie
+// between 0 and P2, so they fit a byte; readers add C again. A volume is [height][columns][GROUP
+// lanes][BYTE_WORDS] (packed.cuh). Sums that do not fit bytes take one word per register.
 #pragma once
 #include "packed.cuh"
 

@@ -8,10 +8,10 @@
 __device__ __forceinline__ int ray_dx(int k) { return (k + (k > RAY_LEFT)) % 3 - 1; }
 __device__ __forceinline__ int ray_dy(int k) { return (k + (k > RAY_LEFT)) / 3 - 1; }
 
-// Follows the rays of pixel (x, y) that have their bit in `open`, all at once, so that their loads overlap, for at
-// most `reach` steps. `visit(k, at, x, y, distance)` is told a pixel of ray k and returns the steps to the next
-// pixel that it wants to be told, 0 where the ray ends. Rays also end at the border and where the left camera has
-// seen nothing: seen_left holds a byte a pixel, where MASKED.
+// Follows the rays of pixel (x, y) that have their bit in `open`, all at once, so that their loads
+// overlap, for at most `reach` steps. `visit(k, at, x, y, distance)` receives a pixel of ray k and
+// returns the number of steps to the next pixel to visit, or 0 to end the ray. Rays also end at the
+// border and where the left camera has seen nothing: seen_left holds a byte a pixel, where MASKED.
 template <typename Visit>
 __device__ __forceinline__ void follow_rays(u32 open, int x, int y, int width, int height, int reach,
                                             const u8 *seen_left, Visit visit) {

@@ -1,13 +1,15 @@
-// Rectification: bilinear interpolation at the positions of a map in fixed point (calibration/map.rs).
+// Rectification: bilinear interpolation at the positions of a map in fixed point
+// (calibration/map.rs).
 //
-// A thread makes four neighbouring pixels, whose map entries it reads as vectors; rows are packed in
-// both pictures, so that four pixels may lie in two rows. Grid: [pixels / (4 * BLOCK_THREADS)][eyes].
+// A thread makes four neighbouring pixels, whose map entries it reads as vectors; rows are packed
+// in both pictures, so that four pixels may lie in two rows.
+// Grid: [pixels / (4 * BLOCK_THREADS)][eyes].
 #include "instructions.cuh"
 
 #define UNSEEN 0xffffffffu
 
-// One view: the raw picture, its map, and where the rectified picture goes. The map has a whole number
-// of vectors.
+// One view: the raw picture, its map, and where the rectified picture goes. The map has a whole
+// number of vectors.
 struct Eye {
     const u8 *raw;
     int stride;
@@ -16,8 +18,8 @@ struct Eye {
     u8 *rectified;
 };
 
-// The value at one position. Taps without a weight may lie outside the picture: another pixel is read
-// in their place.
+// The value at one position. Taps without a weight may lie outside the picture: another pixel is
+// read in their place.
 __device__ __forceinline__ u32 interpolated(const u8 *raw, int stride, u32 offset, u32 weights) {
     if (offset == UNSEEN) return 0;
     const u32 fx = weights & 255, fy = weights >> 8;

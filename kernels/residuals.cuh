@@ -33,7 +33,8 @@ struct Magnitudes {
     }
 };
 
-// Calls `of` with x, y, and the place in the picture of each of this thread's pixels of the block's tile.
+// Calls `of` with x, y, and the place in the picture of each of this thread's pixels of the block's
+// tile.
 template <typename F> __device__ __forceinline__ void for_pixels_of_tile(int width, int height, F of) {
     const int x = blockIdx.x * TILE_WIDTH + threadIdx.x % TILE_WIDTH;
     for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
@@ -53,8 +54,8 @@ __device__ __forceinline__ void add_counts(u32 own, u32 *all) {
     if (threadIdx.x == 0 && of_block > 0) atomicAdd(all, of_block);
 }
 
-// Whether this block is the last of `blocks` to come here; what the others wrote before is then there to be read. The
-// ticket is 0 again for the next frame.
+// Whether this block is the last of `blocks` to come here; what the others wrote before is then
+// there to be read. The ticket is 0 again for the next frame.
 __device__ __forceinline__ bool is_last_block(u32 *ticket, u32 blocks) {
     __shared__ bool last;
     __threadfence();
@@ -68,8 +69,8 @@ __device__ __forceinline__ bool is_last_block(u32 *ticket, u32 blocks) {
     return last;
 }
 
-// The least magnitude that with all smaller ones makes up more than 30 %, 0 where there are none; `histogram` becomes
-// empty. For all threads of a block.
+// The least magnitude that with all smaller ones makes up more than 30 %, 0 where there are none;
+// `histogram` becomes empty. For all threads of a block.
 __device__ __forceinline__ u32 quantile_of(u32 *histogram, int len) {
     __shared__ u32 sums[BLOCK_THREADS];
     __shared__ u32 quantile;
@@ -97,8 +98,8 @@ __device__ __forceinline__ u32 quantile_of(u32 *histogram, int len) {
     return found;
 }
 
-// The variance of the noise of residuals of a background of this spread, in 1/256 squared grey levels. Where that is 0
-// there are no residuals, and the picture alone tells.
+// The variance of the noise of residuals of a background of this spread, in 1/256 squared grey
+// levels. Where that is 0 there are no residuals, and the picture alone tells.
 __device__ __forceinline__ u32 variance_of(u32 *magnitudes, u32 spread) {
     u32 half_steps = 2 * (spread == 0 ? RESIDUAL_MAX : quantile_of(magnitudes, RESIDUALS)) + 1;
     const u32 by_residuals = half_steps * half_steps * 431 >> 8;
@@ -108,7 +109,8 @@ __device__ __forceinline__ u32 variance_of(u32 *magnitudes, u32 spread) {
     return max(least, VARIANCE_MIN);
 }
 
-// The factors by which sums of residuals are judged. Every operation is rounded by itself, as on the processor.
+// The factors by which sums of residuals are judged. Every operation is rounded by itself, as on
+// the processor.
 struct Limits {
     float of_sum, of_wide_sum, of_squares;
     int least_weight;
@@ -119,7 +121,7 @@ struct Limits {
         return {factor(144.0f), factor(400.0f), factor(40.0f), (int)((256 * spread + all / 2) / all)};
     }
 
-    // How much the sums speak for motion; from 1 on it is that.
+    // Evidence of motion in the sums; a value of 1 or more means motion.
     __device__ __forceinline__ float evidence(int sum, int wide_sum, int squares) const {
         const float s = (float)sum, t = (float)wide_sum;
         const float by_sum = __fmul_rn(__fmul_rn(s, s), of_sum);
@@ -140,7 +142,7 @@ struct Limits {
 // Pixels around a tile that its windows reach.
 #define REACH 2
 
-// The residuals of a tile and around it; 0 beside the picture.
+// The residuals of a tile and its surroundings; 0 outside the image.
 struct ResidualTile {
     short values[TILE_HEIGHT + 2 * REACH][TILE_WIDTH + 2 * REACH];
 

@@ -1,11 +1,13 @@
-// The row at which a warp of a sweep is, and how blocks divide the image among them (aggregate_sweep.cu).
+// Position of a sweep's warp in the image, and how blocks divide the image among them
+// (aggregate_sweep.cu).
 //
-// Where all strips are resident at once (TASKS = 0), each block has a strip of its own from the launch's first
-// row to its last. Otherwise (TASKS = 1) the picture is cut into tasks: the HALO rows of a *band* in a strip.
-// Blocks take them from a counter, band by band, and hand the path states at a band's end over through
-// memory. A task waits for the three tasks of the band before that its paths come from. Whatever it waits
-// for was taken before it, so any number of resident blocks will do, and none can wait for ever: the block
-// that has the earliest unfinished task can always go on.
+// If all strips are resident at once (TASKS = 0), each block has a strip of its own from the
+// launch's first row to its last. Otherwise (TASKS = 1) the picture is cut into tasks: the HALO
+// rows of a *band* in a strip. Blocks take them from a counter, band by band, and hand the path
+// states at a band's end over through memory. A task waits for the three tasks of the band before
+// that its paths come from. Tasks are taken in order, so it waits only for earlier tasks. The sweep
+// cannot deadlock with any number of resident blocks, because the block with the earliest
+// unfinished task can always proceed.
 #pragma once
 #include "sweep.cuh"
 
@@ -34,7 +36,8 @@ struct Bands {
 __device__ __forceinline__ u32 task_word(int direction, int strip, int band) {
     return direction | strip << 1 | band << 16;
 }
-// The task of a number: one band after the other, of both sweeps in turn. The sweep with a band more ends alone.
+// The task of a number: one band after the other, of both sweeps in turn. The sweep with a band
+// more ends alone.
 __device__ __forceinline__ u32 task(int number, int strips, const Bands &bands) {
     if (number >= strips * bands.all) return NO_TASK;
     if (!TWO_SWEEPS) return task_word(DIRECTION, number % strips, number / strips);
@@ -61,23 +64,23 @@ struct RowCursor {
         band = word >> 16;
         y = direction == 0 ? band * HALO : (bands - band) * HALO - 1;
     }
-    // To be called only after end_row(), so that the ring holds what comes.
+    // Call only after end_row(), because then the ring holds the next task.
     __device__ __forceinline__ void next() {
         y += direction == 0 ? 1 : -1;
         if (left > 0 && --left == 0) number++, enter();
     }
-    // Whether this is a task's first row.
+    // Reports whether this is a task's first row.
     __device__ __forceinline__ bool begins_task() const { return left == HALO; }
-    // Whether the row is the last before strips need each other's columns.
+    // Reports whether this is the last row before neighbouring strips exchange columns.
     __device__ __forceinline__ bool ends_band() const { return left == 1; }
 };
 #else
 struct RowCursor {
     int strip, direction, y, left, until_exchange;
     static constexpr int band = 0;
-    bool resumed;  // Whether the launch goes on where another has stopped.
-    // With TWO_SWEEPS two sweeps share the picture: each first goes to the middle and, in a second launch,
-    // on from there. Otherwise one sweep takes all rows.
+    bool resumed;  // The launch continues from the states of the previous one.
+    // With TWO_SWEEPS two sweeps share the picture: each first goes to the middle and, in a second
+    // launch, on from there. Otherwise one sweep takes all rows.
     __device__ __forceinline__ RowCursor(int direction, int strip, int height)
         : strip(strip), direction(direction), until_exchange(HALO) {
         const int middle = height / 2;
@@ -98,7 +101,7 @@ struct RowCursor {
     }
     __device__ __forceinline__ bool begins_task() const { return false; }
     __device__ __forceinline__ bool ends_band() const { return until_exchange == 1; }
-    // Whether another row follows in this strip.
+    // Reports whether another row follows in this strip.
     __device__ __forceinline__ bool has_next() const { return left > 1; }
 };
 #endif

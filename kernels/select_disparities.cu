@@ -1,5 +1,5 @@
-// Selects winners from the sums of the whole image, as aggregate_paths.cu and aggregate_windows.cu leave them:
-// winner takes all, with uniqueness and sub-pixel refinement.
+// Selects winners from the sums of the whole image, as aggregate_paths.cu and aggregate_windows.cu
+// leave them: winner takes all, with uniqueness and sub-pixel refinement.
 //
 // Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
 #define WINDOW_COLUMNS 0
@@ -12,14 +12,16 @@ __device__ __forceinline__ u32 sum_of(const u32 *sums, int d) {
     return d < HALF_DISPARITIES ? pair & 0xffff : pair >> 16;
 }
 
-// The right columns that the pixels of a segment look at, and where the key of one of them lies: neighbouring
-// lanes are REGISTERS candidates apart, and a gap after every eighth key keeps them out of each other's banks.
+// The right columns that the pixels of a segment look at, and where the key of one of them lies:
+// neighbouring lanes are REGISTERS candidates apart, and a gap after every eighth key keeps them
+// out of each other's banks.
 #define KEYS (SEGMENT + DISPARITIES)
 __device__ __forceinline__ int key_at(int column) { return column + column / 8; }
 
-// The winner of every pixel, words[height][width] (disparity.cuh), with CONFIDENCE its peak, peaks[height][width],
-// and with LEFT_RIGHT the key of the winner of every pixel of the right picture, right[height][width], which holds
-// NO_WINNER before. A group of lanes has a pixel, a block SEGMENT of them in a row.
+// The winner of every pixel, words[height][width] (disparity.cuh), with CONFIDENCE its peak,
+// peaks[height][width], and with LEFT_RIGHT the key of the winner of every pixel of the right
+// picture, right[height][width], which holds NO_WINNER before. A group of lanes has a pixel, a
+// block SEGMENT of them in a row.
 //
 // Grid: [width / SEGMENT][height].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)

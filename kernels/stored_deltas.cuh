@@ -1,11 +1,11 @@
-// Reads the path deltas that the other sweep and the horizontal paths have stored, for a sweep that adds them to
-// its own.
+// Reads the path deltas that the other sweep and the horizontal paths have stored, for a sweep that
+// adds them to its own.
 #pragma once
 #include "row_cursor.cuh"
 
-// The path deltas that the other sweep and the horizontal paths have stored for a column, fetched some
-// rows ahead into shared memory, where each thread reads only what it has fetched itself, or, where that is
-// short, one row ahead into registers.
+// The path deltas that the other sweep and the horizontal paths have stored for a column, fetched
+// some rows ahead into shared memory, where each thread reads only what it has fetched itself, or,
+// where that is short, one row ahead into registers.
 struct StoredDeltas {
     // Words are kept [row][words / UNIT][thread][UNIT].
     static constexpr int UNIT = BYTE_WORDS % 4 == 0 ? 4 : BYTE_WORDS % 2 == 0 ? 2 : 1;

@@ -1,10 +1,10 @@
-// The warp that takes tasks for its block (row_cursor.cuh) and fetches the path states that they begin with.
+// Warp role that takes tasks for its block (row_cursor.cuh) and fetches their initial path states.
 #pragma once
 #include "row_cursor.cuh"
 
 #if TASKS
-// Counters that all blocks share, zeros before a frame: for each launch the tasks that are taken, and for
-// each strip of both sweeps the bands that are done.
+// Counters shared by all blocks, zero before each frame: tasks taken, per launch, and bands done,
+// per strip of both sweeps.
 #define PROGRESS_COUNTERS 2
 struct Carrier {
     const Shared &shared;
@@ -12,7 +12,7 @@ struct Carrier {
     int strips, height, columns;
     u32 lane;
 
-    // The next task, as number `number` of this block.
+    // Takes the next task and stores it as number `number` of this block.
     __device__ __forceinline__ void take(u32 number) const {
         if (lane == 0)
             shared.tasks[number % TASK_RING] = task(atomicAdd(counters + SELECT, 1u), strips, Bands(height));
@@ -20,17 +20,17 @@ struct Carrier {
     __device__ __forceinline__ u32 *done(int direction) const {
         return counters + PROGRESS_COUNTERS + direction * strips;
     }
-    // Whether the tasks of the band before are done that this one's paths come from.
+    // Reports whether the tasks of the previous band that this task's paths come from are done.
     __device__ __forceinline__ bool ready(const RowCursor &task) const {
         const int beside = (int)lane - 1, strip = task.strip + beside;
         const bool needed = lane < 3 && (DIAGONALS || beside == 0) && strip >= 0 && strip < strips;
         const bool waits = needed && load_acquire(done(task.direction) + strip) < BREAK(task_before, (u32)task.band, 0u);
         const bool all = !__any_sync(LANES_MASK, waits);
-        __syncwarp();  // What they have written is seen by all lanes.
+        __syncwarp();  // Makes the writes acquired above visible to all lanes.
         return all;
     }
-    // Starts copying the states that a task begins with. A path that begins has L = C, which is what the recurrence
-    // makes of a vector of equal values.
+    // Starts copying the initial path states of a task. A new path starts with L = C, which the
+    // recurrence yields for a vector of equal values.
     __device__ __forceinline__ void fetch(const RowCursor &task) const {
         const States before(path_state, task.direction, BREAK(states_of_band, task.band - 1 + 2, task.band), columns);
 #pragma unroll
@@ -45,18 +45,18 @@ struct Carrier {
             }
         }
     }
-    // Tells the others that a task is done, whose last row the whole block has ended.
+    // Publishes that a task is done. The whole block must have ended its last row.
     __device__ __forceinline__ void finish(const RowCursor &task) const {
         if (lane == 0) store_release(done(task.direction) + task.strip, task.band + 1);
     }
-    // Waits until a task may begin, and for what it begins with.
+    // Waits until a task may begin and its initial states have arrived.
     __device__ __forceinline__ void wait(const RowCursor &task) const {
         while (!ready(task)) {}
         fetch(task);
         copies_end_group();
         copies_wait<0>();
     }
-    // Row by row beside the other warps.
+    // Runs in step with the other warps, one row at a time.
     __device__ __forceinline__ void run(RowCursor cursor) const {
         u32 taken = TASKS_AHEAD;
         bool fetched = false;
@@ -68,7 +68,7 @@ struct Carrier {
             RowCursor following = cursor;
             following.number++;
             following.enter();
-            // What the task began with is read in its first row.
+            // The state buffer is free only after the current task's first row has read it.
             if (!fetched && !cursor.begins_task() && following.left > 0 && ready(following)) {
                 fetch(following);
                 copies_end_group();

@@ -1,5 +1,5 @@
-// The state that the spatio-temporal stage keeps of a stream, and the limit between residuals and noise
-// (matching/temporal/).
+// The state that the spatio-temporal stage keeps of a stream, and the limit between residuals and
+// noise (matching/temporal/).
 #pragma once
 #include "picture.cuh"
 

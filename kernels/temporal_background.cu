@@ -1,18 +1,20 @@
-// Subtracts the background from a pair, decides which pixels move, and writes the state of the stream
-// (matching/temporal/background.rs).
+// Subtracts the background from a pair, decides which pixels move, and writes the state of the
+// stream (matching/temporal/background.rs).
 //
 // Kernels, in this order on one stream, between those of temporal_shift.cu; all touch the state:
 //   subtract(left, right, ...)
 //     The residuals of both views and the limits of their noise; for a first pair the noise alone.
 //     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][views].
 //   decide(left, right, ...)
-//     Whether each pixel moves, and the pixels that are matched, handed out and remembered. Same grid.
+//     Whether each pixel moves, and the pixels that are matched, handed out and remembered. Same
+//     grid.
 #include "residuals.cuh"
 #include "temporal.cuh"
 
 #define COEFFICIENT_SHIFT 10
 
-// `coefficients` as temporal_shift.cu left them. `magnitudes` are histograms for each view, which become empty again.
+// `coefficients` as temporal_shift.cu left them. `magnitudes` are histograms for each view, which
+// become empty again.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     subtract(int *words, const u8 *left, const u8 *right, int width, int height, const int *coefficients, short *residuals,
              u32 *magnitudes, u32 *tickets, Limits *limits, u32 *variances) {
@@ -60,7 +62,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-// The pixels `denoised` of both views where DENOISE, else the left picture `whitened`. `report` gets the header.
+// The pixels `denoised` of both views where DENOISE, else the left picture `whitened`. `report`
+// gets the header.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     decide(int *words, const u8 *left, const u8 *right, int width, int height, const short *residuals, const Limits *limits,
            const u32 *variances, u32 *moving, u32 *ticket, u8 *denoised_left, u8 *denoised_right, u16 *whitened, int *report) {

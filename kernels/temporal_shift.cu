@@ -1,21 +1,27 @@
-// Estimates the shifts of the remembered images against the newest pair, and the coefficients with which they add
-// up to its background (matching/temporal/shifts.rs, coefficients.rs). No number leaves the device.
+// Estimates the shifts of the remembered images against the newest pair, and the coefficients with
+// which they add up to its background (matching/temporal/shifts.rs, coefficients.rs). No number
+// leaves the device.
 //
 // Kernels, in this order on one stream; all but the second touch the state:
 //   begin(int known, size_t words, int width, int height, int *state)
 //     Clears the state if it is not `known` or belongs to another scene.
 //   smaller_eyes(left, right, width, height, to_left, to_right)
-//     Both views at half the size, smoothed. Grid: [half width / TILE_WIDTH][half height / TILE_HEIGHT][eyes].
+//     Both views at half the size, smoothed.
+//     Grid: [half width / TILE_WIDTH][half height / TILE_HEIGHT][eyes].
 //   smaller_remembered(state, width, height, left, right, ...), smaller(...)
-//     Both views and the picture remembered last at a quarter of the size, at an eighth, and so on; [eyes, remembered eyes].
+//     Both views and the picture remembered last at a quarter of the size, at an eighth, and so on;
+//     [eyes, remembered eyes].
 //   look(...)
-//     The shift of the picture remembered last at one of these sizes. Grid: [width / (TILE_WIDTH)][height / RUN_ROWS][eyes].
+//     The shift of the picture remembered last at one of these sizes.
+//     Grid: [width / (TILE_WIDTH)][height / RUN_ROWS][eyes].
 //   search(...)
-//     The shifts of all remembered pictures at half the size, and the coefficients. Same grid, but that small pictures, which
-//     have few blocks, are read by several groups of them, each of which compares them with some of the others:
+//     The shifts of all remembered pictures at half the size, and the coefficients. Same grid, but
+//     that small pictures, which have few blocks, are read by several groups of them, each of which
+//     compares them with some of the others:
 //     [width / TILE_WIDTH][height / RUN_ROWS][eyes * groups].
 //   remember(state, width, height)
-//     The pair that is now remembered at half the size, after the kernels of temporal_background.cu. Grid as of smaller.
+//     The pair that is now remembered at half the size, after the kernels of
+//     temporal_background.cu. Grid as of smaller.
 // Sums over all blocks are completed by the last block of a kernel.
 #include "residuals.cuh"
 #include "temporal.cuh"
@@ -104,7 +110,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) remember(int *words,
     make_smaller(state.picture(eye, slot), width, height, state.half(eye, slot));
 }
 
-// A pixel with its doubled gradients across and down, and the steps to the next pixel across and down.
+// A pixel with its doubled gradients across and down, and the steps to the next pixel across and
+// down.
 struct Around {
     int grey, across, down, to_right, to_below;
     __device__ __forceinline__ static Around of(const u8 *pixels, int width, int x, int y) {
@@ -139,7 +146,7 @@ __device__ __forceinline__ int row_of_thread(int i) {
     return blockIdx.y * RUN_ROWS + threadIdx.x / TILE_WIDTH + i * (BLOCK_THREADS / TILE_WIDTH);
 }
 
-// Reads the pixels of the reference and adds what they sum up to by themselves, where that is wanted.
+// Reads the pixels of the reference and, if requested, adds their own sums.
 template <typename F>
 __device__ __forceinline__ Reference read_reference(const u8 *pixels, int width, int height, int margin, F counts, u64 *all) {
     Reference reference;
@@ -168,7 +175,8 @@ __device__ __forceinline__ Reference read_reference(const u8 *pixels, int width,
     return reference;
 }
 
-// Adds what another picture, moved by whole pixels, sums up to beside the reference. `sums` lie in shared memory.
+// Adds the sums of the reference with another image moved by whole pixels. `sums` are in shared
+// memory.
 __device__ __forceinline__ void add_other(const Reference &reference, const u8 *pixels, int width, int offset_x, int offset_y, int *sums) {
     int own[SUMS] = {};
     const int x = column_of_thread() - offset_x;
@@ -215,8 +223,8 @@ __device__ __forceinline__ double eigenvalue_of(double u, double w, double v) {
     return times(0.5, minus(plus(u, w), root));
 }
 
-// The shift that the sums tell, where the other picture was moved by the whole pixels of `begin`; if it is unknown, whether
-// the picture is lost.
+// Returns the shift estimated from the sums, where the other picture was moved by the whole pixels
+// of `begin`; if it is unknown, whether the picture is lost.
 __device__ __forceinline__ Shift solve(const u64 *of_reference, const u64 *of_both, Shift begin, u32 variance) {
     Shift unknown = {begin.x, begin.y, false, false};
     auto a = [&](int i) { return (double)(i64)of_reference[i]; };
@@ -259,7 +267,8 @@ __device__ __forceinline__ u32 variance_of_both(const int *words) {
     return ((u32)words[PLACE_VARIANCES] + (u32)words[PLACE_VARIANCES + 1]) / 2;
 }
 
-// `coarser` is the shift at half this size, where there is one. `all` are the sums of all blocks, which become 0 again.
+// `coarser` is the shift at half this size, where there is one. `all` are the sums of all blocks,
+// which become 0 again.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     look(const int *words, const u8 *left, const u8 *right, const u8 *remembered_left, const u8 *remembered_right, int width,
          int height, int has_coarser, const int *coarser, u64 *all, u32 *ticket, int *result) {
@@ -293,7 +302,7 @@ __device__ __forceinline__ void monomials(int rest_x, int rest_y, double *phi) {
     for (int i = 0; i < MONOMIALS; i++) phi[i] = every[i];
 }
 
-// How much a picture counts that is shifted so.
+// Returns the weight of a remembered image with this shift.
 __device__ __forceinline__ double weight_of(Shift shift) {
     if (shift.lost) return 0.0;
     const double x = over((double)shift.x, (double)SHIFT_UNIT), y = over((double)shift.y, (double)SHIFT_UNIT);
@@ -320,9 +329,10 @@ __device__ __forceinline__ void solve_system(double (*matrix)[MONOMIALS], double
         for (int j = i + 1; j < MONOMIALS; j++) z[i] = minus(z[i], times(matrix[j][i], z[j]));
 }
 
-// `newest` is the shift of the picture remembered last at a quarter of the size, where that was looked at. `result` gets
-// for each slot the coefficient and the offsets, and behind all of them the spread. Where all pictures are lost, none are
-// remembered any more, and the pair is as the first of a stream.
+// `newest` is the shift of the picture remembered last at a quarter of the size, where that was
+// looked at. `result` gets for each slot the coefficient and the offsets, and behind all of them
+// the spread. Where all pictures are lost, none are remembered any more, and the pair is as the
+// first of a stream.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     search(int *words, int whole_width, int whole_height, const u8 *left, const u8 *right, int has_newest, const int *newest,
            u64 *all, u32 *ticket, int *result) {
@@ -348,8 +358,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     }
     __syncthreads();
     const u8 *ages = state.ages(eye);
-    // What moved in the picture before, or does now, is no evidence of how the rig moves: a pixel and its counterpart in
-    // the picture remembered last may differ by little more than the smaller of their gradients.
+    // What moved in the picture before, or does now, is no evidence of how the rig moves: a pixel
+    // and its counterpart in the picture remembered last may differ by little more than the smaller
+    // of their gradients.
     const Shift at = shifts[state.newest()];
     const u8 *remembered = state.half(eye, state.newest());
     const int offset_x = whole_pixels(at.x), offset_y = whole_pixels(at.y);

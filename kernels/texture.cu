@@ -2,11 +2,13 @@
 //
 // Kernels, in this order on one stream:
 //   texture(const u8 *pixels, int width, int height, u8 *ranges, u32 *histogram)
-//     The range of grey levels in the 5 x 5 pixels around each, and the histogram of the responses of the
-//     noise filter, added to earlier counts. Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
+//     The range of grey levels in the 5 x 5 pixels around each, and the histogram of the responses
+//     of the noise filter, added to earlier counts.
+//     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
 //   threshold(u32 *histogram, u32 given, u32 *threshold)
-//     The noise threshold, which is the given one of a tile or, where that is 0, that of the quantile; the
-//     histogram becomes empty for the next frame. One block of THRESHOLD_THREADS threads, each of which takes two of the responses.
+//     The noise threshold, which is the given one of a tile or, where that is 0, that of the
+//     quantile; the histogram becomes empty for the next frame. One block of THRESHOLD_THREADS
+//     threads, each of which takes two of the responses.
 #include "noise.cuh"
 #include "picture.cuh"
 

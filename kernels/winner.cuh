@@ -1,14 +1,14 @@
-// Selects the winner of each pixel from the sums of a row in shared memory (winner takes all), with uniqueness,
-// sub-pixel refinement and the winners of the right image's pixels.
+// Selects the winner of each pixel from the sums of a row in shared memory (winner takes all), with
+// uniqueness, sub-pixel refinement and the winners of the right image's pixels.
 //
-// A row's keys are a sum and a number that tells equal sums apart, so a minimum of 16-bit values finds
-// the smallest sum and, among equals, the smallest disparity.
+// A row's keys are a sum and a number that tells equal sums apart, so a minimum of 16-bit values
+// finds the smallest sum and, among equals, the smallest disparity.
 #pragma once
 #include "disparity.cuh"
 #include "stored_deltas.cuh"
 
-// A key of a row of sums in shared memory is the sum, NO_SUM for a candidate beyond the range or a pixel
-// beyond the picture, times KEY_NUMBERS plus a number.
+// A key of a row of sums in shared memory is the sum, NO_SUM for a candidate beyond the range or a
+// pixel beyond the image, times KEY_NUMBERS plus a number.
 #define KEY_NUMBERS 32
 static_assert(STRIP <= KEY_NUMBERS && REGISTERS <= KEY_NUMBERS, "geometry.rs: STRIP_MAX");
 static_assert(SUM_MAX < NO_SUM && NO_SUM * KEY_NUMBERS + KEY_NUMBERS <= 1 << 16, "a key is a half");
@@ -42,14 +42,14 @@ struct Picked {
     u32 least;
 };
 
-// Row `i`, first step: adds the stored deltas to the sums of a column and leaves them as keys.
+// First step of row `i`: adds the stored deltas to a column's sums and stores them as keys.
 __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &stored, int i, int column, int first_column,
                                        int width, u32 lane) {
     u32 *tile = shared.tile(i) + column * TILE_PITCH;
     Picked picked = {get_tile(tile, lane), 0xffffffffu};
     Vector &sum = picked.sum;
     stored.add(i, sum);
-    // In registers a key's number is that of the register, in shared memory that of the column.
+    // A key's tie-breaking number is the register in registers, and the column in shared memory.
     Vector keys;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j += 2) {
@@ -68,9 +68,9 @@ __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &store
     return picked;
 }
 
-// Row `i`, second step: the winner's key (disparity.cuh), and how many candidates are good enough
-// to make it ambiguous, or with CONFIDENCE the sum of the best rival. A step of its own, a row later,
-// because the lanes wait for each other most of its time, which the first step of the next row fills.
+// Second step of row `i`: finds the winner's key (disparity.cuh) and the number of candidates that
+// make it ambiguous, or with CONFIDENCE the sum of the best rival. It runs one row later, so that
+// the first step of the next row hides the latency of its shuffles.
 __device__ __forceinline__ void compare(const Shared &shared, const Picked &picked, int i, int column, u32 lane) {
     const u32 low = picked.least & 0xffff, high = picked.least >> 16;
     const u32 first = lane * REGISTERS;
@@ -80,7 +80,8 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
     for (int step = 1; step < GROUP; step *= 2) best = min(best, __shfl_xor_sync(LANES_MASK, best, step));
     u32 rivals = 0;
 #if CONFIDENCE
-    // Neither the winner nor its neighbours: registers of this lane, from the one before the winner.
+    // The winner and its neighbours are no rivals. `before`: number of the candidate before the winner,
+    // counted from this lane's first register.
     const int before = key_candidate(best) - 1 - (int)first;
     rivals = 0xffffffffu;
 #pragma unroll
@@ -114,7 +115,7 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
     if (lane == 0) *(uint2 *)(shared.best(i) + 2 * column) = make_uint2(best, rivals);
 }
 
-// Row `i`, third step, one thread a column: uniqueness, the place between the candidates, and the peak.
+// Third step of row `i`, one thread per column: uniqueness, sub-pixel refinement and the peak.
 __device__ __forceinline__ void complete(const Shared &shared, int i, int first_column, int width, int y,
                                          int columns, u32 *winners, u8 *peaks) {
     const int column = threadIdx.x % 32, x = first_column + column;
@@ -146,14 +147,15 @@ __device__ __forceinline__ void complete(const Shared &shared, int i, int first_
 }
 
 #if LEFT_RIGHT
-// Row `i`, one thread for each diagonal of its keys: candidate r of column c looks at right column
-// x + c - MIN_DISPARITY - r, so a diagonal is one right column, and the high halves are the one
-// HALF_DISPARITIES before it.
+// Matches the right view in row `i`, one thread per diagonal of keys: candidate r of column c looks
+// at right column x + c - MIN_DISPARITY - r, so a diagonal is one right column, and the high halves
+// are the one HALF_DISPARITIES before it.
 __device__ __forceinline__ void match_right(const Shared &shared, int i, int thread, int first_column,
                                             int width, int y, u32 *right) {
     const u32 *tile = shared.tile(i);
     u32 least = 0xffffffffu;
-    // Candidate c - (STRIP - 1) + thread of column c; outside a column's candidates there are none.
+    // Candidate c - (STRIP - 1) + thread of column c; the padding around a column holds no
+    // candidates.
     const u32 *diagonal = tile - (STRIP - 1) + min(thread, HALF_DISPARITIES + STRIP - 1);
 #pragma unroll
     for (int c = 0; c < STRIP; c += 2)

@@ -1,9 +1,9 @@
 // Disparity through a colour map; pixels without a disparity are black.
 
 struct Colouring {
-    // Disparity in 1/16 px that takes the first colour of the table.
+    // Disparity in 1/16 px of the first colour of the table.
     low: i32,
-    // Disparity in 1/16 px that takes the last colour; larger than `low`.
+    // Disparity in 1/16 px of the last colour; larger than `low`.
     high: i32,
     // Row of `tables`.
     table: u32,
@@ -11,8 +11,8 @@ struct Colouring {
     unused: u32,
 }
 
-// Whether the target encodes what it is given as sRGB. The table's bytes are to arrive
-// unchanged, so they are decoded first there.
+// Set if the target encodes its input as sRGB. The table's bytes must arrive unchanged, so the shader
+// decodes them first.
 override encoding_target: bool = false;
 
 // i16::MIN, the value that stands for "unknown".
@@ -30,7 +30,7 @@ fn decoded(colour: vec3<f32>) -> vec3<f32> {
 
 @fragment
 fn coloured(@location(0) place: vec2<f32>) -> @location(0) vec4<f32> {
-    // Never a mixture of two disparities: that of the pixel in which this point lies.
+    // Nearest pixel: disparities are never interpolated.
     let size = vec2<i32>(textureDimensions(disparity));
     let texel = clamp(vec2<i32>(place * vec2<f32>(size)), vec2<i32>(0), size - 1);
     let value = textureLoad(disparity, texel, 0).r;

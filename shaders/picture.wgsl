@@ -1,6 +1,6 @@
 // The left or the right picture in its colours, or in grey; the confidence in grey.
 
-// How luma and colour differences become red, green and blue (ITU-T H.273, 8.3).
+// Conversion of luma and colour differences to red, green and blue (ITU-T H.273, 8.3).
 struct Coding {
     // Luma of black.
     black: f32,
@@ -15,11 +15,11 @@ struct Coding {
     unused: vec2<f32>,
 }
 
-// The difference of what has no colour.
+// Colour difference (Cb or Cr) of grey.
 const NONE: f32 = 128.0 / 255.0;
 
-// Whether the target encodes what it is given as sRGB. The picture's bytes are to arrive
-// unchanged, so they are decoded first there.
+// Set if the target encodes its input as sRGB. The image's bytes must arrive unchanged, so the shader
+// decodes them first.
 override encoding_target: bool = false;
 
 @group(0) @binding(0) var picture: texture_2d<f32>;

@@ -29,8 +29,8 @@ pub trait Engine: Send {
     /// `None` if none is in flight.
     fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
 
-    /// Has [`Matched::stages`] tell every stage apart from the next pair on, which costs a device a
-    /// little time; engines for which it costs nothing always do.
+    /// Makes [`Matched::stages`] list every stage, from the next pair on. On a device this costs a little
+    /// time; engines that measure for free always do it.
     fn set_profiling(&mut self, _on: bool) {}
 
     /// Hands over what the filters remember of the stream so far; this engine restarts. No pair may
@@ -39,12 +39,12 @@ pub trait Engine: Send {
         Ok(History::default())
     }
 
-    /// Goes on with a stream of which another engine has matched the pairs so far.
+    /// Continues a stream whose earlier pairs were matched by another engine.
     fn resume(&mut self, _history: History) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Whether a device of its own computes.
+    /// Reports whether the engine computes on a device of its own.
     fn is_on_device(&self) -> bool {
         // Only such a device has memory that images had better lie in.
         self.picture_memory().is_some()

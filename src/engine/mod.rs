@@ -42,7 +42,7 @@ pub fn create(
         keys => format!("; ignored: engine.{}", keys.join(", engine.")),
     };
     match error.downcast_ref::<Unusable>() {
-        // Named in vain: nobody wants another device silently.
+        // The named device does not exist; falling back silently would surprise the user.
         Some(Unusable::NoSuchDevice { .. }) => return Err(error),
         // Most machines without a driver have no such GPU either. `stereod devices` tells why.
         Some(Unusable::NoDriver) if asked_for.is_empty() && !cuda::is_fitted(Path::new("/sys")) => {

@@ -1,4 +1,4 @@
-//! An engine for images that another engine has no memory for: it matches tile after tile
+//! An engine for images too large for another engine's memory. It matches one tile after the other
 //! ([`crate::matching::tiles`]).
 //!
 //! Raw pairs are rectified whole, on the CPU, and the noise of the left image is estimated whole;
@@ -215,7 +215,7 @@ impl Engine for TiledEngine {
         let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
         let map = self.match_tiles(eyes, &mut account);
         if map.is_err() {
-            // What another tile has begun must not be taken for one of the next pair.
+            // Drains tiles still in flight, so that none is taken for one of the next pair.
             while let Ok(Some(_)) = self.engine.collect() {}
         }
         let Map { mut disparity, mut confidence, threshold } = map?;

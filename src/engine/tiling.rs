@@ -1,5 +1,4 @@
-//! The tiles that an engine matches in: those that the user names, or as few as the memory asks
-//! for.
+//! Choice of the tiles: those that the user names, or the fewest that fit the memory.
 
 use super::cpu::{CpuEngine, CpuOptions};
 use super::cuda::{CudaEngine, TooLarge};
@@ -149,7 +148,7 @@ fn fewest_bands(
     Err(error)
 }
 
-/// Bytes that were needed and bytes that there are, where the error is that these are too few.
+/// Returns the needed and the free bytes if the error is a lack of memory.
 fn shortage(error: &anyhow::Error) -> Option<(u64, u64)> {
     let of_device = error.downcast_ref().map(|e: &TooLarge| (e.needed as u64, e.free as u64));
     of_device.or_else(|| error.downcast_ref().map(TooMuch::shortage))

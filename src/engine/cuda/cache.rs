@@ -1,9 +1,9 @@
-//! Compiled kernels on disk, so that a start takes no compiler.
+//! Disk cache of compiled kernels, so that a start needs no compilation.
 //!
 //! One file an entry, named by the hash of everything that the code depends on. A file is written
 //! beside its place and renamed, so that programs that start at once never see half a file; its
-//! checksum finds what a full disk or a failing one left. The folder's size is bounded. Whatever goes
-//! wrong here costs time, never the run.
+//! checksum finds what a full disk or a failing one left. The folder's size is bounded. A failure of
+//! the cache costs time, never the run.
 
 use std::fs;
 use std::io::Write;
@@ -86,7 +86,7 @@ impl Cache {
             let _ = fs::remove_file(&path);
             return None;
         }
-        // What is used stays longest; where times cannot be set, the oldest goes first.
+        // Marks the entry as recently used. If the time cannot be set, the oldest entry goes first.
         let file = fs::File::options().append(true).open(&path);
         let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
         entry.drain(..HEADER);

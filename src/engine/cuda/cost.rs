@@ -1,5 +1,4 @@
-//! The costs as the kernels know them: a header each, its constants, and the sizes of what it keeps of
-//! the pictures.
+//! Matching costs of the kernels: one header each, its constants, and the sizes of its prepared features.
 
 use crate::matching::{CensusWindow, Cost, Params};
 
@@ -16,24 +15,22 @@ const COMBINED: (&str, &str) =
 const MI: (&str, &str) = ("cost_mi.cuh", include_str!("../../../kernels/cost_mi.cuh"));
 const STORED: (&str, &str) = ("cost_stored.cuh", include_str!("../../../kernels/cost_stored.cuh"));
 
-/// Tells whether the costs are written down before the aggregation: all but those of a single difference, which each sweep
-/// computes faster than it reads them.
+/// Reports whether the costs are stored before the aggregation. All are, except single differences,
+/// which each sweep computes faster than it reads them.
 pub(super) fn is_stored(params: &Params) -> bool {
     is_volume(params) || matches!(params.cost, Cost::Block { .. })
 }
 
-/// Tells whether the costs of pixels are written down as they are, or with what supports them (`compute_costs.cu`).
+/// Reports whether pixel costs are stored in a volume, with or without support (`compute_costs.cu`).
 pub(super) fn is_volume(params: &Params) -> bool {
-    // A single difference is computed faster than it is read; sums over windows are written down by their own kernel.
+    // A single difference is computed faster than read; window sums are stored by their own kernel.
     let otherwise = matches!(params.cost, Cost::Ad { window: 1, .. } | Cost::Block { .. });
     params.is_supported() || !otherwise && !params.is_local()
 }
 
 /// A cost for the kernels; `cost.cuh` says what the sizes are.
 pub(super) struct CostKernel {
-    /// Name of its header.
     pub header: &'static str,
-    /// Macros that it is compiled with.
     pub constants: Vec<(&'static str, u32)>,
     pub base_words: u32,
     pub planes: u32,
@@ -42,8 +39,8 @@ pub(super) struct CostKernel {
 }
 
 impl CostKernel {
-    /// The cost as the aggregation sees it: computed when it is asked for, or read where it is supported and
-    /// so written down, in vectors of `half` words for the paths.
+    /// Returns the cost for the aggregation: computed on request or, if it is stored, read in vectors of
+    /// `half` words.
     pub fn for_aggregation(params: &Params, half: u32) -> Self {
         match is_stored(params) {
             true => Self::whole(STORED, Vec::new(), half / 2, 0),

@@ -1,5 +1,4 @@
-//! The CUDA devices of this machine, whether the engine can use them, and the precise reason where it
-//! cannot.
+//! The CUDA devices of this machine and, for each that the engine cannot use, the reason.
 
 use std::ffi::{CStr, c_char};
 use std::path::Path;
@@ -81,11 +80,9 @@ pub fn is_fitted(sys: &Path) -> bool {
 /// Properties that the kernels are specialised for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
-    /// Compute capability.
     pub compute: (u32, u32),
-    /// Number of multiprocessors.
     pub multiprocessors: u32,
-    /// Shared memory that a block can have at most, in bytes, where it asks for it.
+    /// Maximum opt-in shared memory of a block in bytes.
     pub shared_per_block: u32,
     /// Shared memory of a multiprocessor in bytes.
     pub shared_per_multiprocessor: u32,
@@ -103,7 +100,7 @@ impl Properties {
         self.compute.0 * 10 + self.compute.1
     }
 
-    /// A usual device of the architecture, for what is compiled without one: the figures of the CUDA
+    /// Returns a typical device of the architecture, for compiling without a device: the figures of the CUDA
     /// C++ Programming Guide, table "Technical Specifications per Compute Capability".
     pub fn typical(sm: u32) -> Self {
         let (multiprocessors, shared, threads) = match sm {
@@ -135,7 +132,6 @@ impl Properties {
 pub struct DeviceInfo {
     /// Its number in the driver's order, which CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change.
     pub ordinal: usize,
-    /// Its name.
     pub name: String,
     /// Properties that the kernels are specialised for.
     pub properties: Properties,
@@ -158,8 +154,8 @@ impl DeviceInfo {
         Context::retain(handle(self.ordinal)?)
     }
 
-    /// Opens no more than so many of its multiprocessors, and leaves the others to other programs. The device's
-    /// properties are then those of the part.
+    /// Opens at most this number of its multiprocessors and leaves the rest to other programs. The
+    /// properties of the device become those of the part.
     pub fn open_part(&mut self, multiprocessors: u32) -> Result<Arc<Context>, Unusable> {
         let there = self.properties.multiprocessors;
         if multiprocessors > there {

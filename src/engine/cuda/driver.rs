@@ -1,4 +1,4 @@
-//! The few things of the CUDA driver that the engine uses, as owners that free what they hold.
+//! Owning wrappers of the CUDA driver's objects, which free them when dropped.
 //!
 //! Only functions that the drivers of CUDA 12.0 and later have are called, and those of a part of a device where
 //! the driver's version was asked for: cudarc panics where a function is missing.
@@ -96,7 +96,7 @@ pub struct Context {
     owner: Owner,
 }
 
-/// What a context is given back to.
+/// How a context is released.
 #[derive(Debug)]
 enum Owner {
     Primary(sys::CUdevice),
@@ -119,8 +119,8 @@ impl Context {
         Ok(context)
     }
 
-    /// Makes a context of so many of a device's multiprocessors, or of the next number above that the device can
-    /// be divided into, which is returned: a green context (CUDA Driver API, section 6.36). For drivers
+    /// Creates a context on this number of multiprocessors, or the next larger number that the device
+    /// supports, and returns that number: a green context (CUDA Driver API, section 6.36). For drivers
     /// of CUDA 12.4 and later.
     pub(super) fn of_part(device: sys::CUdevice, multiprocessors: u32) -> Result<(Arc<Self>, u32)> {
         const WHAT: &str = "taking a part of the GPU";

@@ -37,11 +37,11 @@ impl StreamPair {
 /// The events after the last launch of each chain.
 pub(super) type Chained = [Arc<Event>; Chain::COUNT];
 
-/// What differs from frame to frame.
+/// Arguments that differ from frame to frame.
 pub(super) struct Turn<'a> {
     /// Number of frames that the slot has run before; it wraps around.
     pub number: u32,
-    /// Buffers of the stream that hold what the frame before left there.
+    /// Buffers of the stream that hold the state of the previous frame.
     pub known: &'a [BufferId],
     /// The noise threshold of each level of a tile; empty where the frame's own are to be found.
     pub thresholds: &'a [u32],
@@ -51,7 +51,7 @@ pub(super) struct Turn<'a> {
     pub profile: bool,
 }
 
-/// A launch with its arguments where the driver reads them.
+/// A launch with its arguments in the form that the driver reads.
 #[derive(Debug)]
 struct ReadyLaunch {
     function: Function,
@@ -252,7 +252,7 @@ impl Work {
             match step {
                 Ready::Launch(launch, lane) => {
                     let stream = streams.of(*lane);
-                    // What follows in the same lane waits with the first one.
+                    // Later steps in the same lane wait with the first one.
                     if let (Some(chain), Some(before)) = (launch.chain, &turn.before)
                         && !std::mem::replace(&mut waited[chain as usize], true)
                     {

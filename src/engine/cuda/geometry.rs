@@ -15,10 +15,10 @@ pub(super) const WARP: u32 = 32;
 /// Threads of a block of the kernels that go through a picture pixel by pixel.
 pub(super) const BLOCK_THREADS: u32 = 256;
 
-/// Width and height in pixels of what a block of the median makes.
+/// Width and height in pixels of the output of a median block.
 pub(super) const MEDIAN_TILE: [u32; 2] = [64, 8];
 
-/// Width and height in pixels of what a block of the confidence makes, a thread a pixel.
+/// Width and height in pixels of the output of a confidence block, one thread per pixel.
 pub(super) const CONFIDENCE_TILE: [u32; 2] = [32, 8];
 
 /// Side in pixels of a tile in which the speckle filter looks for regions, the rows of it that a warp
@@ -48,7 +48,7 @@ pub(super) const TEXTURE_TILE: [u32; 2] = [64, 32];
 pub(super) const THRESHOLD_THREADS: u32 = 1024;
 pub(super) const HISTOGRAM_BYTES: usize = 4 * (RESPONSE_MAX + 1).next_multiple_of(2);
 
-/// Width and height of what a block makes of a picture at half the size.
+/// Width and height in pixels of a block's output in a half-size image.
 pub(super) const SMALL_TILE: [u32; 2] = [32, 8];
 
 /// Bytes of the histograms of residuals and of responses of the noise filter.
@@ -62,7 +62,7 @@ pub(super) fn shift_sum_bytes(history: usize) -> usize {
 /// Blocks that write costs down: enough for the largest devices to have none that waits long for the last.
 const COST_BLOCKS: u32 = 800;
 
-/// Room beside a row of the volume of costs for the halos of the first and the last strip, in columns.
+/// Padding of a row of the cost volume for the halos of the first and the last strip, in columns.
 pub(super) const VOLUME_BESIDE: u32 = 8;
 
 /// Rows of stored path deltas that are on their way to a sweep's block, and fewer where shared memory is short; with 1
@@ -88,7 +88,7 @@ pub(super) const HORIZONTAL_WARPS: u32 = 2;
 pub(super) const PLAIN_WARPS: u32 = 4;
 pub(super) const SEGMENT: u32 = 128;
 
-/// Room beside a prepared row for the halos of the first and the last strip, in columns.
+/// Padding of a prepared row for the halos of the first and the last strip, in columns.
 pub(super) const BESIDE: u32 = 64;
 
 /// Spread of a pixel's candidates (`lanes.cuh`): `group` lanes with `registers` registers of two
@@ -100,7 +100,7 @@ pub(super) struct VectorLayout {
 }
 
 impl VectorLayout {
-    /// The layout with the least padding for so many candidates, 1 to 1024.
+    /// Returns the layout with the least padding for this number of candidates, 1 to 1024.
     pub fn of(count: usize) -> Self {
         const LAYOUTS: [(u32, u32); 10] = [
             (4, 2),
@@ -139,7 +139,7 @@ impl VectorLayout {
         3 * 4 * self.state_words()
     }
 
-    /// Bytes of a pixel's sums of path deltas over a sweep: a byte a candidate where they fit.
+    /// Bytes of a pixel's sums of path deltas over a sweep: one byte per candidate if they fit.
     pub fn sum_bytes(self, params: &Params) -> u32 {
         if sums_fit_bytes(params) { self.padded() } else { 2 * self.padded() }
     }
@@ -162,7 +162,7 @@ impl VectorLayout {
     }
 }
 
-/// Sizes of what a cost keeps of the pictures (`cost.cuh`).
+/// Sizes of the prepared features of a cost (`cost.cuh`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prepared {
     pub base_words: u32,
@@ -214,7 +214,7 @@ impl Prepared {
     }
 }
 
-/// Pixels beside each other whose grey levels a thread counts (`mutual_information.cu`).
+/// Adjacent pixels whose grey levels one thread counts (`mutual_information.cu`).
 pub(super) const COUNT_RUN: u32 = 8;
 
 /// Columns of a prepared row for a picture that is `columns` wide with its last strip.
@@ -321,7 +321,7 @@ pub(super) struct Strips {
     /// Columns beside a strip that it gets from its neighbour, and rows from one exchange of them to the
     /// next.
     pub halo: u32,
-    /// Set where two sweeps run at once and meet in the middle.
+    /// Set if two sweeps run at once and meet in the middle.
     pub two_sweeps: bool,
     /// Set where blocks take the rows between two exchanges of a strip as tasks, because not all strips are
     /// resident at once.
@@ -430,7 +430,7 @@ impl Strips {
         2 * 2 * self.halo * (4 * lanes.half() + 16)
     }
 
-    /// Bytes of what strips tell each other: halos (`HaloExchange`), or what is done (`Carrier`).
+    /// Bytes of the messages between strips: halos (`HaloExchange`) or progress (`Carrier`).
     pub fn between_bytes(&self, lanes: VectorLayout) -> usize {
         match self.tasks {
             true => 4 * (PROGRESS_COUNTERS + 2 * self.count as usize),

@@ -1,4 +1,4 @@
-//! What an engine is made for.
+//! The job of an engine: the pairs and parameters it is specialised for.
 
 use crate::calibration::Rectifier;
 use crate::core::frame::Eye;

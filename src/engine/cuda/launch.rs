@@ -32,7 +32,7 @@ pub enum Scope {
 /// Memory of the device. It is zero when the engine starts; after that only the steps change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Name of what it holds, for the account of memory.
+    /// Name of the contents, for the account of memory.
     pub name: &'static str,
     /// Its size.
     pub bytes: usize,
@@ -87,15 +87,15 @@ pub struct Kernel {
 pub enum Arg {
     /// The address of a buffer.
     Buffer(BufferId),
-    /// An address so many bytes into a buffer.
+    /// An address at this byte offset into a buffer.
     At(BufferId, usize),
     /// `int`.
     I32(i32),
     /// `unsigned`: how often this slot may have run the launch before, in frames and in this round of a
     /// frame, from 0 to [`ROUNDS`](crate::matching::mutual_information::ROUNDS) - 1 (for what is kept in buffers of the scope [`Scope::Slot`]). It wraps around.
     Turn(u32),
-    /// `int`: 1 where this buffer of the scope [`Scope::Sequence`] holds what the frame before left there,
-    /// 0 where the stream begins anew.
+    /// `int`: 1 if this buffer of the scope [`Scope::Sequence`] holds the state of the previous frame,
+    /// 0 if the stream restarts.
     Known(BufferId),
     /// `unsigned`: the noise threshold of the level of this number that a tile comes with; 0 where the frame's
     /// own is to be found.
@@ -184,21 +184,21 @@ pub enum Step {
         /// Its lane.
         lane: Lane,
     },
-    /// The side lane waits for what the main lane holds now.
+    /// The side lane waits for all steps enqueued in the main lane so far.
     Fork,
-    /// The main lane waits for what the side lane holds now.
+    /// The main lane waits for all steps enqueued in the side lane so far.
     Join,
-    /// What follows, up to [`Step::Always`], is left out where this buffer of the scope [`Scope::Sequence`] holds
-    /// what the frame before left there.
+    /// Skips the steps up to [`Step::Always`] if this buffer of the scope [`Scope::Sequence`] holds the
+    /// state of the previous frame.
     IfAnew(BufferId),
-    /// What follows is for every frame.
+    /// The steps from here on run for every frame.
     Always,
 }
 
-/// What the spatio-temporal stage hands out of a frame.
+/// Outputs of the spatio-temporal stage for one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// The left picture without its background, where that is asked for.
+    /// The left image without its background, if requested.
     pub whitened: Option<BufferId>,
     /// The header of the state.
     pub report: BufferId,
@@ -224,9 +224,9 @@ pub struct Plan {
     /// The disparity map: `width * height` values of 16 bits, rows tightly packed, of the scope
     /// [`Scope::Slot`].
     pub disparity: BufferId,
-    /// How sure each pixel is, a byte a pixel as the map, where that is asked for.
+    /// Confidence, one byte per pixel of the map, if requested.
     pub confidence: Option<BufferId>,
-    /// What the spatio-temporal stage hands out, where there is one.
+    /// Outputs of the spatio-temporal stage, if it runs.
     pub passed: Option<Passed>,
     /// Number of frames whose work may run at once on the device, at least 1. Frame n in flight takes what frame n less
     /// this number had of the scope [`Scope::Concurrent`], after it.
@@ -393,7 +393,7 @@ impl Plan {
     }
 }
 
-/// Answers of a compiled kernel to what `plan/` asks.
+/// Properties of a compiled kernel that `plan/` needs.
 pub trait Occupancy {
     /// Number of blocks of `threads` threads and `shared_bytes` bytes of dynamic shared memory that are
     /// resident on one multiprocessor at once.

@@ -14,7 +14,7 @@ pub(super) struct Level {
     pub params: Params,
     /// Width and height in pixels of its pictures.
     pub size: (usize, usize),
-    /// Whether there is a coarser one.
+    /// Reports whether there is a coarser level.
     pub has_coarser: bool,
 }
 
@@ -52,12 +52,12 @@ impl Level {
         self.params.prior.filter(|_| self.has_coarser).map_or(0, |prior| prior.strength.into())
     }
 
-    /// Whether the window depends on the texture.
+    /// Reports whether the window depends on the texture.
     pub fn window_by_texture(&self) -> bool {
         self.params.window.is_some_and(|window| window.by_texture)
     }
 
-    /// Whether what supports the cost differs from pixel to pixel.
+    /// Reports whether the support of the cost differs from pixel to pixel.
     pub fn has_blends(&self) -> bool {
         self.window_by_texture() || self.prior_strength() > 0
     }

@@ -3,10 +3,10 @@
 use super::launch::{Buffer, Plan, Scope};
 use crate::core::memory::{Estimate, Size};
 
-/// Memory of the device that is left free, for what the driver and others need: this much, or ...
+/// Device memory that is left free for the driver and other programs: this much, or ...
 const RESERVE: usize = 128 << 20;
 
-/// ... this part of what is free, if that is less.
+/// ... this part of the free memory, if that is less.
 const RESERVE_PART: usize = 8;
 
 /// Part of the device's memory that the volumes of all frames in flight may take together, so that a device that
@@ -16,7 +16,7 @@ const VOLUMES_PART: usize = 8;
 /// The driver gives out memory of the device in pieces of this size.
 const PIECE: usize = 512;
 
-/// Sizes of what an engine allocates.
+/// Sizes of an engine's allocations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Memory of the device in bytes.
@@ -46,7 +46,7 @@ fn pieces(buffer: &Buffer) -> usize {
     buffer.bytes.max(1).next_multiple_of(PIECE)
 }
 
-/// Bytes of the device that may be taken, where so many are free and the user allows so many.
+/// Bytes of device memory the engine may take, given the free bytes and the user's limit.
 pub fn allowed(free: usize, given: Option<u64>) -> usize {
     let left = free - RESERVE.min(free / RESERVE_PART);
     given.map_or(left, |given| given.min(left as u64) as usize)
@@ -64,9 +64,9 @@ pub fn allowed(free: usize, given: Option<u64>) -> usize {
 pub struct TooLarge {
     /// Bytes that are needed.
     pub needed: usize,
-    /// Bytes that may be taken: what is free, or less.
+    /// Bytes that may be taken, at most the free ones.
     pub free: usize,
-    /// Whether the user allows less than what is free.
+    /// Set if the user's limit is below the free memory.
     pub limited: bool,
     /// Bytes that the device has.
     pub total: usize,
@@ -75,7 +75,7 @@ pub struct TooLarge {
 }
 
 impl Budget {
-    /// Budget of an engine with this plan and so many frames in flight.
+    /// Budget of an engine with this plan and number of frames in flight.
     pub fn of(plan: &Plan, slots: usize) -> Self {
         let count = |scope| match scope {
             Scope::Slot => slots,
@@ -101,7 +101,7 @@ impl Budget {
         Estimate { host: self.pinned as u64, device: self.device as u64 }
     }
 
-    /// Checks that it fits the device, and what the user allows in bytes.
+    /// Checks that it fits the device and the user's limit in bytes.
     pub fn check(&self, free: usize, total: usize, allowed: Option<u64>) -> Result<(), TooLarge> {
         let (left, allowed) = (self::allowed(free, None), self::allowed(free, allowed));
         if self.device <= allowed {

@@ -31,7 +31,7 @@ pub(super) struct Slot {
     pub in_flight: Option<InFlight>,
 }
 
-/// Addresses of what is copied of a slot's memory on the device.
+/// Device addresses of a slot's inputs and outputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     /// The pictures as they are uploaded, left and right.
@@ -40,11 +40,11 @@ pub(super) struct Addresses {
     pub rectified: Option<[u64; 2]>,
     /// The map.
     pub disparity: u64,
-    /// How sure each pixel is, where that is asked for.
+    /// Confidence of each pixel, if requested.
     pub confidence: Option<u64>,
-    /// The left picture without its background, where that is asked for.
+    /// The left image without its background, if requested.
     pub whitened: Option<u64>,
-    /// What the stage in time reports, where there is one.
+    /// Report of the spatio-temporal stage, if it runs.
     pub report: Option<u64>,
 }
 
@@ -55,16 +55,16 @@ pub(super) struct InFlight {
     pub output: Output,
 }
 
-/// Memory of the host for what a frame gives.
+/// Host memory for the outputs of a frame.
 pub(super) struct Output {
     pub map: PinnedMemory,
-    /// How sure each pixel is, where that is asked for.
+    /// Confidence of each pixel, if requested.
     pub confidence: Option<PinnedMemory>,
     /// The pictures as they were matched, where the device rectifies them.
     pub rectified: Option<[PinnedMemory; 2]>,
-    /// The left picture without its background, where that is asked for.
+    /// The left image without its background, if requested.
     pub whitened: Option<PinnedMemory>,
-    /// What the stage in time reports, where there is one.
+    /// Report of the spatio-temporal stage, if it runs.
     pub report: Option<PinnedMemory>,
 }
 
@@ -143,7 +143,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Enqueues the download of what the computation gives, after it.
+    /// Enqueues the download of the outputs, after the computation.
     pub fn download(&mut self, output: &Output, stream: &Stream) -> Result<()> {
         stream.wait_for(self.work.end())?;
         self.download_begin.record(stream)?;

@@ -1,8 +1,8 @@
 //! The translation units that a job needs: files of `kernels/` with the constants that they are
 //! compiled with.
 //!
-//! Macros that begin with EXPECTED are what `geometry.rs` computes beside a kernel; the kernel refuses to
-//! be compiled where its own formula gives something else.
+//! Macros that begin with EXPECTED hold sizes computed by `geometry.rs`. A kernel fails to compile if
+//! its own formula gives another value.
 
 use super::cost::{CostKernel, is_volume};
 use super::device::Properties;
@@ -38,7 +38,7 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
     units
 }
 
-/// What learns the table of mutual information.
+/// Kernels that estimate the mutual-information cost table.
 fn information(params: &Params) -> Option<Unit> {
     let Cost::MutualInformation { truncation } = params.cost else { return None };
     let beginnings = mutual_information::beginnings(params.range);
@@ -55,7 +55,7 @@ fn information(params: &Params) -> Option<Unit> {
     Some(unit)
 }
 
-/// What prepares the guide of P2 and what supports the cost.
+/// Kernels that prepare the guide of P2 and the support of the cost.
 fn support(level: &Level) -> Vec<Unit> {
     let params = &level.params;
     let mut units = Vec::new();
@@ -104,7 +104,7 @@ pub(super) fn sums_windows(params: &Params) -> bool {
     params.is_local() || matches!(params.cost, Cost::Block { .. })
 }
 
-/// What sums over windows.
+/// Kernel that sums costs over windows.
 fn windows(level: &Level) -> Unit {
     let params = &level.params;
     let lanes = VectorLayout::of(params.range.count);
@@ -138,7 +138,7 @@ fn windows(level: &Level) -> Unit {
     }
 }
 
-/// The window over which is summed, and the tile of a block.
+/// The summation window and the tile of a block.
 pub(super) fn window_tile(level: &Level) -> (BlockWindow, WindowTile) {
     let params = &level.params;
     let window = params.summed_window();
@@ -153,13 +153,13 @@ pub(super) fn window_tile(level: &Level) -> (BlockWindow, WindowTile) {
     (window, WindowTile::of(window, parts, VectorLayout::of(params.range.count), level.size))
 }
 
-/// A unit that knows what may support the cost.
+/// Adds the constants of the cost's support to a unit.
 fn blended(unit: Unit, level: &Level) -> Unit {
     unit.define("WINDOW_SIDE", level.params.window.map_or(1, |window| window.side))
         .define("PRIOR_STRENGTH", level.prior_strength())
 }
 
-/// What matches a level.
+/// Kernels that match one pyramid level.
 fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
     let lanes = VectorLayout::of(params.range.count);

@@ -43,7 +43,7 @@ impl Builder<'_> {
         let paths_a_block = PLAIN_WARPS * self.lanes.pixels();
         let threads = WARP * PLAIN_WARPS;
         for (i, &(dx, dy)) in self.params.paths.steps().iter().enumerate() {
-            // Where the pixel before lies outside.
+            // Paths begin at pixels whose predecessor lies outside the image.
             let rows = dy.unsigned_abs().min(self.height);
             let columns = dx.unsigned_abs().min(self.width);
             let starts = rows * self.width + columns * (self.height - rows);

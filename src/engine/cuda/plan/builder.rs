@@ -20,7 +20,7 @@ pub(super) struct Builder<'a> {
     pub pictures: [BufferId; 2],
     /// The map of the next coarser level.
     pub coarse: Option<BufferId>,
-    /// What mutual information goes by, where it is the cost.
+    /// State of mutual information, if it is the cost.
     pub information: Option<Information>,
     pub width: u32,
     pub height: u32,
@@ -153,7 +153,7 @@ impl<'a> Builder<'a> {
         [self.width, self.height].map(|n| Arg::I32(n as i32))
     }
 
-    /// What every kernel takes first that computes costs: words of the pixels, features, and the size.
+    /// First arguments of every kernel that computes costs: words of the pixels, features and the size.
     pub fn prepared(&self, words: BufferId, features: Features) -> Vec<Arg> {
         let [width, height] = self.size();
         let (base, matching) = (Arg::Buffer(features.base), Arg::Buffer(features.matching));

@@ -146,7 +146,7 @@ impl Builder<'_> {
         let tile = CostTile::of(self.params.window, self.lanes, self.level.size);
         let kernel = self.kernel("compute_costs", "compute_costs");
         let mut args = self.prepared(features.across, features);
-        // Where all pixels are alike nobody looks at them.
+        // If the support is the same for all pixels, the kernel does not read it.
         args.extend([blends.unwrap_or(features.across), volume].map(Arg::Buffer));
         let grid = tile.grid(self.level.size);
         let launch = self.launch("cost volume", kernel, grid, [tile.threads, 1], args);

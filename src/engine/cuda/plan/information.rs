@@ -5,7 +5,7 @@ use super::super::job::Job;
 use super::super::launch::{Arg, BufferId, Chain, Lane, Launch, Plan, Scope, Step};
 use crate::matching::mutual_information::{LEVELS, NAME, ROUNDS};
 
-/// What the levels of a pair go by.
+/// State of the mutual-information cost, shared by the levels of a pair.
 #[derive(Clone, Copy)]
 pub(super) struct Information {
     /// The costs, [left level][right level].

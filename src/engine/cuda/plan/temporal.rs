@@ -74,7 +74,7 @@ impl Plan {
     }
 }
 
-/// Where the kernels' last blocks draw their tickets, and how many pixels move: numbers of one buffer.
+/// Indices in the counter buffer: tickets that find a kernel's last block, and the moving pixels.
 const TICKET_OF_SHIFTS: usize = 0;
 const TICKETS_OF_RESIDUALS: usize = 1;
 const MOVING: usize = 3;
