@@ -74,7 +74,7 @@ fn damaged_pictures_are_refused_or_read() {
             }
         }
     }
-    // Both paths are tested.
+    // Both outcomes occur often.
     assert!(read > 50 && refused > 50, "{read} read, {refused} refused");
 }
 

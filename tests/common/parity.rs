@@ -428,7 +428,7 @@ fn speckles() -> impl Strategy<Value = Option<Speckle>> {
     ]
 }
 
-/// Guards on either side of the steps between maps.
+/// Smoothing in time, with guards smaller and larger than the steps between maps.
 pub fn smoothings() -> impl Strategy<Value = Smoothing> {
     (1u8..=255, prop_oneof![0u16..40, 0u16..=1023])
         .prop_map(|(weight_256, guard_16)| Smoothing { weight_256, guard_16 })
