@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The CPU engine beside OpenCV's StereoSGBM, on this machine, in one run.
+"""Compares the CPU engine with OpenCV's StereoSGBM, on this machine, in one run.
 
-MODE_HH (8 paths), MODE_SGBM_3WAY (3 paths) and stereod run in turns, so that whatever else the
-machine does meets all. stereod matches with all refinements on: absolute differences of single
-pixels along 8 paths, which is what OpenCV's cost comes closest to, or its default cost with its
-prior (`--default`). Needs opencv-python-headless and numpy, and a release build of stereod.
+MODE_HH (8 paths), MODE_SGBM_3WAY (3 paths) and stereod run in turns, so that other load affects
+all alike. stereod matches with all refinements on: absolute differences of single pixels along 8
+paths, the closest to OpenCV's cost, or its default cost with its prior (`--default`). Needs
+opencv-python-headless and numpy, and a release build of stereod.
 
     scripts/bench_opencv.py                        # the sizes that docs/performance.md states
     scripts/bench_opencv.py --threads 1 --simd avx2
@@ -53,8 +53,8 @@ def time_opencv(matcher, left, right, repeats):
     return times
 
 
-# Sub-pixel, uniqueness and left-right check are on by default. With these penalties what both
-# horizontal paths add to the cost fits a byte.
+# Sub-pixel, uniqueness and left-right check are on by default. With these penalties the increase
+# of the cost by both horizontal paths fits in a byte.
 AD = ["--cost", "ad", "--ad-window", "1", "--paths", "8", "--median", "3", "--p1", "7",
       "--p2", "86", "--p2-mode", "fixed", "--p2-guide", "picture"]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries cameras without hardware: two simulated USB cameras in a small virtual machine, served by the
+# Tests cameras without hardware: two simulated USB cameras in a small virtual machine, served by the
 # kernel's own drivers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds, and runs the main job on the synthetic scene: in a window where there is a display,
-# else headless with a lossless recording and a preview.
+# Sets up, builds, and runs stereod on the synthetic scene: in a window if there is a display, else
+# headless with a lossless recording and a preview.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

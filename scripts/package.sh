@@ -35,8 +35,8 @@ else
     built=target/aarch64-unknown-linux-gnu/release
     other=target/arm64/root
     emulator=(qemu-aarch64-static -L "$other")
-    # What the program depends on is looked up in the other Debian's libraries and packages, which a namespace
-    # of its own puts in the place of this machine's.
+    # Dependencies are looked up in the other Debian's libraries and packages, which replace this machine's in
+    # a mount namespace.
     # shellcheck disable=SC2016
     deb=(unshare --mount bash -euc '
         mkdir -p /usr/lib/aarch64-linux-gnu

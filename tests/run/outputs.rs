@@ -70,7 +70,7 @@ fn earlier_outputs_stay_whole_where_a_run_never_starts() {
         &["--stats", "p"],
         &["--stream", "filesink location=none/o.raw"],
     ] {
-        // A bad file replaces a good one.
+        // The bad output replaces the good one with the same flag.
         let good = good.chunks(2).filter(|pair| pair[0] != bad[0]).flatten().copied();
         let outputs: Vec<&str> = good.chain(bad.iter().copied()).chain(["--depth"]).collect();
         let calibrated = ["--focal", "100", "--baseline", "0.1"];

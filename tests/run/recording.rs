@@ -100,7 +100,7 @@ fn whitened_pictures_are_recorded_beside_the_disparity() {
         assert!(frame.numbers() == expected.temporal.unwrap().whitened, "{n}");
     }
 
-    // No muxer is found for the recording: reported before an earlier file is changed.
+    // Nothing computes the whitened images: reported before an earlier file is changed.
     let path = folder.path().join("earlier.mkv");
     std::fs::write(&path, "earlier").unwrap();
     let outputs = ["--frames", "2", "--whitened", "earlier.mkv"];

@@ -178,7 +178,7 @@ fn a_lost_camera_is_on_the_screen_until_it_is_back() {
     assert!(statistics["live"]["right"]["reconnects"].as_u64().unwrap() > 0, "{statistics}");
 }
 
-/// In this case Xlib would end the process, or crash in a later call.
+/// If its display goes away, Xlib would end the process, or crash in a later call.
 #[test]
 fn a_run_outlives_its_display() {
     let Some(x) = X::start("a display that goes away", (640, 480)) else { return };
