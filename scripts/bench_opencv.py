@@ -6,7 +6,7 @@ all alike. stereod matches with all refinements on: absolute differences of sing
 paths, the closest to OpenCV's cost, or its default cost with its prior (`--default`). Needs
 opencv-python-headless and numpy, and a release build of stereod.
 
-    scripts/bench_opencv.py                        # the sizes that docs/performance.md states
+    scripts/bench_opencv.py                        # the sizes of docs/performance.md
     scripts/bench_opencv.py --threads 1 --simd avx2
     scripts/bench_opencv.py --size 640x480:64 --require 6
 """
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="turns of each (default: 5)")
     parser.add_argument("--repeats", type=int, default=3, help="OpenCV's runs a turn (default: 3)")
     parser.add_argument("--require", type=float, metavar="RATIO",
-                        help="exit with 1 where stereod's best is not this many times MODE_HH's")
+                        help="exit with 1 if stereod's best is not this many times MODE_HH's")
     parser.add_argument("--json", action="store_true", help="print a JSON list, not a table")
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.repeats < 1:

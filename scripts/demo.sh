@@ -8,7 +8,7 @@ usage() {
     cat <<'END'
 Usage: scripts/demo.sh [--headless] [FLAGS OF `stereod run`]
 
-Sets up this machine, builds stereod and runs it on the synthetic scene: in a window where there is a
+Sets up this machine, builds stereod and runs it on the synthetic scene: in a window if there is a
 display, else (or with --headless) into files in out/.
 END
 }

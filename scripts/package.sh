@@ -7,7 +7,7 @@ usage() {
     cat <<'END'
 Usage: scripts/package.sh [--arm64] [--try]
 
-Builds target/debian/stereod_*.deb with cargo-deb, which is installed with Cargo where it is missing.
+Builds target/debian/stereod_*.deb with cargo-deb, which is installed with Cargo if it is missing.
 
   --arm64 for 64-bit ARM, on x86-64, with what scripts/arm64.sh sets up (root)
   --try   then install it in a bare Debian 12 in a temporary folder, use it there, and purge it (root;
