@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares stereod with the figures of the texts it is based on, as Markdown tables.
 
-The bachelor thesis on local stereo matching (Czech, tables 5.1.2, 5.2.3, 5.3.4 and 5.4.5): the share of all pixels
-that are wrong by more than 1 px, of SSD, SAD and census at windows of 3 to 11 pixels, on Middlebury version 2. A cell holds
-the thesis's figure, where it has one, stereod's winners and nothing else, and stereod with its checks and filters, holes
-filled by row. Exits with 1 where the last of them is behind the thesis.
+The bachelor thesis on local stereo matching (Czech, tables 5.1.2, 5.2.3, 5.3.4 and 5.4.5) gives the percentage of all
+pixels that are wrong by more than 1 px, for SSD, SAD and census with windows of 3 to 11 pixels, on Middlebury version 2.
+Each cell: thesis (if it has the figure) / stereod, winner takes all only / stereod with checks and filters, holes filled
+by row. Exits with 1 if the last figure is worse than the thesis's.
 
     scripts/text_tables.py ../shared/data/middlebury_v2            # the folder with tsukuba, venus, teddy and cones
     scripts/text_tables.py --stereod target/release/stereod --engine cpu DATA/middlebury_v2
