@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds stereod for 64-bit ARM on an x86-64 machine, and tests it there: emulated by QEMU, in a Debian of
-# that architecture. Whatever it makes lies in target/arm64 and in Cargo's folders.
+# Builds stereod for 64-bit ARM on an x86-64 machine and tests it there, emulated by QEMU in a Debian of
+# that architecture. All its files lie in target/arm64 and in Cargo's folders.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -44,7 +44,7 @@ grep -qx 'ID=debian' /etc/os-release || fail "this needs Debian, whose packages 
 scripts/setup.sh </dev/null || exit 1
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 
-# --- What builds and runs ---
+# --- Build and run ---
 
 setup_packages() {
     local package missing=()
@@ -95,8 +95,8 @@ setup_root() {
     touch "$root.made"
 }
 
-# The compiler is RUSTC where that is set. Else the standard library for the target is rustup's; where that cannot
-# be had it is Debian's, with its compiler, unpacked and not installed, because the packages exclude rustup's.
+# The compiler is RUSTC if that is set. Otherwise the target's standard library comes from rustup or, if that fails,
+# from Debian with its compiler, unpacked and not installed, because the packages exclude rustup's.
 setup_compiler() {
     if [[ -n ${RUSTC:-} ]]; then
         say "the compiler is RUSTC, $("$RUSTC" --version)"
@@ -117,7 +117,7 @@ setup_compiler() {
         say "rustup has no $target here: unpacking Debian's compiler into $unpacked"
         rm -rf "$unpacked" "$download"
         mkdir -p "$unpacked" "$download"
-        # What the compiler itself is linked with, as far as it is not installed.
+        # Libraries of the compiler itself that are not installed.
         runtime=$(apt-cache depends libstd-rust-web-dev | sed -n 's/^ *Depends: //p')
         local wanted=(rustc-web libstd-rust-web-dev "$runtime")
         while read -r package; do
@@ -145,7 +145,7 @@ setup_emulation
 setup_root
 setup_compiler
 
-# What Cargo needs to be told; scripts/package.sh takes it from here as well.
+# Environment for Cargo; scripts/package.sh reads it from here as well.
 environment=$made/arm64/environment
 cat >"$environment" <<END
 ${RUSTC:+export RUSTC=$RUSTC}
@@ -155,7 +155,7 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-C link-arg=--sysroot=$root"
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L $root"
 END
-# In a shell of its own: this machine's own build must not see it.
+# In a subshell, because the environment must not affect this machine's own build.
 cross() (
     # shellcheck source=/dev/null
     . "$environment"
@@ -168,7 +168,7 @@ if [[ $only_build == yes ]]; then
     exit
 fi
 
-# --- What is checked ---
+# --- Checks ---
 
 . scripts/checks.sh
 scratch=$(mktemp -d)
@@ -187,8 +187,8 @@ inside() {
     ' - "$root" "$scratch" "$@"
 }
 
-# Both programs in the scratch folder with the same arguments, and whether they wrote the same pictures. A pair
-# takes seconds here, so that an engine must not be thought to hang.
+# Runs both programs in the scratch folder with the same arguments and compares their images. A pair takes
+# seconds here, so the watchdog must not treat the engine as hanging.
 same() { # NAME ARGUMENTS OF stereod run...
     local name=$1 hash
     shift
@@ -237,7 +237,7 @@ matches_stills() {
         cmp "$scratch"/still-{arm64,x86-64}.png
 }
 
-# A video whose eyes are the same picture, 8 pixels apart, read again and recorded.
+# A video whose two views are the same image, 8 pixels apart, read again and recorded.
 replays() {
     (cd "$scratch" && "$native" run --demo --demo-size 320x240 --frames 12 --headless --engine cpu \
         --preview demo.mp4) || return 1

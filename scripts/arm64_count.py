@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Counts the instructions that the CPU engine takes for a pair on ARM64, stage by stage, in Markdown.
+"""Counts the instructions of the CPU engine per pair on ARM64, stage by stage, in Markdown.
 
-An emulator cannot say how long a processor takes, but it can count what that has to do. QEMU's plugin arm64_count.c
-does so, block by block; the lines of the program's source that a block was compiled from tell the stage. What
-scripts/arm64.sh makes is needed, and Debian's packages qemu-user (the static QEMU has no plugins) and, with --mca,
-llvm-19: its model of a processor then tells how many of the hottest instructions of a stage it can do at once.
+An emulator cannot measure time, but it can count instructions. QEMU's plugin arm64_count.c does so, block by block;
+the source lines of a block give its stage. Needs the files that scripts/arm64.sh builds, and Debian's packages
+qemu-user (the static QEMU has no plugins) and, with --mca, llvm-19: its processor model then gives the instructions
+per clock of the hottest code of a stage.
 
     scripts/arm64_count.py
     scripts/arm64_count.py --mca neoverse-n1 --size 1280x720 --disparities 128 -- --cost ad --ad-window 1
@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
-# The first of these files that a line was compiled from or inlined into is its stage.
+# Stage of a line: the first of these files that it was compiled from or inlined into.
 STAGES = [
     ("winner", ["winner.rs"]),
     ("paths to the left", ["cpu/leftwards.rs"]),
@@ -27,12 +27,12 @@ STAGES = [
                "cpu/mirrored_rows.rs", "cpu/texture.rs", "cpu/noise.rs", "cpu/level.rs", "cpu/cost.rs", "cpu/penalties.rs"]),
     ("filters", ["cpu/filter/"]),
 ]
-# A block that runs less often than this part of the most frequent one of its stage is no inner loop.
+# Blocks below this fraction of the most frequent one of their stage are no inner loops.
 HOT = 0.7
 
 
 def count(program, root, plugin, arguments, folder):
-    """How often each address of the program was run."""
+    """Returns the execution count of each address of the program."""
     counted = folder / "counted"
     command = ["qemu-aarch64", "-L", root, "-plugin", f"{plugin},to={counted}", program, *arguments]
     subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
@@ -42,7 +42,7 @@ def count(program, root, plugin, arguments, folder):
     for line in lines[1:]:
         address, length, times = line.split()
         address = int(address, 16) - start
-        # What lies far from the program is a library.
+        # Addresses far from the program belong to a library.
         if int(times) > 0 and 0 <= address < 1 << 28:
             for i in range(int(length)):
                 runs[address + 4 * i] += int(times)
@@ -50,7 +50,7 @@ def count(program, root, plugin, arguments, folder):
 
 
 def stages(program, addresses):
-    """The stage of each address, None where it is none of them."""
+    """Returns the stage of each address, None if it belongs to none."""
     asked = "".join(f"{address:#x}\n" for address in addresses)
     lines = subprocess.run(["aarch64-linux-gnu-addr2line", "-a", "-i", "-e", program], input=asked, text=True,
                            capture_output=True, check=True).stdout.splitlines()
@@ -66,7 +66,7 @@ def stages(program, addresses):
 
 
 def cycles(program, cpu, runs):
-    """Instructions a clock of the inner loops, by the model of a processor."""
+    """Returns the inner loops' instructions per clock in a processor model."""
     most = max(runs.values())
     hot = sorted(address for address, times in runs.items() if times > HOT * most)
     first, last = hot[0], hot[-1] + 4
@@ -76,10 +76,10 @@ def cycles(program, cpu, runs):
     for line in text.splitlines():
         match = re.match(r"\s*([0-9a-f]+):\s+(.*)", line)
         if match and int(match[1], 16) in hot:
-            # Without names and comments; where a jump leads does not matter.
+            # Without names and comments; the target of a jump does not matter.
             text = re.sub(r"\s*(<.*>|//.*)", "", match[2])
             code.append(re.sub(r"^((b|bl|cbn?z|tbn?z|adrp?)\b.*?\s)[0-9a-f]+$", r"\1target", text))
-    # Four instructions a clock are what these processors decode; the models leave that out.
+    # These processors decode four instructions per clock; the models ignore this limit.
     report = subprocess.run(["llvm-mca-19", "-mtriple=aarch64", f"-mcpu={cpu}", "-dispatch=4", "-iterations=100"],
                             input="\n".join(code), capture_output=True, text=True)
     rate = re.search(r"^IPC:\s+([0-9.]+)", report.stdout, re.M)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The CPU engine beside OpenCV's StereoSGBM, on this machine, in one run.
+"""Compares the CPU engine with OpenCV's StereoSGBM, on this machine, in one run.
 
-MODE_HH (8 paths), MODE_SGBM_3WAY (3 paths) and stereod run in turns, so that whatever else the
-machine does meets all. stereod matches with all refinements on: absolute differences of single
-pixels along 8 paths, which is what OpenCV's cost comes closest to, or its default cost with its
-prior (`--default`). Needs opencv-python-headless and numpy, and a release build of stereod.
+MODE_HH (8 paths), MODE_SGBM_3WAY (3 paths) and stereod run in turns, so that other load affects
+all alike. stereod matches with all refinements on: absolute differences of single pixels along 8
+paths, the closest to OpenCV's cost, or its default cost with its prior (`--default`). Needs
+opencv-python-headless and numpy, and a release build of stereod.
 
-    scripts/bench_opencv.py                        # the sizes that docs/performance.md states
+    scripts/bench_opencv.py                        # the sizes of docs/performance.md
     scripts/bench_opencv.py --threads 1 --simd avx2
     scripts/bench_opencv.py --size 640x480:64 --require 6
 """
@@ -53,8 +53,8 @@ def time_opencv(matcher, left, right, repeats):
     return times
 
 
-# Sub-pixel, uniqueness and left-right check are on by default. With these penalties what both
-# horizontal paths add to the cost fits a byte.
+# Sub-pixel, uniqueness and left-right check are on by default. With these penalties the increase
+# of the cost by both horizontal paths fits in a byte.
 AD = ["--cost", "ad", "--ad-window", "1", "--paths", "8", "--median", "3", "--p1", "7",
       "--p2", "86", "--p2-mode", "fixed", "--p2-guide", "picture"]
 
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="turns of each (default: 5)")
     parser.add_argument("--repeats", type=int, default=3, help="OpenCV's runs a turn (default: 3)")
     parser.add_argument("--require", type=float, metavar="RATIO",
-                        help="exit with 1 where stereod's best is not this many times MODE_HH's")
+                        help="exit with 1 if stereod's best is not this many times MODE_HH's")
     parser.add_argument("--json", action="store_true", help="print a JSON list, not a table")
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.repeats < 1:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries cameras without hardware: two simulated USB cameras in a small virtual machine, served by the
+# Tests cameras without hardware: two simulated USB cameras in a small virtual machine, served by the
 # kernel's own drivers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -9,12 +9,12 @@ usage() {
 Usage: scripts/camera_vm.sh TOOLS LEFT RIGHT BOTH [CASE...]
 
 TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
-LEFT   rectified video of the left eye, RIGHT of the right one, BOTH of both side by side
+LEFT   rectified video of the left view, RIGHT of the right one, BOTH of both side by side
 CASE   any of: list formats swap refusals late twins halves vivid (default: all), and calibrated: raw
        cameras with their calibration (RAW_LEFT, RAW_RIGHT: videos of 752x480 pixels, CALIBRATION: a file)
 
 Environment: IMG, the machine's image as run.sh takes it; BIN, the program (target/debug/stereod);
-KEEP, a folder for what the runs wrote.
+KEEP, a folder for the files of the runs.
 END
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Judges what camera_vm_guest.sh left in a folder: usage: camera_vm_check.py FOLDER CASE...
-One line for each thing that is wrong; exit status 1 where there is any."""
+"""Checks the results of camera_vm_guest.sh in a folder: usage: camera_vm_check.py FOLDER CASE...
+Prints one line per error; exit status 1 if there is any."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ def expect(name, what, true):
 
 
 def ran(name):
-    """Whether a run came to its end; where not, that is said once, and nothing else about it."""
+    """Reports whether a run ended; if not, this is its only error, listed once."""
     ended = (folder / f"{name}.rc").exists()
     fault = f"{name}: did not come to its end\n    log: {text(name, 'log')[-800:]}"
     if not ended and fault not in faults:
@@ -37,7 +37,7 @@ def says(name, kind, *parts, status=None):
 
 
 def played(name, pairs, *log):
-    """A run that ended well with `pairs` pairs; its statistics."""
+    """Checks that a run ended well with `pairs` pairs, and returns its statistics."""
     says(name, "log", *log, status=0)
     try:
         stats = json.loads(text(name, "out"))
@@ -46,7 +46,7 @@ def played(name, pairs, *log):
         return {}
     expect(name, f"{pairs} pairs but {stats['pairs']}", stats["pairs"] == pairs)
     unpaired = stats["unpaired"]["left"] + stats["unpaired"]["right"]
-    # How many frames find no partner there depends on how busy the host is: told, not judged.
+    # The number of unpaired frames depends on the load of the host: printed, not checked.
     line = f"{name}: {stats['pairs']} pairs, {unpaired} unpaired, {stats['dropped']} dropped, {stats['fps']:.1f}/s"
     print(line, (stats.get("alignment") or {}).get("verdict", ""))
     return stats

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2317 # the cases are called by their names
-# Runs in the machine of camera_vm.sh: what each run says and how it ends goes into /host/out.
+# Runs in the machine of camera_vm.sh; output and exit status of each run go to /host/out.
 out=/host/out
-# Emulated processors are slow: what is tried is the cameras, not the matcher.
+# Emulated processors are slow, and the cameras are tested here, not the matcher.
 small=(--disparities 16 --cost ad --paths 4 --engine cpu --headless --set matching.left_right=off
     --set matching.median=0)
 unwatched=(--set alignment.check=false)
@@ -10,7 +10,7 @@ unwatched=(--set alignment.check=false)
 # shellcheck disable=SC1091 # lies in the machine
 . /host/vm_guest.sh
 
-# try NAME COMMAND...: its output, log and exit status. What an earlier boot came to is not tried again.
+# try NAME COMMAND...: keeps its output, log and exit status. Runs that an earlier boot finished are skipped.
 try() {
     local name=$1
     shift
@@ -84,7 +84,7 @@ refusals() {
 calibrated() {
     SIZES=752x480 FMTS=grey FPS=10 start /host/raw
     mkdir "$out/calibrated_pictures"
-    # With the default cost: the eyes of real cameras differ in brightness.
+    # With the default cost, because the views of real cameras differ in brightness.
     try calibrated /tmp/stereod run --headless --engine cpu --disparities 48 --frames 6 \
         --left "$L" --right "$R" --rate 10 --calibration /host/calibration --depth \
         --pictures "$out/calibrated_pictures" --stats -

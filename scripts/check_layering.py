@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who knows whom in src/: which modules of the crate a module may name, which libraries belong
-to one place only, and that no files know each other in a circle. Exit status 1 and one line for every
+"""Checks the dependencies within src/: the modules that a module may name, the libraries restricted to
+one place, and that files do not depend on each other in a cycle. Exit status 1 and one line for every
 breach; --self-test shows that breaches are found."""
 
 import itertools
@@ -68,7 +68,7 @@ def block_end(code, start):
 
 
 def without_tests(code):
-    """The source without what only tests compile: tests may bring stages together as they like."""
+    """Returns the source without test-only code, because tests may combine stages freely."""
     for found in reversed(list(re.finditer(r"#\[cfg\((?:all\()?test\b[^\n]*\]", code))):
         depth, end = 0, found.end()
         while end < len(code) and not (depth == 0 and code[end] in "{};"):
@@ -107,7 +107,7 @@ def module_of(path):
 
 
 class Names:
-    """What a file names: `imports` as name: (line, path), and `paths` as (line, path) elsewhere."""
+    """Names used by a file: `imports` as name: (line, path), and `paths` as (line, path) elsewhere."""
 
     def __init__(self, path, code):
         self.path, self.module, self.imports, self.globs, self.paths = path, module_of(path), {}, [], []
@@ -147,7 +147,7 @@ class House:
         self.rooms = {names.module: names for names in files}
 
     def absolute(self, module, path):
-        """The path from the crate's root that a path in a module means; None for other crates."""
+        """Resolves a path in a module to one from the crate's root; None for other crates."""
         first, rest = path[0], path[1:]
         if first in ("crate", "stereod"):
             return rest
@@ -165,7 +165,7 @@ class House:
         return beginning and (*beginning, *rest)
 
     def home(self, path, seen=()):
-        """The room and the name of the item that a path from the root means, through re-exports."""
+        """Returns room and name of the item behind a path from the root, through re-exports."""
         length = next((n for n in range(len(path), -1, -1) if path[:n] in self.rooms), 0)
         if length == len(path) or path[:length] not in self.rooms:
             return None  # A module alone: what is used of it is named by other paths.
@@ -189,7 +189,7 @@ class House:
 
 
 def circle_through(known_by, start):
-    """The shortest circle of files that know each other and begins at `start`, or None."""
+    """Returns the shortest dependency cycle of files through `start`, or None."""
     came_from, waiting = {}, [start]
     for file in waiting:
         for other in sorted(known_by.get(file, ())):
@@ -205,7 +205,7 @@ def circle_through(known_by, start):
 
 
 def circles(house):
-    """One breach for each circle of files, until none is left when one link of each is cut."""
+    """Returns one breach per cycle of files, cutting one link of each until none is left."""
     edges, known_by = house.edges(), {}
     for file, other in edges:
         known_by.setdefault(file, set()).add(other)
@@ -220,7 +220,7 @@ def circles(house):
 
 
 def breaches_of(path, code, names):
-    """What the file at `path` (relative to src/) names and must not."""
+    """Returns the forbidden names in the file at `path` (relative to src/)."""
     module = path.parts[0].removesuffix(".rs")
     allowed = MAY_KNOW.get(module)
     if allowed is None:

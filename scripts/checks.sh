@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Checks that run one after the other, and a summary of them: read by test.sh and arm64.sh with `.`.
+# Runs checks one after the other and summarises them; sourced by test.sh and arm64.sh.
 
 checks_began=$SECONDS
 summary=()
@@ -22,14 +22,14 @@ skip() { # NAME REASON
     summary+=("$(printf '%-36s skipped, %s' "$1" "$2")")
 }
 
-# What each check came to.
+# Prints the result of each check.
 summarise() {
     echo
     echo "== summary"
     printf '%s\n' "${summary[@]}"
 }
 
-# The last command of a script, whose status it gives: 1 where a check failed.
+# Last command of a script, which sets its exit status: 1 if a check failed.
 conclude() {
     if [[ $failed -gt 0 ]]; then
         echo "FAILED: $failed of ${#summary[@]} checks, after $((SECONDS - checks_began)) s"

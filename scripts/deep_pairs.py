@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pairs of known disparity with 10 to 16 bits a sample, made of 8-bit ones, and what becomes of them in 8 bits.
+"""Makes pairs of known disparity with 10 to 16 bits a sample from 8-bit ones, and reduces them to 8 bits.
 
 Pictures in colour have more than 8 bits once they are grey, and means of 2x2 pixels (--half) have two more. Linear
 light is (grey / 255) ^ 2.2. The sensor holds 12,000 electrons, has 3 electrons of read noise, shot noise, and a black
@@ -42,7 +42,7 @@ def grey(path, half):
 
 
 def sensor(picture, light, bits, random):
-    """What a linear sensor of so many bits delivers."""
+    """Simulates a linear sensor with this number of bits."""
     electrons = random.poisson((picture / 255) ** 2.2 * light * ELECTRONS) + random.normal(0, READ_NOISE, picture.shape)
     top = 2**bits - 1
     return np.clip(np.rint((electrons / ELECTRONS * 63 + 1) / 64 * top), 0, top).astype(np.uint16)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds, and runs the main job on the synthetic scene: in a window where there is a display,
-# else headless with a lossless recording and a preview.
+# Sets up, builds, and runs stereod on the synthetic scene: in a window if there is a display, else
+# headless with a lossless recording and a preview.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -8,7 +8,7 @@ usage() {
     cat <<'END'
 Usage: scripts/demo.sh [--headless] [FLAGS OF `stereod run`]
 
-Sets up this machine, builds stereod and runs it on the synthetic scene: in a window where there is a
+Sets up this machine, builds stereod and runs it on the synthetic scene: in a window if there is a
 display, else (or with --headless) into files in out/.
 END
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tries what happens to cameras without hardware: two simulated USB cameras in a small virtual machine
-# are unplugged, fall silent, send half frames, lose frames, and run at clocks of their own.
+# Tests camera faults without hardware: two simulated USB cameras in a small virtual machine are
+# unplugged, fall silent, send half frames, lose frames, and run at clocks of their own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""faults_vm_check.py OUT: whether what the runs of faults_vm.sh wrote is as it should be.
+"""Checks the results of faults_vm.sh; usage: faults_vm_check.py OUT.
 Reading the recording needs opencv-python-headless."""
 import json
 import os
@@ -18,7 +18,7 @@ def check(what, holds, seen=""):
 
 
 def load(name):
-    """Statistics and log of a run, or None where it was left out."""
+    """Returns statistics and log of a run, or None if it was skipped."""
     if not (OUT / f"{name}.log").exists():
         return None
     log = (OUT / f"{name}.log").read_text()
@@ -33,7 +33,7 @@ def load(name):
 
 
 def check_losses(name, stats, log):
-    """Every loss of a camera is said and recovered, and costs nothing that lasts."""
+    """Checks that every loss of a camera is reported and recovered from, without lasting cost."""
     lost = int((OUT / f"{name}.lost").read_text())
     live = stats["live"]
     back = live["left"]["reconnects"] + live["right"]["reconnects"]
@@ -45,7 +45,7 @@ def check_losses(name, stats, log):
     sizes = [[int(n) for n in line.split()] for line in (OUT / f"{name}.sizes").read_text().splitlines()]
     half = len(sizes) // 2
     early, late = sizes[min(half, 2)], sizes[-1]
-    # A heap needs a while to settle; what leaks goes on growing after that.
+    # A heap needs a while to settle; a leak continues to grow after that.
     quarter = (len(sizes) + 3) // 4
     third, fourth = (sorted(size[0] for size in part)[len(part) // 2] for part in (sizes[-2 * quarter : -quarter] or sizes, sizes[-quarter:]))
     grown = 1024 if len(sizes) >= 20 else 4096

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs in the machine of faults_vm.sh: what each run says and how it ends goes into /host/out.
+# Runs in the machine of faults_vm.sh; output and exit status of each run go to /host/out.
 out=/host/out
 fps=${FPS:-15}
 cp /host/stereod /tmp/stereod
@@ -178,7 +178,7 @@ skew() {
 }
 
 [ $# -gt 0 ] || set -- replug faults raw phase skew ports # not the hour
-# What an earlier boot came to is not run again, what it began begins anew.
+# Runs that an earlier boot finished are skipped; unfinished ones restart.
 for case; do
     if [ -e "$out/$case.rc" ]; then continue; fi
     rm -f "$out/$case"[._]*

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the kernels of the sweeps take of a multiprocessor, chip by chip, in Markdown. Needs no GPU.
+# Prints the multiprocessor resources of the sweeps' kernels, chip by chip, in Markdown. Needs no GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

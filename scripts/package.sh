@@ -7,7 +7,7 @@ usage() {
     cat <<'END'
 Usage: scripts/package.sh [--arm64] [--try]
 
-Builds target/debian/stereod_*.deb with cargo-deb, which is installed with Cargo where it is missing.
+Builds target/debian/stereod_*.deb with cargo-deb, which is installed with Cargo if it is missing.
 
   --arm64 for 64-bit ARM, on x86-64, with what scripts/arm64.sh sets up (root)
   --try   then install it in a bare Debian 12 in a temporary folder, use it there, and purge it (root;
@@ -35,8 +35,8 @@ else
     built=target/aarch64-unknown-linux-gnu/release
     other=target/arm64/root
     emulator=(qemu-aarch64-static -L "$other")
-    # What the program depends on is looked up in the other Debian's libraries and packages, which a namespace
-    # of its own puts in the place of this machine's.
+    # Dependencies are looked up in the other Debian's libraries and packages, which replace this machine's in
+    # a mount namespace.
     # shellcheck disable=SC2016
     deb=(unshare --mount bash -euc '
         mkdir -p /usr/lib/aarch64-linux-gnu

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the Python 3 that has the modules which are named: the first on PATH if it has them, else the
-# system's own, for which setup.sh installs packages. Usage: python.sh MODULE...
+# Prints a Python 3 that has the given modules: the first on PATH if it has them, else the system's own,
+# for which setup.sh installs packages. Usage: python.sh MODULE...
 set -euo pipefail
 
 imports=$(printf 'import %s\n' "$@")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building and running stereod needs and this machine lacks. Says what it does, asks
-# for sudo only when something is missing, and does nothing the second time.
+# Installs the missing dependencies for building and running stereod. Prints each step, asks for sudo
+# only if something is missing, and does nothing the second time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -83,7 +83,7 @@ setup_apt() {
         fail "apt could not install them (see above; on Ubuntu they need the component 'universe')"
 }
 
-# Elsewhere: look for the things themselves.
+# On other systems, look for the programs and libraries themselves.
 setup_other() {
     local module element tool missing=()
     command -v cc >/dev/null || missing+=("a C compiler")
@@ -186,7 +186,7 @@ setup_rust() {
 }
 
 # CUDA's run-time compiler, for the test that compiles the kernels: a wheel, unpacked, never installed.
-# Where it cannot be had that test is skipped and says so; nothing else needs it.
+# If it is not available, that test is skipped with a note; nothing else needs it.
 nvrtc_version=13.0.88
 setup_nvrtc() {
     local folder=${CARGO_TARGET_DIR:-target}/nvrtc
@@ -218,8 +218,8 @@ setup_nvrtc() {
     fi
 }
 
-# Rust's standard library for ARM64, for the check that the code compiles there. Where it cannot be had that
-# check is skipped and says so.
+# Rust's standard library for ARM64, for the check that the code compiles there. If it is not available, that
+# check is skipped with a note.
 setup_arm64() {
     local target=aarch64-unknown-linux-gnu
     if [[ -d $(rustc --print target-libdir --target $target) ]]; then

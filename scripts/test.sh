@@ -33,7 +33,7 @@ if [[ ! -d ${XDG_RUNTIME_DIR:-/nonexistent} || ! -w ${XDG_RUNTIME_DIR:-/nonexist
     export XDG_RUNTIME_DIR=$scratch/runtime
     mkdir -m 700 "$XDG_RUNTIME_DIR"
 fi
-# The machine's own configuration and cache are none of the tests' business.
+# The tests must not use the machine's own configuration and cache.
 export XDG_CONFIG_HOME=$scratch/config XDG_CACHE_HOME=$scratch/cache
 # CUDA's run-time compiler, if scripts/setup.sh could fetch it.
 nvrtc=$(realpath -m "${CARGO_TARGET_DIR:-target}/nvrtc/nvidia/cu13/lib")
@@ -46,11 +46,11 @@ fi
 RUSTC_WORKSPACE_WRAPPER=$(command -v clippy-driver) || { echo "test: clippy is missing: rustup component add clippy" >&2; exit 1; }
 export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 
-# What is built once gains nothing from being prepared for the next time.
+# Incremental compilation does not pay for a single build.
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 
-# All of Cargo's tests, their output kept to count them. What they print is shown where they fail, and
-# their words on what they skipped in the summary.
+# Runs all of Cargo's tests and keeps their output to count them. The output of failing tests is shown,
+# and notes on skipped tests go into the summary.
 tests() {
     if [[ " $* " != *" -- "* ]]; then set -- "$@" --; fi
     cargo test --locked --no-fail-fast "$@" --show-output 2>&1 | tee "$scratch/tests" |
@@ -76,8 +76,8 @@ else
     check "compiles for ARM64" env PKG_CONFIG_ALLOW_CROSS=1 cargo check --locked --lib --target $arm64
 fi
 
-# The machine's image is made once. It is an emulation: where it was too slow the first time, a second
-# attempt decides.
+# The machine's image is made once. If the emulation was too slow the first time, a second attempt
+# decides.
 image=$(realpath -m "${CARGO_TARGET_DIR:-target}/camera-vm")
 simulated_cameras() {
     export IMG=$image BIN=${CARGO_TARGET_DIR:-target}/debug/stereod

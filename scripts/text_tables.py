@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The tables of the texts that stereod grew out of, with stereod's own figures beside theirs, in Markdown.
+"""Compares stereod with the figures of the texts it is based on, as Markdown tables.
 
-The bachelor thesis on local stereo matching (Czech, tables 5.1.2, 5.2.3, 5.3.4 and 5.4.5): the share of all pixels
-that are wrong by more than 1 px, of SSD, SAD and census at windows of 3 to 11 pixels, on Middlebury version 2. A cell holds
-the thesis's figure, where it has one, stereod's winners and nothing else, and stereod with its checks and filters, holes
-filled by row. Exits with 1 where the last of them is behind the thesis.
+The bachelor thesis on local stereo matching (Czech, tables 5.1.2, 5.2.3, 5.3.4 and 5.4.5) gives the percentage of all
+pixels that are wrong by more than 1 px, for SSD, SAD and census with windows of 3 to 11 pixels, on Middlebury version 2.
+Each cell: thesis (if it has the figure) / stereod, winner takes all only / stereod with checks and filters, holes filled
+by row. Exits with 1 if the last figure is worse than the thesis's.
 
     scripts/text_tables.py ../shared/data/middlebury_v2            # the folder with tsukuba, venus, teddy and cones
     scripts/text_tables.py --stereod target/release/stereod --engine cpu DATA/middlebury_v2
@@ -27,14 +27,14 @@ WINDOWS = [3, 5, 7, 9, 11]
 # What stereod matches beside it. The thesis compares census descriptors of the window alone; ours are 9x7-symmetric
 # ones, added up over the window.
 COSTS = ["ssd", "sad", "census", "zssd", "zsad", "ad", "combined"]
-# The winner and nothing else, as the thesis has it.
+# Winner takes all without filters, as in the thesis.
 BARE = ["--subpixel", "off", "--uniqueness", "0", "--left-right", "off", "--median", "0", "--speckle-size", "0",
         "--evidence", "off"]
 WHOLE = ["--subpixel", "off"]
 
 
 def wrong(stereod, data, arguments):
-    """Percent of all pixels with truth that are wrong by more than 1 px, by scene; holes are filled."""
+    """Returns the percentage of pixels with truth that are wrong by more than 1 px, by scene; holes are filled."""
     command = [stereod, "evaluate", "--repeat", "1", "--json", "-", *arguments]
     command += [str(data / scene) for scene in SCENES]
     run = subprocess.run(command, capture_output=True, text=True)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What camera_vm.sh and faults_vm.sh have in common: read by both with `.`.
+# Functions shared by camera_vm.sh and faults_vm.sh, which source this file.
 
 prepare_machine() { # GUEST_SCRIPT: sets $python, and $share, the folder that the machine sees as /host
     python=$(scripts/python.sh cv2 numpy)
@@ -12,8 +12,8 @@ prepare_machine() { # GUEST_SCRIPT: sets $python, and $share, the folder that th
     ended=0
 }
 
-# Boots the machine of the folder TOOLS and runs a command in it; its status comes to $ended. Where the
-# machine's simulated bus hung (status 75), it is booted anew: the runs that came to their end stay.
+# Boots the machine of the folder TOOLS and runs a command in it; sets $ended to its status. If the
+# machine's simulated bus hung (status 75), it is booted again, and finished runs are kept.
 in_machine() { # TOOLS SECONDS COMMAND
     local boots
     for boots in {1..10}; do
@@ -25,7 +25,7 @@ in_machine() { # TOOLS SECONDS COMMAND
     if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
 }
 
-# Judges what the runs left and ends the script: 0 where the machine ended well and all is as expected.
+# Checks the results of the runs and ends the script: 0 if the machine ended well and all is as expected.
 conclude_machine() { # CHECK ARGUMENTS...
     local judged=0
     "$python" "$@" || judged=$?

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Runs in the machine of camera_vm.sh and faults_vm.sh, read by their scripts there with `.`.
 
-# Ends the machine with status 75 where its simulated bus hangs: when a transfer is cancelled late, the
+# Ends the machine with status 75 if its simulated bus hangs: when a transfer is cancelled late, the
 # kernel (6.1) now and then waits in usb_kill_urb for good, and nothing that waits there can be killed.
 watch_bus() {
     local sightings=0

@@ -1,11 +1,11 @@
-//! The CUDA kernels on machines without a GPU: their own source, compiled by the processor's compiler
-//! (`fake_cuda/nvrtc.cpp`) against a header that plays the lanes of a warp, the threads of a block and the
-//! blocks of a launch (`instructions.cuh`), under the driver of cuda_host.rs. The whole engine runs as it
-//! does on a GPU, only slowly, and must give the bytes of the reference; and kernels that are broken on
-//! purpose must not.
+//! The CUDA kernels on machines without a GPU. Their own source is compiled by the CPU's compiler
+//! (`fake_cuda/nvrtc.cpp`) against a header that emulates the lanes of a warp, the threads of a
+//! block and the blocks of a launch (`instructions.cuh`), under the driver of cuda_host.rs. The
+//! whole engine runs as on a GPU, but slowly, and must give the bytes of the reference; kernels
+//! that are broken on purpose must not.
 //!
-//! What this cannot show is what the hardware decides: instructions of newer chips, memory that other
-//! threads have not written yet. tests/cuda_parity.rs is for machines with a GPU.
+//! The emulation cannot show effects of the hardware: instructions of newer chips, and memory that
+//! other threads have not written yet. tests/cuda_parity.rs tests those on machines with a GPU.
 #![cfg(target_os = "linux")]
 
 mod common {
@@ -41,7 +41,7 @@ fn libraries() -> &'static Path {
     })
 }
 
-/// Two pictures that are alike but for shifts and noise, as files.
+/// Two images that differ by shifts and noise, as files.
 fn pictures(width: usize, height: usize) -> [PathBuf; 2] {
     let mut state = 88_172_645_463_325_252u64;
     let mut random = move || {
@@ -50,8 +50,7 @@ fn pictures(width: usize, height: usize) -> [PathBuf; 2] {
         state ^= state << 17;
         (state >> 24) as usize
     };
-    // Patches of one brightness, some of them noisy, so that there is much to be told apart and much
-    // that cannot be.
+    // Patches of one brightness, some of them noisy: many are distinct, and many are ambiguous.
     let scene: Vec<u8> = (0..(width + 64) * height)
         .map(|i| {
             let (x, y) = (i % (width + 64), i / (width + 64));
@@ -82,7 +81,7 @@ fn write_pgm(name: &str, (width, height): (usize, usize), pixels: Vec<u8>) -> Pa
     let path = libraries().join(format!("{name}-{width}x{height}.pgm"));
     let mut file = format!("P5\n{width} {height}\n255\n").into_bytes();
     file.extend(pixels);
-    // Written by several tests at once: the name appears with all of it.
+    // Several tests write at once, so the file is renamed once it is complete.
     let own =
         libraries().join(format!("{name}-{width}x{height}-{:?}", std::thread::current().id()));
     std::fs::write(&own, file).unwrap();
@@ -90,9 +89,9 @@ fn write_pgm(name: &str, (width, height): (usize, usize), pixels: Vec<u8>) -> Pa
     path
 }
 
-/// Two pictures with even parts, as files: between patches of texture, whose disparities rise to the right and differ
-/// from row to row of patches, there is a grey that differs by less than the noise. In the middle is a wide band
-/// without patches.
+/// Two images with even parts, as files. The patches of texture have disparities that rise to the
+/// right and differ between rows of patches; the grey between them varies by less than the noise.
+/// In the middle is a wide band without patches.
 fn even(width: usize, height: usize) -> [PathBuf; 2] {
     let grey = |x: usize, y: usize| {
         let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
@@ -132,12 +131,12 @@ fn calibration((width, height): (usize, usize)) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The program where the stand-ins are all of CUDA that there is; `broken` names a hook of the kernels.
+/// The program with the emulation as its only CUDA; `broken` names a hook of the kernels.
 fn emulated(broken: Option<&str>) -> Command {
     let mut command = stereod(&[]);
     command
         .envs(broken.map(|hook| ("EMULATED_BROKEN", hook)))
-        // Costs are computed on the fly where a test asks for nothing that supports them.
+        // Costs are computed on the fly if a test asks for nothing that supports them.
         .env("STEREOD_MATCHING_COST_WINDOW", "0")
         .env("STEREOD_MATCHING_PRIOR", "0")
         .env("LD_LIBRARY_PATH", libraries())
@@ -150,12 +149,13 @@ fn emulated(broken: Option<&str>) -> Command {
     command
 }
 
-/// Matches with the emulated engine and the reference: whether they agree, and what was said.
+/// Matches with the emulated engine and the reference; returns whether they agree, and the
+/// messages.
 fn verify(size: (usize, usize), arguments: &[&str], broken: Option<&str>) -> (bool, String) {
     verify_by(emulated(broken), size, arguments)
 }
 
-/// The same with a command of one's own.
+/// The same with a given command.
 fn verify_by(mut command: Command, size: (usize, usize), arguments: &[&str]) -> (bool, String) {
     let [left, right] = match arguments.contains(&"--evidence") {
         true => even(size.0, size.1),
@@ -164,7 +164,7 @@ fn verify_by(mut command: Command, size: (usize, usize), arguments: &[&str]) -> 
     let output = tempfile::tempdir().unwrap();
     let together = if arguments.starts_with(TASKS) { "0" } else { "1" };
     let run = command
-        // Where blocks cannot be resident together, the sweeps go through tasks.
+        // If blocks cannot be resident together, the sweeps run as tasks.
         .env("FAKE_COOPERATIVE", together)
         .args(["match", "--engine", "cuda", "--verify", "-o"])
         .arg(output.path().join("disparity.png"))
@@ -221,7 +221,7 @@ fn tiles_give_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "8", "--tiles", "2x2,6"]);
     same(SIZE, &["-d", "8", "--tiles", "3x1,4", "--fill", "rays"]);
     same(SIZE, &["-d", "8", "--tiles", "2x1,4", "--alpha", "1"]);
-    // With the noise of the whole picture, at two levels.
+    // With a noise level for the whole image, at two values.
     same(TILED_SIZE, TILED);
 }
 
@@ -239,7 +239,7 @@ const TWO_LEVELS: (usize, usize) = (45, 33);
 
 #[test]
 fn supported_costs_give_the_bytes_of_the_reference() {
-    // The window alone, of either side; where there is texture and where there is none.
+    // The window alone, in either view; with and without texture.
     let window = ["-d", "20", "--prior", "0", "--cost-window"];
     let with = |more: &[&'static str]| [&window, more].concat();
     same(SIZE, &with(&["5"]));
@@ -258,7 +258,7 @@ fn supported_costs_give_the_bytes_of_the_reference() {
     same(TWO_LEVELS, &[&["-d", "33", "--prior", "1"], &strong[..], &["5"], &less].concat());
     let ad = ["--cost", "ad", "--ad-window", "1", "--ad-truncation", "60", "--paths", "8"];
     same((66, 65), &[&["-d", "40", "--prior", "3"], &strong[..], &["3"], &ad].concat());
-    // More candidates than the sweeps take, and a guide alone.
+    // More candidates than the sweeps support, and a guide alone.
     same((34, 33), &["-d", "600", "--cost", "ad", "--cost-window", "5", "--prior", "1"]);
     same(SIZE, &["-d", "20", "--cost", "ad", "--p2-guide", "smoothed"]);
 }
@@ -282,8 +282,8 @@ fn tasks_give_the_bytes_of_the_reference() {
     same((63, 21), &with(&["-d", "20", "--paths", "5"]));
 }
 
-/// Less shared memory leaves narrower strips, and fewer rows of stored path deltas on their way: with 58 KiB two of
-/// the first job, with 54 one, in registers.
+/// With less shared memory, strips are narrower and fewer rows of path deltas are stored: with 58
+/// KiB two of the first job, with 54 one, in registers.
 #[test]
 fn little_shared_memory_gives_the_bytes_of_the_reference() {
     for (kib, arguments) in [
@@ -302,7 +302,7 @@ fn little_shared_memory_gives_the_bytes_of_the_reference() {
     }
 }
 
-/// Three pairs in flight, but memory for the volumes of two, and of one.
+/// Three pairs in flight, with memory for the cost volumes of two, and of one.
 #[test]
 fn pairs_that_share_volumes_give_the_bytes_of_the_reference() {
     for mib in ["5", "4"] {
@@ -329,7 +329,7 @@ fn sums_over_windows_give_the_bytes_of_the_reference() {
     same(SIZE, &with(&["1", "-d", "20", "--cost", "combined", "--left-right", "off"]));
     same((23, 40), &with(&["5", "-d", "130", "--cost", "census", "--subpixel", "parabola"]));
     same((1, 1), &with(&["11", "-d", "1", "--cost", "sad"]));
-    // Several blocks share a pixel's candidates; a right picture beyond a segment.
+    // Several blocks share a pixel's candidates, or the right image extends beyond a segment.
     same((140, 6), &with(&["5", "-d", "300", "--cost", "sad", "--min-disparity", "-150"]));
     // The same costs along paths.
     for cost in ["ssd", "zssd"] {
@@ -404,7 +404,7 @@ fn what_no_evidence_supports_is_invalid_as_in_the_reference() {
 #[test]
 fn raw_pairs_are_rectified_to_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "16", "--alpha", "0"]);
-    // With pixels that no camera sees; 63 * 21 is no whole number of vectors.
+    // With pixels that no camera sees; 63 * 21 is no multiple of the vector width.
     same((63, 21), &["-d", "16", "--alpha", "1", "--median", "0"]);
     same(SIZE, &["-d", "16", "--alpha", "1", "--left-right", "off", "--cost", "census"]);
 }
@@ -419,15 +419,15 @@ fn how_sure_each_pixel_is_gives_the_bytes_of_the_reference() {
     same(SIZE, &with(&["-d", "14", "--min-disparity", "-4", "--uniqueness", "0"]));
     same(SIZE, &with(&["-d", "7", "--alpha", "1", "--left-right", "off"]));
     same((37, 9), &with(&["-d", "3", "--paths", "4"]));
-    // What is filled has none, and coarser levels do not ask for it.
+    // Filled pixels have none, and coarser levels do not ask for it.
     same(SIZE, &with(&["-d", "20", "--median", "0", "--fill", "rays"]));
     same(TWO_LEVELS, &with(&["-d", "24", "--prior", "1", "--prior-strength", "20"]));
     same((70, 40), &with(&["-d", "64", "--paths", "5", "--cost", "ad"]));
     same((23, 9), &with(&["-d", "600", "--cost", "census", "--uniqueness", "20"]));
 }
 
-/// The pictures of a short stream that an engine writes, smoothed in time, with costs that the noise of each
-/// pair decides on.
+/// The images that an engine writes for a short stream, smoothed in time, with costs that depend on
+/// the noise of each pair.
 fn smoothed(engine: &str, broken: Option<&str>) -> Vec<(String, Vec<u8>)> {
     let output = tempfile::tempdir().unwrap();
     let mut command = emulated(broken);
@@ -468,13 +468,13 @@ fn a_filter_that_remembers_does_so_with_several_frames_in_flight() {
     }
 }
 
-/// The demo scene, in which the rig sways.
+/// The demo scene with a swaying rig.
 fn swaying() -> Vec<String> {
     let arguments = "--demo --demo-size 72x64 --frames 5 --set demo.noise=4";
     arguments.split(' ').map(str::to_owned).collect()
 }
 
-/// Pictures in noise, of a rig that stands and then leaps from each to the next.
+/// Noisy images of a rig that stands still and then jumps between images.
 fn leaping() -> Vec<String> {
     const SIZE: (usize, usize) = (72, 64);
     let folder = libraries().join("leaping");
@@ -485,7 +485,8 @@ fn leaping() -> Vec<String> {
         state ^= state << 17;
         ((state >> 24) % range) as i64
     };
-    // A texture without any order, brighter to the right by as much everywhere, so that it is no other scene.
+    // A texture without any order, with a constant gradient to the right, so that it does not count
+    // as another scene.
     let grains: Vec<i64> = (0..1000 * 18).map(|_| random(101) - 50).collect();
     let texture = |x: usize, y: usize| {
         let grain = |x: usize, y: usize| grains[x % 1000 * 18 + y];
@@ -508,7 +509,7 @@ fn leaping() -> Vec<String> {
     vec!["--left".into(), of("left"), "--right".into(), of("right")]
 }
 
-/// The numbered pictures and the whitened video that an engine makes of a short stream.
+/// The numbered images and the whitened video that an engine writes for a short stream.
 fn in_time(engine: &str, mode: &str, source: &[String], broken: Option<&str>) -> Vec<Vec<u8>> {
     let output = tempfile::tempdir().unwrap();
     let mut command = emulated(broken);
@@ -543,7 +544,7 @@ fn stages_in_time_are_those_of_the_cpu() {
         let in_time = |engine, broken| in_time(engine, mode, &swaying(), broken);
         let expected = in_time("cpu", None);
         assert!(in_time("cuda", None) == expected, "{mode}: another stream than on the CPU");
-        // What is broken in the pictures that are matched shows only where they are.
+        // Errors in the matched images show only if those images are written.
         let shows = |broken: &&&str| (mode == "denoise") != (**broken == "whitened");
         let unnoticed: Vec<_> = BROKEN_IN_TIME
             .iter()

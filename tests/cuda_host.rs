@@ -1,6 +1,7 @@
-//! The CUDA engine's host side on machines without a GPU: a driver that computes nothing (`fake_cuda/driver.c`)
-//! stands in for NVIDIA's, so that starting, memory, frames in flight, failures and the way back to
-//! the CPU are tried with the whole binary. What kernels compute is tests/cuda_parity.rs's affair.
+//! The CUDA engine's host side on machines without a GPU. A driver that computes nothing
+//! (`fake_cuda/driver.c`) replaces NVIDIA's, so that the whole program can be tested for start,
+//! memory, frames in flight, failures and the fallback to the CPU. tests/cuda_parity.rs tests the
+//! kernels' results.
 #![cfg(target_os = "linux")]
 
 mod common {
@@ -44,7 +45,7 @@ impl Machine {
         Machine { folder: tempfile::tempdir().unwrap(), settings: Vec::new(), nvrtc: true }
     }
 
-    /// As [`Machine::new`], or `None` where NVRTC is missing, which starting the engine needs.
+    /// As [`Machine::new`], or `None` if NVRTC is missing, which the engine needs to start.
     fn with_nvrtc() -> Option<Machine> {
         match Nvrtc::find() {
             Ok(_) => Some(Machine::new()),
@@ -88,7 +89,7 @@ impl Machine {
         outcome(&mut self.command(arguments))
     }
 
-    /// What the driver has to say about the last run.
+    /// Report of the driver on the last run.
     fn report(&self) -> String {
         std::fs::read_to_string(self.file("report")).unwrap()
     }
@@ -139,7 +140,7 @@ fn kernels_are_compiled_once() {
     let second = start(&machine);
     assert!(second.contains(" 0 of them compiled"), "{second}");
 
-    // A damaged entry is compiled again, and said to be.
+    // A damaged entry is compiled again, and a message says so.
     let entry = std::fs::read_dir(machine.file("cache/stereod/kernels")).unwrap().next().unwrap();
     let entry = entry.unwrap().path();
     let code = std::fs::read(&entry).unwrap();
@@ -148,7 +149,7 @@ fn kernels_are_compiled_once() {
     assert!(third.contains(" 1 of them compiled"), "{third}");
     assert_eq!((kept(), std::fs::read(&entry).unwrap()), (entries, code));
 
-    // Another device is another entry; a folder that cannot be written is no failure.
+    // Another device has an entry of its own; an unwritable folder is no failure.
     let machine = machine.with("FAKE_SM", 75);
     assert!(start(&machine).contains("sm_75"));
     let blocked = Machine::new();
@@ -257,14 +258,14 @@ fn a_run_reports_the_gpus_time() {
     assert!(stdout.contains("\n  on the GPU p50 0.25 ms, p95 0.25 ms"), "{stdout}");
     let report = machine.report();
     assert_eq!(report.lines().count(), 1, "{report}");
-    // The source has prepared a few pairs before the engine was there.
+    // The source has prepared a few pairs before the engine has started.
     let direct: u32 =
         report.split(", ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(direct > 60 && direct <= 80, "{report}");
 }
 
-/// Other parameters while pairs flow past: other engines take over beside pictures in memory that the
-/// first one has lent.
+/// Parameters change while pairs are in flight: other engines take over while images lie in memory
+/// that the first one has lent.
 #[test]
 fn engines_that_take_over_leave_nothing_behind() {
     let Some(machine) = Machine::with_nvrtc() else { return };
@@ -298,7 +299,7 @@ fn engines_that_take_over_leave_nothing_behind() {
     };
     wait_for("matching on Fake GPU");
     for p1 in [21, 22, 23] {
-        // Some pairs by each.
+        // Some pairs by each engine.
         std::thread::sleep(std::time::Duration::from_millis(500));
         configure(p1);
         signal(libc::SIGHUP);
@@ -335,7 +336,7 @@ fn what_is_missing_is_named_and_auto_goes_on_with_the_cpu() {
         (no_device, "INFO", "finds no GPU"),
         (Machine::new().with("FAKE_SM", 61), "WARN", "Fake GPU 0 has compute capability 6.1; 7.5"),
     ];
-    // Only where the loader finds no NVRTC by itself.
+    // Only if the loader finds no NVRTC by itself.
     if std::env::var_os("LD_LIBRARY_PATH").is_some() {
         let machine = Machine { nvrtc: false, ..Machine::new() };
         let (_, stdout, _) = machine.stereod(&["devices"]);
@@ -376,7 +377,7 @@ fn parts_of_a_gpu_are_compared() {
     assert!(lines[0].contains("(CUDA, 8 multiprocessors of it, 3 frames"), "{stdout}");
     let (_, stdout, _) = machine.stereod(&bench(&[&parts[..], &["--json"]].concat()));
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
-    // What the device can be divided into.
+    // Numbers of multiprocessors into which the device can be divided.
     assert!(json[1]["engine"].as_str().unwrap().contains("16 multiprocessors"), "{stdout}");
     assert_eq!(
         (&json[0]["multiprocessors"], json[2]["kernels_ms"].as_f64()),
@@ -400,8 +401,8 @@ fn streams_have_the_priority_that_is_asked_for() {
     }
 }
 
-/// Where the volumes of three frames would take more than an eighth of a device, or most of what is allowed, fewer
-/// are computed at a time.
+/// If the volumes of three frames would take more than an eighth of a device, or most of the memory
+/// allowed, fewer are computed at a time.
 #[test]
 fn frames_share_memory_where_there_is_little() {
     let Some(machine) = Machine::with_nvrtc() else { return };

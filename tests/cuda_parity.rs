@@ -41,7 +41,7 @@ fn present(made: anyhow::Result<CudaEngine>) -> Option<CudaEngine> {
     }
 }
 
-/// Compares with two and with three in flight; `false` where skipped.
+/// Compares with two and with three pairs in flight; `false` if skipped.
 fn compare(params: &Params, size: (usize, usize), looks: &[Look]) -> Result<bool, String> {
     for in_flight in [2, 3] {
         let options = CudaOptions { in_flight, ..CudaOptions::default() };
@@ -79,7 +79,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Pictures large enough for coarser levels, whose texture is about as strong as their noise.
+    /// Images large enough for coarser levels, whose texture is about as strong as their noise.
     #[test]
     fn supported_costs_are_those_of_the_reference(
         params in params(),
@@ -295,7 +295,7 @@ fn maps_outlive_their_engine() {
     assert_eq!(copy.len(), 64 * 48);
 }
 
-/// As where a run is tuned: the pictures lie in memory that an engine has lent which is there no more.
+/// As when a run is tuned: the images lie in memory lent by an engine that no longer exists.
 #[test]
 fn pictures_outlive_the_engine_that_lent_their_memory() {
     let options = CudaOptions { cache: Cache::off(), ..CudaOptions::default() };
@@ -319,13 +319,13 @@ fn pictures_outlive_the_engine_that_lent_their_memory() {
         CpuEngine::new(&other, &PairSpec::rectified(64, 48), CpuOptions::default()).unwrap();
     let expected = on_cpu(&mut cpu, (64, 48), NOISY);
     parity::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
-    // The pool goes on with what it has.
+    // The pool continues with its remaining memory.
     assert_eq!(pool.take(64 * 48).len(), 64 * 48);
 }
 
-/// Many frames of changing content, three in flight; at random frames the map's hash is that of the
-/// CPU engine, and neither the device's nor the process's memory grows. STEREOD_SOAK_FRAMES says how
-/// many (20000), STEREOD_SOAK_MULTIPROCESSORS on how much of the device (all).
+/// Many frames of changing content, three in flight. At random frames the map's hash equals that of
+/// the CPU engine, and neither the device's nor the process's memory grows. STEREOD_SOAK_FRAMES
+/// sets the number of frames (20000), STEREOD_SOAK_MULTIPROCESSORS the part of the device (all).
 #[test]
 #[ignore = "takes minutes; for a machine with a GPU"]
 fn cuda_soak() {
@@ -393,7 +393,7 @@ fn hash(map: &DisparityMap) -> u64 {
     hasher.finish()
 }
 
-/// Resident memory of this process in KiB; 0 where the system does not tell.
+/// Resident memory of this process in KiB; 0 if the system does not report it.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));

@@ -25,7 +25,7 @@ use common::parity::{
 };
 use common::streams::{compare_stream, drifting, streams};
 
-/// Compares on a CPU engine that works in this way.
+/// Compares on a CPU engine with this configuration.
 fn compare(
     params: &Params,
     (width, height): (usize, usize),
@@ -59,7 +59,7 @@ proptest! {
     }
 }
 
-/// The image, of which about `share` of 256 pixels are unseen, in blots; `None` sees all.
+/// A mask in which about `share` of 256 pixels are unseen, in blobs; `None` sees all.
 fn masked(image: Image, seed: u64, share: Option<u8>) -> Image {
     let (width, height) = (image.width(), image.height());
     let seen = |i: usize| {

@@ -1,4 +1,4 @@
-//! The tests that need no process of their own, in one executable: it is linked once.
+//! The tests that need no process of their own, in one executable, so that they are linked once.
 
 mod alignment;
 mod calibrate;

@@ -1,5 +1,5 @@
-//! Every specialisation of every kernel compiles for the oldest and the newest architecture and for some
-//! between, without a GPU.
+//! Every specialisation of every kernel compiles without a GPU for the oldest and the newest
+//! architecture and for some between.
 
 mod occupancy {
     pub mod cubin;
@@ -21,7 +21,7 @@ use stereod::{
     Temporal, TemporalMode, Window,
 };
 
-/// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
+/// Supported architectures: Turing, Ampere, Ada, Hopper, Blackwell.
 const ARCHITECTURES: [u32; 8] = [75, 80, 86, 87, 89, 90, 100, 120];
 
 const GEOMETRY: StereoGeometry = StereoGeometry {
@@ -171,7 +171,8 @@ fn every_specialisation_compiles() {
         let properties = Properties::typical(sm);
         let outermost = i == 0 || i + 1 == ARCHITECTURES.len();
         for (j, (params, size, rectifier)) in variants().into_iter().enumerate() {
-            // Seldom does one compile for both ends and not between: one of those is enough of each.
+            // A kernel rarely compiles for both ends but not between, so one of those is enough for
+            // each.
             if !outermost && i != 1 + j % (ARCHITECTURES.len() - 2) {
                 continue;
             }
@@ -181,8 +182,8 @@ fn every_specialisation_compiles() {
             assert!(!units.is_empty());
             let names: HashSet<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
             assert_eq!(names.len(), units.len(), "names of units are unique: {units:?}");
-            // One and the same source with the same macros needs to be compiled once; for each chip
-            // where it makes other code of it.
+            // The same source with the same macros needs to be compiled only once, or once per chip
+            // if its code depends on the chip.
             let is_new = |unit: &Unit| {
                 let chip = differs_by_chip(unit.file).then_some(sm);
                 seen.insert((chip, unit.file, unit.defines.clone()))
@@ -208,14 +209,15 @@ fn every_specialisation_compiles() {
     eprintln!("{} units compiled with NVRTC {}", count, nvrtc.version());
 }
 
-/// Tells whether the code of a kernel or its layout depends on the chip (`__CUDA_ARCH__`, `Properties`): of all
-/// that hold vectors of candidates, and of the one that sums over a warp by an instruction of newer chips.
+/// Reports whether the code of a kernel or its layout depends on the chip (`__CUDA_ARCH__`,
+/// `Properties`): those with vectors of candidates, and the one that sums over a warp with an
+/// instruction of newer chips.
 fn differs_by_chip(file: &str) -> bool {
     let depending = ["compute_", "aggregate_", "select_", "temporal_shift"];
     depending.iter().any(|beginning| file.starts_with(beginning))
 }
 
-/// What geometry.rs computes beside the kernels is compared with the kernels' own formulas.
+/// The values that geometry.rs computes are compared with the kernels' own formulas.
 #[test]
 fn a_layout_that_the_kernels_do_not_share_is_refused() {
     let nvrtc = match Nvrtc::find() {
@@ -247,8 +249,8 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
     assert_eq!(refused.len(), 6 * 5 + 2 + 6 + 4 + 1 + 4, "{refused:?}");
 }
 
-/// The architecture that a cubin's ELF header names. Up to NVRTC 12 it stands in the lowest byte of
-/// the flags, later in the second.
+/// The architecture in a cubin's ELF header. Up to NVRTC 12 it is the lowest byte of the flags,
+/// later the second.
 fn architecture(cubin: &[u8]) -> u32 {
     assert_eq!(&cubin[..4], b"\x7fELF");
     assert_eq!(u16::from_le_bytes([cubin[18], cubin[19]]), 190, "a CUDA object");

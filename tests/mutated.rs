@@ -1,10 +1,9 @@
-//! Files that are not what they seem: thousands of them found the defects that these tests keep
-//! out.
+//! Damaged files. Thousands of them found the defects that these tests guard against.
 //!
 //! `bad_files/mutate.rs` damages good files, the same way in every run. `inside.rs` feeds them to
-//! the library's entry points, where many cases take little time; `program.rs` a few to the whole
-//! binary under a limit of its memory. `budget.rs` holds what asks for too much on purpose.
-//! Whatever comes in: no panic, no hang, bounded memory, an exit status of 0, 1 or 2, and nothing
+//! the library's entry points, where many cases take little time; `program.rs` feeds a few to the
+//! whole program under a memory limit. `budget.rs` has inputs that ask for too much on purpose.
+//! Whatever the input: no panic, no hang, bounded memory, an exit status of 0, 1 or 2, and no file
 //! destroyed. An executable of its own, because it sets the memory budget of its process.
 
 mod common {
@@ -23,10 +22,10 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Whatever takes longer hangs: the slowest case takes less than a second where nothing else runs.
+/// Timeout of a case. The slowest case takes less than a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs a case on a thread of its own; `name` says which one it is where it panics or hangs.
+/// Runs a case on a thread of its own; `name` identifies it if it panics or hangs.
 fn within_patience<T: Send + 'static>(
     name: String,
     case: impl FnOnce() -> T + Send + 'static,
@@ -49,15 +48,15 @@ fn within_patience<T: Send + 'static>(
     }
 }
 
-/// What a run of the program said.
+/// Messages of a run of the program.
 struct Ended {
     status: i32,
     stdout: String,
     stderr: String,
 }
 
-/// Most addresses that the program may take under test: it, its libraries and its threads' stacks
-/// take less than half.
+/// Limit of the program's address space under test: it, its libraries and its threads' stacks need
+/// less than half.
 const ADDRESSES: u64 = 6 << 30;
 
 /// Runs `stereod` in `folder` without a display, under a limit of memory and time.
@@ -94,7 +93,7 @@ fn stereod(folder: &Path, arguments: &[&str]) -> Ended {
     Ended { status, stdout, stderr }
 }
 
-/// An image with something to match.
+/// An image with enough texture to match.
 fn scene(width: u32, height: u32, shift: u32) -> image::GrayImage {
     image::GrayImage::from_fn(width, height, |x, y| {
         let at = (x + shift).wrapping_mul(2_654_435_761).wrapping_add(y.wrapping_mul(40_503)) >> 7;
@@ -110,7 +109,7 @@ fn write_video(path: &Path, shift: u32, coding: &str) {
     common::video_file::write_video(path, ("GRAY8", 64, 32), pictures.collect(), 30, &coding);
 }
 
-/// The containers and codings of the tests: extension and what writes it.
+/// Containers and codings of the tests: extension and encoder.
 const VIDEOS: [(&str, &str); 3] = [
     ("mkv", "avenc_ffv1 ! matroskamux"),
     ("avi", "jpegenc ! avimux"),

@@ -29,12 +29,12 @@ fn resident() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// By how much memory has grown from frame 500 to frame 2500.
+/// Growth of memory from frame 500 to frame 2500.
 fn growth(mut sink: Box<dyn Sink>) -> u64 {
     let values = random_values(&mut Random(5), WIDTH * HEIGHT, RANGE);
     let mut before = 0;
     for i in 0..2500 {
-        // The numbers of the pictures repeat, so that the test leaves few files.
+        // The numbers of the images repeat, so that the test leaves few files.
         let frame = matched(WIDTH, values.clone(), i % 10, Duration::from_millis(i * 40));
         sink.consume(&frame).unwrap();
         if i == 500 {

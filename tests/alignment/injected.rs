@@ -17,8 +17,8 @@ pub struct Bump {
 
 pub const NONE: Bump = Bump { shift: 0.0, roll: 0.0, scale: 1.0 };
 
-/// The image as the bumped camera sees it: every pixel is looked up where it was, bicubic (Keys,
-/// IEEE ASSP 1981, a = -1/2); outside, the nearest pixel.
+/// Renders the image as the bumped camera sees it, by bicubic interpolation (Keys, IEEE ASSP 1981,
+/// a = -1/2). Outside the image, the nearest pixel is used.
 pub fn bumped(image: &Image, bump: Bump) -> Image {
     let (width, height) = (image.width(), image.height());
     let (cx, cy) = (0.5 * (width - 1) as f64, 0.5 * (height - 1) as f64);
@@ -33,7 +33,7 @@ pub fn bumped(image: &Image, bump: Bump) -> Image {
         [far(1.0 + t), near(t), near(1.0 - t), far(2.0 - t)]
     };
     Image::from_fn(width, height, |x, y| {
-        // Shifted last, so undone first.
+        // The shift is applied last, so it is undone first.
         let (u, v) = (x as f64 - cx, y as f64 - cy - bump.shift);
         let from_x = (u * cos + v * sin) / bump.scale + cx;
         let from_y = (v * cos - u * sin) / bump.scale + cy;
@@ -49,7 +49,8 @@ pub fn bumped(image: &Image, bump: Bump) -> Image {
     })
 }
 
-/// Measures pairs of EuRoC with a bump, and hands each with what it was before to `check`.
+/// Measures pairs of EuRoC with an injected error, and passes each to `check` with the result
+/// before the error.
 fn with_bump(bump: Bump, check: impl Fn(&Measurement, Verdict, &Measurement)) {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };
     for number in [EUROC[0], EUROC[3]] {
@@ -62,7 +63,7 @@ fn with_bump(bump: Bump, check: impl Fn(&Measurement, Verdict, &Measurement)) {
     }
 }
 
-/// Within 20 % of what was injected.
+/// Checks that the measured error is within 20 % of the injected one.
 fn is_about(value: f64, injected: f64) -> bool {
     (value - injected).abs() <= 0.2 * injected.abs()
 }
@@ -132,7 +133,7 @@ fn all_at_once_are_told_apart() {
     }
 }
 
-/// The views are exchanged and the rows are off: both are said, one after the other.
+/// The views are exchanged and the rows are off: both are reported, one after the other.
 #[test]
 fn exchanged_eyes_are_noticed_with_rows_off() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };

@@ -39,7 +39,7 @@ fn run_says_once_how_the_eyes_are_aligned() {
         ("rectified/left.mp4", "rectified/right.mp4", "good", "INFO", "rows aligned to 0."),
         ("rectified/right.mp4", "rectified/left.mp4", "swapped", "WARN", "exchange the two inputs"),
         ("cam0.mp4", "cam1.mp4", "not-rectified", "WARN", "give --calibration FILE"),
-        // Six frames are over before the check is settled: it is heard all the same.
+        // Six frames end before the check has settled; its result is reported all the same.
         ("png/cam0/%06d.png", "png/cam1/%06d.png", "not-rectified", "WARN", "not rectified"),
     ] {
         let (statistics, lines) = run(&folder, left, right, &frames);
@@ -54,7 +54,7 @@ fn run_says_once_how_the_eyes_are_aligned() {
         } else {
             assert!(error < 0.2 && alignment["roll_deg"].as_f64().unwrap().abs() < 0.02);
         }
-        // The check is no output.
+        // The check does not count as an output.
         assert_eq!(statistics["outputs"], serde_json::json!([]), "{statistics}");
     }
 }
@@ -69,7 +69,7 @@ fn the_check_can_be_switched_off_and_its_limit_set() {
     let strict = ["--frames", "12", "-d", "32", "--set", "alignment.warn_px=0.5"];
     let (statistics, lines) = run(&folder, "left.mp4", "right.mp4", &strict);
     assert_eq!(statistics["alignment"]["verdict"], "rows-off");
-    // They have never agreed in this run: nobody knows of a bump.
+    // The rows have never agreed in this run, so a bump cannot be diagnosed.
     assert!(lines.len() == 1 && lines[0].contains("differ by") && !lines[0].contains("bumped"));
 }
 
@@ -101,7 +101,7 @@ fn match_warns_as_well() {
     assert_eq!(warning(left, right, &["--set", "alignment.check=false"]), [""; 0]);
 }
 
-/// Rows that go up and down all the time, as those of a loose camera: no calibration is advised.
+/// If the rows move up and down all the time, as with a loose camera, no calibration is advised.
 #[test]
 fn wandering_rows_are_told_with_their_range() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };

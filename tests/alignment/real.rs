@@ -1,4 +1,4 @@
-//! Pairs as they are.
+//! Unmodified pairs of real recordings.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn rectified_pictures_are_good() {
         assert_eq!(verdict, Verdict::Good, "{}: {seen:?}", pair.name);
         assert!(seen.row_error_px < 0.5, "{}: {seen:?}", pair.name);
         assert!(seen.matches >= 60 && seen.consistent * 10 > seen.matches * 8, "{seen:?}");
-        // The same without a word about the disparities.
+        // The same, without a message about the disparities.
         let (measurement, verdict) = judged(&pair.left, &pair.right, &Options::default());
         assert_eq!(verdict, Verdict::Good, "{}: {measurement:?}", pair.name);
     }
@@ -55,7 +55,7 @@ fn exchanged_eyes_are_noticed() {
         assert_eq!(verdict, Verdict::Swapped, "{}: {measurement:?}", pair.name);
         let (measurement, verdict) = judged(&pair.right, &pair.left, &Options::default());
         assert_eq!(verdict, Verdict::Swapped, "{}: {measurement:?}", pair.name);
-        // Where negative disparities are expected they are no sign of anything.
+        // If negative disparities are expected, they are no sign of an error.
         let range = DisparityRange { min: -256, count: 512 };
         let options = Options { range: Some(range), ..Options::default() };
         let (measurement, verdict) = judged(&pair.right, &pair.left, &options);
@@ -79,7 +79,7 @@ fn raw_euroc_is_not_rectified() {
     }
 }
 
-/// Feeds every pair to a monitor: what it told.
+/// Feeds every pair to a monitor and returns its messages.
 fn followed(pairs: &[StereoPair], options: &Options) -> (Monitor, Vec<Event>) {
     let mut monitor = Monitor::new(Limits::default());
     let mut events: Vec<Event> = pairs
@@ -126,8 +126,8 @@ fn rectified_recordings_are_told_to_be_good_once() {
     }
 }
 
-/// An OAK-D's frames, over-exposed at first, with its own calibration, from which it has drifted
-/// since: imperfect, and no alarm at any time.
+/// Frames of an OAK-D, over-exposed at first, with its own calibration, from which it has drifted
+/// since: the alignment is imperfect, but never raises an alarm.
 #[test]
 fn a_good_but_imperfect_calibration_is_no_alarm() {
     let Some(folder) = data("oakd_patio") else { return };
@@ -182,7 +182,7 @@ fn the_demo_scene_is_good() {
     }
 }
 
-/// Noise that both views do not share, as a sensor in the dark delivers it.
+/// Adds noise that is independent in the two views, as from a sensor in the dark.
 fn noise(seed: u64) -> Image {
     let hash = move |x: usize, y: usize| {
         let mut h = (x as u64 * 0x9E37_79B9 + y as u64 * 0x85EB_CA6B) ^ (seed << 32);
@@ -224,7 +224,7 @@ fn pictures_that_show_nothing_are_no_alarm() {
     assert_eq!(verdict, Verdict::Unsure, "{measurement:?}");
 }
 
-/// A wallpaper fits itself everywhere: whatever is found there, it is no reason for a warning.
+/// A repetitive wallpaper matches itself everywhere, so no result on it is a reason for a warning.
 #[test]
 fn repetitive_texture_is_no_alarm() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };
@@ -261,13 +261,14 @@ fn pictures_of_any_size_are_taken() {
     assert_eq!(measure(&small, &large, &Options::default()), None);
 }
 
-/// What the camera has not seen does not count, whatever stands there.
+/// Pixels that the camera has not seen do not count, whatever their values.
 #[test]
 fn what_no_camera_has_seen_is_left_out() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };
     let pair = euroc(&folder, EUROC[0]);
     let plain = pair.measured().0.unwrap();
-    // Vertical bars in both views, whose ends are 6 rows apart: hard corners that would convince.
+    // Vertical bars in both views whose ends are 6 rows apart: strong corners that would dominate
+    // the result.
     let barred = |image: &Image, shift: usize| {
         let lies = |x: usize, y: usize| (x / 10 + (y + shift) / 12).is_multiple_of(2);
         let pixels = (0..480).flat_map(|y| {
@@ -290,7 +291,7 @@ fn what_no_camera_has_seen_is_left_out() {
 
 #[test]
 fn a_stream_is_followed_at_any_pace() {
-    // Times that stand still or run backwards are those of broken or looping files.
+    // Broken or looping files have times that stand still or run backwards.
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };
     let seen = euroc(&folder, EUROC[0]).measured().0;
     for times in [[5, 5, 5, 5], [9, 6, 3, 0], [0, 10_000_000, 3, 20_000_000]] {

@@ -1,11 +1,13 @@
-//! Input and settings that ask for more than there is: a message with numbers, and the memory untouched.
+//! Input and settings that need more memory than there is are refused with numbers, before the
+//! memory is allocated.
 
 use std::fs;
 use std::path::Path;
 
 use crate::{Ended, scene, stereod};
 
-/// Refused with all these words; how much memory was taken meanwhile is bounded by `stereod`'s limit.
+/// Checks that the message has all these words. The limit of `stereod` bounds the memory used
+/// meanwhile.
 fn refused(folder: &Path, arguments: &[&str], words: &[&str]) -> Ended {
     let ended = stereod(folder, arguments);
     assert_ne!(ended.status, 0, "{arguments:?}: {}", ended.stderr);
@@ -15,7 +17,7 @@ fn refused(folder: &Path, arguments: &[&str], words: &[&str]) -> Ended {
     ended
 }
 
-/// The checksum of a PNG's part.
+/// The checksum of a PNG chunk.
 fn crc(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {
@@ -24,7 +26,7 @@ fn crc(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A PNG of 16384x16384 pixels of 16 bits and four channels, by its header: 2 GiB in 57 bytes.
+/// A PNG whose header declares 16384x16384 pixels of four 16-bit channels: 2 GiB in 57 bytes.
 fn promise() -> Vec<u8> {
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     let parts: [(&[u8; 4], &[u8]); 3] = [
@@ -65,7 +67,7 @@ fn what_is_larger_than_the_budget_is_refused_with_the_numbers() {
     let words =
         ["matching 16384x16384 at 1024 disparities needs", "budget is 3.9 GiB", "memory_mib"];
     refused(folder.path(), &bench, &words);
-    // Without a number the budget follows from what is free: here, from the limit of the test.
+    // Without a number, the budget follows from the free memory: here, from the limit of the test.
     refused(folder.path(), &bench[..7], &["disparities needs", "half of the"]);
 
     let mut row = b"P5\n1000000 1\n255\n".to_vec();
@@ -133,11 +135,11 @@ fn where_the_whole_picture_does_not_fit_the_budget_it_is_matched_in_bands() {
     refused(folder.path(), &with(&large), &["--tiles 1x1,0 are too large", "20 MiB"]);
     let none = "matching 400x1200 at 64 disparities needs";
     refused(folder.path(), &with(&["--memory", "5"]), &[none, "the budget is 5.0 MiB"]);
-    // More tiles than rows, and as many as are wanted.
+    // More tiles than rows, and the largest number of tiles.
     let thin = ["--tiles", "1x401,0"];
     refused(folder.path(), &with(&thin), &["401 columns of tiles", "fewer --tiles"]);
     does(&["--tiles", "2x2,32", "--verify"], &["2x2 tiles of", "identical with the reference"]);
-    // What waits before and behind the engine of a run has its room, too.
+    // The queues before and behind the engine of a run are counted as well.
     let run = "run --demo --demo-size 800x600 --frames 2 --headless -d 256 --engine cpu --threads 2 --memory 110";
     let ended = stereod(folder.path(), &run.split(' ').collect::<Vec<_>>());
     assert!(ended.status == 0 && ended.stderr.contains("x1 tiles of 800x"), "{}", ended.stderr);
@@ -197,7 +199,8 @@ fn calibrations_and_configurations_without_end_are_refused() {
         ended
     };
     config(&["many.toml", "too large for a configuration"]);
-    // As many as the limit holds, at the top and in a section: not all of them are told.
+    // As many errors as the limit allows, at the top and in a section; the message lists only some
+    // of them.
     for head in ["", "[matching]\n"] {
         write("many.toml", &format!("{head}{}", keys(60_000)));
         let ended = config(&["many.toml", "unknown key `key1`"]);

@@ -1,4 +1,4 @@
-//! Damaged files in the hands of the library.
+//! Damaged files fed to the library.
 
 use std::fs;
 use std::io::Cursor;
@@ -20,7 +20,7 @@ use stereod::internals::source::tone::Tone;
 use super::mutate;
 use crate::{VIDEOS, scene, within_patience, write_video};
 
-/// Memory for what is read here; that it is kept to is what `budget.rs` shows.
+/// Memory budget for reading; `budget.rs` tests that it is kept.
 const MIB: u32 = 512;
 
 fn pictures() -> Vec<(&'static str, Vec<u8>)> {
@@ -74,11 +74,11 @@ fn damaged_pictures_are_refused_or_read() {
             }
         }
     }
-    // Both ways are walked.
+    // Both outcomes occur often.
     assert!(read > 50 && refused > 50, "{read} read, {refused} refused");
 }
 
-/// Plays what there is of two videos: pairs, or a message that names a file.
+/// Plays two videos and returns the pairs, or a message that names a file.
 fn play(left: &Path, right: &Path) -> Result<u64, String> {
     let spec = SourceSpec::two(left, right);
     let mut source =
@@ -87,7 +87,7 @@ fn play(left: &Path, right: &Path) -> Result<u64, String> {
     source
         .run(&Switch::default(), &mut |_, _| {
             pairs += 1;
-            // No damage makes six pictures many.
+            // No damage can turn six images into many.
             if pairs > 1000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .map_err(|error| format!("{error:#}"))?;
@@ -133,12 +133,12 @@ fn damaged_recordings_have_tags_or_not() {
     let good = fs::read(&path).unwrap();
     for seed in 0..200 {
         fs::write(&path, mutate::bytes(&good, seed)).unwrap();
-        // It is no recording of ours, whole or damaged.
+        // It is not one of our recordings, whole or damaged.
         assert!(read_recording_tags(&path).is_err(), "{seed}");
     }
 }
 
-/// Calibrations of every format that there is a file of, or that is written here.
+/// Calibrations of every format, from existing files or written here.
 fn calibrations() -> Vec<Vec<String>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calibrations");
     let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
@@ -164,7 +164,7 @@ fn damaged_calibrations_are_refused_or_read() {
                 let size = Some((640, 480));
                 let options = ReadOptions { size, ..ReadOptions::default() };
                 let loaded = format::parse(&files, &options)?;
-                // What is read can be said.
+                // Every calibration that can be read can also be printed.
                 format::render(&loaded.calibration, &loaded.report, Format::Own)?;
                 let _ = loaded.calibration.rectified(None);
                 Ok::<_, stereod::internals::calibration::CalibrationError>(())

@@ -1,6 +1,6 @@
-//! Damage, the same in every run.
+//! Reproducible damage to files.
 
-/// Numbers without a pattern.
+/// Pseudo-random numbers.
 #[derive(Clone)]
 pub struct Random(u64);
 
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Bytes that lengths, counts and sizes are made of.
+/// Bytes that are likely in lengths, counts and sizes.
 const EDGES: [&[u8]; 8] = [
     &[0; 4],
     &[0xff; 4],
@@ -44,7 +44,7 @@ pub fn bytes(good: &[u8], seed: u64) -> Vec<u8> {
         if bad.is_empty() {
             break;
         }
-        // Most of what can go wrong stands at the beginning.
+        // Most errors can be caused at the beginning of a file.
         let end = if random.below(2) == 0 { bad.len() } else { bad.len().min(200) };
         let at = random.below(end);
         let length = (1 + random.below(64)).min(bad.len() - at);
@@ -69,7 +69,7 @@ pub fn bytes(good: &[u8], seed: u64) -> Vec<u8> {
     bad
 }
 
-/// What numbers and words of a text are replaced by.
+/// Replacements for the numbers and words of a text.
 const WORDS: [&str; 22] = [
     "0",
     "-1",
@@ -95,7 +95,7 @@ const WORDS: [&str; 22] = [
     "\u{feff}",
 ];
 
-/// A damaged copy of a text, which stays one.
+/// A damaged copy of a text, which is still valid UTF-8 text.
 pub fn text(good: &str, seed: u64) -> String {
     let mut random = Random::of(seed);
     let mut bad = good.to_owned();
@@ -125,7 +125,7 @@ pub fn text(good: &str, seed: u64) -> String {
     bad
 }
 
-/// Where words and numbers begin and end.
+/// Boundaries of words and numbers.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let part = |c: char| c.is_alphanumeric() || "._-+".contains(c);
     let mut words = Vec::new();

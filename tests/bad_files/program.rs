@@ -1,4 +1,4 @@
-//! Damaged files in the hands of the program.
+//! Damaged files fed to the program.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::mutate;
 use crate::{VIDEOS, scene, stereod, write_video};
 
-/// What stood in the output's place before.
+/// Earlier content of the output.
 const BEFORE: &[u8] = b"an earlier result";
 
 fn files(folder: &Path) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! `stereod calibrate` as a whole: pictures and videos of boards in, a calibration out.
+//! `stereod calibrate` as a whole: images and videos of boards in, a calibration out.
 
 mod boards;
 mod opencv;
@@ -42,13 +42,13 @@ fn number(report: &Value, key: &str) -> f64 {
     report.pointer(key).and_then(Value::as_f64).unwrap_or_else(|| panic!("{key} in {report}"))
 }
 
-/// Whether two numbers differ by less than a part of the second.
+/// Reports whether two numbers differ by less than a fraction of the second.
 fn close(found: f64, expected: f64, part: f64, what: &str) {
     let off = (found / expected - 1.0).abs();
     assert!(off < part, "{what}: {found} instead of {expected}, {:.2} % off", 100.0 * off);
 }
 
-/// Name and kind of everything that was left out.
+/// Name and kind of everything that was skipped.
 fn left_out(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let pairs = report["pairs"].as_array().unwrap().iter();

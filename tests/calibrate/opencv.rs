@@ -1,5 +1,5 @@
-//! OpenCV's own example pictures, and OpenCV's own result for them (reference_stereo.json beside the
-//! pictures says how it was made).
+//! OpenCV's own example images, and OpenCV's result for them (reference_stereo.json next to the
+//! images describes the procedure).
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn reference(folder: &Path) -> Value {
         .unwrap()
 }
 
-/// With OpenCV's window around the corners and all pairs, the numbers are OpenCV's.
+/// With OpenCV's corner window and all pairs, the numbers equal OpenCV's.
 #[test]
 fn as_opencv_finds_it() {
     let Some(folder) = data("opencv_calib") else { return };
@@ -44,8 +44,8 @@ fn as_opencv_finds_it() {
     }
 }
 
-/// With windows that fit the squares, the same cameras fit better: the squares of some pairs are
-/// smaller than OpenCV's window.
+/// With windows that fit the squares, the same camera model fits better: the squares of some pairs
+/// are smaller than OpenCV's window.
 #[test]
 fn better_than_opencv_finds_it() {
     let Some(folder) = data("opencv_calib") else { return };
@@ -57,15 +57,15 @@ fn better_than_opencv_finds_it() {
     }
     close(number(&found, "/baseline_m"), number(&expected, "/baseline_m"), 0.02, "baseline");
     close(number(&found, "/K1/0/0"), number(&expected, "/K1/0/0"), 0.02, "focal length");
-    // What OpenCV 4.10 finds with cornerSubPix's window 7 instead of 11 (its best): RMS 0.2010 px,
-    // baseline 0.083173 m, focal lengths 533.66 and 537.22 px.
+    // Result of OpenCV 4.10 with a cornerSubPix window of 7 instead of 11 (its best): RMS 0.2010
+    // px, baseline 0.083173 m, focal lengths 533.66 and 537.22 px.
     assert!(number(&found, "/rms_px") < 1.02 * 0.2010);
     close(number(&found, "/baseline_m"), 0.083173, 0.002, "baseline");
     close(number(&found, "/K1/0/0"), 533.66, 0.002, "focal length");
     close(number(&found, "/K2/0/0"), 537.22, 0.002, "focal length");
 }
 
-/// Nothing that is wrong with pictures spoils the result.
+/// Unusable images do not affect the result.
 #[test]
 fn what_is_wrong_is_found_and_left_out() {
     let Some(folder) = data("opencv_calib") else { return };
@@ -82,7 +82,7 @@ fn what_is_wrong_is_found_and_left_out() {
         fs::copy(folder.join(from), at(to)).unwrap();
     };
     let open = |name: &str| image::open(folder.join(name)).unwrap().to_luma8();
-    // Blurred: by 2 px, by 4 px, and along a row, as by a moving hand.
+    // Blurred by 2 px, by 4 px, and along a row as by a moving hand.
     for (number, sigma) in [(20, 2.0), (21, 4.0)] {
         let blurred = image::imageops::blur(&open("left03.jpg"), sigma);
         blurred.save(at(&format!("left{number}.png"))).unwrap();
@@ -95,7 +95,7 @@ fn what_is_wrong_is_found_and_left_out() {
     });
     copy("left06.jpg", "left22.jpg");
     smeared.save(at("right22.png")).unwrap();
-    // Of two moments; upside down is of two moments too.
+    // Views from two moments; a view that is upside down counts as one of another moment.
     copy("left07.jpg", "left23.jpg");
     copy("right03.jpg", "right23.jpg");
     // Moved a little: by 3 rows.
@@ -104,7 +104,7 @@ fn what_is_wrong_is_found_and_left_out() {
     let moved =
         image::GrayImage::from_fn(640, 480, |x, y| *still.get_pixel(x, y.saturating_sub(3)));
     moved.save(at("right24.png")).unwrap();
-    // Damaged: cut off, empty, no picture.
+    // Damaged: cut off, empty, not an image.
     let whole = fs::read(folder.join("left05.jpg")).unwrap();
     fs::write(at("left25.jpg"), &whole[..whole.len() / 3]).unwrap();
     copy("right05.jpg", "right25.jpg");
@@ -149,7 +149,7 @@ fn what_is_wrong_is_found_and_left_out() {
     }
 }
 
-/// ChArUco boards of before OpenCV 4.6 begin with a white square.
+/// In ChArUco boards of OpenCV before 4.6, the first square is white.
 #[test]
 fn boards_of_older_versions_are_found_without_a_warning() {
     let Some(folder) = data("bugs/charuco-legacy") else { return };

@@ -41,19 +41,19 @@ fn charuco_boards_that_leave_the_picture_give_the_cameras_back() {
     check(&found, &eyes, 0.003);
     assert!(found["pairs_used"].as_u64().unwrap() >= 16, "{:?}", left_out(&found));
     assert_eq!(found["verdict"]["quality"], "good", "{}", found["verdict"]);
-    // What was written is a calibration that the rest of the program reads.
+    // The written file is a calibration that the rest of the program can read.
     let mut show = stereod(&["calibration", "show", "out.toml"]);
     let (status, _, stderr) = outcome(show.current_dir(folder.path()));
     assert_eq!(status, 0, "{stderr}");
 
-    // The same board with the markers of another dictionary is not found, and that is said.
+    // The same board with markers of another dictionary is not found, and a message says so.
     let wrong = ["--board", "charuco:11x8:0.75:6x6_250", "-o", "wrong.toml"];
     let (status, _, stderr) = run(folder.path(), &[&arguments[..], &wrong].concat());
     assert_eq!(status, 1);
     assert!(stderr.contains("not the markers of this board"), "{stderr}");
 }
 
-/// A hand that moves a board from stand to stand and holds it still there for so many frames.
+/// A board that is moved from pose to pose and held still in each for a number of frames.
 pub fn motion(stands: &[Stand], held: usize) -> Vec<Stand> {
     const MOVING: usize = 6;
     let mut path = Vec::new();
@@ -84,7 +84,7 @@ fn still_and_different_pairs_of_a_video_are_chosen() {
         ["--left", "l.mkv", "--right", "r.mkv", "--board", "chessboard:8x5", "--square", "0.04"];
     let found = report(folder.path(), &arguments);
     check(&found, &eyes, 0.006);
-    // One of every stand that both cameras see whole, none from the way between two.
+    // One pair of every pose that both cameras see completely, none from the motion between two.
     let used = found["pairs_used"].as_u64().unwrap();
     assert!((10..=18).contains(&used), "{used}");
     for pair in found["pairs"].as_array().unwrap() {
@@ -113,7 +113,7 @@ fn numbered_pictures_as_a_stream_may_be_anywhere() {
     check(&report(folder.path(), &arguments), &eyes, 0.006);
 }
 
-/// Cameras without a window: what to do is said in the log, and an interrupt ends it.
+/// Cameras without a window: the log gives the instructions, and an interrupt ends the run.
 #[test]
 fn a_person_without_a_window_is_told_what_to_do() {
     let folder = tempfile::tempdir().unwrap();

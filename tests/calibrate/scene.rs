@@ -1,4 +1,4 @@
-//! Two known cameras that see a known board, rendered: what `stereod calibrate` has to find again.
+//! A rendered board before two known cameras, whose parameters `stereod calibrate` must recover.
 
 use nalgebra::{Matrix3, Rotation3, Vector3};
 use stereod::internals::calibration::board::Board;
@@ -7,7 +7,8 @@ use stereod::internals::frame::Image;
 /// Samples along each side of a pixel.
 const SAMPLES: usize = 3;
 
-/// Pixels of the printed board a square; markers of 0.75 squares have modules of whole pixels.
+/// Pixels of the printed board per square. Markers of 0.75 squares then have modules of whole
+/// pixels.
 const PRINT: usize = 48;
 
 /// A camera with two coefficients of radial distortion.
@@ -53,8 +54,7 @@ pub fn small_eyes() -> [Eye; 2] {
     })
 }
 
-/// Where a board stands: its middle in the left camera's frame in metres, and how it is turned
-/// (rotation vector).
+/// Pose of a board: its centre in the left camera's frame in metres, and its rotation vector.
 #[derive(Clone, Copy)]
 pub struct Stand {
     pub middle: [f64; 3],
@@ -62,14 +62,14 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// On the way from one stand to another.
+    /// A pose between two others.
     pub fn towards(&self, other: &Stand, part: f64) -> Stand {
         let mix = |a: [f64; 3], b: [f64; 3]| [0, 1, 2].map(|i| a[i] + (b[i] - a[i]) * part);
         Stand { middle: mix(self.middle, other.middle), turn: mix(self.turn, other.turn) }
     }
 }
 
-/// Stands that a careful person would choose: every part of the picture, all tilts, near and far.
+/// Poses that a careful user would choose: every part of the image, all tilts, near and far.
 pub fn stands() -> Vec<Stand> {
     let places = [-1.0, 0.0, 1.0];
     let turns = [[0.0, 0.5], [0.5, 0.0], [0.0, -0.5], [-0.5, 0.0], [0.35, 0.35]];
@@ -108,7 +108,7 @@ impl Painter {
                 let offset = |part: usize| (part as f64 + 0.5) / SAMPLES as f64 - 0.5;
                 let x = ((i % width) as f64 + offset(sample % SAMPLES) - eye.centre[0]) / eye.focal;
                 let y = ((i / width) as f64 + offset(sample / SAMPLES) - eye.centre[1]) / eye.focal;
-                // The lens backwards, by fixed-point iteration.
+                // Inverts the distortion by fixed-point iteration.
                 let (mut u, mut v) = (x, y);
                 for _ in 0..20 {
                     let r2 = u * u + v * v;
@@ -131,7 +131,7 @@ impl Painter {
         Self { size: eye.size, rays, centre, print, print_size, board: *board }
     }
 
-    /// The board at a stand, before a grey wall, a little soft as through a lens.
+    /// Renders the board in this pose before a grey wall, slightly blurred as by a lens.
     pub fn paint(&self, stand: &Stand) -> Image {
         let (width, height) = self.size;
         let turn = *Rotation3::new(Vector3::from(stand.turn)).matrix();

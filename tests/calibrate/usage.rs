@@ -1,4 +1,4 @@
-//! Wrong usage says what is right.
+//! Wrong usage gives a message with the correct usage.
 
 use stereod::internals::calibration::board::Board;
 
@@ -76,8 +76,8 @@ fn pictures_without_a_board_say_so() {
     assert!(stderr.contains("it is no PNG, JPEG"), "{stderr}");
 }
 
-/// One picture as both eyes: whatever the sums give, it is no calibration, and a good one that is
-/// there already stays.
+/// One image given as both views: whatever the figures, it is no calibration, and an existing good
+/// one stays.
 #[test]
 fn what_is_bad_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn what_is_bad_is_not_written() {
     assert!(std::fs::read_to_string(at("o.toml")).unwrap().contains("[left]"));
 }
 
-/// Pictures were taken one by one: none of them is "moving", however few there are.
+/// Images were taken one by one, so none is reported as "moving", however few there are.
 #[test]
 fn too_few_pairs_say_how_many_are_needed() {
     let folder = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ fn too_few_pairs_say_how_many_are_needed() {
             "{stderr}"
         );
     }
-    // A film of which nothing could be kept counts what it showed.
+    // If no frame of a video could be kept, the message counts the frames.
     numbered_videos::write(
         &folder.path().join("both.mkv"),
         &[(both, std::time::Duration::ZERO)],

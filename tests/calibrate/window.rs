@@ -35,7 +35,8 @@ fn start(x: &X, folder: &Path) -> std::process::Child {
     command.spawn().unwrap()
 }
 
-/// Pixels of a colour, more or less, in the part of the screen from these shares of it on.
+/// Counts pixels of a colour, with some tolerance, in the part of the screen that begins at these
+/// fractions of its size.
 fn pixels(screen: &RgbaImage, colour: [u8; 3], (left, top): (f32, f32)) -> usize {
     let (width, height) = (screen.width(), screen.height());
     let from = ((left * width as f32) as u32, (top * height as f32) as u32);
@@ -46,7 +47,7 @@ fn pixels(screen: &RgbaImage, colour: [u8; 3], (left, top): (f32, f32)) -> usize
     counted.count()
 }
 
-/// Where the words begin that say what is missing or came out, on this screen.
+/// Position of the text with the missing poses or the result on this screen.
 const WORDS: (f32, f32) = (0.38, 0.51);
 
 const GREEN: [u8; 3] = [90, 220, 110];
@@ -64,7 +65,7 @@ fn a_recording_is_calibrated_in_the_window() {
     });
     x.wait_for("a pair that was taken", |screen| pixels(screen, GREEN, (0.0, 0.0)) > 4000);
     x.save("guided-taken");
-    // The recording ends, and the pairs are enough; the word on that is green.
+    // The recording ends and there are enough pairs: the message is green.
     x.wait_for("the verdict", |screen| {
         pixels(screen, GREEN, WORDS) > 150 && pixels(screen, GREEN, (0.0, 0.0)) < 6000
     });
@@ -81,7 +82,7 @@ fn a_recording_is_calibrated_in_the_window() {
 #[test]
 fn keys_take_calibrate_and_quit() {
     let Some(x) = X::start("the keys of a guided calibration", (1280, 720)) else { return };
-    // Never still: nothing is taken without a key.
+    // The board is never still, so no pair is taken without a key.
     let slow: Vec<Stand> = stands()
         .windows(2)
         .take(5)

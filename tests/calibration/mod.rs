@@ -27,8 +27,8 @@ fn read(root: &Path, files: &[&str]) -> Loaded {
     format::read(&paths).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// How far two descriptions of one rig are apart: pixels and coefficients of the cameras, the pose's
-/// rotation, and metres.
+/// Differences between two descriptions of one rig: pixels and coefficients of the cameras, the
+/// rotation between them, and metres.
 fn apart(a: &StereoCalibration, b: &StereoCalibration) -> (f64, f64, f64) {
     let mut cameras = 0.0_f64;
     for (a, b) in [(&a.left, &b.left), (&a.right, &b.right)] {
@@ -81,8 +81,8 @@ fn calibrations_of_one_rig_agree() {
     assert!(between.amax() > 1e-3, "the rotation is not just taken for none");
 }
 
-/// Every file, cut off every so many bytes: one message, or the same calibration (where only what no
-/// reader needs is missing); never a panic, never other numbers.
+/// Truncates every file at regular intervals. Each part gives one message, or the same calibration
+/// if only unneeded data is missing; never a panic or other numbers.
 #[test]
 fn cut_files_are_refused() {
     let Some(root) = data("") else { return };
@@ -126,7 +126,7 @@ fn prints(folder: &Path, arguments: &[&str]) -> String {
     stdout
 }
 
-/// One message that has these words, and status 2.
+/// Expects one message with these words, and status 2.
 fn refuses(folder: &Path, arguments: &[&str], words: &str) {
     let (status, stdout, stderr) = run(folder, arguments);
     assert_eq!((status, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
@@ -168,7 +168,7 @@ fn show_tells_people_and_programs() {
     assert_eq!(value["size"], serde_json::json!([640, 480]));
     assert_eq!(value["left"]["focal_px"][0], 512.25);
     // cv2.Rodrigues of R: the right camera is turned by 0.012, -0.02, 0.007 rad into the left one's
-    // frame, and so by the opposite as the left one sees it.
+    // frame, so seen from the left camera the rotation is the opposite.
     for (name, radians) in [("pitch_deg", -0.012), ("yaw_deg", 0.02), ("roll_deg", -0.007)] {
         let degrees = value["turned"][name].as_f64().unwrap();
         assert!((degrees - f64::to_degrees(radians)).abs() < 0.01, "{name} {degrees}");
@@ -282,7 +282,7 @@ fn what_is_wrong_is_said_with_the_file_and_the_cure() {
         assert!(!at.join("out.toml").exists(), "{file}");
     }
     refuses(at, &["show", "opencv.yml", "--swap"], "left and right are swapped");
-    // And the cures that are told do cure.
+    // The suggested remedies work.
     change(
         "mm.yml",
         "[ -0.0625, 0.00089999999999999998, -0.00040000000000000002 ]",

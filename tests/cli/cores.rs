@@ -1,4 +1,4 @@
-//! Cores and niceness of the CPU engine, as the whole binary takes them.
+//! Cores and niceness of the CPU engine, as the whole program sets them.
 
 use super::{prints, refuses};
 use crate::common::outcome::outcome;
@@ -40,7 +40,7 @@ fn cores_that_there_are_not_are_named_and_others_are_used() {
     let text = prints(&[&SMALL[..], &wishes].concat());
     assert!(text.contains(&format!("1 thread on core {core}, nice 19)")), "{text}");
     assert!(text.contains("identical with the reference"), "{text}");
-    // Tiles are filtered as one picture afterwards, by threads that are placed as well.
+    // Tiles are filtered as one image afterwards, by threads that are pinned as well.
     let tiles = ["--tiles", "2x1,16", "--fill", "rays", "--smoothing", "0.3"];
     let text = prints(&[&SMALL[..], &wishes, &tiles].concat());
     assert!(text.contains("identical with the reference"), "{text}");
@@ -53,12 +53,12 @@ fn threads(process: u32) -> Vec<(String, i32, String)> {
     let thread = |folder: std::path::PathBuf| {
         let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
         let (stat, status) = (text("stat")?, text("status")?);
-        // What follows the name in brackets begins with the third field; niceness is the 19th.
+        // The third field follows the name in brackets; niceness is the 19th.
         let nice = stat.rsplit(") ").next()?.split(' ').nth(16)?.parse().ok()?;
         let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         Some((text("comm")?.trim().to_owned(), nice, cores.trim().to_owned()))
     };
-    // Some may end meanwhile.
+    // Some threads may end meanwhile.
     tasks.filter_map(|task| thread(task.ok()?.path())).collect()
 }
 
@@ -78,7 +78,7 @@ fn only_the_threads_that_match_are_held_to_cores() {
     let deadline = Instant::now() + Duration::from_secs(20);
     let found = loop {
         let found = threads(child.id());
-        // It is there once all is open.
+        // The file appears once everything is open.
         if found.iter().any(|(name, ..)| name == "source") || Instant::now() > deadline {
             break found;
         }
@@ -88,7 +88,7 @@ fn only_the_threads_that_match_are_held_to_cores() {
     child.wait().unwrap();
     let (matching, others): (Vec<_>, Vec<_>) =
         found.iter().partition(|(name, ..)| name.starts_with("match-"));
-    // Two that the team has started, and the one in place of the caller.
+    // Two threads that the team has started, and the one that replaces the caller.
     assert_eq!(matching.len(), 3, "{found:?}");
     assert!(matching.iter().all(|thread| (thread.1, &thread.2) == (nice, &core)), "{found:?}");
     assert!(others.iter().any(|(name, ..)| name == "matcher"), "{found:?}");

@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;
 
-/// What it prints when all is well.
+/// Returns the standard output of a run that must succeed.
 fn prints(arguments: &[&str]) -> String {
     let (status, stdout, stderr) = outcome(&mut stereod(arguments));
     assert_eq!((status, stderr.as_str()), (0, ""), "{arguments:?}");
     stdout
 }
 
-/// What it complains about when the usage or the configuration is wrong.
+/// Returns the message of a run with wrong usage or a wrong configuration.
 fn refuses(command: &mut Command) -> String {
     let (status, stdout, stderr) = outcome(command);
     assert_eq!((status, stdout.as_str()), (2, ""), "{stderr}");
@@ -62,7 +62,8 @@ fn version_is_the_package_version() {
     assert_eq!(prints(&["--version"]), format!("stereod {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-/// Texts are wrapped where the width ends, and nowhere before: neither by hand as well, nor too late.
+/// Texts are wrapped at the width of the terminal, with no additional line breaks and no longer
+/// lines.
 #[test]
 fn help_is_wrapped_once() {
     const WIDTH: usize = 100;

@@ -1,8 +1,9 @@
-//! Recordings and pictures of real cameras, which the project does not ship.
+//! Recordings and images of real cameras, which the project does not ship.
 
 use std::path::{Path, PathBuf};
 
-/// The folder or file `below` the test data ("" is all of it), or nothing with a visible note.
+/// Returns the folder or file `below` the test data ("" is all of it). If it is missing, prints a
+/// note and returns nothing.
 pub fn data(below: &str) -> Option<PathBuf> {
     let root = std::env::var_os("STEREOD_TEST_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),

@@ -1,4 +1,4 @@
-//! Maps to write.
+//! Random maps to write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use stereod::internals::frame::{Image, Matched, StereoPair};
 use stereod::internals::pool::Pooled;
 use stereod::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
 
-/// Numbers without a pattern, the same ones in every run.
+/// Pseudo-random numbers.
 pub struct Random(pub u64);
 
 impl Random {
@@ -33,7 +33,7 @@ pub fn random_values(random: &mut Random, count: usize, range: DisparityRange) -
         .collect()
 }
 
-/// A map with its pair, as an engine hands it out.
+/// A map with its pair, as an engine returns it.
 pub fn matched(width: usize, values: Vec<i16>, sequence: u64, timestamp: Duration) -> Arc<Matched> {
     let height = values.len() / width;
     let eye = || Image::from_fn(width, height, |_, _| 0);

@@ -1,5 +1,5 @@
-//! Test videos whose pictures say which frame of which view they are, in blocks that survive lossy
-//! coding: eight stripes are the bits of the number; the lower half is white in the left view.
+//! Test videos whose images encode their view and frame number in blocks that survive lossy coding:
+//! eight stripes are the bits of the number; the lower half is white in the left view.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub fn view(eye: Eye, number: u8) -> Image {
     })
 }
 
-/// Reads what [`view`] wrote.
+/// Reads the number and view that [`view`] wrote.
 pub fn read(image: &Image) -> (Eye, u8) {
     assert_eq!((image.width(), image.height()), (WIDTH, HEIGHT));
     let white = |x: usize, y: usize| image.row(y)[x] > 128;
@@ -50,7 +50,7 @@ pub fn steady(count: u8, rate: u64, start: Duration) -> Vec<(u8, Duration)> {
     (0..count).map(|i| (i, time(i))).collect()
 }
 
-/// Writes pictures through `coding` ("x264enc ! mp4mux") to `path`; `rate` 0 states none.
+/// Writes images through `coding` ("x264enc ! mp4mux") to `path`; with `rate` 0, no rate is stated.
 pub fn write(path: &Path, pictures: &[(Image, Duration)], rate: i32, coding: &str) {
     let (width, height) = (pictures[0].0.width(), pictures[0].0.height());
     let stride = width.next_multiple_of(4);

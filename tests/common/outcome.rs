@@ -1,4 +1,4 @@
-//! What came of a run of the program.
+//! Result of a run of the program.
 
 use std::process::{Command, Output};
 

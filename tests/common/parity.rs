@@ -1,4 +1,4 @@
-//! Random pairs and parameters, for every engine alike.
+//! Random pairs and parameters, the same for every engine.
 
 use std::time::{Duration, Instant};
 
@@ -28,23 +28,23 @@ pub fn pair(left: Image, right: Image) -> StereoPair {
     }
 }
 
-/// What a random image looks like.
+/// Properties of a random image.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     pub seed: u64,
-    /// Number of grey levels: few make ties.
+    /// Number of grey levels; few levels cause ties.
     pub levels: u8,
     /// Distance between grey levels.
     pub step: u8,
-    /// By how many columns the right image is shifted.
+    /// Columns by which the right image is shifted.
     pub shift: usize,
-    /// One in how many pixels of the right image is drawn anew; 0: none.
+    /// One in this many pixels of the right image is replaced; 0 replaces none.
     pub noise: u64,
-    /// Whether half of it is white, in blocks, cut off or nearly.
+    /// Whether half of it is white, in blocks that are saturated or nearly so.
     pub white: bool,
 }
 
-/// Two images that are alike but for a shift and some noise.
+/// Two images that differ by a shift and some noise.
 pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     let mut state = look.seed | 1;
     let mut random = move || {
@@ -58,7 +58,7 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     let wide = width + look.shift;
     let mut scene: Vec<u8> =
         (0..wide * height).map(|_| grey(levels).wrapping_mul(look.step)).collect();
-    // Smaller than what is looked at for evidence, or larger.
+    // Smaller than the area examined for evidence, or larger.
     let (across, down) = if look.seed.is_multiple_of(2) { (6, 4) } else { (24, 16) };
     let blocks = |i: usize| (i % wide / across + i / wide / down) % 2 == 1;
     for (_, pixel) in scene.iter_mut().enumerate().filter(|&(i, _)| look.white && blocks(i)) {
@@ -76,7 +76,7 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     (left, Image::from_vec(width, height, right))
 }
 
-/// Whether a result is the reference's, and the first difference where it is not.
+/// Compares a result with the reference; an error names the first difference.
 pub fn same_result(expected: &PairResult, got: &Matched) -> Result<(), String> {
     let PairResult { map, confidence, temporal } = expected;
     if got.temporal != temporal.as_ref().map(|outcome| outcome.report) {
@@ -98,7 +98,7 @@ pub fn same_result(expected: &PairResult, got: &Matched) -> Result<(), String> {
     Err(format!("the confidence differs: (pixel, (expected, got)) {first:?}"))
 }
 
-/// Whether a map is the reference's, and the first difference where it is not.
+/// Compares a map with the reference; an error names the first difference.
 pub fn same(expected: &DisparityMap, got: &DisparityMap) -> Result<(), String> {
     assert_eq!((got.width(), got.height()), (expected.width(), expected.height()));
     let different = || expected.values().iter().zip(got.values()).map(|(a, b)| a != b);
@@ -114,7 +114,7 @@ pub fn same(expected: &DisparityMap, got: &DisparityMap) -> Result<(), String> {
     ))
 }
 
-/// The pairs of a stream, which jumps now and then, forwards or back.
+/// The pairs of a stream whose numbers jump now and then, forwards or backwards.
 fn stream(
     (width, height): (usize, usize),
     looks: &[Look],
@@ -131,8 +131,8 @@ fn stream(
     })
 }
 
-/// Matches the looks on several engines in turn, each of which goes on where the one before stood,
-/// and compares each with the reference.
+/// Matches the images on several engines in turn, each of which continues from the state of the one
+/// before, and compares each with the reference.
 pub fn compare_relay(
     engines: &mut [Box<dyn Engine>],
     params: &Params,
@@ -143,7 +143,7 @@ pub fn compare_relay(
         .map_err(|e| format!("{e} {size:?} {looks:?}"))
 }
 
-/// As [`compare_relay`], of any stream.
+/// As [`compare_relay`], for any stream.
 pub fn compare_relay_of(
     engines: &mut [Box<dyn Engine>],
     params: &Params,
@@ -185,8 +185,8 @@ fn difference(expected: &History, got: &History) -> Option<String> {
     (expected != got).then(|| "another stream".into())
 }
 
-/// Matches the looks on one engine, as many in flight as it takes (what it keeps must not show),
-/// and compares each with the reference.
+/// Matches the images on one engine, with as many in flight as it takes (its retained state must
+/// not affect results), and compares each with the reference.
 pub fn compare(
     engine: &mut dyn Engine,
     params: &Params,
@@ -195,7 +195,7 @@ pub fn compare(
 ) -> Result<(), String> {
     let mut in_flight = std::collections::VecDeque::new();
     let (mut history, mut pairs) = (History::default(), stream(size, looks));
-    // What an earlier stream left behind is not to be gone on with.
+    // State of an earlier stream must not be used.
     engine.resume(History::default()).map_err(|e| format!("{e:#}"))?;
     for number in 0..looks.len() + engine.depth() {
         if let Some(pair) = pairs.next() {
@@ -221,7 +221,8 @@ pub fn compare(
     Ok(())
 }
 
-/// Maps to images of `size` from all over raw images of the size `source` and from beyond them.
+/// Maps from images of `size` to positions in raw images of the size `source`, and beyond their
+/// borders.
 pub fn wild_rectifier(source: (usize, usize), size: (usize, usize), seed: u64) -> Rectifier {
     let map = |seed: u64| {
         let position = |x: usize, y: usize| {
@@ -249,7 +250,7 @@ pub fn wild_rectifier(source: (usize, usize), size: (usize, usize), seed: u64) -
     Rectifier::from_maps(map(2 * seed), map(2 * seed + 1), geometry).unwrap()
 }
 
-/// The colour of an image of this size, another one at every second pixel across and down.
+/// Colour of an image of this size; every second pixel across and down has another one.
 fn chroma(width: usize, height: usize) -> Chroma {
     let across = width.div_ceil(2);
     let samples = (0..across * height.div_ceil(2)).map(|i| [(i * 7) as u8, (i * 13) as u8]);
@@ -258,8 +259,8 @@ fn chroma(width: usize, height: usize) -> Chroma {
     Chroma::new(ColourCoding::new(0.299, 0.114, false), plane, Pool::new())
 }
 
-/// The samples that the colour of a rectified image must have: those of the pixels nearest to where
-/// its own come from.
+/// Colour samples expected after rectification: those of the pixels nearest to each source
+/// position.
 fn rectified_colour(map: &RectifyMap) -> Vec<[u8; 2]> {
     let ((width, height), (stride, rows)) = (map.size(), map.source_size());
     let of = chroma(stride, rows);
@@ -279,8 +280,8 @@ fn rectified_colour(map: &RectifyMap) -> Vec<[u8; 2]> {
     samples
 }
 
-/// As [`compare`], for an engine that rectifies: the images that it hands out are those of the
-/// plain definition, too.
+/// As [`compare`], for an engine that rectifies: the images it returns also equal those of the
+/// plain definition.
 pub fn compare_rectified(
     engine: &mut dyn Engine,
     params: &Params,
@@ -341,7 +342,7 @@ fn windows() -> impl Strategy<Value = CensusWindow> {
     ]
 }
 
-/// The window, made smaller where it has too many pixels, larger where it has none but the centre.
+/// Makes the window smaller if it has too many pixels, or larger if it has only the centre.
 fn fitting(window: CensusWindow) -> CensusWindow {
     let CensusWindow::Plain { mut width, mut height } = window else { return window };
     while u32::from(width) * u32::from(height) > 65 {
@@ -396,7 +397,7 @@ fn block_windows() -> impl Strategy<Value = BlockWindow> {
         .prop_map(|(across, down)| BlockWindow { width: 2 * across + 1, height: 2 * down + 1 })
 }
 
-/// What supports the cost, and the guide of P2.
+/// Support of the cost, and the guide of P2.
 fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide)> {
     let window = prop_oneof![
         1 => Just(None),
@@ -427,7 +428,7 @@ fn speckles() -> impl Strategy<Value = Option<Speckle>> {
     ]
 }
 
-/// Guards on either side of the steps between maps.
+/// Smoothing in time, with guards smaller and larger than the steps between maps.
 pub fn smoothings() -> impl Strategy<Value = Smoothing> {
     (1u8..=255, prop_oneof![0u16..40, 0u16..=1023])
         .prop_map(|(weight_256, guard_16)| Smoothing { weight_256, guard_16 })
@@ -474,7 +475,7 @@ pub fn params() -> impl Strategy<Value = Params> {
     (range, costs(), supports(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
         |((min, count), cost, (window, prior, p2_guide), paths, (p1, p2), p2_mode, refinement)| {
             let (paths, sum_window) = paths;
-            // What cannot be combined.
+            // Settings that cannot be combined.
             let cost = match cost {
                 Cost::Ad { truncation, .. } if paths == Paths::None => {
                     Cost::Ad { truncation, window: 1 }
@@ -549,7 +550,7 @@ pub fn weak_looks() -> impl Strategy<Value = Look> {
     )
 }
 
-/// The combined cost as the settings have it.
+/// The combined cost, if the settings ask for it.
 pub const COMBINED: Cost = Cost::Combined {
     census_weight: 22,
     gradient_weight: 19,
@@ -558,7 +559,7 @@ pub const COMBINED: Cost = Cost::Combined {
     intensity_truncation: 6,
 };
 
-/// The parameters that single cases vary.
+/// Parameters that vary between cases.
 pub fn usual() -> Params {
     let cost = Cost::Ad { truncation: 40, window: 1 };
     Params {

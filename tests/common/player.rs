@@ -1,4 +1,4 @@
-//! What reads videos back.
+//! Reads videos back.
 
 use std::path::Path;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Player {
         let sample = self.sink.pull_sample().ok()?;
         let info = gstreamer_video::VideoInfo::from_caps(sample.caps()?).unwrap();
         let buffer = sample.buffer()?;
-        // The frame knows of rows that a decoder has laid out in its own way.
+        // The frame describes the row layout that a decoder has chosen.
         let frame =
             gstreamer_video::VideoFrameRef::from_buffer_ref_readable(buffer, &info).unwrap();
         let row = info.width() as usize * info.comp_pstride(0) as usize;
@@ -62,7 +62,7 @@ impl Player {
         std::iter::from_fn(|| self.next()).collect()
     }
 
-    /// Duration, where the file says it.
+    /// Duration, if the file states it.
     pub fn duration(&self) -> Option<Duration> {
         self.pipeline.query_duration::<gst::ClockTime>().map(Into::into)
     }
@@ -91,5 +91,5 @@ impl Drop for Player {
     }
 }
 
-/// How to decode a recording.
+/// Chain of elements that decodes a recording.
 pub const RECORDING: &str = "matroskademux ! avdec_ffv1";

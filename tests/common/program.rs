@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-/// `stereod` with these arguments, without a display or an input, and blind to the configuration of
+/// `stereod` with these arguments, without a display or an input, and without the configuration of
 /// the machine it runs on.
 pub fn stereod(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));

@@ -1,4 +1,4 @@
-//! A virtual X screen, the keys and the mouse on it.
+//! A virtual X screen with its keys and its mouse.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use image::{Rgba, RgbaImage};
 
-/// The longest that anything may take; lavapipe on a busy machine is slow.
+/// Timeout of every step; lavapipe on a busy machine is slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A virtual X screen; gone when dropped.
+/// A virtual X screen, which closes when dropped.
 pub struct X {
     server: process::Child,
     display: String,
@@ -18,8 +18,8 @@ pub struct X {
 }
 
 impl X {
-    /// Starts Xvfb with one screen of this size; `None`, after saying so, where it or xdotool is
-    /// not installed.
+    /// Starts Xvfb with one screen of this size. If Xvfb or xdotool is not installed, prints a note
+    /// and returns `None`.
     pub fn start(test: &str, (width, height): (u32, u32)) -> Option<Self> {
         for (program, argument, package) in
             [("Xvfb", "-help", "xvfb"), ("xdotool", "version", "xdotool")]
@@ -48,7 +48,7 @@ impl X {
         Some(Self { server, display: format!(":{}", number.trim()), folder })
     }
 
-    /// Its name for clients.
+    /// Name of the display for clients.
     pub fn display(&self) -> &str {
         &self.display
     }
@@ -59,14 +59,14 @@ impl X {
         xwd(&bytes)
     }
 
-    /// Keeps a picture of the screen where STEREOD_TEST_PICTURES names a folder, to be looked at.
+    /// Saves a screenshot if STEREOD_TEST_PICTURES names a folder.
     pub fn save(&self, name: &str) {
         if let Some(folder) = std::env::var_os("STEREOD_TEST_PICTURES") {
             self.screen().save(Path::new(&folder).join(format!("{name}.png"))).unwrap();
         }
     }
 
-    /// Waits until the screen is as it should be.
+    /// Waits until the screen satisfies the condition.
     pub fn wait_for(&self, what: &str, is_so: impl Fn(&RgbaImage) -> bool) {
         let start = Instant::now();
         while !is_so(&self.screen()) {
@@ -79,11 +79,11 @@ impl X {
         }
     }
 
-    /// The window with this title, when it is there; it gets the keyboard.
+    /// Returns the window with this title, if it exists, and gives it the keyboard focus.
     pub fn window(&self, title: &str) -> String {
         let id = self.xdotool(&["search", "--sync", "--onlyvisible", "--name", title]);
         let id = id.lines().next().unwrap_or_default().to_owned();
-        // There is no window manager that would do it.
+        // There is no window manager that would set the focus.
         self.xdotool(&["windowfocus", "--sync", &id]);
         id
     }
@@ -116,8 +116,8 @@ impl X {
         self.xdotool(&["windowsize", "--sync", window, &size[0], &size[1]]);
     }
 
-    /// Runs an xdotool command, again where it fails: a window that was just opened is not yet
-    /// ready for everything (X answers BadMatch). A key is only pressed by a success.
+    /// Runs an xdotool command and repeats it if it fails: a window that was just opened does not
+    /// accept everything yet (X answers BadMatch). A failed attempt presses no key.
     fn xdotool(&self, arguments: &[&str]) -> String {
         let start = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! Streams of a rig that stands nearly still, or leaps about, for the stages that go by the pairs before.
+//! Streams of a rig that stands nearly still or jumps, for the stages with memory of earlier pairs.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use stereod::{DisparityRange, Params, Steady, Temporal, TemporalMode};
 
 use super::parity::{pair, params, same_result};
 
-/// A stream of a rig that stands nearly still, or does not at all.
+/// A stream of a rig that stands nearly still, or does not.
 #[derive(Clone, Copy, Debug)]
 pub struct Drift {
     pub seed: u64,
     /// Grey levels of the noise of each picture.
     pub noise: u8,
-    /// By how much the rig moves from pair to pair at most, in 1/16 px.
+    /// Largest motion of the rig from pair to pair, in 1/16 px.
     pub jitter: u16,
     /// Whether something else moves in it.
     pub mover: bool,
@@ -25,13 +25,13 @@ pub struct Drift {
 }
 
 fn drifts() -> impl Strategy<Value = Drift> {
-    // By more than a hundred pixels, no picture is found again.
+    // After a motion of more than a hundred pixels, no image is registered again.
     let jitter = prop_oneof![Just(0u16), 1u16..30, 30u16..120, 1600u16..3200];
     (any::<u64>(), 0u8..12, jitter, any::<bool>(), 1usize..12)
         .prop_map(|(seed, noise, jitter, mover, cut)| Drift { seed, noise, jitter, mover, cut })
 }
 
-/// The stages with memory of a stream, in all their ways.
+/// The stages with memory of a stream, in all their variants.
 fn stages_in_time() -> impl Strategy<Value = (Option<Temporal>, Option<Steady>)> {
     let mode = prop_oneof![Just(TemporalMode::Denoise), Just(TemporalMode::Whiten)];
     let history = prop_oneof![Just(2u8), Just(3), Just(20), Just(64), 2u8..=64];
@@ -45,7 +45,7 @@ fn stages_in_time() -> impl Strategy<Value = (Option<Temporal>, Option<Steady>)>
     some.prop_filter("at least one", |(temporal, steady)| temporal.is_some() || steady.is_some())
 }
 
-/// A stream with stages in time: parameters, the size of its pictures, what moves, and how many pairs there are.
+/// A stream with stages in time: parameters, image size, motion, and number of pairs.
 pub fn streams() -> impl Strategy<Value = (Params, (usize, usize), Drift, usize)> {
     let size = prop_oneof![(1usize..40, 1usize..30), (60usize..140, 50usize..110)];
     let confidence = prop::option::of(Just(0u8));
@@ -100,7 +100,8 @@ pub fn drifting(
     })
 }
 
-/// Matches a stream on one engine, as many pairs in flight as it takes, and compares each with the reference.
+/// Matches a stream on one engine, with as many pairs in flight as it takes, and compares each with
+/// the reference.
 pub fn compare_stream(
     engine: &mut dyn Engine,
     params: &Params,

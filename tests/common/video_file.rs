@@ -1,4 +1,4 @@
-//! What writes test videos.
+//! Writes test videos.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_app as gst_app;
 
-/// Writes raw pictures of a format and size through `coding` ("x264enc ! mp4mux") to `path`, each with its
-/// time; `rate` 0 states none.
+/// Writes raw images of a format and size through `coding` ("x264enc ! mp4mux") to `path`, each
+/// with its time; with `rate` 0, no rate is stated.
 pub fn write_video(
     path: &Path,
     (format, width, height): (&str, usize, usize),
@@ -44,7 +44,7 @@ pub fn write_video(
     play_to_end(&pipeline);
 }
 
-/// Waits for the end of a pipeline that ends by itself, and takes it down.
+/// Waits for the end of a finite pipeline and stops it.
 pub fn play_to_end(pipeline: &gst::Pipeline) {
     let types = [gst::MessageType::Eos, gst::MessageType::Error];
     let message =

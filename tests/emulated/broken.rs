@@ -1,16 +1,15 @@
-//! Hooks in the kernels (`BREAK` of `kernels/instructions.cuh`) that break them on purpose, which the
-//! comparison with the reference has to notice. Each kernel has at least one.
+//! Hooks in the kernels (`BREAK` of `kernels/instructions.cuh`) that break them on purpose, so that
+//! the comparison with the reference must fail. Each kernel has at least one.
 
 pub const AD: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1"];
 pub const PARABOLA: &[&str] =
     &["-d", "20", "--cost", "ad", "--ad-window", "1", "--subpixel", "parabola"];
-// The pictures' disparities lie across the middle of the padded range, or reach its last candidate.
+// The images' disparities lie across the middle of the padded range, or reach its last candidate.
 pub const ACROSS: &[&str] =
     &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 pub const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 pub const DIAGONAL: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "8"];
-// The same where not all strips can be resident at once.
-// What begins with these settings is matched so.
+// The same if not all strips can be resident at once. Settings with this prefix select it.
 pub const TASKS: &[&str] = &["--p1", "5"];
 pub const TASKS_AD: &[&str] =
     &["--p1", "5", "-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "8"];
@@ -22,7 +21,7 @@ pub const CURVE: &[&str] = &["-d", "16", "--median", "0"];
 pub const SURE: &[&str] = &["-d", "14", "--min-confidence", "20"];
 pub const COMBINED: &[&str] = &["-d", "16"];
 
-// Costs beyond half a byte, which nothing may support.
+// Costs that need more than half a byte, with no support.
 pub const LARGE: &[&str] = &[
     "-d",
     "16",
@@ -78,7 +77,7 @@ pub const MI: &[&str] = &["--cost", "mi", "-d", "20"];
 
 /// Hooks, with the settings under which a broken one shows.
 pub const BROKEN: &[(&str, &[&str])] = &[
-    // Paths, and what the blocks of a sweep wait for.
+    // Paths, and the conditions that the blocks of a sweep wait for.
     ("full_barrier", AD),
     ("p1", AD),
     ("last_neighbour", ACROSS),
@@ -115,7 +114,7 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     ("window_row", WINDOW),
     ("blend_rounding", WINDOW),
     ("volume_barrier", WINDOW),
-    // Paths and windows whose sums are kept.
+    // Paths, and windows with stored sums.
     ("path_starts", KNIGHT),
     ("window_border", SAD),
     ("byte_rounding", BYTES),
@@ -144,5 +143,5 @@ pub const BROKEN_IN_TIME: &[&str] = &[
     "steady_rounding",
 ];
 
-/// Hooks that show only where a rig leaps, so that remembered pictures are lost.
+/// Hooks that show only if a rig jumps, so that remembered images are lost.
 pub const BROKEN_WHERE_IT_LEAPS: &[&str] = &["lost_pictures"];

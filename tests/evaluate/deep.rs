@@ -4,8 +4,8 @@ use image::{ImageBuffer, Luma};
 
 use super::{Data, SHIFT, texture};
 
-/// Percent of the pixels that both cameras see and that are off by more than 4 px or unknown, of the wall whose
-/// samples are `sample` of its grey levels.
+/// Percentage of the pixels seen by both cameras that are unknown or off by more than 4 px, for a
+/// wall whose samples are `sample` of its grey levels.
 fn bad(sample: fn(u8) -> u16, arguments: &[&str]) -> f64 {
     let data = Data::new();
     data.described("wall");

@@ -1,4 +1,5 @@
-//! Surfaces without texture: what their disparity comes from, and that it is none where nothing supports it.
+//! Surfaces without texture: the source of their disparity, and that they have none without
+//! support.
 
 use serde_json::json;
 
@@ -8,14 +9,15 @@ use super::Data;
 const SIZE: (u32, u32) = (400, 300);
 const BOX: ([u32; 2], [u32; 2], u32) = ([150, 250], [100, 200], 32);
 
-/// The ground is counted from here on around the box: next to it the windows of cost and texture still see the box.
+/// The ground is evaluated from this distance around the box: closer, the windows of cost and
+/// texture still include the box.
 const RIM: u32 = 12;
 
 fn is_within([from, to]: [u32; 2], at: u32, rim: u32) -> bool {
     (from.saturating_sub(rim)..to + rim).contains(&at)
 }
 
-/// Numbers that are spread evenly and follow no order.
+/// Uniformly distributed pseudo-random numbers.
 fn random(x: u32, y: u32, seed: u32) -> u32 {
     let mut mixed = seed.wrapping_mul(0x9e37_79b9) ^ (y << 16 | x);
     for _ in 0..2 {
@@ -60,12 +62,12 @@ impl Data {
         std::fs::write(self.file(&format!("{name}/item.json")), item.to_string()).unwrap();
     }
 
-    /// Percent of the ground that is nearer than it is.
+    /// Percentage of the ground whose disparity is too large.
     fn phantoms(&self, arguments: &[&str]) -> f64 {
         let report = self.report(arguments);
         let figures = &report["datasets"][0]["items"][0]["unfilled"]["all"];
         let known = figures["density"].as_f64().unwrap();
-        // Of nothing nothing is nearer.
+        // Unknown pixels are not too near.
         known * figures["nearer_valid"].as_f64().unwrap_or(0.0) / 100.0
     }
 }

@@ -1,10 +1,10 @@
-//! Figures of pairs that were made so that they can be worked out by hand.
+//! Figures of synthetic pairs that can be computed by hand.
 
 use serde_json::{Value, json};
 
 use super::Data;
 
-/// The figures of the wall, which is matched without a mistake: `rows` rows are counted.
+/// Figures of the wall, which is matched without errors: `rows` rows are counted.
 fn wall(rows: f64, counted: u32) -> Value {
     let percent = |part: f64| ((100.0 * part / rows) * 1e4).round() / 1e4;
     let (two_off, four_off) = (percent(16.0), percent(4.0));
@@ -36,7 +36,7 @@ fn figures_of_a_wall() {
     assert!(pair["time_ms"].as_f64().unwrap() > 0.0);
     assert_eq!(report["settings"]["min_disparity"], 0);
     assert_eq!((&report["repeat"], &report["noise"]), (&json!(1), &Value::Null));
-    // Of all pixels of the map, also of those without truth at its left.
+    // Relative to all pixels of the map, including those without truth at the left.
     let density = pair["image_density"].as_f64().unwrap();
     assert!((100.0 * 88.0 / 96.0 - 1e-4..=100.0).contains(&density), "{density}");
 }

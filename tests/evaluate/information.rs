@@ -1,4 +1,5 @@
-//! Mutual information on a real pair of which the right picture is made another camera's.
+//! Mutual information on a real pair whose right image is changed as if from another kind of
+//! camera.
 
 use image::GrayImage;
 use serde_json::Value;

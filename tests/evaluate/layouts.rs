@@ -1,4 +1,4 @@
-//! Data sets as they are published, each a small wall whose truth is stored as theirs is.
+//! Published layouts of data sets, each with a small wall whose truth is stored in that format.
 
 use std::fs;
 
@@ -93,7 +93,7 @@ fn every_layout_is_found_and_understood() {
             ("kitti/000007_10", Some(128), both(2 * HIDDEN), both(HIDDEN)),
         ]
     );
-    // Its publisher's calib.txt is missing: the pictures tell.
+    // The publisher's calib.txt is missing, so the images are used.
     let (name, disparities, non_occluded, all) = found[5];
     assert_eq!((name, non_occluded, all), ("middlebury2014", None, both(HIDDEN)));
     assert!(disparities.is_some_and(|count| count.is_multiple_of(16)), "{disparities:?}");
@@ -119,7 +119,7 @@ fn kitti_2012_in_grey_and_in_colour() {
 fn pictures_in_colour_are_matched_as_match_does() {
     let data = Data::new();
     data.described("wall");
-    // Red alone tells the same, at a fifth of the contrast (Rec. 709).
+    // The red channel alone gives the same result, at a fifth of the contrast (Rec. 709).
     for eye in ["l.png", "r.png"] {
         let path = data.at(&format!("wall/{eye}"));
         let grey = image::open(&path).unwrap().to_luma8();

@@ -1,4 +1,5 @@
-//! `stereod evaluate`, as a process: on pairs made here, and beside the scoring script of the test data.
+//! `stereod evaluate`, as a process: on synthetic pairs, and compared with the scoring script of
+//! the test data.
 
 mod deep;
 mod even;
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;
 
-/// Disparity of the wall that all pairs made here show.
+/// Disparity of the wall in all synthetic pairs.
 const SHIFT: usize = 5;
 
 /// Columns at the left that the right camera does not see, and some more.
@@ -35,7 +36,7 @@ impl Data {
         self.0.path().join(name)
     }
 
-    /// The path of a file whose folders are there.
+    /// Returns the path of a file and creates its folders.
     fn file(&self, name: &str) -> PathBuf {
         let path = self.at(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -60,7 +61,7 @@ impl Data {
         outcome(command.current_dir(self.0.path()))
     }
 
-    /// What it reports as JSON, when all is well.
+    /// Returns its JSON report; it must succeed.
     fn report(&self, arguments: &[&str]) -> Value {
         let whole = ["--json", "-", "--repeat", "1", "--set", "matching.subpixel=false"];
         let (status, stdout, stderr) = self.evaluate(&[arguments, &whole].concat());
@@ -68,8 +69,9 @@ impl Data {
         serde_json::from_str(&stdout).unwrap()
     }
 
-    /// The pair `NAME`: 96x48, whose truth is 2 px too large in 12 rows and 4 px in the next 4, and not known
-    /// in the columns that the right camera does not see. Of the upper half both cameras see everything.
+    /// The pair `NAME`: 96x48. Its truth is 2 px too large in 12 rows and 4 px in the next 4, and
+    /// unknown in the columns that the right camera does not see. Both cameras see the whole upper
+    /// half.
     fn described(&self, name: &str) {
         let (size, path) = ((96, 48), |file: &str| format!("{name}/{file}"));
         self.wall(&path("l.png"), &path("r.png"), size);

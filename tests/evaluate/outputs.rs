@@ -1,4 +1,4 @@
-//! What is written, what is refused, and what is told.
+//! Output files, refusals and messages.
 
 use std::fs;
 
@@ -52,7 +52,8 @@ fn the_tables_go_to_standard_output_and_the_rest_into_files() {
         (picture.dimensions(), at(50, 5), at(50, 14), at(50, 20)),
         ((96, 48), YELLOW, ORANGE, DARK_GREEN)
     );
-    // Below, only one camera sees the wall, says the mask; at the left there is no truth.
+    // According to the mask, only one camera sees the lower part of the wall; at the left there is
+    // no truth.
     assert_eq!(at(50, 40), DARK_GREEN.map(|channel| channel / 2));
     assert_eq!(at(2, 20), [left.get_pixel(2, 20)[0] / 2; 3]);
 }
@@ -72,7 +73,7 @@ fn a_picture_that_cannot_be_written_costs_no_figures() {
     );
     assert!(stdout.contains("\n  a ") && stdout.contains("\n  b "), "{stdout}");
     assert!(data.at("all.json").exists() && data.at("errors/set_b.png").exists());
-    // The report is no picture of errors.
+    // The report is no error image.
     let (status, _, stderr) =
         data.evaluate(&["set", "--errors", "errors", "--json", "errors/set_b.png"]);
     assert_eq!(status, 2, "{stderr}");
@@ -130,7 +131,8 @@ fn nothing_that_is_read_is_destroyed() {
         assert!(stderr.contains(name) && stderr.contains("also an input"), "{stderr}");
         assert_eq!(before(name), kept);
     }
-    // The folder for the pictures of errors holds the left picture under the name of the first of them.
+    // The folder for the error images already holds the left image, under the name of the first
+    // one.
     fs::rename(data.at("wall/l.png"), data.at("wall/wall.png")).unwrap();
     let item = fs::read_to_string(data.at("wall/item.json")).unwrap();
     fs::write(data.at("wall/item.json"), item.replace("l.png", "wall.png")).unwrap();

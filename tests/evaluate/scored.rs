@@ -1,4 +1,4 @@
-//! Figures beside those of the scoring script of the test data, which this project does not ship: the same to
+//! Comparison with the scoring script of the test data, which this project does not ship: equal to
 //! the last digit.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::common::data::data;
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;
 
-/// A Python that the script can run with, or nothing with a visible note.
+/// A Python that can run the script. If there is none, prints a note and returns nothing.
 fn python() -> Option<String> {
     let find = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python.sh");
     let (status, stdout, stderr) = outcome(Command::new(find).args(["numpy", "cv2"]));
@@ -61,7 +61,7 @@ fn figures_are_those_of_the_scoring_script() {
             for area in ["nonocc", "all"] {
                 let theirs = theirs.get(area).unwrap_or(&Value::Null);
                 let mut ours = ours[kind][area].clone();
-                // The script does not tell nearer from farther.
+                // The script does not separate too near from too far.
                 ours.as_object_mut().map(|figures| figures.remove("nearer_valid"));
                 assert_eq!(&ours, theirs, "{shown}, {kind}, {area}");
             }

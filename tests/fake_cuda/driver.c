@@ -1,17 +1,16 @@
-/* A CUDA driver without a GPU, for the tests of the engine's host side: memory is the host's, copies
- * happen at once, kernels do nothing, or, where they are the emulation's (nvrtc.cpp), run on the processor.
- * It keeps count of everything that it hands out, notices what is used after it was freed, and fails
- * where it is told to:
+/* A CUDA driver without a GPU, for the tests of the engine's host side. Memory is the host's, copies
+ * are synchronous, and kernels do nothing or, under the emulation (nvrtc.cpp), run on the CPU.
+ * It counts every allocation, detects use after free, and fails on request:
  *
  * FAKE_DRIVER    CUDA version of the driver, 13000
  * FAKE_DEVICES   number of devices, 1
  * FAKE_SM        their architecture, 90
  * FAKE_FREE_MIB  free memory
- * FAKE_FAIL_AT   number of the launch, from 1, that fails with CUDA_ERROR_ILLEGAL_ADDRESS; all that
- *                follows fails as well, as on a real device
- * FAKE_EMULATES  what is loaded are paths of libraries that hold the kernels
+ * FAKE_FAIL_AT   number of the launch, from 1, that fails with CUDA_ERROR_ILLEGAL_ADDRESS; all later
+ *                calls fail as well, as on a real device
+ * FAKE_EMULATES  modules are paths of libraries that contain the kernels
  * FAKE_SHARED    shared memory of a block in KiB, 99
- * FAKE_REPORT    file that receives, at the end, what was not freed and what was used wrongly */
+ * FAKE_REPORT    file for the report at the end: leaks and wrong uses */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -61,7 +60,7 @@ __attribute__((destructor)) static void report(void) {
     fclose(file);
 }
 
-/* Things are never really freed, so that their use afterwards is noticed. */
+/* Objects are never really freed, so that use after free is detected. */
 static struct thing *make(enum kind kind, size_t bytes) {
     struct thing *thing = calloc(1, sizeof *thing);
     thing->kind = kind;
@@ -140,7 +139,7 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 static struct thing *device_memory;
 
-/* The memory that begins at this address: an offset into one is noticed as such. */
+/* Returns the allocation that begins at this address; an offset into one is an error. */
 static struct thing *at(uint64_t address) {
     pthread_mutex_lock(&lock);
     struct thing *thing = device_memory;

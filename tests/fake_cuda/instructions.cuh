@@ -1,9 +1,9 @@
-// What kernels/instructions.cuh and CUDA itself provide, on a processor: a thread of a kernel is a
-// fiber, and the lanes of a warp, the threads of a block and the blocks of a cooperative launch take
-// turns wherever they would wait for each other. Slow, but the kernels' own source runs as it is.
+// Replacement of kernels/instructions.cuh and CUDA itself on a CPU. A thread of a kernel is a
+// fiber; the lanes of a warp, the threads of a block and the blocks of a cooperative launch take
+// turns whenever they would wait for each other. Slow, but the kernels' own source runs unchanged.
 #pragma once
 
-// As little as possible: it is compiled with every unit of every kernel.
+// As few includes as possible, because it is compiled with every unit of every kernel.
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +38,7 @@ inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
 namespace emulated {
 struct dim { u32 x, y, z; };
 
-// Those who wait for each other: all go on when as many as are needed have come.
+// A meeting of waiting fibers: all continue once the required number has arrived.
 struct Meeting {
     u32 come = 0, times = 0;
 };
@@ -53,8 +53,8 @@ struct Block {
     Meeting all, some[16];
     u32 threads, ended = 0;
 };
-// Contexts only begin a fiber: changing to another one that way asks the system for its signals, which takes longer
-// than what fibers do in between.
+// Contexts only start a fiber. Switching with them would ask the system for the signal mask, which
+// takes longer than the fibers' own work.
 struct Fiber {
     ucontext_t beginning;
     jmp_buf here;
@@ -64,7 +64,7 @@ struct Fiber {
     dim index;
     u32 lane;
     bool ended = false;
-    // Not worth waking up while *meeting is still `times`.
+    // Not worth resuming while *meeting is still `times`.
     const u32 *meeting = nullptr;
     u32 times = 0;
 };
@@ -104,7 +104,7 @@ inline void meet(Meeting &meeting, u32 needed) {
     now->meeting = nullptr;
 }
 
-// Everybody's value of this meeting of a warp; those of the one before may still be read.
+// Every lane's value in this meeting of a warp; those of the previous one may still be read.
 inline const u32 *exchange(u32 value) {
     Warp &warp = *now->warp;
     u32 *values = warp.values[warp.meeting.times & 1];
@@ -139,8 +139,8 @@ inline void run(std::vector<Block *> blocks) {
         fiber.beginning.uc_link = nullptr;
         makecontext(&fiber.beginning, start, 0);
     }
-    // The order changes often, so that a kernel that relies on one is wrong here too. A round in which
-    // nobody could go on is a deadlock of the kernel.
+    // The order changes often, so that a kernel that relies on one fails here too. If no fiber can
+    // continue in a round, the kernel has a deadlock.
     std::vector<u32> order(fibers.size());
     for (size_t i = 0; i < order.size(); i++) order[i] = i;
     u32 rounds = 0, random = 1;
@@ -198,7 +198,7 @@ template <class... A> void call(void (*function)(A...), void **arguments) {
     call(function, arguments, std::index_sequence_for<A...>());
 }
 
-// A function of the halves, or of the bytes.
+// Applies a function to the halves, or to the bytes.
 template <class F> u32 halves(F f) { return (f(0) & 0xffff) | (f(16) & 0xffff) << 16; }
 template <class F> u32 bytes(F f) {
     u32 all = 0;
@@ -207,8 +207,8 @@ template <class F> u32 bytes(F f) {
 }
 inline u32 half(u32 a, int shift) { return a >> shift & 0xffff; }
 inline int signed_half(u32 a, int shift) { return (int16_t)(a >> shift); }
-// A half-float as a number of units of 2^-24. Exact for the small integers that kernels compute with;
-// others only have to stay large.
+// A half-float as a number of units of 2^-24. Exact for the small integers that kernels compute
+// with; larger values only need to stay large.
 inline int64_t units(u32 half) {
     int exponent = half >> 10 & 31, mantissa = half & 1023;
     int64_t magnitude = exponent == 0 ? mantissa : (int64_t)(1024 + mantissa) << (exponent - 1);
@@ -218,7 +218,7 @@ inline u32 half_of(int64_t units) {
     u32 sign = units < 0 ? 0x8000 : 0;
     u64 magnitude = units < 0 ? -units : units;
     int exponent = 0;
-    // Round to nearest, ties to even, where more than eleven bits are taken.
+    // Round to nearest, ties to even, if more than eleven bits are cut.
     u64 kept = magnitude;
     while (kept >= 2048) {
         exponent++;
@@ -232,7 +232,7 @@ inline u32 half_of(int64_t units) {
 }
 }  // namespace emulated
 
-// The hook that takes what is wrong: the one that EMULATED_BROKEN names.
+// The active hook: the one that EMULATED_BROKEN names.
 namespace emulated {
 constexpr u32 hash(const char *name) {
     u32 sum = 2166136261u;
@@ -290,7 +290,7 @@ inline int atomicAdd(int *at, int value) { return atomicAdd((u32 *)at, (u32)valu
 inline u64 atomicAdd(u64 *at, u64 value) { u64 before = *at; *at = before + value; return before; }
 inline void __threadfence() {}
 
-// Operations that are rounded by themselves: the processor's compiler is told to fuse none.
+// Separately rounded operations: the CPU's compiler is told not to fuse them.
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
@@ -332,7 +332,7 @@ inline u32 __vcmpeq2(u32 a, u32 b) {
     return emulated::halves([&](int s) { return emulated::half(a, s) == emulated::half(b, s) ? 0xffffu : 0u; });
 }
 
-// What kernels/instructions.cuh defines.
+// Definitions of kernels/instructions.cuh.
 inline u32 both(u32 value) { return value * 0x00010001u; }
 inline u32 min2(u32 a, u32 b) { return __vminu2(a, b); }
 inline u32 min3(u32 a, u32 b, u32 c) { return min2(min2(a, b), c); }
@@ -366,14 +366,14 @@ inline void copies_end_group() {}
 template <int PENDING> void copies_wait() {}
 inline void store4(u32 *to, const u32 *words) { memcpy(to, words, 16); }
 template <int N> void store_relaxed(u32 *to, const u32 *words) { memcpy(to, words, 4 * N); }
-// Kernels read so what they wait for; a kernel that is broken may wait for ever.
+// Kernels poll with this; a broken kernel may wait for ever.
 template <int N> void load_relaxed(const u32 *from, u32 *words) {
     static long reads = 0;
     if (++reads > 50000000) emulated::waits_for_ever();
     emulated::pause();
     memcpy(words, from, 4 * N);
 }
-// Once for each time that a block looks whether it may go on.
+// Called each time a block checks whether it may continue.
 inline u32 load_acquire(const u32 *from) {
     static long reads = 0;
     if (++reads > 300000) emulated::waits_for_ever();

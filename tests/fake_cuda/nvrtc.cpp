@@ -1,9 +1,9 @@
-// NVRTC for the emulation: hands the kernels to the processor's own compiler. What it returns as a cubin
-// is the path of the library that came out.
+// NVRTC for the emulation: passes the kernels to the CPU's own compiler. The cubin it returns is
+// the path of the resulting library.
 //
-// EMULATED_FOLDER   where libraries are kept
-// EMULATED_HEADER   folder of the header that takes the place of kernels/instructions.cuh
-// EMULATED_BROKEN   hook of the kernels (BREAK) that takes what is wrong; looked at when they run
+// EMULATED_FOLDER   folder for the libraries
+// EMULATED_HEADER   folder of the header that replaces kernels/instructions.cuh
+// EMULATED_BROKEN   hook of the kernels (BREAK) that is active; read when they run
 
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +22,8 @@ struct Program {
     std::map<std::string, std::string> headers;
 };
 
-// All that a text includes, so that a change elsewhere does not compile it anew. `macros` names the header of the cost.
+// All includes of a source text, so that a change elsewhere does not recompile it. `macros` names
+// the header of the cost.
 static void collect(const Program &program, const std::string &text, const std::string &macros, std::map<std::string, std::string> &found) {
     static const std::regex include("#include (?:\"([^\"]+)\"|COST_HEADER)"), cost("-DCOST_HEADER=\"([^\"]+)\"");
     for (auto at = std::sregex_iterator(text.begin(), text.end(), include); at != std::sregex_iterator(); ++at) {
@@ -66,7 +67,7 @@ int nvrtcCompileProgram(Program *program, int count, const char *const *options)
     fs::path folder = fs::path(getenv("EMULATED_FOLDER")) / number, library = folder / "kernels.so";
     program->output = library.string();
     if (fs::exists(library)) return 0;
-    // Others may compile the same.
+    // Other processes may compile the same.
     fs::path own = folder.string() + "." + std::to_string(getpid()) + "." + std::to_string((size_t)program);
     fs::create_directories(own);
     for (auto &[name, text] : program->headers) std::ofstream(own / name) << text;

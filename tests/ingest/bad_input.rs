@@ -69,13 +69,13 @@ fn streams_without_a_picture_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let none = "videotestsrc num-buffers=0 ! video/x-raw,width=64,height=48";
     assert_says(&refusal(&fragments(none, none)), &["num-buffers=0", "no picture"]);
-    // A container with a head and nothing in it.
+    // A container with a header and no content.
     let video = good(folder.path(), "head.mkv", numbered_videos::H264_MKV);
     let bytes = std::fs::read(&video).unwrap();
     let cluster = bytes.windows(4).position(|id| id == [0x1f, 0x43, 0xb6, 0x75]).unwrap();
     let head = cut(&video, |_| cluster);
     assert_says(&refusal(&two(&head, &head)), &["cut_head.mkv"]);
-    // The index of an MP4 comes last: a recording that was cut off has none.
+    // The index of an MP4 comes last, so a truncated recording has none.
     let video = good(folder.path(), "v.mp4", numbered_videos::H264_MP4);
     let headless = cut(&video, |length| length / 2);
     let message = refusal(&two(&video, &headless));
@@ -106,7 +106,7 @@ fn bad_fragments_are_quoted_with_the_reason() {
     assert_says(&refused("videotestsrc ! fakesink"), &["no open end", "leave out the sink"]);
     assert_says(&refused("filesrc location=/nowhere.mp4 ! decodebin"), &["/nowhere.mp4"]);
     assert_says(&refused("audiotestsrc num-buffers=9 ! audioconvert"), &["audio"]);
-    // A stream that no decoder reads, as a missing plug-in makes it.
+    // A stream that no decoder can read, as if a plug-in were missing.
     let unknown = "videotestsrc num-buffers=9 ! jpegenc ! capssetter replace=true join=false \
                    caps=video/x-nonsense,width=9,height=9";
     assert_says(&refused(unknown), &["nonsense", "install"]);
@@ -240,7 +240,7 @@ fn a_damaged_picture_is_left_out_and_named() {
             let result = source.run(&Switch::default(), &mut |pair, _| {
                 let number = numbered_videos::read(&pair.left).1;
                 assert_eq!(numbered_videos::read(&pair.right).1, number);
-                // Each keeps its own time, whatever is left out before it.
+                // Each frame keeps its own time, even if earlier ones are left out.
                 let time = (f64::from(number) / 30.0 * 1e9).round() as u128;
                 assert_eq!(pair.timestamp.as_nanos(), time);
                 seen.push(number);
@@ -266,7 +266,7 @@ fn a_damaged_picture_is_left_out_and_named() {
     });
     assert_eq!(numbers, [1, 2, 2, 4]);
     assert_says(&format!("{:#}", result.unwrap_err()), &["1 of 5", "0.png is empty"]);
-    // Without a common number there is nothing to pair.
+    // Without a common number there are no pairs.
     let other = folder.path().join("1%d.png");
     std::fs::copy(&third, folder.path().join("17.png")).unwrap();
     assert_says(

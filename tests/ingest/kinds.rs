@@ -16,7 +16,7 @@ fn every_container_and_codec_pairs_completely() {
     let folder = tempfile::tempdir().unwrap();
     let frames = steady(20, 20, Duration::ZERO);
     let codings = [
-        // With B-frames, whose delay the edit list takes back.
+        // With B-frames, whose delay the edit list compensates.
         ("h264_b.mp4", "video/x-raw,format=I420 ! x264enc bframes=3 ! mp4mux"),
         ("h264.mkv", numbered_videos::H264_MKV),
         ("h264_422.mkv", "video/x-raw,format=Y42B ! x264enc speed-preset=ultrafast ! matroskamux"),
@@ -85,7 +85,7 @@ fn lossless_pictures_come_through_bit_for_bit() {
             .unwrap();
         assert_eq!(next, 5, "{coding}");
     }
-    // Luma is taken as it is, whatever range it claims.
+    // Luma is used unchanged, whatever range it declares.
     let luma: Vec<u8> = (0..56 * 4).map(|i| (i * 5) as u8).collect();
     let mut planes = luma.clone();
     planes.resize(56 * 4 * 3 / 2, 128);
@@ -206,7 +206,7 @@ fn numbered_pictures_play_every_number_that_exists() {
         assert_eq!(played.times[0], Duration::ZERO, "{kind}");
         assert_eq!(played.times[3].as_millis(), 100, "{kind}");
     }
-    // Numbers, not places, make pairs.
+    // Pairs are made by number, not by position.
     let spec = numbered(folder.path(), "pngenc", "PNG", &[16, 32, 64, 80], &[0, 16, 48, 64]);
     let mut source = opened(&spec);
     assert_eq!(source.info().pairs, Some(2));
@@ -215,8 +215,8 @@ fn numbered_pictures_play_every_number_that_exists() {
     assert_eq!(played.counts, counts(4, 4, 2));
 }
 
-/// Pictures in files of their own are read by `run` as every other command reads them one by one,
-/// whatever their samples are; GStreamer has no name for some.
+/// `run` reads separate image files as every other command does, whatever their sample format;
+/// GStreamer has no name for some formats.
 #[test]
 fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
     use image::{DynamicImage, ImageBuffer, Rgb};

@@ -19,7 +19,7 @@ use stereod::internals::source::{Source, SourceCounts};
 
 use crate::common::{numbered_videos, video_file};
 
-/// Options whose time-out a failing test does not wait long for.
+/// Options with a short timeout, for tests that fail.
 fn options() -> GstOptions {
     GstOptions { patience: Duration::from_secs(30), ..GstOptions::default() }
 }
@@ -33,7 +33,7 @@ fn opened(spec: &SourceSpec) -> Box<dyn Source> {
     open(spec, &options()).unwrap_or_else(|error| panic!("{spec:?}: {error:#}"))
 }
 
-/// Why a source cannot be opened.
+/// Returns the error of a source that cannot be opened.
 fn refusal(spec: &SourceSpec) -> String {
     match open(spec, &options()) {
         Ok(source) => panic!("opened {}", source.info().description),
@@ -41,7 +41,7 @@ fn refusal(spec: &SourceSpec) -> String {
     }
 }
 
-/// Everything a source gives: left and right numbers of each pair, the counts, and how it ended.
+/// Result of a source: left and right numbers of each pair, the counts, and how it ended.
 struct Played {
     pairs: Vec<(u8, u8)>,
     times: Vec<Duration>,

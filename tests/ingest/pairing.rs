@@ -1,4 +1,4 @@
-//! Views that do not match completely, and stops in the middle.
+//! Incompletely matching views, and stops in the middle.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ fn gaps_and_jitter_are_paired_by_time() {
     assert_eq!(played.pairs, same((0..7).chain(12..20)));
     assert_eq!(played.counts, counts(20, 15, 15));
     assert_eq!(played.skews[3], 12_000_000);
-    // A smaller tolerance leaves the late ones alone.
+    // A smaller tolerance leaves the late ones unpaired.
     let strict = GstOptions { tolerance: Some(Duration::from_millis(6)), ..options() };
     let mut source = open(&spec, &strict).unwrap();
     let played = play(&mut *source);
@@ -96,7 +96,7 @@ fn streams_without_times_are_paired_by_number() {
     assert_eq!(played.pairs, same(0..9));
     assert_eq!(played.counts, counts(12, 9, 9));
     assert!(played.times.windows(2).all(|two| two[0] < two[1]));
-    // And by number where that is asked for, whatever the times.
+    // By number as well if that is requested, whatever the times.
     let late = steady(12, 20, Duration::from_secs(100));
     let spec = pair_of(folder.path(), &left, &late, numbered_videos::MJPEG_MKV);
     let by_index = GstOptions { pair_by: PairBy::Index, ..options() };
@@ -109,7 +109,7 @@ fn frames_that_share_a_time_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let left = steady(12, 20, Duration::ZERO);
     let mut right = left.clone();
-    // What a demuxer makes of an AVI that lost its index: which of the three is at 250 ms?
+    // A demuxer's reading of an AVI without an index: which of the three is at 250 ms?
     right[3].1 = right[5].1;
     right[4].1 = right[5].1;
     let played = played(&pair_of(folder.path(), &left, &right, numbered_videos::MJPEG_MKV));
@@ -232,7 +232,7 @@ fn a_live_source_that_is_not_reopened_ends_with_its_first_eye() {
 #[test]
 fn live_pictures_that_waited_for_the_run_to_begin_are_left_out() {
     let mut source = opened(&endless(true));
-    // As long as an engine may take to start.
+    // As long as the start of an engine may take.
     std::thread::sleep(Duration::from_millis(700));
     let began = Instant::now();
     let mut first = None;

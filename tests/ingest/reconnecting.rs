@@ -27,13 +27,14 @@ fn jpeg(width: u32, height: u32) -> Vec<u8> {
     sample.buffer().unwrap().map_readable().unwrap().to_vec()
 }
 
-/// What a camera does just now.
+/// Current behaviour of a camera.
 const SENDS: u8 = 0;
 const SILENT: u8 = 1;
 const CUT: u8 = 2;
 const OTHER_SIZE: u8 = 3;
 
-/// Two cameras that send a JPEG frame a datagram, 50 a second, each doing as it is told.
+/// Two cameras that send one JPEG frame per datagram, 50 per second, each with a behaviour that the
+/// test sets.
 struct Cameras {
     ports: [u16; 2],
     mode: [Arc<AtomicU8>; 2],
@@ -117,8 +118,8 @@ impl View<'_> {
     }
 }
 
-/// Runs a source, during which `script` has its way with the cameras; then stops it. How it ended,
-/// its counts, and the times of its pairs.
+/// Runs a source while `script` controls the cameras, then stops it. Returns how it ended, its
+/// counts, and the times of its pairs.
 fn during(
     spec: &SourceSpec,
     options: &GstOptions,
@@ -130,7 +131,7 @@ fn during(
     let result = std::thread::scope(|scope| {
         let (stop, pairs) = (&stop, &pairs);
         scope.spawn(move || {
-            // Whatever becomes of the script, the source ends.
+            // Even if the script panics, the source ends.
             struct Stop<'a>(&'a Switch);
             impl Drop for Stop<'_> {
                 fn drop(&mut self) {
@@ -159,7 +160,7 @@ fn silent_eyes_are_noticed_and_come_back() {
     let cameras = Cameras::new();
     let (result, counts, times) = during(&cameras.spec(), &watched(), |view| {
         view.more();
-        // One of them, the other one, both.
+        // Losing one of them, the other one, both.
         for gone in [vec![Eye::Left], vec![Eye::Right], vec![Eye::Left, Eye::Right]] {
             gone.iter().for_each(|&eye| cameras.set(usize::from(eye == Eye::Right), SILENT));
             wait_until("they are lost", || gone.iter().all(|&eye| view.lost(eye)));
@@ -188,7 +189,7 @@ fn an_eye_that_ends_or_fails_is_opened_again() {
             "videotestsrc is-live=true {before} ! video/x-raw,width=64,height=48,framerate=60/1{after}"
         )
     };
-    // The end of a stream; an element that reports an error in the midst of it.
+    // The end of a stream; an element that reports an error while running.
     let steady = camera("", "");
     for restless in [camera("num-buffers=20", ""), camera("", " ! identity error-after=20")] {
         let spec = SourceSpec::two(steady.clone(), restless.clone());
@@ -263,7 +264,7 @@ fn stopping_does_not_wait_for_a_lost_eye() {
         view.more();
         cameras.set(0, SILENT);
         wait_until("it is lost", || view.lost(Eye::Left));
-        // In the midst of an attempt, which waits for a frame.
+        // During an attempt, which waits for a frame.
         std::thread::sleep(Duration::from_millis(1000));
         *asked.lock().unwrap() = Instant::now();
     });

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::*;
 use crate::common::data::data;
 
-/// Plays a source; the pairs are real, so only their number and times are looked at.
+/// Plays a source; the pairs are real, so only their number and times are checked.
 fn count(spec: &SourceSpec) -> (u64, SourceCounts, Box<dyn Source>) {
     let mut source = opened(spec);
     let started = Instant::now();
@@ -68,8 +68,8 @@ fn decoded_video_is_the_recorded_picture() {
         let squares = a.iter().zip(b).map(|(a, b)| f64::from(a.abs_diff(*b)).powi(2));
         squares.sum::<f64>() / a.len() as f64
     };
-    // 40 dB is a mean square of 6.5: the luma plane is the grey value, nothing rescaled, and
-    // frame k is frame 16 k.
+    // 40 dB correspond to a mean square error of 6.5: the luma plane is the grey value without
+    // rescaling, and frame k is frame 16 k.
     for (k, (left, right)) in pictures.iter().enumerate() {
         for other in [&video[16 * k], &halves[16 * k]] {
             assert!(difference(left, &other.0) < 6.5, "left {k}: {}", difference(left, &other.0));

@@ -1,26 +1,28 @@
-//! What a cubin says of its kernels: an ELF file, whose section `.nv.info` holds a list of attributes.
+//! Reads a cubin's description of its kernels: an ELF file whose section `.nv.info` holds a list of
+//! attributes.
 
-/// Attributes that stand beside a function (`EIATTR_...` in what nvdisasm and cuobjdump print).
+/// Attributes that belong to a function (`EIATTR_...` in the output of nvdisasm and cuobjdump).
 const REGISTERS: u8 = 0x2f;
 const FRAME_BYTES: u8 = 0x11;
 
-/// Format of an attribute whose value is as long as its size says; those of all others take two bytes.
+/// Format of an attribute whose value has the stated length; the values of all others take two
+/// bytes.
 const SIZED: u8 = 4;
 
-/// Name of the section with the shared memory that the system keeps for itself in every block. Where it is, the
-/// kernels' own sections begin behind it.
+/// Name of the section with the shared memory that the system reserves in every block. If it
+/// exists, the kernels' own sections begin behind it.
 const RESERVED: &str = ".nv.shared.reserved.0";
 const RESERVED_BYTES: u32 = 1024;
 
-/// What a kernel takes.
+/// Resources of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     pub name: String,
     /// 32-bit registers of a thread.
     pub registers: u32,
-    /// Bytes of a thread in local memory: what did not fit its registers.
+    /// Bytes of local memory of a thread: data that did not fit into registers.
     pub local_bytes: u32,
-    /// Bytes of shared memory that a block has without asking.
+    /// Bytes of static shared memory of a block.
     pub static_shared_bytes: u32,
 }
 
@@ -32,7 +34,7 @@ struct Section {
     link: usize,
 }
 
-/// The kernels of a cubin, in its order. Panics where it is none.
+/// Returns the kernels of a cubin, in its order. Panics if it is none.
 pub fn kernels(cubin: &[u8]) -> Vec<Kernel> {
     let sections = sections(cubin);
     let named = |name: &str| sections.iter().find(|section| section.name == name);
@@ -63,7 +65,7 @@ pub fn kernels(cubin: &[u8]) -> Vec<Kernel> {
     kernels
 }
 
-/// (attribute, number of the function's symbol, value) of those attributes that have these.
+/// Returns (attribute, number of the function's symbol, value) of the requested attributes.
 fn attributes(mut list: &[u8]) -> Vec<(u8, usize, u32)> {
     let mut found = Vec::new();
     while list.len() >= 4 {
@@ -121,7 +123,7 @@ fn by_hand(reserved: bool) -> Vec<u8> {
         names.windows(wanted.len()).position(|w| w == wanted.as_bytes()).unwrap() as u32 + 1
     };
     let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
-    // "fast" is the end of another name; symbol 0 is nobody's.
+    // "fast" is the end of another name; symbol 0 belongs to none.
     let mut symbols = vec![0; 24];
     for symbol in [name(".nv.info.fast") + 9, name("helper")] {
         symbols.extend(words(&[symbol, 0, 0, 0, 0, 0]));
@@ -131,11 +133,11 @@ fn by_hand(reserved: bool) -> Vec<u8> {
     };
     let info = [
         pair(u32::from(REGISTERS), 1, 96),
-        // One without a size, whose value looks like one.
+        // One without a size, whose value looks like a size.
         words(&[0x0008_3703]),
         pair(u32::from(FRAME_BYTES), 1, 24),
         pair(u32::from(REGISTERS), 2, 40),
-        // Another size: of no concern here.
+        // Another size, which is skipped.
         words(&[u32::from(SIZED) | 0x12 << 8 | 4 << 16, 7]),
     ]
     .concat();

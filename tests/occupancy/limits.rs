@@ -1,23 +1,25 @@
-//! How many blocks a multiprocessor holds at once: what a block takes, by what there is.
+//! Number of blocks that a multiprocessor holds at once: the resources of a block against those
+//! available.
 
 use stereod::internals::engine::cuda::Properties;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
 
-/// Parts of a multiprocessor, each with warps and registers of its own.
+/// Parts of a multiprocessor, each with its own warps and registers.
 const PARTS: u32 = 4;
 
-/// Registers of a warp are given out in so many at a time, and shared memory of a block in so many bytes.
+/// Granularity in which registers of a warp are allocated, and bytes in which shared memory of a
+/// block is.
 const REGISTERS_AT_A_TIME: u32 = 256;
 const SHARED_AT_A_TIME: u32 = 128;
 
-/// Shared memory of every block that the system keeps for itself, from Ampere on.
+/// Shared memory of every block that the system reserves, from Ampere on.
 const KEPT: u32 = 1024;
 
-/// Blocks that a multiprocessor holds at most, by architecture: of all that the CUDA programming guide lists under
-/// "Technical Specifications per Compute Capability" the one figure that the engine does not need
-/// (`Properties::typical` has the others).
+/// Largest number of blocks of a multiprocessor, by architecture: the only figure of "Technical
+/// Specifications per Compute Capability" in the CUDA programming guide that the engine does not
+/// need (`Properties::typical` has the others).
 fn blocks_at_most(sm: u32) -> u32 {
     match sm {
         75 | 86 | 87 => 16,
@@ -26,7 +28,7 @@ fn blocks_at_most(sm: u32) -> u32 {
     }
 }
 
-/// What a block takes.
+/// Resources of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     pub threads: u32,
@@ -51,20 +53,20 @@ impl Block {
     }
 }
 
-/// Warps that a multiprocessor holds at most.
+/// Largest number of warps of a multiprocessor.
 pub fn warps_at_most(chip: &Properties) -> u32 {
     chip.threads_per_multiprocessor / WARP
 }
 
-/// Blocks that a multiprocessor holds at once beside `count` of another kernel, and all that there is no more of
-/// then.
+/// Number of blocks that a multiprocessor holds at once in addition to `count` of another kernel,
+/// and all resources that are then used up.
 pub fn resident(
     block: &Block,
     beside: (u32, &Block),
     chip: &Properties,
 ) -> (u32, Vec<&'static str>) {
     let (count, other) = beside;
-    // A warp has its registers in one part, all of them.
+    // All registers of a warp lie in one part.
     let part = chip.registers_per_multiprocessor / PARTS;
     let warps = if other.registers == 0 {
         part / block.registers_of_warp() * PARTS
@@ -96,24 +98,26 @@ pub fn alone(block: &Block, chip: &Properties) -> (u32, Vec<&'static str>) {
 fn blocks_are_counted_as_the_hardware_gives_out_its_parts() {
     let block = |threads, registers, shared_bytes| Block { threads, registers, shared_bytes };
     let on = |sm, block: Block| alone(&block, &Properties::typical(sm));
-    // 97 registers are 3104 a warp, given out as 3328; 16384 / 3328 = 4 warps a part, 16 in all, 2 blocks of 8.
+    // 97 registers are 3104 a warp, allocated as 3328; 16384 / 3328 = 4 warps a part, 16 in all, 2
+    // blocks of 8.
     assert_eq!(on(90, block(256, 97, 0)), (2, vec!["registers"]));
-    // 96 are 3072: 5 warps a part, 20 in all, 2 blocks of 7. All parts as one would have room for 21, and 3 blocks.
+    // 96 are 3072: 5 warps a part, 20 in all, 2 blocks of 7. A single pool of registers would have
+    // room for 21, and 3 blocks.
     assert_eq!(on(90, block(224, 96, 0)), (2, vec!["registers"]));
     assert_eq!(on(90, block(160, 96, 0)), (4, vec!["registers"]));
-    // 64 KiB for two blocks, of which Turing keeps nothing and Ampere 1 KiB for each.
+    // 64 KiB for two blocks, of which Turing reserves nothing and Ampere 1 KiB for each.
     assert_eq!(on(75, block(256, 64, 32 << 10)), (2, vec!["shared memory"]));
     assert_eq!(on(75, block(256, 64, (32 << 10) + 1)), (1, vec!["shared memory"]));
     // 100 KiB are three times 32 + 1, and not three times 32.5 + 1.
     assert_eq!(on(86, block(256, 64, 32 << 10)), (3, vec!["shared memory"]));
     assert_eq!(on(86, block(256, 64, (32 << 10) + 512)), (2, vec!["shared memory"]));
-    // More than a block may have, though the multiprocessor has it.
+    // More than a block may use, although the multiprocessor has it.
     assert_eq!(on(86, block(256, 64, 100 << 10)), (0, vec!["shared memory"]));
-    // 1024, 1536 and 2048 threads; with 64 registers 65536 are those of 1024.
+    // 1024, 1536 and 2048 threads; with 64 registers each, 65536 registers suffice for 1024.
     assert_eq!([75, 86, 90].map(|sm| on(sm, block(512, 32, 0)).0), [2, 3, 4]);
     assert_eq!(on(89, block(512, 32, 0)), (3, vec!["warps"]));
     assert_eq!(on(75, block(512, 64, 0)), (2, vec!["registers", "warps"]));
-    // 48 warps are 24 blocks of two, and 16 blocks are all that there may be.
+    // 48 warps are 24 blocks of two, but 16 blocks are the limit.
     assert_eq!(on(86, block(64, 32, 0)), (16, vec!["blocks"]));
     // One block of 512 threads with 64 registers and 41 KiB leaves 32768 registers, 10 warps of 3072 and 16 of 2048,
     // and 59 KiB, 5 blocks of 10 + 1.

@@ -1,5 +1,5 @@
-//! The kernels of the sweeps as the engine compiles them for a chip: what they take, and how many warps that leaves
-//! to a multiprocessor. Needs no GPU.
+//! The kernels of the sweeps as the engine compiles them for a chip: their resources, and the
+//! number of warps per multiprocessor. Needs no GPU.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use stereod::internals::settings::Layers;
 use super::cubin;
 use super::limits::{Block, alone, resident, warps_at_most};
 
-/// Chips by architecture and number of multiprocessors, and something that has one.
+/// Chips by architecture and number of multiprocessors, and a product with each.
 const CHIPS: [(u32, u32, &str); 16] = [
     (75, 40, "T4"),
     (80, 108, "A100"),
@@ -55,7 +55,8 @@ fn number(unit: &Unit, name: &str) -> u32 {
     value.unwrap_or_else(|| panic!("no number {name}: {unit:?}"))
 }
 
-/// What a launch of the sweeps takes, and bytes of a thread in local memory; `None` of other units.
+/// Resources of a launch of the sweeps, and bytes of a thread in local memory; `None` for other
+/// units.
 fn footprint(unit: &Unit, cubin: &[u8]) -> Option<(Block, u32)> {
     let threads = match unit.file {
         "aggregate_sweep.cu" => number(unit, "EXPECTED_THREADS"),
@@ -68,12 +69,12 @@ fn footprint(unit: &Unit, cubin: &[u8]) -> Option<(Block, u32)> {
     Some((Block { threads, registers: kernel.registers, shared_bytes }, kernel.local_bytes))
 }
 
-/// Bytes of a thread in local memory that a launch of the sweeps may use, so that it is noticed where it becomes more.
-/// A block of a thousand threads has 64 registers for each, which are a few too few.
+/// Limit of a thread's local memory in a launch of the sweeps, so that an increase is noticed. A
+/// block of a thousand threads has 64 registers for each, which are slightly too few.
 const LOCAL_BYTES_MOST: u32 = 160;
 
-/// Panics where a kernel of the sweeps keeps much in local memory, or a multiprocessor does not hold the blocks that
-/// it was compiled for.
+/// Panics if a kernel of the sweeps uses much local memory, or a multiprocessor does not hold the
+/// blocks that it was compiled for.
 pub fn check(unit: &Unit, cubin: &[u8], chip: &Properties) {
     let Some((block, local_bytes)) = footprint(unit, cubin) else { return };
     let (wanted, local_bytes_most) = match unit.file {
@@ -86,11 +87,11 @@ pub fn check(unit: &Unit, cubin: &[u8], chip: &Properties) {
     assert!(held >= wanted, "{held} blocks, sm_{sm}, no more {wanting:?}: {block:?} of {unit:?}");
 }
 
-/// What was compiled, or why it was not, by architecture and unit.
+/// Compiled units or their errors, by architecture and unit.
 type Compiled = HashMap<(u32, Unit), Result<Vec<u8>, String>>;
 
 fn compile_all(nvrtc: &Nvrtc, wanted: impl Iterator<Item = (u32, Unit)>) -> Compiled {
-    // Chips of one architecture share much.
+    // Chips of one architecture share many units.
     let work = Mutex::new(wanted.collect::<HashSet<_>>().into_iter());
     let compiled = Mutex::new(Compiled::new());
     std::thread::scope(|scope| {
@@ -108,7 +109,8 @@ fn compile_all(nvrtc: &Nvrtc, wanted: impl Iterator<Item = (u32, Unit)>) -> Comp
     compiled.into_inner().unwrap()
 }
 
-/// Units of the pictures themselves that aggregate costs. Those of coarser levels are named after them.
+/// Units of the full-size images that aggregate costs. Those of coarser levels are named after
+/// them.
 fn aggregating(params: &Params, (width, height): (usize, usize), chip: &Properties) -> Vec<Unit> {
     let job = Job { params, size: (width, height), rectifier: None };
     let files = ["aggregate_sweep.cu", "aggregate_horizontal.cu", "aggregate_paths.cu"];
@@ -130,7 +132,7 @@ fn grid(unit: &Unit, (width, height): (u32, u32), held: u32, chip: &Properties) 
 /// The rows of a job, those of its launches.
 fn rows(units: &[Unit], size: (u32, u32), chip: &Properties, compiled: &Compiled) -> String {
     let mut text = String::new();
-    // The horizontal paths run beside the sweeps to the middle.
+    // The horizontal paths run concurrently with the sweeps to the middle.
     let mut beside = (0, Block::default());
     let sweeps_first = |unit: &&Unit| unit.file == "aggregate_horizontal.cu";
     let mut units: Vec<&Unit> = units.iter().collect();
@@ -162,7 +164,7 @@ fn rows(units: &[Unit], size: (u32, u32), chip: &Properties, compiled: &Compiled
             let way = match (number(unit, "TASKS"), number(unit, "DIAGONALS")) {
                 (1, _) => "tasks",
                 (_, 1) => "exchange",
-                // Strips of vertical paths need nothing of each other.
+                // Strips of vertical paths do not depend on each other.
                 _ => "each alone",
             };
             let strip = format!("{}, {}", number(unit, "STRIP"), number(unit, "HALO"));
@@ -185,7 +187,7 @@ fn rows(units: &[Unit], size: (u32, u32), chip: &Properties, compiled: &Compiled
     text
 }
 
-/// `scripts/occupancy.sh` shows what this prints.
+/// `scripts/occupancy.sh` shows the output.
 #[test]
 #[ignore = "a table to look at, which takes minutes"]
 fn occupancy_of_the_sweeps() {

@@ -22,7 +22,7 @@ use crate::common::program::stereod;
 
 const SIZE: (usize, usize) = (96, 64);
 
-/// Two small cameras with lenses, turned against each other.
+/// Two small cameras with lens distortion, turned against each other.
 const RIG: &str = r#"{
   "image_size": [96, 64],
   "K1": [[80, 0, 47], [0, 80, 31], [0, 0, 1]], "D1": [-0.2, 0.05, 0.001, -0.001, 0],
@@ -31,7 +31,7 @@ const RIG: &str = r#"{
   "T": [-0.1, 0.002, 0.001]
 }"#;
 
-/// A folder with the rig, the rectifier that it stands for, and raw pictures of both views.
+/// A folder with the rig, its rectifier, and raw images of both views.
 struct Bench {
     folder: tempfile::TempDir,
     rig: StereoCalibration,
@@ -59,14 +59,14 @@ impl Bench {
         outcome(command.current_dir(self.folder.path()))
     }
 
-    /// As `rectify`, which must succeed.
+    /// As `rectify`, for a run that must succeed.
     fn succeed(&self, arguments: &[&str]) -> String {
         let (status, stdout, stderr) = self.rectify(arguments);
         assert_eq!(status, 0, "{arguments:?}: {stderr}");
         stdout
     }
 
-    /// As `rectify`, which must fail in this way.
+    /// As `rectify`, for a run that must fail in this way.
     fn fail(&self, arguments: &[&str], expected: i32) -> String {
         let (status, _, stderr) = self.rectify(arguments);
         assert_eq!(status, expected, "{arguments:?}: {stderr}");
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-/// A picture that is different for every view and number.
+/// An image that differs for every view and number.
 fn raw(eye: Eye, number: usize) -> Image {
     let seed = 17 * number + if eye == Eye::Left { 0 } else { 90 };
     Image::from_fn(SIZE.0, SIZE.1, |x, y| (x * x / 7 + 3 * y + x * y / 5 + seed) as u8)
@@ -164,7 +164,7 @@ fn colours_stay() {
 fn videos_keep_every_pixel_and_time() {
     let bench = Bench::new();
     let ms = Duration::from_millis;
-    // An odd rhythm, with the right view a little late and then a little early.
+    // Irregular intervals, with the right view a little late and then a little early.
     let times = [(0, 3), (50, 53), (100, 98), (170, 170), (200, 201)].map(|(l, r)| (ms(l), ms(r)));
     bench.write_videos(&times);
     let calibrated = ["--calibration", "rig.json", "--alpha", "1", "-o", "out"];
@@ -181,7 +181,7 @@ fn videos_keep_every_pixel_and_time() {
         assert_eq!(pair.timestamp, left);
         assert_eq!(pair.skew_ns, right.as_nanos() as i64 - left.as_nanos() as i64);
     }
-    // The videos themselves say what their cameras are, and so does the file beside them.
+    // The videos name their cameras in tags, and so does the file next to them.
     let toml = bench.path("out/rectified.toml");
     let cameras = format::read(std::slice::from_ref(&toml)).unwrap();
     assert!(cameras.calibration.comes_rectified() && cameras.notes.is_empty(), "{cameras:?}");
@@ -206,7 +206,7 @@ fn videos_keep_every_pixel_and_time() {
     assert_eq!(depth(["right", "left"], &["--swap"]).0, 0);
     let (status, _, stderr) = depth(["left", "right"], &["--calibration", "rig.json"]);
     assert!(status == 2 && stderr.contains("has rectified"), "{stderr}");
-    // Fewer where fewer are asked for.
+    // Fewer if fewer are requested.
     let told =
         bench.succeed(&[&["left.mkv", "right.mkv", "--frames", "2"], &calibrated[..]].concat());
     assert!(told.contains("2 pairs"), "{told}");

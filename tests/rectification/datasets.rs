@@ -1,4 +1,4 @@
-//! Calibrations of data sets whose pictures come rectified, and pictures that a calibration is not of.
+//! Calibrations of data sets with rectified images, and images that do not fit a calibration.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use stereod::internals::sink::png::encode_grey;
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;
 
-/// Disparity of everything in the pictures.
+/// Disparity of the whole scene.
 const DISPARITY: usize = 8;
 
 const MIDDLEBURY: &str = "\
@@ -35,7 +35,7 @@ fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
     (status, stderr)
 }
 
-/// A picture of noise that is `shift` pixels further left than another one.
+/// An image of noise that is shifted by `shift` pixels to the left of another one.
 fn noise(width: usize, height: usize, shift: usize) -> Image {
     let grey = |x: usize, y: usize| {
         let mut h = ((x + shift) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ ((y as u64) << 32);
@@ -67,7 +67,7 @@ fn depth_is_that_of_the_data_sets() {
         ("kitti.txt", 750, "(P2, P3)"),
     ] {
         let arguments = ["match", "l.png", "r.png", "--calibration", file, "-d", "16"];
-        // Of whole pixels, which is what the truth is.
+        // In whole pixels, as the truth is.
         let more = ["--subpixel", "off", "--depth", "-o", "depth.png"];
         let (status, stderr) = run(folder.path(), &[&arguments[..], &more].concat());
         assert_eq!(status, 0, "{file}: {stderr}");
@@ -78,7 +78,7 @@ fn depth_is_that_of_the_data_sets() {
         let right = pixels.iter().filter(|mm| mm.abs_diff(millimetres) <= 2).count();
         assert!(right * 100 > pixels.len() * 95, "{file}: {right} of {}", pixels.len());
     }
-    // What comes rectified is not rectified again, nor by mistake.
+    // Rectified inputs are not rectified again, not even by mistake.
     let arguments = ["rectify", "l.png", "r.png", "--calibration", "kitti.txt", "-o", "out"];
     let (status, stderr) = run(folder.path(), &arguments);
     assert!(status == 2 && stderr.contains("there is nothing to do"), "{stderr}");

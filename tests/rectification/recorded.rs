@@ -1,4 +1,4 @@
-//! Against what OpenCV makes of recorded rigs, where they are at hand.
+//! Comparison with OpenCV's rectification of recorded rigs, if the recordings are available.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -153,7 +153,8 @@ fn rotations_and_projections_are_those_of_the_files() {
     }
 }
 
-/// The rotations only: OpenCV chose the focal length in another way when these numbers were made.
+/// Compares only the rotations: OpenCV chose the focal length in another way when these numbers
+/// were made.
 #[test]
 fn euroc_rotations_are_those_of_the_files() {
     let Some(folder) = data("euroc_v1_01") else { return };
@@ -167,7 +168,7 @@ fn euroc_rotations_are_those_of_the_files() {
     }
 }
 
-/// Rows of the two views correspond after rectification, which they do not before.
+/// The rows of the two views correspond after rectification, and do not before.
 #[test]
 fn rectified_rows_correspond() {
     let Some(folder) = data("euroc_v1_01") else { return };
@@ -186,8 +187,8 @@ fn rectified_rows_correspond() {
     assert!(after.abs() < 0.3, "{after}");
 }
 
-/// The median over blocks of the row difference at which blocks of the left picture agree best with
-/// the right one, over a range of disparities.
+/// Median over blocks of the row difference at which blocks of the left image agree best with the
+/// right one, over a range of disparities.
 fn row_error(left: &Image, right: &Image) -> f64 {
     const SIDE: usize = 15;
     let mut rows = Vec::new();

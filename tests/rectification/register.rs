@@ -1,8 +1,8 @@
-//! How far apart two pictures of the same thing are.
+//! Measures the difference and the shift between two images of the same scene.
 
 use stereod::internals::frame::Image;
 
-/// Mean difference in grey levels, `margin` pixels away from the border.
+/// Mean difference in grey levels, excluding `margin` pixels at the border.
 pub fn mean_difference(a: &Image, b: &Image, margin: usize) -> f64 {
     assert_eq!((a.width(), a.height()), (b.width(), b.height()));
     let (mut sum, mut count) = (0.0, 0);
@@ -15,8 +15,9 @@ pub fn mean_difference(a: &Image, b: &Image, margin: usize) -> f64 {
     sum / f64::from(count)
 }
 
-/// By how many pixels, across and down, `b` must be moved to lie on `a`: the least squares solution of
-/// a(p) = b(p) + gradient . shift (Lucas and Kanade 1981), repeated with `b` moved by what was found.
+/// Returns the shift in pixels, across and down, that moves `b` onto `a`: the least squares
+/// solution of a(p) = b(p) + gradient . shift (Lucas and Kanade 1981), repeated with `b` moved by
+/// the shift found.
 pub fn shift(a: &Image, b: &Image, margin: usize) -> [f64; 2] {
     assert_eq!((a.width(), a.height()), (b.width(), b.height()));
     let mut found = [0.0, 0.0];

@@ -1,5 +1,5 @@
-//! Bad input: a message that names the thing and the cure, the right exit status, no panic, and what
-//! was there before is intact.
+//! Bad input: a message that names the item and the remedy, the right exit status, no panic, and
+//! existing files stay intact.
 
 use super::*;
 
@@ -115,7 +115,7 @@ fn outputs_that_cannot_be_written() {
     // A wrong ending is wrong usage.
     fails(folder.path(), &[&demo[..], &["--record", "o.avi"]].concat(), 2, &["o.avi", ".mkv"]);
     fails(folder.path(), &[&demo[..], &["--preview", "o.mkv"]].concat(), 2, &["o.mkv", ".mp4"]);
-    // One full disk does not spoil the other output.
+    // One full disk does not affect the other output.
     let both = ["--record", "full.mkv", "--pictures", "p"];
     fails(folder.path(), &[&demo[..], &both].concat(), 1, &["full.mkv"]);
     let first = image::open(folder.path().join("p/000000.png")).unwrap();
@@ -126,7 +126,7 @@ fn outputs_that_cannot_be_written() {
 fn what_this_machine_or_version_lacks() {
     let folder = tempfile::tempdir().unwrap();
     let demo = ["run", "--demo", "--frames", "1"];
-    // No machine has so many, with or without a GPU.
+    // No machine has that many, with or without a GPU.
     let cuda = [&demo[..], &["--engine", "cuda", "--device", "9999"]].concat();
     fails(folder.path(), &cuda, 1, &["CUDA", "--engine cpu"]);
     let window = [&demo[..], &["--window"]].concat();
@@ -152,8 +152,8 @@ fn stills_that_do_not_fit() {
     matched("a.png", "a.png", "a.png", 2, &["a.png"]);
 }
 
-/// Their pixel format has no name in GStreamer 1.22, whose libav wrapper crashes on such; the demuxer of
-/// NUT never ends.
+/// Their pixel format has no name in GStreamer 1.22, whose libav wrapper crashes on such formats;
+/// the demuxer of NUT never ends.
 #[test]
 fn video_that_gstreamer_cannot_decode_is_refused_with_the_cure() {
     let words = ["pixel format", "ffmpeg -i INPUT -pix_fmt gray16le -c:v ffv1"];

@@ -1,4 +1,5 @@
-//! Colour from the source to what shows the left picture: streams, previews and point clouds.
+//! Colour from the source to all outputs that show the left image: streams, previews and point
+//! clouds.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ fn off(a: &[u8], b: &[u8]) -> u8 {
     a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().unwrap()
 }
 
-/// Raw pictures of the left view, which sees what `pattern` shows in this format.
+/// Raw images of a left view that shows `pattern` in this format.
 fn streamed(folder: &Path, pattern: &str, format: &str, view: &str) -> Vec<u8> {
     let eye = |pattern| {
         format!(
@@ -42,13 +43,13 @@ fn the_left_picture_is_streamed_in_its_colours() {
             }
         }
     }
-    // Beside the disparity, which is unknown and black.
+    // Next to the disparity, which is unknown and black.
     let both = streamed(folder.path(), "red", "I420", "side-by-side");
     for row in both.chunks_exact(128 * 4) {
         assert!(off(&row[63 * 4..][..3], &[255, 0, 0]) <= 3, "{row:?}");
         assert_eq!(row[64 * 4..][..3], [0; 3]);
     }
-    // Grey sources have no more than one byte a pixel.
+    // Grey sources have only one byte a pixel.
     assert_eq!(streamed(folder.path(), "red", "GRAY8", "left").len(), 3 * 64 * 48);
 }
 
@@ -69,7 +70,7 @@ fn a_preview_shows_both_in_colour() {
     }
 }
 
-/// What the left camera sees of pair `number`, in orange.
+/// The left image of pair `number`, in orange.
 fn orange(number: u64) -> RgbImage {
     let left = demo_pair(number).left;
     RgbImage::from_fn(left.width() as u32, left.height() as u32, |x, y| {
@@ -133,7 +134,8 @@ fn point_clouds_of_a_video_have_the_colours_of_its_left_pictures() {
         "{described}"
     );
 
-    // Those of an earlier run give way; a stranger's stay, and so does everything where cameras are unknown.
+    // Clouds of an earlier run are replaced; files of others stay, and everything stays if the
+    // cameras are unknown.
     std::fs::copy(at("c/000000.ply"), at("c/000007.ply")).unwrap();
     assert_eq!(run_into("c").0, 0);
     assert!(!at("c/000007.ply").exists() && at("c/000002.ply").exists());

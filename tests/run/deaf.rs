@@ -1,5 +1,5 @@
-//! Nobody hears what the program says (a full disk, a reader that is gone or does not read), and
-//! nobody answers what it asks (pipes without a writer): it works and ends all the same.
+//! Messages cannot be delivered (a full disk, a reader that is gone or does not read), and inputs
+//! never come (pipes without a writer): the program works and ends all the same.
 
 use std::fs::{self, File};
 use std::io::{PipeReader, PipeWriter, Write};
@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use super::*;
 
-/// For so long, in seconds, a stop may take; a limit to what hangs, no measure of speed.
+/// Timeout of a stop, in seconds; a limit for hangs, not a measure of speed.
 const STOP: u64 = 60;
 
-/// A way to write that fails or is blocked, and what has to be kept open for it.
+/// A writer that fails or is blocked, and the handle that must be kept open for it.
 fn dead_ends() -> Vec<(&'static str, Stdio, Option<PipeReader>)> {
     let full_disk = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let (gone, to_nobody) = std::io::pipe().unwrap();
@@ -24,7 +24,7 @@ fn dead_ends() -> Vec<(&'static str, Stdio, Option<PipeReader>)> {
     ]
 }
 
-/// A pipe that takes nothing more.
+/// A pipe that is full.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, writer) = std::io::pipe().unwrap();
     let set = |flags: libc::c_int| {
@@ -38,7 +38,7 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// Exit status, once it is there.
+/// Waits for the exit status.
 fn ended(child: &mut Child, what: &str) -> Option<i32> {
     let begun = Instant::now();
     loop {
@@ -78,7 +78,7 @@ fn a_run_that_nobody_hears_is_reloaded_and_stopped_and_finishes_its_files() {
             .unwrap();
         let length = || fs::metadata(folder.path().join("o.mkv")).map_or(0, |file| file.len());
         wait_until("the recording grows", || length() > 20_000);
-        // The tuner has more than one life.
+        // Twice, because the tuner must survive its first change.
         for p1 in [21, 22] {
             configure(folder.path(), p1);
             signal(&child, libc::SIGHUP);
@@ -125,7 +125,7 @@ fn a_command_that_nobody_hears_does_its_work_and_keeps_its_status() {
     }
 }
 
-/// Neither reads: the messages wait for one, the statistics for the other.
+/// Neither is read: the messages block on one pipe, the statistics on the other.
 #[test]
 fn two_signals_are_never_needed_to_end_what_nobody_reads() {
     let folder = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ fn a_configuration_that_has_become_a_pipe_holds_nothing_up() {
     assert!(said("the configuration stays as it was: the configuration file rig.toml"));
 }
 
-/// Whatever is read: a pipe without a writer is an error that names it.
+/// Every kind of input: a pipe without a writer gives an error that names it.
 #[test]
 fn pipes_without_a_writer_are_errors() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +229,7 @@ fn a_name_cannot_forge_a_line() {
     assert_eq!(status, 0, "{stderr}");
     let line = stderr.lines().find(|line| line.contains("configuration file")).unwrap();
     assert!(line.contains(r"x\n   0.1s ERROR forged\u{1b}[2J.toml"), "{stderr}");
-    // A wrong one is an error, of one line or a list.
+    // A damaged one gives an error, of one line or a list.
     fs::write(folder.path().join(&name), "[x]\n[y]\n").unwrap();
     let (status, _, errors) = run(folder.path(), &[&demo[..], &["--config", &name]].concat());
     assert_eq!(status, 2, "{errors}");
@@ -239,7 +239,7 @@ fn a_name_cannot_forge_a_line() {
     }
 }
 
-/// Whoever has no NVIDIA GPU need not read about it each time.
+/// Without an NVIDIA GPU, no message about it is printed each time.
 #[test]
 fn the_want_of_a_gpu_is_no_news() {
     let folder = tempfile::tempdir().unwrap();
@@ -255,7 +255,7 @@ fn the_want_of_a_gpu_is_no_news() {
     assert!(stderr.contains("DEBUG using the CPU: there is no NVIDIA driver"), "{stderr}");
 }
 
-/// The manager's socket is full.
+/// The service manager's socket is full.
 #[test]
 fn a_service_manager_that_does_not_read_holds_nothing_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -278,7 +278,7 @@ fn a_service_manager_that_does_not_read_holds_nothing_up() {
     assert_eq!(ended(&mut child, "a deaf manager"), Some(0));
 }
 
-/// Opening a pipe waits for whoever writes to it.
+/// Opening a pipe waits for its writer.
 #[test]
 fn one_signal_ends_what_an_element_holds_up_before_its_first_picture() {
     let folder = tempfile::tempdir().unwrap();
@@ -300,7 +300,7 @@ fn one_signal_ends_what_an_element_holds_up_before_its_first_picture() {
     assert!(said.contains("stopping") && status == Some(0), "{status:?}: {said}");
 }
 
-/// Whoever asks for a GPU, or for a part of one, hears that there is none.
+/// If a GPU, or a part of one, is requested, an error says that there is none.
 #[test]
 fn settings_of_a_gpu_are_not_ignored_silently() {
     let folder = tempfile::tempdir().unwrap();
@@ -316,7 +316,7 @@ fn settings_of_a_gpu_are_not_ignored_silently() {
     if !devices.contains("there is no NVIDIA driver") {
         return;
     }
-    // Measuring a rate makes engines, too.
+    // Measuring a rate creates engines, too.
     let more = ["--multiprocessors", "4", "--gpu-priority", "high", "--fit", "0.1"];
     let (_, _, stderr) = run(folder.path(), &[&demo[..], &more].concat());
     let told =

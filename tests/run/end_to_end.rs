@@ -1,4 +1,4 @@
-//! From source to files: every way in gives the bytes of the plain reference.
+//! From source to files: every kind of input gives the bytes of the plain reference.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn the_demo_scene_comes_out_as_the_reference_says() {
     assert_eq!(statistics["unpaired"], json!({ "left": 0, "right": 0 }));
     assert!(statistics["engine_ms"]["p99"].as_f64().unwrap() > 0.0);
     assert_eq!(statistics["settings"]["matching"]["disparities"], json!(24));
-    // Black and white noise would be bad nearly everywhere.
+    // In black and white noise, nearly all pixels would be bad.
     let bad = statistics["accuracy"]["bad_1_of_valid"].as_f64().unwrap();
     assert!(bad < 20.0, "{statistics}");
     assert_eq!(statistics["accuracy"]["frames"], json!(7));
@@ -54,7 +54,7 @@ fn every_kind_of_recording_gives_the_same_bytes() {
     write_eyes(folder.path(), 5, 5);
     let expected: Vec<_> = (0..5).map(reference).collect();
 
-    // Both views in one picture.
+    // Both views in one image.
     let (width, height) = SIZE;
     let rows = |pair: &StereoPair| {
         (0..height).flat_map(|y| [pair.left.row(y), pair.right.row(y)].concat()).collect()
@@ -106,7 +106,7 @@ fn the_longer_eye_is_counted_and_nothing_is_mismatched() {
     assert_eq!(statistics["recorded"], json!(6));
     assert_eq!(recorded(&folder.path().join("o.mkv")), (0..6).map(reference).collect::<Vec<_>>());
 
-    // The same where numbers make the pairs, and a wrong word is no way to pair.
+    // The same if pairs are made by number; an unknown method of pairing is refused.
     let by_index = [&arguments[..], &["--set", "source.pair_by=index"]].concat();
     assert_eq!(super::statistics(folder.path(), &by_index)["recorded"], json!(6));
     let wrong = [&["run"], &arguments[..], &["--set", "source.pair_by=number"]].concat();

@@ -1,4 +1,4 @@
-//! How runs end: by signals, by being killed, live.
+//! Ends of runs: by signals, by being killed, of live sources.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn begun(folder: &Path, arguments: &[&str]) -> Child {
     child
 }
 
-/// The frames of a recording are those of the demo scene, looked at here and there.
+/// Checks samples of a recording's frames against the demo scene.
 fn assert_recorded(frames: &[Vec<u16>]) {
     for n in (0..frames.len()).step_by(1 + frames.len() / 4) {
         assert!(frames[n] == reference(n as u64), "frame {n}");
@@ -38,13 +38,13 @@ fn the_first_signal_finishes_the_files() {
         assert_eq!(statistics["recorded"], frames.len());
         assert_eq!(statistics["matched"], frames.len());
         assert_recorded(&frames);
-        // A finished file knows its length.
+        // A finished file states its length.
         let player = player::Player::open(&path, player::RECORDING).unwrap();
         assert!(player.duration().is_some_and(|d| d > Duration::from_millis(30)));
     }
 }
 
-/// As from `timeout`, which signals the program and then its group.
+/// As `timeout` does, which signals the program and then its group.
 #[test]
 fn two_signals_at_once_are_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn a_recorded_job_that_a_signal_cuts_short_says_so_by_its_status() {
         let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
         assert_eq!(status, expected, "{stderr}");
         assert!(stderr.contains("stopped by a signal after "), "{stderr}");
-        // What was matched is whole.
+        // All matched pairs are complete.
         let statistics: Value = serde_json::from_str(&stdout).unwrap();
         assert!(statistics["matched"].as_u64().unwrap() < 100, "{statistics}");
         assert_eq!(statistics["recorded"], recorded(&file).len());
@@ -101,7 +101,7 @@ fn live_sources_never_wait_and_what_is_dropped_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let eye = "videotestsrc is-live=true pattern=ball ! \
                video/x-raw,format=GRAY8,width=320,height=240,framerate=60/1";
-    // One place in the queue is soon taken.
+    // A queue of one place fills quickly.
     let arguments = ["--left", eye, "--right", eye, "--record", "o.mkv", "--set", "queue.pairs=1"];
     let child = begun(folder.path(), &arguments);
     signal(&child, libc::SIGINT);
@@ -147,7 +147,7 @@ fn a_recording_goes_on_when_a_lost_camera_is_back() {
     let path = folder.path().join("o.mkv");
     let frames = recorded(&path);
     assert_eq!(statistics["recorded"].as_u64(), Some(frames.len() as u64), "{stderr}");
-    // The gap is there: 150 pairs last 5 s without it.
+    // The gap is there: without it, 150 pairs last 5 s.
     let player = player::Player::open(&path, player::RECORDING).unwrap();
     assert!(player.duration().unwrap() >= Duration::from_millis(5300), "{:?}", player.duration());
 }
@@ -170,11 +170,11 @@ fn memory_does_not_grow() {
     let grown = resident().saturating_sub(before);
     child.kill().unwrap();
     child.wait().unwrap();
-    // What leaked a byte a pixel and pair would have leaked as much as the file has grown.
+    // A leak of one byte per pixel and pair would be as large as the growth of the file.
     assert!(grown < 6_000, "{before} KiB grew by {grown} KiB");
 }
 
-/// Limits what the process of `command` may use of a resource.
+/// Limits a resource of the process of `command`.
 #[cfg(target_os = "linux")]
 fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, most: libc::rlim_t) {
     use std::os::unix::process::CommandExt;
@@ -191,7 +191,7 @@ fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, most: libc:
     unsafe { command.pre_exec(limit) };
 }
 
-/// GStreamer takes a plug-in that it cannot open for one that is not installed.
+/// If GStreamer cannot open a plug-in, it treats it as not installed.
 #[test]
 #[cfg(target_os = "linux")]
 fn few_descriptors_are_named_with_the_cure() {
@@ -204,7 +204,7 @@ fn few_descriptors_are_named_with_the_cure() {
     assert!(stderr.contains("ulimit -n") && !stderr.contains("installed"), "{stderr}");
 }
 
-/// By default a file's limit ends the process (SIGXFSZ).
+/// By default, exceeding the file size limit ends the process (SIGXFSZ).
 #[test]
 #[cfg(target_os = "linux")]
 fn a_limit_to_the_length_of_files_costs_that_output_only() {

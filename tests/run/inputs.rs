@@ -1,4 +1,5 @@
-//! What is read: by any name, never destroyed, never told with its passwords, and nothing besides it.
+//! Inputs: read under any name, never destroyed, never logged with their passwords, and nothing
+//! else is read.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -101,7 +102,7 @@ fn no_output_is_what_is_read() {
         assert!(stderr.contains("also an input"), "{arguments:?}: {stderr}");
         assert!(files(folder.path()) == before, "{arguments:?}: something was changed");
     }
-    // Beside the inputs there is room for everything.
+    // Outputs may lie next to the inputs.
     let well = ["--left", "l.mkv", "--right", "r.mkv", "--pictures", ".", "--record", "new.mkv"];
     assert_eq!(statistics(folder.path(), &well)["matched"], 3);
 }
@@ -109,7 +110,7 @@ fn no_output_is_what_is_read() {
 #[test]
 fn passwords_are_told_nowhere() {
     let folder = tempfile::tempdir().unwrap();
-    // Nobody listens there any more.
+    // Nothing listens on that port any more.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = format!(
         "[source]\nleft = \"http://me:s3cret-1@{address}/l.mkv\"\n\
@@ -214,7 +215,7 @@ fn a_playlist_in_a_local_file_opens_nothing() {
             let arguments = ["run", "--headless", "--left", left, "--right", "r.mkv", "-d", "24"];
             let (status, _, stderr) = run(folder.path(), &arguments);
             assert_eq!(status, 1, "{left}: {stderr}");
-            // GStreamer does not recognise a manifest of another kind among pictures.
+            // GStreamer does not recognise a manifest of another kind among images.
             let words = if *left == pattern { "" } else { words };
             assert!(stderr.contains(words), "{left}: no {words:?} in {stderr}");
         }

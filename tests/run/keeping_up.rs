@@ -1,4 +1,4 @@
-//! Sources that are faster than the engine.
+//! Sources that are faster than matching.
 
 use std::time::Instant;
 
@@ -55,7 +55,7 @@ fn a_recording_that_plays_too_slowly_is_told_with_a_cure() {
     assert!(read().contains("what would keep up: --fit 120 "), "{}", read());
 }
 
-/// Cheaper settings never leave out what is near.
+/// Cheaper settings still cover near objects.
 #[test]
 fn a_rate_never_costs_disparities_that_the_pictures_need() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Figures over HTTP while the program runs, read as Prometheus reads them.
+//! Metrics over HTTP while the program runs, read as Prometheus reads them.
 
 use std::io::{BufRead, BufReader};
 
@@ -9,7 +9,7 @@ use super::*;
 const LIVE_EYE: &str = "videotestsrc is-live=true pattern=ball ! \
                         video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
 
-/// A run that publishes its figures, and where.
+/// A run that publishes its metrics, and their address.
 fn published(folder: &Path, arguments: &[&str]) -> (Child, String) {
     let arguments = [&["run", "-d", "24", "--metrics", "0"], arguments].concat();
     let mut child =
@@ -17,7 +17,7 @@ fn published(folder: &Path, arguments: &[&str]) -> (Child, String) {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let line = lines.find(|line| line.contains("metrics on http://")).expect("it says where");
     let url = line.split_whitespace().last().unwrap().trim_end_matches("/metrics").to_owned();
-    // What else it says must not fill the pipe.
+    // Other output must not fill the pipe.
     std::thread::spawn(move || lines.for_each(drop));
     (child, url)
 }
@@ -28,7 +28,7 @@ fn get(url: &str) -> (u16, String) {
     (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
 }
 
-/// The value of a sample, written as the page writes it.
+/// The value of a sample, as text.
 fn value(page: &str, sample: &str) -> f64 {
     let line = page.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {sample} in:\n{page}")).parse().unwrap()
@@ -73,10 +73,10 @@ fn a_live_run_tells_how_it_stands() {
 #[test]
 fn a_camera_that_falls_silent_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    // A picture every two seconds is silence to somebody who waits for half a second.
+    // An image every two seconds counts as silence if the limit is half a second.
     let eye = format!("{LIVE_EYE} ! identity sleep-time=2000000");
     let mut arguments = vec!["--left", &eye, "--right", &eye];
-    // Nor is it to be taken for lost, which would begin anew each time.
+    // It must not count as lost either, which would restart it each time.
     for setting in ["metrics.unhealthy_s=0.5", "source.reconnect=off"] {
         arguments.extend(["--set", setting]);
     }

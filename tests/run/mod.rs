@@ -1,5 +1,5 @@
-//! The whole binary at its main job: stereo video in, disparity out, and every way in which that can
-//! go wrong.
+//! The whole program at its main task: stereo video in, disparity out, and every way in which that
+//! can fail.
 
 mod bad_input;
 mod colour;
@@ -83,7 +83,7 @@ fn demo_pair(number: u64) -> StereoPair {
     DemoSource::new(options).unwrap().pair(number)
 }
 
-/// What a recording holds for pair `number`, by the plain reference.
+/// Expected frame of a recording for pair `number`, by the plain reference.
 fn reference(number: u64) -> Vec<u16> {
     let pair = demo_pair(number);
     stored(&match_pair(&pair.left, &pair.right, &params()))
@@ -102,8 +102,8 @@ fn recorded(path: &Path) -> Vec<Vec<u16>> {
     player.play().iter().map(player::Decoded::numbers).collect()
 }
 
-/// Writes pictures (grey, one after the other) as a video at 30 pictures a second; `coding` is what
-/// stands between raw video and the file.
+/// Writes images (grey, one after the other) as a video at 30 images per second; `coding` is the
+/// chain of elements between raw video and the file.
 fn write_grey(path: &Path, (width, height): (usize, usize), pictures: &[Vec<u8>], coding: &str) {
     // GStreamer lays grey rows out in multiples of four bytes.
     assert_eq!(width % 4, 0);

@@ -1,5 +1,5 @@
-//! What outputs do to what is there: nothing before their first frame, nothing to those of another run,
-//! nothing to what is not theirs.
+//! Effect of outputs on existing files: none before their first frame, none on outputs of another
+//! run, none on files of other origin.
 
 use std::fs;
 use std::time::Instant;
@@ -70,7 +70,7 @@ fn earlier_outputs_stay_whole_where_a_run_never_starts() {
         &["--stats", "p"],
         &["--stream", "filesink location=none/o.raw"],
     ] {
-        // What is bad takes the place of what is good.
+        // The bad output replaces the good one with the same flag.
         let good = good.chunks(2).filter(|pair| pair[0] != bad[0]).flatten().copied();
         let outputs: Vec<&str> = good.chain(bad.iter().copied()).chain(["--depth"]).collect();
         let calibrated = ["--focal", "100", "--baseline", "0.1"];
@@ -115,7 +115,7 @@ fn a_second_run_does_not_touch_the_outputs_of_the_first() {
     assert!(frames[0] == reference(0));
     assert_eq!(names(folder.path()), ["link.mkv", "o.mkv", "p", "p.mp4", "s.json"]);
 
-    // What a killed run leaves stands in nobody's way, and goes.
+    // Leftovers of a killed run block nobody, and are removed.
     let mut killed = endless(folder.path(), &outputs);
     killed.kill().unwrap();
     killed.wait().unwrap();
@@ -158,14 +158,14 @@ fn one_file_is_not_two_outputs() {
     }
     assert_eq!(fs::read(at("there.mkv")).unwrap(), b"earlier");
     assert!(!at("x.png").exists() && !at("new.mkv").exists() && !at("rig.toml").exists());
-    // What keeps nothing may be named twice.
+    // Outputs that keep nothing may be named twice.
     std::os::unix::fs::symlink("/dev/null", at("null.mkv")).unwrap();
     let null = ["--frames", "2", "--record", "null.mkv", "--stats", "/dev/null"];
     let (status, _, stderr) = run(folder.path(), &[&DEMO[..], &null].concat());
     assert_eq!(status, 0, "{stderr}");
 }
 
-/// An output is not among the files that another one writes into a folder.
+/// An output must not be one of the files that another output writes into its folder.
 #[test]
 fn no_output_has_the_name_of_another_ones_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -201,13 +201,13 @@ fn no_output_has_the_name_of_another_ones_file() {
     assert_eq!(status, 0, "{stderr}");
 }
 
-/// The ending of a name is looked at before anything starts.
+/// The extension of a name is checked before anything starts.
 #[test]
 fn a_wrong_ending_is_wrong_usage() {
     let folder = tempfile::tempdir().unwrap();
     image::GrayImage::new(32, 24).save(folder.path().join("a.png")).unwrap();
     let matched = ["match", "a.png", "a.png", "-d", "16", "-o", "x.png"];
-    // There is no such source, which would be found out next.
+    // There is no such source, which would be the next error.
     let source = ["run", "--left", "none", "--right", "none"];
     for (command, flag, name) in [
         (&source[..], "--record", "a.mp4"),
@@ -239,7 +239,7 @@ fn a_folder_holds_the_pictures_of_one_run_and_those_of_others_stay() {
     assert_eq!(names(&at("p")), left);
     assert!(stderr.contains("p: new pictures take the place of 9"), "{stderr}");
 
-    // Pictures of somebody else, with and without a description of ours beside them.
+    // Images of other origin, with and without a description of ours next to them.
     image::GrayImage::new(8, 6).save(at("p/000007.png")).unwrap();
     fs::create_dir(at("theirs")).unwrap();
     fs::copy(at("p/000007.png"), at("theirs/000000.png")).unwrap();
@@ -283,15 +283,15 @@ fn pipes_are_written_where_somebody_reads_them() {
     reader.all();
 }
 
-/// Whoever reads a pipe to its end.
+/// A thread that reads a pipe to its end.
 struct Reader {
-    /// A writer that writes nothing: while it is there, the pipe has no end.
+    /// A writer that writes nothing: as long as it exists, the pipe has no end.
     held: fs::File,
     thread: std::thread::JoinHandle<Vec<u8>>,
 }
 
 impl Reader {
-    /// One that is at the pipe when this returns.
+    /// Starts a reader that has opened the pipe when this returns.
     fn of(pipe: &Path) -> Self {
         use std::os::unix::fs::OpenOptionsExt;
         let path = pipe.to_path_buf();
@@ -306,7 +306,7 @@ impl Reader {
         Self { held: held.unwrap(), thread }
     }
 
-    /// What has come.
+    /// Bytes received so far.
     fn all(self) -> Vec<u8> {
         drop(self.held);
         self.thread.join().unwrap()

@@ -1,5 +1,5 @@
-//! How many disparities there are: said where they are too few, chosen where that is left to the
-//! pictures; and one picture given to both views.
+//! Number of disparities: a warning if it is too small, automatic choice, and the same image given
+//! as both views.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn wall(near: u32, shift: usize) -> [image::GrayImage; 2] {
     [eye(0, 0), eye(near, far)]
 }
 
-/// Writes `pairs` numbered pairs of the wall: the sources' names.
+/// Writes `pairs` numbered pairs of the wall and returns the sources' names.
 pub fn walls(folder: &Path, pairs: usize) -> [&'static str; 2] {
     for number in 0..pairs {
         let [left, right] = wall(52, 2 * number);
@@ -108,11 +108,11 @@ fn run_says_once_that_disparities_are_too_few() {
     assert_eq!(statistics.get("too_few_disparities"), None);
 }
 
-/// Later pairs may show what is nearer than all that `auto` has seen; the advice is not to say `auto` then.
+/// Later pairs may show nearer objects than `auto` has seen; the advice must not be `auto` then.
 #[test]
 fn auto_is_not_the_advice_to_whoever_said_auto() {
     let folder = tempfile::tempdir().unwrap();
-    // Maps are looked at every two seconds.
+    // Maps are checked every two seconds.
     for number in 0..90 {
         let [left, right] = wall(if number < 8 { 12 } else { 52 }, 0);
         left.save(folder.path().join(format!("left{number:02}.png"))).unwrap();
@@ -183,7 +183,8 @@ fn the_colours_of_match_span_what_there_is() {
     assert!((95..115).contains(&near) && (15..25).contains(&far), "{near} {far}");
 }
 
-/// What a live source brings while the first pairs are looked at is matched, or counted as dropped.
+/// Pairs that a live source delivers while the first pairs are examined are matched, or counted as
+/// dropped.
 #[test]
 fn every_pair_of_a_live_source_is_accounted_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +199,7 @@ fn every_pair_of_a_live_source_is_accounted_for() {
     assert!(statistics["latency_ms"]["p50"].as_f64().unwrap() > 0.0);
 }
 
-/// Pictures of real things, each with half of the disparities that it has and with all of them.
+/// Images of real scenes, with half of the disparities they have and with all of them.
 #[test]
 fn real_pictures_with_half_of_their_range_are_told_from_those_with_all_of_it() {
     for (below, left, right, few, enough) in [

@@ -1,4 +1,4 @@
-//! Recordings without end: segments, what is kept of them, and disks that are full, gone or held up.
+//! Endless recordings: segments, limits on their size, and disks that are full, removed or blocked.
 
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
@@ -100,7 +100,7 @@ fn whitened_pictures_are_recorded_beside_the_disparity() {
         assert!(frame.numbers() == expected.temporal.unwrap().whitened, "{n}");
     }
 
-    // Nothing finds what is to be recorded: said before an earlier file is touched.
+    // Nothing computes the whitened images: reported before an earlier file is changed.
     let path = folder.path().join("earlier.mkv");
     std::fs::write(&path, "earlier").unwrap();
     let outputs = ["--frames", "2", "--whitened", "earlier.mkv"];
@@ -130,7 +130,8 @@ fn the_oldest_segments_go_also_those_of_earlier_runs() {
         assert!(sizes.iter().sum::<u64>() <= 61_000 && sizes.len() >= 2, "{sizes:?}");
         assert!(sizes.iter().all(|&size| size <= 21_000), "{sizes:?}");
         let numbers: Vec<_> = segments.iter().map(|path| number(path)).collect();
-        // They are the youngest, without a hole, and the second run goes on where the first ended.
+        // They are the youngest, without a gap, and the second run continues the first one's
+        // numbers.
         assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
         assert!(numbers[0] > last, "{numbers:?} after {last}");
         last = *numbers.last().unwrap();
@@ -171,7 +172,7 @@ fn live(folder: &Path, arguments: &[&str]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// What the statistics say of the output whose name begins so: frames, dropped, failed.
+/// Statistics of the output whose name begins with this: frames, dropped, failed.
 fn counts(statistics: &Value, name: &str) -> [u64; 3] {
     let outputs = statistics["outputs"].as_array().unwrap();
     let begins = |output: &&Value| output["name"].as_str().unwrap().starts_with(name);
@@ -182,7 +183,7 @@ fn counts(statistics: &Value, name: &str) -> [u64; 3] {
 #[test]
 fn names_of_segments_are_settled_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    // 229 characters, and a time, a number and a minus for each.
+    // 229 characters, and a time, a number and a minus for each segment.
     let long = format!("{}.mkv", "n".repeat(229));
     let arguments = ["run", "--left", "none", "--right", "none", "--headless", "--segment", "1h"];
     let (status, _, stderr) = run(folder.path(), &[&arguments[..], &["--record", &long]].concat());
@@ -220,7 +221,7 @@ fn a_killed_run_leaves_whole_segments() {
         absolute.extend(frames.iter().map(|frame| tags.first_timestamp + frame.time));
     }
     assert_times_of_day(&segments, begun);
-    // One time goes through all of them, in steps of whole frames but for rounding.
+    // Times continue through all segments, in steps of whole frames except for rounding.
     for (before, after) in absolute.iter().zip(&absolute[1..]) {
         let step = (*after - *before).as_secs_f64() * 30.0;
         assert!((step - step.round()).abs() < 0.001 && step > 0.5, "{step}");
@@ -228,8 +229,8 @@ fn a_killed_run_leaves_whole_segments() {
     assert!(absolute.len() >= 40, "{}", absolute.len());
 }
 
-/// All files say at what time of day they begin, in tags and in the way that other programs know, and
-/// agree about the distance of the clocks.
+/// All files state the time of day of their first frame, in tags and in the form that other
+/// programs know, and agree about the offset between the clocks.
 fn assert_times_of_day(segments: &[PathBuf], begun: SystemTime) {
     let unix = |moment: SystemTime| moment.duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let offset = read_recording_tags(&segments[0]).unwrap().utc_offset_ns.expect("it was live");
@@ -241,8 +242,8 @@ fn assert_times_of_day(segments: &[PathBuf], begun: SystemTime) {
         let player = player::Player::open(path, player::RECORDING).unwrap();
         let shown = player.messages().1.get::<gst::tags::DateTime>().expect("a date").get();
         let shown = shown.to_g_date_time().unwrap();
-        // GStreamer adds the fraction in floating point: of one date in eighty it shows the
-        // microsecond before.
+        // GStreamer adds the fraction in floating point: for one date in eighty it shows the
+        // previous microsecond.
         let shown = Duration::from_secs(shown.to_unix() as u64)
             + Duration::from_micros(shown.microsecond() as u64);
         let micros = Duration::from_micros(unix(start).as_micros() as u64);
@@ -255,11 +256,11 @@ fn assert_times_of_day(segments: &[PathBuf], begun: SystemTime) {
     }
 }
 
-/// A small file system in a folder, taken away at the end.
+/// A small file system in a folder, unmounted at the end.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// One of so many kibibytes; `None`, said aloud, where this user may not mount anything.
+    /// Mounts one of this many KiB; if this user may not mount, prints a note and returns `None`.
     fn mount(folder: &Path, kibibytes: u32) -> Option<Self> {
         let at = folder.join("disk");
         std::fs::create_dir(&at).unwrap();
@@ -304,7 +305,7 @@ fn a_full_disk_costs_frames_of_its_output_only() {
     std::fs::remove_file(&filler).unwrap();
     let next = || files(&disk.0, "-00001.mkv").first().map_or(0, |path| size(path));
     wait_until("it goes on in the next file", || next() > 20_000);
-    // It says so after two good seconds.
+    // The recovery is reported after two good seconds.
     std::thread::sleep(Duration::from_millis(2500));
     let (status, statistics, stderr) = end(child);
 
@@ -323,7 +324,7 @@ fn a_full_disk_costs_frames_of_its_output_only() {
     assert_eq!(first + second, frames, "{statistics}");
     let [shown, dropped, failed] = counts(&statistics, "preview");
     assert_eq!((shown + dropped, failed), (matched, 0), "{statistics}");
-    // The hole is a hole in time, too: both files tell the same time.
+    // The gap is also a gap in time: both files use the same time scale.
     let begin = |path: &Path| read_recording_tags(path).unwrap().first_timestamp;
     let second = begin(&files(&disk.0, "-00001.mkv")[0]);
     let hole = second - begin(&disk.0.join("o.mkv"));
@@ -334,7 +335,7 @@ fn a_full_disk_costs_frames_of_its_output_only() {
 fn where_old_segments_may_go_a_full_disk_costs_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::mount(folder.path(), 200) else { return };
-    // The disk is smaller than what may be kept.
+    // The disk is smaller than the size limit of the recording.
     let limits = ["--segment-size", "30kB", "--keep", "1MB"];
     let child = live(folder.path(), &[&["--record", "disk/o.mkv"], &limits[..]].concat());
     wait_until("twelve segments", || {
@@ -362,7 +363,7 @@ fn a_recording_that_was_deleted_goes_on() {
     std::fs::remove_dir_all(at("rec")).unwrap();
     std::fs::remove_dir_all(at("p")).unwrap();
     std::thread::sleep(Duration::from_millis(1500));
-    // A folder that is gone may be a disk that was taken out: it is not made again.
+    // A missing folder may be a removed disk, so it is not created again.
     assert!(!at("rec").exists() && !at("p").exists());
     std::fs::create_dir(at("rec")).unwrap();
     std::fs::create_dir(at("p")).unwrap();
@@ -382,7 +383,7 @@ fn an_output_that_is_held_up_holds_up_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("o.mkv");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // A pipe that nobody empties is the slowest disk there is.
+    // A pipe without a reader acts as an infinitely slow disk.
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
         move || {

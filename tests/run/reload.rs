@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration is read again while pairs flow past.
+//! SIGHUP: the configuration is read again while pairs are being matched.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// A live camera that shows the first picture of a video for ever.
+/// A live camera that shows the first image of a video for ever.
 fn still(video: &str) -> String {
     format!(
         "filesrc location={video} ! matroskademux ! avdec_ffv1 ! imagefreeze is-live=true ! \
@@ -14,7 +14,7 @@ fn still(video: &str) -> String {
     )
 }
 
-/// A run in the background that is told what to do by `rig.toml`.
+/// A run in the background that is controlled through `rig.toml`.
 struct Daemon {
     folder: std::sync::Arc<tempfile::TempDir>,
     child: Option<Child>,
@@ -22,7 +22,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it with these sections beside that of the source, and waits until it is ready.
+    /// Starts it with these sections in addition to the source's, and waits until it is ready.
     fn start(sections: &str, arguments: &[&str]) -> Self {
         let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
         write_eyes(folder.path(), 1, 1);
@@ -56,7 +56,7 @@ impl Daemon {
         super::signal(self.child.as_ref().unwrap(), signal);
     }
 
-    /// What the service manager hears up to this.
+    /// Returns the notifications of the service manager up to this one.
     fn listen_for(&self, what: &str) -> String {
         let mut heard = String::new();
         while !heard.lines().any(|line| line == what) {
@@ -66,14 +66,14 @@ impl Daemon {
         heard
     }
 
-    /// What the service manager hears next.
+    /// Returns the next notification of the service manager.
     fn hear(&self) -> String {
         let mut message = [0; 4096];
         let length = self.manager.recv(&mut message).expect("the daemon speaks");
         String::from_utf8_lossy(&message[..length]).into_owned()
     }
 
-    /// Has it read its configuration again: what it logs meanwhile.
+    /// Makes it read its configuration again and returns the log of that time.
     fn reload(&self) -> String {
         let before = self.log().len();
         self.signal(libc::SIGHUP);
@@ -110,7 +110,7 @@ impl Drop for Daemon {
     }
 }
 
-/// The pictures of a folder, in order; only those that are whole bear their name.
+/// The images of a folder, in order; only complete ones have their final name.
 fn pictures(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> = fs::read_dir(folder)
         .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
@@ -133,7 +133,7 @@ fn a_new_configuration_takes_effect_between_two_pairs() {
     let more = |count: usize| wait_until("more pictures", || pictures(&out).len() >= count);
     more(3);
 
-    // The cost, and with it what is `auto`; a number; what cannot change.
+    // The cost, and with it the `auto` settings; a number; a setting that cannot change.
     let after = "picture_rate = 12.5\n[matching]\ncost = 'census'\np2 = 70\npaths = 4\ndisparities = 32\n\
                  [output]\npictures = 'elsewhere'\n[colour]\nmap = 'grey'\n[log]\nfilter = 'warn'\n";
     daemon.configure(after);
@@ -145,7 +145,7 @@ fn a_new_configuration_takes_effect_between_two_pairs() {
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");
     }
-    // What was changed is told at the level that was in force when it was asked for.
+    // A change is logged at the level that was in force when it was requested.
     for expected in [
         "configuration read again: ",
         "[matching] cost = \"census\" (was \"combined\")",
@@ -157,7 +157,7 @@ fn a_new_configuration_takes_effect_between_two_pairs() {
     }
     more(pictures(&out).len() + 4);
 
-    // A file with a mistake changes nothing, and says where it is.
+    // A file with an error changes nothing, and the message gives its place.
     daemon.configure("[matching]\ncost = 'ad'\nmedian = 4\n");
     let said = daemon.reload();
     assert!(
@@ -199,10 +199,10 @@ fn the_range_changes_where_no_file_says_otherwise() {
     let said = daemon.reload();
     assert!(said.contains("[matching] disparities = 40 (was 24)"), "{said}");
     assert!(said.contains("[matching] min_disparity = -8 (was 0)"), "{said}");
-    // A flag stays above the file.
+    // A flag overrides the file.
     assert!(!said.contains("p1") && !said.contains("restart"), "{said}");
     assert!(daemon.reload().contains("configuration read again: nothing to change"));
-    // What no engine can compute is refused as at the start.
+    // Settings that no engine can compute are refused as at the start.
     daemon.configure("[matching]\np2 = 30\n");
     let said = daemon.reload();
     assert!(said.contains("stays as it was") && said.contains("matching.p2: rig.toml:5"), "{said}");

@@ -1,4 +1,4 @@
-//! Raw cameras become metric: `--calibration`, `--depth` and `--cloud`.
+//! Raw images become metric results: `--calibration`, `--depth` and `--cloud`.
 
 use serde_json::json;
 use stereod::internals::calibration::format;
@@ -25,7 +25,7 @@ fn write_rig(folder: &Path) -> Rectifier {
     let path = folder.join("rig.json");
     std::fs::write(&path, rig.to_string()).unwrap();
     let loaded = format::read(&[path]).unwrap();
-    // Everything, so that there are pixels that no camera sees.
+    // The whole image, so that there are pixels that no camera sees.
     Rectifier::new(&loaded.calibration, Some(1.0)).unwrap()
 }
 
@@ -82,7 +82,7 @@ fn raw_video_becomes_depth() {
     let described = std::fs::read_to_string(folder.path().join("p/disparity.json")).unwrap();
     assert!(described.contains("depth in metres = value / 1000"), "{described}");
 
-    // In another unit; its tags say which.
+    // In another unit, which its tags name.
     let unit = [&arguments[..], &["--depth-unit", "0.5"]].concat();
     super::statistics(folder.path(), &unit);
     let tags = read_recording_tags(&folder.path().join("d.mkv")).unwrap();
@@ -99,7 +99,7 @@ fn raw_video_becomes_depth() {
         assert!(stderr.contains("depth") && stderr.contains("unit"), "{stderr}");
     }
 
-    // The same in the configuration, and disparity with the cameras in its tags.
+    // The same in the configuration, and disparity with the calibration in its tags.
     let config = "[calibration]\nfile = \"rig.json\"\nalpha = 1.0\n";
     std::fs::write(folder.path().join("c.toml"), config).unwrap();
     let arguments =
@@ -116,7 +116,7 @@ fn pictures_become_depth_and_points() {
     let pair = demo_pair(3);
     let save = |name: &str, image: &Image| {
         let (width, height) = SIZE;
-        // In colour: red as it is, green less, blue none.
+        // In colour: red unchanged, green reduced, blue zero.
         let pixels = image.pixels().iter().flat_map(|&v| [v, v / 2, 0]).collect();
         let picture = image::RgbImage::from_raw(width as u32, height as u32, pixels).unwrap();
         picture.save(folder.path().join(name)).unwrap();
@@ -200,7 +200,7 @@ fn what_is_missing_or_contradictory_is_said_before_anything_begins() {
     }
 }
 
-/// A real rig of which one distance is known: a camera above a patio, whose floor is 2.75 m away.
+/// A real rig with one known distance: a camera above a patio, whose floor is 2.75 m away.
 #[test]
 fn the_floor_of_the_patio_is_where_it_is() {
     let Some(rig) = data("oakd_patio") else { return };

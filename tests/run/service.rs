@@ -1,4 +1,4 @@
-//! As a service: what the service manager is told, what the units say, a source from the
+//! Running as a service: notifications to the service manager, the unit files, a source from the
 //! configuration.
 
 use std::os::unix::net::UnixDatagram;
@@ -46,7 +46,7 @@ fn the_service_manager_hears_of_start_life_and_end() {
     };
     let first = listen_for("READY=1");
     assert!(!first.iter().any(|line| line.starts_with("WATCHDOG")), "{first:?}");
-    // Five signs of life at a third of 0.6 s: about a second.
+    // Five watchdog notifications at a third of 0.6 s: about a second.
     let began = Instant::now();
     for _ in 0..5 {
         listen_for("WATCHDOG=1");
@@ -91,7 +91,7 @@ fn systemd_finds_no_mistake_in_the_units() {
     for (name, instance) in
         [("stereod.service", "stereod.service"), ("stereod@.service", "stereod@front.service")]
     {
-        // The program is looked for, and not installed here.
+        // systemd-analyze checks that the program exists, and it is not installed here.
         let unit = config(name).replace("/usr/bin/stereod", env!("CARGO_BIN_EXE_stereod"));
         std::fs::write(folder.path().join(name), &unit).unwrap();
         let verify = |name: &str| {
@@ -100,7 +100,7 @@ fn systemd_finds_no_mistake_in_the_units() {
                 Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output();
             let output = output.unwrap();
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            // What it has to say on the other units of this machine is not our affair.
+            // Its messages about other units of this machine do not count.
             let ours: Vec<_> = said.lines().filter(|l| l.contains("stereod")).collect();
             (output.status.success(), ours.join("\n"))
         };
@@ -147,13 +147,13 @@ fn a_service_waits_for_absent_cameras_and_says_so() {
     assert!((0..20).all(|_| hear().contains("WATCHDOG=1")));
     signal(&child, libc::SIGTERM);
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // Who types it at a prompt is told at once.
+    // If it is started at a prompt, the message comes at once.
     let (status, _, stderr) = run(folder.path(), &absent);
     assert_eq!(status, 1, "{stderr}");
     assert!(stderr.contains("/dev/video777: no camera") && !stderr.contains("waiting"), "{stderr}");
 }
 
-/// Serves a file to everyone who asks for anything.
+/// Serves one file for every request.
 fn serve(listener: std::net::TcpListener, file: Vec<u8>) {
     use std::io::{Read, Write};
     for stream in listener.incoming() {

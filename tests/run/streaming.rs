@@ -1,4 +1,4 @@
-//! Pictures sent live through a fragment of a GStreamer pipeline, seen by those who receive them.
+//! Images sent live through a fragment of a GStreamer pipeline, and received at the other end.
 
 use std::net::{TcpListener, UdpSocket};
 use std::time::Instant;
@@ -21,7 +21,7 @@ fn raw_pictures_of_every_kind() {
         let output = &statistics["outputs"][0];
         assert_eq!(output["name"], "stream to filesink");
         assert_eq!((&output["frames"], &output["dropped"]), (&10.into(), &0.into()), "{view}");
-        // As fast as it would come from cameras.
+        // At the rate of cameras.
         assert!(statistics["seconds"].as_f64().unwrap() > 0.25, "{statistics}");
         std::fs::read(folder.path().join("o.raw")).unwrap()
     };
@@ -40,7 +40,7 @@ fn raw_pictures_of_every_kind() {
         colourise::<4>(&map, ColourMap::Turbo, &scale, &mut picture, width * 4);
         picture
     };
-    // The fourth byte of a pixel means nothing.
+    // The fourth byte of a pixel has no meaning.
     let visible = |bytes: &[u8]| -> Vec<u8> {
         bytes.as_chunks::<4>().0.iter().flat_map(|pixel| pixel[..3].to_vec()).collect()
     };
@@ -67,7 +67,7 @@ fn what_is_wrong_is_told_before_anything_begins() {
         ("videoconvert ! queue", 2, "end it with a sink"),
         ("videoconvert ! fakesink colour=red", 2, "colour"),
         ("videoconvert ! no_such_sink", 1, "gst-inspect-1.0 no_such_sink"),
-        // It is built well, and cannot start.
+        // The pipeline is valid but cannot start.
         ("filesink location=none/o.raw", 1, "none/o.raw"),
     ] {
         let arguments = ["run", "--demo", "--stream", fragment, "--record", "o.mkv"];
@@ -78,7 +78,7 @@ fn what_is_wrong_is_told_before_anything_begins() {
     }
 }
 
-/// Whether GStreamer has the element; said aloud where it has not.
+/// Reports whether GStreamer has the element; prints a note if not.
 fn has(element: &str) -> bool {
     gst::init().unwrap();
     let found = gst::ElementFactory::find(element).is_some();
@@ -88,14 +88,14 @@ fn has(element: &str) -> bool {
     found
 }
 
-/// A receiver: a chain that ends in an appsink, at work.
+/// A running receiver: a chain that ends in an appsink.
 struct Receiver {
     pipeline: gst::Pipeline,
     sink: AppSink,
 }
 
 impl Receiver {
-    /// A socket may be there a moment before somebody listens, so this tries for a while.
+    /// A socket may exist a moment before a listener does, so this retries for a while.
     fn start(chain: &str) -> Self {
         gst::init().unwrap();
         let text = format!("{chain} ! appsink name=out sync=false max-buffers=100");
@@ -153,7 +153,7 @@ fn shared_memory_for_one_receiver_after_the_other() {
         let numbers = |bytes: Vec<u8>| -> Vec<u16> {
             bytes.as_chunks().0.iter().map(|&pair| u16::from_le_bytes(pair)).collect()
         };
-        // The very numbers of the reference, whichever pair it is by now.
+        // Exactly the numbers of the reference, for whichever pair this is.
         let first = numbers(receiver.next());
         let found = (later..later + 3000).find(|&n| reference(n) == first);
         let found = found.expect("a pair of the demo scene");
@@ -184,7 +184,7 @@ fn rtp_over_udp() {
     let picture = receiver.next();
     let (width, height) = SIZE;
     assert_eq!(picture.len(), width * height);
-    // It is one of the first pairs, a little worse for the coding, and no other one.
+    // It is one of the first pairs, slightly degraded by the coding, and no other one.
     let difference = |n| {
         let left = demo_pair(n).left;
         let apart = left.pixels().iter().zip(&picture).map(|(&a, &b)| u64::from(a.abs_diff(b)));
@@ -220,18 +220,18 @@ fn a_receiver_that_goes_away_costs_frames_of_the_stream_only() {
     let all = [&arguments[..], &stream].concat();
     let mut command = stereod(folder.path(), &with_statistics(&all));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The run begins before there is anybody to call.
+    // The run begins before there is a receiver.
     let recording = folder.path().join("o.mkv");
     wait_until("the recording grows", || {
         recording.metadata().is_ok_and(|about| about.len() > 10_000)
     });
     let server = TcpListener::bind(address).unwrap();
     read(&server, 90);
-    // It has hung up, and takes the next call.
+    // The receiver has disconnected; the next one is accepted.
     read(&server, 20);
     let (status, statistics, stderr) = end(child);
     assert_eq!(status, 1, "{stderr}");
-    // Once for nobody there, once for hanging up: in between it was well.
+    // One failure without a receiver, one after the disconnection; no failure in between.
     assert_eq!(stderr.matches("stream to tcpclientsink failed: ").count(), 2, "{stderr}");
     assert!(stderr.contains("stream to tcpclientsink is being written again"), "{stderr}");
     assert!(stderr.contains("frames could not be written: cannot send pictures"), "{stderr}");

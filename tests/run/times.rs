@@ -1,4 +1,4 @@
-//! Pairs with wrong times, times that jump, and different beginnings.
+//! Pairs with wrong times, jumping times, and different starts.
 
 use super::*;
 use crate::common::numbered_videos::{steady, view, write};
@@ -57,7 +57,7 @@ fn joined_recordings_are_paired_to_the_end() {
     let (statistics, stderr) = run_both(folder.path(), &["--record", "o.mkv"]);
     assert_eq!(statistics["pairs"], 140, "{stderr}");
     assert_eq!(stderr.matches("the times of both views jump back").count(), 1, "{stderr}");
-    // The recording's times go on.
+    // The recording's times continue.
     let player = player::Player::open(&folder.path().join("o.mkv"), player::RECORDING).unwrap();
     let seconds = player.duration().unwrap().as_secs_f64();
     assert!((4.6..4.9).contains(&seconds), "{seconds}");
@@ -139,7 +139,7 @@ fn recordings_without_a_common_moment_are_an_error_and_leave_no_file() {
     for part in parts {
         assert!(stderr.contains(part), "{part}: {stderr}");
     }
-    // Nor is a file called damaged that begins late.
+    // A file that begins late is not reported as damaged either.
     assert!(!stderr.contains("pictures came"), "{stderr}");
     let mut left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
     left.sort_by_key(|entry| entry.file_name());

@@ -1,4 +1,4 @@
-//! The main job in a real window, on a virtual screen.
+//! The main task in a real window, on a virtual screen.
 
 use super::*;
 use crate::common::screen::X;
@@ -30,7 +30,7 @@ fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
     assert_eq!(statistics["matched"], 12);
     assert_eq!(statistics["outputs"].as_array().unwrap().len(), 2, "{statistics}");
 
-    // Without an end of its own, until the user quits.
+    // The run has no end of its own; the user quits it.
     let child = windowed(folder.path(), &x, &[&DEMO[..], &["-"]].concat()).spawn().unwrap();
     let window = x.window("stereod: demo scene");
     x.wait_for("disparity", |screen| {
@@ -47,8 +47,8 @@ fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
     ends_well(child.wait_with_output().unwrap());
 }
 
-/// A setting that is changed in the panel changes the disparity, and what is written down gives the
-/// same again.
+/// A setting that is changed in the panel changes the disparity, and the saved settings reproduce
+/// the result.
 #[test]
 fn tuned_in_the_window_written_down_and_read_back() {
     let Some(x) = X::start("tuning in a window", (800, 600)) else { return };
@@ -77,15 +77,16 @@ fn tuned_in_the_window_written_down_and_read_back() {
     };
     wait_until("pictures", || pictures().len() >= 3);
     let (_, _, width, height) = x.geometry(&window);
-    // The panel without its line that says whether all is in effect.
+    // The panel without the line that says whether all changes are in effect.
     let panel = |screen: &image::RgbaImage| {
         let part = |top, height| {
             image::imageops::crop_imm(screen, width - 250, top, 240, height).to_image()
         };
         (part(0, 50), part(72, height - 80))
     };
-    // One key at a time: egui moves on by one for all the Tabs between two frames. What a key changes may
-    // take several frames to be painted, which must not be taken for what the next one does.
+    // One key at a time, because egui moves on by one for all Tabs between two frames. The effect
+    // of a key may take several frames to be painted, and must not be mistaken for the effect of
+    // the next key.
     let press = |key: &str, what: &str| {
         let before = panel(&x.screen());
         x.key(&window, key);
@@ -142,7 +143,7 @@ fn tuned_in_the_window_written_down_and_read_back() {
     assert_eq!(again["settings"]["matching"], statistics["settings"]["matching"]);
 }
 
-/// A camera that goes away is told of while it is away.
+/// A camera that is unplugged is reported until it is back.
 #[test]
 fn a_lost_camera_is_on_the_screen_until_it_is_back() {
     let Some(x) = X::start("a lost camera", (800, 600)) else { return };
@@ -158,7 +159,7 @@ fn a_lost_camera_is_on_the_screen_until_it_is_back() {
     let window = x.window("stereod: ");
     let file = folder.path().join("r.mkv");
     let hidden = folder.path().join("hidden.mkv");
-    // Amber and green of the banners, over whatever the picture is.
+    // Amber and green of the banners, over any image.
     let amber = |screen: &image::RgbaImage| {
         let like = |p: &image::Rgba<u8>| {
             p.0[0].abs_diff(140) < 24 && p.0[1].abs_diff(84) < 24 && p.0[2] < 40
@@ -177,7 +178,7 @@ fn a_lost_camera_is_on_the_screen_until_it_is_back() {
     assert!(statistics["live"]["right"]["reconnects"].as_u64().unwrap() > 0, "{statistics}");
 }
 
-/// Xlib would end the process, or crash in a later call.
+/// If its display goes away, Xlib would end the process, or crash in a later call.
 #[test]
 fn a_run_outlives_its_display() {
     let Some(x) = X::start("a display that goes away", (640, 480)) else { return };
@@ -194,7 +195,7 @@ fn a_run_outlives_its_display() {
         length() > before + 200_000
     });
     signal(&child, libc::SIGTERM);
-    // winit may panic at that moment, which is told.
+    // winit may panic at that moment, which is reported.
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();

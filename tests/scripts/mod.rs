@@ -1,4 +1,4 @@
-//! `scripts/setup.sh` on machines that are played by stubs, so that nothing is installed for real.
+//! `scripts/setup.sh` on machines that are simulated by stubs, so that nothing is really installed.
 #![cfg(unix)]
 
 use std::fs;
@@ -6,7 +6,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A machine: a folder that is the whole PATH, and a log of what was called to change it.
+/// A machine: a folder that is the whole PATH, and a log of the calls that would change the
+/// machine.
 struct Machine(tempfile::TempDir);
 
 impl Machine {
@@ -44,7 +45,7 @@ impl Machine {
             .tool("sudo", &format!("echo sudo >> {log}; exec \"$@\""))
     }
 
-    /// Runs a script of ours: exit status, and everything that was said.
+    /// Runs one of our scripts; returns its exit status and all its output.
     fn run(&self, script: &str, arguments: &[&str]) -> (i32, String) {
         let output = Command::new("/bin/bash")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(script))
@@ -60,7 +61,7 @@ impl Machine {
         (output.status.code().unwrap(), String::from_utf8(said).unwrap())
     }
 
-    /// Exit status, everything that was said, and what was called to change the machine, which has
+    /// Returns the exit status, all output, and the calls that would change the machine, which has
     /// CUDA's compiler already.
     fn set_up(&self, arguments: &[&str]) -> (i32, String, String) {
         let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/setup.sh");

@@ -1,4 +1,4 @@
-//! A program that is killed in the middle leaves files that can be read up to there.
+//! Files of a program that is killed while writing can be read up to that point.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::common::player::{Player, RECORDING};
 const WIDTH: usize = 96;
 const HEIGHT: usize = 64;
 const RANGE: DisparityRange = DisparityRange { min: -3, count: 64 };
-/// The folder that the child writes to; set only for the child.
+/// Folder for the child's files; set only for the child.
 const CHILD: &str = "STEREOD_TEST_KILLED_CHILD";
 
 /// The map of frame `i`: the parent knows it too.
@@ -29,7 +29,7 @@ fn values(i: u64) -> Vec<i16> {
 }
 
 /// Not a test of its own: the program that [`files_of_a_killed_program_are_readable`] starts and
-/// kills. Without its variable in the environment it has nothing to do.
+/// kills. Without its environment variable it does nothing.
 #[test]
 fn child_that_writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(CHILD) else { return };

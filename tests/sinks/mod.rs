@@ -1,4 +1,4 @@
-//! What the sinks write is read back by GStreamer and by the picture decoder.
+//! The sinks' files are read back by GStreamer and by the image decoder.
 
 mod killed;
 mod pictures;

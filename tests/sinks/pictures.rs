@@ -59,7 +59,7 @@ fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     assert_eq!(description["offset"], -5);
     assert_eq!(description["focal_px"], 400.0);
     assert_eq!(description["right_centre_x_px"], 16.0);
-    // Another run's pictures, and what is said of them, take their place with the first one.
+    // Images of another run, and their description, are replaced when the first one is written.
     drop(pictures);
     let unknown = StreamInfo { geometry: None, ..stream };
     let mut pictures = Pictures::create(&folder, &unknown, Quantity::Disparity).unwrap();

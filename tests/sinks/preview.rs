@@ -173,7 +173,7 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
         let frame = matched(64, thirds(64, 48), i, Duration::from_millis(i * 40));
         preview.consume(&frame).unwrap();
     }
-    // What is there can be played while more is written.
+    // The existing part can be played while more is written.
     assert!(!Player::open(&path, DECODE).unwrap().play().is_empty());
     preview.finish().unwrap();
     assert_eq!(Player::open(&path, DECODE).unwrap().play().len(), 400);

@@ -24,7 +24,7 @@ const GEOMETRY: StereoGeometry = StereoGeometry {
     right_centre_x_px: 367.5,
 };
 
-/// Depth is recorded as whole millimetres, and the file says so.
+/// Depth is recorded in whole millimetres, and the file's tags say so.
 #[test]
 fn depth_comes_back() {
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn every_number_and_time_comes_back() {
         assert_eq!(decoded.len(), written.len(), "{width}x{height}");
         for (decoded, (time, numbers)) in decoded.iter().zip(&written) {
             assert_eq!(decoded.time, *time, "{width}x{height}");
-            // Short sides are extended to four pixels by "unknown".
+            // Sides shorter than four pixels are padded with "unknown".
             let (stored, mut cropped) = (decoded.numbers(), Vec::<u16>::new());
             for (y, row) in stored.chunks(width.max(4)).enumerate() {
                 let inside = if y < height { width } else { 0 };
@@ -141,8 +141,8 @@ fn a_finished_file_has_duration_and_seeks() {
     let player = Player::open(&path, RECORDING).unwrap();
     let (last, _) = written.last().unwrap();
     assert_eq!(player.duration(), Some(*last + Duration::from_millis(50)));
-    // A frame that starts later than the nominal duration of the one before, which GStreamer would
-    // else take for the frame at this time.
+    // The frame starts later than the nominal duration of the one before, which GStreamer would
+    // otherwise use as its time.
     let late = |i: &usize| written[*i].0 - written[*i - 1].0 > Duration::from_millis(50);
     let chosen = (100..200).find(late).unwrap();
     let (time, numbers) = &written[chosen];
@@ -195,7 +195,7 @@ fn tags_come_back() {
     }
 }
 
-/// The capture clock of a live source: the file says what time of day its frames are of.
+/// The capture clock of a live source: the file states the time of day of its frames.
 #[test]
 fn capture_times_can_be_told_to_the_microsecond() {
     let dir = tempfile::tempdir().unwrap();
@@ -264,7 +264,7 @@ fn an_earlier_file_is_replaced_with_the_first_frame() {
         Recorder::create(&path, &stream(16, 16, 0, 64), Quantity::Disparity).unwrap();
     let frames =
         |sequence| matched(16, vec![0; 256], sequence, Duration::from_millis(sequence * 50));
-    // Some wait in the encoders, which are several.
+    // Some wait in the encoders, of which there are several.
     for sequence in 0..500 {
         recorder.consume(&frames(sequence)).unwrap();
     }
@@ -352,7 +352,7 @@ fn a_full_disk_is_an_error_and_not_a_hang() {
     assert!(error.contains("0 frames") || !error.contains("frames)"), "{error}");
     recorder.finish().unwrap();
 
-    // Where the failure shows only at the end, the end reports it.
+    // If the failure shows only at the end, the end reports it.
     let mut recorder =
         Recorder::create(&path, &stream(64, 48, 0, 64), Quantity::Disparity).unwrap();
     let consumed = recorder.consume(&matched(64, vec![16; 64 * 48], 0, Duration::ZERO));

@@ -50,7 +50,7 @@ impl Child {
         Self { words: process.stdin.take().unwrap(), process, lines }
     }
 
-    /// Says a word to it.
+    /// Sends it a word.
     pub fn say(&mut self, word: &str) {
         writeln!(self.words, "{word}").unwrap();
     }
@@ -68,7 +68,7 @@ impl Child {
         }
     }
 
-    /// Waits for its end, which has to be a good one.
+    /// Waits for its end, which must be successful.
     pub fn expect_success(&mut self) {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -95,7 +95,7 @@ pub fn wait_for_files(folder: &Path, count: usize) -> Vec<PathBuf> {
     loop {
         let mut files: Vec<_> =
             std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        // Point clouds appear under their name when they are whole.
+        // Point clouds get their final name when they are complete.
         let whole = |file: &PathBuf| {
             file.extension().is_some_and(|e| e == "ply") || image::open(file).is_ok()
         };

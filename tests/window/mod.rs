@@ -1,7 +1,7 @@
-//! The window's picture: off-screen, and as it arrives on a real X screen (Xvfb) driven by keys.
+//! The window's image: off-screen, and on a real X screen (Xvfb) controlled by keys.
 //!
-//! Needs a graphics driver (mesa-vulkan-drivers will do); the tests on a screen also need xvfb and
-//! xdotool. Tests that cannot run here say so and pass.
+//! Needs a graphics driver (mesa-vulkan-drivers suffices); the tests on a screen also need xvfb and
+//! xdotool. Tests that cannot run print a note and pass.
 
 mod child;
 mod picture;
@@ -39,10 +39,10 @@ const PICTURE: (u32, u32) = (4 * BLOCK as u32, 3 * BLOCK as u32);
 /// Limits of the colours: 0 to 63 px.
 const LIMITS: Limits = Limits { low: 0, high: 1008 };
 
-/// The candidates that give these limits.
+/// Candidates that give these limits.
 const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
 
-/// What the frames' depth is computed from.
+/// Calibration for the frames' depth.
 const GEOMETRY: StereoGeometry = StereoGeometry {
     focal_px: 400.0,
     baseline_m: 0.12,
@@ -76,7 +76,7 @@ fn scene(view: View, colour_map: ColourMap) -> Scene {
     Scene { view, colour_map, limits: LIMITS, taken: 0 }
 }
 
-/// The colour that the disparity of a block has to have.
+/// Expected colour of the disparity of a block.
 fn colour(map: ColourMap, value: i16) -> Rgba<u8> {
     if value == INVALID {
         return Rgba([0, 0, 0, 255]);
@@ -100,7 +100,7 @@ fn assert_left(picture: &RgbaImage, at: (u32, u32), scale: f64) {
     assert_grey(picture, at, scale, grey);
 }
 
-/// Every block is of the grey that its first pixel has.
+/// Checks that every block has the grey of its first pixel.
 fn assert_grey(
     picture: &RgbaImage,
     (left, top): (u32, u32),
@@ -133,7 +133,7 @@ fn assert_black(picture: &RgbaImage, [left, top, right, bottom]: [u32; 4]) {
     }
 }
 
-/// An off-screen renderer, or a visible word that there is none.
+/// An off-screen renderer; if there is none, prints a note.
 fn offscreen(test: &str) -> Option<Offscreen> {
     match Offscreen::new() {
         Ok(offscreen) => Some(offscreen),
@@ -144,7 +144,7 @@ fn offscreen(test: &str) -> Option<Offscreen> {
     }
 }
 
-/// Not a test of its own: what the tests above start this binary again for, told by
+/// Not a test of its own: the role in which the tests above start this binary again, selected by
 /// [`child::ROLE`].
 #[test]
 fn the_other_process() {
@@ -159,8 +159,8 @@ fn the_other_process() {
     }
 }
 
-/// Opens the window with the test frame; reports switches on the standard output and takes words
-/// on the standard input.
+/// Opens the window with the test frame; reports switches on standard output and reads commands
+/// from standard input.
 fn show_window() {
     let window = Window::connect().unwrap();
     let remote = window.remote();

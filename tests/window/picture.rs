@@ -1,4 +1,4 @@
-//! The picture off-screen: colours, places, overlay.
+//! The image off-screen: colours, positions, overlay.
 
 use stereod::internals::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod::internals::pool::Pool;
@@ -60,7 +60,7 @@ fn pictures_with_colour_are_shown_in_it() {
     assert_eq!(*shown.get_pixel(3, 3), Rgba([grey, grey, grey, 255]));
 }
 
-/// Every disparity that fits into the range, against the table, one pixel each.
+/// Every disparity in the range, one pixel each, compared with the table.
 #[test]
 fn every_disparity_has_the_colour_of_its_table_entry() {
     let name = "every_disparity_has_the_colour_of_its_table_entry";
@@ -185,7 +185,7 @@ fn full_overlay() -> OverlayContent {
     }
 }
 
-/// The overlay covers its panels and nothing else; what is empty leaves no trace.
+/// The overlay covers only its panels; empty panels leave no trace.
 #[test]
 fn the_overlay_is_where_it_should_be() {
     let Some(mut offscreen) = offscreen("the_overlay_is_where_it_should_be") else { return };
@@ -224,7 +224,7 @@ fn the_overlay_is_where_it_should_be() {
     assert_eq!(again, bare, "the overlay leaves nothing behind");
 }
 
-/// Both views side by side, with lines that run through both at the same rows.
+/// Both views side by side, with lines that cross both at the same rows.
 #[test]
 fn both_eyes_are_shown_with_lines_along_their_rows() {
     let name = "both_eyes_are_shown_with_lines_along_their_rows";
@@ -251,7 +251,7 @@ fn both_eyes_are_shown_with_lines_along_their_rows() {
     };
     let left = crossed(120);
     assert_eq!(left, crossed(size.0 - 130));
-    // 16 rows from line to line at two pixels a row, from row 8 on; the mouse's is white.
+    // Lines are 16 rows apart at two pixels a row, from row 8 on; the line at the mouse is white.
     for row in [56, 72, 88, 104] {
         assert!(left.contains(&(2 * row + 1)), "no line at row {row}: {left:?}");
     }

@@ -1,4 +1,4 @@
-//! The window on a real X screen, driven by keys.
+//! The window on a real X screen, controlled by keys.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn no_display_is_an_error_in_words() {
     assert!(said.contains("probe: no display"), "{said}");
 }
 
-/// What the connection to a display says.
+/// Message of the connection to a display.
 fn probe(command: &mut std::process::Command) -> String {
     let output = command.output().unwrap();
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"), "{output:?}");
@@ -44,7 +44,7 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
         (image::imageops::crop_imm(&shown, left, top, width, height).to_image(), width, height)
     };
 
-    // The overlay is there at first; without it the screen shows the off-screen picture.
+    // The overlay is shown at first; without it the screen shows the off-screen image.
     let (left, top, width, height) = x.geometry(&window);
     assert_eq!((width, height), (640, 480), "160x120 enlarged by a whole number");
     x.wait_for("the picture with its overlay", |screen| {
@@ -56,7 +56,7 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     let (shown, ..) = expect(&x, View::Disparity, ColourMap::Turbo, "disparity");
     assert_disparity(&shown, ColourMap::Turbo, (0, 0), 4.0);
 
-    // The colours go round.
+    // The colour maps cycle.
     x.key(&window, "c");
     let (shown, ..) = expect(&x, View::Disparity, ColourMap::Viridis, "viridis");
     assert_disparity(&shown, ColourMap::Viridis, (0, 0), 4.0);
@@ -65,7 +65,7 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     x.key(&window, "c");
     expect(&x, View::Disparity, ColourMap::Turbo, "turbo again");
 
-    // The views go round.
+    // The views cycle.
     x.key(&window, "l");
     let (shown, ..) = expect(&x, View::SideBySide, ColourMap::Turbo, "side by side");
     assert_left(&shown, (0, 120), 2.0);
@@ -88,7 +88,7 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     assert_black(&shown, [770, 0, 900, 480]);
     assert_disparity(&shown, ColourMap::Turbo, (130, 0), 4.0);
 
-    // Space holds the source and lets it go.
+    // Space pauses and resumes the source.
     x.key(&window, "space");
     child.expect("paused true");
     x.key(&window, "space");
@@ -121,7 +121,7 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     x.wait_for("the text under the mouse", |screen| corner(screen) != corner(&before));
     x.save(&format!("{name}-hover"));
 
-    // A new frame is shown when it comes, and the end of the stream is announced.
+    // A new frame is shown when it arrives, and the end of the stream is announced.
     child.say("inverse");
     x.wait_for("the next frame", |screen| {
         *screen.get_pixel(left + 450, top + 240) == colour(ColourMap::Turbo, 1008 - 800)
@@ -144,7 +144,7 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     child.expect_success();
 }
 
-/// Snapshots that cannot be written are a message in the window; Escape and a closed window quit.
+/// If snapshots cannot be written, the window shows a message; Escape and closing the window quit.
 #[test]
 fn a_snapshot_that_fails_is_no_crash_and_escape_quits() {
     let name = "a_snapshot_that_fails_is_no_crash_and_escape_quits";
@@ -181,7 +181,7 @@ fn a_snapshot_that_fails_is_no_crash_and_escape_quits() {
     child.expect_success();
 }
 
-/// How many pixels are of the colour of an error.
+/// Counts the pixels in the colour of an error.
 fn red(screen: &RgbaImage) -> usize {
     screen.pixels().filter(|p| p.0[0] > 120 && p.0[1] < 70 && p.0[2] < 70).count()
 }
