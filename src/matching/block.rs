@@ -13,9 +13,9 @@
 //! | ZSAD | sum \|a' - b'\|, a' = n a - the sum of the window around a, in its image |
 //! | ZSSD | n sum (a - b)² - (sum (a - b))² |
 //!
-//! ZSAD takes the mean of the window around each pixel from it and not that of one window from all
-//! of its pixels: the mean of one window differs from pixel to pixel of the map, and nothing of the
-//! sum could be used again for the next. In ZSSD the two means come to what is written above.
+//! ZSAD subtracts from each pixel the mean of the window around that pixel, not the mean of the one
+//! window that is compared: that mean changes from pixel to pixel of the map, so no part of the sum
+//! could be reused for the next. In ZSSD, subtracting both means gives the formula above.
 //!
 //! Window pixels outside the left image are replaced by the nearest pixel inside; each then looks
 //! up its own match column.
@@ -131,8 +131,8 @@ impl FromStr for BlockWindow {
     }
 }
 
-/// Largest sum that stands for a window: what lies above is alike. An engine needs the number above
-/// it for what is no candidate at all.
+/// Largest sum of a window; larger ones are cut off to it. An engine needs the number above it to
+/// mark what is no candidate.
 pub const SUM_MAX: u32 = i16::MAX as u32 - 1;
 
 /// Scaling of a window's total to a sum of 15 bits, whatever its size: the mean absolute difference
@@ -170,7 +170,7 @@ pub fn byte(measure: BlockMeasure, sum: u16, truncation: u8) -> u8 {
     ((u32::from(sum) + (1 << (shift - 1))) >> shift).min(u32::from(truncation)) as u8
 }
 
-/// Bits that the byte of [`byte`] has fewer than the sum.
+/// Number of bits by which [`byte`] is shorter than the sum.
 pub fn byte_shift(measure: BlockMeasure) -> u32 {
     if measure.is_squared() { 4 } else { 5 }
 }

@@ -48,7 +48,7 @@ pub fn is_blind(left: &Image, right: &Image, x: usize, y: usize, value: i16, whi
         || is_saturated(right, clamped(column.into(), left.width()), y, white)
 }
 
-/// Takes the peaks of what is saturated in either view.
+/// Sets the peaks of pixels that are saturated in either view to 0.
 pub fn blind(values: &[i16], peaks: &mut [u8], left: &Image, right: &Image, white: u8) {
     let width = left.width();
     for (i, (peak, &value)) in peaks.iter_mut().zip(values).enumerate() {
@@ -89,8 +89,8 @@ pub fn mean(sum: u16) -> u8 {
     ((sum + AREA / 2) / AREA).max(1) as u8
 }
 
-/// Takes the confidence from pixels that the filters have invalidated since. What is filled
-/// afterwards has none either: nobody has measured it.
+/// Sets the confidence to 0 at pixels that the filters have invalidated since. Pixels that are
+/// filled afterwards have none either, because they were not measured.
 pub fn of_known(values: &[i16], confidence: &mut [u8]) {
     for (confidence, &value) in confidence.iter_mut().zip(values) {
         *confidence = if value == INVALID { 0 } else { *confidence };

@@ -6,21 +6,21 @@ use std::time::Duration;
 use crate::core::frame::Image;
 use crate::matching::scene::Thumbnail;
 
-/// Longest time between two pairs of a stream that goes on. After a longer one, the scene may be
-/// another.
+/// Longest time between two pairs of a stream that continues. After a longer gap, the scene may
+/// have changed.
 pub const GAP_MAX: Duration = Duration::from_secs(2);
 
-/// Whether the pairs of a stream go on where the last one ended, by their capture times and by what
-/// they show.
+/// Tracks whether each pair of a stream continues the one before, by capture time and scene.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuity {
     newest: Option<(Duration, Thumbnail)>,
 }
 
 impl Continuity {
-    /// Records the next pair's capture time and rectified left image; true where it goes on:
-    /// not the first one, not back in time, as where a camera was plugged in again, not after more
-    /// than [`GAP_MAX`], and not with another scene, as where a film was cut.
+    /// Records the next pair's capture time and rectified left image. Returns true if the stream
+    /// continues: it is not the first pair, time has not gone back (as after a camera was plugged
+    /// in again), no more than [`GAP_MAX`] has passed, and the scene is the same (no cut of a
+    /// film).
     pub fn goes_on(&mut self, timestamp: Duration, thumbnail: Thumbnail) -> bool {
         let Some((time, before)) = self.newest.replace((timestamp, thumbnail.clone())) else {
             return false;
@@ -30,8 +30,8 @@ impl Continuity {
     }
 }
 
-/// Numbers that a filter keeps from map to map. What they are is the filter's business, but all
-/// engines keep the same.
+/// Numbers that a filter keeps from map to map. Each filter defines their meaning; all engines keep
+/// the same numbers.
 pub type State = Vec<i32>;
 
 /// The states of all filters that have one, as one engine hands them over to another.
@@ -46,8 +46,8 @@ pub struct History {
 }
 
 impl History {
-    /// The history for the next pair with such a left image and time, without what does not go on
-    /// with it.
+    /// Advances to the next pair, with this left image and capture time. States that do not carry
+    /// over to it are dropped.
     pub fn advance(&mut self, left: &Image, timestamp: Duration) {
         let size = (left.width(), left.height());
         if !self.continuity.goes_on(timestamp, Thumbnail::of(left)) || self.size != size {

@@ -10,8 +10,8 @@ use crate::matching::block::{Blocks, SUM_MAX};
 use crate::matching::cost::{Cost, PixelCost};
 use crate::matching::params::Params;
 
-/// Adds the costs of the pixels of [`Params::sum_window`] up. Window pixels outside the left view
-/// are replaced by the nearest pixel inside; each then looks up its own match column.
+/// Sums the costs of the pixels in [`Params::sum_window`]. Window pixels outside the left view are
+/// replaced by the nearest pixel inside; each then looks up its own match column.
 pub fn sum_costs(costs: &dyn PixelCost, size: (usize, usize), params: &Params) -> Sums {
     let of_pixels: Vec<u8> = cells(size, params).map(|(x, y, d)| costs.at(x, y, d)).collect();
     let count = params.range.count;

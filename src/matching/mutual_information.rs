@@ -8,20 +8,20 @@
 //!
 //! h(.) = log2(P (*) g + 1/N) (*) g,   cost(i, k) = h_left(i) + h_right(k) - h(i, k),
 //!
-//! of which the least of each row is taken off and the rest becomes a byte: [`CostTable`]. What all
-//! candidates of a pixel have in common changes no winner, so h_left need not be known.
+//! The least cost of each row is subtracted and the rest is stored as a byte: [`CostTable`]. Terms
+//! that all candidates of a pixel share change no winner, so h_left is not needed.
 //!
-//! If no map is known, pixels are counted by each of some disparities ([`beginnings`]), and
-//! [`ROUNDS`] of these tables are made, each from the map that the one before has led to; in a
-//! stream the map of the pair before leads to one that is as good. To begin with 0 alone fails
-//! where everything is near, and so far from 0.
+//! If there is no map yet, pixels are counted at several disparities ([`beginnings`]) and
+//! [`ROUNDS`] tables are made, each from the map that the table before has led to. In a stream, the
+//! map of the previous pair is as good a start. Starting from disparity 0 alone fails if everything
+//! is near, and so far from 0.
 
 use crate::core::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
 
 /// Name under which the map lies in a stream's history.
 pub const NAME: &str = "mutual information";
 
-/// Rounds of a pair that goes on from no map.
+/// Rounds for a pair that starts without a map.
 pub const ROUNDS: usize = 3;
 
 /// Grey levels.
@@ -57,8 +57,8 @@ impl CostTable {
         Self(costs)
     }
 
-    /// The table for a pair of which `map` is known so far, or nothing but its candidates; cut off
-    /// at `truncation`.
+    /// Returns the table for a pair, from the `map` found so far or, without one, from the
+    /// candidates. Costs are cut off at `truncation`.
     pub fn of(
         left: &Image,
         right: &Image,
@@ -89,7 +89,7 @@ impl CostTable {
     }
 }
 
-/// The disparities, in pixels, that a pair begins with that goes on from no map: the first
+/// Returns the disparities, in pixels, at which a pair without a map is counted: the first
 /// candidate, and those a quarter, a half and three quarters further on.
 pub fn beginnings(range: DisparityRange) -> [i32; 4] {
     [0, 1, 2, 3].map(|quarter| range.min + (quarter * range.count / 4) as i32)
@@ -100,8 +100,8 @@ pub fn state_of(map: &[i16]) -> Vec<i32> {
     map.iter().copied().map(i32::from).collect()
 }
 
-/// Counts the pairs of grey levels along a row where no map is known: those of all pixels, by each
-/// of these disparities.
+/// Counts the pairs of grey levels along a row without a map: every pixel at each of these
+/// disparities.
 pub fn count_row_by(left: &[u8], right: &[u8], disparities: &[i32], counts: &mut [u32]) {
     for &d in disparities {
         for (x, &level) in left.iter().enumerate() {
@@ -110,8 +110,8 @@ pub fn count_row_by(left: &[u8], right: &[u8], disparities: &[i32], counts: &mut
     }
 }
 
-/// Counts the pairs of grey levels along a row: those of pixels that have a disparity, by which
-/// they lie in the right image. Disparities are taken to the nearest pixel, halves upwards.
+/// Counts the pairs of grey levels along a row, of pixels that have a disparity. Disparities are
+/// rounded to the nearest pixel, halves upwards.
 pub fn count_row(left: &[u8], right: &[u8], map: &[i32], counts: &mut [u32]) {
     for (x, (&level, &value)) in left.iter().zip(map).enumerate() {
         if value == i32::from(INVALID) {
@@ -217,8 +217,8 @@ impl Marginal {
     }
 }
 
-/// Row `i` of the costs, from all rows of [`joint_row`]: what lies above the least cost of a level
-/// that occurs, in [`PER_BIT`]ths of a bit to the nearest, at least 0 and at most `truncation`.
+/// Returns row `i` of the costs, from all rows of [`joint_row`]: the amount above the least cost of
+/// a level that occurs, in [`PER_BIT`]ths of a bit to the nearest, clamped to 0 to `truncation`.
 pub fn cost_row(logarithms: &[i32], marginal: &Marginal, i: usize, truncation: u8) -> [u8; LEVELS] {
     let mut across = [1 << (GAUSSIAN_BITS - 1); LEVELS];
     for (tap, &weight) in GAUSSIAN.iter().enumerate() {

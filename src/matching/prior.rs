@@ -1,4 +1,4 @@
-//! The coarse-to-fine prior: where texture is below the noise, the map of the half-size images says
+//! The coarse-to-fine prior: if texture is below the noise, the map of the half-size images tells
 //! which disparities are likely.
 
 use crate::core::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, clamped};
@@ -24,13 +24,14 @@ pub const STRENGTH_MAX: u8 = 32;
 /// Farther away than this, in px, all disparities are equally unlikely.
 pub const REACH: u32 = 8;
 
-/// A coarse map says nothing where it varies by more within 3 x 3 pixels, in its unit of 1/16 px.
+/// Largest variation of a coarse map within 3 x 3 pixels, in 1/16 px. If it varies by more, it is
+/// not used there.
 pub const VARIATION_MAX: i32 = SUBPIXEL;
 
 impl Prior {
-    /// Returns the cost of each pixel of distance from the coarse disparity, in 1/512, where the texture
-    /// has this range of grey levels: all that it can where the range is below the noise threshold,
-    /// falling to nothing at twice the threshold.
+    /// Returns the cost of each pixel of distance from the coarse disparity, in 1/512, at a pixel
+    /// whose texture has this range of grey levels. The cost is full if the range is below the
+    /// noise threshold, and falls to 0 at twice the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {
         let most = UNIT / REACH * u32::from(self.strength);
         let weak = (2 * threshold).saturating_sub(u32::from(range)).min(threshold);
@@ -44,8 +45,8 @@ pub fn half_range(range: DisparityRange) -> DisparityRange {
     DisparityRange { min, count: (max - min + 1) as usize }
 }
 
-/// The disparity that the map of the half-size images expects at pixel (x, y), in whole px; `None`
-/// where it does not know, or varies.
+/// Returns the disparity, in whole px, that the map of the half-size images predicts at pixel (x,
+/// y); `None` if that map is invalid or varies there.
 pub fn expect(coarse: &DisparityMap, x: usize, y: usize) -> Option<i32> {
     let (width, height, values) = (coarse.width(), coarse.height(), coarse.values());
     let (x, y) = (x / 2, y / 2);

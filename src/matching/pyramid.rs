@@ -1,4 +1,4 @@
-//! Images of half the size, and what a coarse map says of a pixel of the finer image.
+//! Images of half the size, and binomial smoothing.
 
 use crate::core::frame::{Image, clamped};
 

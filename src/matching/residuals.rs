@@ -13,15 +13,15 @@ pub const RESIDUAL_MAX: i32 = 1023;
 /// compression.
 const VARIANCE_MIN: u32 = 64;
 
-/// Squared sums over 3 x 3 pixels from which on something moves, in variances of a residual: a sum
-/// of nine has 9, and is beyond four standard deviations once in 16,000 times.
+/// Squared sum over 3 x 3 pixels above which a pixel moves, in variances of a residual. Noise has a
+/// mean of 9, and exceeds this limit of four standard deviations once in 16,000 times.
 const MOVES_3X3: f32 = 9.0 * 16.0;
 
-/// The same over 5 x 5 pixels, which is for what is faint and large.
+/// The same over 5 x 5 pixels, for faint and large objects.
 const SUM_5X5: f32 = 25.0 * 16.0;
 
-/// Sums over 5 x 5 pixels of squares, above that of noise, from which on something moves, in
-/// variances of a residual: of noise it is 25, and 65 once in 40,000 times.
+/// Sum of squares over 5 x 5 pixels, above that of noise, beyond which a pixel moves, in variances
+/// of a residual. Noise has 25, and 65 once in 40,000 times.
 const MOVES_5X5: f32 = 25.0 * 1.6;
 const NOISE_5X5: f32 = 1.0 / 1.6;
 
@@ -70,9 +70,9 @@ impl Limits {
         }
     }
 
-    /// The weight of the image against its background in 1/256, and whether the pixel moves, where
-    /// the residuals around it sum up to `sum` over 3 x 3 pixels and to `wide_sum` over 5 x 5, and
-    /// their squares to `squares` over 5 x 5.
+    /// Returns the weight of the image against its background in 1/256, and whether the pixel
+    /// moves, from the residuals around it: their `sum` over 3 x 3 pixels, their `wide_sum` over 5
+    /// x 5, and the sum of their `squares` over 5 x 5.
     #[inline(always)]
     pub fn assess(&self, sum: i32, wide_sum: i32, squares: i32) -> (i32, bool) {
         let (sum, wide_sum) = (sum as f32, wide_sum as f32);

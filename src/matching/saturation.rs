@@ -1,4 +1,4 @@
-//! Saturated areas: an image that is too bright shows nothing there that could be matched.
+//! Saturated areas: overexposed parts of an image, which show nothing to match.
 
 use crate::core::frame::{Image, clamped};
 

@@ -12,8 +12,8 @@ const COUNT: i64 = (CELLS.0 * CELLS.1) as i64;
 /// Pixels of a cell that are looked at, along rows and along columns.
 const SAMPLES: usize = 6;
 
-/// Variance, in squared grey levels, below which a small image may show nothing but noise: of noise
-/// with a standard deviation of 24 grey levels it has as much.
+/// Variance, in squared grey levels, below which a small image may show only noise: noise with a
+/// standard deviation of 24 grey levels reaches it.
 const FLAT: i64 = 16;
 
 /// An image in a few cells: the mean of some pixels of each.

@@ -1,4 +1,4 @@
-//! Disparity between whole pixels, from the sums beside the winner's.
+//! Disparity between whole pixels, from the sums of the winner and its two neighbours.
 
 use serde::Deserialize;
 
@@ -12,9 +12,9 @@ pub const LIMIT_UNIT: u32 = 256;
 
 /// The curve through the winner's sum and its two neighbours' whose lowest point is the disparity.
 ///
-/// Between two candidates the sums say with q where the disparity lies: how far the smaller of the
-/// two neighbours is above the winner, over how far the larger one is. q is 0 half way between two
-/// candidates and 1 where a pixel's disparity is whole.
+/// The ratio q tells where between two candidates the disparity lies: the smaller neighbour's sum
+/// above the winner's, divided by the larger neighbour's above the winner's. q is 0 half way
+/// between two candidates and 1 if the disparity is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subpixel {

@@ -1,5 +1,5 @@
-//! The cost with what supports it where a pixel alone says too little: the mean over a window, and
-//! the disparity that coarser images expect.
+//! The matching cost with its support at pixels that are ambiguous alone: the mean over a window,
+//! and the disparity expected from coarser images.
 
 use crate::core::frame::{DisparityMap, Image, clamped};
 use crate::matching::cost::PixelCost;
@@ -38,7 +38,7 @@ impl Blend {
     }
 }
 
-/// Costs of every pixel and candidate, written down.
+/// Stored costs of every pixel and candidate.
 pub struct Volume {
     width: usize,
     min: i32,

@@ -1,10 +1,10 @@
 //! Images in tiles: each is matched alone, so that memory depends on the tile and not on the image.
 //!
-//! An image is cut into rows x columns of *cores* of nearly equal size. What is matched for a core
-//! is its *window*: the core with a halo, so that paths come from beyond its border and its pixels
-//! find what they match. Of the result only the core is kept: of the overlap of two neighbours each
-//! gives half. All windows of an image have the same size, and are moved inwards where they would
-//! reach beyond the image.
+//! An image is cut into rows x columns of *cores* of nearly equal size. Each core is matched in its
+//! *window*: the core with a halo, so that paths come from beyond its border and its pixels find
+//! their matches. Only the core of the result is kept, so each of two neighbours gives half of
+//! their overlap. All windows of an image have the same size; those that would reach beyond the
+//! image are moved inwards.
 //!
 //! A tiled map differs from that of the whole image in these ways:
 //!
@@ -21,8 +21,8 @@
 //! Texture counts as noise below the same thresholds in all windows: those of the whole image
 //! ([`levels::noise_thresholds`]).
 //!
-//! The filters of the whole map ([`of_whole`]: the valid mask, smoothing in time,
-//! filling) knows no tiles, so that a stream remembers the same with tiles and without.
+//! The filters of the whole map ([`of_whole`]: the valid mask, smoothing in time, filling) know no
+//! tiles, so a stream's state is the same with and without tiles.
 
 use std::fmt;
 use std::ops::Range;
@@ -43,8 +43,8 @@ pub const TILES_MAX: usize = 1024;
 /// Largest overlap in pixels.
 pub const OVERLAP_MAX: usize = 8192;
 
-/// Pixels by which windows are moved: the images of half the size of a window then hold the pixels
-/// that those of the whole image do.
+/// Windows begin at multiples of this many pixels, so that their half-size images hold the same
+/// pixels as those of the whole image.
 const STEP: usize = 1 << prior::LEVELS_MAX;
 
 /// Layout of the tiles of an image.
@@ -187,7 +187,7 @@ impl TileLayout {
         }
     }
 
-    /// Copies what a tile gives from its window into the whole image.
+    /// Copies a tile's core from its window into the whole image.
     pub fn keep<T: Copy>(&self, tile: &Tile, window: &[T], whole: &mut [T]) {
         let (x, y) = tile.origin;
         for row in tile.rows.clone() {
@@ -208,17 +208,17 @@ pub fn of_whole(params: &Params) -> Params {
     Params { confidence: None, median: Median::Off, speckle: None, ..params.clone() }
 }
 
-/// The candidate nearest to a value of a map, counted from the smallest; the first, where there is
-/// none.
+/// Returns the candidate nearest to a value of a map, counted from the smallest; the first for a
+/// pixel without a disparity.
 pub fn winner(value: i16, range: DisparityRange) -> usize {
     let nearest = (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
     (nearest - range.min).clamp(0, range.count as i32 - 1) as usize
 }
 
-/// The disparity map of the next pair of a stream, matched tile by tile, and where the parameters
-/// ask for it how sure each pixel is: of every window what [`match_tile`] gives with the noise
-/// thresholds of the whole image, of which the core is kept, and then the filters of the whole map.
-/// The plain definition of it.
+/// Matches the next pair of a stream tile by tile. Returns the disparity map and, if the parameters
+/// ask for it, the confidence. Each window is matched by [`match_tile`] with the noise thresholds
+/// of the whole image and its core is kept; then the filters of the whole map follow. This is the
+/// plain definition.
 ///
 /// # Panics
 /// If an image has not the layout's size; `params` must have passed [`Params::check`].

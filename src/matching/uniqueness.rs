@@ -1,4 +1,4 @@
-//! Pixels whose winner another candidate nearly equals.
+//! Ambiguous pixels: another candidate nearly equals the winner.
 
 use crate::core::frame::INVALID;
 use crate::matching::aggregation::Sums;

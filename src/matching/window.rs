@@ -1,4 +1,4 @@
-//! The window over which costs are averaged where a pixel alone says too little.
+//! The window over which costs are averaged at ambiguous pixels.
 
 /// Averages the cost over a square window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ impl Window {
         u32::from(self.side).pow(2)
     }
 
-    /// Returns the weight of each pixel of the window, in 1/512, around a pixel whose texture has this range
-    /// of grey levels: all that it can where the range is below the noise threshold, falling to
-    /// nothing at three times the threshold.
+    /// Returns the weight of each pixel of the window, in 1/512, around a pixel whose texture has
+    /// this range of grey levels. The weight is full if the range is below the noise threshold, and
+    /// falls to 0 at three times the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {
         let most = UNIT / self.area();
         if !self.by_texture {

@@ -2,11 +2,11 @@
 //! speeds database searches six times over other SIMD implementations", Bioinformatics 23(2),
 //! 2007).
 //!
-//! Of n vectors a pixel, vector c holds the candidates c, c + n, c + 2n, ... in its lanes. So the
-//! neighbours of a vector's candidates lie in the vectors beside it, lane by lane, and none has to
-//! be shifted: but for the first vector, whose lower neighbours are the last vector's a lane
-//! further down, and for the last one, whose upper ones are the first one's a lane further up. With
-//! one vector a pixel that is the plain order.
+//! With n vectors a pixel, vector c holds the candidates c, c + n, c + 2n, ... in its lanes. So the
+//! neighbours of a vector's candidates lie in the adjacent vectors, lane by lane, without a shift.
+//! Two vectors are exceptions: the lower neighbours of the first are the last vector's, a lane
+//! further down, and the upper ones of the last are the first vector's, a lane further up. With one
+//! vector a pixel this is the plain order.
 //!
 //! Everything that holds a number a candidate is in this order, from the cost to the sums; a
 //! *place* is a candidate's number in it, vector by vector. The right view's rows are prepared so

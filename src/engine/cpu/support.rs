@@ -136,9 +136,9 @@ impl Coarse<'_> {
 /// Writes the supported costs of a band of rows into memory; at most `MAX` vectors a pixel, exactly
 /// `MAX` where `EXACT`.
 ///
-/// The sums over windows run along with the pixels: down every column the row that enters is added
-/// and the one that leaves taken away, and of the columns, those of a pixel are the last pixel's
-/// with one more and one less.
+/// The sums over windows slide along with the pixels: in every column the entering row is added and
+/// the leaving row subtracted, and a pixel's window is that of the pixel before, plus one column
+/// and minus one.
 pub struct SupportBand<'a> {
     pub geometry: &'a Geometry,
     /// Pixels from the window's centre to its edge; 0 without a window.
@@ -161,7 +161,7 @@ pub struct SupportBand<'a> {
 }
 
 /// Offset that makes a difference of two costs an unsigned byte. It stays in the sums of the
-/// columns, and falls out where one column is taken from another.
+/// columns, and cancels when one column is subtracted from another.
 const BIAS: u8 = 128;
 const _: () = assert!(SUPPORTED_MAX < BIAS as u32, "differences of costs fit a byte");
 

@@ -6,9 +6,9 @@
 //! band they go to the next band's edge. A tile leans over to the left by one pixel a row, so that
 //! everything it needs lies in itself, in the tile to its left, or on the edge.
 //!
-//! The sweep that picks the winners takes the paths to the right along, whose vectors are those of
-//! one pixel a row: it goes that way, and while they wait for the pixel before, the others have
-//! work.
+//! The sweep that picks the winners also follows the paths to the right, whose vectors are those of
+//! one pixel a row. The sweep goes the same way, and the other paths have work while these wait for
+//! the pixel before.
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
@@ -34,7 +34,7 @@ const MOST: usize = 4;
 /// Column steps of the paths of a sweep.
 const STEPS: [isize; 3] = [0, 1, -1];
 
-/// Follows `PATHS` paths through a tile; `MODE` says what for.
+/// Follows `PATHS` paths through a tile; `MODE` selects the output.
 pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     pub geometry: &'a Geometry,
     /// The matching cost.

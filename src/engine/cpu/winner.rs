@@ -1,8 +1,8 @@
 //! The winners of a piece of a row, picked while its sums are in the nearest cache; uniqueness,
 //! sub-pixel, and the right image's view of the same sums.
 //!
-//! From the least sum of a pixel to its value one step waits for the one before, far longer than
-//! the steps take. So each step is made for all pixels of the piece before the next one.
+//! Each step from a pixel's least sum to its value waits for the one before, far longer than the
+//! step itself takes. So each step is made for all pixels of the piece before the next step.
 //!
 //! The right view's best candidate of column u (counted without the smallest disparity) is the
 //! smallest S(u + k, k) over k. While x walks along a row, column u = x - k stands at candidate k
@@ -200,8 +200,8 @@ impl WinnerTakesAll {
         picked
     }
 
-    /// The values of the pixels: disparities between whole pixels, invalid where another one is
-    /// nearly as good.
+    /// Computes the values of the pixels: disparities between whole pixels, invalid if another
+    /// candidate is nearly as good.
     #[inline(always)]
     fn refine_subpixel(&self, picked: &Picked) -> [i16; TILE] {
         let (last, margin) = (self.count as i32 - 1, 100 - i32::from(self.uniqueness));

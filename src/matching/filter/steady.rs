@@ -14,8 +14,8 @@ use crate::matching::texture::responses;
 /// Settings of the steady map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
-    /// For how many maps in a row a pixel that stands still resists another disparity, or none (1
-    /// to [`STRENGTH_MAX`]).
+    /// Number of maps in a row for which a static pixel resists another disparity, or none (1 to
+    /// [`STRENGTH_MAX`]).
     pub strength: u8,
 }
 
@@ -61,14 +61,14 @@ pub struct Memory {
     pub grey: i32,
     /// Whether it is shown with a disparity.
     pub shown: bool,
-    /// For how many maps that has held, up to 255.
+    /// Number of maps for which that has held, up to 255.
     pub seen: i32,
-    /// For how many in a row it has been spoken against.
+    /// Number of maps in a row that have contradicted it.
     pub against: i32,
 }
 
 impl Memory {
-    /// From its number.
+    /// Unpacks the number.
     #[inline(always)]
     pub fn of(number: i32) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Memory {
         }
     }
 
-    /// As a number.
+    /// Packs it into a number.
     #[inline(always)]
     pub fn number(self) -> i32 {
         self.grey | i32::from(self.shown) << 12 | self.seen << 13 | self.against << 21
@@ -174,10 +174,11 @@ pub struct Observation {
 
 /// The disparity that is shown and whether it is held, not measured; what is remembered goes on.
 ///
-/// An observation that agrees with the shown disparity, both unknown or no more than [`GUARD`] apart, supports it: the
-/// disparity follows as the mean of the maps so far, later by 2 / (strength + 1), less where it is
-/// less sure. What does not agree speaks against it, and is taken once more than `strength` maps in
-/// a row have; what was not shown for as long gives in earlier.
+/// An observation that agrees with the shown disparity (both unknown, or no more than [`GUARD`]
+/// apart) supports it: the disparity follows as the mean of the maps so far, later by 2 / (strength
+/// + 1), less if the observation is less sure. An observation that does not agree speaks against
+/// it, and is taken once more than `strength` maps in a row have done so. A disparity that was not
+/// shown for as long gives in earlier.
 #[inline(always)]
 pub fn steady_pixel(
     of: Observation,

@@ -1,5 +1,5 @@
-//! The spatio-temporal stage: what stands still in both streams is known from their last images
-//! better than from the newest one, which is noisy.
+//! The spatio-temporal stage: earlier images of both streams predict the static background better
+//! than the newest image, which is noisy, shows it.
 //!
 //! An image's background is predicted from those before it, whose sub-pixel [`shifts`] against it
 //! are known, as their sum with [`coefficients`] that follow from the shifts alone; what is left of
@@ -101,9 +101,8 @@ pub struct Outcome {
     pub report: TemporalReport,
 }
 
-/// Passes the next pair of a stream through the stage. `state` is what it left there at the pair
-/// before; empty for the first one. One that another history left means nothing, and counts as
-/// none.
+/// Passes the next pair of a stream through the stage. `state` is its state after the pair before;
+/// empty for the first one. A state of another history length counts as none.
 ///
 /// # Panics
 /// If the two images differ in size.

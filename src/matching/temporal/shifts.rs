@@ -68,7 +68,7 @@ const SHIFT_MAX: i32 = 127 * UNIT;
 pub struct Shift {
     /// To the right and down, in [`UNIT`]s.
     pub by: [i32; 2],
-    /// Whether it was found; else it is where was looked for it.
+    /// Whether it was found; otherwise `by` is the place where it was looked for.
     pub known: bool,
     /// Whether it would have been found there if the other image showed the same: it must be
     /// elsewhere.
