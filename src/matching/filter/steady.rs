@@ -172,13 +172,13 @@ pub struct Observation {
     pub anew: bool,
 }
 
-/// The disparity that is shown and whether it is held, not measured; what is remembered goes on.
+/// Returns the shown disparity and whether it is held instead of measured, and updates the history.
 ///
-/// An observation that agrees with the shown disparity (both unknown, or no more than [`GUARD`]
-/// apart) supports it: the disparity follows as the mean of the maps so far, later by 2 / (strength
-/// + 1), less if the observation is less sure. An observation that does not agree speaks against
-/// it, and is taken once more than `strength` maps in a row have done so. A disparity that was not
-/// shown for as long gives in earlier.
+/// An observation that agrees with the shown disparity (both unknown, or at most [`GUARD`] apart)
+/// supports it: the disparity follows as the mean of the maps so far, later with the weight
+/// `2 / (strength + 1)`, less if the observation is less certain. An observation that does not agree
+/// speaks against it, and replaces it after more than `strength` maps in a row have done so. A
+/// disparity that was shown for a shorter time gives in earlier.
 #[inline(always)]
 pub fn steady_pixel(
     of: Observation,
