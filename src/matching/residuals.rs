@@ -25,12 +25,11 @@ const SUM_5X5: f32 = 25.0 * 16.0;
 const MOVES_5X5: f32 = 25.0 * 1.6;
 const NOISE_5X5: f32 = 1.0 / 1.6;
 
-/// The variance of a residual's noise: by the residuals, of which something that moves makes up
-/// less than 70 %, and no more than the image's own noise allows, as
-/// [`texture`](crate::matching::texture) finds it, because where everything moves residuals are
-/// anything but noise. Where `spread` is 0 there is no background, and the image alone tells: so
-/// the second pair knows already what is lost, and a stream that restarts again and again still
-/// follows its noise.
+/// Estimates the variance of the residuals' noise. The estimate comes from the residuals, less than
+/// 70 % of which may belong to motion. It is limited by the noise of the image itself, as
+/// [`texture`](crate::matching::texture) finds it, because if everything moves the residuals are not
+/// noise. If `spread` is 0 there is no background, and the image alone decides, so that the second
+/// pair already detects lost content, and a stream that restarts often still follows its noise.
 pub fn variance(magnitudes: &[u32], responses: &[u32], spread: u32) -> u32 {
     // 30 % of the magnitudes of Gaussian noise are below 0.3853 sigma: (q + 1/2)^2 / 0.3853^2.
     let of_residuals = if spread == 0 { RESIDUAL_MAX as u32 } else { quantile(magnitudes) };

@@ -101,8 +101,8 @@ impl ShapedKernel for Direction<'_> {
         let Geometry { width, height, .. } = *self.geometry;
         let (dx, dy) = self.step;
         let (across, down) = (dx.unsigned_abs() as usize, dy.unsigned_abs() as usize);
-        // Where the pixel before lies outside, a path begins: in the first rows in sight, and below
-        // them in the first columns.
+        // A path begins if the pixel before it lies outside: in the first rows, and below them in the
+        // first columns.
         let rows = down.min(height);
         let columns = across.min(width);
         let starts = rows * width + columns * (height - rows);

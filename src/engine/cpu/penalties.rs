@@ -18,12 +18,12 @@ fn steps(geometry: &Geometry) -> usize {
     if geometry.vertical == 1 { 2 } else { STEPS.len() }
 }
 
-/// Bytes of a step's row: whole vectors, and a column behind the last.
+/// Bytes of a row of steps: whole vectors, with one column after the last.
 fn stride(geometry: &Geometry) -> usize {
     (geometry.width + 1).next_multiple_of(64)
 }
 
-/// Bytes of the penalties of an image: none where no band follows paths.
+/// Bytes of the penalties of an image; 0 if no band follows paths.
 pub fn len(geometry: &Geometry) -> u64 {
     // A row more, in which upward paths begin.
     let rows = product([geometry.height + 1, steps(geometry), stride(geometry)]);

@@ -110,7 +110,7 @@ impl PixelRows {
             return Self { parts: [(begin, own); 3], row_bytes };
         }
 
-        // What the band above hands on, what only this one needs, and what it hands on.
+        // Rows from the band above, rows of this band alone, and rows for the band below.
         let (band, end) = (first / geometry.band_rows, begin + len);
         let middle = if band == 0 { begin } else { (first + radius).min(end) };
         let below = (first + count).saturating_sub(radius).max(middle);

@@ -26,7 +26,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// A team of so many threads that are placed like this, and the host for its caller.
+    /// Starts a team of `threads` threads with this placement. Also returns the host for its caller.
     pub fn team(self, threads: usize) -> anyhow::Result<(Team, Host)> {
         let start = |threads| {
             Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))

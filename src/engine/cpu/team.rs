@@ -67,7 +67,7 @@ impl Iterator for Pieces<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        // Where a thread failed, nobody wants the rest.
+        // After the failure of a thread the rest is not needed.
         if self.shared.watch.has_failed() {
             return None;
         }

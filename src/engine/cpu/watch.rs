@@ -100,9 +100,8 @@ impl Watch {
         });
     }
 
-    /// Waits until it is `ready`, at first looking all the time, then lending the core to whoever
-    /// wants it. `false`, so that the thread had better sleep: once it did so for the `limit`, or
-    /// where cores that are lent are long in coming back.
+    /// Waits until `ready`: spins at first, then yields the core to other programs. Returns false if
+    /// the thread should sleep instead: after the `limit`, or if yielded cores return late.
     pub fn linger(&self, ready: impl Fn() -> bool, limit: Option<Duration>) -> bool {
         if spin_until(&ready) {
             return true;

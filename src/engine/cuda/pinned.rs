@@ -1,4 +1,4 @@
-//! Pinned memory that is used again: maps that outputs hold on to, and pictures that sources write.
+//! Reused pinned memory, for maps held by outputs and for images written by sources.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -8,9 +8,9 @@ pub const REACH_MAX: u16 = 1023;
 /// The steps (dx, dy) of the eight rays; ray `7 - k` leads the opposite way of ray `k`.
 pub const RAYS: [(i32, i32); 8] =
     [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)];
-/// Numbers of the rays to the left and to the right.
+/// Number of the ray to the left.
 pub const LEFT: usize = 3;
-/// As [`LEFT`].
+/// Number of the ray to the right.
 pub const RIGHT: usize = 4;
 
 /// A known pixel that a ray has met.

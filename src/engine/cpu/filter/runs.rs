@@ -123,13 +123,13 @@ impl Runs {
         for ((mark, &up), &value) in marks.iter_mut().zip(rows[0]).zip(rows[1]) {
             *mark = mark_where(alike(up, value));
         }
-        // SAFETY: the rows have so many words; values that are alike belong to runs.
+        // SAFETY: the rows have this many words; equal values belong to runs.
         unsafe {
             let ((above, _), (here, _)) = (self.row(y - 1), self.row(y));
             let mut before = 0;
             for word in 0..words(self.width) {
                 let meet = bits::<V>(marks, word);
-                // Two runs lie side by side for many columns, and are told once.
+                // Two runs touch along many columns, and are reported once.
                 let beside = meet << 1 | before >> (WORD - 1);
                 let mut left = meet & !(beside & !*above.add(word) & !*here.add(word));
                 before = meet;

@@ -183,8 +183,8 @@ pub trait Vector: Copy + 'static {
     /// The pair in which byte lane i takes what lane i - 1 has; lane 0 takes what `entering` has in
     /// every lane.
     fn shift_pair_up(pair: [Self::Wide; 2], entering: Self::Wide) -> [Self::Wide; 2];
-    /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum,
-    /// best_index).
+    /// Returns (sum, index) in lanes whose `sum` is strictly smaller than `best_sum`, and (best_sum,
+    /// best_index) in the others.
     fn keep_smaller(
         best: (Self::Wide, Self::Wide),
         candidate: (Self::Wide, Self::Wide),
