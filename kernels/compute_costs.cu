@@ -98,8 +98,8 @@ __device__ __forceinline__ Vector supported(const Vector &own, const Vector &sum
     return c;
 }
 
-// Where nothing differs from pixel to pixel. A cost that nothing supports goes by itself: it may be
-// as large as a byte, and its parts then larger than half a register.
+// Blends a cost with its window sum by the same weight at every pixel. Without a window the cost
+// passes unchanged: it may be as large as a byte, and its parts then larger than half a register.
 __device__ __forceinline__ Vector all_alike(const Vector &own, const Vector &sum, u32 lane) {
     return WINDOW_SIDE > 1 ? supported(own, sum, {blend_word(WINDOW_MOST, 0, 0)}, lane) : own;
 }
