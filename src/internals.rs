@@ -82,9 +82,10 @@ pub mod sink {
         };
     }
     pub mod window {
+        pub use crate::sink::viewer::{Banner, Counts, Figures};
         pub use crate::window::{
-            Banner, Counts, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates,
-            Rows, Scene, Timing, View, Window, WindowOptions, WindowSink, WindowStats, panes,
+            Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows, Scene,
+            Timing, View, Window, WindowOptions, WindowSink, panes,
         };
     }
     pub use crate::sink::{Sink, StagesInTime, StreamInfo};

@@ -71,29 +71,49 @@
 //!                                                                                                             └▶ alignment, statistics
 //! ```
 
+// A build with fewer features leaves parts unused that others need.
+#![cfg_attr(
+    not(all(feature = "cli", feature = "window", feature = "serve")),
+    allow(dead_code, unused_imports)
+)]
+
 /// Compiles the Rust code of README.md as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
 mod calibration;
+#[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "cli")]
 mod commands;
 mod core;
 mod engine;
+#[cfg(all(feature = "cli", feature = "window"))]
 #[doc(hidden)]
 pub mod internals;
 #[warn(missing_docs)]
 mod matcher;
 #[warn(missing_docs)]
 mod matching;
+#[cfg(feature = "cli")]
 mod observe;
+#[cfg(feature = "cli")]
 mod pipeline;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(all(feature = "cli", not(feature = "serve")))]
+#[path = "serve/absent.rs"]
 mod serve;
 mod settings;
 mod sink;
 mod source;
+#[cfg(feature = "cli")]
 mod telemetry;
+#[cfg(feature = "window")]
+mod window;
+#[cfg(all(feature = "cli", not(feature = "window")))]
+#[path = "window/absent.rs"]
 mod window;
 
 pub use calibration::Rectifier;
@@ -106,4 +126,5 @@ pub use matching::{
 };
 
 #[doc(hidden)]
+#[cfg(feature = "cli")]
 pub use commands::program;

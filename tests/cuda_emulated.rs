@@ -6,6 +6,8 @@
 //!
 //! The emulation cannot show effects of the hardware: instructions of newer chips, and memory that
 //! other threads have not written yet. tests/cuda_parity.rs tests those on machines with a GPU.
+
+#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
 #![cfg(target_os = "linux")]
 
 mod common {

@@ -2,6 +2,8 @@
 //! (`fake_cuda/driver.c`) replaces NVIDIA's, so that the whole program can be tested for start,
 //! memory, frames in flight, failures and the fallback to the CPU. tests/cuda_parity.rs tests the
 //! kernels' results.
+
+#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
 #![cfg(target_os = "linux")]
 
 mod common {

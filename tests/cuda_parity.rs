@@ -1,6 +1,8 @@
 //! The CUDA engine gives the bytes of the scalar reference. Without a GPU the tests say that they are
 //! skipped; STEREOD_TEST_CUDA=required makes that a failure.
 
+#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
+
 mod common {
     pub mod parity;
     pub mod streams;

@@ -1,6 +1,8 @@
 //! Every engine gives the bytes of the scalar reference. In a process of its own, because it keeps
 //! all cores busy while other tests watch the clock.
 
+#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
+
 mod common {
     pub mod parity;
     pub mod streams;

@@ -1,5 +1,7 @@
 //! The tests that need no process of their own, in one executable, so that they are linked once.
 
+#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
+
 mod alignment;
 mod calibrate;
 mod calibration;

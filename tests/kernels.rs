@@ -1,6 +1,8 @@
 //! Every specialisation of every kernel compiles without a GPU for the oldest and the newest
 //! architecture and for some between.
 
+#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
+
 mod occupancy {
     pub mod cubin;
     pub mod limits;

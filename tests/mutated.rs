@@ -6,6 +6,8 @@
 //! Whatever the input: no panic, no hang, bounded memory, an exit status of 0, 1 or 2, and no file
 //! destroyed. An executable of its own, because it sets the memory budget of its process.
 
+#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
+
 mod common {
     pub mod program;
     pub mod video_file;

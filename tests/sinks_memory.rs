@@ -1,6 +1,7 @@
 //! A long job needs no more memory than a short one. Alone in its binary, so that no other test
 //! uses memory meanwhile.
 
+#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
 #![cfg(target_os = "linux")]
 
 mod common {

@@ -10,9 +10,10 @@ use clap::builder::{
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
 use toml::Value;
 
+use crate::matching::{BlockWindow, CensusWindow};
 use crate::settings::names::text_of;
 use crate::settings::row::{Flag, Group, Integer, Kind, Row};
-use crate::settings::{Layers, row, rows};
+use crate::settings::{Layers, MEMORY_MIB_MAX, Size, row, rows};
 use crate::telemetry::logs::Verbosity;
 
 /// Settings that were given as flags, in the order in which they are laid on the settings.
@@ -72,13 +73,14 @@ impl<const G: Group> Args for SettingFlags<G> {
             let arg = Arg::new(id(flag)).long(id(flag)).help(row.help);
             let shorter = flag.shorter.filter(|shorter| !taken.iter().any(|id| id == shorter));
             let arg = shorter.map_or(arg.clone(), |shorter| arg.visible_alias(shorter));
-            (row.arg)(match flag.value {
+            let arg = match flag.value {
                 "" => arg.action(ArgAction::SetTrue),
                 value => arg
                     .value_name(value)
                     .value_parser(parser_of(row))
                     .allow_negative_numbers(matches!(row.kind, Kind::Real(_) | Kind::Whole(..))),
-            })
+            };
+            with_details(flag, arg)
         }))
     }
 
@@ -103,6 +105,51 @@ impl<const G: Group> FromArgMatches for SettingFlags<G> {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
+    }
+}
+
+/// Adds what the table of settings cannot express.
+fn with_details(flag: Flag, arg: Arg) -> Arg {
+    let spelled = |text: String| Value::from(text);
+    match flag.name {
+        "--disparities" => arg.short('d'),
+        "--min-disparity" => arg.value_parser(value_parser!(i32).map(Value::from)),
+        "--census-window" => arg.value_parser(move |text: &str| {
+            text.parse().map(|window: CensusWindow| spelled(window.to_string()))
+        }),
+        "--block-window" => arg.value_parser(move |text: &str| {
+            text.parse().map(|window: BlockWindow| spelled(window.to_string()))
+        }),
+        "--device" => {
+            arg.value_parser(value_parser!(u16).map(|number| Value::from(i64::from(number))))
+        }
+        "--multiprocessors" => {
+            let number = value_parser!(u32).range(1..=1024);
+            arg.value_parser(number.map(|number| Value::from(i64::from(number))))
+        }
+        "--memory" => {
+            let mib = value_parser!(u64).range(1..=MEMORY_MIB_MAX as u64);
+            arg.value_parser(mib.map(|number| Value::from(number as i64)))
+        }
+        "--tolerance" | "--swap" | "--rate" => arg.conflicts_with("demo"),
+        "--offset" => arg
+            .conflicts_with_all(["demo", "side_by_side", "top_bottom"])
+            .allow_negative_numbers(true),
+        "--size" => arg.conflicts_with("demo").value_parser(move |text: &str| {
+            text.parse().map(|size: Size| spelled(size.to_string()))
+        }),
+        "--format" => arg.ignore_case(true).conflicts_with("demo"),
+        "--window-settings" => arg.value_hint(ValueHint::FilePath).conflicts_with("headless"),
+        "--colour-map" => arg.alias("color-map"),
+        "--alpha" => arg
+            .requires("calibration")
+            .value_parser(|text: &str| text.parse::<f64>().map(Value::from)),
+        "--focal" | "--baseline" | "--centre" => arg.conflicts_with("calibration"),
+        "--pictures" | "--clouds" => arg.value_hint(ValueHint::DirPath),
+        "--record" | "--confidence" | "--whitened" | "--preview" | "--stats" | "--calibration" => {
+            arg.value_hint(ValueHint::FilePath)
+        }
+        _ => arg,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `stereod calibrate`: calibration of two cameras from images of a board, and boards to print.
 
 mod arguments;
+#[cfg(feature = "window")]
 mod guided;
 mod pictures;
 mod play;

@@ -75,6 +75,10 @@ impl fmt::Display for Error {
             }
             text.push_str(cause);
         }
+        // As the system's own text ends.
+        if text.contains(&format!("(os error {})", libc::EMFILE)) {
+            text.push_str("; raise the limit of this process (ulimit -n)");
+        }
         // Libraries quote their input.
         f.write_str(&redact(&text))
     }
@@ -121,6 +125,13 @@ mod tests {
         assert_eq!(failed(cause().context("a.mkv: no such file")), "a.mkv: no such file");
         let deep: anyhow::Result<()> = Err(cause()).context("opening").context("recording a.mkv");
         assert_eq!(failed(deep.unwrap_err()), "recording a.mkv: opening: no such file");
+    }
+
+    #[test]
+    fn too_many_open_files_have_a_cure() {
+        let full = std::io::Error::from_raw_os_error(libc::EMFILE);
+        let failed = Error::from(anyhow::Error::from(full).context("cannot handle signals"));
+        assert!(failed.to_string().ends_with("(ulimit -n)"), "{failed}");
     }
 
     #[test]

@@ -19,12 +19,7 @@ const SPARE: usize = 8;
 /// would look as if it were not installed.
 pub fn require_spare_files() -> io::Result<()> {
     let opened: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/dev/null")).collect();
-    opened.map(drop).map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("{error}; raise the limit of this process (ulimit -n)"),
-        )
-    })
+    opened.map(drop)
 }
 
 /// Reads a file of at most `longest` bytes. A pipe is read as well (`--config <(command)`) if its

@@ -2,37 +2,53 @@
 
 use serde::Deserialize;
 
-use super::row::Conflict;
-use super::{
-    Alignment, Calibration, Camera, Colour, Demo, Engine, Log, Matching, Metrics, Output, Queue,
-    Source, Window,
+#[cfg(feature = "cli")]
+use super::program::{
+    Alignment, Calibration, Camera, Colour, Demo, Log, Metrics, Output, Queue, Source, Window,
 };
+use super::row::Conflict;
+use super::{Engine, Matching};
 
-/// All settings of the program.
+/// All settings of the program; those of the library are the matcher's.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // Each section's type says it.
 pub struct Settings {
-    pub source: Source,
-    pub camera: Camera,
-    pub demo: Demo,
     pub matching: Matching,
     pub engine: Engine,
+    #[cfg(feature = "cli")]
+    pub source: Source,
+    #[cfg(feature = "cli")]
+    pub camera: Camera,
+    #[cfg(feature = "cli")]
+    pub demo: Demo,
+    #[cfg(feature = "cli")]
     pub queue: Queue,
+    #[cfg(feature = "cli")]
     pub output: Output,
+    #[cfg(feature = "cli")]
     pub calibration: Calibration,
+    #[cfg(feature = "cli")]
     pub alignment: Alignment,
+    #[cfg(feature = "cli")]
     pub colour: Colour,
+    #[cfg(feature = "cli")]
     pub window: Window,
+    #[cfg(feature = "cli")]
     pub metrics: Metrics,
+    #[cfg(feature = "cli")]
     pub log: Log,
 }
 
 impl Settings {
     /// Checks that the values fit together.
     pub(super) fn check(&self) -> Result<(), (&'static str, Conflict)> {
-        self.source.check().map_err(|conflict| ("source", conflict))?;
-        self.output.check().map_err(|conflict| ("output", conflict))?;
-        self.colour.check().map_err(|conflict| ("colour", conflict))
+        #[cfg(feature = "cli")]
+        {
+            self.source.check().map_err(|conflict| ("source", conflict))?;
+            self.output.check().map_err(|conflict| ("output", conflict))?;
+            self.colour.check().map_err(|conflict| ("colour", conflict))?;
+        }
+        Ok(())
     }
 }

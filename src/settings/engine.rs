@@ -3,10 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::TypedValueParser;
-use clap::value_parser;
 use serde::Deserialize;
-use toml::Value;
 
 use super::row::Integer::{I32, U16, U32, U64};
 use super::row::Plain::Whole;
@@ -36,7 +33,7 @@ pub struct Engine {
 }
 
 /// Upper limit of memory in MiB: 16 TiB.
-const MEMORY_MIB_MAX: i64 = 16 << 20;
+pub const MEMORY_MIB_MAX: i64 = 16 << 20;
 
 pub(super) const ROWS: &[Row] = &[
     Row::names("kind", "auto", &["auto", "cuda", "cpu"])
@@ -62,13 +59,11 @@ pub(super) const ROWS: &[Row] = &[
     Row::whole("device", AUTO, U16, [0, u16::MAX as i64])
         .or(&["auto"])
         .flag(ENGINE, "--device", "N")
-        .help("CUDA device to use, as `stereod devices` numbers them")
-        .arg(|arg| arg.value_parser(value_parser!(u16).map(|n| Value::from(i64::from(n))))),
+        .help("CUDA device to use, as `stereod devices` numbers them"),
     Row::whole("multiprocessors", AUTO, U32, [1, 1024])
         .or(&["auto"])
         .flag(ENGINE, "--multiprocessors", "N")
-        .help("Number of the GPU's multiprocessors to use, instead of all; the rest is left to other programs")
-        .arg(|arg| arg.value_parser(value_parser!(u32).range(1..=1024).map(|n| Value::from(i64::from(n))))),
+        .help("Number of the GPU's multiprocessors to use, instead of all; the rest is left to other programs"),
     Row::names("priority", "low", &["low", "normal", "high"])
         .flag(ENGINE, "--gpu-priority", "RANK")
         .help("Priority of the engine's kernels on a GPU that other programs use, too")
@@ -82,11 +77,7 @@ pub(super) const ROWS: &[Row] = &[
         .or(&["auto"])
         .unit("MiB")
         .flag(ENGINE, "--memory", "MIB")
-        .help("Largest memory use in MiB, instead of half of the free memory")
-        .arg(|arg| {
-            let mib = value_parser!(u64).range(1..=MEMORY_MIB_MAX as u64);
-            arg.value_parser(mib.map(|n| Value::from(n as i64)))
-        }),
+        .help("Largest memory use in MiB, instead of half of the free memory"),
     Row::text("tiles", "auto", |text| match text.parse::<Tiling>() {
         Ok(_) => Ok(()),
         Err(expected) => Err(expected.to_string()),

@@ -390,7 +390,10 @@ impl Layers {
                 if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
             Error(vec![format!("{error}{origin}")])
         })?;
-        if self.shows_confidence || !settings.output.confidence.is_empty() {
+        let shows_confidence = self.shows_confidence;
+        #[cfg(feature = "cli")]
+        let shows_confidence = shows_confidence || !settings.output.confidence.is_empty();
+        if shows_confidence {
             params.confidence.get_or_insert(0);
         }
         params.white = self.white;
@@ -448,6 +451,7 @@ fn variable(section: &str, key: &str) -> String {
     format!("{PREFIX}{section}_{key}").to_uppercase()
 }
 
+#[cfg(feature = "cli")]
 mod live;
 #[cfg(test)]
 mod tests;

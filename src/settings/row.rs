@@ -1,8 +1,6 @@
 //! Rows of the table of settings, one per key: kind and default, flag, changes during a run, and
 //! knob in the window. `config/default.toml` has comments on the keys.
 
-use clap::Arg;
-
 use crate::matching::cost::CostDefaults;
 
 /// A key of a section. It sets the field of the same name in the section's struct.
@@ -34,8 +32,6 @@ pub struct Row {
     pub alias: Option<[&'static str; 2]>,
     /// Names for `false` and `true`.
     pub switch: Option<[&'static str; 2]>,
-    /// Adds to the flag what the other fields cannot express.
-    pub arg: fn(Arg) -> Arg,
     /// Changes during a run.
     pub live: Live,
     /// Knob in the window.
@@ -196,7 +192,6 @@ impl Row {
             about: &[],
             alias: None,
             switch: None,
-            arg: |arg| arg,
             live: Live::Fixed,
             panel: None,
             hint: "",
@@ -286,11 +281,6 @@ impl Row {
     /// Describes each of the names for `--help`.
     pub const fn about(self, about: &'static [&'static str]) -> Row {
         Row { about, ..self }
-    }
-
-    /// Changes the flag through clap.
-    pub const fn arg(self, arg: fn(Arg) -> Arg) -> Row {
-        Row { arg, ..self }
     }
 
     /// Allows changes during a run.

@@ -7,32 +7,24 @@ use toml::{Table, Value};
 
 use super::row::{Integer, Kind, Plain, Row};
 use super::suggest::{nearest, with_nearest};
-use super::{
-    Settings, alignment, calibration, camera, colour, demo, engine, log, matching, metrics, output,
-    queue, source, window,
-};
+use super::{Settings, engine, matching};
 use crate::core::redact::redact;
 
-/// All rows, in the order of the flags.
-const SECTIONS: [(&str, &[Row]); 13] = [
-    ("source", source::ROWS),
-    ("camera", camera::ROWS),
-    ("demo", demo::ROWS),
-    ("matching", matching::ROWS),
-    ("engine", engine::ROWS),
-    ("queue", queue::ROWS),
-    ("window", window::ROWS),
-    ("output", output::ROWS),
-    ("calibration", calibration::ROWS),
-    ("alignment", alignment::ROWS),
-    ("metrics", metrics::ROWS),
-    ("colour", colour::ROWS),
-    ("log", log::ROWS),
-];
+/// A section of the settings: its name and its keys.
+pub(super) type Section = (&'static str, &'static [Row]);
+
+/// The sections of the matcher.
+pub(super) const MATCHER: [Section; 2] = [("matching", matching::ROWS), ("engine", engine::ROWS)];
+
+/// All sections, in the order of the flags.
+#[cfg(feature = "cli")]
+const SECTIONS: &[Section] = &super::program::SECTIONS;
+#[cfg(not(feature = "cli"))]
+const SECTIONS: &[Section] = &MATCHER;
 
 /// Returns every row with the name of its section.
 pub fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
-    SECTIONS.into_iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)))
+    SECTIONS.iter().flat_map(|&(section, rows)| rows.iter().map(move |row| (section, row)))
 }
 
 /// Returns the row of a key.
@@ -46,7 +38,7 @@ pub(super) fn defaults() -> &'static Table {
         let keys = |rows: &[Row]| -> Table {
             rows.iter().map(|row| (row.key.to_owned(), row.default.into())).collect()
         };
-        SECTIONS.into_iter().map(|(name, rows)| (name.to_owned(), keys(rows).into())).collect()
+        SECTIONS.iter().map(|&(name, rows)| (name.to_owned(), keys(rows).into())).collect()
     });
     &DEFAULTS
 }

@@ -1,5 +1,6 @@
 //! Outputs of disparity.
 
+#[cfg(feature = "cli")]
 pub mod board;
 pub mod claim;
 pub mod cloud;
@@ -19,7 +20,9 @@ pub mod restarting;
 pub mod segments;
 pub mod still;
 mod target;
+#[cfg(feature = "video")]
 pub mod video;
+pub mod viewer;
 
 use std::sync::Arc;
 

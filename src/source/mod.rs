@@ -1,26 +1,40 @@
 //! Sources of stereo pairs.
 
+#[cfg(feature = "video")]
 pub mod demo;
 pub mod grey;
+#[cfg(feature = "video")]
 pub mod gst;
 pub mod header;
+#[cfg(feature = "video")]
 mod interface;
 pub mod jpeg;
 mod linear;
+#[cfg(feature = "video")]
 pub mod live;
 pub mod orientation;
+#[cfg(feature = "video")]
 pub mod pairing;
+#[cfg(feature = "video")]
 pub mod pictures;
+#[cfg(feature = "video")]
 pub mod spec;
 pub mod still;
 pub mod tone;
+#[cfg(feature = "video")]
 pub mod v4l2;
 
+#[cfg(feature = "video")]
 use crate::source::demo::{DemoOptions, DemoSource};
+#[cfg(feature = "video")]
 use crate::source::gst::GstOptions;
+#[cfg(feature = "video")]
 use crate::source::spec::SourceSpec;
+#[cfg(feature = "video")]
+#[cfg(feature = "video")]
 pub use interface::{Damage, Source, SourceCounts, SourceInfo, Unavailable};
 
+#[cfg(feature = "video")]
 /// Opens a source; its size is known then. Its images are kept in the pool of `streams`.
 pub fn open(
     spec: &SourceSpec,

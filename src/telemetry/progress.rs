@@ -46,6 +46,16 @@ pub struct Progress {
     pub cut_short: AtomicBool,
 }
 
+/// Health of a run: `Ok` if pairs flow, else the reason why not.
+pub type Health = Result<String, String>;
+
+/// Longest times of the classes of the histograms in microseconds: 1 ms to 10 s, and the frame
+/// periods of 60, 30, 25, 20 and 15 pairs/s, which are the important limits.
+pub const TIME_CLASSES_US: [u64; 17] = [
+    1_000, 2_500, 5_000, 7_500, 10_000, 16_667, 25_000, 33_333, 40_000, 50_000, 66_667, 100_000,
+    250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
+];
+
 /// Counts of one view.
 #[derive(Debug, Default)]
 struct EyeCounts {

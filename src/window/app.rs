@@ -20,13 +20,15 @@ use super::event_loop::DESTROYED;
 use super::mailbox::Rates;
 use super::options::WindowOptions;
 use super::panel::Panel;
-use super::remote::{Remote, Wake, WindowStats};
-use super::scene::{Limits, Scene, View};
+use super::remote::{Remote, Wake};
+use super::scene::{Limits, Scene};
 use super::screen::{Drawn, Screen};
+use super::view::View;
 use crate::core::control::Control;
 use crate::core::frame::Matched;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::Colouring;
+use crate::sink::viewer::Figures;
 use keys::Action;
 
 /// Redraw period of the figures while no frame arrives.
@@ -60,7 +62,7 @@ pub(crate) struct App {
     frame: Option<Arc<Matched>>,
     /// Age of the frame when it was drawn.
     age: Option<Duration>,
-    stats: Option<WindowStats>,
+    stats: Option<Figures>,
     /// The figures on the screen, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,

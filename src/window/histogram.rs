@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, pos2, vec2};
 
-use super::mailbox::Timing;
+use super::options::Timing;
 use super::style::{BRIGHT, DIM, PADDING, PANEL, TEXT};
 
 /// Number of bars.

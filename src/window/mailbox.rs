@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use super::options::Timing;
 use crate::core::frame::Matched;
 use crate::core::thread::locked;
 
@@ -54,33 +55,6 @@ impl Mailbox {
 
     fn content(&self) -> MutexGuard<'_, Content> {
         locked(&self.0)
-    }
-}
-
-/// Interval that is timed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Timing {
-    /// From the arrival of a pair to its disparity.
-    #[default]
-    Latency,
-    /// From the start of matching to the disparity: for recordings played as fast as possible, whose
-    /// frames wait in queues.
-    Engine,
-}
-
-impl Timing {
-    pub fn name(self) -> &'static str {
-        match self {
-            Timing::Latency => "latency",
-            Timing::Engine => "engine",
-        }
-    }
-
-    fn of(self, frame: &Matched) -> Duration {
-        match self {
-            Timing::Latency => frame.latency(),
-            Timing::Engine => frame.engine_time(),
-        }
     }
 }
 

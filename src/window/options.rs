@@ -1,11 +1,12 @@
 //! Options of the window.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use super::scene::View;
-use super::tuning::Tuning;
-use crate::core::frame::DisparityRange;
+use super::view::View;
+use crate::core::frame::{DisparityRange, Matched};
 use crate::sink::colour::{ColourMap, ColourRange};
+use crate::sink::viewer::Tuning;
 
 /// Options of the window: its appearance at the start, and its files.
 #[derive(Clone, Debug)]
@@ -47,6 +48,33 @@ impl WindowOptions {
             smallest: (640, 360),
             largest: (1600, 1000),
             full_screen: false,
+        }
+    }
+}
+
+/// Interval that is timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// From the arrival of a pair to its disparity.
+    #[default]
+    Latency,
+    /// From the start of matching to the disparity: for recordings played as fast as possible, whose
+    /// frames wait in queues.
+    Engine,
+}
+
+impl Timing {
+    pub fn name(self) -> &'static str {
+        match self {
+            Timing::Latency => "latency",
+            Timing::Engine => "engine",
+        }
+    }
+
+    pub(super) fn of(self, frame: &Matched) -> Duration {
+        match self {
+            Timing::Latency => frame.latency(),
+            Timing::Engine => frame.engine_time(),
         }
     }
 }

@@ -8,12 +8,14 @@ use egui::text::{LayoutJob, TextFormat};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
 use super::histogram::{self, Histogram};
-use super::mailbox::{Rates, Timing};
+use super::mailbox::Rates;
+use super::options::Timing;
 use super::rows::Rows;
 use super::scene::Limits;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 use crate::core::frame::{SUBPIXEL, TemporalReport};
 use crate::sink::colour::ColourMap;
+use crate::sink::viewer::{Banner, Counts};
 
 /// Content of the overlay.
 #[derive(Clone, Debug, Default)]
@@ -52,16 +54,6 @@ pub struct OverlayContent {
     pub help: bool,
 }
 
-/// Numbers of frames and pairs so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub pairs: u64,
-    /// Pairs dropped because the engine was busy.
-    pub dropped: u64,
-    /// Frames of either view without a partner.
-    pub unpaired: u64,
-}
-
 /// Legend of the colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legend {
@@ -82,15 +74,6 @@ pub struct Hover {
     pub depth: Option<f64>,
     /// Positions on the target in pixels, one per pane.
     pub marks: Vec<(f64, f64)>,
-}
-
-/// A problem or its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Banner {
-    /// Text.
-    pub text: String,
-    /// True for a problem, false for its end.
-    pub trouble: bool,
 }
 
 /// Keys and their meaning.

@@ -5,7 +5,7 @@ use egui::{
 };
 
 use super::style::{ALARM, BRIGHT};
-use super::tuning::{Ask, Knob, KnobKind, Tuned, Wish};
+use crate::sink::viewer::{Ask, Knob, KnobKind, Tuned, Wish};
 
 /// Width in points, limited to half of a small window.
 const WIDTH: f32 = 304.0;

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use winit::event_loop::EventLoopProxy;
 
-use super::mailbox::{Mailbox, Timing};
-use super::overlay::{Banner, Counts};
-use super::tuning::Tuned;
+use super::mailbox::Mailbox;
+use super::options::Timing;
 use super::xlib;
 use crate::core::frame::Matched;
+use crate::sink::viewer::{Figures, Tuned};
 
 /// Message to the event loop from other threads.
 #[derive(Debug)]
 pub(crate) enum Wake {
     /// The mailbox holds a frame.
     Frame,
-    Stats(WindowStats),
+    Stats(Figures),
     /// The stream has ended; the last frame stays until the user quits.
     Ended,
     /// The run failed; the last frame stays, with the message.
@@ -26,19 +26,6 @@ pub(crate) enum Wake {
     /// A snapshot was written, or not.
     Saved(Result<String, String>),
     Graphics,
-}
-
-/// Figures from the pipeline for the overlay.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WindowStats {
-    pub engine: String,
-    pub counts: Counts,
-    /// Alignment of the views, in a few words, and whether that is an alarm.
-    pub alignment: Option<(String, bool)>,
-    /// Noise and exposure of the views, in a few words, and whether that is an alarm.
-    pub exposure: Option<(String, bool)>,
-    /// Present and recent problems.
-    pub banners: Vec<Banner>,
 }
 
 /// Handle of the window for other threads. Never waits for it. Messages to a closed window are
@@ -58,7 +45,7 @@ impl Remote {
     }
 
     /// Shows new figures.
-    pub fn stats(&self, stats: WindowStats) {
+    pub fn stats(&self, stats: Figures) {
         self.wake(Wake::Stats(stats));
     }
 

@@ -3,8 +3,9 @@
 use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
 
-use super::scene::{Content, Scene, panes};
+use super::scene::{Scene, panes};
 use super::textures::{PictureTextures, Taken, extent, group, texture, write};
+use super::view::Content;
 use crate::core::frame::{Image, Matched, Whitened};
 use crate::sink::colour::ColourMap;
 

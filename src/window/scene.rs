@@ -1,58 +1,8 @@
 //! The scene: the view, and the layout of its panes on a target, independent of any graphics device.
 
+use super::view::{Content, View};
 use crate::core::frame::SUBPIXEL;
 use crate::sink::colour::{ColourMap, ColourScale};
-
-/// Selection of the images shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum View {
-    Left,
-    Disparity,
-    /// The left image and, right of it, the disparity.
-    SideBySide,
-    /// The left image and, right of it, the right one.
-    Pair,
-    /// The confidence of each pixel, in grey.
-    Confidence,
-    /// The left view without its background, with motion in black and white.
-    Whitened,
-}
-
-impl View {
-    /// Returns the next view in a cycle, including whitened images if there are any.
-    pub fn next(self, whitens: bool) -> Self {
-        match self {
-            View::Left => View::Disparity,
-            View::Disparity => View::SideBySide,
-            View::SideBySide => View::Confidence,
-            View::Confidence if whitens => View::Whitened,
-            View::Confidence | View::Whitened | View::Pair => View::Left,
-        }
-    }
-
-    /// Reports whether the view contains the disparity.
-    pub fn has_disparity(self) -> bool {
-        self.contents().contains(&Content::Disparity)
-    }
-
-    /// Contents of its panes, from left to right.
-    fn contents(self) -> &'static [Content] {
-        match self {
-            View::Left => &[Content::Left],
-            View::Disparity => &[Content::Disparity],
-            View::SideBySide => &[Content::Left, Content::Disparity],
-            View::Pair => &[Content::Left, Content::Right],
-            View::Confidence => &[Content::Confidence],
-            View::Whitened => &[Content::Whitened],
-        }
-    }
-
-    /// Returns the size in pixels at which the view shows a `width` x `height` frame at 1:1.
-    pub fn natural_size(self, (width, height): (u32, u32)) -> (u32, u32) {
-        (width * self.contents().len() as u32, height)
-    }
-}
 
 /// Disparity of the first and of the last colour, in 1/16 px.
 ///
@@ -82,18 +32,6 @@ impl Limits {
         let steps = (i32::from(value) - self.low).clamp(0, span);
         ((steps * 255 + span / 2) / span) as usize
     }
-}
-
-/// Content of a pane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    Left,
-    Disparity,
-    Right,
-    /// The confidence in grey.
-    Confidence,
-    /// The whitened image in grey.
-    Whitened,
 }
 
 /// The choices of the user.

@@ -19,8 +19,8 @@ use stereod::internals::pool::Pooled;
 use stereod::internals::sink::Sink;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::window::{
-    Banner, Counts, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows,
-    Scene, Timing, View, Window, WindowOptions, WindowSink, WindowStats, panes,
+    Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates,
+    Rows, Scene, Timing, View, Window, WindowOptions, WindowSink, panes,
 };
 use stereod::{DisparityMap, DisparityRange, INVALID, StereoGeometry};
 
@@ -178,7 +178,7 @@ fn show_window() {
         }
     });
     std::thread::spawn(move || {
-        remote.stats(WindowStats {
+        remote.stats(Figures {
             engine: "CPU (test)".into(),
             counts: Counts { pairs: 1, ..Counts::default() },
             banners: Vec::new(),

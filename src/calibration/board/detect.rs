@@ -13,11 +13,11 @@ use calib_targets_chessboard::{
     default_chess_config, detect_corners,
 };
 
-pub use super::detection::{BoardCorner, Detection, NotFound};
-use super::detection::{distance, median};
+use super::charuco::CharucoLayout;
+use super::detection::{BoardCorner, Detection, NotFound, distance, median};
 use super::grid::{self, GridCorner, Misfit};
 use super::refine::{edge_width, refine};
-use super::{Board, CharucoLayout, Pattern};
+use super::{Board, Pattern};
 use crate::core::frame::Image;
 
 /// Largest half side of the refinement window in pixels, as in OpenCV's examples.
@@ -325,7 +325,8 @@ impl Detector {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ink, marker_ink};
+    use super::super::charuco::markers;
+    use super::super::ink::{Ink, marker_ink};
     use super::*;
 
     /// Returns a board seen straight on, with squares of `side` px and the first inner corner at
@@ -390,6 +391,7 @@ mod tests {
         let side = board.square_m;
         let inset = (1.0 - marker_ratio) / 2.0;
         let mut ink = Vec::new();
+        let dictionary = markers(dictionary);
         let mut codes = dictionary.codes().iter();
         for (x, y) in (0..squares_y).flat_map(|y| (0..squares_x).map(move |x| (x as f64, y as f64)))
         {

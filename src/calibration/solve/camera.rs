@@ -8,7 +8,7 @@ use super::sighting::points;
 use super::start;
 use crate::calibration::Camera;
 use crate::calibration::board::Board;
-use crate::calibration::board::detect::Detection;
+use crate::calibration::board::Detection;
 
 /// Initial focal lengths relative to the image's width if the boards do not determine one: from
 /// very wide to tele.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::calibration::board::detect::Detection;
+use crate::calibration::board::Detection;
 
 /// Columns and rows of the fine grid.
 const FINE: (usize, usize) = (8, 6);

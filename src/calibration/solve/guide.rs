@@ -11,7 +11,7 @@ use super::sighting::Reason;
 use super::start;
 use crate::calibration::Camera;
 use crate::calibration::board::Board;
-use crate::calibration::board::detect::{Detection, NotFound};
+use crate::calibration::board::{Detection, NotFound};
 use crate::calibration::solve::rig::Pose;
 use crate::core::frame::Eye;
 

@@ -5,7 +5,7 @@ use super::options::{FEWEST_PAIRS, Options, SolveError, median};
 use super::rig::{Free, Rig, View};
 use super::sighting::{Reason, Sighting, points};
 use crate::calibration::board::Board;
-use crate::calibration::board::detect::Detection;
+use crate::calibration::board::Detection;
 use crate::core::frame::Eye;
 
 /// Width of edges in pixels that is never called blurred, because corners are still precise.

@@ -6,7 +6,7 @@ use nalgebra::{Vector2, Vector3};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::calibration::board::Board;
-use crate::calibration::board::detect::{Detection, NotFound};
+use crate::calibration::board::{Detection, NotFound};
 use crate::core::frame::Eye;
 
 /// A pair of images.

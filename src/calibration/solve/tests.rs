@@ -6,7 +6,7 @@ use super::projection::project;
 use super::rig::{Pose, rotation};
 use super::*;
 use crate::calibration::board::Pattern;
-use crate::calibration::board::detect::{BoardCorner, Detection, NotFound};
+use crate::calibration::board::{BoardCorner, Detection, NotFound};
 use crate::calibration::{Camera, Lens, StereoCalibration};
 use crate::core::frame::Eye;
 

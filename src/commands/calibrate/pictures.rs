@@ -69,7 +69,7 @@ pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Re
 type Looked = (
     String,
     Option<[(usize, usize); 2]>,
-    Result<[crate::calibration::board::detect::Detection; 2], Reason>,
+    Result<[crate::calibration::board::Detection; 2], Reason>,
 );
 
 /// Reading of the images.

@@ -6,7 +6,8 @@ use indicatif::ProgressBar;
 
 use super::arguments::{detector, options};
 use crate::calibration::board::Board;
-use crate::calibration::board::detect::{Detection, Detector, NotFound};
+use crate::calibration::board::detect::Detector;
+use crate::calibration::board::{Detection, NotFound};
 use crate::calibration::solve::{
     self, Guide, Judgement, Reason, Refusal, Sighting, SolveError, Solved, fit, most_diverse,
 };

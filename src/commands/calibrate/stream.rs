@@ -6,7 +6,6 @@ use super::super::run::open::source::{describe, open_source};
 use super::super::run::open::window::connect_window;
 use super::super::{Error, signals};
 use super::arguments::refuse_inputs;
-use super::guided;
 use super::play::play;
 use super::session::{Outcome, Session};
 use crate::calibration::board::Board;
@@ -48,8 +47,9 @@ pub(super) fn calibrate(
     let mut session = Session::new(args, board, &info, spec.are_pictures());
     // A file may be given as a pipeline fragment.
     match window.filter(|_| info.live || args.window) {
-        Some(window) => guided::calibrate(window, source, session, loaded, &control),
-        None => {
+        #[cfg(feature = "window")]
+        Some(window) => super::guided::calibrate(window, source, session, loaded, &control),
+        _ => {
             let advise = info.live.then_some(ADVICE);
             play(source, &control, false, |pairs| watch(&mut session, &pairs, advise, &control))?;
             Ok(session.solve())

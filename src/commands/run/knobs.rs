@@ -4,7 +4,7 @@ use toml::Value;
 
 use crate::settings::row::{Kind, Offers, Panel, Row};
 use crate::settings::{Loaded, rows};
-use crate::window::{Knob, KnobKind};
+use crate::sink::viewer::{Knob, KnobKind};
 
 /// The headings, in their order.
 const GROUPS: [&str; 7] =

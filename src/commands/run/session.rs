@@ -7,6 +7,7 @@ use anyhow::anyhow;
 
 use super::knobs::knobs;
 use super::live::handles::Handles;
+#[cfg(feature = "serve")]
 use super::live::metrics;
 use super::live::observations::Observations;
 use super::live::requests::{Request, Requests};
@@ -29,8 +30,9 @@ use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running};
 use crate::serve::metrics::Listener;
 use crate::settings::Pace;
 use crate::sink::colouring::LiveColouring;
+use crate::sink::viewer::Tuning;
 use crate::source::gst::Keep;
-use crate::window::{Remote, Timing, Tuning, Window, WindowSink};
+use crate::window::{Remote, Timing, Window, WindowSink};
 
 /// A running run.
 pub struct Session {
@@ -143,7 +145,10 @@ impl Session {
     pub fn finish(self) -> Result<(), Error> {
         let Self { handles, running, window, listener, files, room: _room } = self;
         let service = Service::ready();
+        #[cfg(feature = "serve")]
         let _metrics = metrics::serve(listener, &handles)?;
+        #[cfg(not(feature = "serve"))]
+        let _ = listener;
         let tuner = Tuner::start(&handles)?;
         let (shared, statistics) = (handles.clone(), files.statistics);
         let report = move || {

@@ -9,12 +9,10 @@ use super::exposition::{Reading, text};
 use super::hosts::Hosts;
 use super::process::Process;
 use crate::core::text::on_one_line;
+use crate::telemetry::progress::Health;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Health of a run: `Ok` if pairs flow, else the reason why not.
-pub type Health = Result<String, String>;
 
 /// Source of the published figures; asked on the server's thread.
 pub trait State: Send + Sync + 'static {

@@ -13,13 +13,6 @@ use prometheus_client::registry::{Registry, Unit};
 use super::process::Process;
 use crate::telemetry::progress::Distribution;
 
-/// Longest times of the classes of the histograms in microseconds: 1 ms to 10 s, and the frame
-/// periods of 60, 30, 25, 20 and 15 pairs/s, which are the important limits.
-pub const TIME_CLASSES_US: [u64; 17] = [
-    1_000, 2_500, 5_000, 7_500, 10_000, 16_667, 25_000, 33_333, 40_000, 50_000, 66_667, 100_000,
-    250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
-];
-
 /// State of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {

@@ -10,8 +10,8 @@ mod hosts;
 mod process;
 mod server;
 
-pub use answers::{Health, State};
-pub use exposition::{Alignment, Camera, Exposure, Output, Reading, TIME_CLASSES_US};
+pub use answers::State;
+pub use exposition::{Alignment, Camera, Exposure, Output, Reading};
 pub use hosts::Hosts;
 pub use server::{Listener, Server};
 

@@ -9,6 +9,7 @@ use super::exposition::text;
 use super::process::Process;
 use super::*;
 use crate::telemetry::progress::Progress;
+use crate::telemetry::progress::{Health, TIME_CLASSES_US};
 
 fn reading() -> Reading {
     let progress = Progress::new();

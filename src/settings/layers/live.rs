@@ -2,10 +2,10 @@
 
 use toml::Value;
 
-use super::super::print::default_lines;
 use super::super::row::Live;
 use super::super::schema;
 use super::{Error, Fitted, Layers, Loaded, Origin, dotted};
+use crate::settings::program::default_lines;
 
 impl Loaded {
     /// Returns the value of a key, which must exist, as it was given: `auto` if it was not

@@ -1,9 +1,5 @@
 //! The rows of `[matching]`.
 
-use clap::builder::TypedValueParser;
-use clap::value_parser;
-use toml::Value;
-
 use crate::matching::cost::{COSTS, WEIGHT_MAX};
 use crate::matching::filter::rays::REACH_MAX;
 use crate::matching::filter::steady::STRENGTH_MAX as STEADY_MAX;
@@ -27,7 +23,6 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .unit("a number")
         .flag(MATCHING, "--disparities", "N|auto")
         .help("Number of candidate disparities, 1 to 1024; `auto`: as many as the first pairs need")
-        .arg(|arg| arg.short('d'))
         .knob("Range", "number")
         .hint("Number of candidate disparities; auto: as many as the first pairs needed.")
         .slider(8.0, 256.0, 8.0)
@@ -36,7 +31,6 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::whole("min_disparity", Whole(DEFAULT.range.min as i64), I32, [-2047, 2046])
         .flag(MATCHING, "--min-disparity", "PX")
         .help("Smallest candidate disparity in pixels; may be negative")
-        .arg(|arg| arg.value_parser(value_parser!(i32).map(Value::from)))
         .knob("Range", "smallest")
         .hint("The smallest candidate disparity, in pixels.")
         .slider(-64.0, 128.0, 1.0)
@@ -162,10 +156,6 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::text("census_window", "9x7-symmetric", window)
         .flag(MATCHING, "--census-window", "WINDOW")
         .help("Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels")
-        .arg(|arg| {
-            let spelled = |window: CensusWindow| Value::from(window.to_string());
-            arg.value_parser(move |text: &str| text.parse().map(spelled))
-        })
         .knob("Cost", "window")
         .hint("Pixels that are compared with each other.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
@@ -223,10 +213,6 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .help(
             "Window of the costs `sad`, `ssd`, `zsad` and `zssd`, and of every cost without paths: odd, 1 to 11",
         )
-        .arg(|arg| {
-            let spelled = |window: BlockWindow| Value::from(window.to_string());
-            arg.value_parser(move |text: &str| text.parse().map(spelled))
-        })
         .knob("Cost", "summed over")
         .hint("Window of sad, ssd, zsad and zssd, and of every cost without paths.")
         .offers(&["3x3", "5x5", "7x7", "9x9", "11x11"]),

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use super::super::histogram::Histogram;
 use super::super::overlay::{Hover, Legend, OverlayContent};
 use super::super::rows::Rows;
-use super::super::scene::{Content, Pane, View, panes};
+use super::super::scene::{Pane, panes};
+use super::super::view::{Content, View};
 use super::{App, size};
 
 /// Shortest period between changes of a number, for readability.

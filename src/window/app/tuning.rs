@@ -10,10 +10,10 @@ use super::super::panel::Clicks;
 use super::super::scene::Scene;
 use super::super::screen::Drawn;
 use super::super::snapshot;
-use super::super::tuning::{Ask, Tuned};
 use super::App;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::Colouring;
+use crate::sink::viewer::{Ask, Tuned};
 
 impl App {
     /// Opens or closes the panel.

@@ -1,8 +1,8 @@
 use nalgebra::Vector3;
 
 use super::*;
+use crate::calibration::board::BoardCorner;
 use crate::calibration::board::Pattern;
-use crate::calibration::board::detect::BoardCorner;
 use crate::calibration::solve::projection::project;
 use crate::calibration::solve::rig::rotation;
 

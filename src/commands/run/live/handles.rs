@@ -1,6 +1,6 @@
 //! Handles on a run for the parts that watch or change it while pairs flow.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::observations::Observations;
@@ -8,12 +8,13 @@ use super::requests::Requests;
 use crate::cli::RunArgs;
 use crate::commands::prepare::rig::Rig;
 use crate::core::control::Control;
+use crate::core::frame::Eye;
 use crate::pipeline::{Counters, EngineSwap};
 use crate::settings::Loaded;
 use crate::sink::colouring::LiveColouring;
 use crate::source::SourceInfo;
 use crate::source::live::LiveState;
-use crate::telemetry::progress::Progress;
+use crate::telemetry::progress::{Health, Progress};
 use crate::window::Remote;
 
 /// State of a run that window, terminal, metrics, service manager, tuner and statistics share.
@@ -60,5 +61,35 @@ impl Handles {
     /// Returns the settings at this moment.
     pub fn loaded(&self) -> Loaded {
         self.in_effect.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the health. A recorded source is as fast as its outputs, so only a live one without
+    /// pairs is unhealthy.
+    pub fn health(&self) -> Health {
+        let matched = self.progress.matched.load(Ordering::Relaxed);
+        let since = self.progress.since_matched();
+        if self.control.pause.is_set() {
+            return Ok(format!("paused after {matched} pairs"));
+        }
+        if self.progress.source_ended.load(Ordering::Relaxed) {
+            return Ok(format!("the source has ended after {matched} pairs"));
+        }
+        if !self.info.live || since < self.loaded().settings.metrics.unhealthy() {
+            return Ok(format!("{matched} pairs, the last one {:.1} s ago", since.as_secs_f64()));
+        }
+        let pairs = self.progress.pairs.load(Ordering::Relaxed);
+        let [left, right] = self.progress.frames();
+        let lost = |eye| self.live.as_ref().is_some_and(|live| live.eye(eye).summary().lost);
+        let cameras = match (lost(Eye::Left), lost(Eye::Right)) {
+            (true, true) => "both cameras are lost: ",
+            (true, false) => "the left camera is lost: ",
+            (false, true) => "the right camera is lost: ",
+            (false, false) => "",
+        };
+        Err(format!(
+            "{cameras}no pair was matched for {:.1} s (so far {left} left and {right} right frames came, \
+             {pairs} pairs were made of them and {matched} matched)",
+            since.as_secs_f64()
+        ))
     }
 }

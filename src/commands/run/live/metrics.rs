@@ -1,4 +1,4 @@
-//! Read-only view of a run, for Prometheus, the health check and the service manager.
+//! Read-only view of a run, for Prometheus.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,11 +9,9 @@ use crate::observe::alignment;
 use crate::observe::exposure::EyeExposure;
 use crate::observe::map_metrics::Classes;
 use crate::pipeline::SinkCounts;
-use crate::serve::metrics::{
-    self, Health, Hosts, Listener, Reading, Server, State, TIME_CLASSES_US,
-};
+use crate::serve::metrics::{self, Hosts, Listener, Reading, Server, State};
 use crate::source::live::EyeSummary;
-use crate::telemetry::progress::Distribution;
+use crate::telemetry::progress::{Distribution, Health, TIME_CLASSES_US};
 
 /// Starts the metrics server.
 pub fn serve(listener: Option<Listener>, handles: &Arc<Handles>) -> anyhow::Result<Option<Server>> {
@@ -67,34 +65,8 @@ impl State for Handles {
         }
     }
 
-    /// Returns the health. A recorded source is as fast as its outputs, so only a live one without
-    /// pairs is unhealthy.
     fn health(&self) -> Health {
-        let matched = self.progress.matched.load(Ordering::Relaxed);
-        let since = self.progress.since_matched();
-        if self.control.pause.is_set() {
-            return Ok(format!("paused after {matched} pairs"));
-        }
-        if self.progress.source_ended.load(Ordering::Relaxed) {
-            return Ok(format!("the source has ended after {matched} pairs"));
-        }
-        if !self.info.live || since < self.loaded().settings.metrics.unhealthy() {
-            return Ok(format!("{matched} pairs, the last one {:.1} s ago", since.as_secs_f64()));
-        }
-        let pairs = self.progress.pairs.load(Ordering::Relaxed);
-        let [left, right] = self.progress.frames();
-        let lost = |eye| self.live.as_ref().is_some_and(|live| live.eye(eye).summary().lost);
-        let cameras = match (lost(Eye::Left), lost(Eye::Right)) {
-            (true, true) => "both cameras are lost: ",
-            (true, false) => "the left camera is lost: ",
-            (false, true) => "the right camera is lost: ",
-            (false, false) => "",
-        };
-        Err(format!(
-            "{cameras}no pair was matched for {:.1} s (so far {left} left and {right} right frames came, \
-             {pairs} pairs were made of them and {matched} matched)",
-            since.as_secs_f64()
-        ))
+        Handles::health(self)
     }
 }
 

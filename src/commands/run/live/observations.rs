@@ -13,10 +13,10 @@ use crate::observe::exposure::{self, Exposure, ExposureObserver};
 use crate::observe::map_metrics::{self, MapMetrics};
 use crate::observe::range::observer::{self as range, RangeObserver};
 use crate::observe::{Observer, Observers};
-use crate::serve::metrics::TIME_CLASSES_US;
 use crate::settings::Loaded;
 use crate::sink::Sink;
 use crate::source::SourceInfo;
+use crate::telemetry::progress::TIME_CLASSES_US;
 
 /// Longest times of the classes of the time between the two frames of a pair, in microseconds.
 const SKEW_CLASSES_US: [u64; 12] =

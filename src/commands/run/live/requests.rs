@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::window::Ask;
+use crate::sink::viewer::Ask;
 
 /// Requests to the tuner, from any thread. Clones share them.
 #[derive(Clone, Default)]

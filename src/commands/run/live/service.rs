@@ -8,7 +8,6 @@ use sd_notify::NotifyState;
 use super::handles::Handles;
 use crate::core::text::on_one_line;
 use crate::core::thread;
-use crate::serve::metrics::State;
 use crate::telemetry::stderr;
 
 /// Period of status notices.

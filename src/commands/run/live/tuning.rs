@@ -21,8 +21,8 @@ use crate::core::thread;
 use crate::engine::{self, Choice};
 use crate::settings::{Loaded, row};
 use crate::sink::files;
+use crate::sink::viewer::{Ask, Tuned, Wish};
 use crate::telemetry::logs;
-use crate::window::{Ask, Tuned, Wish};
 
 /// Time after the last of several values from the window until they are logged.
 const SETTLED: Duration = Duration::from_secs(1);

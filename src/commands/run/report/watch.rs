@@ -10,8 +10,8 @@ use super::overload::Overload;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::live::service::Service;
 use crate::pipeline::{Outcome, Running};
+use crate::sink::viewer::{Counts, Figures};
 use crate::telemetry::{logs, stderr};
-use crate::window::{Counts, WindowStats};
 
 /// Period in which the figures are updated.
 const TICK: Duration = Duration::from_millis(100);
@@ -87,7 +87,7 @@ impl<'a> Watch<'a> {
             let banners = self.banners.now(Instant::now(), live, off, self.handles.one_stream);
             let engine = self.handles.engine.clone();
             let exposure = self.handles.observations.exposure().map(|exposure| exposure.line());
-            remote.stats(WindowStats { engine, counts, alignment, exposure, banners });
+            remote.stats(Figures { engine, counts, alignment, exposure, banners });
         }
     }
 }

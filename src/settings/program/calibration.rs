@@ -1,12 +1,10 @@
 //! `[calibration]`: the two cameras.
 
-use clap::ValueHint;
 use serde::Deserialize;
-use toml::Value;
 
-use super::row::Plain::Real;
-use super::row::{AUTO, CALIBRATION, RECTIFIED, Row, any};
 use crate::calibration::format::KittiCameras;
+use crate::settings::row::Plain::Real;
+use crate::settings::row::{AUTO, CALIBRATION, RECTIFIED, Row, any};
 
 /// Rectification and geometry for depth: calibration files, or two numbers for rectified inputs
 /// (depth in metres = focal_px * baseline_m / disparity).
@@ -22,25 +20,20 @@ pub struct Calibration {
     pub centre_px: String,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row::text("file", "", any)
         .flag(CALIBRATION, "--calibration", "FILE[,FILE]")
         .help(
             "Rectify raw images with this calibration, in one file or two (OpenCV, ROS, \
              Kalibr, stereod's own ...), or take the cameras of a data set for depth (KITTI, Middlebury)",
-        )
-        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+        ),
     Row::real("alpha", AUTO, [0.0, 1.0])
         .or(&["auto"])
         .flag(CALIBRATION, "--alpha", "0..1")
         .help(
             "Field of view of the rectified images: 0 shows only valid pixels, 1 the whole raw images \
              [default: as the file says, or 0]",
-        )
-        .arg(|arg| {
-            let number = |text: &str| text.parse::<f64>().map(Value::from);
-            arg.requires("calibration").value_parser(number)
-        }),
+        ),
     Row {
         none: Some("auto"),
         ..Row::names("kitti_cameras", "auto", &["auto", "grey", "colour"])
@@ -54,12 +47,10 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row::real("focal_px", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--focal", "PX")
-        .help("Focal length of rectified inputs in pixels, for depth")
-        .arg(|arg| arg.conflicts_with("calibration")),
+        .help("Focal length of rectified inputs in pixels, for depth"),
     Row::real("baseline_m", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--baseline", "METRES")
-        .help("Baseline of rectified inputs in metres, for depth")
-        .arg(|arg| arg.conflicts_with("calibration")),
+        .help("Baseline of rectified inputs in metres, for depth"),
     Row::text("centre_px", "", |text| match centre(text) {
         None if !text.is_empty() => Err("`X,Y` in pixels, such as `319.5,239.5`".into()),
         _ => Ok(()),
@@ -68,8 +59,7 @@ pub(super) const ROWS: &[Row] = &[
     .help(
         "Principal point of rectified inputs in pixels, for points in space \
          [default: the middle]",
-    )
-    .arg(|arg| arg.conflicts_with("calibration")),
+    ),
 ];
 
 /// Parses a principal point such as `319.5,239.5`.

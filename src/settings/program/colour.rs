@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::row::{AUTO, Conflict, OUTPUT, Row};
 use crate::core::frame::DisparityRange;
+use crate::settings::row::{AUTO, Conflict, OUTPUT, Row};
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::colouring::Colouring;
 
@@ -28,7 +28,7 @@ pub struct Colour {
     pub max: Option<f64>,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row {
         alias: Some(["gray", "grey"]),
         ..Row::names("map", "turbo", &["turbo", "viridis", "grey"])
@@ -39,7 +39,6 @@ pub(super) const ROWS: &[Row] = &[
                 "Violet over green to yellow, with even steps of brightness",
                 "Black to white",
             ])
-            .arg(|arg| arg.alias("color-map"))
             .knob("Colours", "map")
             .hint("The colours of the disparity.")
     },
@@ -78,7 +77,7 @@ impl Colour {
         Colouring { map: self.map, span: self.span(range) }
     }
 
-    pub(super) fn check(&self) -> Result<(), Conflict> {
+    pub(in crate::settings) fn check(&self) -> Result<(), Conflict> {
         match (self.min, self.max) {
             (Some(min), Some(max)) if max <= min => {
                 Err(Conflict::new("max", format!("more than colour.min, which is {min}")))

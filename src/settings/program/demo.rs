@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::row::Integer::U64;
-use super::row::Plain::{Real, Whole};
-use super::row::Row;
-use super::size::Size;
 use crate::core::frame::DisparityRange;
+use crate::settings::Size;
+use crate::settings::row::Integer::U64;
+use crate::settings::row::Plain::{Real, Whole};
+use crate::settings::row::Row;
 use crate::source::demo::DemoOptions;
 
 /// The synthetic scene.
@@ -24,7 +24,7 @@ pub struct Demo {
     pub offset: f64,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row::whole("width", Whole(640), U64, [1, Size::MAX as i64]),
     Row::whole("height", Whole(480), U64, [1, Size::MAX as i64]),
     Row::whole("frames", Whole(300), U64, [0, i64::MAX]),

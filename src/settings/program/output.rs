@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueHint;
 use serde::Deserialize;
 
-use super::names::path_of;
-use super::row::Plain::{Real, Switch};
-use super::row::{Conflict, Kind, OUTPUT, QUANTITY, Row, any};
+use crate::settings::names::path_of;
+use crate::settings::row::Plain::{Real, Switch};
+use crate::settings::row::{Conflict, Kind, OUTPUT, QUANTITY, Row, any};
 use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::video::{StreamPicture, VideoView};
@@ -36,11 +35,10 @@ pub struct Output {
     pub depth_unit: f64,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("record")
         .flag(OUTPUT, "--record", "OUT.mkv")
-        .help("Record the disparity without loss (FFV1, 16 bits, Matroska)")
-        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+        .help("Record the disparity without loss (FFV1, 16 bits, Matroska)"),
     Row::text("segment", "", |text| match duration(text) {
         None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),
         _ => Ok(()),
@@ -63,19 +61,16 @@ pub(super) const ROWS: &[Row] = &[
         .help(
             "Record the confidence of each pixel, 1 to 255, and 0 where the disparity is unknown or \
              filled (FFV1, 8 bits, Matroska)",
-        )
-        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+        ),
     Row::path("whitened")
         .flag(OUTPUT, "--whitened", "OUT.mkv")
         .help(
             "Record the left image minus the background that earlier frames predict, with a mask of moving \
              pixels (FFV1, 16 bits, Matroska); needs --temporal whiten",
-        )
-        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+        ),
     Row::path("preview")
         .flag(OUTPUT, "--preview", "OUT.mp4")
-        .help("Record a coloured video for viewing (H.264, MP4)")
-        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+        .help("Record a coloured video for viewing (H.264, MP4)"),
     Row::names("preview_view", "disparity", &["disparity", "left", "side-by-side"])
         .flag(OUTPUT, "--preview-view", "VIEW")
         .help("Content of the preview")
@@ -89,15 +84,13 @@ pub(super) const ROWS: &[Row] = &[
         .help(
             "Write numbered 16-bit PNG images (disparity * 256, or * 128 or * 64 beyond 255 px) into \
              a folder, and remove those of an earlier run",
-        )
-        .arg(|arg| arg.value_hint(ValueHint::DirPath)),
+        ),
     Row::path("clouds")
         .flag(OUTPUT, "--clouds", "DIR")
         .help(
             "Write numbered point clouds (PLY, metres, coloured) into a folder, and remove those of an \
              earlier run",
-        )
-        .arg(|arg| arg.value_hint(ValueHint::DirPath)),
+        ),
     Row::text("stream", "", any).flag(OUTPUT, "--stream", "FRAGMENT").help(
         "Send frames live through a fragment of a GStreamer pipeline, such as \
              'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
@@ -113,8 +106,7 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     Row::path("stats")
         .flag(OUTPUT, "--stats", "FILE|-")
-        .help("Write statistics at the end, one JSON object; `-` is standard output")
-        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+        .help("Write statistics at the end, one JSON object; `-` is standard output"),
     Row::new("depth", Switch(false), Kind::Switch)
         .flag(QUANTITY, "--depth", "")
         .help("Write depth instead of disparity, as 16-bit multiples of --depth-unit"),
@@ -176,7 +168,7 @@ impl Output {
     }
 
     /// Checks that a unit of depth is given with depth only.
-    pub(super) fn check(&self) -> Result<(), Conflict> {
+    pub(in crate::settings) fn check(&self) -> Result<(), Conflict> {
         if !self.depth && self.depth_unit() != DepthUnit::default() {
             return Err(Conflict::new("depth_unit", "1 unless `depth` is true (--depth)"));
         }

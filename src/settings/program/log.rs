@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::row::Row;
+use crate::settings::row::Row;
 use crate::telemetry::logs;
 
 /// Messages on standard error.
@@ -13,7 +13,7 @@ pub struct Log {
     pub filter: String,
 }
 
-pub(super) const ROWS: &[Row] = &[Row::text("filter", "info", |text| {
+pub(in crate::settings) const ROWS: &[Row] = &[Row::text("filter", "info", |text| {
     logs::check_filter(text).map_err(|_| {
         "`off`, `error`, `warn`, `info`, `debug` or `trace`, \
          or levels of modules such as `info,stereod::engine=debug`"

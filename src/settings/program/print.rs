@@ -1,18 +1,17 @@
 //! The settings in effect as a commented configuration file.
 
-use super::Loaded;
-use super::schema::without_secrets;
+use crate::settings::Loaded;
+use crate::settings::schema::without_secrets;
 
 /// Every key with its default and a comment: `config/default.toml`.
-pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
+pub const DEFAULT_TOML: &str = include_str!("../../../config/default.toml");
 
 /// Column of the origins.
 const ORIGIN_COLUMN: usize = 32;
 
 /// Returns the lines of `config/default.toml`, each with its section and the key that it sets, if
 /// any.
-pub(super) fn default_lines()
--> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+pub fn default_lines() -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
     let mut section = "";
     DEFAULT_TOML.lines().map(move |line| {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -50,9 +49,9 @@ impl Loaded {
 mod tests {
     use std::path::Path;
 
-    use super::super::Layers;
-    use super::super::row;
     use super::*;
+    use crate::settings::Layers;
+    use crate::settings::row;
 
     #[test]
     fn defaults_print_as_the_default_file() {

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use super::row::Integer::U64;
-use super::row::Plain::Whole;
-use super::row::Row;
+use crate::settings::row::Integer::U64;
+use crate::settings::row::Plain::Whole;
+use crate::settings::row::Row;
 
 /// The bounded links between the stages.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Queue {
     pub results: usize,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row::whole("pairs", Whole(4), U64, [1, 1024]),
     Row::whole("results", Whole(8), U64, [1, 1024]),
 ];

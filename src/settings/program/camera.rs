@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::row::{Plain, Row};
 use crate::core::frame::Eye;
+use crate::settings::row::{Plain, Row};
 use crate::source::v4l2::{Controls, KNOBS};
 
 /// Controls of the cameras.
@@ -17,7 +17,7 @@ pub struct Camera {
 }
 
 /// Rows of controls with an automatic mode, and of the rest.
-pub(super) const ROWS: &[Row] = &{
+pub(in crate::settings) const ROWS: &[Row] = &{
     let mut rows = [POWER_LINE; KNOBS.len() + 2];
     let mut at = 0;
     while at < KNOBS.len() {

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::ValueHint;
 use serde::Deserialize;
 
-use super::names::path_of;
-use super::row::Plain::Switch;
-use super::row::{Kind, OUTPUT, Row};
+use crate::settings::names::path_of;
+use crate::settings::row::Plain::Switch;
+use crate::settings::row::{Kind, OUTPUT, Row};
 use crate::window::View;
 
 /// Presence of a window.
@@ -45,7 +44,7 @@ pub struct Window {
     pub at_end: AtEnd,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row::names("mode", "auto", &["auto", "on", "off"]),
     Row::names(
         "view",
@@ -57,13 +56,10 @@ pub(super) const ROWS: &[Row] = &[
         "" => Err("a folder, for example \".\"".into()),
         _ => Ok(()),
     }),
-    Row::path("settings")
-        .flag(OUTPUT, "--window-settings", "FILE.toml")
-        .help(
-            "File for settings tuned in the window (key w); without it, a new \
+    Row::path("settings").flag(OUTPUT, "--window-settings", "FILE.toml").help(
+        "File for settings tuned in the window (key w); without it, a new \
              file each time",
-        )
-        .arg(|arg| arg.value_hint(ValueHint::FilePath).conflicts_with("headless")),
+    ),
     Row::names("at_end", "stay", &["stay", "close"]),
 ];
 

@@ -1,11 +1,43 @@
-//! Settings that the window can change during a run. The window shows knobs and requests values; the run
-//! applies them.
+//! The exchange between a run and its viewers: figures and banners to show, and settings to change. A
+//! viewer shows knobs and requests values; the run applies them.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::sink::colouring::Colouring;
+
+/// Figures of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    pub engine: String,
+    pub counts: Counts,
+    /// Alignment of the views, in a few words, and whether that is an alarm.
+    pub alignment: Option<(String, bool)>,
+    /// Noise and exposure of the views, in a few words, and whether that is an alarm.
+    pub exposure: Option<(String, bool)>,
+    /// Present and recent problems.
+    pub banners: Vec<Banner>,
+}
+
+/// Numbers of frames and pairs so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub pairs: u64,
+    /// Pairs dropped because the engine was busy.
+    pub dropped: u64,
+    /// Frames of either view without a partner.
+    pub unpaired: u64,
+}
+
+/// A problem or its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Banner {
+    /// Text.
+    pub text: String,
+    /// True for a problem, false for its end.
+    pub trouble: bool,
+}
 
 /// A setting that can be changed during a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +78,7 @@ pub enum KnobKind {
 /// Section, key and value of a setting.
 pub type Wish = (&'static str, &'static str, String);
 
-/// Request of the window.
+/// Request of a viewer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
     /// Apply these values; earlier requests that were not begun are void.
@@ -67,7 +99,7 @@ pub enum Ask {
 pub struct Tuning {
     /// The knobs at the start.
     pub knobs: Vec<Knob>,
-    /// Takes a request and never waits. [`super::Remote::tuned`] delivers the answer.
+    /// Takes a request and never waits. [`Tuned`] is the answer.
     pub ask: Arc<dyn Fn(Ask) + Send + Sync>,
 }
 

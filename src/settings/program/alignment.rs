@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use super::row::Plain::{Real, Switch};
-use super::row::{Kind, Row};
 use crate::observe::alignment::Limits;
+use crate::settings::row::Plain::{Real, Switch};
+use crate::settings::row::{Kind, Row};
 
 /// Check of the row alignment of the two views.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Alignment {
     pub warn_px: f64,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row::new("check", Switch(true), Kind::Switch),
     Row::real("warn_px", Real(1.5), [0.1, 100.0]).live(),
 ];

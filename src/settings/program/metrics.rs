@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::row::Plain::Real;
-use super::row::{OUTPUT, Row};
+use crate::settings::row::Plain::Real;
+use crate::settings::row::{OUTPUT, Row};
 
 /// Metrics for Prometheus over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Metrics {
     pub unhealthy_s: f64,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row::text("listen", "", |text| match address(text) {
         None if !text.is_empty() => {
             Err("a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`"

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use toml::Value;
 
-use super::Camera;
-use super::row::Plain::{Real, Switch};
-use super::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PICTURES, Row};
-use super::size::Size;
 use crate::core::control::Switch as Stop;
+use crate::settings::Camera;
+use crate::settings::row::Plain::{Real, Switch};
+use crate::settings::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PICTURES, Row};
 use crate::source::gst::{GstOptions, Keep, Offset, Reconnect};
 use crate::source::orientation::Orient;
 use crate::source::pairing::PairBy;
@@ -55,7 +53,7 @@ pub struct Source {
     pub wait_s: Option<f64>,
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("left"),
     Row::path("right"),
     Row::path("side_by_side"),
@@ -67,8 +65,7 @@ pub(super) const ROWS: &[Row] = &[
         .flag(PAIRING, "--tolerance", "MS")
         .help(
             "Largest time difference between the two frames of a pair, in milliseconds, or `auto`",
-        )
-        .arg(|arg| arg.conflicts_with("demo")),
+        ),
     Row::real("offset_ms", Real(0.0), [-1e9, 1e9])
         .or(&["auto"])
         .unit("milliseconds")
@@ -76,17 +73,12 @@ pub(super) const ROWS: &[Row] = &[
         .help(
             "Milliseconds to add to the right camera's times before frames are paired, or `auto`: \
              estimated from the images of two recordings",
-        )
-        .arg(|arg| {
-            arg.conflicts_with_all(["demo", "side_by_side", "top_bottom"])
-                .allow_negative_numbers(true)
-        }),
+        ),
     Row::names("pace", "auto", &["auto", "realtime", "fast"]),
     Row::real("picture_rate", Real(30.0), [0.01, 1000.0]),
     Row::new("swap", Switch(false), Kind::Switch)
         .flag(CAMERAS, "--swap", "")
-        .help("Exchange the cameras: the left input becomes the right view")
-        .arg(|arg| arg.conflicts_with("demo")),
+        .help("Exchange the cameras: the left input becomes the right view"),
     Row::names("tone", "local", &["local", "upper-bits"])
         .flag(PICTURES, "--tone", "TONE")
         .help("How samples of 9 to 16 bits are reduced to the 8 bits that are matched")
@@ -106,17 +98,12 @@ pub(super) const ROWS: &[Row] = &[
         _ => Ok(()),
     })
     .flag(CAMERAS, "--size", "WxH")
-    .help("Width and height of each camera's frames in pixels")
-    .arg(|arg| {
-        let size = |text: &str| text.parse::<Size>().map(|size| Value::from(size.to_string()));
-        arg.conflicts_with("demo").value_parser(size)
-    }),
+    .help("Width and height of each camera's frames in pixels"),
     Row::real("rate", AUTO, [0.1, 1000.0])
         .or(&["auto"])
         .unit("frames a second")
         .flag(CAMERAS, "--rate", "N")
-        .help("Frames a second of cameras, or `auto`")
-        .arg(|arg| arg.conflicts_with("demo")),
+        .help("Frames a second of cameras, or `auto`"),
     Row {
         none: Some("auto"),
         ..Row::names(
@@ -136,7 +123,6 @@ pub(super) const ROWS: &[Row] = &[
             "JPEG pictures",
             "H.264 video",
         ])
-        .arg(|arg| arg.ignore_case(true).conflicts_with("demo"))
     },
     Row::names("reconnect", "auto", &["auto", "on", "off"]),
     Row::real("silence_s", AUTO, [0.1, 3600.0]).or(&["auto"]).unit("seconds"),
@@ -153,7 +139,7 @@ fn camera_size(text: &str) -> Option<(u32, u32)> {
 impl Source {
     /// Checks that there is one kind of source. A missing right or left view is found by
     /// [`Source::complete`], because keys are checked one by one here.
-    pub(super) fn check(&self) -> Result<(), Conflict> {
+    pub(in crate::settings) fn check(&self) -> Result<(), Conflict> {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
                 .map(|text| !text.is_empty());

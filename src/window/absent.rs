@@ -1,0 +1,97 @@
+//! Stands in for the window in a program that was built without it.
+
+mod options;
+mod view;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+
+pub use options::{Timing, WindowOptions};
+pub use view::View;
+
+use crate::core::control::Control;
+use crate::core::frame::Matched;
+use crate::sink::Sink;
+use crate::sink::viewer::{Figures, Tuned};
+
+/// A window; there is none.
+pub struct Window(Infallible);
+
+/// Handle of the window; there is none.
+#[derive(Clone)]
+pub struct Remote(Infallible);
+
+impl Window {
+    /// Fails.
+    pub fn connect() -> Result<Self> {
+        bail!("this stereod was built without a window (Cargo's feature `window`)")
+    }
+
+    /// Returns a handle for other threads.
+    pub fn remote(&self) -> Remote {
+        match self.0 {}
+    }
+
+    /// Shows arriving frames.
+    pub fn run(self, _: WindowOptions, _: Control) -> Result<()> {
+        match self.0 {}
+    }
+}
+
+impl Remote {
+    /// Shows new figures.
+    pub fn stats(&self, _: Figures) {
+        match self.0 {}
+    }
+
+    /// Answers a request.
+    pub fn tuned(&self, _: Tuned) {
+        match self.0 {}
+    }
+
+    /// Reports that a file was written, or why not.
+    pub fn saved(&self, _: Result<String, String>) {
+        match self.0 {}
+    }
+
+    /// Reports the end of the stream.
+    pub fn ended(&self) {
+        match self.0 {}
+    }
+
+    /// Reports a failure.
+    pub fn failed(&self, _: impl Into<String>) {
+        match self.0 {}
+    }
+
+    /// Closes the window.
+    pub fn close(&self) {
+        match self.0 {}
+    }
+}
+
+/// A sink that shows pairs; there is none.
+pub struct WindowSink(Remote);
+
+impl WindowSink {
+    /// Creates a sink for the window.
+    pub fn new(remote: Remote, _: Timing) -> Self {
+        Self(remote)
+    }
+}
+
+impl Sink for WindowSink {
+    fn name(&self) -> &str {
+        "window"
+    }
+
+    fn consume(&mut self, _: &Arc<Matched>) -> Result<()> {
+        match self.0.0 {}
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        match self.0.0 {}
+    }
+}
