@@ -6,7 +6,7 @@
 //! disparity d is larger for nearer points.
 //!
 //! ```
-//! use stereod::{Device, DisparityRange, INVALID, Matcher, Params, Picture, SUBPIXEL};
+//! use stereod::{Device, INVALID, ImageRef, Matcher, Params, SUBPIXEL};
 //!
 //! // A textured wall at a disparity of 5 pixels. Rows are 128 bytes apart.
 //! let (width, height, stride) = (96, 48, 128);
@@ -20,11 +20,11 @@
 //! let (left, right) = (seen(0), seen(5));
 //!
 //! // Disparities from 0 to 15 pixels, and the program's defaults.
-//! let params = Params { range: DisparityRange { min: 0, count: 16 }, ..Params::default() };
-//! let mut matcher = Matcher::new(&params, width, height, Device::Fastest)?;
+//! let params = Params::default().with_disparities(16);
+//! let mut matcher = Matcher::new(&params, width, height, Device::Auto)?;
 //! let disparity = matcher.compute(
-//!     Picture::with_stride(&left, width, height, stride)?,
-//!     Picture::with_stride(&right, width, height, stride)?,
+//!     ImageRef::with_stride(&left, width, height, stride)?,
+//!     ImageRef::with_stride(&right, width, height, stride)?,
 //! )?;
 //!
 //! // Disparity of the left image in pixels; `None` if unknown.
@@ -43,16 +43,16 @@
 //! (OpenCV, ROS, Kalibr and others). The calibration also yields points in metres:
 //!
 //! ```no_run
-//! use stereod::{Device, Eye, Matcher, Params, Picture, Rectifier};
+//! use stereod::{Device, Eye, ImageRef, Matcher, Params, Rectifier};
 //!
 //! let (width, height) = (1280, 720);
 //! let rectifier = Rectifier::read(&["left.yaml", "right.yaml"], (width, height), None)?;
-//! let mut matcher = Matcher::rectifying(&Params::default(), rectifier, Device::Fastest)?;
+//! let mut matcher = Matcher::rectifying(&Params::default(), rectifier, Device::Auto)?;
 //!
 //! // Raw images of a camera or a decoder.
 //! let (left, right) = (vec![0; width * height], vec![0; width * height]);
 //! let disparity =
-//!     matcher.compute(Picture::new(&left, width, height)?, Picture::new(&right, width, height)?)?;
+//!     matcher.compute(ImageRef::new(&left, width, height)?, ImageRef::new(&right, width, height)?)?;
 //! if let Some([right, down, forward]) = disparity.point_m(640, 360) {
 //!     println!("{right:.3} m to the right, {down:.3} m down, {forward:.3} m away");
 //! }
@@ -118,7 +118,9 @@ mod window;
 
 pub use calibration::Rectifier;
 pub use core::frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
-pub use matcher::{Device, Disparity, Error, Matcher, Picture};
+pub use matcher::{
+    BoardView, Calibration, Device, Disparity, Error, ImageBuf, ImageRef, Matcher, Status, Stream,
+};
 pub use matching::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,
     Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Steady, Subpixel,

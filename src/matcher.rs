@@ -1,86 +1,32 @@
-//! Disparity for Rust programs: a matcher computes the map of two images.
+//! Disparity for programs: a matcher computes the map of two images.
+
+mod calibration;
+mod disparity;
+mod error;
+mod image;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::calibration::{Rectifier, format};
-use crate::core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
+use crate::calibration::Rectifier;
+use crate::core::frame::{DisparityMap, Eye, INVALID, Image, Mask, Matched, SUBPIXEL, StereoPair};
 use crate::core::pool::Pool;
 use crate::engine::{self, Choice, Engine, Options, PairSpec};
 use crate::matching::Params;
+use crate::settings::Layers;
 
-/// An error with its causes and, if known, a remedy.
-#[derive(Debug)]
-pub struct Error(anyhow::Error);
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}", self.0)
-    }
-}
-
-impl std::error::Error for Error {}
-
-fn failed(error: impl Into<anyhow::Error>) -> Error {
-    Error(error.into())
-}
-
-/// A borrowed grey image: 8 bits per pixel, rows from the top, `stride` bytes apart.
-#[derive(Clone, Copy, Debug)]
-pub struct Picture<'a> {
-    pixels: &'a [u8],
-    width: usize,
-    height: usize,
-    stride: usize,
-}
-
-impl<'a> Picture<'a> {
-    /// Wraps an image of `width` x `height` pixels whose rows follow each other without a gap.
-    ///
-    /// # Errors
-    /// An image without pixels, or with more than `pixels` holds.
-    pub fn new(pixels: &'a [u8], width: usize, height: usize) -> Result<Self, Error> {
-        Self::with_stride(pixels, width, height, width)
-    }
-
-    /// Wraps an image of `width` x `height` pixels whose rows start `stride` bytes apart.
-    ///
-    /// # Errors
-    /// As [`Picture::new`], and a stride below the width.
-    pub fn with_stride(
-        pixels: &'a [u8],
-        width: usize,
-        height: usize,
-        stride: usize,
-    ) -> Result<Self, Error> {
-        let needed = height.checked_sub(1).and_then(|rows| rows.checked_mul(stride));
-        let needed = needed.and_then(|before| before.checked_add(width));
-        if width == 0 || stride < width || needed.is_none_or(|needed| pixels.len() < needed) {
-            return Err(Error(anyhow::anyhow!(
-                "{} bytes are no picture of {width}x{height} pixels with rows {stride} bytes apart",
-                pixels.len()
-            )));
-        }
-        Ok(Self { pixels, width, height, stride })
-    }
-
-    /// Copies the image into memory of the pool, which an engine reads without another copy.
-    fn to_image(self, pool: &Pool<u8>) -> Result<Image, Error> {
-        let mut pixels = pool.try_take(self.width * self.height).map_err(failed)?;
-        for (to, from) in pixels.chunks_exact_mut(self.width).zip(self.pixels.chunks(self.stride)) {
-            to.copy_from_slice(&from[..self.width]);
-        }
-        Ok(Image::new(self.width, self.height, pixels))
-    }
-}
+pub use self::calibration::{BoardView, Calibration};
+pub use self::disparity::{Disparity, Status};
+pub use self::error::Error;
+pub use self::image::{ImageBuf, ImageRef};
 
 /// The processor that matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
     /// A usable NVIDIA GPU if there is one, else the CPU.
     #[default]
-    Fastest,
+    Auto,
     /// The NVIDIA GPU of this number, or the first one.
     Cuda(Option<usize>),
     /// This number of CPU threads, or all.
@@ -91,7 +37,7 @@ impl Device {
     fn options(self) -> (Choice, Options) {
         let mut options = Options::default();
         let choice = match self {
-            Device::Fastest => Choice::Auto,
+            Device::Auto => Choice::Auto,
             Device::Cuda(device) => {
                 options.cuda.device = device;
                 Choice::Cuda
@@ -101,31 +47,39 @@ impl Device {
                 Choice::Cpu
             }
         };
-        // Pairs come one after the other.
-        options.cuda.in_flight = 1;
         (choice, options)
+    }
+}
+
+impl Params {
+    /// Returns the default parameters with these changes, by the names and values of the command line
+    /// and the configuration file: `[("disparities", "128"), ("cost", "census")]`. Defaults that
+    /// depend on the cost follow it, as they do in the program.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`], with the accepted values.
+    pub fn of_settings<'a>(
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Error> {
+        let mut layers = Layers::new();
+        settings.into_iter().for_each(|(name, value)| layers.parameter(name, value));
+        Ok(layers.finish()?.params)
     }
 }
 
 impl Rectifier {
     /// Reads the rectifier of a calibration file, or of one file for each camera, for images of
-    /// this width and height. It accepts every format that `stereod calibration` knows. `alpha` is
-    /// the field of view, from 0 (only valid pixels) to 1 (the whole raw images); `None` leaves it
-    /// to the file.
+    /// this width and height, in every format of [`Calibration::read`]. `alpha` is the field of view,
+    /// from 0 (only valid pixels) to 1 (the whole raw images); `None` leaves it to the file.
     ///
     /// # Errors
-    /// Files that cannot be read or understood, or images of another size than the calibration is
-    /// for.
+    /// [`Error::Calibration`], [`Error::OutOfMemory`].
     pub fn read(
         files: &[impl AsRef<Path>],
-        (width, height): (usize, usize),
+        size: (usize, usize),
         alpha: Option<f64>,
     ) -> Result<Self, Error> {
-        let options = format::ReadOptions { size: Some((width, height)), ..Default::default() };
-        let files: Vec<_> = files.iter().map(|file| file.as_ref().to_owned()).collect();
-        let loaded = format::read_with(&files, &options).map_err(failed)?;
-        let (calibration, _) = loaded.calibration.for_size(width, height).map_err(failed)?;
-        Rectifier::new(&calibration, alpha).map_err(failed)
+        Calibration::read_for_size(files, size)?.rectifier(alpha)
     }
 }
 
@@ -134,26 +88,77 @@ impl Rectifier {
 /// images are matched in overlapping bands.
 pub struct Matcher {
     engine: Box<dyn Engine>,
-    pictures: Pool<u8>,
-    params: Params,
-    device: Device,
-    pairs: PairSpec,
+    images: Pool<u8>,
+    recipe: Recipe,
     /// Matches the right image against the left one; made on first use.
     mirrored: Option<Box<dyn Engine>>,
+}
+
+/// Everything that an engine is made from.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    pub(crate) params: Params,
+    pub(crate) pairs: PairSpec,
+    pub(crate) choice: Choice,
+    pub(crate) options: Options,
+}
+
+impl Recipe {
+    fn of(params: &Params, pairs: PairSpec, device: Device) -> Self {
+        let (choice, options) = device.options();
+        Self { params: params.clone(), pairs, choice, options }
+    }
+
+    /// Makes an engine that holds up to `in_flight` pairs on a GPU, and a pool of images for it.
+    fn engine(&self, in_flight: usize) -> Result<(Box<dyn Engine>, Pool<u8>), Error> {
+        let Self { params, pairs, choice, options } = self;
+        params.check()?;
+        let mut options = options.clone();
+        options.cuda.in_flight = in_flight;
+        let engine = engine::create(*choice, params, pairs, &options).map_err(Error::of_engine)?;
+        let images = Pool::new();
+        if let Some(memory) = engine.picture_memory() {
+            images.take_from(memory);
+        }
+        Ok((engine, images))
+    }
+
+    /// Takes two images for the engine.
+    fn pair(
+        &self,
+        images: &Pool<u8>,
+        views: [ImageRef<'_>; 2],
+        timestamp: Duration,
+    ) -> Result<StereoPair, Error> {
+        for (eye, view) in Eye::BOTH.into_iter().zip(&views) {
+            let rectifier = self.pairs.rectifier.as_ref();
+            let (width, height) =
+                rectifier.map_or(self.pairs.size, |rectifier| rectifier.source_size(eye));
+            if (view.width(), view.height()) != (width, height) {
+                return Err(Error::Size(format!(
+                    "the {eye} image has {}x{} pixels, but the matcher was made for {width}x{height}",
+                    view.width(),
+                    view.height()
+                )));
+            }
+        }
+        let [left, right] = views.map(|view| view.to_image(images));
+        Ok(StereoPair { timestamp, ..StereoPair::of_stills(left?, right?) })
+    }
 }
 
 impl Matcher {
     /// Makes a matcher of rectified pairs of `width` x `height` pixels.
     ///
     /// # Errors
-    /// Parameters or a size that cannot be matched, a missing device, too little memory.
+    /// [`Error::Parameter`], [`Error::Size`], [`Error::Device`], [`Error::OutOfMemory`].
     pub fn new(
         params: &Params,
         width: usize,
         height: usize,
         device: Device,
     ) -> Result<Self, Error> {
-        Self::of(params, PairSpec::rectified(width, height), device)
+        Self::of(Recipe::of(params, PairSpec::rectified(width, height), device))
     }
 
     /// Makes a matcher of raw pairs, which it rectifies first.
@@ -165,16 +170,13 @@ impl Matcher {
         rectifier: Rectifier,
         device: Device,
     ) -> Result<Self, Error> {
-        Self::of(params, PairSpec::raw(Arc::new(rectifier)), device)
+        Self::of(Recipe::of(params, PairSpec::raw(Arc::new(rectifier)), device))
     }
 
-    fn of(params: &Params, pairs: PairSpec, device: Device) -> Result<Self, Error> {
-        let engine = engine_of(params, &pairs, device)?;
-        let pictures = Pool::new();
-        if let Some(memory) = engine.picture_memory() {
-            pictures.take_from(memory);
-        }
-        Ok(Self { engine, pictures, params: params.clone(), device, pairs, mirrored: None })
+    pub(crate) fn of(recipe: Recipe) -> Result<Self, Error> {
+        // Pairs come one after the other.
+        let (engine, images) = recipe.engine(1)?;
+        Ok(Self { engine, images, recipe, mirrored: None })
     }
 
     /// Returns a short description of the device: "CPU (AVX-512, 4 threads)".
@@ -185,26 +187,37 @@ impl Matcher {
     /// Computes the disparity of a pair that belongs to no stream: filters with a memory restart.
     ///
     /// # Errors
-    /// Images of another size than the matcher's, a lost device.
-    pub fn compute(&mut self, left: Picture<'_>, right: Picture<'_>) -> Result<Disparity, Error> {
-        self.engine.resume(Default::default()).map_err(failed)?;
+    /// [`Error::Size`]: images of another size than the matcher's. [`Error::Failed`]: a lost device.
+    pub fn compute<'a>(
+        &mut self,
+        left: impl Into<ImageRef<'a>>,
+        right: impl Into<ImageRef<'a>>,
+    ) -> Result<Disparity, Error> {
+        self.restart()?;
         self.compute_next(left, right, Duration::ZERO)
     }
 
     /// Computes the disparity of the next pair of a stream, captured at `timestamp`, which must
-    /// grow from pair to pair.
+    /// grow from pair to pair. [`Stream`] overlaps several pairs on a GPU.
     ///
     /// # Errors
     /// As [`Matcher::compute`].
-    pub fn compute_next(
+    pub fn compute_next<'a>(
         &mut self,
-        left: Picture<'_>,
-        right: Picture<'_>,
+        left: impl Into<ImageRef<'a>>,
+        right: impl Into<ImageRef<'a>>,
         timestamp: Duration,
     ) -> Result<Disparity, Error> {
-        let [left, right] = [left.to_image(&self.pictures)?, right.to_image(&self.pictures)?];
-        let pair = StereoPair { timestamp, ..StereoPair::of_stills(left, right) };
+        let pair = self.recipe.pair(&self.images, [left.into(), right.into()], timestamp)?;
         Ok(Disparity(match_one(&mut *self.engine, pair)?))
+    }
+
+    /// Makes filters with a memory restart with the next pair.
+    ///
+    /// # Errors
+    /// [`Error::Failed`]: a lost device.
+    pub fn restart(&mut self) -> Result<(), Error> {
+        self.engine.resume(Default::default()).map_err(Error::of_engine)
     }
 
     /// Computes the disparity of every pixel of the (rectified) right image, in 1/16 px: its pixel
@@ -214,34 +227,149 @@ impl Matcher {
     /// # Errors
     /// As [`Matcher::new`] and [`Matcher::compute`].
     pub fn right_map(&mut self, of: &Disparity) -> Result<DisparityMap, Error> {
-        let (width, height) = self.pairs.size;
+        let (width, height) = self.recipe.pairs.size;
         let engine = match &mut self.mirrored {
             Some(engine) => engine,
-            none => none.insert(engine_of(
-                &self.params,
-                &PairSpec::rectified(width, height),
-                self.device,
-            )?),
+            none => {
+                let pairs = PairSpec::rectified(width, height);
+                none.insert(Recipe { pairs, ..self.recipe.clone() }.engine(1)?.0)
+            }
         };
-        engine.resume(Default::default()).map_err(failed)?;
+        engine.resume(Default::default()).map_err(Error::of_engine)?;
         let StereoPair { left, right, .. } = &of.0.pair;
         let pair = StereoPair::of_stills(mirror(right), mirror(left));
         let mut map = match_one(&mut **engine, pair)?.disparity;
         map.values_mut().chunks_exact_mut(width).for_each(<[i16]>::reverse);
         Ok(map)
     }
+
+    /// Reports for every pixel, row by row, whether only the left camera sees it: its disparity is not
+    /// measured, and no candidate leads to a pixel of the right image with the same disparity
+    /// (Hirschmüller, PAMI 2008, section 2.6). Other unknown pixels are mismatches. Needs
+    /// [`Matcher::right_map`].
+    ///
+    /// # Errors
+    /// As [`Matcher::right_map`].
+    pub fn occluded(&mut self, of: &Disparity) -> Result<Vec<bool>, Error> {
+        let right = self.right_map(of)?;
+        let (width, range) = (right.width(), self.recipe.params.range);
+        let confidence = of.confidence();
+        let is_occluded = |(i, &value): (usize, &i16)| {
+            let is_filled = confidence.is_some_and(|confidence| confidence[i] == 0);
+            if value != INVALID && !is_filled {
+                return false;
+            }
+            let (x, row) = ((i % width) as i32, &right.values()[i / width * width..][..width]);
+            let mut candidates = range.min..=range.max();
+            !candidates.any(|d| {
+                let seen = usize::try_from(x - d).ok().and_then(|column| row.get(column));
+                seen.is_some_and(|&seen| {
+                    seen != INVALID && (i32::from(seen) - d * SUBPIXEL).abs() <= SUBPIXEL
+                })
+            })
+        };
+        Ok(of.map().values().iter().enumerate().map(is_occluded).collect())
+    }
 }
 
-fn engine_of(params: &Params, pairs: &PairSpec, device: Device) -> Result<Box<dyn Engine>, Error> {
-    params.check().map_err(failed)?;
-    let (choice, options) = device.options();
-    engine::create(choice, params, pairs, &options).map_err(failed)
+/// Matches the pairs of a stream. On a GPU several pairs are in flight, so that copies and kernels
+/// overlap; results come in order, a few pairs later.
+///
+/// ```
+/// # use stereod::{Device, ImageRef, Params, Stream};
+/// # let frames = vec![[vec![0; 64 * 48], vec![0; 64 * 48]]; 3];
+/// let mut stream = Stream::new(&Params::default(), 64, 48, Device::Auto)?;
+/// let mut maps = Vec::new();
+/// for (i, [left, right]) in frames.iter().enumerate() {
+///     let time = std::time::Duration::from_millis(33 * i as u64);
+///     let (left, right) = (ImageRef::new(left, 64, 48)?, ImageRef::new(right, 64, 48)?);
+///     maps.extend(stream.push(left, right, time)?);
+/// }
+/// maps.extend(stream.finish()?);
+/// assert_eq!(maps.len(), frames.len());
+/// # Ok::<(), stereod::Error>(())
+/// ```
+pub struct Stream {
+    engine: Box<dyn Engine>,
+    images: Pool<u8>,
+    recipe: Recipe,
+    in_flight: usize,
+}
+
+/// Pairs in flight on a GPU: one is copied in, one is matched, one is copied out.
+const IN_FLIGHT: usize = 3;
+
+impl Stream {
+    /// Makes a stream of rectified pairs of `width` x `height` pixels.
+    ///
+    /// # Errors
+    /// As [`Matcher::new`].
+    pub fn new(
+        params: &Params,
+        width: usize,
+        height: usize,
+        device: Device,
+    ) -> Result<Self, Error> {
+        Self::of(Recipe::of(params, PairSpec::rectified(width, height), device))
+    }
+
+    /// Makes a stream of raw pairs, which it rectifies first.
+    ///
+    /// # Errors
+    /// As [`Matcher::new`].
+    pub fn rectifying(
+        params: &Params,
+        rectifier: Rectifier,
+        device: Device,
+    ) -> Result<Self, Error> {
+        Self::of(Recipe::of(params, PairSpec::raw(Arc::new(rectifier)), device))
+    }
+
+    fn of(recipe: Recipe) -> Result<Self, Error> {
+        let (engine, images) = recipe.engine(IN_FLIGHT)?;
+        Ok(Self { engine, images, recipe, in_flight: 0 })
+    }
+
+    /// Takes the next pair, captured at `timestamp`, which must grow from pair to pair. Returns the
+    /// oldest result, if enough pairs are in flight.
+    ///
+    /// # Errors
+    /// As [`Matcher::compute`].
+    pub fn push<'a>(
+        &mut self,
+        left: impl Into<ImageRef<'a>>,
+        right: impl Into<ImageRef<'a>>,
+        timestamp: Duration,
+    ) -> Result<Option<Disparity>, Error> {
+        let pair = self.recipe.pair(&self.images, [left.into(), right.into()], timestamp)?;
+        self.engine.submit(pair).map_err(Error::of_engine)?;
+        self.in_flight += 1;
+        if self.in_flight < self.engine.depth() { Ok(None) } else { self.collect() }
+    }
+
+    /// Waits for the pairs in flight, and returns their results in order.
+    ///
+    /// # Errors
+    /// [`Error::Failed`]: a lost device.
+    pub fn finish(&mut self) -> Result<Vec<Disparity>, Error> {
+        let mut rest = Vec::new();
+        while let Some(disparity) = self.collect()? {
+            rest.push(disparity);
+        }
+        Ok(rest)
+    }
+
+    fn collect(&mut self) -> Result<Option<Disparity>, Error> {
+        let matched = self.engine.collect().map_err(Error::of_engine)?;
+        self.in_flight -= usize::from(matched.is_some());
+        Ok(matched.map(Disparity))
+    }
 }
 
 fn match_one(engine: &mut dyn Engine, pair: StereoPair) -> Result<Matched, Error> {
-    engine.submit(pair).map_err(failed)?;
-    let lost = || Error(anyhow::anyhow!("the engine lost the pair"));
-    engine.collect().map_err(failed)?.ok_or_else(lost)
+    engine.submit(pair).map_err(Error::of_engine)?;
+    let matched = engine.collect().map_err(Error::of_engine)?;
+    matched.ok_or_else(|| Error::Failed("the engine lost the pair".into()))
 }
 
 /// Mirrors the image left to right.
@@ -252,46 +380,6 @@ fn mirror(image: &Image) -> Image {
         Arc::new(Mask::new(width, valid.collect()))
     });
     Image::from_fn(width, height, |x, y| image.row(y)[width - 1 - x]).with_valid_mask(mask)
-}
-
-/// The disparity of a pair, with its images and cameras.
-#[derive(Debug)]
-pub struct Disparity(Matched);
-
-impl Disparity {
-    /// Returns the disparity of every pixel of the (rectified) left image, in 1/16 px.
-    pub fn map(&self) -> &DisparityMap {
-        &self.0.disparity
-    }
-
-    /// Returns the confidence of every pixel, rows tightly packed: 1 to 255, and 0 if the
-    /// disparity is unknown; `None` unless [`Params::confidence`] asks for it.
-    pub fn confidence(&self) -> Option<&[u8]> {
-        self.0.confidence.as_ref().map(Image::pixels)
-    }
-
-    /// Returns the pixels of a view as it was matched, rows tightly packed.
-    pub fn picture(&self, eye: Eye) -> &[u8] {
-        match eye {
-            Eye::Left => self.0.pair.left.pixels(),
-            Eye::Right => self.0.pair.right.pixels(),
-        }
-    }
-
-    /// Returns the cameras for depth; `None` for rectified pairs.
-    pub fn geometry(&self) -> Option<StereoGeometry> {
-        self.0.geometry
-    }
-
-    /// Returns the point of pixel (x, y) in metres from the left camera; `None` if disparity or
-    /// cameras are unknown.
-    ///
-    /// # Panics
-    /// If the pixel lies outside the map.
-    pub fn point_m(&self, x: usize, y: usize) -> Option<[f64; 3]> {
-        let disparity = self.map().at(x, y)?;
-        self.geometry()?.point_m(x as f64, y as f64, f64::from(disparity))
-    }
 }
 
 #[cfg(test)]
@@ -332,8 +420,8 @@ mod tests {
         for (to, from) in padded.chunks_mut(stride).zip(left.chunks(SIZE.0)) {
             to[..SIZE.0].copy_from_slice(from);
         }
-        let padded = Picture::with_stride(&padded, SIZE.0, SIZE.1, stride).unwrap();
-        let other = Picture::new(&right, SIZE.0, SIZE.1).unwrap();
+        let padded = ImageRef::with_stride(&padded, SIZE.0, SIZE.1, stride).unwrap();
+        let other = ImageRef::new(&right, SIZE.0, SIZE.1).unwrap();
         let disparity = matcher.compute(padded, other).unwrap();
         let image = |pixels: &[u8]| Image::from_vec(SIZE.0, SIZE.1, pixels.to_vec());
         let expected = match_pair(&image(&left), &image(&right), &params());
@@ -365,15 +453,15 @@ mod tests {
             [(11, 4, 3, 4), (12, 0, 3, 4), (12, 4, 0, 4), (12, 4, 3, 3), (9, 4, usize::MAX, 8)]
         {
             let bytes = vec![0; len];
-            let error = Picture::with_stride(&bytes, width, height, stride).unwrap_err();
-            assert!(error.to_string().starts_with(&format!("{len} bytes are no picture")));
+            let error = ImageRef::with_stride(&bytes, width, height, stride).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("{len} bytes are no image")));
         }
         let wrong = Params { p1: 200, ..params() };
-        assert!(Matcher::new(&wrong, 8, 8, Device::Fastest).is_err());
+        assert!(Matcher::new(&wrong, 8, 8, Device::Auto).is_err());
         assert!(Matcher::new(&params(), 8, 8, Device::Cpu(Some(0))).is_err());
         let mut matcher = Matcher::new(&params(), 8, 8, Device::Cpu(Some(1))).unwrap();
         let [left, right] = eyes();
-        let [left, right] = [&left, &right].map(|p| Picture::new(p, SIZE.0, SIZE.1).unwrap());
+        let [left, right] = [&left, &right].map(|p| ImageRef::new(p, SIZE.0, SIZE.1).unwrap());
         let error = matcher.compute(left, right).unwrap_err().to_string();
         assert!(error.contains("90x40") && error.contains("8x8"), "{error}");
     }

@@ -92,18 +92,15 @@ proptest! {
         size in (32usize..200, 32usize..100),
         looks in proptest::collection::vec(weak_looks(), 1..=4),
     ) {
-        let params = Params {
-            range: DisparityRange { min, count },
-            cost: Cost::Ad { truncation, window: 1 },
-            window: window.map(|(side, by_texture)| Window { side, by_texture }),
-            prior: prior.map(|(levels, strength)| Prior { levels, strength }),
-            p1: params.p1.min(30),
-            p2: params.p2.clamp(30, 120),
-            p2_mode: P2Mode::Linear { min: 20, slope_16: 60 },
-            // Without paths nothing supports the cost.
-            paths: if params.is_local() { Paths::Four } else { params.paths },
-            ..params
-        };
+        let params = params.clone()
+            .with_range(DisparityRange { min, count })
+            .with_cost(Cost::Ad { truncation, window: 1 })
+            .with_window(window.map(|(side, by_texture)| Window { side, by_texture }))
+            .with_prior(prior.map(|(levels, strength)| Prior { levels, strength }))
+            .with_p1(params.p1.min(30))
+            .with_p2(params.p2.clamp(30, 120))
+            .with_p2_mode(P2Mode::Linear { min: 20, slope_16: 60 })
+            .with_paths(if params.is_local() { Paths::Four } else { params.paths });
         if let Err(difference) = compare(&params, size, &looks) {
             prop_assert!(false, "{}", difference);
         }
@@ -144,7 +141,7 @@ proptest! {
         size in (1usize..70, 1usize..30),
         looks in proptest::collection::vec(looks(), 2..=6),
     ) {
-        let params = Params { smoothing: Some(smoothing), ..params };
+        let params = params.with_smoothing(Some(smoothing));
         let options = CudaOptions { in_flight: 2, ..CudaOptions::default() };
         let Some(cuda) = engine(&params, size, &options) else { return Ok(()) };
         let pairs = PairSpec::rectified(size.0, size.1);
@@ -176,7 +173,7 @@ proptest! {
 #[test]
 fn tiny_and_narrow_pictures() {
     for paths in [Paths::Four, Paths::Five, Paths::Eight] {
-        let params = Params { paths, median: Median::Five, ..usual() };
+        let params = usual().with_paths(paths).with_median(Median::Five);
         for size in [(1, 1), (1, 40), (40, 1), (2, 2), (33, 9), (63, 8), (5, 17), (257, 3)] {
             if !compare_all(&params, size) {
                 return;
@@ -189,13 +186,13 @@ fn tiny_and_narrow_pictures() {
 fn ranges_around_the_warps_and_beyond_the_width() {
     for count in [1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 257, 511] {
         for min in [-70, 0, 5] {
-            let params = Params { range: DisparityRange { min, count }, ..usual() };
+            let params = usual().with_range(DisparityRange { min, count });
             if !compare_all(&params, (50, 10)) {
                 return;
             }
         }
     }
-    let params = Params { range: DisparityRange { min: -100, count: 1024 }, ..usual() };
+    let params = usual().with_range(DisparityRange { min: -100, count: 1024 });
     compare_all(&params, (70, 9));
 }
 
@@ -206,7 +203,12 @@ fn extreme_costs_and_penalties() {
         for (truncation, p1, p2) in cases {
             for window in [1, 3, 7] {
                 let cost = Cost::Ad { truncation, window };
-                let params = Params { cost, p1, p2, p2_mode: P2Mode::Fixed, paths, ..usual() };
+                let params = usual()
+                    .with_cost(cost)
+                    .with_p1(p1)
+                    .with_p2(p2)
+                    .with_p2_mode(P2Mode::Fixed)
+                    .with_paths(paths);
                 if !compare_all(&params, (41, 18)) {
                     return;
                 }
@@ -218,7 +220,7 @@ fn extreme_costs_and_penalties() {
 #[test]
 fn pictures_of_the_usual_sizes() {
     for (size, count) in [((640, 480), 64), ((752, 480), 100), ((1280, 720), 128)] {
-        let params = Params { range: DisparityRange { min: 0, count }, ..usual() };
+        let params = usual().with_range(DisparityRange { min: 0, count });
         let options = CudaOptions::default();
         let Some(mut engine) = engine(&params, size, &options) else { return };
         // The reference takes seconds for these; the CPU engine is its equal (tests/engine_parity.rs).
@@ -273,7 +275,7 @@ fn what_cannot_be_matched_is_refused_by_name() {
     let error =
         CudaEngine::new(&usual(), &PairSpec::rectified(30, 20), &none).err().unwrap().to_string();
     assert!(error.contains("no CUDA device 9999; this machine has "), "{error}");
-    let huge = Params { range: DisparityRange { min: 0, count: 1024 }, ..usual() };
+    let huge = usual().with_range(DisparityRange { min: 0, count: 1024 });
     let many = CudaOptions { in_flight: 100_000, ..CudaOptions::default() };
     let error =
         CudaEngine::new(&huge, &PairSpec::rectified(4096, 4096), &many).err().unwrap().to_string();
@@ -311,7 +313,7 @@ fn pictures_outlive_the_engine_that_lent_their_memory() {
         assert!(pixels.is_pinned());
         Image::new(64, 48, pixels)
     });
-    let other = Params { p1: usual().p1 + 1, p2: usual().p2.max(usual().p1 + 1), ..usual() };
+    let other = usual().with_p1(usual().p1 + 1).with_p2(usual().p2.max(usual().p1 + 1));
     let Some(mut second) = engine(&other, (64, 48), &options) else { return };
     drop(first);
     let [lent_left, lent_right] = lent;

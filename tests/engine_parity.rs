@@ -111,7 +111,7 @@ proptest! {
         size in (1usize..70, 1usize..30),
         looks in proptest::collection::vec(looks(), 2..=6),
     ) {
-        let params = Params { smoothing: Some(smoothing), ..params };
+        let params = params.with_smoothing(Some(smoothing));
         let engine = |(threads, simd)| -> Box<dyn Engine> {
             let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             let pairs = PairSpec::rectified(size.0, size.1);
@@ -176,18 +176,15 @@ proptest! {
         threads in 1usize..=3,
         looks in proptest::collection::vec(weak_looks(), 1..=2),
     ) {
-        let params = Params {
-            range: DisparityRange { min, count },
-            cost,
-            window: window.map(|(side, by_texture)| Window { side, by_texture }),
-            prior: prior.map(|(levels, strength)| Prior { levels, strength }),
-            p1: params.p1.min(30),
-            p2: params.p2.clamp(30, 120),
-            p2_mode: P2Mode::Linear { min: 20, slope_16: 60 },
-            // Without paths nothing supports the cost.
-            paths: if params.is_local() { Paths::Sixteen } else { params.paths },
-            ..params
-        };
+        let params = params.clone()
+            .with_range(DisparityRange { min, count })
+            .with_cost(cost)
+            .with_window(window.map(|(side, by_texture)| Window { side, by_texture }))
+            .with_prior(prior.map(|(levels, strength)| Prior { levels, strength }))
+            .with_p1(params.p1.min(30))
+            .with_p2(params.p2.clamp(30, 120))
+            .with_p2_mode(P2Mode::Linear { min: 20, slope_16: 60 })
+            .with_paths(if params.is_local() { Paths::Sixteen } else { params.paths });
         for simd in SimdChoice::available() {
             let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             if let Err(difference) = compare(&params, size, options, &looks) {
@@ -211,7 +208,7 @@ fn compare_everywhere(params: &Params, size: (usize, usize)) {
 #[test]
 fn tiny_and_narrow_pictures() {
     for paths in [Paths::None, Paths::Four, Paths::Five, Paths::Eight, Paths::Sixteen] {
-        let params = Params { paths, median: Median::Five, ..usual() };
+        let params = usual().with_paths(paths).with_median(Median::Five);
         for size in [(1, 1), (1, 40), (40, 1), (2, 2), (33, 9), (63, 8), (5, 17)] {
             compare_everywhere(&params, size);
         }
@@ -222,11 +219,11 @@ fn tiny_and_narrow_pictures() {
 fn ranges_around_the_vectors_and_beyond_the_width() {
     for count in [1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 257] {
         for min in [-70, -3, 0, 5, 90] {
-            let params = Params { range: DisparityRange { min, count }, ..usual() };
+            let params = usual().with_range(DisparityRange { min, count });
             compare_everywhere(&params, (50, 10));
         }
     }
-    let params = Params { range: DisparityRange { min: -100, count: 1024 }, ..usual() };
+    let params = usual().with_range(DisparityRange { min: -100, count: 1024 });
     compare_everywhere(&params, (70, 9));
 }
 
@@ -237,7 +234,12 @@ fn extreme_costs_and_penalties() {
         for (truncation, p1, p2) in cases {
             for window in [1, 7] {
                 let cost = Cost::Ad { truncation, window };
-                let params = Params { cost, p1, p2, p2_mode: P2Mode::Fixed, paths, ..usual() };
+                let params = usual()
+                    .with_cost(cost)
+                    .with_p1(p1)
+                    .with_p2(p2)
+                    .with_p2_mode(P2Mode::Fixed)
+                    .with_paths(paths);
                 params.check().unwrap();
                 compare_everywhere(&params, (41, 18));
             }
@@ -279,13 +281,13 @@ fn descriptors_of_every_size_on_pictures_of_every_size() {
     for (i, cost) in structural_costs().into_iter().enumerate() {
         let p2 = 80.min((255 - cost.max()) as u8);
         let paths = [Paths::Four, Paths::Five, Paths::Eight][i % 3];
-        let params = Params { cost, paths, p2, ..usual() };
+        let params = usual().with_cost(cost).with_paths(paths).with_p2(p2);
         for size in [(1, 1), (1, 30), (40, 1), (7, 3), (63, 17), (130, 9)] {
             compare_everywhere(&params, size);
         }
         for (min, count) in [(-5, 1), (-40, 130), (3, 64)] {
             let range = DisparityRange { min, count };
-            compare_everywhere(&Params { range, ..params.clone() }, (45, 13));
+            compare_everywhere(&params.clone().with_range(range), (45, 13));
         }
     }
 }
@@ -295,7 +297,7 @@ fn speckles_across_the_borders_between_threads() {
     for (size, range_16) in [(2, 0), (9, 4), (40, 16), (80, 32), (5000, u16::MAX)] {
         for median in [Median::Off, Median::Five] {
             let speckle = Some(Speckle { size, range_16 });
-            let params = Params { cost: COMBINED, speckle, median, ..usual() };
+            let params = usual().with_cost(COMBINED).with_speckle(speckle).with_median(median);
             for size in [(1, 1), (1, 23), (29, 1), (90, 31)] {
                 compare_everywhere(&params, size);
             }
@@ -326,12 +328,8 @@ fn a_pair_of_another_size_is_refused_by_name() {
     assert!(error.contains("31x20") && error.contains("30x20"), "{error}");
     assert!(engine.collect().unwrap().is_none());
     assert!(
-        CpuEngine::new(
-            &Params { p2: 250, ..usual() },
-            &PairSpec::rectified(30, 20),
-            CpuOptions::default()
-        )
-        .is_err()
+        CpuEngine::new(&usual().with_p2(250), &PairSpec::rectified(30, 20), CpuOptions::default())
+            .is_err()
     );
     let options = CpuOptions { threads: Some(0), ..CpuOptions::default() };
     assert!(CpuEngine::new(&usual(), &PairSpec::rectified(30, 20), options).is_err());

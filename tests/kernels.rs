@@ -36,15 +36,13 @@ const GEOMETRY: StereoGeometry = StereoGeometry {
 
 fn params(count: usize, paths: Paths) -> Params {
     let cost = Cost::Ad { truncation: 32, window: 1 };
-    Params {
-        paths,
-        p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
-        uniqueness: 5,
-        subpixel: Subpixel::Corrected,
-        left_right: Some(1),
-        median: Median::Three,
-        ..Params::bare(DisparityRange { min: 0, count }, cost, (7, 86))
-    }
+    Params::bare(DisparityRange { min: 0, count }, cost, (7, 86))
+        .with_paths(paths)
+        .with_p2_mode(P2Mode::Linear { min: 3, slope_16: 40 })
+        .with_uniqueness(5)
+        .with_subpixel(Subpixel::Corrected)
+        .with_left_right(Some(1))
+        .with_median(Median::Three)
 }
 
 /// Parameters that between them use every branch of the kernels: path sets, costs, refinements, and
@@ -62,7 +60,10 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     for window in [3, 5, 7] {
         let cost = Cost::Ad { truncation: 255, window };
         let p2_mode = P2Mode::Fixed;
-        variants.push((Params { cost, p1: 0, p2: 0, p2_mode, ..params(64, Paths::Five) }, usual));
+        variants.push((
+            params(64, Paths::Five).with_cost(cost).with_p1(0).with_p2(0).with_p2_mode(p2_mode),
+            usual,
+        ));
     }
     for (measure, width, count, paths) in [
         (BlockMeasure::Sad, 11, 128, Paths::None),
@@ -75,29 +76,28 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     ] {
         let window = BlockWindow { width, height: 7 };
         let cost = Cost::Block { measure, window, truncation: 64 };
-        variants.push((Params { cost, ..params(count, paths) }, usual));
+        variants.push((params(count, paths).with_cost(cost), usual));
     }
     let cost = Cost::MutualInformation { truncation: 60 };
     for (count, paths) in [(64, Paths::Four), (128, Paths::Eight), (33, Paths::None)] {
-        variants.push((Params { cost, ..params(count, paths) }, usual));
+        variants.push((params(count, paths).with_cost(cost), usual));
     }
     let sum_window = BlockWindow { width: 9, height: 5 };
-    variants.push((Params { sum_window, ..params(33, Paths::None) }, usual));
-    let bare = Params {
-        uniqueness: 0,
-        subpixel: Subpixel::Off,
-        left_right: None,
-        median: Median::Off,
-        p2_mode: P2Mode::InverseGradient,
-        ..params(48, Paths::Four)
-    };
+    variants.push((params(33, Paths::None).with_sum_window(sum_window), usual));
+    let bare = params(48, Paths::Four)
+        .with_uniqueness(0)
+        .with_subpixel(Subpixel::Off)
+        .with_left_right(None)
+        .with_median(Median::Off)
+        .with_p2_mode(P2Mode::InverseGradient);
     variants.push((bare, (1, 1)));
-    variants.push((Params { median: Median::Five, ..params(64, Paths::Eight) }, (8192, 4096)));
+    variants.push((params(64, Paths::Eight).with_median(Median::Five), (8192, 4096)));
     let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
-    variants.push((Params { smoothing, ..params(64, Paths::Eight) }, usual));
+    variants.push((params(64, Paths::Eight).with_smoothing(smoothing), usual));
     for (confidence, strength) in [(None, 1), (Some(0), 60)] {
         let steady = Some(Steady { strength });
-        variants.push((Params { steady, confidence, ..params(64, Paths::Four) }, usual));
+        variants
+            .push((params(64, Paths::Four).with_steady(steady).with_confidence(confidence), usual));
     }
     for (mode, history, degree) in [
         (TemporalMode::Denoise, 20, 2),
@@ -106,45 +106,49 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         (TemporalMode::Whiten, 8, 1),
     ] {
         let temporal = Some(Temporal { mode, history, degree });
-        variants.push((Params { temporal, ..params(64, Paths::Four) }, usual));
+        variants.push((params(64, Paths::Four).with_temporal(temporal), usual));
     }
     for (confidence, count) in [(0, 64), (40, 3), (255, 1024)] {
-        variants
-            .push((Params { confidence: Some(confidence), ..params(count, Paths::Eight) }, usual));
+        variants.push((params(count, Paths::Eight).with_confidence(Some(confidence)), usual));
     }
     for (strict, confidence) in [(false, None), (false, Some(0)), (true, Some(9))] {
         let evidence = Some(Evidence { strict });
-        variants.push((Params { evidence, confidence, ..params(64, Paths::Eight) }, usual));
+        variants.push((
+            params(64, Paths::Eight).with_evidence(evidence).with_confidence(confidence),
+            usual,
+        ));
     }
     for rule in [FillRule::Row, FillRule::Rays] {
         let fill = Some(Fill { rule, reach: 64 });
-        variants.push((Params { fill, ..params(64, Paths::Eight) }, usual));
+        variants.push((params(64, Paths::Eight).with_fill(fill), usual));
     }
     let prior = |levels, strength| Some(Prior { levels, strength });
     let window = |side, by_texture| Some(Window { side, by_texture });
-    let combined = Params { window: window(5, true), prior: prior(2, 8), ..Params::default() };
+    let combined = Params::default().with_window(window(5, true)).with_prior(prior(2, 8));
     for (window, prior, paths, count, size) in [
         (window(5, false), None, Paths::Four, 129, usual),
         (window(3, true), None, Paths::Five, 40, (320, 240)),
         (None, prior(1, 32), Paths::Eight, 512, (320, 240)),
     ] {
         let p2_guide = Guide::Smoothed;
-        variants.push((Params { window, prior, p2_guide, ..params(count, paths) }, size));
+        variants.push((
+            params(count, paths).with_window(window).with_prior(prior).with_p2_guide(p2_guide),
+            size,
+        ));
     }
     for count in [64, 128, 1024] {
         let range = DisparityRange { min: 0, count };
-        variants.push((Params { range, ..combined.clone() }, usual));
+        variants.push((combined.clone().with_range(range), usual));
     }
     for window in [
         CensusWindow::Symmetric9x7,
         CensusWindow::Plain { width: 5, height: 5 },
         CensusWindow::Plain { width: 9, height: 7 },
     ] {
-        variants
-            .push((Params { cost: Cost::Census { window }, ..params(128, Paths::Eight) }, usual));
+        variants.push((params(128, Paths::Eight).with_cost(Cost::Census { window }), usual));
     }
     let negative = DisparityRange { min: -70, count: 77 };
-    variants.push((Params { range: negative, ..params(64, Paths::Eight) }, (33, 9)));
+    variants.push((params(64, Paths::Eight).with_range(negative), (33, 9)));
     let mut variants: Vec<_> =
         variants.into_iter().map(|(params, size)| (params, size, None)).collect();
     // Rectified, with pixels that no camera sees and without.
@@ -155,7 +159,7 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         let rectifier = Rectifier::from_maps(map.clone(), map, GEOMETRY).unwrap();
         let fill = Some(Fill { rule: FillRule::Rays, reach: 64 });
         let evidence = Some(Evidence { strict: false });
-        let params = Params { evidence, fill, ..params(64, Paths::Eight) };
+        let params = params(64, Paths::Eight).with_evidence(evidence).with_fill(fill);
         variants.push((params, size, Some(rectifier)));
     }
     variants
@@ -229,7 +233,8 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
     let window = Some(Window { side: 5, by_texture: true });
     let steady = Some(Steady { strength: 5 });
     let temporal = Some(Temporal { mode: TemporalMode::Denoise, history: 8, degree: 2 });
-    let combined = Params { window, steady, temporal, ..Params::default() };
+    let combined =
+        Params::default().with_window(window).with_steady(steady).with_temporal(temporal);
     let mut refused = HashSet::new();
     for params in [combined, params(64, Paths::Four), params(64, Paths::Sixteen)] {
         let job = Job { params: &params, size: (1280, 720), rectifier: None };

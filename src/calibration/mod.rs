@@ -8,7 +8,7 @@ pub mod board;
 pub mod bouguet;
 pub mod camera;
 pub mod check;
-mod error;
+pub mod error;
 #[cfg(test)]
 pub(crate) mod examples;
 pub mod format;

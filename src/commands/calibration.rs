@@ -127,15 +127,11 @@ fn destination(
              that exists"
         ))),
         (None, Some(format)) => Ok((format, vec![output.into()])),
-        (None, None) => match files::extension(output).as_str() {
-            "toml" => Ok((Format::Own, vec![output.into()])),
-            "yml" | "yaml" => Ok((Format::OpenCvYaml, vec![output.into()])),
-            "xml" => Ok((Format::OpenCvXml, vec![output.into()])),
-            "json" => Ok((Format::OpenCvJson, vec![output.into()])),
-            _ => Err(Error::usage(format!(
-                "-o {shown}: the name does not say the format; end it with .toml (stereod), .yml, .xml \
-                 or .json (OpenCV), name two files (ROS), or say --format"
-            ))),
+        (None, None) => match Format::of_name(output) {
+            Ok(format) => Ok((format, vec![output.into()])),
+            Err(error) => {
+                Err(Error::usage(format!("-o {error}, name two files (ROS), or say --format")))
+            }
         },
     }
 }

@@ -79,6 +79,9 @@ impl fmt::Display for Error {
         if text.contains(&format!("(os error {})", libc::EMFILE)) {
             text.push_str("; raise the limit of this process (ulimit -n)");
         }
+        if let Error::Failed(_) | Error::Stopped(..) = self {
+            text = settings::with_flags(&text);
+        }
         // Libraries quote their input.
         f.write_str(&redact(&text))
     }
@@ -100,7 +103,7 @@ impl From<settings::Error> for Error {
 
 impl From<ParamsError> for Error {
     fn from(error: ParamsError) -> Self {
-        Error::Usage(error.into())
+        Error::usage(settings::with_flags(&error.to_string()))
     }
 }
 

@@ -34,7 +34,7 @@ pub fn create(
         Err(error) => error,
     };
     if choice == Choice::Cuda {
-        return Err(error).context("the CUDA engine cannot be used (--engine cpu needs no GPU)");
+        return Err(error).context("the CUDA engine cannot be used (`engine=cpu` needs no GPU)");
     }
     let asked_for = options.cuda.asked_for();
     let ignored = match &asked_for[..] {

@@ -161,7 +161,7 @@ fn announce(layout: &TileLayout) {
 /// The error of the whole image, where tiles would help.
 fn with_cure(error: anyhow::Error) -> anyhow::Error {
     match shortage(&error) {
-        Some(_) => error.context("--tiles off needs memory for the whole picture, auto needs less"),
+        Some(_) => error.context("`tiles=off` needs memory for the whole picture, auto needs less"),
         None => error,
     }
 }
@@ -169,7 +169,7 @@ fn with_cure(error: anyhow::Error) -> anyhow::Error {
 /// The error of these tiles, where others would help.
 fn with_cure_of(tiles: Tiles) -> impl Fn(anyhow::Error) -> anyhow::Error {
     move |error| match shortage(&error) {
-        Some(_) => error.context(format!("--tiles {tiles} are too large: more rows need less")),
+        Some(_) => error.context(format!("`tiles` {tiles} are too large: more rows need less")),
         None => error,
     }
 }
@@ -308,7 +308,7 @@ mod tests {
         for (tiling, cure) in [
             (Tiling::Off, "auto needs less: matching 1048576x1024"),
             (Tiling::Into(Tiles { rows: 2, columns: 1, overlap: 8 }), "more rows need less"),
-            (Tiling::Into(Tiles { rows: 1025, columns: 1, overlap: 8 }), "fewer --tiles"),
+            (Tiling::Into(Tiles { rows: 1025, columns: 1, overlap: 8 }), "fewer `tiles`"),
         ] {
             assert!(refused(tiling).contains(cure), "{tiling:?}: {}", refused(tiling));
         }

@@ -71,7 +71,7 @@ pub struct CostInfo {
     /// Line of `--help`.
     pub about: &'static str,
     /// Flags that lower the largest cost.
-    max_flags: &'static str,
+    max_keys: &'static str,
     /// Other parameters that suit the cost.
     pub defaults: CostDefaults,
 }
@@ -101,8 +101,8 @@ pub const COSTS: [CostInfo; 8] = [
     CostInfo {
         name: "combined",
         about: "Census, gradient and intensity together",
-        max_flags: "the weights and truncations (--census-weight, --gradient-weight, \
-                    --gradient-truncation, --intensity-weight, --intensity-truncation)",
+        max_keys: "the weights and truncations (`census_weight`, `gradient_weight`, \
+                    `gradient_truncation`, `intensity_weight`, `intensity_truncation`)",
         defaults: CostDefaults {
             window: 5,
             prior: 2,
@@ -118,7 +118,7 @@ pub const COSTS: [CostInfo; 8] = [
     CostInfo {
         name: "census",
         about: "Hamming distance of census descriptors, which do not depend on exposure",
-        max_flags: "the number of bits (--census-window)",
+        max_keys: "the number of bits (`census_window`)",
         defaults: CostDefaults {
             p1: 20,
             p2: 60,
@@ -131,7 +131,7 @@ pub const COSTS: [CostInfo; 8] = [
     CostInfo {
         name: "ad",
         about: "Absolute difference of intensities, cut off at `ad_truncation`",
-        max_flags: "--ad-truncation",
+        max_keys: "`ad_truncation`",
         defaults: CostDefaults { p2_min: 3, speckle_size: 0, ..UNSUPPORTED },
     },
     block("sad", "Sum of absolute differences over `block_window`"),
@@ -141,7 +141,7 @@ pub const COSTS: [CostInfo; 8] = [
     CostInfo {
         name: "mi",
         about: "Mutual information: learns from the pairs how the grey levels of the two views correspond",
-        max_flags: "--mi-truncation",
+        max_keys: "`mi_truncation`",
         defaults: CostDefaults {
             p1: 40,
             p2: 160,
@@ -168,7 +168,7 @@ const UNSUPPORTED: CostDefaults = CostDefaults {
 
 const fn block(name: &'static str, about: &'static str) -> CostInfo {
     let defaults = CostDefaults { paths: 0, ..UNSUPPORTED };
-    CostInfo { name, about, max_flags: "--block-truncation", defaults }
+    CostInfo { name, about, max_keys: "`block_truncation`", defaults }
 }
 
 impl Cost {
@@ -195,9 +195,9 @@ impl Cost {
         }
     }
 
-    /// Returns the flags that lower [`Cost::max`], for messages.
-    pub(super) fn max_flags(&self) -> &'static str {
-        COSTS.iter().find(|info| info.name == self.name()).map_or("", |info| info.max_flags)
+    /// Names the parameters that lower [`Cost::max`], for messages.
+    pub(super) fn max_keys(&self) -> &'static str {
+        COSTS.iter().find(|info| info.name == self.name()).map_or("", |info| info.max_keys)
     }
 
     /// Returns the name on the command line and in the configuration.
@@ -221,12 +221,12 @@ impl Cost {
             Cost::Census { window } if !window.is_valid() => Err(CostError::Census(window)),
             Cost::Combined { census_weight, gradient_weight, intensity_weight, .. } => {
                 let weights = [
-                    (census_weight, "--census-weight"),
-                    (gradient_weight, "--gradient-weight"),
-                    (intensity_weight, "--intensity-weight"),
+                    (census_weight, "`census_weight`"),
+                    (gradient_weight, "`gradient_weight`"),
+                    (intensity_weight, "`intensity_weight`"),
                 ];
                 match weights.into_iter().find(|&(weight, _)| weight > WEIGHT_MAX) {
-                    Some((weight, flag)) => Err(CostError::Weight { weight, flag }),
+                    Some((weight, key)) => Err(CostError::Weight { weight, key }),
                     None if self.max() == 0 => Err(CostError::NoWeight),
                     None => Ok(()),
                 }
@@ -254,28 +254,28 @@ impl Cost {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
 pub enum CostError {
-    #[error("the truncation of the cost is 0; it must be 1 to 255 (--ad-truncation)")]
+    #[error("the truncation of the cost is 0; it must be 1 to 255 (`ad_truncation`)")]
     Truncation,
-    #[error("the window of the cost is {0} pixels; it must be 1, 3, 5 or 7 (--ad-window)")]
+    #[error("the window of the cost is {0} pixels; it must be 1, 3, 5 or 7 (`ad_window`)")]
     Window(u8),
-    #[error("the truncation of the cost is 0; it must be 1 to 255 (--block-truncation)")]
+    #[error("the truncation of the cost is 0; it must be 1 to 255 (`block_truncation`)")]
     BlockTruncation,
     #[error(
-        "a window of {0} pixels cannot be used for the cost `{1}`; width and height must be odd, 1 to {SIDE_MAX}, and without its mean a single pixel is always 0 (--block-window)"
+        "a window of {0} pixels cannot be used for the cost `{1}`; width and height must be odd, 1 to {SIDE_MAX}, and without its mean a single pixel is always 0 (`block_window`)"
     )]
     Block(BlockWindow, &'static str),
     #[error(
-        "the truncation of the cost is {0}; it must be 1 to {TRUNCATION_MAX} (--mi-truncation)"
+        "the truncation of the cost is {0}; it must be 1 to {TRUNCATION_MAX} (`mi_truncation`)"
     )]
     MutualInformation(u8),
     #[error(
-        "a census window of {0} pixels cannot be used; width and height must be odd, with 1 to {BITS_MAX} pixels besides the centre (--census-window)"
+        "a census window of {0} pixels cannot be used; width and height must be odd, with 1 to {BITS_MAX} pixels besides the centre (`census_window`)"
     )]
     Census(CensusWindow),
-    #[error("a weight of the cost is {weight}; it must be 0 to {WEIGHT_MAX} ({flag})")]
-    Weight { weight: u8, flag: &'static str },
+    #[error("a weight of the cost is {weight}; it must be 0 to {WEIGHT_MAX} ({key})")]
+    Weight { weight: u8, key: &'static str },
     #[error(
-        "the combined cost is always 0; give one of its parts more weight (--census-weight, --gradient-weight, --intensity-weight)"
+        "the combined cost is always 0; give one of its parts more weight (`census_weight`, `gradient_weight`, `intensity_weight`)"
     )]
     NoWeight,
 }

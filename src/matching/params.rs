@@ -178,8 +178,10 @@ pub struct Speckle {
     pub range_16: u16,
 }
 
-/// All parameters of the result besides the two images.
+/// All parameters of the result besides the two images. They start from [`Params::default`], and each
+/// `with_` method changes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Params {
     /// Candidate disparities.
     pub range: DisparityRange,
@@ -229,6 +231,46 @@ pub struct Params {
     pub temporal: Option<Temporal>,
     /// Hole filling, after all filters; `None`: none.
     pub fill: Option<Fill>,
+}
+
+/// Makes a builder's method for each field.
+macro_rules! builder {
+    ($($with:ident $field:ident: $kind:ty;)*) => {
+        impl Params {
+            $(
+                #[doc = concat!("Returns the parameters with another `", stringify!($field), "`.")]
+                #[must_use]
+                pub fn $with(self, $field: $kind) -> Self {
+                    Self { $field, ..self }
+                }
+            )*
+        }
+    };
+}
+
+builder! {
+    with_range range: DisparityRange;
+    with_cost cost: Cost;
+    with_window window: Option<Window>;
+    with_prior prior: Option<Prior>;
+    with_paths paths: Paths;
+    with_sum_window sum_window: BlockWindow;
+    with_p1 p1: u8;
+    with_p2 p2: u8;
+    with_p2_mode p2_mode: P2Mode;
+    with_p2_guide p2_guide: Guide;
+    with_uniqueness uniqueness: u8;
+    with_confidence confidence: Option<u8>;
+    with_white white: u8;
+    with_subpixel subpixel: Subpixel;
+    with_left_right left_right: Option<u16>;
+    with_median median: Median;
+    with_speckle speckle: Option<Speckle>;
+    with_evidence evidence: Option<Evidence>;
+    with_smoothing smoothing: Option<Smoothing>;
+    with_steady steady: Option<Steady>;
+    with_temporal temporal: Option<Temporal>;
+    with_fill fill: Option<Fill>;
 }
 
 /// Smallest and largest disparity of a map in whole pixels: it holds 1/16 px in an `i16`.
@@ -303,6 +345,13 @@ impl Params {
             temporal: None,
             fill: None,
         }
+    }
+
+    /// Returns the parameters with this number of candidate disparities.
+    #[must_use]
+    pub fn with_disparities(self, count: usize) -> Self {
+        let range = DisparityRange { count, ..self.range };
+        self.with_range(range)
     }
 
     /// Returns the parameters for a pair that belongs to no stream.
@@ -405,8 +454,8 @@ impl Params {
             _ => {}
         }
         if self.is_supported() && self.cost_max() > SUPPORTED_MAX {
-            let (cost, flags) = (self.cost_max(), self.cost.max_flags());
-            return Err(ParamsError::Supported { cost, flags });
+            let (cost, keys) = (self.cost_max(), self.cost.max_keys());
+            return Err(ParamsError::Supported { cost, keys });
         }
         if !self.sum_window.is_valid() {
             return Err(ParamsError::SumWindow(self.sum_window));
@@ -421,8 +470,8 @@ impl Params {
             return Err(ParamsError::BlockSupport(measure.name()));
         }
         if !self.is_local() && self.cost_max() + u32::from(self.p2) > PATH_COST_MAX {
-            let (cost, flags) = (self.cost_max(), self.cost.max_flags());
-            return Err(ParamsError::PathCost { cost, p2: self.p2, flags });
+            let (cost, keys) = (self.cost_max(), self.cost.max_keys());
+            return Err(ParamsError::PathCost { cost, p2: self.p2, keys });
         }
         if self.uniqueness > 99 {
             return Err(ParamsError::Uniqueness(self.uniqueness));
@@ -455,62 +504,62 @@ impl Params {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
 pub enum ParamsError {
-    #[error("the number of disparities is {0}; it must be 1 to 1024 (--disparities)")]
+    #[error("the number of disparities is {0}; it must be 1 to 1024 (`disparities`)")]
     Disparities(usize),
-    #[error("disparities {} to {} do not fit a disparity map; they must lie within {} to {} (--min-disparity, --disparities)",
+    #[error("disparities {} to {} do not fit a disparity map; they must lie within {} to {} (`min_disparity`, `disparities`)",
         .0.min, .0.max(), DISPARITY_LIMITS.0, DISPARITY_LIMITS.1)]
     Range(DisparityRange),
-    #[error("the number of paths is {0}; it must be 0, 4, 5, 8 or 16 (--paths)")]
+    #[error("the number of paths is {0}; it must be 0, 4, 5, 8 or 16 (`paths`)")]
     Paths(u32),
     #[error(transparent)]
     Cost(#[from] CostError),
-    #[error("P2 is {p2} and P1 is {p1}; P2 must be at least P1 (--p1, --p2)")]
+    #[error("P2 is {p2} and P1 is {p1}; P2 must be at least P1 (`p1`, `p2`)")]
     PenaltyOrder { p1: u8, p2: u8 },
-    #[error("the smallest P2 is {min} and P2 is {p2}; it must be at most P2 (--p2-min, --p2)")]
+    #[error("the smallest P2 is {min} and P2 is {p2}; it must be at most P2 (`p2_min`, `p2`)")]
     PenaltyFloor { min: u8, p2: u8 },
-    #[error("the largest cost ({cost}) and P2 ({p2}) add up to {}; together they must be at most {PATH_COST_MAX}, so lower --p2 or {flags}", .cost + u32::from(*.p2))]
-    PathCost { cost: u32, p2: u8, flags: &'static str },
-    #[error("the window of the cost is {0} pixels; it must be 3 or 5, or off (--cost-window)")]
+    #[error("the largest cost ({cost}) and P2 ({p2}) add up to {}; together they must be at most {PATH_COST_MAX}, so lower `p2` or {keys}", .cost + u32::from(*.p2))]
+    PathCost { cost: u32, p2: u8, keys: &'static str },
+    #[error("the window of the cost is {0} pixels; it must be 3 or 5, or off (`cost_window`)")]
     Window(u8),
-    #[error("the prior has {0} levels; it must have 1 to {LEVELS_MAX}, or be off (--prior)")]
+    #[error("the prior has {0} levels; it must have 1 to {LEVELS_MAX}, or be off (`prior`)")]
     PriorLevels(u8),
-    #[error("the strength of the prior is {0}; it must be 1 to {STRENGTH_MAX} (--prior-strength)")]
+    #[error("the strength of the prior is {0}; it must be 1 to {STRENGTH_MAX} (`prior_strength`)")]
     PriorStrength(u8),
     #[error(
-        "the largest cost and the strength of the prior add up to {cost}; with a window or a prior they must be at most {SUPPORTED_MAX}, so lower --prior-strength or {flags}, or turn --cost-window and --prior off"
+        "the largest cost and the strength of the prior add up to {cost}; with a window or a prior they must be at most {SUPPORTED_MAX}, so lower `prior_strength` or {keys}, or turn `cost_window` and `prior` off"
     )]
-    Supported { cost: u32, flags: &'static str },
+    Supported { cost: u32, keys: &'static str },
     #[error(
-        "the costs cannot be added up over {0} pixels; width and height must be odd, 1 to {SIDE_MAX} (--block-window)"
+        "the costs cannot be added up over {0} pixels; width and height must be odd, 1 to {SIDE_MAX} (`block_window`)"
     )]
     SumWindow(BlockWindow),
     #[error(
-        "without paths nothing supports the cost: give --paths 4 to 16, or turn --cost-window and --prior off (0)"
+        "without paths nothing supports the cost: set `paths` to 4 to 16, or turn `cost_window` and `prior` off (0)"
     )]
     LocalSupport,
     #[error(
-        "without paths the window of the cost `ad` is that of --block-window; --ad-window must be 1"
+        "without paths the window of the cost `ad` is that of `block_window`; `ad_window` must be 1"
     )]
     LocalAdWindow,
     #[error(
-        "the cost `{0}` compares windows by itself, so nothing else supports it; turn --cost-window and --prior off (0)"
+        "the cost `{0}` compares windows by itself, so nothing else supports it; turn `cost_window` and `prior` off (0)"
     )]
     BlockSupport(&'static str),
-    #[error("uniqueness is {0} %; it must be 0 (off) to 99 (--uniqueness)")]
+    #[error("uniqueness is {0} %; it must be 0 (off) to 99 (`uniqueness`)")]
     Uniqueness(u8),
     #[error(
-        "smoothing by {}/256 up to {}/16 px cannot be computed; the weight must be above 0 and the guard at most {GUARD_MAX_16}/16 px (--smoothing, --smoothing-guard)",
+        "smoothing by {}/256 up to {}/16 px cannot be computed; the weight must be above 0 and the guard at most {GUARD_MAX_16}/16 px (`smoothing`, `smoothing_guard`)",
         .0.weight_256, .0.guard_16
     )]
     Smoothing(Smoothing),
-    #[error("maps cannot be steady by {0}; it must be 1 to {STEADY_MAX} maps, or off (--steady)")]
+    #[error("maps cannot be steady by {0}; it must be 1 to {STEADY_MAX} maps, or off (`steady`)")]
     Steady(u8),
     #[error(
-        "pictures cannot be predicted from {history} pictures by polynomials of degree {degree}; it must be {} to {} pictures and a degree of 0 to {DEGREE_MAX} (--history, --degree)",
+        "pictures cannot be predicted from {history} pictures by polynomials of degree {degree}; it must be {} to {} pictures and a degree of 0 to {DEGREE_MAX} (`history`, `degree`)",
         HISTORY.0, HISTORY.1
     )]
     Temporal { history: u8, degree: u8 },
-    #[error("holes cannot be filled from {0} px away; it must be 1 to {REACH_MAX} (--fill-max)")]
+    #[error("holes cannot be filled from {0} px away; it must be 1 to {REACH_MAX} (`fill_max`)")]
     FillReach(u16),
 }
 
@@ -566,7 +615,7 @@ mod tests {
                 let error = with(cost, (256 - max) as u8).unwrap_err();
                 assert!(matches!(error, ParamsError::PathCost { .. }), "{error}");
                 let text = error.to_string();
-                assert!(text.contains("--p2 or ") && text.contains("add up to 256"), "{text}");
+                assert!(text.contains("`p2` or ") && text.contains("add up to 256"), "{text}");
             }
         }
     }
@@ -575,18 +624,18 @@ mod tests {
     fn what_is_wrong_with_a_cost_is_said_with_its_flag() {
         let plain = |width, height| Cost::Census { window: CensusWindow::Plain { width, height } };
         for (cost, flag) in [
-            (Cost::Ad { truncation: 0, window: 1 }, "--ad-truncation"),
-            (Cost::Ad { truncation: 9, window: 2 }, "--ad-window"),
-            (plain(1, 1), "--census-window"),
-            (plain(0, 9), "--census-window"),
-            (plain(4, 5), "--census-window"),
-            (plain(9, 9), "--census-window"),
-            (plain(255, 255), "--census-window"),
-            (combined([128, 0, 0], [5, 6]), "--census-weight"),
-            (combined([1, 128, 0], [5, 6]), "--gradient-weight"),
-            (combined([1, 0, 255], [5, 6]), "--intensity-weight"),
-            (combined([0, 1, 1], [3, 4]), "--census-weight"), // (3 + 4 + 8) / 16 = 0.
-            (combined([127, 127, 0], [255, 0]), "--gradient-truncation"),
+            (Cost::Ad { truncation: 0, window: 1 }, "`ad_truncation`"),
+            (Cost::Ad { truncation: 9, window: 2 }, "`ad_window`"),
+            (plain(1, 1), "`census_window`"),
+            (plain(0, 9), "`census_window`"),
+            (plain(4, 5), "`census_window`"),
+            (plain(9, 9), "`census_window`"),
+            (plain(255, 255), "`census_window`"),
+            (combined([128, 0, 0], [5, 6]), "`census_weight`"),
+            (combined([1, 128, 0], [5, 6]), "`gradient_weight`"),
+            (combined([1, 0, 255], [5, 6]), "`intensity_weight`"),
+            (combined([0, 1, 1], [3, 4]), "`census_weight`"), // (3 + 4 + 8) / 16 = 0.
+            (combined([127, 127, 0], [255, 0]), "`gradient_truncation`"),
         ] {
             let error = with(cost, 1).unwrap_err().to_string();
             assert!(error.contains(flag), "{cost:?}: {error}");
@@ -625,12 +674,12 @@ mod tests {
         assert_eq!(with(side(5), prior(3, 32), ad(95), 128), Ok(()));
         assert_eq!(with(None, None, ad(200), 55), Ok(()));
         for (result, flag) in [
-            (with(side(7), None, ad(9), 1), "--cost-window"),
-            (with(None, prior(4, 1), ad(9), 1), "--prior"),
-            (with(None, prior(1, 33), ad(9), 1), "--prior-strength"),
-            (with(side(3), None, ad(128), 1), "--ad-truncation"),
-            (with(None, prior(1, 32), ad(96), 1), "--prior-strength"),
-            (with(None, prior(1, 32), ad(95), 129), "--p2"),
+            (with(side(7), None, ad(9), 1), "`cost_window`"),
+            (with(None, prior(4, 1), ad(9), 1), "`prior`"),
+            (with(None, prior(1, 33), ad(9), 1), "`prior_strength`"),
+            (with(side(3), None, ad(128), 1), "`ad_truncation`"),
+            (with(None, prior(1, 32), ad(96), 1), "`prior_strength`"),
+            (with(None, prior(1, 32), ad(95), 129), "`p2`"),
         ] {
             let error = result.unwrap_err().to_string();
             assert!(error.contains(flag), "{flag}: {error}");

@@ -92,7 +92,7 @@ impl FromStr for Tiles {
 /// An image has too few pixels for this many tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a picture of {}x{} pixels cannot be cut into {} rows and {} columns of tiles: fewer --tiles",
+    "a picture of {}x{} pixels cannot be cut into {} rows and {} columns of tiles: fewer `tiles`",
     size.0, size.1, tiles.rows, tiles.columns
 )]
 pub struct TooManyTiles {

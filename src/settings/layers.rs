@@ -38,6 +38,8 @@ pub enum Origin {
     Set(String),
     /// A flag such as `--p1`.
     Flag(&'static str),
+    /// A parameter of the library.
+    Parameter(String),
     /// Built in, for the cost of this name.
     Cost(&'static str),
     /// Changed in the window while it was in effect.
@@ -56,6 +58,7 @@ impl fmt::Display for Origin {
             Origin::Environment(name) => f.write_str(name),
             Origin::Set(argument) => write!(f, "--set {}", redact(argument)),
             Origin::Flag(flag) => f.write_str(flag),
+            Origin::Parameter(name) => f.write_str(name),
             Origin::Cost(name) => write!(f, "default for {name}"),
             Origin::Window => f.write_str("the window"),
             Origin::Pictures(said) => write!(f, "chosen from the pictures ({said})"),
@@ -337,6 +340,19 @@ impl Layers {
         self.put(section, key, value, Origin::Flag(flag));
     }
 
+    /// Adds a parameter of the matcher by its name.
+    pub fn parameter(&mut self, name: &str, text: &str) {
+        let value = schema::parameter(name).and_then(|(section, row)| {
+            Ok((section, row, schema::value_of_text(section, row.key, text)?))
+        });
+        match value {
+            Ok((section, row, value)) => {
+                self.put(section, row.key, value, Origin::Parameter(name.to_owned()));
+            }
+            Err(misfit) => self.mistakes.push(misfit),
+        }
+    }
+
     fn put_text(&mut self, section: &str, key: &str, text: &str, origin: Origin) {
         match schema::value_of_text(section, key, text) {
             Ok(value) => self.put(section, key, value, origin),
@@ -388,6 +404,9 @@ impl Layers {
                 .collect();
             let origin =
                 if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
+            let error = error.to_string();
+            #[cfg(feature = "cli")]
+            let error = super::program::with_flags(&error);
             Error(vec![format!("{error}{origin}")])
         })?;
         let shows_confidence = self.shows_confidence;

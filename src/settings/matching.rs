@@ -138,13 +138,12 @@ pub struct Matching {
     pub fill_max: u16,
 }
 
-/// Returns the keys whose flags an error names, so that the message can say where they were set,
-/// and the cost if it decides one of their defaults.
+/// Returns the keys that an error names, so that the message can say where they were set, and the
+/// cost if it decides one of their defaults.
 pub(super) fn keys_of(error: &ParamsError) -> Vec<&'static str> {
     let message = error.to_string();
-    let words = message.split(|c: char| c != '-' && !c.is_ascii_alphanumeric());
-    let is_named =
-        |row: &&Row| row.flag.is_some_and(|flag| words.clone().any(|word| word == flag.name));
+    let quoted = message.split('`').skip(1).step_by(2);
+    let is_named = |row: &&Row| quoted.clone().any(|name| name == row.key);
     let named: Vec<&Row> = ROWS.iter().filter(is_named).collect();
     let cost = named.iter().any(|row| row.by_cost.is_some()).then_some("cost");
     cost.into_iter().chain(named.iter().map(|row| row.key)).collect()

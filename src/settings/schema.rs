@@ -32,6 +32,23 @@ pub fn row(section: &str, key: &str) -> Option<&'static Row> {
     rows().find(|(home, row)| *home == section && row.key == key).map(|(_, row)| row)
 }
 
+/// Returns the section and the row of a parameter of the matcher: a key, or the name of its flag
+/// with underscores.
+pub fn parameter(name: &str) -> Result<(&'static str, &'static Row), ValueError> {
+    let spelled = |row: &Row| row.flag.map(|flag| flag.name[2..].replace('-', "_"));
+    let all =
+        || MATCHER.iter().flat_map(|(section, rows)| rows.iter().map(move |row| (*section, row)));
+    let is_named = |(_, row): &(_, &Row)| row.key == name || spelled(row).as_deref() == Some(name);
+    all().find(is_named).ok_or_else(|| {
+        let names: Vec<String> =
+            all().map(|(_, row)| spelled(row).unwrap_or_else(|| row.key.to_owned())).collect();
+        let names = || names.iter().map(String::as_str);
+        let meant = nearest(name, names()).map(|near| format!("; did you mean `{near}`?"));
+        let meant = meant.unwrap_or_else(|| ";".into());
+        format!("unknown parameter `{name}`{meant} parameters: {}", join(names()))
+    })
+}
+
 /// Returns the default of every key.
 pub(super) fn defaults() -> &'static Table {
     static DEFAULTS: LazyLock<Table> = LazyLock::new(|| {

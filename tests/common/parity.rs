@@ -500,24 +500,22 @@ pub fn params() -> impl Strategy<Value = Params> {
             let (uniqueness, (subpixel, confidence), left_right, median, invalid, smoothing, fill) =
                 refinement;
             let (speckle, evidence) = invalid;
-            Params {
-                window,
-                prior,
-                paths,
-                sum_window,
-                p2_mode,
-                p2_guide,
-                uniqueness,
-                subpixel,
-                confidence,
-                left_right,
-                median,
-                speckle,
-                evidence,
-                smoothing,
-                fill,
-                ..Params::bare(DisparityRange { min, count }, cost, (p1, p2))
-            }
+            Params::bare(DisparityRange { min, count }, cost, (p1, p2))
+                .with_window(window)
+                .with_prior(prior)
+                .with_paths(paths)
+                .with_sum_window(sum_window)
+                .with_p2_mode(p2_mode)
+                .with_p2_guide(p2_guide)
+                .with_uniqueness(uniqueness)
+                .with_subpixel(subpixel)
+                .with_confidence(confidence)
+                .with_left_right(left_right)
+                .with_median(median)
+                .with_speckle(speckle)
+                .with_evidence(evidence)
+                .with_smoothing(smoothing)
+                .with_fill(fill)
         },
     )
 }
@@ -562,14 +560,12 @@ pub const COMBINED: Cost = Cost::Combined {
 /// Parameters that vary between cases.
 pub fn usual() -> Params {
     let cost = Cost::Ad { truncation: 40, window: 1 };
-    Params {
-        p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
-        uniqueness: 5,
-        subpixel: Subpixel::Corrected,
-        left_right: Some(1),
-        median: Median::Three,
-        ..Params::bare(DisparityRange { min: 0, count: 64 }, cost, (7, 86))
-    }
+    Params::bare(DisparityRange { min: 0, count: 64 }, cost, (7, 86))
+        .with_p2_mode(P2Mode::Linear { min: 3, slope_16: 40 })
+        .with_uniqueness(5)
+        .with_subpixel(Subpixel::Corrected)
+        .with_left_right(Some(1))
+        .with_median(Median::Three)
 }
 
 pub const NOISY: Look = Look { seed: 5, levels: 200, step: 1, shift: 9, noise: 5, white: false };

@@ -52,7 +52,16 @@ pub fn streams() -> impl Strategy<Value = (Params, (usize, usize), Drift, usize)
     (params(), stages_in_time(), confidence, size, drifts(), 2usize..9).prop_map(
         |(params, (temporal, steady), confidence, size, drift, pairs)| {
             let range = DisparityRange { count: params.range.count.min(12), ..params.range };
-            (Params { temporal, steady, confidence, range, ..params }, size, drift, pairs)
+            (
+                params
+                    .with_temporal(temporal)
+                    .with_steady(steady)
+                    .with_confidence(confidence)
+                    .with_range(range),
+                size,
+                drift,
+                pairs,
+            )
         },
     )
 }

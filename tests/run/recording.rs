@@ -62,7 +62,7 @@ fn confidence_is_recorded_beside_the_disparity() {
     assert_eq!(statistics["written"]["confidence"], 35, "{statistics}");
     let found = files(folder.path(), ".mkv");
     let (disparity, confidence) = found.split_at(2);
-    let params = Params { confidence: Some(0), ..params() };
+    let params = params().with_confidence(Some(0));
     let mut numbers = Vec::new();
     for path in confidence {
         let player = player::Player::open(path, player::RECORDING).unwrap();
@@ -92,8 +92,7 @@ fn whitened_pictures_are_recorded_beside_the_disparity() {
     let tags = read_recording_tags(&folder.path().join("o.mkv")).unwrap();
     assert_eq!(tags.stages.temporal, Some(temporal));
     let player = player::Player::open(&folder.path().join("white.mkv"), player::RECORDING).unwrap();
-    let (params, mut history) =
-        (Params { temporal: Some(temporal), ..params() }, History::default());
+    let (params, mut history) = (params().with_temporal(Some(temporal)), History::default());
     for (n, frame) in (0..).zip(player.play()) {
         let StereoPair { left, right, timestamp, .. } = demo_pair(n);
         let expected = match_next(&left, &right, timestamp, &params, &mut history);

@@ -63,6 +63,20 @@ pub enum NotFound {
 }
 
 impl Detection {
+    /// Makes a detection of all corners of a chessboard, row by row, in an image that is as sharp as
+    /// the others.
+    pub fn of_chessboard(corners: &[[f64; 2]], columns: usize) -> Self {
+        let rows = corners.chunks(columns);
+        let sides = rows.flat_map(|row| row.windows(2).map(|pair| distance(pair[0], pair[1])));
+        Self {
+            square_px: median(sides.collect()).unwrap_or_default(),
+            blur_px: 1.0,
+            corners: (0..).zip(corners).map(|(id, &pixel)| BoardCorner { id, pixel }).collect(),
+            others: Vec::new(),
+            columns,
+        }
+    }
+
     /// Makes a detection from corners (by rising number) and the width of edges in the image.
     #[cfg(test)]
     pub(crate) fn of_corners(corners: Vec<BoardCorner>, blur_px: f64) -> Self {

@@ -63,6 +63,24 @@ pub enum Format {
     Middlebury,
 }
 
+impl Format {
+    /// Returns the format of one file that its ending stands for.
+    pub fn of_name(path: &Path) -> Result<Self, CalibrationError> {
+        let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
+        match ending.as_deref().and_then(std::ffi::OsStr::to_str) {
+            Some("toml") => Ok(Format::Own),
+            Some("yml" | "yaml") => Ok(Format::OpenCvYaml),
+            Some("xml") => Ok(Format::OpenCvXml),
+            Some("json") => Ok(Format::OpenCvJson),
+            _ => Err(CalibrationError::new(format!(
+                "{}: the name does not say the format; end it with .toml (stereod), .yml, .xml or \
+                 .json (OpenCV)",
+                path.display()
+            ))),
+        }
+    }
+}
+
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -67,7 +67,7 @@ impl Cores {
         missing.0.iter_mut().zip(allowed.0).for_each(|(cores, allowed)| *cores &= !allowed);
         anyhow::ensure!(
             missing.len() == 0,
-            "of the cores {self} this process may not run on {missing}: there are {allowed} for it (`--cores` or \
+            "of the cores {self} this process may not run on {missing}: there are {allowed} for it (`cores` or \
              [engine] cores; `taskset` and the control group of a service or container narrow them down)"
         );
         Ok(())
@@ -194,7 +194,7 @@ mod tests {
         let check = |wanted: &str| cores(wanted).check_within(cores("0-3"));
         check("1,3").unwrap();
         let error = check("2-5").unwrap_err().to_string();
-        for part in ["of the cores 2-5", "not run on 4-5:", "there are 0-3 for it", "--cores"] {
+        for part in ["of the cores 2-5", "not run on 4-5:", "there are 0-3 for it", "`cores`"] {
             assert!(error.contains(part), "{error}");
         }
     }

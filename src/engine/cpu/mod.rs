@@ -142,7 +142,7 @@ pub struct CpuEngine {
 const KEEPING: u64 = 1_000_000_000;
 
 /// Advice to need less memory.
-const CURE: &str = "fewer --disparities, a smaller picture";
+const CURE: &str = "fewer `disparities`, a smaller picture";
 
 /// The stage that comes before those of the matcher.
 pub const RECTIFY: &str = "rectify";

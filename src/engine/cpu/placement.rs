@@ -109,7 +109,7 @@ mod system {
         if error.kind() == ErrorKind::PermissionDenied {
             bail!(
                 "nice {nice} is refused: to be less nice than the program was started (nice {}) needs CAP_SYS_NICE, or \
-                 an RLIMIT_NICE that allows it (`LimitNICE=` of a service); a larger `--nice` or [engine] nice needs \
+                 an RLIMIT_NICE that allows it (`LimitNICE=` of a service); a larger `nice` of [engine] needs \
                  neither",
                 nice_of_this_thread()
             );

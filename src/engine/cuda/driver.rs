@@ -24,8 +24,8 @@ impl CudaError {
         use CUresult as E;
         match self.code {
             E::CUDA_ERROR_OUT_OF_MEMORY => {
-                "the GPU has too little free memory; fewer disparities, a smaller picture or --engine \
-                 cpu need less"
+                "the GPU has too little free memory; fewer disparities, a smaller picture or \
+                 `engine=cpu` need less"
             }
             E::CUDA_ERROR_NO_BINARY_FOR_GPU
             | E::CUDA_ERROR_INVALID_IMAGE
@@ -35,7 +35,7 @@ impl CudaError {
                  of the driver's CUDA version"
             }
             E::CUDA_ERROR_DEVICE_UNAVAILABLE => {
-                "another program has the GPU for itself; end it, or choose another GPU with --device"
+                "another program has the GPU for itself; end it, or choose another GPU with `device`"
             }
             E::CUDA_ERROR_LAUNCH_TIMEOUT => {
                 "the system stopped a kernel because it kept the display waiting; use a smaller \
@@ -53,8 +53,8 @@ impl CudaError {
             | E::CUDA_ERROR_INVALID_ADDRESS_SPACE
             | E::CUDA_ERROR_ASSERT
             | E::CUDA_ERROR_LAUNCH_FAILED => {
-                "a kernel failed; that is a defect of stereod or of the GPU (dmesg may tell); --engine \
-                 cpu works meanwhile"
+                "a kernel failed; that is a defect of stereod or of the GPU (dmesg may tell); \
+                 `engine=cpu` works meanwhile"
             }
             E::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => {
                 "libcuda and the kernel's driver are of different versions; restart the machine after \
@@ -66,9 +66,9 @@ impl CudaError {
             E::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
             | E::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
             | E::CUDA_ERROR_INVALID_VALUE
-            | E::CUDA_ERROR_NOT_FOUND => "a defect of stereod; --engine cpu works meanwhile",
+            | E::CUDA_ERROR_NOT_FOUND => "a defect of stereod; `engine=cpu` works meanwhile",
             E::CUDA_ERROR_UNKNOWN => "the driver does not say more; dmesg may",
-            _ => "the GPU cannot be used any more; --engine cpu works without it",
+            _ => "the GPU cannot be used any more; `engine=cpu` works without it",
         }
     }
 }
@@ -541,10 +541,10 @@ mod tests {
         assert_eq!(
             failed(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
             "launching kernels: CUDA_ERROR_OUT_OF_MEMORY: the GPU has too little free memory; fewer \
-             disparities, a smaller picture or --engine cpu need less"
+             disparities, a smaller picture or `engine=cpu` need less"
         );
         assert!(failed(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS).contains("a kernel failed"));
-        assert!(failed(CUresult::CUDA_ERROR_CONTAINED).contains("--engine cpu"));
+        assert!(failed(CUresult::CUDA_ERROR_CONTAINED).contains("`engine=cpu`"));
         assert!(check("x", CUresult::CUDA_SUCCESS).is_ok());
     }
 }

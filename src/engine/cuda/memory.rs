@@ -56,10 +56,10 @@ pub fn allowed(free: usize, given: Option<u64>) -> usize {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the GPU has too little free memory: {} are needed ({largest}), {} of {} are {}; fewer \
-     disparities, a smaller picture, fewer frames in flight (--set engine.in_flight=1) or --engine \
-     cpu need less",
+     disparities, a smaller picture, fewer frames in flight (`in_flight=1`) or \
+     `engine=cpu` need less",
     Size(*.needed as u64), Size(*.free as u64), Size(*.total as u64),
-    if *.limited { "allowed (--memory)" } else { "free" }
+    if *.limited { "allowed (`memory`)" } else { "free" }
 )]
 pub struct TooLarge {
     /// Bytes that are needed.
@@ -173,9 +173,9 @@ mod tests {
         assert_eq!(budget.check(1 << 30, 8 << 30, None), Ok(()));
         assert_eq!(budget.check(1 << 30, 8 << 30, Some(318 << 20)), Ok(()));
         let error = budget.check(1 << 30, 8 << 30, Some(100 << 20)).unwrap_err().to_string();
-        assert!(error.contains("100 MiB of 8.0 GiB are allowed (--memory)"), "{error}");
+        assert!(error.contains("100 MiB of 8.0 GiB are allowed (`memory`)"), "{error}");
         let error = budget.check(330 << 20, 8 << 30, Some(1 << 40)).unwrap_err().to_string();
-        for part in ["318 MiB are needed", "paths 300 MiB", "330 MiB of 8.0 GiB", "--engine cpu"] {
+        for part in ["318 MiB are needed", "paths 300 MiB", "330 MiB of 8.0 GiB", "`engine=cpu`"] {
             assert!(error.contains(part), "{part}: {error}");
         }
         assert!(budget.check(0, 8 << 30, None).is_err());

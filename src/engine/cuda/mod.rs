@@ -203,11 +203,8 @@ impl CudaEngine {
         let budget = Budget::of(&plan, options.in_flight);
         budget.check(free, total, of_process.given())?;
         let what = format!("pinned memory for {} frames in flight", options.in_flight);
-        let host = of_process.reserve(
-            what,
-            budget.estimate().host,
-            "a smaller picture, --set engine.in_flight=1",
-        )?;
+        let host =
+            of_process.reserve(what, budget.estimate().host, "a smaller picture, `in_flight=1`")?;
         tracing::info!(
             "GPU memory: {} of {} free, for {} frames in flight",
             Size(budget.device as u64),

@@ -47,7 +47,7 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
     let (width, height) = job.size;
     ensure!(
         height <= GRID_ROWS_MAX,
-        "the CUDA engine takes pictures of at most {GRID_ROWS_MAX} rows, not {height}; use --engine cpu"
+        "the CUDA engine takes pictures of at most {GRID_ROWS_MAX} rows, not {height}; use `engine=cpu`"
     );
     let input = match job.rectifier {
         None => Input::rectified(width, height),
@@ -225,6 +225,6 @@ mod tests {
         let device = Properties::typical(90);
         let job = Job { params: &params, size: (1920, 1080), rectifier: None };
         let error = plan(&job, &device, &Fits(0)).unwrap_err();
-        assert!(error.to_string().contains("--engine cpu"), "{error}");
+        assert!(error.to_string().contains("`engine=cpu`"), "{error}");
     }
 }

@@ -78,7 +78,7 @@ impl Builder<'_> {
         ensure!(
             held > 0 && (!together || held * self.device.multiprocessors >= blocks),
             "{blocks} strips of {} columns do not fit the GPU at once ({held} a multiprocessor do); \
-             use --engine cpu",
+             use `engine=cpu`",
             strips.strip
         );
         let [width, height] = self.size();
