@@ -43,7 +43,7 @@ packages=(
     libvulkan1 mesa-vulkan-drivers
 )
 test_packages=(
-    xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3 python3-pip
+    xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3 python3-pip python3-venv
     ca-certificates mount shellcheck systemd
 )
 if [[ $tests == yes ]]; then packages+=("${test_packages[@]}"); fi

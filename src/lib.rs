@@ -100,6 +100,8 @@ mod matching;
 mod observe;
 #[cfg(feature = "cli")]
 mod pipeline;
+#[cfg(feature = "python")]
+mod python;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(all(feature = "cli", not(feature = "serve")))]

@@ -179,6 +179,11 @@ impl Matcher {
         Ok(Self { engine, images, recipe, mirrored: None })
     }
 
+    /// Reports whether a GPU matches.
+    pub fn is_on_device(&self) -> bool {
+        self.engine.is_on_device()
+    }
+
     /// Returns a short description of the device: "CPU (AVX-512, 4 threads)".
     pub fn description(&self) -> String {
         self.engine.description()

@@ -102,6 +102,20 @@ impl Calibration {
         files::write_whole(path, text.as_bytes()).map_err(Error::of_file)
     }
 
+    /// Returns the text of a stereod TOML file with the calibration.
+    pub fn to_toml(&self) -> String {
+        let text = format::render(&self.0.calibration, &self.0.report, Format::Own);
+        text.expect("it can be written").concat()
+    }
+
+    /// Makes a calibration of the text of a stereod TOML file.
+    ///
+    /// # Errors
+    /// As [`Calibration::read`].
+    pub fn of_toml(text: &str) -> Result<Self, Error> {
+        Ok(Self(format::parse(&[("calibration.toml", text)], &ReadOptions::default())?))
+    }
+
     /// Returns width and height of the left camera's images.
     pub fn size(&self) -> (usize, usize) {
         (self.0.calibration.left.width, self.0.calibration.left.height)

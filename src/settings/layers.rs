@@ -39,7 +39,7 @@ pub enum Origin {
     /// A flag such as `--p1`.
     Flag(&'static str),
     /// A parameter of the library.
-    Parameter(String),
+    Parameter,
     /// Built in, for the cost of this name.
     Cost(&'static str),
     /// Changed in the window while it was in effect.
@@ -58,7 +58,7 @@ impl fmt::Display for Origin {
             Origin::Environment(name) => f.write_str(name),
             Origin::Set(argument) => write!(f, "--set {}", redact(argument)),
             Origin::Flag(flag) => f.write_str(flag),
-            Origin::Parameter(name) => f.write_str(name),
+            Origin::Parameter => f.write_str("parameter"),
             Origin::Cost(name) => write!(f, "default for {name}"),
             Origin::Window => f.write_str("the window"),
             Origin::Pictures(said) => write!(f, "chosen from the pictures ({said})"),
@@ -342,14 +342,16 @@ impl Layers {
 
     /// Adds a parameter of the matcher by its name.
     pub fn parameter(&mut self, name: &str, text: &str) {
-        let value = schema::parameter(name).and_then(|(section, row)| {
-            Ok((section, row, schema::value_of_text(section, row.key, text)?))
-        });
-        match value {
-            Ok((section, row, value)) => {
-                self.put(section, row.key, value, Origin::Parameter(name.to_owned()));
+        let (section, row) = match schema::parameter(name) {
+            Ok(found) => found,
+            Err(unknown) => return self.mistakes.push(unknown),
+        };
+        match schema::value_of_text(section, row.key, text) {
+            Ok(value) if row.key == "disparities" && value.is_str() => {
+                self.mistakes.push(format!("`{name}` is a number here, not {value}"));
             }
-            Err(misfit) => self.mistakes.push(misfit),
+            Ok(value) => self.put(section, row.key, value, Origin::Parameter),
+            Err(misfit) => self.mistakes.push(misfit.replace(&format!(" in [{section}]"), "")),
         }
     }
 
@@ -399,7 +401,8 @@ impl Layers {
                 .iter()
                 .filter_map(|key| {
                     let name = dotted("matching", key);
-                    Some(format!("{name}: {}", self.origins.get(&name)?))
+                    let origin = self.origins.get(&name).filter(|&from| *from != Origin::Parameter);
+                    Some(format!("{name}: {}", origin?))
                 })
                 .collect();
             let origin =

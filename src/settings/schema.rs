@@ -36,8 +36,13 @@ pub fn row(section: &str, key: &str) -> Option<&'static Row> {
 /// with underscores.
 pub fn parameter(name: &str) -> Result<(&'static str, &'static Row), ValueError> {
     let spelled = |row: &Row| row.flag.map(|flag| flag.name[2..].replace('-', "_"));
-    let all =
-        || MATCHER.iter().flat_map(|(section, rows)| rows.iter().map(move |row| (*section, row)));
+    // The others mean something only in a run of the program.
+    let is_shared = |row: &Row| !["fit", "in_flight"].contains(&row.key);
+    let all = || {
+        MATCHER.iter().flat_map(|(section, rows)| {
+            rows.iter().filter(|row| is_shared(row)).map(move |row| (*section, row))
+        })
+    };
     let is_named = |(_, row): &(_, &Row)| row.key == name || spelled(row).as_deref() == Some(name);
     all().find(is_named).ok_or_else(|| {
         let names: Vec<String> =

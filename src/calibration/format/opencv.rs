@@ -156,7 +156,7 @@ fn eye<'a>(
         None => {
             return Err(CalibrationError::without_size(format!(
                 "{files}: the size of the pictures is missing: add the line `image_size: [ WIDTH, \
-                 HEIGHT ]`, or say --size WIDTHxHEIGHT"
+                 HEIGHT ]`, or give the size (on the command line --size WIDTHxHEIGHT)"
             )));
         }
     };

@@ -33,7 +33,7 @@ pub(super) struct Pair<'a> {
 /// Returns the error that a file lacks the size of the images.
 pub(super) fn without_size(file: &str) -> CalibrationError {
     CalibrationError::without_size(format!(
-        "{file}: the size of the pictures is missing: say --size WIDTHxHEIGHT"
+        "{file}: the size of the pictures is missing: give it (on the command line --size WIDTHxHEIGHT)"
     ))
 }
 

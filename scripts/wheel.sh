@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Builds the wheels of the Python package into target/wheels, or builds and tests one.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage="Usage: scripts/wheel.sh [--test [PROGRAM]]
+  Builds wheels for Linux on x86-64 and ARM64 that run from glibc 2.28 on (Python 3.10 and newer).
+  --test [PROGRAM]  Builds one for this machine without optimisation, installs it into a new virtual
+                    environment and tests it there. PROGRAM is a stereod whose maps must be the same."
+case ${1:-} in
+    -h | --help) echo "$usage" && exit 0 ;;
+    --test | "") ;;
+    *) echo "$usage" >&2 && exit 2 ;;
+esac
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+tools=$target/python-tools
+# What makes and tests wheels, once; the wheel itself gets an environment of its own below.
+install_tools() {
+    if [[ ! -x $tools/bin/python ]]; then python3 -m venv "$tools"; fi
+    "$tools/bin/pip" install --quiet --disable-pip-version-check "$@"
+}
+
+if [[ ${1:-} != --test ]]; then
+    install_tools 'maturin>=1.9,<2' ziglang
+    for triple in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do
+        "$tools/bin/maturin" build --release --zig --compatibility manylinux_2_28 --target "$triple" \
+            --out "$target/wheels"
+    done
+    ls -l "$target/wheels"
+    exit
+fi
+
+install_tools 'maturin>=1.9,<2'
+rm -rf "$target/wheels-test"
+# Not the lints of the whole crate: the other checks have them.
+env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS "$tools/bin/maturin" build --profile dev --out "$target/wheels-test"
+environment=$(mktemp -d)
+trap 'rm -rf "$environment"' EXIT
+python3 -m venv "$environment"
+"$environment/bin/pip" install --quiet --disable-pip-version-check \
+    "$target"/wheels-test/*.whl pytest mypy opencv-python-headless
+if [[ -n ${2:-} ]]; then STEREOD_TEST_PROGRAM=$(realpath "$2"); export STEREOD_TEST_PROGRAM; fi
+"$environment/bin/python" -m pytest -q -rs -p no:cacheprovider tests/python
+# Types: the package's own, its stubs against the compiled part, and a program that uses it.
+"$environment/bin/mypy" --strict --cache-dir=/dev/null src/python/stereod tests/python/typed.py
+cd "$environment" && bin/python -m mypy.stubtest stereod

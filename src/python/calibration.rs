@@ -1,0 +1,191 @@
+//! `stereod.Calibration`.
+
+use std::path::PathBuf;
+
+use numpy::PyArray2;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use super::arrays::{Channels, View, array2};
+use crate::calibration::Rectifier;
+use crate::core::frame::StereoGeometry;
+use crate::matcher::{self, BoardView, ImageBuf};
+
+/// A calibration of two cameras, read from one file or two in any format that `stereod` reads.
+///
+/// `size` is the (width, height) of the images, for files that lack it or describe another size of
+/// the same sensor. `alpha` is the field of view of rectified images, from 0 (only valid pixels) to
+/// 1 (everything that the cameras see).
+#[pyclass(module = "stereod", frozen)]
+pub struct Calibration {
+    calibration: matcher::Calibration,
+    alpha: Option<f64>,
+    geometry: StereoGeometry,
+    rectifier: PyOnceLock<Rectifier>,
+}
+
+/// The left and the right image.
+type Pair = (Py<PyArray2<u8>>, Py<PyArray2<u8>>);
+
+impl Calibration {
+    fn of(calibration: matcher::Calibration, alpha: Option<f64>) -> PyResult<Self> {
+        let geometry = match alpha {
+            None => calibration.geometry()?,
+            Some(_) => calibration.rectifier(alpha)?.geometry(),
+        };
+        Ok(Self { calibration, alpha, geometry, rectifier: PyOnceLock::new() })
+    }
+
+    /// Returns the cameras of rectified images.
+    pub fn geometry(&self) -> StereoGeometry {
+        self.geometry
+    }
+
+    /// Returns the rectifier, made on first use.
+    pub fn rectifier(&self, py: Python<'_>) -> PyResult<&Rectifier> {
+        let make = || py.detach(|| self.calibration.rectifier(self.alpha));
+        self.rectifier.get_or_try_init(py, || Ok(make()?))
+    }
+}
+
+#[pymethods]
+impl Calibration {
+    #[new]
+    #[pyo3(signature = (*files, size=None, alpha=None))]
+    fn new(
+        files: Vec<PathBuf>,
+        size: Option<(usize, usize)>,
+        alpha: Option<f64>,
+    ) -> PyResult<Self> {
+        if files.is_empty() {
+            return Err(PyTypeError::new_err("a calibration is one file or two"));
+        }
+        let calibration = match size {
+            None => matcher::Calibration::read(&files)?,
+            Some(size) => matcher::Calibration::read_for_size(&files, size)?,
+        };
+        Self::of(calibration, alpha)
+    }
+
+    /// Calibrates two cameras with the inner corners of a chessboard, as OpenCV's
+    /// findChessboardCorners returns them: `left[i]` and `right[i]` are the corners of pair i, (N, 2).
+    /// `board` is the number of corners along a row and along a column, `square` the side of a square
+    /// in metres, `size` the images' (width, height). Returns the calibration and the root mean square
+    /// of the reprojection error in pixels.
+    #[classmethod]
+    #[pyo3(signature = (left, right, *, board, square, size))]
+    fn solve(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        left: Vec<Vec<[f64; 2]>>,
+        right: Vec<Vec<[f64; 2]>>,
+        board: (usize, usize),
+        square: f64,
+        size: (usize, usize),
+    ) -> PyResult<(Self, f64)> {
+        if left.len() != right.len() {
+            return Err(PyTypeError::new_err(format!(
+                "there are {} left and {} right views; each pair needs both",
+                left.len(),
+                right.len()
+            )));
+        }
+        let pairs = left.into_iter().zip(right);
+        let views: Vec<_> = pairs.map(|(left, right)| BoardView { left, right }).collect();
+        let solve = || matcher::Calibration::solve(board, square, size, &views);
+        let (calibration, rms_px) = py.detach(solve)?;
+        Ok((Self::of(calibration, None)?, rms_px))
+    }
+
+    /// Makes a calibration of the text of a stereod TOML file.
+    #[classmethod]
+    #[pyo3(signature = (text, alpha=None))]
+    fn from_toml(_class: &Bound<'_, PyType>, text: &str, alpha: Option<f64>) -> PyResult<Self> {
+        Self::of(matcher::Calibration::of_toml(text)?, alpha)
+    }
+
+    /// Returns the text of a stereod TOML file with the calibration.
+    fn to_toml(&self) -> String {
+        self.calibration.to_toml()
+    }
+
+    /// Writes the calibration: .toml (stereod), .yml, .xml or .json (OpenCV).
+    fn write(&self, file: PathBuf) -> PyResult<()> {
+        Ok(self.calibration.write(file)?)
+    }
+
+    /// Rectifies a raw pair, each (H, W) of uint8 or uint16 or (H, W, 3) of uint8, and returns two
+    /// arrays (H, W) of uint8.
+    #[pyo3(signature = (left, right, *, channels="rgb"))]
+    fn rectify(
+        &self,
+        py: Python<'_>,
+        left: &Bound<'_, PyAny>,
+        right: &Bound<'_, PyAny>,
+        channels: &str,
+    ) -> PyResult<Pair> {
+        let channels = Channels::of(channels)?;
+        let views = [View::of("left", left, channels)?, View::of("right", right, channels)?];
+        let [left, right] = [views[0].image()?, views[1].image()?];
+        let rectifier = self.rectifier(py)?;
+        let [left, right] = py.detach(|| rectifier.rectify(left, right))?;
+        let array = |image: ImageBuf| array2(py, image.pixels().to_vec(), image.width());
+        Ok((array(left), array(right)))
+    }
+
+    /// (width, height) of the left camera's images.
+    #[getter]
+    fn size(&self) -> (usize, usize) {
+        self.calibration.size()
+    }
+
+    /// Focal length of the rectified images in pixels.
+    #[getter]
+    fn focal_px(&self) -> f64 {
+        self.geometry.focal_px
+    }
+
+    /// Distance between the cameras in metres.
+    #[getter]
+    fn baseline_m(&self) -> f64 {
+        self.geometry.baseline_m
+    }
+
+    /// Principal point (x, y) of the rectified left image in pixels.
+    #[getter]
+    fn centre_px(&self) -> (f64, f64) {
+        (self.geometry.centre_x_px, self.geometry.centre_y_px)
+    }
+
+    /// The matrix Q (4, 4) of OpenCV's stereoRectify, for cv2.reprojectImageTo3D.
+    #[getter(Q)]
+    fn q(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        let StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px } =
+            self.geometry;
+        let shift = (right_centre_x_px - centre_x_px) / baseline_m;
+        let rows = [
+            [1.0, 0.0, 0.0, -centre_x_px],
+            [0.0, 1.0, 0.0, -centre_y_px],
+            [0.0, 0.0, 0.0, focal_px],
+            [0.0, 0.0, 1.0 / baseline_m, shift],
+        ];
+        array2(py, rows.as_flattened().to_vec(), 4)
+    }
+
+    fn __repr__(&self) -> String {
+        let (width, height) = self.calibration.size();
+        format!(
+            "Calibration({width}x{height}, focal length {:.1} px, baseline {:.4} m)",
+            self.geometry.focal_px, self.geometry.baseline_m
+        )
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, Option<f64>))> {
+        let own = slf.get();
+        Ok((slf.get_type().getattr("from_toml")?, (own.to_toml(), own.alpha)))
+    }
+}

@@ -1,0 +1,60 @@
+//! The compiled part of the Python package, `stereod._native`. The package around it is in
+//! `src/python/stereod/`.
+//!
+//! Images are NumPy arrays: borrowed where their pixels are bytes, otherwise converted once. The
+//! interpreter is free while images are matched.
+
+mod arrays;
+mod calibration;
+mod disparity;
+mod matcher;
+mod pairs;
+
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::matcher::Error;
+
+pyo3::create_exception!(
+    stereod,
+    DeviceError,
+    PyRuntimeError,
+    "The GPU that was asked for does not exist or cannot be used."
+);
+pyo3::create_exception!(
+    stereod,
+    CalibrationError,
+    PyValueError,
+    "A file is no calibration, or a useless one; the message begins with the file and the line."
+);
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Parameter { .. } | Error::Size(_) | Error::NoGeometry => {
+                PyValueError::new_err(message)
+            }
+            Error::Device(_) => DeviceError::new_err(message),
+            Error::OutOfMemory(_) => PyMemoryError::new_err(message),
+            Error::Calibration(_) => CalibrationError::new_err(message),
+            Error::File(_) => PyOSError::new_err(message),
+            Error::Failed(_) => PyRuntimeError::new_err(message),
+        }
+    }
+}
+
+/// The module `stereod._native`.
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("INVALID_RAW", crate::INVALID)?;
+    module.add("DeviceError", module.py().get_type::<DeviceError>())?;
+    module.add("CalibrationError", module.py().get_type::<CalibrationError>())?;
+    module.add_class::<matcher::Matcher>()?;
+    module.add_class::<disparity::Disparity>()?;
+    module.add_class::<calibration::Calibration>()?;
+    module.add_class::<pairs::Pairs>()?;
+    module.add_class::<pairs::Pair>()?;
+    module.add_function(wrap_pyfunction!(pairs::open, module)?)
+}
