@@ -15,7 +15,9 @@ pub mod calibration {
     pub mod format {
         pub use crate::calibration::format::{Format, Loaded, ReadOptions, parse, read, render};
     }
-    pub use crate::calibration::{CalibrationError, Lens, RectifyMap, StereoCalibration};
+    pub use crate::calibration::{
+        CalibrationError, Lens, Rectifier, RectifyMap, StereoCalibration,
+    };
 }
 pub mod chroma {
     pub use crate::core::chroma::{Chroma, ChromaPlane, ColourCoding};
@@ -39,7 +41,14 @@ pub mod engine {
     pub use crate::engine::{Engine, PairSpec};
 }
 pub mod frame {
+    use crate::core::frame::{DisparityMap, DisparityRange};
     pub use crate::core::frame::{Image, Mask, Matched, StereoPair};
+
+    /// Makes a map of these values.
+    pub fn disparity_map(width: usize, range: DisparityRange, values: Vec<i16>) -> DisparityMap {
+        let pixels = crate::core::pool::Pooled::unpooled(values);
+        DisparityMap::new(width, pixels.len() / width, range, pixels)
+    }
 }
 pub mod matching {
     pub use crate::matching::{History, PairResult, match_next, match_pair};

@@ -118,10 +118,10 @@ mod window;
 #[path = "window/absent.rs"]
 mod window;
 
-pub use calibration::Rectifier;
 pub use core::frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
 pub use matcher::{
-    BoardView, Calibration, Device, Disparity, Error, ImageBuf, ImageRef, Matcher, Status, Stream,
+    BoardView, Calibration, Device, Disparity, Error, ImageBuf, ImageRef, Matcher, Rectifier,
+    Status, Stream,
 };
 pub use matching::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,

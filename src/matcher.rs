@@ -5,18 +5,16 @@ mod disparity;
 mod error;
 mod image;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::calibration::Rectifier;
 use crate::core::frame::{DisparityMap, Eye, INVALID, Image, Mask, Matched, SUBPIXEL, StereoPair};
 use crate::core::pool::Pool;
 use crate::engine::{self, Choice, Engine, Options, PairSpec};
 use crate::matching::Params;
 use crate::settings::Layers;
 
-pub use self::calibration::{BoardView, Calibration};
+pub use self::calibration::{BoardView, Calibration, Rectifier};
 pub use self::disparity::{Disparity, Status};
 pub use self::error::Error;
 pub use self::image::{ImageBuf, ImageRef};
@@ -63,23 +61,8 @@ impl Params {
     ) -> Result<Self, Error> {
         let mut layers = Layers::new();
         settings.into_iter().for_each(|(name, value)| layers.parameter(name, value));
-        Ok(layers.finish()?.params)
-    }
-}
-
-impl Rectifier {
-    /// Reads the rectifier of a calibration file, or of one file for each camera, for images of
-    /// this width and height, in every format of [`Calibration::read`]. `alpha` is the field of view,
-    /// from 0 (only valid pixels) to 1 (the whole raw images); `None` leaves it to the file.
-    ///
-    /// # Errors
-    /// [`Error::Calibration`], [`Error::OutOfMemory`].
-    pub fn read(
-        files: &[impl AsRef<Path>],
-        size: (usize, usize),
-        alpha: Option<f64>,
-    ) -> Result<Self, Error> {
-        Calibration::read_for_size(files, size)?.rectifier(alpha)
+        let loaded = layers.finish().map_err(|error| Error::parameter(error.to_string()))?;
+        Ok(loaded.params)
     }
 }
 
@@ -170,7 +153,7 @@ impl Matcher {
         rectifier: Rectifier,
         device: Device,
     ) -> Result<Self, Error> {
-        Self::of(Recipe::of(params, PairSpec::raw(Arc::new(rectifier)), device))
+        Self::of(Recipe::of(params, rectifier.pairs(), device))
     }
 
     pub(crate) fn of(recipe: Recipe) -> Result<Self, Error> {
@@ -327,7 +310,7 @@ impl Stream {
         rectifier: Rectifier,
         device: Device,
     ) -> Result<Self, Error> {
-        Self::of(Recipe::of(params, PairSpec::raw(Arc::new(rectifier)), device))
+        Self::of(Recipe::of(params, rectifier.pairs(), device))
     }
 
     fn of(recipe: Recipe) -> Result<Self, Error> {

@@ -13,14 +13,15 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use occupancy::sweeps;
+use stereod::internals::calibration::Rectifier;
 use stereod::internals::calibration::RectifyMap;
 use stereod::internals::engine::cuda::{
     Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
 };
 use stereod::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityRange, Evidence, Fill, FillRule, Guide,
-    Median, P2Mode, Params, Paths, Prior, Rectifier, Smoothing, Steady, StereoGeometry, Subpixel,
-    Temporal, TemporalMode, Window,
+    Median, P2Mode, Params, Paths, Prior, Smoothing, Steady, StereoGeometry, Subpixel, Temporal,
+    TemporalMode, Window,
 };
 
 /// Supported architectures: Turing, Ampere, Ada, Hopper, Blackwell.

@@ -304,7 +304,12 @@ impl DisparityMap {
     ///
     /// # Panics
     /// If `values` does not hold exactly `width * height` elements.
-    pub fn new(width: usize, height: usize, range: DisparityRange, values: Pooled<i16>) -> Self {
+    pub(crate) fn new(
+        width: usize,
+        height: usize,
+        range: DisparityRange,
+        values: Pooled<i16>,
+    ) -> Self {
         assert_eq!(values.len(), width * height, "values of a {width}x{height} map");
         Self { width, height, range, values }
     }

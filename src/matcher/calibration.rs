@@ -1,14 +1,16 @@
 //! Calibrations of two cameras: read, solve, write, rectify.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Error, ImageBuf, ImageRef};
-use crate::calibration::Rectifier;
+use crate::calibration;
 use crate::calibration::board::{Board, Detection, Pattern};
 use crate::calibration::format::{self, Format, Loaded, ReadOptions};
 use crate::calibration::solve::{self, Sighting};
 use crate::core::frame::{Eye, StereoGeometry, StereoPair};
 use crate::core::pool::Pool;
+use crate::engine::PairSpec;
 use crate::sink::files;
 
 /// A calibration of two cameras.
@@ -35,7 +37,7 @@ impl Calibration {
     /// [`Error::Calibration`], with the file and, where it is known, the line.
     pub fn read(files: &[impl AsRef<Path>]) -> Result<Self, Error> {
         let files: Vec<PathBuf> = files.iter().map(|file| file.as_ref().to_owned()).collect();
-        Ok(Self(format::read_with(&files, &ReadOptions::default())?))
+        Ok(Self(format::read_with(&files, &ReadOptions::default()).map_err(Error::of_calibration)?))
     }
 
     /// Reads a calibration that is used for images of `width` x `height` pixels: files that lack the
@@ -49,9 +51,15 @@ impl Calibration {
     ) -> Result<Self, Error> {
         let files: Vec<PathBuf> = files.iter().map(|file| file.as_ref().to_owned()).collect();
         let options = ReadOptions { size: Some((width, height)), ..ReadOptions::default() };
-        let loaded = format::read_with(&files, &options)?;
-        let (calibration, _) = loaded.calibration.for_size(width, height)?;
+        let loaded = format::read_with(&files, &options).map_err(Error::of_calibration)?;
+        let adapted = loaded.calibration.for_size(width, height);
+        let (calibration, _) = adapted.map_err(Error::of_calibration)?;
         Ok(Self(Loaded { calibration, ..loaded }))
+    }
+
+    /// Returns the calibration of rectified images of `size` (width, height).
+    pub fn of_rectified(size: (usize, usize), geometry: &StereoGeometry) -> Self {
+        Self(Loaded::of(format::of_rectified(size, geometry), Format::Own))
     }
 
     /// Calibrates two cameras with `columns` x `rows` inner corners of a chessboard whose squares have
@@ -84,7 +92,8 @@ impl Calibration {
             Ok(Sighting { name: format!("view {number}"), seen })
         };
         let sightings = views.iter().enumerate().map(sighting).collect::<Result<Vec<_>, _>>()?;
-        let solved = solve::solve(&board, size, solve::Options::default(), sightings)?;
+        let solved = solve::solve(&board, size, solve::Options::default(), sightings);
+        let solved = solved.map_err(Error::of_calibration)?;
         let rms_px = solved.report.rms_px;
         Ok((Self(Loaded::of(solved.calibration, Format::Own)), rms_px))
     }
@@ -96,8 +105,9 @@ impl Calibration {
     /// [`Error::Calibration`]: another ending. [`Error::File`].
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let format = Format::of_name(path)?;
-        let texts = format::render(&self.0.calibration, &self.0.report, format)?;
+        let texts = Format::of_name(path)
+            .and_then(|format| format::render(&self.0.calibration, &self.0.report, format));
+        let texts = texts.map_err(Error::of_calibration)?;
         let text = texts.into_iter().next().unwrap_or_default();
         files::write_whole(path, text.as_bytes()).map_err(Error::of_file)
     }
@@ -113,7 +123,8 @@ impl Calibration {
     /// # Errors
     /// As [`Calibration::read`].
     pub fn of_toml(text: &str) -> Result<Self, Error> {
-        Ok(Self(format::parse(&[("calibration.toml", text)], &ReadOptions::default())?))
+        let parsed = format::parse(&[("calibration.toml", text)], &ReadOptions::default());
+        parsed.map(Self).map_err(Error::of_calibration)
     }
 
     /// Returns width and height of the left camera's images.
@@ -126,7 +137,8 @@ impl Calibration {
     /// # Errors
     /// [`Error::Calibration`]: the cameras cannot be rectified.
     pub fn geometry(&self) -> Result<StereoGeometry, Error> {
-        Ok(self.0.calibration.rectified(None)?.geometry())
+        let rectification = self.0.calibration.rectified(None).map_err(Error::of_rectification)?;
+        Ok(rectification.geometry())
     }
 
     /// Returns a rectifier. `alpha` is the field of view, from 0 (only valid pixels) to 1 (the whole
@@ -135,11 +147,50 @@ impl Calibration {
     /// # Errors
     /// [`Error::Calibration`], [`Error::OutOfMemory`].
     pub fn rectifier(&self, alpha: Option<f64>) -> Result<Rectifier, Error> {
-        Ok(Rectifier::new(&self.0.calibration, alpha)?)
+        let rectifier = calibration::Rectifier::new(&self.0.calibration, alpha);
+        Ok(Rectifier(Arc::new(rectifier.map_err(Error::of_rectification)?)))
     }
 }
 
+/// Rectifies the images of two cameras. Clones share its maps.
+#[derive(Clone, Debug)]
+pub struct Rectifier(Arc<calibration::Rectifier>);
+
 impl Rectifier {
+    /// Reads the rectifier of a calibration file, or of one file for each camera, for images of
+    /// this width and height, in every format of [`Calibration::read`]. `alpha` is the field of view,
+    /// from 0 (only valid pixels) to 1 (the whole raw images); `None` leaves it to the file.
+    ///
+    /// # Errors
+    /// [`Error::Calibration`], [`Error::OutOfMemory`].
+    pub fn read(
+        files: &[impl AsRef<Path>],
+        size: (usize, usize),
+        alpha: Option<f64>,
+    ) -> Result<Self, Error> {
+        Calibration::read_for_size(files, size)?.rectifier(alpha)
+    }
+
+    /// Returns the cameras of the rectified images, for depth.
+    pub fn geometry(&self) -> StereoGeometry {
+        self.0.geometry()
+    }
+
+    /// Returns width and height of the rectified images.
+    pub fn size(&self) -> (usize, usize) {
+        self.0.size()
+    }
+
+    /// Returns width and height of a camera's raw images.
+    pub fn source_size(&self, eye: Eye) -> (usize, usize) {
+        self.0.source_size(eye)
+    }
+
+    /// Returns the pairs that it rectifies.
+    pub(crate) fn pairs(&self) -> PairSpec {
+        PairSpec::raw(self.0.clone())
+    }
+
     /// Rectifies a pair of raw images.
     ///
     /// # Errors
@@ -162,6 +213,6 @@ impl Rectifier {
         }
         let pool = Pool::new();
         let [left, right] = images.map(|(_, image)| image.to_image(&pool));
-        Ok(self.rectify_pair(&StereoPair::of_stills(left?, right?)).map(ImageBuf::from))
+        Ok(self.0.rectify_pair(&StereoPair::of_stills(left?, right?)).map(ImageBuf::of_image))
     }
 }

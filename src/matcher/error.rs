@@ -1,12 +1,11 @@
 //! Errors of the library.
 
-use crate::calibration::CalibrationError;
+use std::fmt;
+
 use crate::calibration::error::RectifyError;
-use crate::calibration::solve::SolveError;
 use crate::core::memory::{Refused, TooMuch};
 use crate::engine::cuda::{TooLarge, Unusable};
-use crate::matching::{CostError, ParamsError};
-use crate::settings;
+use crate::matching::ParamsError;
 
 /// Reason why something failed, in words that name the remedy where there is one.
 #[derive(Debug, thiserror::Error)]
@@ -50,52 +49,26 @@ impl From<ParamsError> for Error {
     }
 }
 
-impl From<CostError> for Error {
-    fn from(error: CostError) -> Self {
-        ParamsError::from(error).into()
+impl Error {
+    /// Wraps the message on a parameter, which quotes its name.
+    pub(super) fn parameter(message: String) -> Self {
+        let name = message.split('`').nth(1).unwrap_or_default().to_owned();
+        Error::Parameter { name, message }
     }
-}
 
-impl From<CalibrationError> for Error {
-    fn from(error: CalibrationError) -> Self {
+    /// Wraps the error of a calibration.
+    pub(super) fn of_calibration(error: impl fmt::Display) -> Self {
         Error::Calibration(error.to_string())
     }
-}
 
-impl From<RectifyError> for Error {
-    fn from(error: RectifyError) -> Self {
+    /// Sorts the error of a rectification.
+    pub(super) fn of_rectification(error: RectifyError) -> Self {
         match error {
             RectifyError::TooMuch(_) | RectifyError::Refused(_) => {
                 Error::OutOfMemory(error.to_string())
             }
             _ => Error::Calibration(error.to_string()),
         }
-    }
-}
-
-impl From<SolveError> for Error {
-    fn from(error: SolveError) -> Self {
-        Error::Calibration(error.to_string())
-    }
-}
-
-impl From<Refused> for Error {
-    fn from(error: Refused) -> Self {
-        Error::OutOfMemory(error.to_string())
-    }
-}
-
-impl From<settings::Error> for Error {
-    fn from(error: settings::Error) -> Self {
-        Error::parameter(error.to_string())
-    }
-}
-
-impl Error {
-    /// Wraps the message on a parameter, which quotes its name.
-    fn parameter(message: String) -> Self {
-        let name = message.split('`').nth(1).unwrap_or_default().to_owned();
-        Error::Parameter { name, message }
     }
 
     /// Sorts an engine's error.

@@ -62,7 +62,8 @@ impl<'a> ImageRef<'a> {
 
     /// Copies the image into memory of the pool, which an engine reads without another copy.
     pub(super) fn to_image(self, pool: &Pool<u8>) -> Result<Image, Error> {
-        let mut pixels = pool.try_take(self.width * self.height)?;
+        let pixels = pool.try_take(self.width * self.height);
+        let mut pixels = pixels.map_err(|error| Error::OutOfMemory(error.to_string()))?;
         for (to, from) in pixels.chunks_exact_mut(self.width).zip(self.pixels.chunks(self.stride)) {
             to.copy_from_slice(&from[..self.width]);
         }
@@ -84,7 +85,7 @@ impl ImageBuf {
     /// # Errors
     /// [`Error::File`]: a file that cannot be read, or a damaged image.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        still::read_still(path.as_ref(), Tone::Local).map(Self::from).map_err(Error::of_file)
+        still::read_still(path.as_ref(), Tone::Local).map(Self::of_image).map_err(Error::of_file)
     }
 
     /// Reduces an image of 16-bit samples (a camera's 10, 12 or 16 bits) to 8 bits with a local gain,
@@ -109,6 +110,10 @@ impl ImageBuf {
         })
     }
 
+    pub(super) fn of_image(image: Image) -> Self {
+        Self { pixels: image.pixels().to_vec(), width: image.width() }
+    }
+
     /// Converts an image with this number of samples per pixel.
     fn of<T: Copy>(
         samples: &[T],
@@ -129,7 +134,7 @@ impl ImageBuf {
                 "there are too few samples for {width}x{height} pixels of {channels} channels"
             ))
         })?;
-        Ok(Grey::of(picture).into_image(Tone::Local).into())
+        Ok(Self::of_image(Grey::of(picture).into_image(Tone::Local)))
     }
 
     /// Returns the width in pixels.
@@ -145,12 +150,6 @@ impl ImageBuf {
     /// Returns every pixel, row by row.
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
-    }
-}
-
-impl From<Image> for ImageBuf {
-    fn from(image: Image) -> Self {
-        Self { pixels: image.pixels().to_vec(), width: image.width() }
     }
 }
 

@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 
 use numpy::PyArray2;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use super::arrays::{Channels, View, array2};
-use crate::calibration::Rectifier;
 use crate::core::frame::StereoGeometry;
-use crate::matcher::{self, BoardView, ImageBuf};
+use crate::matcher::{self, BoardView, ImageBuf, Rectifier};
 
 /// A calibration of two cameras, read from one file or two in any format that `stereod` reads.
 ///
@@ -97,6 +96,35 @@ impl Calibration {
         let solve = || matcher::Calibration::solve(board, square, size, &views);
         let (calibration, rms_px) = py.detach(solve)?;
         Ok((Self::of(calibration, None)?, rms_px))
+    }
+
+    /// Makes the calibration of images that are rectified already. `size` is their (width, height);
+    /// `centre_px`, the principal point (x, y), is the middle of the images if it is not given.
+    #[classmethod]
+    #[pyo3(signature = (size, *, focal_px, baseline_m, centre_px=None))]
+    fn of_rectified(
+        _class: &Bound<'_, PyType>,
+        size: (usize, usize),
+        focal_px: f64,
+        baseline_m: f64,
+        centre_px: Option<(f64, f64)>,
+    ) -> PyResult<Self> {
+        let is_length = |length: f64| length.is_finite() && length > 0.0;
+        if size.0 == 0 || size.1 == 0 || !is_length(focal_px) || !is_length(baseline_m) {
+            return Err(PyValueError::new_err(format!(
+                "size is {size:?}, focal_px {focal_px} and baseline_m {baseline_m}; all must be above 0"
+            )));
+        }
+        let middle = |side: usize| (side as f64 - 1.0) / 2.0;
+        let (x, y) = centre_px.unwrap_or((middle(size.0), middle(size.1)));
+        let geometry = StereoGeometry {
+            focal_px,
+            baseline_m,
+            centre_x_px: x,
+            centre_y_px: y,
+            right_centre_x_px: x,
+        };
+        Self::of(matcher::Calibration::of_rectified(size, &geometry), None)
     }
 
     /// Makes a calibration of the text of a stereod TOML file.

@@ -1,7 +1,7 @@
 //! `stereod.Matcher`.
 
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
@@ -72,7 +72,7 @@ impl Matcher {
     ) -> PyResult<T> {
         let pairs = match &self.calibration {
             None => PairSpec::rectified(size.0, size.1),
-            Some(rig) => PairSpec::raw(Arc::new(rig.get().rectifier(py)?.clone())),
+            Some(rig) => rig.get().rectifier(py)?.pairs(),
         };
         py.detach(|| {
             let mut running = self.lock();
@@ -156,7 +156,8 @@ impl Matcher {
         keywords.set_item("calibration", &calibration)?;
         keywords.set_item("channels", channels)?;
         keywords.set_item("confidence", confidence)?;
-        let mut loaded = layers.finish().map_err(Error::from)?;
+        let mut loaded =
+            layers.finish().map_err(|error| PyValueError::new_err(error.to_string()))?;
         if confidence {
             loaded.params.confidence.get_or_insert(0);
         }

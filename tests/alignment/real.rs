@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use stereod::Rectifier;
 use stereod::internals::alignment::{Event, Monitor};
+use stereod::internals::calibration::Rectifier;
 use stereod::internals::calibration::format;
 use stereod::internals::control::Switch;
 use stereod::internals::frame::{Image, StereoPair};

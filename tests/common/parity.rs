@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use stereod::internals::calibration::Rectifier;
 use stereod::internals::calibration::RectifyMap;
 use stereod::internals::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod::internals::engine::Engine;
@@ -11,7 +12,7 @@ use stereod::internals::matching::{History, PairResult, match_next};
 use stereod::internals::pool::{Pool, Pooled};
 use stereod::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
-    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Rectifier, Smoothing, Speckle,
+    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Speckle,
     StereoGeometry, Subpixel, Window,
 };
 

@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use stereod::Eye;
+use stereod::internals::calibration::Rectifier;
 use stereod::internals::calibration::{StereoCalibration, format};
 use stereod::internals::control::Switch;
 use stereod::internals::frame::{Image, StereoPair};
@@ -15,7 +17,6 @@ use stereod::internals::source::orientation::Orient;
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::{read_colours, read_still};
 use stereod::internals::source::tone::Tone;
-use stereod::{Eye, Rectifier};
 
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;

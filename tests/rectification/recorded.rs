@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use nalgebra::Matrix3x4;
+use stereod::Eye;
+use stereod::internals::calibration::Rectifier;
 use stereod::internals::calibration::{StereoCalibration, format};
 use stereod::internals::control::Switch;
 use stereod::internals::frame::{Image, StereoPair};
@@ -11,7 +13,6 @@ use stereod::internals::source::gst::{GstOptions, open};
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::read_still;
 use stereod::internals::source::tone::Tone;
-use stereod::{Eye, Rectifier};
 
 use super::register::{mean_difference, shift};
 use crate::common::data::data;

@@ -1,11 +1,12 @@
 //! Raw images become metric results: `--calibration`, `--depth` and `--cloud`.
 
 use serde_json::json;
+use stereod::internals::calibration::Rectifier;
 use stereod::internals::calibration::format;
 use stereod::internals::frame::Image;
 use stereod::internals::sink::numbers::{DepthUnit, Numbers, Quantity};
 use stereod::internals::sink::video::read_recording_tags;
-use stereod::{Eye, Rectifier, StereoGeometry};
+use stereod::{Eye, StereoGeometry};
 
 use super::*;
 use crate::common::data::data;

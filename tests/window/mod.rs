@@ -14,7 +14,7 @@ use std::time::Duration;
 use child::Child;
 use image::{Rgba, RgbaImage};
 use stereod::internals::control::Control;
-use stereod::internals::frame::{Image, Matched, StereoPair};
+use stereod::internals::frame::{Image, Matched, StereoPair, disparity_map};
 use stereod::internals::pool::Pooled;
 use stereod::internals::sink::Sink;
 use stereod::internals::sink::colour::ColourMap;
@@ -22,7 +22,7 @@ use stereod::internals::sink::window::{
     Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates,
     Rows, Scene, Timing, View, Window, WindowOptions, WindowSink, panes,
 };
-use stereod::{DisparityMap, DisparityRange, INVALID, StereoGeometry};
+use stereod::{DisparityRange, INVALID, StereoGeometry};
 
 use crate::common::screen::X;
 
@@ -60,7 +60,7 @@ fn frame(sequence: u64) -> Arc<Matched> {
     let right = Image::from_fn(width, height, |_, _| 0);
     let timestamp = Duration::from_millis(sequence * 40);
     let pair = StereoPair { sequence, timestamp, ..StereoPair::of_stills(left, right) };
-    let disparity = DisparityMap::new(width, height, RANGE, Pooled::unpooled(values));
+    let disparity = disparity_map(width, RANGE, values);
     let matched = Matched::new(pair, disparity);
     let finished = matched.submitted + Duration::from_millis(7);
     let confidence = Some(Image::from_fn(width, height, |x, y| 255 - grey(x, y)));
