@@ -231,6 +231,19 @@ setup_arm64() {
     fi
 }
 
+# maturin, for the test of the Python package. If it is not available, that test is skipped with a note.
+setup_maturin() {
+    local tools=${CARGO_TARGET_DIR:-target}/python-tools
+    if [[ -x $tools/bin/maturin ]]; then
+        say "maturin is in $tools"
+    elif [[ $check == yes ]]; then
+        say "missing: maturin in $tools (the Python package is not tested without it)"
+    elif ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet 'maturin>=1.9,<2'; }; then
+        rm -rf "$tools"
+        say "maturin could not be fetched: the Python package will not be tested"
+    fi
+}
+
 status=0
 if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     setup_apt || status=1
@@ -241,5 +254,6 @@ setup_rust || status=1
 if [[ $tests == yes ]]; then
     setup_nvrtc
     setup_arm64
+    setup_maturin
 fi
 exit "$status"

@@ -76,6 +76,15 @@ else
     check "compiles for ARM64" env PKG_CONFIG_ALLOW_CROSS=1 cargo check --locked --lib --target $arm64
 fi
 
+# The Python package, from a new virtual environment.
+if [[ $# -gt 0 ]]; then
+    skip "Python package" "only some tests are run"
+elif [[ ! -x ${CARGO_TARGET_DIR:-target}/python-tools/bin/maturin ]]; then
+    skip "Python package" "maturin could not be fetched"
+else
+    check "Python package" scripts/wheel.sh --test "${CARGO_TARGET_DIR:-target}/debug/stereod"
+fi
+
 # The machine's image is made once. If the emulation was too slow the first time, a second attempt
 # decides.
 image=$(realpath -m "${CARGO_TARGET_DIR:-target}/camera-vm")

@@ -23,6 +23,7 @@ install_tools() {
 
 if [[ ${1:-} != --test ]]; then
     install_tools 'maturin>=1.9,<2' ziglang
+    export PATH=$tools/bin:$PATH # maturin finds zig by its Python
     for triple in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do
         "$tools/bin/maturin" build --release --zig --compatibility manylinux_2_28 --target "$triple" \
             --out "$target/wheels"

@@ -22,13 +22,8 @@ STEREO_SGBM_MODE_HH4 = 3
 
 _log = logging.getLogger("stereod")
 
-#: Number of paths of each mode; OpenCV's 3-way mode has three, which stereod does not have.
-_PATHS = {
-    STEREO_SGBM_MODE_SGBM: 5,
-    STEREO_SGBM_MODE_HH: 8,
-    STEREO_SGBM_MODE_SGBM_3WAY: 4,
-    STEREO_SGBM_MODE_HH4: 4,
-}
+#: OpenCV's modes choose the number of paths.
+_MODES = range(4)
 
 _NAMES = (
     "minDisparity",
@@ -50,6 +45,7 @@ _IGNORED = {
     "P1": "penalties suit the cost",
     "P2": "penalties suit the cost",
     "preFilterCap": "the cost needs no pre-filter",
+    "mode": "the number of paths suits the cost; paths=8 sets it",
 }
 
 _told: set[str] = set()
@@ -83,12 +79,11 @@ class StereoSGBM:
         values = self._values
         if values["numDisparities"] < 1:
             raise ValueError(f"numDisparities is {values['numDisparities']}; it must be 1 to 1024")
-        if values["mode"] not in _PATHS:
-            raise ValueError(f"mode is {values['mode']}; it must be one of {sorted(_PATHS)}")
+        if values["mode"] not in _MODES:
+            raise ValueError(f"mode is {values['mode']}; it must be 0 to 3")
         given: dict[str, Any] = {
             "disparities": values["numDisparities"],
             "min_disparity": values["minDisparity"],
-            "paths": _PATHS[values["mode"]],
             # As OpenCV reads 0 and negative values.
             "uniqueness": min(values["uniquenessRatio"], 99) if values["uniquenessRatio"] >= 0 else 10,
             "left_right": max(values["disp12MaxDiff"], 1),
