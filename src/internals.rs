@@ -91,7 +91,7 @@ pub mod sink {
         };
     }
     pub mod window {
-        pub use crate::sink::viewer::{Banner, Counts, Figures};
+        pub use crate::sink::viewer::{Banner, Counts, Figures, Viewer};
         pub use crate::window::{
             Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows, Scene,
             Timing, View, Window, WindowOptions, WindowSink, panes,

@@ -104,9 +104,6 @@ mod pipeline;
 mod python;
 #[cfg(feature = "serve")]
 mod serve;
-#[cfg(all(feature = "cli", not(feature = "serve")))]
-#[path = "serve/absent.rs"]
-mod serve;
 mod settings;
 mod sink;
 mod source;

@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 #[cfg(feature = "cli")]
 use super::program::{
-    Alignment, Calibration, Camera, Colour, Demo, Log, Metrics, Output, Queue, Source, Window,
+    Alignment, Calibration, Camera, Colour, Demo, Log, Metrics, Output, Queue, Serve, Source,
+    Window,
 };
 use super::row::Conflict;
 use super::{Engine, Matching};
@@ -36,6 +37,8 @@ pub struct Settings {
     pub window: Window,
     #[cfg(feature = "cli")]
     pub metrics: Metrics,
+    #[cfg(feature = "cli")]
+    pub serve: Serve,
     #[cfg(feature = "cli")]
     pub log: Log,
 }

@@ -128,6 +128,11 @@ pub struct ColourScale {
 }
 
 impl ColourScale {
+    /// Reports whether it is for this mode and range.
+    pub fn is_of(&self, mode: ColourRange, range: DisparityRange) -> bool {
+        (self.mode, self.range) == (mode, range)
+    }
+
     /// Returns a scale for maps with disparities in `range`.
     pub fn new(mode: ColourRange, range: DisparityRange) -> Self {
         let (low, high) = match mode {

@@ -121,3 +121,15 @@ pub struct Tuned {
     /// Reason for a refusal; then nothing has changed.
     pub problem: Option<String>,
 }
+
+/// A viewer of a run: the window, or the live page.
+pub trait Viewer: Send + Sync {
+    /// Shows new figures.
+    fn figures(&self, figures: Figures);
+
+    /// Answers a request, or reports a change from elsewhere.
+    fn tuned(&self, tuned: Tuned);
+
+    /// Reports that a file was written, or why not.
+    fn saved(&self, message: Result<String, String>);
+}

@@ -14,7 +14,7 @@ pub use view::View;
 use crate::core::control::Control;
 use crate::core::frame::Matched;
 use crate::sink::Sink;
-use crate::sink::viewer::{Figures, Tuned};
+use crate::sink::viewer::{Figures, Tuned, Viewer};
 
 /// A window; there is none.
 pub struct Window(Infallible);
@@ -41,21 +41,6 @@ impl Window {
 }
 
 impl Remote {
-    /// Shows new figures.
-    pub fn stats(&self, _: Figures) {
-        match self.0 {}
-    }
-
-    /// Answers a request.
-    pub fn tuned(&self, _: Tuned) {
-        match self.0 {}
-    }
-
-    /// Reports that a file was written, or why not.
-    pub fn saved(&self, _: Result<String, String>) {
-        match self.0 {}
-    }
-
     /// Reports the end of the stream.
     pub fn ended(&self) {
         match self.0 {}
@@ -68,6 +53,20 @@ impl Remote {
 
     /// Closes the window.
     pub fn close(&self) {
+        match self.0 {}
+    }
+}
+
+impl Viewer for Remote {
+    fn figures(&self, _: Figures) {
+        match self.0 {}
+    }
+
+    fn tuned(&self, _: Tuned) {
+        match self.0 {}
+    }
+
+    fn saved(&self, _: Result<String, String>) {
         match self.0 {}
     }
 }

@@ -8,7 +8,7 @@ use super::mailbox::Mailbox;
 use super::options::Timing;
 use super::xlib;
 use crate::core::frame::Matched;
-use crate::sink::viewer::{Figures, Tuned};
+use crate::sink::viewer::{Figures, Tuned, Viewer};
 
 /// Message to the event loop from other threads.
 #[derive(Debug)]
@@ -44,21 +44,6 @@ impl Remote {
         }
     }
 
-    /// Shows new figures.
-    pub fn stats(&self, stats: Figures) {
-        self.wake(Wake::Stats(stats));
-    }
-
-    /// Answers a request of the window, or reports a change from elsewhere.
-    pub fn tuned(&self, tuned: Tuned) {
-        self.wake(Wake::Tuned(Box::new(tuned)));
-    }
-
-    /// Reports that a file was written, or why not.
-    pub fn saved(&self, message: Result<String, String>) {
-        self.wake(Wake::Saved(message));
-    }
-
     /// Reports the end of the stream. The last frame stays until the user quits.
     pub fn ended(&self) {
         self.wake(Wake::Ended);
@@ -80,5 +65,19 @@ impl Remote {
         if !xlib::has_lost_display() {
             let _ = self.proxy.send_event(wake);
         }
+    }
+}
+
+impl Viewer for Remote {
+    fn figures(&self, figures: Figures) {
+        self.wake(Wake::Stats(figures));
+    }
+
+    fn tuned(&self, tuned: Tuned) {
+        self.wake(Wake::Tuned(Box::new(tuned)));
+    }
+
+    fn saved(&self, message: Result<String, String>) {
+        self.wake(Wake::Saved(message));
     }
 }

@@ -20,7 +20,7 @@ use stereod::internals::sink::Sink;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::window::{
     Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates,
-    Rows, Scene, Timing, View, Window, WindowOptions, WindowSink, panes,
+    Rows, Scene, Timing, View, Viewer, Window, WindowOptions, WindowSink, panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
 
@@ -178,7 +178,7 @@ fn show_window() {
         }
     });
     std::thread::spawn(move || {
-        remote.stats(Figures {
+        remote.figures(Figures {
             engine: "CPU (test)".into(),
             counts: Counts { pairs: 1, ..Counts::default() },
             banners: Vec::new(),

@@ -1,9 +1,13 @@
 //! A run while pairs flow: the parts that watch and change it.
 
 pub mod handles;
-#[cfg(feature = "serve")]
-pub mod metrics;
+
 pub mod observations;
 pub mod requests;
+#[cfg(feature = "serve")]
+pub mod served;
+#[cfg(not(feature = "serve"))]
+#[path = "live/not_served.rs"]
+pub mod served;
 pub mod service;
 pub mod tuning;

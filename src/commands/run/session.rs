@@ -7,10 +7,9 @@ use anyhow::anyhow;
 
 use super::knobs::knobs;
 use super::live::handles::Handles;
-#[cfg(feature = "serve")]
-use super::live::metrics;
 use super::live::observations::Observations;
 use super::live::requests::{Request, Requests};
+use super::live::served::Listeners;
 use super::live::service::{Service, Watchdog};
 use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
@@ -27,10 +26,11 @@ use crate::core::memory;
 use crate::core::pool::Pool;
 use crate::core::thread;
 use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running};
-use crate::serve::metrics::Listener;
+#[cfg(feature = "serve")]
+use crate::serve::{Live, LiveSink, live};
 use crate::settings::Pace;
 use crate::sink::colouring::LiveColouring;
-use crate::sink::viewer::Tuning;
+use crate::sink::viewer::{Tuned, Tuning, Viewer};
 use crate::source::gst::Keep;
 use crate::window::{Remote, Timing, Window, WindowSink};
 
@@ -39,7 +39,9 @@ pub struct Session {
     handles: Arc<Handles>,
     running: Running,
     window: Option<Window>,
-    listener: Option<Listener>,
+    listeners: Listeners,
+    #[cfg(feature = "serve")]
+    page: Option<Live>,
     files: outputs::Reserved,
     room: memory::Reserved,
 }
@@ -62,14 +64,15 @@ impl Session {
         let hangup = requests.clone();
         let reload = Box::new(move || hangup.ask(Request::Reload));
         signals::stop_on_signals(&control, window.as_ref().map(Window::remote), Some(reload))?;
-        let listener = loaded.settings.metrics.listen().map(Listener::bind).transpose()?;
+        let listeners = Listeners::bind(&loaded.settings)?;
         let files = outputs::reserve(&loaded.settings)?;
 
         // Open: in this order, so that earlier output survives if the input cannot be opened.
         let output = &loaded.settings.output;
-        let watched = (window.is_some() || output.stream().is_some())
-            && !outputs::writes_frames(&loaded.settings);
-        let colours = (window.is_some() || output.shows_left()).then(Pool::new);
+        let is_seen = window.is_some() || loaded.settings.serve.listen().is_some();
+        let watched =
+            (is_seen || output.stream().is_some()) && !outputs::writes_frames(&loaded.settings);
+        let colours = (is_seen || output.shows_left()).then(Pool::new);
         let keep = Keep { colours, ..Keep::default() };
         let source = source::wait_for(&spec, &loaded, watched, &keep, &control)?;
         let Some(source) = source else { return Ok(None) };
@@ -80,7 +83,7 @@ impl Session {
             return Ok(None);
         };
         let loaded = loaded.with_white(info.white)?;
-        let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
+        let loaded = if is_seen { loaded.with_confidence()? } else { loaded };
         let (size, part) = ((info.width, info.height), loaded.settings.engine.multiprocessors);
         let mut watchdog = Watchdog::of_manager();
         let mut alive = || watchdog.tick(|_| false);
@@ -103,6 +106,32 @@ impl Session {
             let timing = if clocked { Timing::Latency } else { Timing::Engine };
             sinks.push(Box::new(WindowSink::new(window.remote(), timing)));
         }
+        let remote = window.as_ref().map(Window::remote);
+        let of_window = |remote: &Remote| Arc::new(remote.clone()) as Arc<dyn Viewer>;
+        #[cfg(feature = "serve")]
+        let page = loaded.settings.serve.listen().map(|_| {
+            let requests = requests.clone();
+            let page = Live::new(live::Source {
+                name: info.description.clone(),
+                is_live: info.live,
+                control: control.clone(),
+                colouring: colouring.clone(),
+                tuned: Tuned {
+                    number: None,
+                    knobs: knobs(&loaded),
+                    colouring: colouring.get(),
+                    problem: None,
+                },
+                ask: Box::new(move |wanted| requests.ask(Request::Viewer(wanted))),
+                folder: (&loaded.settings.window.snapshots).into(),
+            });
+            sinks.push(Box::new(LiveSink::new(page.clone())));
+            page
+        });
+        let viewers = remote.iter().map(of_window);
+        #[cfg(feature = "serve")]
+        let viewers = viewers.chain(page.iter().map(|page| Arc::new(page.clone()) as _));
+        let viewers = viewers.collect();
 
         // Start: pairs flow from here on.
         let swap = EngineSwap::default();
@@ -123,7 +152,8 @@ impl Session {
             in_effect: Mutex::new(loaded),
             control,
             requests,
-            remote: window.as_ref().map(Window::remote),
+            remote,
+            viewers,
             info,
             live,
             one_stream: spec.is_one_stream(),
@@ -138,17 +168,28 @@ impl Session {
             counters: running.counters.clone(),
             dropped_before,
         });
-        Ok(Some(Self { handles, running, window, listener, files, room }))
+        Ok(Some(Self {
+            handles,
+            running,
+            window,
+            listeners,
+            #[cfg(feature = "serve")]
+            page,
+            files,
+            room,
+        }))
     }
 
     /// Waits for the end of the run, and reports. A window stays on this thread.
     pub fn finish(self) -> Result<(), Error> {
-        let Self { handles, running, window, listener, files, room: _room } = self;
+        #[cfg(feature = "serve")]
+        let page = self.page.clone();
+        let Self { handles, running, window, listeners, files, room: _room, .. } = self;
         let service = Service::ready();
         #[cfg(feature = "serve")]
-        let _metrics = metrics::serve(listener, &handles)?;
+        let _servers = listeners.serve(&handles, page)?;
         #[cfg(not(feature = "serve"))]
-        let _ = listener;
+        listeners.serve(&handles)?;
         let tuner = Tuner::start(&handles)?;
         let (shared, statistics) = (handles.clone(), files.statistics);
         let report = move || {
@@ -201,7 +242,7 @@ fn show(
     })?;
     let loaded = handles.loaded();
     let mut options = window_options(&loaded, &handles.info, &handles.rig);
-    let ask = Arc::new(move |wanted| for_panel.requests.ask(Request::Window(wanted)));
+    let ask = Arc::new(move |wanted| for_panel.requests.ask(Request::Viewer(wanted)));
     options.tuning = Some(Tuning { knobs: knobs(&loaded), ask });
     let shown = window.run(options, handles.control.clone());
     let (mut outcome, written) = thread::joined("the report of the run", reporter.join())?;

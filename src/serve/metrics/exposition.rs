@@ -50,7 +50,9 @@ pub struct Reading {
     pub exposure: Option<[Exposure; 2]>,
     /// State of the left and the right camera; nothing for recorded sources.
     pub cameras: Option<[Camera; 2]>,
-    /// Set if pairs flow; see [`Health`].
+    /// Set after the end of the source.
+    pub ended: bool,
+    /// Set if pairs flow; see [`Health`](crate::telemetry::progress::Health).
     pub healthy: bool,
 }
 

@@ -18,12 +18,13 @@ pub struct Metrics {
     pub unhealthy_s: f64,
 }
 
+/// Message on a text that is no address to listen on.
+pub(super) const WRONG_ADDRESS: &str =
+    "a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`";
+
 pub(in crate::settings) const ROWS: &[Row] = &[
     Row::text("listen", "", |text| match address(text) {
-        None if !text.is_empty() => {
-            Err("a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`"
-                .into())
-        }
+        None if !text.is_empty() => Err(WRONG_ADDRESS.into()),
         _ => Ok(()),
     })
     .flag(OUTPUT, "--metrics", "PORT|ADDRESS:PORT")
@@ -59,7 +60,8 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split([' ', ',']).filter(|name| !name.is_empty())
 }
 
-fn address(text: &str) -> Option<SocketAddr> {
+/// Parses an address to listen on. A port alone is one of this machine only.
+pub(super) fn address(text: &str) -> Option<SocketAddr> {
     let port = text.strip_prefix(':').or_else(|| text.strip_prefix("localhost:")).unwrap_or(text);
     match port.parse() {
         // `+9100` is a number for Rust only.

@@ -12,6 +12,7 @@ mod metrics;
 mod output;
 mod print;
 mod queue;
+mod serve;
 mod size;
 mod source;
 mod window;
@@ -30,12 +31,13 @@ pub use metrics::Metrics;
 pub use output::{Output, Stats};
 pub use print::{DEFAULT_TOML, default_lines};
 pub use queue::Queue;
+pub use serve::Serve;
 pub use size::Size;
 pub use source::{Pace, Source};
 pub use window::{AtEnd, Window, WindowMode};
 
 /// All sections, in the order of the flags.
-pub(super) const SECTIONS: [Section; 13] = [
+pub(super) const SECTIONS: [Section; 14] = [
     ("source", source::ROWS),
     ("camera", camera::ROWS),
     ("demo", demo::ROWS),
@@ -47,6 +49,7 @@ pub(super) const SECTIONS: [Section; 13] = [
     ("calibration", calibration::ROWS),
     ("alignment", alignment::ROWS),
     ("metrics", metrics::ROWS),
+    ("serve", serve::ROWS),
     ("colour", colour::ROWS),
     ("log", log::ROWS),
 ];

@@ -12,6 +12,7 @@ use crate::core::frame::Eye;
 use crate::pipeline::{Counters, EngineSwap};
 use crate::settings::Loaded;
 use crate::sink::colouring::LiveColouring;
+use crate::sink::viewer::Viewer;
 use crate::source::SourceInfo;
 use crate::source::live::LiveState;
 use crate::telemetry::progress::{Health, Progress};
@@ -29,6 +30,8 @@ pub struct Handles {
     pub requests: Requests,
     /// The window, if there is one.
     pub remote: Option<Remote>,
+    /// The window and the live page.
+    pub viewers: Vec<Arc<dyn Viewer>>,
     /// The source.
     pub info: SourceInfo,
     /// The state of the cameras, if the source is live.

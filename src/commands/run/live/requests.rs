@@ -18,8 +18,8 @@ pub enum Request {
     Close,
     /// Read the configuration again.
     Reload,
-    /// A request of the window.
-    Window(Ask),
+    /// A request of a viewer.
+    Viewer(Ask),
 }
 
 impl Request {
@@ -28,10 +28,10 @@ impl Request {
         match self {
             Request::Close => 0,
             Request::Reload => 1,
-            Request::Window(Ask::Reset) => 2,
+            Request::Viewer(Ask::Reset) => 2,
             // Values come before a file, which must hold the newest.
-            Request::Window(Ask::Values { .. }) => 3,
-            Request::Window(Ask::Write(_)) => 4,
+            Request::Viewer(Ask::Values { .. }) => 3,
+            Request::Viewer(Ask::Write(_)) => 4,
         }
     }
 }
@@ -41,7 +41,7 @@ impl Requests {
     pub fn ask(&self, request: Request) {
         let mut waiting = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = request.place();
-        if let Request::Window(Ask::Reset) = request {
+        if let Request::Viewer(Ask::Reset) = request {
             // A reset voids earlier values.
             waiting[place + 1] = None;
         }
@@ -72,23 +72,23 @@ mod tests {
 
     fn ask_for_values(requests: &Requests, number: u64) {
         let values = vec![("matching", "p1", number.to_string())];
-        requests.ask(Request::Window(Ask::Values { number, values }));
+        requests.ask(Request::Viewer(Ask::Values { number, values }));
     }
 
     #[test]
     fn the_newest_values_win_and_are_in_effect_before_a_file_is_written() {
         let requests = Requests::default();
-        requests.ask(Request::Window(Ask::Write("a.toml".into())));
+        requests.ask(Request::Viewer(Ask::Write("a.toml".into())));
         for number in 1..=5 {
             ask_for_values(&requests, number);
         }
-        let Some(Request::Window(Ask::Values { number: 5, values })) = requests.next(None) else {
+        let Some(Request::Viewer(Ask::Values { number: 5, values })) = requests.next(None) else {
             panic!("not the newest")
         };
         assert_eq!(values[0].2, "5");
         let next = requests.next(None);
         assert!(
-            matches!(next, Some(Request::Window(Ask::Write(path))) if path.ends_with("a.toml"))
+            matches!(next, Some(Request::Viewer(Ask::Write(path))) if path.ends_with("a.toml"))
         );
         assert!(requests.next(Some(Duration::from_millis(5))).is_none());
     }
@@ -97,10 +97,10 @@ mod tests {
     fn a_reset_makes_values_void_and_the_end_comes_first() {
         let requests = Requests::default();
         ask_for_values(&requests, 1);
-        requests.ask(Request::Window(Ask::Reset));
+        requests.ask(Request::Viewer(Ask::Reset));
         requests.ask(Request::Reload);
         assert!(matches!(requests.next(None), Some(Request::Reload)));
-        assert!(matches!(requests.next(None), Some(Request::Window(Ask::Reset))));
+        assert!(matches!(requests.next(None), Some(Request::Viewer(Ask::Reset))));
         assert!(requests.next(Some(Duration::ZERO)).is_none());
         ask_for_values(&requests, 2);
         requests.ask(Request::Close);

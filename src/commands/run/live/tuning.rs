@@ -100,17 +100,17 @@ impl Worker {
     fn fulfil(&mut self, request: Option<Request>) -> Option<Duration> {
         match request {
             Some(Request::Reload) => service::reloading(|| self.reload()),
-            Some(Request::Window(Ask::Reset)) => {
+            Some(Request::Viewer(Ask::Reset)) => {
                 let reset = self.reset();
                 self.answer(None, reset);
                 return Some(SETTLED);
             }
-            Some(Request::Window(Ask::Values { number, values })) => {
+            Some(Request::Viewer(Ask::Values { number, values })) => {
                 let taken = self.take_values(&values);
                 self.answer(Some(number), taken);
                 return Some(SETTLED);
             }
-            Some(Request::Window(Ask::Write(path))) => {
+            Some(Request::Viewer(Ask::Write(path))) => {
                 self.settle();
                 self.write(&path);
             }
@@ -135,20 +135,20 @@ impl Worker {
         self.put_in_effect(now.with_those_of(&self.configured, &keys)?).map(drop)
     }
 
-    /// Sends the window the settings in effect, and the problem, if any.
+    /// Sends the viewers the settings in effect, and the problem, if any.
     fn answer(&self, number: Option<u64>, done: anyhow::Result<()>) {
-        let Some(remote) = &self.handles.remote else { return };
         let problem = done.err().map(|error| format!("{error:#}"));
         let (knobs, colouring) = (knobs(&self.handles.loaded()), self.handles.colouring.get());
-        remote.tuned(Tuned { number, knobs, colouring, problem });
+        let tuned = Tuned { number, knobs, colouring, problem };
+        self.handles.viewers.iter().for_each(|viewer| viewer.tuned(tuned.clone()));
     }
 
-    /// Logs the changes made in the window.
+    /// Logs the changes made by viewers.
     fn settle(&mut self) {
         let now = self.handles.loaded();
         let changes = changes(&self.told, &now);
         if !changes.is_empty() {
-            tracing::info!("tuned in the window: {}", changes.join(", "));
+            tracing::info!("tuned: {}", changes.join(", "));
         }
         self.told = now;
     }
@@ -179,9 +179,7 @@ impl Worker {
             Ok(text) => tracing::info!("{text}"),
             Err(text) => tracing::error!("{text}"),
         }
-        if let Some(remote) = &self.handles.remote {
-            remote.saved(told);
-        }
+        self.handles.viewers.iter().for_each(|viewer| viewer.saved(told.clone()));
     }
 
     /// Reads the configuration again, applies the settings that can change, and logs them.

@@ -1,4 +1,4 @@
-//! Progress of a run: the bar on a terminal, the figures in the window.
+//! Progress of a run: the bar on a terminal, the figures of the viewers.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ impl<'a> Watch<'a> {
     }
 
     fn show(&mut self) {
-        let Handles { progress, remote, .. } = self.handles;
+        let Handles { progress, viewers, .. } = self.handles;
         let matched = progress.matched.load(Ordering::Relaxed);
         // An estimate that is too small must not overrun the bar.
         if self.bar.length().is_some_and(|length| matched > length) {
@@ -73,7 +73,7 @@ impl<'a> Watch<'a> {
         }
         self.bar.set_position(matched);
         self.overload.look(self.handles);
-        if let Some(remote) = remote {
+        if !viewers.is_empty() {
             let counts = Counts {
                 pairs: progress.pairs.load(Ordering::Relaxed),
                 dropped: self.handles.counters.dropped_pairs.load(Ordering::Relaxed),
@@ -87,7 +87,8 @@ impl<'a> Watch<'a> {
             let banners = self.banners.now(Instant::now(), live, off, self.handles.one_stream);
             let engine = self.handles.engine.clone();
             let exposure = self.handles.observations.exposure().map(|exposure| exposure.line());
-            remote.stats(Figures { engine, counts, alignment, exposure, banners });
+            let figures = Figures { engine, counts, alignment, exposure, banners };
+            viewers.iter().for_each(|viewer| viewer.figures(figures.clone()));
         }
     }
 }

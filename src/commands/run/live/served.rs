@@ -1,4 +1,4 @@
-//! Read-only view of a run, for Prometheus.
+//! Read-only view of a run for the HTTP server, and the ports that it is served on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,17 +9,59 @@ use crate::observe::alignment;
 use crate::observe::exposure::EyeExposure;
 use crate::observe::map_metrics::Classes;
 use crate::pipeline::SinkCounts;
-use crate::serve::metrics::{self, Hosts, Listener, Reading, Server, State};
+use crate::serve::metrics::{self, Reading};
+use crate::serve::{Access, Hosts, Listener, Live, Server, Site, State, Token};
+use crate::settings::Settings;
 use crate::source::live::EyeSummary;
 use crate::telemetry::progress::{Distribution, Health, TIME_CLASSES_US};
 
-/// Starts the metrics server.
-pub fn serve(listener: Option<Listener>, handles: &Arc<Handles>) -> anyhow::Result<Option<Server>> {
-    let Some(listener) = listener else { return Ok(None) };
-    let hosts = Hosts::new(handles.loaded().settings.metrics.hosts());
-    let server = Server::start(listener, hosts, handles.clone())?;
-    tracing::info!("metrics on http://{}/metrics", server.address());
-    Ok(Some(server))
+/// Ports that were taken before anything was opened.
+pub struct Listeners {
+    metrics: Option<Listener>,
+    page: Option<(Listener, Token)>,
+}
+
+impl Listeners {
+    /// Takes the ports that the settings name.
+    pub fn bind(settings: &Settings) -> anyhow::Result<Self> {
+        let metrics = settings.metrics.listen().map(Listener::bind).transpose()?;
+        let page = |address| -> anyhow::Result<_> {
+            let token = match settings.serve.token_file() {
+                Some(file) => Token::of_file(&file)?,
+                None => Token::random()?,
+            };
+            Ok((Listener::bind(address)?, token))
+        };
+        Ok(Self { metrics, page: settings.serve.listen().map(page).transpose()? })
+    }
+
+    /// Serves the run.
+    pub fn serve(self, handles: &Arc<Handles>, live: Option<Live>) -> anyhow::Result<Vec<Server>> {
+        let settings = handles.loaded().settings;
+        let hosts = Arc::new(Hosts::new(settings.metrics.hosts()));
+        let site = Site { hosts, access: Access::default(), state: handles.clone(), live: None };
+        let mut servers = Vec::new();
+        if let Some(listener) = self.metrics {
+            let server = Server::start(listener, site.clone())?;
+            tracing::info!("metrics on http://{}/metrics", server.address());
+            servers.push(server);
+        }
+        if let Some((listener, token)) = self.page {
+            let is_required = !listener.is_loopback();
+            let access = Access { token: Some(token.clone()), is_required };
+            let server = Server::start(listener, Site { access, live, ..site })?;
+            let address = server.address();
+            match settings.serve.token_file() {
+                None => tracing::info!("page on http://{address}/?token={}", token.text()),
+                Some(file) => tracing::info!(
+                    "page on http://{address}/ with ?token= and the text of {}",
+                    file.display()
+                ),
+            }
+            servers.push(server);
+        }
+        Ok(servers)
+    }
 }
 
 impl State for Handles {
@@ -61,6 +103,7 @@ impl State for Handles {
                     metrics::Camera { lost, reconnects, broken: broken + missed + mistimed }
                 })
             }),
+            ended: progress.source_ended.load(Ordering::Relaxed),
             healthy: self.health().is_ok(),
         }
     }

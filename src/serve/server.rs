@@ -1,4 +1,4 @@
-//! The HTTP server: `/metrics` for Prometheus, `/healthz` for a supervisor that restarts hung programs.
+//! The HTTP server and its connections.
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -16,8 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::answers::{State, answer};
-use super::hosts::Hosts;
+use super::answers::{Site, answer};
 use crate::core::thread;
 
 /// Time in which a client must send its request.
@@ -43,6 +42,11 @@ impl Listener {
         listener.set_nonblocking(true).context("a listening socket")?;
         Ok(Self(listener))
     }
+
+    /// Reports whether only programs of this machine can connect.
+    pub fn is_loopback(&self) -> bool {
+        self.0.local_addr().is_ok_and(|address| address.ip().is_loopback())
+    }
 }
 
 /// A running server on its own thread; ends when dropped.
@@ -54,12 +58,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to answer requests that call it by one of its names.
-    pub fn start(
-        Listener(listener): Listener,
-        hosts: Hosts,
-        state: Arc<dyn State>,
-    ) -> Result<Self> {
+    /// Starts to serve a site.
+    pub fn start(Listener(listener): Listener, site: Site) -> Result<Self> {
         let address = listener.local_addr().context("a listening socket")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (end, ended) = oneshot::channel();
@@ -67,15 +67,15 @@ impl Server {
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => {
                     // The runtime ends its tasks when it is dropped.
-                    tokio::spawn(accept(listener, Arc::new(hosts), state));
+                    tokio::spawn(accept(listener, site));
                     let _ = ended.await;
                 }
-                Err(error) => tracing::error!("no metrics: {error}"),
+                Err(error) => tracing::error!("nothing is served: {error}"),
             }
         };
-        let failed = |broken| tracing::error!("no metrics and no /healthz any more: {broken}");
-        let thread = thread::spawn("metrics", move || runtime.block_on(serve), failed);
-        let thread = thread.context("cannot start the metrics thread")?;
+        let failed = |broken| tracing::error!("nothing is served any more: {broken}");
+        let thread = thread::spawn("server", move || runtime.block_on(serve), failed);
+        let thread = thread.context("cannot start the server's thread")?;
         Ok(Self { address, end: Some(end), thread: Some(thread) })
     }
 
@@ -99,18 +99,18 @@ fn explain(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
         ErrorKind::AddrInUse => "another program listens there; choose another port",
         ErrorKind::PermissionDenied => "ports below 1024 are for root; choose a higher one",
         ErrorKind::AddrNotAvailable => "this machine has no such address; 0.0.0.0 means all it has",
-        _ => return anyhow!("cannot listen on {address} for metrics: {error}"),
+        _ => return anyhow!("cannot listen on {address}: {error}"),
     };
-    anyhow!("cannot listen on {address} for metrics: {cure}")
+    anyhow!("cannot listen on {address}: {cure}")
 }
 
-async fn accept(listener: tokio::net::TcpListener, hosts: Arc<Hosts>, state: Arc<dyn State>) {
+async fn accept(listener: tokio::net::TcpListener, site: Site) {
     let connections = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let permit = connections.clone().acquire_owned().await;
         match listener.accept().await {
             Ok((stream, _)) => {
-                let serve = serve(stream, hosts.clone(), state.clone());
+                let serve = serve(stream, site.clone());
                 tokio::spawn(async move {
                     // Clients that are too slow or hang up are no trouble of ours.
                     let _ = timeout(CONNECTION_TIME, serve).await;
@@ -119,22 +119,21 @@ async fn accept(listener: tokio::net::TcpListener, hosts: Arc<Hosts>, state: Arc
             }
             Err(error) => {
                 // Out of files, most likely.
-                tracing::debug!("metrics: {error}");
+                tracing::debug!("server: {error}");
                 sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-/// Answers one request. Connections are not kept: an idle one would take the place of others.
-async fn serve(
-    stream: tokio::net::TcpStream,
-    hosts: Arc<Hosts>,
-    state: Arc<dyn State>,
-) -> hyper::Result<()> {
+/// Answers one request. Connections are not kept: an idle one would take the place of others. One
+/// that becomes a WebSocket goes on by itself.
+async fn serve(stream: tokio::net::TcpStream, site: Site) -> hyper::Result<()> {
+    // Frames and their acknowledgements are single messages that must not wait for more.
+    let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answer(&request, &hosts, &*state);
-        async move { Ok::<_, Infallible>(answer) }
+        let site = site.clone();
+        async move { Ok::<_, Infallible>(answer(request, site).await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -142,5 +141,6 @@ async fn serve(
         .max_buf_size(LONGEST_REQUEST)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
         .await
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::exposition::text;
-use super::process::Process;
+use super::metrics::{Alignment, Camera, Exposure, Output, Process, Reading, text};
 use super::*;
 use crate::telemetry::progress::Progress;
 use crate::telemetry::progress::{Health, TIME_CLASSES_US};
@@ -88,7 +87,9 @@ impl State for Fixed {
 fn start(state: Fixed) -> Server {
     let any_port = "127.0.0.1:0".parse().unwrap();
     let listener = Listener::bind(any_port).unwrap();
-    Server::start(listener, Hosts::default(), Arc::new(state)).unwrap()
+    let (hosts, state) = (Arc::default(), Arc::new(state));
+    let site = Site { hosts, access: Access::default(), state, live: None };
+    Server::start(listener, site).unwrap()
 }
 
 #[test]

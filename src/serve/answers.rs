@@ -1,0 +1,154 @@
+//! Answers to requests.
+
+use std::sync::Arc;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::access::{Access, Rights};
+use super::hosts::Hosts;
+use super::live::{Live, client, snapshot};
+use super::metrics::{Process, Reading, text};
+use crate::core::text::on_one_line;
+use crate::telemetry::progress::Health;
+
+/// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Sources of the page: itself alone.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// The files of the page: path, kind and content.
+const PAGE: [(&str, &str, &str); 3] = [
+    ("/", "text/html; charset=utf-8", include_str!("live/page.html")),
+    ("/page.js", "text/javascript; charset=utf-8", include_str!("live/page.js")),
+    ("/page.css", "text/css; charset=utf-8", include_str!("live/page.css")),
+];
+
+/// Source of the published figures; asked on the server's thread.
+pub trait State: Send + Sync + 'static {
+    /// Returns all figures.
+    fn reading(&self) -> Reading;
+    /// Returns the health of the run.
+    fn health(&self) -> Health;
+}
+
+/// Everything that a listener serves.
+#[derive(Clone)]
+pub struct Site {
+    /// Names of this machine.
+    pub hosts: Arc<Hosts>,
+    /// Who may look and change.
+    pub access: Access,
+    /// The figures.
+    pub state: Arc<dyn State>,
+    /// The live page; `None` for metrics alone.
+    pub live: Option<Live>,
+}
+
+/// Answers any request.
+pub async fn answer(mut request: Request<Incoming>, site: Site) -> Response<Full<Bytes>> {
+    let rights = match check(&request, &site) {
+        Ok(rights) => rights,
+        Err(refusal) => return *refusal,
+    };
+    if let (Some(live), "/live") = (&site.live, request.uri().path()) {
+        if !hyper_tungstenite::is_upgrade_request(&request) {
+            return plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket\n".into());
+        }
+        return match hyper_tungstenite::upgrade(&mut request, Some(client::limits())) {
+            Ok((response, socket)) => {
+                let (live, state) = (live.clone(), site.state.clone());
+                tokio::spawn(client::serve(socket, live, state, rights));
+                response
+            }
+            Err(error) => plain(StatusCode::BAD_REQUEST, format!("{error}\n")),
+        };
+    }
+    if let (Some(live), Some(name)) = (&site.live, request.uri().path().strip_prefix("/snapshot/"))
+    {
+        return snapshot_of(live, name).await;
+    }
+    respond(request.uri().path(), &site)
+}
+
+/// Checks that a request may be answered, whatever it asks for.
+fn check<B>(request: &Request<B>, site: &Site) -> Result<Rights, Box<Response<Full<Bytes>>>> {
+    let checked = site.hosts.check(request).and_then(|()| site.access.check(request));
+    let rights = checked.map_err(|(status, text)| {
+        // Not louder: anybody who calls could fill the logs.
+        tracing::debug!("serve: refused: {text}");
+        Box::new(plain(status, format!("{}\n", on_one_line(&text))))
+    })?;
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return Err(Box::new(response));
+    }
+    Ok(rights)
+}
+
+/// Answers a request for text.
+fn respond(path: &str, site: &Site) -> Response<Full<Bytes>> {
+    let page = PAGE.iter().find(|(name, ..)| *name == path);
+    match (path, page, &site.live) {
+        ("/metrics", ..) => match text(site.state.reading(), Process::now()) {
+            Ok(text) => with_kind(StatusCode::OK, OPEN_METRICS, text),
+            Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        },
+        ("/healthz", ..) => match site.state.health() {
+            Ok(how) => plain(StatusCode::OK, format!("ok: {how}\n")),
+            Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+        },
+        (_, Some((_, kind, content)), Some(_)) => {
+            let mut response = with_kind(StatusCode::OK, kind, (*content).to_owned());
+            for (name, value) in [
+                (CONTENT_SECURITY_POLICY, POLICY),
+                (REFERRER_POLICY, "no-referrer"),
+                (CACHE_CONTROL, "no-cache"),
+                (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+            ] {
+                response.headers_mut().insert(name, HeaderValue::from_static(value));
+            }
+            response
+        }
+        ("/", ..) => plain(StatusCode::OK, "stereod: /metrics, /healthz\n".into()),
+        _ => plain(StatusCode::NOT_FOUND, "there are /metrics and /healthz\n".into()),
+    }
+}
+
+/// Answers with a file made of the newest pair.
+async fn snapshot_of(live: &Live, name: &str) -> Response<Full<Bytes>> {
+    let (live, name) = (live.clone(), name.to_owned());
+    let made = tokio::task::spawn_blocking(move || snapshot::of(&live, &name)).await;
+    match made {
+        Ok(Some(Ok((kind, file)))) => with_kind(StatusCode::OK, kind, file),
+        Ok(Some(Err(reason))) => plain(StatusCode::CONFLICT, format!("{reason:#}\n")),
+        Ok(None) => plain(StatusCode::NOT_FOUND, "there is no such snapshot\n".into()),
+        Err(broken) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{broken}\n")),
+    }
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+    with_kind(status, "text/plain; charset=utf-8", text)
+}
+
+fn with_kind(
+    status: StatusCode,
+    kind: &'static str,
+    content: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(content.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,268 @@
+//! One client of the live page, from its connection to its end.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use futures_util::{SinkExt, StreamExt};
+use hyper_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use hyper_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use hyper_tungstenite::tungstenite::{self, Message as Ws};
+use hyper_tungstenite::{HyperWebsocket, WebSocketStream};
+use hyper_util::rt::TokioIo;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::text::{self, Message, Own};
+use super::{Live, Newest};
+use crate::serve::access::Rights;
+use crate::serve::answers::State;
+use crate::sink::viewer::{Ask, Tuned};
+
+/// Frames that a client may have and not have drawn.
+const UNDRAWN: usize = 2;
+
+/// Time in which a message must fit the connection.
+const SENDING: Duration = Duration::from_secs(10);
+
+/// Period of figures.
+const STATUS: Duration = Duration::from_secs(1);
+
+/// Longest message of a client in bytes.
+const LONGEST: usize = 64 << 10;
+
+/// A frame that takes longer than this to be drawn is too large for the connection.
+const SLOW: Duration = Duration::from_millis(200);
+
+/// Weight of the newest time in their mean.
+const WEIGHT: f64 = 0.1;
+
+/// Frames after which the size may change again.
+const SETTLING: u32 = 60;
+
+/// Limits of a connection.
+pub fn limits() -> WebSocketConfig {
+    WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
+}
+
+/// Serves a client until it leaves.
+pub async fn serve(socket: HyperWebsocket, live: Live, state: Arc<dyn State>, rights: Rights) {
+    let Ok(mut socket) = socket.await else { return };
+    let Ok(_place) = live.0.clients.try_acquire() else {
+        let reason = "too many pages are open; close one of them".into();
+        let full = CloseFrame { code: CloseCode::Policy, reason };
+        let _ = timeout(SENDING, socket.close(Some(full))).await;
+        return;
+    };
+    let mut client = Client::new(&live, state, rights, socket);
+    let end = client.run().await;
+    tracing::debug!("live page: a client has left: {}", end.err().unwrap_or("it closed".into()));
+}
+
+type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
+
+struct Client<'a> {
+    live: &'a Live,
+    state: Arc<dyn State>,
+    rights: Rights,
+    socket: Socket,
+    /// Distinguishes its requests from those of other viewers.
+    id: u32,
+    /// Frames that it has not drawn: their number, and when they were sent.
+    undrawn: VecDeque<(u64, Instant)>,
+    pace: Pace,
+    sent: u64,
+    /// Number of the first frame, and matched pairs and time at the last status.
+    first: Option<u64>,
+    before: Option<(Instant, u64)>,
+}
+
+/// Choice of the size from the time that frames take to be drawn.
+struct Pace {
+    /// The user's choice.
+    wanted: Option<bool>,
+    is_half: bool,
+    /// Mean time until a frame is drawn, in seconds.
+    mean: Option<f64>,
+    /// Frames since the size has changed.
+    since: u32,
+}
+
+impl Pace {
+    fn is_half(&self) -> bool {
+        self.wanted.unwrap_or(self.is_half)
+    }
+
+    /// Notes the time of a frame until it was drawn.
+    fn drawn(&mut self, after: Duration) {
+        let after = after.as_secs_f64();
+        let mean = self.mean.map_or(after, |mean| mean + WEIGHT * (after - mean));
+        self.mean = Some(mean);
+        self.since = self.since.saturating_add(1);
+        // A quarter of the bytes take a quarter of the time, so only well below it is full size back.
+        let becomes = match self.is_half {
+            false => mean > SLOW.as_secs_f64(),
+            true => mean > SLOW.as_secs_f64() / 8.0,
+        };
+        if self.since >= SETTLING && becomes != self.is_half {
+            *self = Self { is_half: becomes, mean: None, since: 0, ..*self };
+        }
+    }
+}
+
+impl<'a> Client<'a> {
+    fn new(live: &'a Live, state: Arc<dyn State>, rights: Rights, socket: Socket) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self {
+            live,
+            state,
+            rights,
+            socket,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            undrawn: VecDeque::new(),
+            pace: Pace { wanted: None, is_half: false, mean: None, since: 0 },
+            sent: 0,
+            first: None,
+            before: None,
+        }
+    }
+
+    async fn run(&mut self) -> Result<(), String> {
+        let mut newest = self.live.0.newest.subscribe();
+        let mut tuned = self.live.0.tuned.subscribe();
+        let mut saved = self.live.0.saved.subscribe();
+        saved.mark_unchanged();
+        newest.mark_changed();
+        let mut status = interval(STATUS);
+        status.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        self.send(text::hello(self.live, self.rights.may_change)).await?;
+        let knobs = tuned.borrow_and_update().clone();
+        self.send(text::knobs(self.live, &knobs, None)).await?;
+        loop {
+            tokio::select! {
+                message = self.socket.next() => match message {
+                    Some(Ok(message)) => {
+                        let knobs = tuned.borrow().clone();
+                        if self.hear(&message, &knobs).is_break() {
+                            return Ok(());
+                        }
+                    }
+                    Some(Err(error)) => return Err(error.to_string()),
+                    None => return Ok(()),
+                },
+                changed = newest.changed(), if self.undrawn.len() < UNDRAWN => {
+                    changed.map_err(|_| "the run has ended")?;
+                    let frame = newest.borrow_and_update().clone();
+                    if let Some(frame) = frame {
+                        self.send_frame(frame).await?;
+                    }
+                }
+                changed = tuned.changed() => {
+                    changed.map_err(|_| "the run has ended")?;
+                    let knobs = tuned.borrow_and_update().clone();
+                    let number = knobs.number.filter(|number| number >> 32 == u64::from(self.id));
+                    self.send(text::knobs(self.live, &knobs, number.map(|n| n as u32))).await?;
+                }
+                changed = saved.changed() => {
+                    changed.map_err(|_| "the run has ended")?;
+                    let note = saved.borrow_and_update().as_ref().map(text::note);
+                    if let Some(note) = note {
+                        self.send(note).await?;
+                    }
+                }
+                _ = status.tick() => self.send_status().await?,
+            }
+        }
+    }
+
+    async fn send(&mut self, message: impl Into<Ws>) -> Result<(), String> {
+        match timeout(SENDING, self.socket.send(message.into())).await {
+            Ok(sent) => sent.map_err(|error| error.to_string()),
+            Err(_) => Err("it takes no messages".into()),
+        }
+    }
+
+    async fn send_frame(&mut self, newest: Arc<Newest>) -> Result<(), String> {
+        let (sequence, is_half) = (newest.frame.pair.sequence, self.pace.is_half());
+        let encoded = tokio::task::spawn_blocking(move || newest.message(is_half)).await;
+        let message = encoded.map_err(|broken| broken.to_string())??;
+        self.first.get_or_insert(sequence);
+        self.sent += 1;
+        self.undrawn.push_back((sequence, Instant::now()));
+        self.send(tungstenite::Message::Binary(message)).await
+    }
+
+    async fn send_status(&mut self) -> Result<(), String> {
+        let reading = self.state.reading();
+        let now = Instant::now();
+        let rate = self.before.map_or(0.0, |(then, matched)| {
+            reading.matched.saturating_sub(matched) as f64 / (now - then).as_secs_f64().max(1e-3)
+        });
+        self.before = Some((now, reading.matched));
+        let passed = self.first.map_or(0, |first| reading.matched.saturating_sub(first));
+        let skipped = passed.saturating_sub(self.sent);
+        let own = Own { skipped, is_half: self.pace.is_half(), rate };
+        self.send(text::status(self.live, &reading, &own)).await
+    }
+
+    /// Acts on a message of the client.
+    fn hear(&mut self, message: &Ws, tuned: &Tuned) -> ControlFlow<()> {
+        let text = match message {
+            Ws::Close(_) => return ControlFlow::Break(()),
+            Ws::Text(text) => text,
+            _ => return ControlFlow::Continue(()),
+        };
+        let source = &self.live.0.source;
+        match serde_json::from_str(text) {
+            Ok(Message::Ack { seq }) => {
+                while let Some((sequence, sent)) = self.undrawn.front().copied()
+                    && sequence <= seq
+                {
+                    self.undrawn.pop_front();
+                    self.pace.drawn(sent.elapsed());
+                }
+            }
+            Ok(Message::Quality { half }) => self.pace.wanted = half,
+            Ok(_) if !self.rights.may_change => {
+                tracing::debug!("live page: a change without the token is refused");
+            }
+            Ok(Message::Tune { number, values }) => {
+                let number = u64::from(self.id) << 32 | u64::from(number);
+                (source.ask)(Ask::Values { number, values: text::wishes(tuned, values) });
+            }
+            Ok(Message::Reset) => (source.ask)(Ask::Reset),
+            Ok(Message::Save) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let name = format!("stereod-{}.toml", now.as_secs());
+                (source.ask)(Ask::Write(source.folder.join(name)));
+            }
+            Ok(Message::Pause { on }) => source.control.pause.set(on),
+            Err(error) => tracing::debug!("live page: {error}"),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_frames_become_small_and_fast_ones_large_again() {
+        let mut pace = Pace { wanted: None, is_half: false, mean: None, since: 0 };
+        let draw = |pace: &mut Pace, ms: u64, times: u32| {
+            (0..times).for_each(|_| pace.drawn(Duration::from_millis(ms)));
+        };
+        draw(&mut pace, 30, 200);
+        assert!(!pace.is_half());
+        draw(&mut pace, 400, 59);
+        assert!(pace.is_half(), "{:?}", pace.mean);
+        draw(&mut pace, 100, 200);
+        assert!(pace.is_half());
+        draw(&mut pace, 10, 100);
+        assert!(!pace.is_half());
+        pace.wanted = Some(true);
+        assert!(pace.is_half());
+    }
+}

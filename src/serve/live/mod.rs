@@ -1,0 +1,174 @@
+//! The live page: its frames, figures and settings, for any number of clients.
+//!
+//! A sink puts the newest pair into a slot. Each client takes it when it has drawn the one before,
+//! so a slow client costs its own frames only. A pair is encoded when the first client asks for it,
+//! and once for all that take it at the same size.
+
+pub mod client;
+mod encode;
+pub mod snapshot;
+mod text;
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use anyhow::Result;
+use hyper::body::Bytes;
+use tokio::sync::{Semaphore, watch};
+
+use crate::core::control::Control;
+use crate::core::frame::Matched;
+use crate::core::thread::locked;
+use crate::sink::Sink;
+use crate::sink::colour::ColourScale;
+use crate::sink::colouring::{Colouring, LiveColouring};
+use crate::sink::viewer::{Ask, Figures, Tuned, Viewer};
+
+/// Clients at once.
+const CLIENTS: usize = 8;
+
+/// Recent latencies that quantiles are taken from.
+const LATENCIES: usize = 256;
+
+/// The live page of a run. Clones share it.
+#[derive(Clone)]
+pub struct Live(Arc<Shared>);
+
+/// What a run gives to its live page.
+pub struct Source {
+    /// Name of the source, for people.
+    pub name: String,
+    /// Set if pairs come at their own pace.
+    pub is_live: bool,
+    /// The run's switches.
+    pub control: Control,
+    /// The colours of disparity.
+    pub colouring: LiveColouring,
+    /// The knobs at the start.
+    pub tuned: Tuned,
+    /// Takes requests and never waits.
+    pub ask: Box<dyn Fn(Ask) + Send + Sync>,
+    /// Folder for saved settings.
+    pub folder: std::path::PathBuf,
+}
+
+struct Shared {
+    source: Source,
+    newest: watch::Sender<Option<Arc<Newest>>>,
+    tuned: watch::Sender<Tuned>,
+    saved: watch::Sender<Option<Result<String, String>>>,
+    figures: Mutex<Figures>,
+    colours: Mutex<Option<ColourScale>>,
+    latencies: Mutex<Vec<Duration>>,
+    clients: Semaphore,
+}
+
+/// The newest pair, and its messages once a client has asked for them.
+struct Newest {
+    frame: Arc<Matched>,
+    /// At full and at half size.
+    encoded: [OnceLock<Result<Bytes, String>>; 2],
+}
+
+impl Newest {
+    /// Returns the message of the pair, which is encoded if no client has asked for it before.
+    fn message(&self, is_half: bool) -> Result<Bytes, String> {
+        let encode = || encode::message(&self.frame, is_half).map_err(|error| format!("{error:#}"));
+        self.encoded[usize::from(is_half)].get_or_init(encode).clone()
+    }
+}
+
+impl Live {
+    /// Makes the page of a run.
+    pub fn new(source: Source) -> Self {
+        let tuned = watch::Sender::new(source.tuned.clone());
+        Self(Arc::new(Shared {
+            source,
+            newest: watch::Sender::new(None),
+            tuned,
+            saved: watch::Sender::new(None),
+            figures: Mutex::default(),
+            colours: Mutex::default(),
+            latencies: Mutex::default(),
+            clients: Semaphore::new(CLIENTS),
+        }))
+    }
+
+    /// Returns the present colours, and the disparities that they span.
+    fn colours(&self) -> (Colouring, [f32; 2]) {
+        let colouring = self.0.source.colouring.get();
+        let scale = locked(&self.0.colours);
+        (colouring, scale.as_ref().map_or([0.0, 1.0], |scale| scale.limits().into()))
+    }
+
+    /// Returns the median and the 95th percentile of recent latencies; `None` before the first pair.
+    fn latency(&self) -> Option<[Duration; 2]> {
+        let mut latencies = locked(&self.0.latencies).clone();
+        latencies.sort_unstable();
+        let at = |percent: usize| latencies.get(latencies.len() * percent / 100).copied();
+        Some([at(50)?, at(95)?])
+    }
+}
+
+impl Viewer for Live {
+    fn figures(&self, figures: Figures) {
+        *locked(&self.0.figures) = figures;
+    }
+
+    fn tuned(&self, tuned: Tuned) {
+        self.0.tuned.send_replace(tuned);
+    }
+
+    fn saved(&self, message: Result<String, String>) {
+        self.0.saved.send_replace(Some(message));
+    }
+}
+
+/// Hands the newest pair to the live page.
+pub struct LiveSink {
+    live: Live,
+    taken: usize,
+}
+
+impl LiveSink {
+    /// Creates the sink of a page.
+    pub fn new(live: Live) -> Self {
+        Self { live, taken: 0 }
+    }
+}
+
+impl Sink for LiveSink {
+    fn name(&self) -> &str {
+        "live page"
+    }
+
+    fn newest_only(&self) -> bool {
+        true
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        let shared = &self.live.0;
+        let colouring = shared.source.colouring.get();
+        let mut scale = locked(&shared.colours);
+        let range = frame.disparity.range();
+        if scale.as_ref().is_none_or(|scale| !scale.is_of(colouring.span, range)) {
+            *scale = Some(ColourScale::new(colouring.span, range));
+        }
+        scale.iter_mut().for_each(|scale| scale.update(&frame.disparity, frame.pair.timestamp));
+        drop(scale);
+        let mut latencies = locked(&shared.latencies);
+        match latencies.len() {
+            LATENCIES => latencies[self.taken % LATENCIES] = frame.latency(),
+            _ => latencies.push(frame.latency()),
+        }
+        drop(latencies);
+        self.taken += 1;
+        let encoded = Default::default();
+        shared.newest.send_replace(Some(Arc::new(Newest { frame: frame.clone(), encoded })));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

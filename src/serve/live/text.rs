@@ -1,0 +1,164 @@
+//! Messages in text: what the page shows beside the frames, and what its user asks for.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Live;
+use crate::serve::metrics::Reading;
+use crate::sink::viewer::{Knob, KnobKind, Tuned, Wish};
+
+/// A message of a client.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Message {
+    /// A frame was drawn.
+    Ack {
+        /// Its number.
+        seq: u64,
+    },
+    /// The value of every knob.
+    Tune {
+        /// Number of the request, which its answer repeats.
+        number: u32,
+        /// Section, key and value.
+        values: Vec<(String, String, String)>,
+    },
+    /// The values of the configuration.
+    Reset,
+    /// A file with the settings in effect.
+    Save,
+    /// Hold or go on.
+    Pause {
+        /// Set to hold.
+        on: bool,
+    },
+    /// The size of frames.
+    Quality {
+        /// Set for half the size; `None`: the server chooses.
+        half: Option<bool>,
+    },
+}
+
+/// Returns the first message.
+pub fn hello(live: &Live, may_change: bool) -> String {
+    let source = &live.0.source;
+    let mut hello = json!({
+        "type": "hello",
+        "version": env!("CARGO_PKG_VERSION"),
+        "source": source.name,
+        "live": source.is_live,
+        "may_change": may_change,
+    });
+    add_colours(live, &mut hello);
+    hello.to_string()
+}
+
+fn add_colours(live: &Live, message: &mut Value) {
+    let (colouring, span) = live.colours();
+    message["colours"] = json!(&colouring.map.table()[..]);
+    message["colour_span"] = json!(span);
+}
+
+/// Returns the knobs; `number` is the client's own, if it asked for the change.
+pub fn knobs(live: &Live, tuned: &Tuned, number: Option<u32>) -> String {
+    let mut message = json!({
+        "type": "knobs",
+        "number": number,
+        "problem": tuned.problem,
+        "knobs": tuned.knobs.iter().map(knob).collect::<Vec<_>>(),
+    });
+    add_colours(live, &mut message);
+    message.to_string()
+}
+
+fn knob(knob: &Knob) -> Value {
+    let kind = match knob.kind {
+        KnobKind::Number { low, high, step, word } => {
+            json!({ "number": { "low": low, "high": high, "step": step, "word": word } })
+        }
+        KnobKind::Choice(names) => json!({ "choice": names }),
+        KnobKind::Switch => json!("switch"),
+    };
+    json!({
+        "section": knob.name.0,
+        "key": knob.name.1,
+        "group": knob.group,
+        "label": knob.label,
+        "hint": knob.hint,
+        "value": knob.value,
+        "means": knob.means,
+        "locked": knob.locked,
+        "kind": kind,
+    })
+}
+
+/// Returns the values as the tuner takes them; those of unknown knobs are left out.
+pub fn wishes(tuned: &Tuned, values: Vec<(String, String, String)>) -> Vec<Wish> {
+    let known = |(section, key, value): (String, String, String)| {
+        let knob = tuned.knobs.iter().find(|knob| knob.name == (section.as_str(), key.as_str()))?;
+        Some((knob.name.0, knob.name.1, value))
+    };
+    values.into_iter().filter_map(known).collect()
+}
+
+/// What a status says of the client that gets it.
+pub struct Own {
+    /// Matched pairs that it did not get.
+    pub skipped: u64,
+    /// Set if it gets half the size.
+    pub is_half: bool,
+    /// Matched pairs a second.
+    pub rate: f64,
+}
+
+/// Returns the figures of the run.
+pub fn status(live: &Live, reading: &Reading, own: &Own) -> String {
+    let figures = crate::core::thread::locked(&live.0.figures).clone();
+    let line = |line: Option<(String, bool)>| {
+        line.map(|(text, alarm)| json!({ "text": text, "alarm": alarm }))
+    };
+    let outputs = reading.outputs.iter().map(|output| {
+        json!({
+            "name": output.name,
+            "frames": output.frames,
+            "dropped": output.dropped,
+            "failed": output.failed,
+        })
+    });
+    let banners = figures
+        .banners
+        .iter()
+        .map(|banner| json!({ "text": banner.text, "trouble": banner.trouble }));
+    let ms = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
+    let (_, span) = live.colours();
+    json!({
+        "type": "status",
+        "engine": reading.engine,
+        "rate": own.rate,
+        "pairs": reading.pairs,
+        "matched": reading.matched,
+        "frames": reading.frames,
+        "unpaired": reading.unpaired,
+        "dropped": reading.dropped,
+        "outputs": outputs.collect::<Vec<_>>(),
+        "latency_ms": live.latency().map(|[p50, p95]| json!({ "p50": ms(p50), "p95": ms(p95) })),
+        "valid_share": reading.valid_share,
+        "alignment": line(figures.alignment),
+        "exposure": line(figures.exposure),
+        "banners": banners.collect::<Vec<_>>(),
+        "paused": live.0.source.control.pause.is_set(),
+        "ended": reading.ended,
+        "colour_span": span,
+        "client": { "skipped": own.skipped, "half": own.is_half },
+    })
+    .to_string()
+}
+
+/// Returns the notice that a file was saved, or not.
+pub fn note(saved: &Result<String, String>) -> String {
+    let (is_good, text) = match saved {
+        Ok(text) => (true, text),
+        Err(text) => (false, text),
+    };
+    json!({ "type": "note", "ok": is_good, "text": text }).to_string()
+}

@@ -1,0 +1,41 @@
+//! `[serve]`: the live page over HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::metrics::{WRONG_ADDRESS, address};
+use crate::settings::names::path_of;
+use crate::settings::row::{OUTPUT, Row};
+
+/// The live page over HTTP.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
+pub struct Serve {
+    pub listen: String,
+    pub token_file: String,
+}
+
+pub(in crate::settings) const ROWS: &[Row] = &[
+    Row::text("listen", "", |text| match address(text) {
+        None if !text.is_empty() => Err(WRONG_ADDRESS.into()),
+        _ => Ok(()),
+    })
+    .flag(OUTPUT, "--serve", "PORT|ADDRESS:PORT")
+    .help("Show the run on a web page: a port of this machine, or ADDRESS:PORT, which requires a token"),
+    Row::path("token_file"),
+];
+
+impl Serve {
+    /// Returns the address to listen on. A port alone is one of this machine only.
+    pub fn listen(&self) -> Option<SocketAddr> {
+        address(&self.listen)
+    }
+
+    /// Returns the file of the token; `None`: a new token for each run.
+    pub fn token_file(&self) -> Option<PathBuf> {
+        path_of(&self.token_file)
+    }
+}
