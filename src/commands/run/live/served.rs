@@ -14,6 +14,7 @@ use crate::serve::{Access, Hosts, Listener, Live, Server, Site, State, Token};
 use crate::settings::Settings;
 use crate::source::live::EyeSummary;
 use crate::telemetry::progress::{Distribution, Health, TIME_CLASSES_US};
+use crate::telemetry::stderr;
 
 /// Ports that were taken before anything was opened.
 pub struct Listeners {
@@ -52,7 +53,8 @@ impl Listeners {
             let server = Server::start(listener, Site { access, live, ..site })?;
             let address = server.address();
             match settings.serve.token_file() {
-                None => tracing::info!("page on http://{address}/?token={}", token.text()),
+                // Not a log event, whose secrets are hidden.
+                None => stderr::tell(&format!("page on http://{address}/?token={}", token.text())),
                 Some(file) => tracing::info!(
                     "page on http://{address}/ with ?token= and the text of {}",
                     file.display()
