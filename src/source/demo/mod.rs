@@ -8,7 +8,6 @@
 
 mod render;
 mod scene;
-mod shading;
 mod texture;
 
 #[cfg(test)]
@@ -18,18 +17,16 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::core::control::Switch;
-use crate::core::frame::{DisparityRange, Image, StereoPair, Truth};
+use crate::core::frame::{Image, StereoPair, Truth};
 use crate::core::memory::{Budget, Refused, product};
 use crate::core::pool::Pool;
 use crate::matching::saturation::WHITE;
 use crate::source::{Source, SourceCounts, SourceInfo};
-use render::{Renderer, RowOut, Sensor};
-
-/// Largest side of the demo scene's images.
-const SIDE_MAX: usize = 16384;
+pub use scene::DemoOptions;
+use scene::{Frame, Scene};
 
 /// Pixels that are worth a thread of their own.
 const PIXELS_PER_THREAD: usize = 64 * 1024;
@@ -37,50 +34,10 @@ const PIXELS_PER_THREAD: usize = 64 * 1024;
 /// More threads than this are left to the matcher.
 const THREADS_MAX: usize = 4;
 
-/// Options of the scene.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DemoOptions {
-    /// Width of each view in pixels.
-    pub width: usize,
-    /// Height of each view in pixels.
-    pub height: usize,
-    /// Number of pairs; `None`: without end.
-    pub frames: Option<u64>,
-    /// Pairs per second of scene time; the motion repeats after 8 seconds.
-    pub rate: f64,
-    /// Seed of the texture, the noise and the start of the motion.
-    pub seed: u64,
-    /// Standard deviation of the sensor noise of both views in grey levels; 0: none.
-    pub noise: f32,
-    /// Factor of the right view's brightness.
-    pub right_gain: f32,
-    /// Grey levels added to the right view's brightness after the factor.
-    pub right_offset: f32,
-    /// Disparities between which the scene lies: it spans about a tenth to nine tenths of them.
-    pub disparities: DisparityRange,
-}
-
-impl Default for DemoOptions {
-    fn default() -> Self {
-        Self {
-            width: 640,
-            height: 480,
-            frames: None,
-            rate: 30.0,
-            seed: 1,
-            noise: 1.0,
-            right_gain: 1.0,
-            right_offset: 0.0,
-            disparities: DisparityRange { min: 0, count: 64 },
-        }
-    }
-}
-
 /// The demo scene as a [`Source`].
 pub struct DemoSource {
-    options: DemoOptions,
     info: SourceInfo,
-    renderer: Renderer,
+    scene: Scene,
     threads: usize,
     delivered: u64,
     pictures: Pool<u8>,
@@ -89,38 +46,11 @@ pub struct DemoSource {
 }
 
 impl DemoSource {
-    /// Creates the scene that `options` describe.
+    /// Creates the scene that `options` describe. Fails if the budget is too small for a pair.
     pub fn new(options: DemoOptions) -> Result<Self> {
-        let DemoOptions { width, height, rate, noise, right_gain, right_offset, .. } = options;
-        let range = options.disparities;
-        ensure!(
-            (1..=SIDE_MAX).contains(&width) && (1..=SIDE_MAX).contains(&height),
-            "the demo scene cannot be {width}x{height} pixels; each side must be 1 to {SIDE_MAX}"
-        );
-        ensure!(
-            rate.is_finite() && rate > 0.0,
-            "the demo scene cannot have {rate} frames a second; the rate must be above 0"
-        );
-        ensure!(
-            noise.is_finite() && noise >= 0.0,
-            "the demo scene's noise cannot be {noise} grey levels; it must be 0 (none) or above"
-        );
-        ensure!(
-            right_gain.is_finite() && right_offset.is_finite(),
-            "the right view's brightness cannot be {right_gain} times the left one's plus \
-             {right_offset}; both must be finite"
-        );
-        ensure!(
-            (1..=1024).contains(&range.count) && (-2047..=2047).contains(&range.min),
-            "the demo scene cannot span {} disparities from {}; there must be 1 to 1024 from \
-             -2047 or above",
-            range.count,
-            range.min
-        );
+        let DemoOptions { width, height, rate, .. } = options;
         let what = format!("the demo scene of {width}x{height}");
         Budget::of_process().check(what, Self::bytes_of(width, height), "a smaller scene")?;
-        let sensor = Sensor { right_gain, right_offset, noise };
-        let renderer = Renderer::new((width, height), range, options.seed, sensor);
         let useful = (width * height / PIXELS_PER_THREAD).clamp(1, THREADS_MAX);
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let info = SourceInfo {
@@ -135,9 +65,8 @@ impl DemoSource {
             white: WHITE,
         };
         Ok(Self {
-            options,
             info,
-            renderer,
+            scene: Scene::new(options),
             threads: useful.min(cores),
             delivered: 0,
             pictures: Pool::new(),
@@ -168,9 +97,9 @@ impl DemoSource {
 
     /// Does the same as [`DemoSource::pair`], but returns an error if there is no memory.
     pub fn try_pair(&self, number: u64) -> Result<StereoPair, Refused> {
-        let (width, height) = (self.options.width, self.options.height);
-        let seconds = number as f64 / self.options.rate;
-        let frame = self.renderer.frame(number, seconds);
+        let DemoOptions { width, height, rate, .. } = self.scene.options;
+        let seconds = number as f64 / rate;
+        let frame = Frame::new(&self.scene, number, seconds);
 
         let mut left = self.pictures.try_take(width * height)?;
         let mut right = self.pictures.try_take(width * height)?;
@@ -184,7 +113,7 @@ impl DemoSource {
         let next = || rows.lock().expect("no thread panics while it holds the lock").next();
         let work = || {
             while let Some((y, ((left, right), (disparity, visible)))) = next() {
-                frame.row(RowOut { y, left, right, disparity, visible });
+                frame.row(y, [left, right], disparity, visible);
             }
         };
         std::thread::scope(|scope| {
@@ -216,7 +145,9 @@ impl Source for DemoSource {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> Result<()> {
-        while self.options.frames.is_none_or(|frames| self.delivered < frames) && !stop.is_set() {
+        while self.scene.options.frames.is_none_or(|frames| self.delivered < frames)
+            && !stop.is_set()
+        {
             let pair = self.try_pair(self.delivered)?;
             self.delivered += 1;
             if emit(pair, self.counts()).is_break() {

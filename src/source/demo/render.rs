@@ -1,183 +1,194 @@
 //! Renders the rows of both images and of their true disparity.
 //!
-//! Edges of objects are sharp: a pixel shows one surface.
+//! Edges of objects are sharp: a pixel shows one surface. The brightness of a point is a function of
+//! the point alone (its position, and the size of a pixel of the left view there), never of the
+//! view, so both images agree to a fraction of a pixel.
 
-use crate::core::frame::DisparityRange;
-use crate::source::demo::scene::{BLOCK, Hits, Moment, Room, View};
-use crate::source::demo::shading::{Rays, Shader};
-use crate::source::demo::texture::{mix, seeded};
-
-/// Focal length in units of the longer side of the image: 58 degrees of view.
-const FOCAL: f32 = 0.9;
+use super::scene::{BLOCK, Block, Frame, Hits, Scene, Surface, Vec3, dot};
+use super::texture::{log2_estimate, mix};
 
 /// A point of the left image counts as hidden in the right one if something there is nearer by
 /// more than this many pixels of disparity.
 const HIDDEN_PX: f32 = 0.05;
 
-/// Brightness of the right sensor relative to the left one, and the noise of both.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sensor {
-    pub right_gain: f32,
-    pub right_offset: f32,
-    pub noise: f32,
-}
-
-/// The scene, its camera and its sensor: all that does not change with time.
-pub(super) struct Renderer {
-    room: Room,
-    shader: Shader,
-    /// Focal length and centre of the image, in pixels.
-    focal: f32,
-    centre: [f32; 2],
-    /// Disparity of a point: `shift + scale * delta`.
-    shift: f32,
-    scale: f32,
-    sensor: Sensor,
-    seed: u64,
-}
-
-/// Buffers of one row.
-pub(super) struct RowOut<'a> {
-    pub y: usize,
-    pub left: &'a mut [u8],
-    pub right: &'a mut [u8],
-    pub disparity: &'a mut [f32],
-    pub visible: &'a mut [bool],
-}
-
-/// Both views of one moment.
-pub(super) struct Frame<'a> {
-    renderer: &'a Renderer,
-    moment: Moment,
-    left: View<'a>,
-    right: View<'a>,
-    /// Seeds of the noise of both images.
-    noise: [u32; 2],
-}
-
-impl Renderer {
-    /// Sets the scene up for images of this size and this range of disparities.
-    pub(super) fn new(
-        (width, height): (usize, usize),
-        range: DisparityRange,
-        seed: u64,
-        sensor: Sensor,
-    ) -> Self {
-        let focal = FOCAL * width.max(height) as f32;
-        let room = Room::new([0.5 * width as f32 / focal, 0.5 * height as f32 / focal]);
-        let shader = Shader::new(&room, focal, seed);
-        let centre = [(width - 1) as f32 / 2.0, (height - 1) as f32 / 2.0];
-        let (shift, scale) = (range.min as f32, (range.count - 1) as f32);
-        Self { room, shader, focal, centre, shift, scale, sensor, seed }
-    }
-
-    /// Prepares the scene `seconds` after its start; `number` selects the noise.
-    pub(super) fn frame(&self, number: u64, seconds: f64) -> Frame<'_> {
-        let phase = f64::from(seeded(self.seed, 100)) / (f64::from(u32::MAX) + 1.0);
-        let moment = Moment::new(&self.room, seconds, phase);
-        let [x, y, z] = moment.eye;
-        let right = [x + self.scale / self.focal, y, z];
-        let frame_seed = self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Frame {
-            renderer: self,
-            moment,
-            left: View::new(&self.room, moment.ball, moment.eye),
-            right: View::new(&self.room, moment.ball, right),
-            noise: [seeded(frame_seed, 200), seeded(frame_seed, 201)],
-        }
-    }
-}
+/// Tiles and bricks are numbered from here, so that truncation to an integer is rounding down.
+const FAR: f32 = 65536.0;
 
 impl Frame<'_> {
-    /// Renders one row of both images and of the truth.
-    pub(super) fn row(&self, out: RowOut<'_>) {
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2.
-            return unsafe { self.row_avx2(out) };
-        }
-        self.row_portable(out);
-    }
-
-    /// [`Frame::row_portable`] compiled for AVX2. Wider registers do not change a result: every
-    /// operation is rounded on its own, and none are fused.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn row_avx2(&self, out: RowOut<'_>) {
-        self.row_portable(out);
-    }
-
-    /// Renders [`Frame::row`] in plain code.
-    #[inline(always)]
-    pub(super) fn row_portable(&self, out: RowOut<'_>) {
-        let r = self.renderer;
-        let RowOut { y, left, right, disparity, visible } = out;
-        let q = (y as f32 - r.centre[1]) / r.focal;
-        let (left_row, right_row) = (self.left.row(q), self.right.row(q));
+    /// Renders row `y` of both images, of the disparities, and of what the right view sees as well.
+    pub(super) fn row(
+        &self,
+        y: usize,
+        [left, right]: [&mut [u8]; 2],
+        disparity: &mut [f32],
+        visible: &mut [bool],
+    ) {
+        let Scene { options, focal, centre, shift, scale, .. } = self.scene;
+        let q = (y as f32 - centre[1]) / focal;
         let width = left.len();
+        let cast = |eye: usize, p: &Block| self.views[eye].cast(self.scene, p, q);
+        // The right image is shifted by the smallest disparity.
+        let right_p = |x: f32| (x + shift - centre[0]) / focal;
         for start in (0..width).step_by(BLOCK) {
-            let end = (start + BLOCK).min(width);
-            let columns: [f32; BLOCK] = std::array::from_fn(|i| (start + i) as i32 as f32);
+            let columns: Block = std::array::from_fn(|i| (start + i) as i32 as f32);
+            let p = columns.map(|x| (x - centre[0]) / focal);
+            let hits = cast(0, &p);
+            let disparities = hits.delta.map(|delta| shift + scale * delta);
+            let match_x: Block = std::array::from_fn(|i| columns[i] - disparities[i]);
+            let seen = cast(1, &match_x.map(right_p));
+            let left_grey = self.shade(&p, q, &hits);
 
-            let p = columns.map(|x| (x - r.centre[0]) / r.focal);
-            let hits = left_row.cast(&p);
-            let disparities = hits.delta.map(|delta| r.shift + r.scale * delta);
-            let match_x: [f32; BLOCK] = std::array::from_fn(|i| columns[i] - disparities[i]);
-            let seen = right_row.cast(&match_x.map(|x| self.right_p(x)));
-            for (i, x) in (start..end).enumerate() {
-                disparity[x] = disparities[i];
-                let inside = (match_x[i] >= 0.0) & (match_x[i] <= (width - 1) as f32);
-                visible[x] = inside & (r.scale * (seen.delta[i] - hits.delta[i]) <= HIDDEN_PX);
-            }
-            let grey = self.shade(&p, q, &hits, end - start);
-            self.expose(&grey, self.noise[0], y * width + start, &mut left[start..end]);
-
-            let p = columns.map(|x| self.right_p(x));
-            let hits = right_row.cast(&p);
+            let p = columns.map(right_p);
+            let right_hits = cast(1, &p);
             // The same points' rays from the left camera.
-            let left_p = std::array::from_fn(|i| p[i] + r.scale * hits.delta[i] / r.focal);
-            let Sensor { right_gain, right_offset, .. } = r.sensor;
-            let grey = self.shade(&left_p, q, &hits, end - start);
-            let grey = grey.map(|g| g * right_gain + right_offset);
-            self.expose(&grey, self.noise[1], y * width + start, &mut right[start..end]);
+            let p = std::array::from_fn(|i| p[i] + scale * right_hits.delta[i] / focal);
+            let right_grey = self.shade(&p, q, &right_hits);
+            for (i, x) in (start..width).take(BLOCK).enumerate() {
+                disparity[x] = disparities[i];
+                let hidden = scale * (seen.delta[i] - hits.delta[i]) > HIDDEN_PX;
+                visible[x] = (0.0..=(width - 1) as f32).contains(&match_x[i]) && !hidden;
+                left[x] = self.expose(0, y * width + x, left_grey[i]);
+                let grey = right_grey[i] * options.right_gain + options.right_offset;
+                right[x] = self.expose(1, y * width + x, grey);
+            }
         }
     }
 
-    /// Returns the grey levels of the first `count` points at `hits` along the rays (p, q, 1) of
-    /// the left view.
-    #[inline(always)]
-    fn shade(&self, p: &[f32; BLOCK], q: f32, hits: &Hits, count: usize) -> [f32; BLOCK] {
-        let mut grey = [0.0; BLOCK];
-        let scene = (&self.renderer.room, &self.moment, &self.left);
-        self.renderer.shader.shade(&Rays { p, q }, hits, 0..count, scene, &mut grey);
+    /// Converts the brightness of pixel `index` of a view into the grey level of a noisy sensor.
+    fn expose(&self, eye: usize, index: usize, grey: f32) -> u8 {
+        // The sum of four bytes is close to normal: mean 510, standard deviation 147.8.
+        let strength = self.scene.options.noise / 147.8;
+        let bits = mix(self.noise[eye] ^ mix(index as u32));
+        let sum: i32 = bits.to_le_bytes().into_iter().map(i32::from).sum();
+        (grey + 0.5 + (sum - 510) as f32 * strength) as u8
+    }
+
+    /// Returns the grey levels of the points at `hits` along the rays (p, q, 1) of the left view.
+    fn shade(&self, p: &Block, q: f32, hits: &Hits) -> Block {
+        let (scene, mut grey, mut start) = (self.scene, [0.0; BLOCK], 0);
+        for run in hits.surface.chunk_by(|a, b| a == b) {
+            let (surface, range) = (run[0], start..start + run.len());
+            start = range.end;
+            if surface == Surface::Ball as u32 {
+                for i in range {
+                    grey[i] = self.shade_ball([p[i], q, 1.0], 1.0 / hits.delta[i]);
+                }
+                continue;
+            }
+            let plane = &scene.planes[surface as usize];
+            // Texture coordinates, and texels per pixel of the left view. With P = eye + z (p, q, 1)
+            // and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
+            let n = self.views[0].planes[surface as usize];
+            let (mut at, mut span) = ([[0.0; BLOCK]; 2], [[0.0; BLOCK]; 2]);
+            for ((at, span), t) in at.iter_mut().zip(&mut span).zip(plane.axes) {
+                for i in 0..BLOCK {
+                    let z = 1.0 / hits.delta[i];
+                    let along = (t[0] * p[i] + (t[1] * q + t[2])) * z;
+                    at[i] = along + dot(t, self.eye);
+                    let spans = ((t[0] - along * n[0]).abs(), (t[1] - along * n[1]).abs());
+                    span[i] = spans.0.max(spans.1) * z * (1.0 / scene.focal);
+                }
+            }
+            for i in range.clone() {
+                let level = log2_estimate(span[0][i].max(span[1][i]));
+                let texture = scene.texture.sample(at[0][i], at[1][i], level);
+                grey[i] = plane.grey + plane.contrast * texture;
+            }
+            let at = |i: usize| ([at[0][i], at[1][i]], [1.0 / span[0][i], 1.0 / span[1][i]]);
+            if surface == Surface::Back as u32 {
+                range.for_each(|i| grey[i] = scene.board(grey[i], at(i)));
+            } else if surface == Surface::Wall as u32 {
+                range.for_each(|i| grey[i] += 40.0 * scene.joint(at(i)));
+            } else if surface == Surface::Floor as u32 {
+                range.for_each(|i| grey[i] = (grey[i] + scene.tile(at(i))) * self.lit(at(i).0));
+            }
+        }
         grey
     }
 
-    /// Returns the ray of column `x` of the right image, which is shifted by the smallest
-    /// disparity.
-    #[inline(always)]
-    fn right_p(&self, x: f32) -> f32 {
-        let r = self.renderer;
-        (x + r.shift - r.centre[0]) / r.focal
+    /// Returns the light on the floor outside the shadow of the ball, which is fainter and wider
+    /// when the ball is high.
+    fn lit(&self, [u, v]: [f32; 2]) -> f32 {
+        let Scene { radius, floor_y, planes, .. } = self.scene;
+        let [along_x, along_z] = planes[Surface::Floor as usize].axes;
+        let [x, y, z] = self.ball;
+        let blur = radius + 0.5 * (floor_y - radius - y);
+        let (dx, dz) = (u * (1.0 / along_x[0]) - x, v * (1.0 / along_z[2]) - z);
+        let near = 1.0 / (1.0 + (dx * dx + dz * dz) * (1.0 / (blur * blur)));
+        1.0 - 0.75 * radius / blur * near * near * near
     }
 
-    /// Converts brightnesses into the grey levels of noisy sensor pixels. `index` is the number of
-    /// the first one in its image.
-    #[inline(always)]
-    fn expose(&self, grey: &[f32; BLOCK], seed: u32, index: usize, pixels: &mut [u8]) {
-        let mut exposed = grey.map(|g| g + 0.5);
-        if self.renderer.sensor.noise > 0.0 {
-            // The sum of four even bytes is close to normal: mean 510, standard deviation 147.8.
-            let strength = self.renderer.sensor.noise / 147.8;
-            for (i, value) in exposed.iter_mut().enumerate() {
-                let bits = mix(seed ^ mix((index + i) as u32));
-                let pairs = (bits & 0x00ff_00ff) + ((bits >> 8) & 0x00ff_00ff);
-                let sum = (pairs & 0xffff) + (pairs >> 16);
-                *value += (sum as i32 - 510) as f32 * strength;
-            }
-        }
-        for (pixel, value) in pixels.iter_mut().zip(exposed) {
-            *pixel = value as u8;
+    /// Returns the grey level of a ball with eight panels of two shades, lit from the upper left.
+    fn shade_ball(&self, ray: Vec3, z: f32) -> f32 {
+        let Scene { radius, focal, texture, .. } = self.scene;
+        let normal: Vec3 =
+            std::array::from_fn(|i| (self.eye[i] + ray[i] * z - self.ball[i]) / radius);
+        // The texture is that of the cube around the ball: find the face that this direction meets.
+        let [x, y, w] = self.rotation.map(|row| dot(row, normal));
+        let [ax, ay, aw] = [x.abs(), y.abs(), w.abs()];
+        let (face, a, b, c) = if ax >= ay && ax >= aw {
+            (0.0, y, w, x)
+        } else if ay >= aw {
+            (1.0, w, x, y)
+        } else {
+            (2.0, x, y, w)
+        };
+        let offset = 170.0 * face + if c < 0.0 { 85.0 } else { 0.0 };
+        // Texels per radius.
+        let scale = focal * radius * 0.45;
+        let (u, v) = (a / c * scale + offset, b / c * scale + offset);
+        // A pixel spans z / focal across the ray, and more where the ball turns away.
+        let facing = (-dot(normal, ray)).max(0.2);
+        let texture = texture.sample(u, v, log2_estimate(z / focal / radius * scale / facing));
+
+        let odd = (x < 0.0) ^ (y < 0.0) ^ (w < 0.0);
+        let panel = if odd { 205.0 } else { 105.0 };
+        let light = dot(normal, [-0.48, -0.64, -0.6]).max(0.0);
+        (panel + 0.75 * texture) * (0.45 + 0.68 * light)
+    }
+}
+
+impl Scene {
+    /// Returns the grey level of the back wall, which has a blank board in a dark frame.
+    fn board(&self, grey: f32, (at, fine): ([f32; 2], [f32; 2])) -> f32 {
+        // Pixels from the board's edge, positive inside.
+        let inside = |i: usize, low: f32, high: f32| {
+            let corner = |part: f32| part * self.half[i] * (self.focal * 0.15) / 0.13;
+            (at[i] - corner(low)).min(corner(high) - at[i]) * fine[i]
+        };
+        match inside(0, -0.12, 0.24).min(inside(1, -0.64, -0.2)) {
+            inside if inside >= self.focal * 0.008 => 190.0,
+            inside if inside >= 0.0 => grey * 0.4,
+            _ => grey,
         }
     }
+
+    /// Returns how much of a pixel lies on the joints between bricks, of about two pixels.
+    fn joint(&self, ([u, v], fine): ([f32; 2], [f32; 2])) -> f32 {
+        let height = 0.13 * self.half[1] * (self.focal * 0.32) / 0.32;
+        let length = 2.2 * height;
+        let course = v * (1.0 / height) + FAR;
+        let odd = (course as i32 & 1) as f32;
+        let along = u * (1.0 / length) + 0.5 * odd + FAR;
+        // Pixels from the nearest joint.
+        let (level, upright) = (to_edge(course) * height, to_edge(along) * length);
+        (2.0 - (level * fine[1]).min(upright * fine[0])).clamp(0.0, 1.0)
+    }
+
+    /// Returns the grey levels that tiles of two shades add, blended over a pixel at their edges.
+    fn tile(&self, ([u, v], fine): ([f32; 2], [f32; 2])) -> f32 {
+        let [along_x, along_z] = self.planes[Surface::Floor as usize].axes;
+        let side = 0.55 * self.half[0];
+        let (side_u, side_v) = (side * along_x[0], side * along_z[2]);
+        let (u, v) = (u * (1.0 / side_u) + FAR, v * (1.0 / side_v) + FAR);
+        let odd = ((u as i32 ^ v as i32) & 1) as f32;
+        let (edge_u, edge_v) = (to_edge(u) * side_u * fine[0], to_edge(v) * side_v * fine[1]);
+        (26.0 - 52.0 * odd) * edge_u.min(edge_v).clamp(0.0, 1.0)
+    }
+}
+
+/// Returns the distance of a positive number from the nearest whole one.
+fn to_edge(value: f32) -> f32 {
+    let fraction = value - value as i32 as f32;
+    fraction.min(1.0 - fraction)
 }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::core::{frame::DisparityMap, pool::Pooled};
+use crate::core::frame::{DisparityMap, DisparityRange};
+use crate::core::pool::Pooled;
 use crate::matching::{Cost, Median, P2Mode, Params, Subpixel, match_pair};
 use crate::observe::accuracy::Accuracy;
 
@@ -50,26 +51,6 @@ fn the_bytes_are_those_of_every_other_machine() {
     let source = DemoSource::new(DemoOptions { noise: 1.5, ..quiet(160, 120, -3, 32) }).unwrap();
     // Whoever changes the scene on purpose writes the new number here.
     assert_eq!(fingerprint(&source.pair(11)), 13_673_285_376_962_252_522);
-}
-
-#[test]
-fn vector_code_gives_the_bytes_of_portable_code() {
-    let (width, height) = (203, 90);
-    let source =
-        DemoSource::new(DemoOptions { noise: 1.5, ..quiet(width, height, -3, 32) }).unwrap();
-    let pair = source.pair(20);
-    let frame = source.renderer.frame(20, 20.0 / 30.0);
-    let (mut left, mut right) = (vec![0; width], vec![0; width]);
-    let (mut disparity, mut visible) = (vec![0.0; width], vec![false; width]);
-    for y in 0..height {
-        let (left, right) = (&mut left, &mut right);
-        let (disparity, visible) = (&mut disparity, &mut visible);
-        frame.row_portable(RowOut { y, left, right, disparity, visible });
-        assert_eq!((pair.left.row(y), pair.right.row(y)), (&left[..], &right[..]));
-        let range = y * width..(y + 1) * width;
-        assert_eq!(truth(&pair).disparity[range.clone()], disparity[..]);
-        assert_eq!(truth(&pair).visible[range], visible[..]);
-    }
 }
 
 #[test]
@@ -238,22 +219,4 @@ fn the_source_delivers_what_was_asked_for() {
     assert_eq!((taken, endless.counts().pairs), (7, 7));
     endless.run(&Switch::default(), &mut |_, _| ControlFlow::Break(())).unwrap();
     assert_eq!(endless.counts().pairs, 8);
-}
-
-#[test]
-fn options_that_cannot_be_rendered_are_named() {
-    let good = quiet(40, 30, 0, 8);
-    let cases = [
-        (DemoOptions { width: 0, ..good.clone() }, "0x30"),
-        (DemoOptions { height: 99_999, ..good.clone() }, "40x99999"),
-        (DemoOptions { rate: 0.0, ..good.clone() }, "0 frames a second"),
-        (DemoOptions { rate: f64::NAN, ..good.clone() }, "NaN frames a second"),
-        (DemoOptions { noise: -1.0, ..good.clone() }, "-1 grey levels"),
-        (DemoOptions { right_gain: f32::INFINITY, ..good.clone() }, "brightness"),
-        (DemoOptions { disparities: DisparityRange { min: 0, count: 0 }, ..good }, "0 disparities"),
-    ];
-    for (options, expected) in cases {
-        let message = DemoSource::new(options).err().expect(expected).to_string();
-        assert!(message.contains(expected), "{message}");
-    }
 }

@@ -11,10 +11,9 @@ const SIDE: usize = 512;
 /// Number of levels, from 512 x 512 down to 2 x 2 texels.
 const LEVELS: usize = 9;
 
-/// Octaves as (cell side in texels, amplitude): the finest cell spans several pixels, so that
-/// linear interpolation between pixels is close to the truth.
-const OCTAVES: [(usize, f32); 6] =
-    [(4, 0.55), (8, 0.6), (16, 0.6), (32, 0.5), (64, 0.4), (128, 0.3)];
+/// Amplitudes of the octaves, whose cells have sides of 4, 8, 16 ... texels: the finest cell spans
+/// several pixels, so that linear interpolation between pixels is close to the truth.
+const AMPLITUDES: [f32; 6] = [0.55, 0.6, 0.6, 0.5, 0.4, 0.3];
 
 /// Fixed-point units per texel of a texture coordinate.
 const TEXEL_UNITS: f32 = 256.0;
@@ -42,107 +41,86 @@ pub(super) fn log2_estimate(value: f32) -> f32 {
 
 /// Mipmap of noise around 128 with a standard deviation of about 30 grey levels.
 pub(super) struct Texture {
-    /// Levels, finest first. A number holds the four texels (x, y), (x + 1, y), (x, y + 1) and (x +
-    /// 1, y + 1), lowest byte first, so that a bilinear look-up needs one load.
-    levels: Vec<Vec<u32>>,
+    /// Levels, finest first.
+    levels: Vec<Vec<u8>>,
 }
 
 impl Texture {
     /// Creates the texture of `seed`.
     pub(super) fn new(seed: u64) -> Self {
         let mut sum = vec![0f32; SIDE * SIDE];
-        for (octave, &(cell, amplitude)) in OCTAVES.iter().enumerate() {
-            add_octave(&mut sum, seeded(seed, octave as u32), cell, amplitude);
+        for (octave, amplitude) in AMPLITUDES.into_iter().enumerate() {
+            add_octave(&mut sum, seeded(seed, octave as u32), octave + 2, amplitude);
         }
-        let finest: Vec<u8> =
-            sum.iter().map(|v| (128.5 + 62.0 * v).clamp(0.0, 255.0) as u8).collect();
-        let mut levels = vec![finest];
+        let finest = sum.iter().map(|v| (128.5 + 62.0 * v).clamp(0.0, 255.0) as u8);
+        let mut levels: Vec<Vec<u8>> = vec![finest.collect()];
         while levels.len() < LEVELS {
-            levels.push(halved(&levels[levels.len() - 1], SIDE >> (levels.len() - 1)));
+            // Rounded means of 2 x 2 texels.
+            let (texels, half) = (&levels[levels.len() - 1], SIDE >> levels.len());
+            let mean = |i: usize| {
+                let at = i / half * 4 * half + i % half * 2;
+                let four = [at, at + 1, at + 2 * half, at + 2 * half + 1];
+                ((four.map(|at| u32::from(texels[at])).iter().sum::<u32>() + 2) / 4) as u8
+            };
+            let halved = (0..half * half).map(mean).collect();
+            levels.push(halved);
         }
-        let quads = levels.iter().enumerate().map(|(level, t)| quads(t, SIDE >> level));
-        Self { levels: quads.collect() }
+        Self { levels }
     }
 
     /// Samples the texture trilinearly at (u, v), in texels of level 0, for a pixel that spans
     /// `2^level` texels. The result is around 0, within -128 to 127.
-    #[inline(always)]
+    #[inline]
     pub(super) fn sample(&self, u: f32, v: f32, level: f32) -> f32 {
         let level = level.clamp(0.0, (LEVELS - 1) as f32 - 0.001);
-        let whole = level as usize;
-        let fraction = level - whole as f32;
+        let whole = level as i32;
         let (u, v) = ((u * TEXEL_UNITS) as i32, (v * TEXEL_UNITS) as i32);
-        let fine = bilinear(&self.levels[whole], SIDE >> whole, u >> whole, v >> whole);
-        let coarse = whole + 1;
-        let coarse = bilinear(&self.levels[coarse], SIDE >> coarse, u >> coarse, v >> coarse);
-        fine + fraction * (coarse - fine) - 128.0
+        let fine = self.bilinear(whole as usize, u, v);
+        let coarse = self.bilinear(whole as usize + 1, u, v);
+        fine + (level - whole as f32) * (coarse - fine) - 128.0
+    }
+
+    /// Interpolates a level bilinearly at (u, v), in 1/256 texels of level 0.
+    #[inline]
+    fn bilinear(&self, level: usize, u: i32, v: i32) -> f32 {
+        let (texels, side) = (&self.levels[level], SIDE >> level);
+        // Texel centres are at half texels.
+        let (u, v) = ((u >> level).wrapping_sub(128), (v >> level).wrapping_sub(128));
+        let (across, down) = ((u & 255) as u32, (v & 255) as u32);
+        let place = |texel: i32| texel as usize & (side - 1);
+        let row = |y: usize| {
+            let texel = |x: usize| u32::from(texels[y * side + x]);
+            texel(place(u >> 8)) * (256 - across) + texel(place((u >> 8) + 1)) * across
+        };
+        let value = row(place(v >> 8)) * (256 - down) + row(place((v >> 8) + 1)) * down;
+        value as i32 as f32 / 65536.0
     }
 }
 
-/// Adds value noise: random values at the corners of square cells, blended smoothly between them.
-fn add_octave(sum: &mut [f32], seed: u32, cell: usize, amplitude: f32) {
-    let cells = SIDE / cell;
-    let corner = |column: usize, row: usize| {
-        let bits = mix(seed ^ mix((row % cells * cells + column % cells) as u32 + 1));
+/// Adds value noise: random values at the corners of square cells of `1 << shift` texels, blended
+/// smoothly between them.
+fn add_octave(sum: &mut [f32], seed: u32, shift: usize, amplitude: f32) {
+    let (cell, cells) = (1 << shift, SIDE >> shift);
+    let corner = |i: usize| {
+        let bits = mix(seed ^ mix(i as u32 + 1));
         ((bits >> 8) as f32 / (1 << 23) as f32 - 1.0) * amplitude
     };
+    let lattice: Vec<f32> = (0..cells * cells).map(corner).collect();
     // 3 t^2 - 2 t^3 has no slope at the corners, so cell borders do not show.
-    let fade: Vec<f32> = (0..cell)
-        .map(|i| (i as f32 + 0.5) / cell as f32)
-        .map(|t| t * t * (3.0 - 2.0 * t))
-        .collect();
-    let lattice: Vec<f32> = (0..cells * cells).map(|i| corner(i % cells, i / cells)).collect();
+    let fade = |t: f32| t * t * (3.0 - 2.0 * t);
+    let fade: Vec<f32> = (0..cell).map(|i| fade((i as f32 + 0.5) / cell as f32)).collect();
     for (y, row) in sum.chunks_exact_mut(SIDE).enumerate() {
-        let (above, below) = (y / cell * cells, (y / cell + 1) % cells * cells);
-        let down = fade[y % cell];
-        for (column, texels) in row.chunks_exact_mut(cell).enumerate() {
-            let next = (column + 1) % cells;
-            let blend = |column| {
-                lattice[above + column] + down * (lattice[below + column] - lattice[above + column])
-            };
-            let (left, right) = (blend(column), blend(next));
-            for (texel, across) in texels.iter_mut().zip(&fade) {
-                *texel += left + across * (right - left);
-            }
+        let (above, below) = ((y >> shift) * cells, ((y >> shift) + 1) % cells * cells);
+        let blend = |x: usize| {
+            let (above, below) = (lattice[above + x % cells], lattice[below + x % cells]);
+            above + fade[y % cell] * (below - above)
+        };
+        let corners: Vec<f32> = (0..=cells).map(blend).collect();
+        for (x, texel) in row.iter_mut().enumerate() {
+            let (left, right) = (corners[x >> shift], corners[(x >> shift) + 1]);
+            *texel += left + fade[x % cell] * (right - left);
         }
     }
-}
-
-/// Halves a level: the rounded means of 2 x 2 texels.
-fn halved(texels: &[u8], side: usize) -> Vec<u8> {
-    let half = side / 2;
-    let mean = |i: usize| {
-        let at = i / half * 2 * side + i % half * 2;
-        let four = [texels[at], texels[at + 1], texels[at + side], texels[at + side + 1]];
-        ((four.iter().map(|&t| u32::from(t)).sum::<u32>() + 2) / 4) as u8
-    };
-    (0..half * half).map(mean).collect()
-}
-
-/// Packs every texel with its neighbours to the right, below, and below right, wrapped around.
-fn quads(texels: &[u8], side: usize) -> Vec<u32> {
-    let quad = |i: usize| {
-        let (x, y) = (i % side, i / side);
-        let (x_next, y_next) = ((x + 1) % side, (y + 1) % side);
-        let texel = |x: usize, y: usize| texels[y * side + x];
-        u32::from_le_bytes([texel(x, y), texel(x_next, y), texel(x, y_next), texel(x_next, y_next)])
-    };
-    (0..side * side).map(quad).collect()
-}
-
-/// Interpolates bilinearly at (u, v), in 1/256 texels from the corner of the first texel.
-#[inline(always)]
-fn bilinear(quads: &[u32], side: usize, u: i32, v: i32) -> f32 {
-    // Texel centres are at half texels.
-    let (u, v) = (u.wrapping_sub(128), v.wrapping_sub(128));
-    let (x, y) = ((u >> 8) as usize & (side - 1), (v >> 8) as usize & (side - 1));
-    let (across, down) = ((u & 255) as u32, (v & 255) as u32);
-    let quad = quads[y * side + x];
-    // Two 16-bit lanes: the upper pair of texels in the low half, the lower pair in the high half.
-    let (left, right) = (quad & 0x00ff_00ff, (quad >> 8) & 0x00ff_00ff);
-    let mixed = left * (256 - across) + right * across;
-    let value = (mixed & 0xffff) * (256 - down) + (mixed >> 16) * down;
-    value as i32 as f32 * (1.0 / 65536.0)
 }
 
 #[cfg(test)]
@@ -152,7 +130,7 @@ mod tests {
     #[test]
     fn the_noise_is_centred_varied_and_of_its_seed() {
         let texture = Texture::new(3);
-        let texels: Vec<u8> = texture.levels[0].iter().map(|&quad| quad as u8).collect();
+        let texels: Vec<u8> = texture.levels[0].clone();
         let mean = texels.iter().map(|&t| f64::from(t)).sum::<f64>() / texels.len() as f64;
         let variance = texels.iter().map(|&t| (f64::from(t) - mean).powi(2)).sum::<f64>()
             / texels.len() as f64;
@@ -165,7 +143,7 @@ mod tests {
     #[test]
     fn the_texture_is_periodic_and_linear_between_texel_centres() {
         let texture = Texture::new(5);
-        let texel = |x: usize, y: usize| f32::from(texture.levels[0][y * SIDE + x] as u8) - 128.0;
+        let texel = |x: usize, y: usize| f32::from(texture.levels[0][y * SIDE + x]) - 128.0;
         assert_eq!(texture.sample(7.5, 9.5, 0.0), texel(7, 9));
         assert_eq!(texture.sample(8.0, 9.5, 0.0), (texel(7, 9) + texel(8, 9)) / 2.0);
         assert_eq!(texture.sample(7.5 - SIDE as f32, 9.5, 0.0), texel(7, 9));
