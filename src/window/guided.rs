@@ -3,21 +3,18 @@
 //! It shares the display, the device and the painter with the window of a run. Everything in it is
 //! painted with egui.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Result, anyhow};
-use winit::application::ApplicationHandler;
+use anyhow::Result;
 use winit::event::{KeyEvent, WindowEvent};
-use winit::event_loop::{ActiveEventLoop, ControlFlow};
 use winit::keyboard::{Key, NamedKey};
-use winit::window::WindowId;
 
-use super::event_loop::DESTROYED;
+use super::event_loop::{Content, Shell};
 use super::guided_paint::{GuidedView, Textures, paint};
-use super::options::WindowOptions;
 use super::remote::{Remote, Wake};
 use super::scene::{Limits, Scene};
-use super::screen::{Drawn, Screen};
+use super::screen::Drawn;
 use super::view::View;
 use crate::core::control::Switch;
 use crate::core::thread::locked;
@@ -68,53 +65,49 @@ impl GuidedRemote {
     }
 }
 
-/// Application of the event loop.
+/// Content of the window.
 pub(super) struct App {
-    options: WindowOptions,
+    shell: Shell,
     keys: GuidedKeys,
-    remote: Remote,
     views: Views,
-    instance: wgpu::Instance,
-    screen: Option<Screen>,
     view: Option<GuidedView>,
     textures: Textures,
-    error: Option<anyhow::Error>,
 }
 
 impl App {
-    pub(super) fn new(
-        options: WindowOptions,
-        keys: GuidedKeys,
-        remote: Remote,
-        views: Views,
-        instance: wgpu::Instance,
-    ) -> Self {
-        let (screen, view, error) = (None, None, None);
-        let textures = Textures::default();
-        Self { options, keys, remote, views, instance, screen, view, textures, error }
+    pub(super) fn new(shell: Shell, keys: GuidedKeys, views: Views) -> Self {
+        Self { shell, keys, views, view: None, textures: Textures::default() }
     }
 
-    fn fail(&mut self, event_loop: &ActiveEventLoop, error: anyhow::Error) {
-        self.error.get_or_insert(error);
-        self.quit(event_loop);
-    }
-
-    fn quit(&self, event_loop: &ActiveEventLoop) {
-        self.keys.quit.set(true);
-        event_loop.exit();
-    }
-
-    fn request_redraw(&self) {
-        if let Some(screen) = &self.screen {
-            screen.window.request_redraw();
+    fn key(&self, event: &KeyEvent) -> ControlFlow<()> {
+        if !event.state.is_pressed() || event.repeat {
+            return ControlFlow::Continue(());
         }
+        match &event.logical_key {
+            Key::Named(NamedKey::Space) => self.keys.take.set(true),
+            Key::Named(NamedKey::Enter) => self.keys.solve.set(true),
+            Key::Named(NamedKey::Escape) => return ControlFlow::Break(()),
+            Key::Character(character) => match character.to_lowercase().as_str() {
+                " " => self.keys.take.set(true),
+                "q" => return ControlFlow::Break(()),
+                _ => {}
+            },
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Content for App {
+    fn shell(&mut self) -> &mut Shell {
+        &mut self.shell
     }
 
     fn redraw(&mut self) -> Result<()> {
         let newest = locked(&self.views).take();
         let fresh = newest.is_some();
         self.view = newest.or(self.view.take());
-        let Some(screen) = &mut self.screen else { return Ok(()) };
+        let Some(screen) = &mut self.shell.screen else { return Ok(()) };
         // The renderer holds no frame, so it draws nothing beneath the painted content.
         let limits = Limits { low: 0, high: 1 };
         let scene = Scene { view: View::Left, colour_map: ColourMap::Grey, limits, taken: 0 };
@@ -131,82 +124,10 @@ impl App {
         Ok(())
     }
 
-    fn key(&self, event_loop: &ActiveEventLoop, event: &KeyEvent) {
-        if !event.state.is_pressed() || event.repeat {
-            return;
-        }
-        match &event.logical_key {
-            Key::Named(NamedKey::Space) => self.keys.take.set(true),
-            Key::Named(NamedKey::Enter) => self.keys.solve.set(true),
-            Key::Named(NamedKey::Escape) => self.quit(event_loop),
-            Key::Character(character) => match character.to_lowercase().as_str() {
-                " " => self.keys.take.set(true),
-                "q" => self.quit(event_loop),
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-}
-
-impl super::event_loop::App for App {
-    fn has_failed(&self) -> bool {
-        self.error.is_some()
-    }
-
-    fn finish(self) -> Result<()> {
-        self.error.map_or(Ok(()), Err)
-    }
-}
-
-impl ApplicationHandler<Wake> for App {
-    fn resumed(&mut self, event_loop: &ActiveEventLoop) {
-        if self.screen.is_none() {
-            match Screen::open(event_loop, &self.instance, &self.options, self.remote.clone()) {
-                Ok(screen) => self.screen = Some(screen),
-                Err(error) => self.fail(event_loop, error),
-            }
-        }
-        self.request_redraw();
-    }
-
-    fn user_event(&mut self, event_loop: &ActiveEventLoop, event: Wake) {
+    fn event(&mut self, event: &WindowEvent) -> ControlFlow<()> {
         match event {
-            Wake::Close => self.quit(event_loop),
-            Wake::Graphics => {
-                if let Some(Err(error)) = self.screen.as_ref().map(Screen::check) {
-                    self.fail(event_loop, error);
-                }
-            }
-            _ => {}
+            WindowEvent::KeyboardInput { event, .. } => self.key(event),
+            _ => ControlFlow::Continue(()),
         }
-        self.request_redraw();
-    }
-
-    fn window_event(&mut self, event_loop: &ActiveEventLoop, _: WindowId, event: WindowEvent) {
-        match event {
-            WindowEvent::RedrawRequested => {
-                if let Err(error) = self.redraw() {
-                    self.fail(event_loop, error);
-                }
-            }
-            WindowEvent::CloseRequested => self.quit(event_loop),
-            WindowEvent::Destroyed => self.fail(event_loop, anyhow!(DESTROYED)),
-            WindowEvent::KeyboardInput { event, .. } => self.key(event_loop, &event),
-            WindowEvent::Resized(size) => {
-                if let Some(screen) = &mut self.screen {
-                    screen.resized(size);
-                }
-                self.request_redraw();
-            }
-            WindowEvent::ScaleFactorChanged { .. } | WindowEvent::Occluded(false) => {
-                self.request_redraw()
-            }
-            _ => (),
-        }
-    }
-
-    fn about_to_wait(&mut self, event_loop: &ActiveEventLoop) {
-        event_loop.set_control_flow(ControlFlow::Wait);
     }
 }

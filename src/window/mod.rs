@@ -57,7 +57,7 @@ use crate::core::control::Control;
 use crate::core::frame::Matched;
 use crate::core::thread;
 use crate::sink::Sink;
-use event_loop::{End, show_app};
+use event_loop::{End, Shell, show_window};
 use mailbox::Mailbox;
 use remote::Wake;
 
@@ -125,8 +125,8 @@ impl Window {
         let quit = keys.quit.clone();
         let (remote, views) = (self.remote(), self.views.clone());
         let end = self.show(move |event_loop, instance| {
-            let app = guided::App::new(options, keys, remote, views, instance);
-            show_app(event_loop, app)
+            let shell = Shell::new(options, remote, instance);
+            show_window(event_loop, guided::App::new(shell, keys, views))
         });
         quit.set(true);
         match end {
@@ -143,7 +143,8 @@ impl Window {
         let stop = control.stop.clone();
         let remote = self.remote();
         let end = self.show(move |event_loop, instance| {
-            show_app(event_loop, app::App::new(options, control, remote, instance))
+            let shell = Shell::new(options, remote, instance);
+            show_window(event_loop, app::App::new(shell, control))
         });
         match end {
             End::Closed(shown) => {

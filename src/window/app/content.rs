@@ -19,7 +19,7 @@ impl App {
             self.notice = None;
         }
         if self.figures.is_none_or(|(since, ..)| now.duration_since(since) >= READABLE) {
-            self.figures = Some((now, self.remote.mailbox.rates(now), self.age));
+            self.figures = Some((now, self.shell.remote.mailbox.rates(now), self.age));
         }
         let (rates, on_screen) =
             self.figures.map(|(_, rates, age)| (rates, age)).unwrap_or_default();
@@ -42,7 +42,7 @@ impl App {
             hover: self.hover(),
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
             histograms: self.histograms.then(|| {
-                let (timing, recent) = self.remote.mailbox.recent(now);
+                let (timing, recent) = self.shell.remote.mailbox.recent(now);
                 let times = Histogram::of_times(timing, recent.iter().map(|&(time, _)| time));
                 [times, Histogram::of_skew(recent.iter().map(|&(_, skew)| skew))]
             }),
@@ -59,7 +59,7 @@ impl App {
     fn hover(&self) -> Option<Hover> {
         let frame = self.frame.as_ref()?;
         let picture = size(frame);
-        let room = self.scene().room(self.screen.as_ref()?.size());
+        let room = self.scene().room(self.shell.screen.as_ref()?.size());
         let panes = panes(self.view, picture, room);
         let cursor = self.cursor?;
         let (under, pixel) =
@@ -89,7 +89,8 @@ impl App {
     /// Returns the lines along the rows of both images.
     fn rows(&self) -> Option<Rows> {
         let picture = size(self.frame.as_ref()?);
-        let panes = panes(self.view, picture, self.scene().room(self.screen.as_ref()?.size()));
+        let panes =
+            panes(self.view, picture, self.scene().room(self.shell.screen.as_ref()?.size()));
         let cursor = self.cursor;
         let under = |pane: &Pane| pane.pixel_at(cursor?, picture);
         let mouse = panes.iter().find_map(under).map(|(_, row)| row);

@@ -14,7 +14,7 @@ impl App {
     /// Draws the image now; a thread waits for it and writes the files.
     pub(super) fn snapshot(&mut self) {
         let scene = self.scene();
-        let (Some(screen), Some(frame)) = (&mut self.screen, &self.frame) else {
+        let (Some(screen), Some(frame)) = (&mut self.shell.screen, &self.frame) else {
             self.notify(Err("there is no picture yet".into()));
             return;
         };
@@ -22,7 +22,7 @@ impl App {
             Ok(picture) => picture,
             Err(error) => return self.notify(Err(format!("no snapshot: {error:#}"))),
         };
-        let folder = &self.options.snapshot_dir;
+        let folder = &self.shell.options.snapshot_dir;
         let paths = SnapshotPaths::new(folder, SystemTime::now(), frame.pair.sequence);
         let frame = frame.clone();
         let range = frame.disparity.range();
@@ -42,7 +42,7 @@ impl App {
             let cure = "start with --calibration, or with --focal and --baseline";
             return self.notify(Err(format!("no point cloud without a calibration: {cure}")));
         };
-        let folder = &self.options.snapshot_dir;
+        let folder = &self.shell.options.snapshot_dir;
         let path = snapshot::cloud_path(folder, SystemTime::now(), frame.pair.sequence);
         let frame = frame.clone();
         self.save("point cloud", move || {
@@ -58,7 +58,7 @@ impl App {
         what: &'static str,
         write: impl FnOnce() -> Result<String> + Send + 'static,
     ) {
-        let remote = self.remote.clone();
+        let remote = self.shell.remote.clone();
         let write = move || {
             let saved = write().map_err(|error| format!("no {what}: {error:#}"));
             match &saved {
@@ -67,7 +67,7 @@ impl App {
             }
             remote.wake(Wake::Saved(saved));
         };
-        let remote = self.remote.clone();
+        let remote = self.shell.remote.clone();
         let failed = move |broken| remote.wake(Wake::Saved(Err(format!("no {what}: {broken}"))));
         match thread::spawn("snapshot", write, failed) {
             Ok(writer) => self.writers.push(writer),

@@ -29,7 +29,7 @@ impl App {
 
     fn close_panel(&mut self) {
         self.panel.open = false;
-        if let Some(screen) = &mut self.screen {
+        if let Some(screen) = &mut self.shell.screen {
             screen.leave_panel();
         }
     }
@@ -37,14 +37,14 @@ impl App {
     /// Reports whether a key belongs to the panel alone, because a field or a knob has the focus.
     /// Escape closes the panel.
     pub(super) fn panel_takes(&mut self, key: &Key) -> bool {
-        let Some(screen) = &self.screen else { return false };
+        let Some(screen) = &self.shell.screen else { return false };
         let (writes, focused) = screen.panel_focus();
         let space = Key::Character(" ".into());
         match key {
             _ if writes => true,
             Key::Named(NamedKey::Escape) => {
                 self.close_panel();
-                self.request_redraw();
+                self.shell.request_redraw();
                 true
             }
             Key::Named(NamedKey::Space) => focused,
@@ -59,7 +59,7 @@ impl App {
         scene: &Scene,
         content: Option<&OverlayContent>,
     ) -> Result<(Drawn, Option<Duration>)> {
-        let Some(screen) = &mut self.screen else { return Ok((Drawn::Hidden, None)) };
+        let Some(screen) = &mut self.shell.screen else { return Ok((Drawn::Hidden, None)) };
         let live = match self.ended || self.failure.is_some() {
             true => Err("the stream has ended: nothing can be tried any more"),
             false if self.control.pause.is_set() => Ok("paused: each change shows the next pair"),
@@ -102,8 +102,8 @@ impl App {
         if self.panel.is_empty() {
             return self.notify(Err("there are no settings to write here".into()));
         }
-        let path = self.options.settings_file.clone().unwrap_or_else(|| {
-            snapshot::settings_path(&self.options.snapshot_dir, SystemTime::now())
+        let path = self.shell.options.settings_file.clone().unwrap_or_else(|| {
+            snapshot::settings_path(&self.shell.options.snapshot_dir, SystemTime::now())
         });
         self.ask(Ask::Write(path));
     }
@@ -114,7 +114,7 @@ impl App {
     }
 
     fn ask(&self, ask: Ask) {
-        if let Some(tuning) = &self.options.tuning {
+        if let Some(tuning) = &self.shell.options.tuning {
             (tuning.ask)(ask);
         }
     }
@@ -124,7 +124,7 @@ impl App {
         let Colouring { map, span } = tuned.colouring;
         if self.colouring.span != span {
             let newest = self.frame.as_ref().map(|frame| frame.disparity.range());
-            let range = newest.unwrap_or(self.options.disparities);
+            let range = newest.unwrap_or(self.shell.options.disparities);
             self.scale = ColourScale::new(span, range);
             self.colouring.span = span;
         }
