@@ -126,8 +126,8 @@ async fn accept(listener: tokio::net::TcpListener, site: Site) {
     }
 }
 
-/// Answers one request. Connections are not kept: an idle one would take the place of others. One
-/// that becomes a WebSocket goes on by itself.
+/// Answers one request. Answers close their connection, because an idle one would take the place of
+/// others. One that becomes a WebSocket goes on by itself.
 async fn serve(stream: tokio::net::TcpStream, site: Site) -> hyper::Result<()> {
     // Frames and their acknowledgements are single messages that must not wait for more.
     let _ = stream.set_nodelay(true);
@@ -139,7 +139,6 @@ async fn serve(stream: tokio::net::TcpStream, site: Site) -> hyper::Result<()> {
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIME)
         .max_buf_size(LONGEST_REQUEST)
-        .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()
         .await

@@ -17,6 +17,7 @@ mod recording;
 #[cfg(target_os = "linux")]
 mod reload;
 mod rigs;
+mod served;
 #[cfg(target_os = "linux")]
 mod service;
 mod streaming;
