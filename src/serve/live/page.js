@@ -290,8 +290,21 @@ function headerOf(data) {
 }
 
 async function inflate(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).arrayBuffer();
+}
+
+// Numbers come as their differences from the row above; those of 16 bits as low bytes, then high ones.
+function numbers(bytes, width) {
+  const count = bytes.length / 2;
+  const values = new Int16Array(count);
+  for (let i = 0; i < count; i++) values[i] = (bytes[i] | (bytes[count + i] << 8)) + (i < width ? 0 : values[i - width]);
+  return values;
+}
+
+function levels(bytes, width) {
+  for (let i = width; i < bytes.length; i++) bytes[i] += bytes[i - width];
+  return bytes;
 }
 
 async function decode(data) {
@@ -309,7 +322,12 @@ async function decode(data) {
   ]);
   const count = header.width * header.height;
   if (disparity.byteLength !== 2 * count) throw new Error("its disparity has the wrong size");
-  return { header, image, disparity: new Int16Array(disparity), confidence: confidence && new Uint8Array(confidence) };
+  return {
+    header,
+    image,
+    disparity: numbers(new Uint8Array(disparity), header.width),
+    confidence: confidence && levels(new Uint8Array(confidence), header.width),
+  };
 }
 
 let calibratedBefore = null;
@@ -943,7 +961,8 @@ function turned(knob, value, soon = false) {
 function tuneAll() {
   clearTimeout(tuneTimer);
   sentNumber += 1;
-  send({ type: "tune", number: sentNumber, values: knobs.map((knob) => [knob.section, knob.key, knob.value]) });
+  const values = knobs.filter((knob) => !knob.locked).map((knob) => [knob.section, knob.key, knob.value]);
+  send({ type: "tune", number: sentNumber, values });
   showEffect();
 }
 
