@@ -22,24 +22,24 @@ MAY_KNOW = {
     "observe": {"core", "matching", "sink"},
     "window": {"core", "calibration", "sink"},
     "telemetry": {"core"},
-    "serve": {"core", "telemetry"},
+    "serve": {"core", "sink", "telemetry"},
     "pipeline": {"core", "engine", "source", "sink", "telemetry"},
-    "matcher": {"core", "matching", "engine", "calibration"},
+    "matcher": {"core", "matching", "engine", "calibration", "settings", "sink", "source"},
     "settings": {"core", "matching", "calibration", "engine", "source", "sink", "observe", "window", "telemetry"},
 }
 MAY_KNOW["cli"] = MAY_KNOW["settings"] | {"settings"}
 MAY_KNOW["internals"] = MAY_KNOW["settings"] | {"settings"}
 MAY_KNOW["commands"] = MAY_KNOW["cli"] | {"cli", "pipeline", "serve"}
+MAY_KNOW["python"] = MAY_KNOW["matcher"] | {"matcher"}
 MAY_KNOW["main"] = set()
-MAY_KNOW["lib"] = {"core", "matching", "calibration", "matcher", "commands"}
+MAY_KNOW["lib"] = {"core", "matching", "matcher", "commands"}
 
-# Libraries that only these places may name, as prefixes of paths below src/.
+# Libraries that only these places may name, as prefixes of paths below src/. Builds without window and server
+# and of the library alone confine the libraries of those and of the command line.
 LIBRARIES = {
     r"cudarc": ("engine/cuda",),
     r"gstreamer(?:_\w+)?": ("source", "sink/video"),
-    r"wgpu(?:_\w+)?|winit|egui(?:_\w+)?": ("window",),
-    r"hyper(?:_\w+)?|tokio|prometheus_client|procfs": ("serve",),
-    r"clap(?:_\w+)?": ("settings", "cli", "commands"),
+    r"pyo3|numpy": ("python",),
 }
 
 TOKENS = re.compile(
@@ -269,7 +269,7 @@ BAD = {
     "engine/cpu/row.rs": ("use cudarc::driver;", "`cudarc` belongs into src/engine/cuda"),
     "core/queue.rs": ("use gstreamer as gst;", "`gstreamer` belongs into"),
     "sink/video_tags.rs": ("gstreamer_video::init();", "`gstreamer_video` belongs into"),
-    "sink/windows.rs": ("use {wgpu::Device};", "`wgpu` belongs into src/window"),
+    "engine/arrays.rs": ("use {numpy::PyArray2};", "`numpy` belongs into src/python"),
     "matching/pair.rs": ("use crate::*;", "a glob import"),
     "lib.rs": ("pub use crate::settings::Settings;", "`lib` must not know `settings`"),
     "misc.rs": ("", "no rule for the module `misc`"),
@@ -286,10 +286,10 @@ BAD = {
 
 GOOD = {
     "matching/mod.rs": "//! See [`crate::engine`].\nuse crate::core::Image; /* crate::cli */ // crate::sink\n"
-    'const A: &str = "crate::cli \\" wgpu::"; const B: [char; 2] = [\'"\', \'\\u{22}\']; use super::core;',
+    'const A: &str = "crate::cli \\" cudarc::"; const B: [char; 2] = [\'"\', \'\\u{22}\']; use super::core;',
     "sink/mod.rs": "fn f<'a>(a: &'a str) {}\n#[cfg(test)]\nmod tests {\n    use crate::source::demo; mod m {}\n}\n"
     "use crate::core;",
-    "window/mod.rs": "use wgpu::Device; use super::core;",
+    "python/mod.rs": "use pyo3::PyResult; use super::core;",
     "sink/video.rs": "use gstreamer as gst;",
     "source/gst.rs": "use gstreamer_app as gst_app; use super::Source; use crate::source::Source;",
     "engine/tests.rs": "use crate::settings;",

@@ -89,6 +89,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Formats an error of a run with its causes, for the window, the log and reports.
+pub fn told(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    // Mistakes in the settings quote keys of the configuration.
+    redact(&if error.is::<settings::Error>() { text } else { settings::with_flags(&text) })
+}
+
 impl From<anyhow::Error> for Error {
     fn from(error: anyhow::Error) -> Self {
         Error::Failed(error)

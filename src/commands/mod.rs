@@ -20,7 +20,7 @@ mod stdout;
 mod stills;
 mod verify;
 
-pub use error::Error;
+pub use error::{Error, told};
 use prepare::loading::{inputs, layers, load, read};
 pub use program::program;
 use progress::progress_bar;

@@ -13,9 +13,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::access::{Access, Rights};
 use super::hosts::Hosts;
 use super::live::{Live, client, snapshot};
-use super::metrics::{Process, Reading, text};
+use super::metrics::{Process, text};
+use super::state::State;
 use crate::core::text::on_one_line;
-use crate::telemetry::progress::Health;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -31,14 +31,6 @@ const PAGE: [(&str, &str, &str); 3] = [
     ("/page.js", "text/javascript; charset=utf-8", include_str!("live/page.js")),
     ("/page.css", "text/css; charset=utf-8", include_str!("live/page.css")),
 ];
-
-/// Source of the published figures; asked on the server's thread.
-pub trait State: Send + Sync + 'static {
-    /// Returns all figures.
-    fn reading(&self) -> Reading;
-    /// Returns the health of the run.
-    fn health(&self) -> Health;
-}
 
 /// Everything that a listener serves.
 #[derive(Clone)]

@@ -9,11 +9,13 @@ mod hosts;
 pub mod live;
 pub mod metrics;
 mod server;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use access::{Access, Token};
-pub use answers::{Site, State};
+pub use answers::Site;
 pub use hosts::Hosts;
 pub use live::{Live, LiveSink};
 pub use server::{Listener, Server};
+pub use state::State;

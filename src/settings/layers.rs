@@ -408,8 +408,12 @@ impl Layers {
             let origin =
                 if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
             let error = error.to_string();
+            // The library names parameters, the program flags.
             #[cfg(feature = "cli")]
-            let error = super::program::with_flags(&error);
+            let error = match self.origins.values().any(|origin| *origin == Origin::Parameter) {
+                true => error,
+                false => super::program::with_flags(&error),
+            };
             Error(vec![format!("{error}{origin}")])
         })?;
         let shows_confidence = self.shows_confidence;

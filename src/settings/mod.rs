@@ -24,5 +24,8 @@ pub use engine::{Engine, MEMORY_MIB_MAX};
 pub use layers::{Error, Fitted, Layers, Loaded, Origin};
 pub use matching::Matching;
 #[cfg(feature = "cli")]
-pub use program::*;
+pub use program::{
+    AtEnd, Calibration, Camera, DEFAULT_TOML, Output, Pace, Places, Queue, Size, Source, Stats,
+    WindowMode, config_file, with_flags,
+};
 pub use schema::{row, rows};

@@ -5,20 +5,37 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+#[cfg(feature = "cli")]
+use super::program;
 use super::row::{Integer, Kind, Plain, Row};
 use super::suggest::{nearest, with_nearest};
 use super::{Settings, engine, matching};
 use crate::core::redact::redact;
 
 /// A section of the settings: its name and its keys.
-pub(super) type Section = (&'static str, &'static [Row]);
+type Section = (&'static str, &'static [Row]);
 
 /// The sections of the matcher.
-pub(super) const MATCHER: [Section; 2] = [("matching", matching::ROWS), ("engine", engine::ROWS)];
+const MATCHER: [Section; 2] = [("matching", matching::ROWS), ("engine", engine::ROWS)];
 
 /// All sections, in the order of the flags.
 #[cfg(feature = "cli")]
-const SECTIONS: &[Section] = &super::program::SECTIONS;
+const SECTIONS: &[Section] = &[
+    ("source", program::source::ROWS),
+    ("camera", program::camera::ROWS),
+    ("demo", program::demo::ROWS),
+    MATCHER[0],
+    MATCHER[1],
+    ("queue", program::queue::ROWS),
+    ("window", program::window::ROWS),
+    ("output", program::output::ROWS),
+    ("calibration", program::calibration::ROWS),
+    ("alignment", program::alignment::ROWS),
+    ("metrics", program::metrics::ROWS),
+    ("serve", program::serve::ROWS),
+    ("colour", program::colour::ROWS),
+    ("log", program::log::ROWS),
+];
 #[cfg(not(feature = "cli"))]
 const SECTIONS: &[Section] = &MATCHER;
 

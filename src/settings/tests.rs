@@ -1,5 +1,6 @@
 use serde::Deserialize;
 
+use super::program::{Colour, Window};
 use super::row::Kind;
 use super::*;
 

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use calib_targets_charuco::{CharucoBoard, CharucoBoardSpec, Dictionary, resolve_dictionary};
 
-use super::{BoardError, MOST_SQUARES, Pattern};
+use super::pattern::{BoardError, MOST_SQUARES, Pattern};
 
 /// Default side of a ChArUco marker relative to the square's.
 const MARKER_RATIO: f64 = 0.75;

@@ -1,7 +1,7 @@
 //! The printed black of a board.
 
 use super::charuco::markers;
-use super::{Board, Pattern};
+use super::pattern::{Board, Pattern};
 
 /// A black rectangle of a board in metres, from the board's top left corner; x to the right, y down.
 #[derive(Clone, Copy, Debug, PartialEq)]

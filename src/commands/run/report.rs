@@ -6,8 +6,7 @@ mod statistics;
 mod watch;
 
 use super::live::handles::Handles;
-use crate::commands::{Error, print, signals};
-use crate::core::redact::redact;
+use crate::commands::{Error, print, signals, told};
 use crate::pipeline::Outcome;
 use crate::settings::{AtEnd, Stats};
 use crate::sink::new_file::NewFile;
@@ -36,7 +35,7 @@ pub fn tell_window(handles: &Handles, outcome: &Outcome) {
         _ if signals::interrupted() => remote.close(),
         // The user has closed it, or is about to.
         None if handles.control.stop.is_set() => {}
-        Some(error) if at_end == AtEnd::Stay => remote.failed(redact(&format!("{error:#}"))),
+        Some(error) if at_end == AtEnd::Stay => remote.failed(told(error)),
         None if at_end == AtEnd::Stay => remote.ended(),
         _ => remote.close(),
     }

@@ -17,7 +17,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::text::{self, Message, Own};
 use super::{Live, Newest};
 use crate::serve::access::Rights;
-use crate::serve::answers::State;
+use crate::serve::state::State;
 use crate::sink::viewer::{Ask, Tuned};
 
 /// Frames that a client may have and not have drawn.

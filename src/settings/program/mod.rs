@@ -1,23 +1,21 @@
 //! Sections that only the program needs, the places of its configuration, and its printing.
 
-mod alignment;
-mod calibration;
-mod camera;
-mod colour;
-mod demo;
+pub(super) mod alignment;
+pub(super) mod calibration;
+pub(super) mod camera;
+pub(super) mod colour;
+pub(super) mod demo;
 mod flag_names;
 mod locate;
-mod log;
-mod metrics;
-mod output;
+pub(super) mod log;
+pub(super) mod metrics;
+pub(super) mod output;
 mod print;
-mod queue;
-mod serve;
+pub(super) mod queue;
+pub(super) mod serve;
 mod size;
-mod source;
-mod window;
-
-use super::schema::{MATCHER, Section};
+pub(super) mod source;
+pub(super) mod window;
 
 pub use alignment::Alignment;
 pub use calibration::Calibration;
@@ -35,21 +33,3 @@ pub use serve::Serve;
 pub use size::Size;
 pub use source::{Pace, Source};
 pub use window::{AtEnd, Window, WindowMode};
-
-/// All sections, in the order of the flags.
-pub(super) const SECTIONS: [Section; 14] = [
-    ("source", source::ROWS),
-    ("camera", camera::ROWS),
-    ("demo", demo::ROWS),
-    MATCHER[0],
-    MATCHER[1],
-    ("queue", queue::ROWS),
-    ("window", window::ROWS),
-    ("output", output::ROWS),
-    ("calibration", calibration::ROWS),
-    ("alignment", alignment::ROWS),
-    ("metrics", metrics::ROWS),
-    ("serve", serve::ROWS),
-    ("colour", colour::ROWS),
-    ("log", log::ROWS),
-];

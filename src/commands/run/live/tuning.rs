@@ -15,7 +15,7 @@ use super::requests::Request;
 use super::service;
 use crate::cli::RunArgs;
 use crate::commands::run::knobs::knobs;
-use crate::commands::{Error, read};
+use crate::commands::{Error, read, told};
 use crate::core::redact::holds_secret;
 use crate::core::thread;
 use crate::engine::{self, Choice};
@@ -137,7 +137,7 @@ impl Worker {
 
     /// Sends the viewers the settings in effect, and the problem, if any.
     fn answer(&self, number: Option<u64>, done: anyhow::Result<()>) {
-        let problem = done.err().map(|error| format!("{error:#}"));
+        let problem = done.err().map(|error| told(&error));
         let (knobs, colouring) = (knobs(&self.handles.loaded()), self.handles.colouring.get());
         let tuned = Tuned { number, knobs, colouring, problem };
         self.handles.viewers.iter().for_each(|viewer| viewer.tuned(tuned.clone()));
@@ -208,7 +208,7 @@ impl Worker {
             }
             Ok(changes) => tracing::info!("configuration read again: {}", changes.join(", ")),
             Err(error) => {
-                tracing::error!("the configuration stays as it was: {error:#}");
+                tracing::error!("the configuration stays as it was: {}", told(&error));
                 return;
             }
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 
 use crate::commands::run::live::handles::Handles;
+use crate::commands::told;
 use crate::core::redact::redact;
 use crate::observe::accuracy::AccuracySummary;
 use crate::observe::alignment;
@@ -157,7 +158,7 @@ impl Statistics {
             exposure: observations.exposure(),
             temporal: progress.temporal(),
             live: handles.live.as_ref().map(|live| live.summary()),
-            error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
+            error: outcome.error.as_ref().map(told),
         }
     }
 }
