@@ -76,6 +76,22 @@ else
     check "compiles for ARM64" env PKG_CONFIG_ALLOW_CROSS=1 cargo check --locked --lib --target $arm64
 fi
 
+# The library alone, and the program without window and server.
+few_crates() {
+    local crates
+    crates=$(cargo tree --locked --no-default-features -e normal,build --prefix none | awk '{ print $1, $2 }' | sort -u | wc -l)
+    echo "the library has $((crates - 1)) dependencies"
+    [[ $crates -le 91 ]]
+}
+if [[ $# -gt 0 ]]; then
+    skip "library alone, headless program" "only some tests are run"
+else
+    check "library has few dependencies" few_crates
+    check "library alone" cargo test --locked --no-default-features --features image --test library
+    check "headless program" cargo check --locked --lib --no-default-features --features cli
+    check "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --lib --no-default-features
+fi
+
 # The Python package, from a new virtual environment.
 if [[ $# -gt 0 ]]; then
     skip "Python package" "only some tests are run"

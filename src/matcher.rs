@@ -12,7 +12,7 @@ use crate::core::frame::{DisparityMap, Eye, INVALID, Image, Mask, Matched, SUBPI
 use crate::core::pool::Pool;
 use crate::engine::{self, Choice, Engine, Options, PairSpec};
 use crate::matching::Params;
-use crate::settings::Layers;
+use crate::settings::{self, Layers};
 
 pub use self::calibration::{BoardView, Calibration, Rectifier};
 pub use self::disparity::{Disparity, Status};
@@ -60,7 +60,14 @@ impl Params {
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, Error> {
         let mut layers = Layers::new();
-        settings.into_iter().for_each(|(name, value)| layers.parameter(name, value));
+        for (name, value) in settings {
+            if let Ok(("engine", _)) = settings::parameter(name) {
+                let message =
+                    format!("`{name}` is no parameter of matching; `Device` chooses the engine");
+                return Err(Error::parameter(message));
+            }
+            layers.parameter(name, value);
+        }
         let loaded = layers.finish().map_err(|error| Error::parameter(error.to_string()))?;
         Ok(loaded.params)
     }
