@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 const canvas = $("canvas");
 const stage = $("stage");
 
-// ---------------------------------------------------------------- state
+// # State
 
 let socket = null;
 let token = "";
@@ -24,7 +24,7 @@ let probe = null; // Position of the probe in pixels of the frame's arrays, as a
 let panel = null;
 let dirty = true;
 
-// ---------------------------------------------------------------- small tools
+// # Small tools
 
 function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -78,7 +78,7 @@ function depthOf(disparity) {
   return (g.focal_px * g.baseline_m) / (disparity - (g.centre_x_px - g.right_centre_x_px));
 }
 
-// ---------------------------------------------------------------- token and addresses
+// # Token and addresses
 
 function takeToken() {
   const address = new URL(location.href);
@@ -108,7 +108,7 @@ function setDownloads() {
   show($("why-no-ply"), !calibrated);
 }
 
-// ---------------------------------------------------------------- connection
+// # Connection
 
 function setState(kind, words) {
   $("state").dataset.state = kind;
@@ -180,7 +180,7 @@ function tick() {
   showRates();
 }
 
-// ---------------------------------------------------------------- messages
+// # Messages
 
 function receive(message) {
   switch (message.type) {
@@ -240,7 +240,7 @@ function showLegend() {
   $("legend").setAttribute("aria-label", "Colours: " + labels[0] + " to " + labels[4]);
 }
 
-// ---------------------------------------------------------------- frames
+// # Frames
 
 // One frame is decoded at a time. Only the newest waiting frame is kept; skipped ones are acknowledged with it.
 const queue = [];
@@ -350,7 +350,7 @@ function drawn(header) {
   showReadout();
 }
 
-// ---------------------------------------------------------------- layout of the views
+// # Layout of the views
 
 // Rectangles of the images on a surface of the given size, in its units.
 function panesOn(width, height, header, kind = view) {
@@ -402,7 +402,7 @@ function repaint() {
   requestAnimationFrame(() => { asked = false; paint(); });
 }
 
-// ---------------------------------------------------------------- painting with WebGL2
+// # Painting with WebGL2
 
 const FLAT_VERTEX = `#version 300 es
 out vec2 place;
@@ -571,11 +571,11 @@ class GlPainter {
   use(one) {
     const gl = this.gl;
     gl.useProgram(one.program);
-    gl.uniform1i(one.places.disparity ?? null, 0);
-    gl.uniform1i(one.places.left ?? null, 1);
-    gl.uniform1i(one.places.table ?? null, 2);
-    gl.uniform2i(one.places.size ?? null, ...this.size);
-    gl.uniform2i(one.places.limits ?? null, Math.round(span[0] * 16), Math.round(span[1] * 16));
+    gl.uniform1i(one.places.disparity, 0);
+    gl.uniform1i(one.places.left, 1);
+    gl.uniform1i(one.places.table, 2);
+    gl.uniform2i(one.places.size, ...this.size);
+    gl.uniform2i(one.places.limits, Math.round(span[0] * 16), Math.round(span[1] * 16));
   }
 
   paint(width, height, ground = groundColour()) {
@@ -612,7 +612,7 @@ class GlPainter {
     gl.uniformMatrix3fv(at.turn, false, rotation(c.yaw, c.pitch));
     gl.uniform3f(at.pivot, 0, 0, c.pivot);
     gl.uniform3f(at.shift, c.x, c.y, c.distance);
-    gl.uniform4f(at.zoom, (2 * focal) / width, (2 * focal) / height, fit * scale * 1.35, c.distance * 0.02);
+    gl.uniform4f(at.zoom, (2 * focal) / width, (2 * focal) / height, fit * scale * 1.5, c.distance * 0.02);
     gl.drawArrays(gl.POINTS, 0, this.size[0] * this.size[1]);
   }
 }
@@ -622,7 +622,7 @@ function groundColour() {
   return parts.slice(0, 3).map((part) => part / 255);
 }
 
-// ---------------------------------------------------------------- painting without WebGL2
+// # Painting without WebGL2
 
 class PlainPainter {
   constructor() {
@@ -675,7 +675,7 @@ class PlainPainter {
   }
 }
 
-// ---------------------------------------------------------------- camera of the 3-D view
+// # Camera of the 3-D view
 
 const camera = { yaw: 0, pitch: 0, pivot: 1, distance: 1, x: 0, y: 0 };
 
@@ -691,18 +691,14 @@ function lensOf(header) {
 }
 
 function resetCamera() {
-  Object.assign(camera, { yaw: 0.4, pitch: -0.22, x: 0, y: 0 });
+  Object.assign(camera, { yaw: 0.28, pitch: -0.2, x: 0, y: 0 });
   if (!frame) return;
   const lens = lensOf(frame.header);
-  const depths = [];
-  const step = Math.max(1, Math.floor(frame.disparity.length / 4000));
-  for (let i = 0; i < frame.disparity.length; i += step) {
-    const d = frame.disparity[i] / 16 - lens.offset;
-    if (frame.disparity[i] !== UNKNOWN && d > 0) depths.push((lens.focal * lens.baseline) / d);
-  }
-  depths.sort((a, b) => a - b);
-  camera.pivot = depths[Math.floor(depths.length / 2)] || 1;
-  camera.distance = camera.pivot * 1.15;
+  // About the mean disparity, which is nearer than the mean depth.
+  const known = frame.disparity.filter((d) => d !== UNKNOWN && d / 16 > lens.offset);
+  const mean = known.reduce((sum, d) => sum + d / 16 - lens.offset, 0) / known.length;
+  camera.pivot = (lens.focal * lens.baseline) / mean || 1;
+  camera.distance = camera.pivot * 1.1;
   repaint();
 }
 
@@ -733,7 +729,7 @@ function zoom(factor) {
   repaint();
 }
 
-// ---------------------------------------------------------------- pointer
+// # Pointer
 
 const pointers = new Map();
 
@@ -838,19 +834,21 @@ function placeCrosses() {
   });
 }
 
-// ---------------------------------------------------------------- status
+// # Status
+
+function drawnRate() {
+  return drawnTimes.filter((time) => time > Date.now() - 3000).length / 3;
+}
 
 function showRates() {
   const live = socket && hello;
   text($("rate"), live && status ? status.rate.toFixed(1) + " pairs/s" : "");
   const delay = live && status && status.latency_ms;
   text($("latency"), delay ? delay.p50.toFixed(delay.p50 < 10 ? 1 : 0) + " ms" : "");
-  const now = Date.now();
   if (!live || retryAt) return;
-  const fresh = drawnTimes.filter((time) => time > now - 3000);
   if (status && status.ended) setState("wait", "Ended");
   else if (status && status.paused) setState("wait", "Paused");
-  else if (fresh.length) setState("live", "Live");
+  else if (drawnRate() > 0) setState("live", "Live");
   else setState("wait", "Waiting for images");
 }
 
@@ -873,8 +871,6 @@ function showStatus() {
 function showFacts() {
   const s = status;
   if (!s) return;
-  const now = Date.now();
-  const fresh = drawnTimes.filter((time) => time > now - 3000);
   const sorted = [...delays].sort((a, b) => a - b);
   const median = sorted[Math.floor(sorted.length / 2)];
   const count = (n, what) => n.toLocaleString("en") + " " + what;
@@ -885,15 +881,15 @@ function showFacts() {
     ["Known pixels", s.valid_share === null ? "unknown" : (100 * s.valid_share).toFixed(1) + " %"],
     ["Matched", count(s.matched, "of") + " " + count(s.pairs, "pairs")],
     ["Lost", [
-      s.unpaired[0] + s.unpaired[1] ? count(s.unpaired[0], "left and") + " " + count(s.unpaired[1], "right frames without a partner") : null,
-      s.dropped ? count(s.dropped, "pairs dropped, matcher too slow") : null,
-      ...s.outputs.map((o) => (o.dropped || o.failed ? o.name + ": " + count(o.dropped, "dropped") + (o.failed ? ", failed" : "") : null)),
+      s.unpaired[0] + s.unpaired[1] > 0 && count(s.unpaired[0], "left and") + " " + count(s.unpaired[1], "right frames without a partner"),
+      s.dropped > 0 && count(s.dropped, "pairs dropped, matcher too slow"),
+      ...s.outputs.map((o) => (o.dropped || o.failed) && o.name + ": " + count(o.dropped, "dropped") + (o.failed ? ", failed" : "")),
     ].filter(Boolean)],
     ...s.outputs.map((o) => ["Output", o.name + ": " + count(o.frames, "frames"), o.failed]),
     ["Alignment", s.alignment ? s.alignment.text : "unknown", s.alignment && s.alignment.alarm],
     ["Exposure, noise", s.exposure ? s.exposure.text : "unknown", s.exposure && s.exposure.alarm],
     ["This page", [
-      (fresh.length / 3).toFixed(1) + " images/s" + (frame ? ", " + frame.header.width + "x" + frame.header.height : "") + (s.client.half ? " (half size)" : ""),
+      drawnRate().toFixed(1) + " images/s" + (frame ? ", " + frame.header.width + "x" + frame.header.height : "") + (s.client.half ? " (half size)" : ""),
       count(s.client.skipped + skippedHere, "images skipped"),
       median > -1000 && median < 10000 ? "sent to drawn " + Math.round(median) + " ms (by both clocks)" : null,
       painter.threeD ? null : "without WebGL2",
@@ -903,14 +899,14 @@ function showFacts() {
   const nodes = [];
   for (const [name, value, alarm] of facts) {
     const lines = Array.isArray(value) ? value : [value];
-    const dd = element("dd", {}, ...(lines.length ? lines : ["nothing"]).map((line) => element("p", { textContent: line })));
-    dd.classList.toggle("alarm", Boolean(alarm));
-    nodes.push(element("dt", { textContent: name }), dd);
+    const className = alarm ? "alarm" : "";
+    const paragraphs = (lines.length ? lines : ["nothing"]).map((line) => element("p", { textContent: line, className }));
+    nodes.push(element("dt", { textContent: name }), element("dd", {}, ...paragraphs));
   }
   $("facts").replaceChildren(...nodes);
 }
 
-// ---------------------------------------------------------------- tuning
+// # Tuning
 
 let knobs = [];
 let rows = [];
@@ -1049,7 +1045,7 @@ function nextColours() {
   turned(knob, names[(names.indexOf(knob.value) + 1) % names.length]);
 }
 
-// ---------------------------------------------------------------- controls
+// # Controls
 
 function updateControls() {
   const may = Boolean(hello && hello.may_change);
@@ -1072,6 +1068,7 @@ function setView(name) {
   stage.classList.toggle("orbiting", points);
   show($("mix"), name === "blend");
   show($("orbit"), points);
+  show($("legend"), !points && name !== "left");
   canvas.setAttribute("aria-label", points
     ? "Points in three dimensions. Arrow keys rotate, with Shift move, plus and minus zoom."
     : "Disparity and left image. Arrow keys move the probe.");
@@ -1217,7 +1214,7 @@ document.addEventListener("keydown", (event) => {
   action();
 });
 
-// ---------------------------------------------------------------- start
+// # Start
 
 let painter = null;
 try {
@@ -1240,7 +1237,7 @@ document.addEventListener("visibilitychange", () => { if (!document.hidden && re
 setInterval(tick, 500);
 if (typeof DecompressionStream === "undefined") {
   setState("lost", "Browser too old");
-  complain("This browser cannot unpack the images: it lacks DecompressionStream. Chrome 103, Firefox 113 and Safari 16.4 or later have it.");
+  complain("This browser lacks DecompressionStream. Chrome 103, Firefox 113 and Safari 16.4 or later have it.");
 } else {
   connect();
 }
