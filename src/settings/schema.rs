@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(
             check_section("matchng").unwrap_err(),
             "unknown section [matchng]; did you mean [matching]? sections: alignment, \
-             calibration, camera, colour, demo, engine, log, matching, metrics, output, queue, \
+             calibration, camera, colour, demo, engine, log, matching, metrics, output, queue, serve, \
              source, window"
         );
         let key = check_key("matching", "disparites").err().unwrap();

@@ -145,7 +145,6 @@ function connect() {
   made.onclose = (event) => { if (socket === made) lost(event); };
 }
 
-// Closes the connection and plans the next attempt, later after each failure.
 function lost(event) {
   const old = socket;
   socket = null;
@@ -242,7 +241,7 @@ function showLegend() {
 
 // # Frames
 
-// One frame is decoded at a time. Only the newest waiting frame is kept; skipped ones are acknowledged with it.
+// Decodes one frame at a time, the newest one; skipped ones are acknowledged with it.
 const queue = [];
 let decoding = false;
 let skippedHere = 0;
@@ -294,17 +293,13 @@ async function inflate(bytes) {
   return new Response(stream).arrayBuffer();
 }
 
-// Numbers come as their differences from the row above; those of 16 bits as low bytes, then high ones.
-function numbers(bytes, width) {
-  const count = bytes.length / 2;
-  const values = new Int16Array(count);
-  for (let i = 0; i < count; i++) values[i] = (bytes[i] | (bytes[count + i] << 8)) + (i < width ? 0 : values[i - width]);
+// Differences from the row above; 16-bit numbers as low bytes, then high bytes (docs/remote.md).
+function undo(bytes, width, planes) {
+  const count = bytes.length / planes;
+  const values = planes === 2 ? new Int16Array(count) : bytes;
+  for (let i = 0; i < count; i++)
+    values[i] = (planes === 2 ? bytes[i] | (bytes[count + i] << 8) : bytes[i]) + (i < width ? 0 : values[i - width]);
   return values;
-}
-
-function levels(bytes, width) {
-  for (let i = width; i < bytes.length; i++) bytes[i] += bytes[i - width];
-  return bytes;
 }
 
 async function decode(data) {
@@ -325,8 +320,8 @@ async function decode(data) {
   return {
     header,
     image,
-    disparity: numbers(new Uint8Array(disparity), header.width),
-    confidence: confidence && levels(new Uint8Array(confidence), header.width),
+    disparity: undo(new Uint8Array(disparity), header.width, 2),
+    confidence: confidence && undo(new Uint8Array(confidence), header.width, 1),
   };
 }
 
@@ -352,7 +347,6 @@ function drawn(header) {
 
 // # Layout of the views
 
-// Rectangles of the images on a surface of the given size, in its units.
 function panesOn(width, height, header, kind = view) {
   const [w, h] = [header.width, header.height];
   if (kind === "both") {
@@ -702,7 +696,6 @@ function resetCamera() {
   repaint();
 }
 
-// Rotation about the vertical axis, then about the horizontal one; by columns.
 function rotation(yaw, pitch) {
   const [cy, sy, cp, sp] = [Math.cos(yaw), Math.sin(yaw), Math.cos(pitch), Math.sin(pitch)];
   return [cy, sp * sy, -cp * sy, 0, cp, sp, sy, -sp * cy, cp * cy];
@@ -1102,7 +1095,6 @@ function togglePause() {
   else send({ type: "pause", on: !(status && status.paused) });
 }
 
-// Draws the view at the size of its images and saves it.
 function saveView() {
   if (!frame) return;
   openShots(false);
