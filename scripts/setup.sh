@@ -46,6 +46,8 @@ test_packages=(
     xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3 python3-pip python3-venv
     ca-certificates mount shellcheck systemd
 )
+# For the live page; elsewhere it is a snap, which a script cannot drive.
+if grep -qs '^ID=debian' /etc/os-release; then test_packages+=(chromium); fi
 if [[ $tests == yes ]]; then packages+=("${test_packages[@]}"); fi
 if [[ $cameras == yes ]]; then packages+=(python3 python3-opencv); fi
 

@@ -915,7 +915,6 @@ function forgetRequests() {
 
 function takeKnobs(message) {
   answered = Math.max(answered, message.number ?? sentNumber);
-  // Newer changes of the user are on their way.
   if (message.number !== null && message.number < sentNumber) return;
   problem = message.problem;
   // Refused values stay, to be corrected.
@@ -1017,7 +1016,6 @@ function buildKnob(knob, id) {
       const isWord = word && knob.value === word;
       const number = Number.parseFloat(isWord ? knob.means : knob.value);
       if (Number.isFinite(number)) slider.value = number;
-      // A field that is being edited keeps its text.
       if (document.activeElement !== field || field.value === "" || Number(field.value) === number) {
         field.value = isWord ? "" : knob.value;
       }
