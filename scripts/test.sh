@@ -101,18 +101,6 @@ else
     check "Python package" scripts/wheel.sh --test "${CARGO_TARGET_DIR:-target}/debug/stereod"
 fi
 
-# The live page, in a browser. Status 77 says that the browser or its driver is missing.
-live_page() {
-    STEREOD_TEST_PROGRAM=$(realpath "${CARGO_TARGET_DIR:-target}/debug/stereod") scripts/browser.sh || [[ $? -eq 77 ]]
-}
-if [[ $# -gt 0 ]]; then
-    skip "live page" "only some tests are run"
-elif ! command -v chromium >/dev/null; then
-    skip "live page" "there is no chromium"
-else
-    check "live page" live_page
-fi
-
 # The machine's image is made once. If the emulation was too slow the first time, a second attempt
 # decides.
 image=$(realpath -m "${CARGO_TARGET_DIR:-target}/camera-vm")

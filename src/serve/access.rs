@@ -89,16 +89,7 @@ pub struct Rights {
 
 impl Access {
     /// Returns the rights of a request, or status and text of its refusal.
-    pub fn check<B>(&self, request: &Request<B>) -> Result<Rights, (StatusCode, String)> {
-        if let Some(origin) = request.headers().get(ORIGIN) {
-            let origin = origin.to_str().unwrap_or_default();
-            let called = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-            let page = origin.split_once("://").map(|(_, host)| host);
-            if page.is_none() || page != called {
-                let text = format!("a page of {origin} may not ask this server");
-                return Err((StatusCode::FORBIDDEN, text));
-            }
-        }
+    pub fn rights<B>(&self, request: &Request<B>) -> Result<Rights, (StatusCode, String)> {
         let given = token_of(request);
         let may_change = match (&self.token, given) {
             (Some(token), Some(given)) if token.is(given) => true,
@@ -113,6 +104,20 @@ impl Access {
             return Err((StatusCode::UNAUTHORIZED, text.into()));
         }
         Ok(Rights { may_change })
+    }
+}
+
+/// Checks that a request comes from no page of another origin.
+pub fn check_origin<B>(request: &Request<B>) -> Result<(), (StatusCode, String)> {
+    let Some(origin) = request.headers().get(ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    let called = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let page = origin.split_once("://").map(|(_, host)| host);
+    match page.is_some() && page == called {
+        true => Ok(()),
+        false => {
+            Err((StatusCode::FORBIDDEN, format!("a page of {origin} may not ask this server")))
+        }
     }
 }
 
@@ -138,7 +143,8 @@ mod tests {
     }
 
     fn status(access: &Access, uri: &str, headers: &[(&str, &str)]) -> Result<bool, u16> {
-        let checked = access.check(&request(uri, headers));
+        let request = request(uri, headers);
+        let checked = check_origin(&request).and_then(|()| access.rights(&request));
         checked.map(|rights| rights.may_change).map_err(|(status, _)| status.as_u16())
     }
 

@@ -10,7 +10,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::access::{Access, Rights};
+use super::access::{Access, check_origin};
 use super::hosts::Hosts;
 use super::live::{Live, client, snapshot};
 use super::metrics::{Process, text};
@@ -47,9 +47,14 @@ pub struct Site {
 
 /// Answers any request.
 pub async fn answer(mut request: Request<Incoming>, site: Site) -> Response<Full<Bytes>> {
-    let rights = match check(&request, &site) {
-        Ok(rights) => rights,
-        Err(refusal) => return *refusal,
+    if let Err(refusal) = check(&request, &site) {
+        return *refusal;
+    }
+    let rights = match site.access.rights(&request) {
+        Ok(rights) => Some(rights),
+        // The page itself holds no secrets, and a browser shows a page no reason for a refused WebSocket.
+        Err(_) if is_page(request.uri().path()) || request.uri().path() == "/live" => None,
+        Err((status, text)) => return plain(status, format!("{text}\n")),
     };
     if let (Some(live), "/live") = (&site.live, request.uri().path()) {
         if !hyper_tungstenite::is_upgrade_request(&request) {
@@ -71,10 +76,15 @@ pub async fn answer(mut request: Request<Incoming>, site: Site) -> Response<Full
     respond(request.uri().path(), &site)
 }
 
+/// Reports whether a path is a file of the page.
+fn is_page(path: &str) -> bool {
+    PAGE.iter().any(|(name, ..)| *name == path)
+}
+
 /// Checks that a request may be answered, whatever it asks for.
-fn check<B>(request: &Request<B>, site: &Site) -> Result<Rights, Box<Response<Full<Bytes>>>> {
-    let checked = site.hosts.check(request).and_then(|()| site.access.check(request));
-    let rights = checked.map_err(|(status, text)| {
+fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Full<Bytes>>>> {
+    let checked = site.hosts.check(request).and_then(|()| check_origin(request));
+    checked.map_err(|(status, text)| {
         // Not louder: anybody who calls could fill the logs.
         tracing::debug!("serve: refused: {text}");
         Box::new(plain(status, format!("{}\n", on_one_line(&text))))
@@ -84,7 +94,7 @@ fn check<B>(request: &Request<B>, site: &Site) -> Result<Rights, Box<Response<Fu
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Err(Box::new(response));
     }
-    Ok(rights)
+    Ok(())
 }
 
 /// Answers a request for text.

@@ -46,15 +46,26 @@ pub fn limits() -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
 }
 
-/// Serves a client until it leaves.
-pub async fn serve(socket: HyperWebsocket, live: Live, state: Arc<dyn State>, rights: Rights) {
+/// Serves a client until it leaves; one without rights is told so.
+pub async fn serve(
+    socket: HyperWebsocket,
+    live: Live,
+    state: Arc<dyn State>,
+    rights: Option<Rights>,
+) {
     let Ok(mut socket) = socket.await else { return };
-    let Ok(_place) = live.0.clients.try_acquire() else {
-        let reason = "too many pages are open; close one of them".into();
-        let full = CloseFrame { code: CloseCode::Policy, reason };
-        let _ = timeout(SENDING, socket.close(Some(full))).await;
-        return;
+    let place = live.0.clients.try_acquire();
+    let refusal = match (rights, &place) {
+        (None, _) => Some("the token is missing or wrong"),
+        (_, Err(_)) => Some("too many pages are open; close one of them"),
+        _ => None,
     };
+    if let Some(reason) = refusal {
+        let refused = CloseFrame { code: CloseCode::Policy, reason: reason.into() };
+        let _ = timeout(SENDING, socket.close(Some(refused))).await;
+        return;
+    }
+    let Some(rights) = rights else { return };
     let mut client = Client::new(&live, state, rights, socket);
     let end = client.run().await;
     tracing::debug!("live page: a client has left: {}", end.err().unwrap_or("it closed".into()));
