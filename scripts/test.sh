@@ -89,7 +89,7 @@ else
     check "library has few dependencies" few_crates
     check "library alone" cargo test --locked --no-default-features --features image --test library
     check "headless program" cargo check --locked --lib --no-default-features --features cli
-    check "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --lib --no-default-features
+    check "documentation" env RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" cargo doc --locked --no-deps --lib --no-default-features
 fi
 
 # The Python package, from a new virtual environment.
