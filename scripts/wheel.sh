@@ -45,4 +45,4 @@ if [[ -n ${2:-} ]]; then STEREOD_TEST_PROGRAM=$(realpath "$2"); export STEREOD_T
 "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider tests/python
 # Types: the package's own, its stubs against the compiled part, and a program that uses it.
 "$environment/bin/mypy" --strict --cache-dir=/dev/null src/python/stereod tests/python/typed.py
-cd "$environment" && bin/python -m mypy.stubtest stereod
+cd "$environment" && bin/python -m mypy.stubtest stereod._native

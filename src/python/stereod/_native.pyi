@@ -5,7 +5,18 @@ from typing import Any, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-__all__: list[str]
+__all__ = [
+    "INVALID_RAW",
+    "Calibration",
+    "CalibrationError",
+    "DeviceError",
+    "Disparity",
+    "Matcher",
+    "Pair",
+    "Pairs",
+    "__version__",
+    "open",
+]
 __version__: str
 INVALID_RAW: int
 

@@ -8,7 +8,8 @@ costs, penalties and filters are stereod's.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +75,10 @@ class StereoSGBM:
         np.copyto(out, raw)
         out[raw == INVALID_RAW] = unknown
         return out
+
+    if TYPE_CHECKING:
+        # The getters and setters below the class.
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
     def _parameters(self) -> dict[str, Any]:
         values = self._values
