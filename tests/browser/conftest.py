@@ -175,9 +175,12 @@ def frames(page):
         header = json.loads(data[4:4 + length])
         at = 4 + length + header["jpeg"]
         shape = (header["height"], header["width"])
-        disparity = zlib.decompress(data[at:at + header["disparity"]], -15)
+        steps = np.frombuffer(zlib.decompress(data[at:at + header["disparity"]]), "u1").reshape(2, *shape)
         at += header["disparity"]
-        confidence = zlib.decompress(data[at:at + header["confidence"]], -15) if header["confidence"] else None
-        result.append((header, np.frombuffer(disparity, "<i2").reshape(shape),
-                       None if confidence is None else np.frombuffer(confidence, "u1").reshape(shape)))
+        disparity = np.cumsum(steps[0] + 256 * steps[1].astype("u2"), axis=0, dtype="u2").view("i2")
+        confidence = None
+        if header["confidence"]:
+            steps = np.frombuffer(zlib.decompress(data[at:at + header["confidence"]]), "u1")
+            confidence = np.cumsum(steps.reshape(shape), axis=0, dtype="u1")
+        result.append((header, disparity, confidence))
     return result
