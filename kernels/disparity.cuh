@@ -41,12 +41,12 @@ __device__ __forceinline__ int matched_column(int x, int candidate, int width) {
 }
 #endif
 
-// Where the disparity lies by the sums `a`, `b`, `c` of a winner `b` and its two neighbours, in
-// 1/16 px from the winner; 0 where the winner does not lie `between` two candidates.
+// Returns the sub-pixel offset from the winner in 1/16 px, by the sums `a`, `b`, `c` of the winner
+// `b` and its two neighbours; 0 if the winner does not lie `between` two candidates.
 __device__ __forceinline__ int refine_subpixel(int a, int b, int c, bool between) {
 #ifdef SUBPIXEL_LIMITS
-    // As many sixteenths towards the smaller neighbour as there are limits that the ratio of the
-    // two neighbours, above the winner, lies below.
+    // The offset towards the smaller neighbour is the number of limits above the ratio of the two
+    // neighbours' distances from the winner.
     constexpr int limits[] = {SUBPIXEL_LIMITS};
     const int smaller = BREAK(subpixel_limit, LIMIT_UNIT, LIMIT_UNIT + 4) * (min(a, c) - b), larger = max(a, c) - b;
     int offset = 0;

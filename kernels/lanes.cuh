@@ -133,8 +133,9 @@ __device__ __forceinline__ void get_access(const u32 *from, u32 *registers) {
 #endif
 }
 
-// Where in the HALF_DISPARITIES words of a vector register j of a lane lies: ACCESS registers of
-// all lanes behind each other, so that accesses of neighbouring lanes never meet in a bank.
+// Returns the place of register j of a lane in the HALF_DISPARITIES words of a vector: ACCESS
+// registers of all lanes behind each other, so that accesses of neighbouring lanes never meet in a
+// bank.
 __device__ __forceinline__ u32 interleaved(u32 lane, int j) {
     return (j / ACCESS * GROUP + lane) * ACCESS + j % ACCESS;
 }

@@ -358,9 +358,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     }
     __syncthreads();
     const u8 *ages = state.ages(eye);
-    // What moved in the picture before, or does now, is no evidence of how the rig moves: a pixel
-    // and its counterpart in the picture remembered last may differ by little more than the smaller
-    // of their gradients.
+    // Pixels that moved before, or move now, are no evidence of the rig's motion: a pixel and its
+    // counterpart in the newest remembered image may differ by little more than the smaller of their
+    // gradients.
     const Shift at = shifts[state.newest()];
     const u8 *remembered = state.half(eye, state.newest());
     const int offset_x = whole_pixels(at.x), offset_y = whole_pixels(at.y);

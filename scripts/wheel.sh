@@ -15,7 +15,7 @@ esac
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 tools=$target/python-tools
-# What makes and tests wheels, once; the wheel itself gets an environment of its own below.
+# Installs the tools that make wheels, once; the wheel itself gets an environment of its own below.
 install_tools() {
     if [[ ! -x $tools/bin/python ]]; then python3 -m venv "$tools"; fi
     "$tools/bin/pip" install --quiet --disable-pip-version-check "$@"

@@ -244,7 +244,7 @@ fn corners_of_a_chessboard_give_the_cameras_back() {
         state ^= state << 17;
         (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
     };
-    let mut view = |_| {
+    let mut view = |noise_px: f64| {
         let (a, b) = (random(), random());
         let place = [-0.12 + 0.2 * random(), -0.08 + 0.15 * random(), 0.7 + 0.4 * random()];
         let mut project = |shift: f64| {
@@ -254,20 +254,23 @@ fn corners_of_a_chessboard_give_the_cameras_back() {
                 let (x, z) = (x * a.cos(), x * a.sin());
                 let (y, z) = (y * b.cos() - z * b.sin(), y * b.sin() + z * b.cos());
                 let (x, y, z) = (x + place[0] - shift, y + place[1], z + place[2]);
-                let noise = [0.1 * random(), 0.1 * random()];
+                let noise = [noise_px * random(), noise_px * random()];
                 [320.0 + focal * x / z + noise[0], 240.0 + focal * y / z + noise[1]]
             };
             (0..board.0 * board.1).map(corner).collect()
         };
         BoardView { left: project(0.0), right: project(baseline) }
     };
-    let views: Vec<_> = (0..14).map(&mut view).collect();
-    let (rig, rms_px) = Calibration::solve(board, side, (640, 480), &views).unwrap();
-    let geometry = rig.geometry().unwrap();
-    assert!(rms_px < 0.06, "{rms_px}");
-    assert!((geometry.baseline_m - baseline).abs() < 1e-3, "{geometry:?}");
-    assert!((geometry.focal_px - focal).abs() < 10.0, "{geometry:?}");
-    let short = BoardView { left: vec![[0.0; 2]; 10], ..views[0].clone() };
+    // Also exact corners, of cameras that stand exactly parallel.
+    for noise_px in [0.0, 0.1] {
+        let views: Vec<_> = (0..14).map(|_| view(noise_px)).collect();
+        let (rig, rms_px) = Calibration::solve(board, side, (640, 480), &views).unwrap();
+        let geometry = rig.geometry().unwrap();
+        assert!(rms_px <= 0.6 * noise_px + 1e-6, "{rms_px}");
+        assert!((geometry.baseline_m - baseline).abs() < 1e-3, "{geometry:?}");
+        assert!((geometry.focal_px - focal).abs() < 10.0, "{geometry:?}");
+    }
+    let short = BoardView { left: vec![[0.0; 2]; 10], ..BoardView::default() };
     let error = Calibration::solve(board, side, (640, 480), &[short]).unwrap_err();
     assert!(error.to_string().contains("view 0 has 10 corners, but the board has 54"), "{error}");
 }

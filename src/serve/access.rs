@@ -1,4 +1,4 @@
-//! Who may look and who may change something: a token, and the origin of the calling page.
+//! Access to the server: a token, and the origin of the calling page.
 //!
 //! On a loopback address everybody on this machine may look; on any other address the token is
 //! required. Changes always require it. A page of another origin is refused in any case, so that no
@@ -80,7 +80,7 @@ pub struct Access {
     pub is_required: bool,
 }
 
-/// What a request may do.
+/// Rights of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// Set if it may change the run.

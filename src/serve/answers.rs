@@ -32,7 +32,7 @@ const PAGE: [(&str, &str, &str); 3] = [
     ("/page.css", "text/css; charset=utf-8", include_str!("live/page.css")),
 ];
 
-/// Everything that a listener serves.
+/// Content of a listener.
 #[derive(Clone)]
 pub struct Site {
     /// Names of this machine.

@@ -53,7 +53,7 @@ pub fn row(section: &str, key: &str) -> Option<&'static Row> {
 /// with underscores.
 pub fn parameter(name: &str) -> Result<(&'static str, &'static Row), ValueError> {
     let spelled = |row: &Row| row.flag.map(|flag| flag.name[2..].replace('-', "_"));
-    // The others mean something only in a run of the program.
+    // Those two mean something only in a run of the program.
     let is_shared = |row: &Row| !["fit", "in_flight"].contains(&row.key);
     let all = || {
         MATCHER.iter().flat_map(|(section, rows)| {

@@ -31,11 +31,10 @@ use crate::source::gst::GstOptions;
 #[cfg(feature = "video")]
 use crate::source::spec::SourceSpec;
 #[cfg(feature = "video")]
-#[cfg(feature = "video")]
 pub use interface::{Damage, Source, SourceCounts, SourceInfo, Unavailable};
 
-#[cfg(feature = "video")]
 /// Opens a source; its size is known then. Its images are kept in the pool of `streams`.
+#[cfg(feature = "video")]
 pub fn open(
     spec: &SourceSpec,
     demo: DemoOptions,

@@ -53,7 +53,10 @@ pub(super) fn rotation(around: &Vector3<f64>) -> Matrix3<f64> {
 
 /// Returns the vector of a rotation.
 pub(super) fn rotation_vector(rotation: &Matrix3<f64>) -> Vector3<f64> {
-    nalgebra::Rotation3::from_matrix_unchecked(*rotation).scaled_axis()
+    // By way of a quaternion, which is exact also for hardly any rotation: the cosine of the angle,
+    // rounded above 1, has none.
+    let rotation = nalgebra::Rotation3::from_matrix_unchecked(*rotation);
+    nalgebra::UnitQuaternion::from_rotation_matrix(&rotation).scaled_axis()
 }
 
 /// Cameras with their poses, and the poses of the boards.

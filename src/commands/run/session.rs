@@ -123,6 +123,7 @@ impl Session {
                     problem: None,
                 },
                 ask: Box::new(move |wanted| requests.ask(Request::Viewer(wanted))),
+                settings_file: loaded.settings.window.settings(),
                 folder: (&loaded.settings.window.snapshots).into(),
             });
             sinks.push(Box::new(LiveSink::new(page.clone())));

@@ -244,9 +244,11 @@ impl<'a> Client<'a> {
             }
             Ok(Message::Reset) => (source.ask)(Ask::Reset),
             Ok(Message::Save) => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let name = format!("stereod-{}.toml", now.as_secs());
-                (source.ask)(Ask::Write(source.folder.join(name)));
+                let new = || {
+                    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                    source.folder.join(format!("stereod-{}.toml", now.as_secs()))
+                };
+                (source.ask)(Ask::Write(source.settings_file.clone().unwrap_or_else(new)));
             }
             Ok(Message::Pause { on }) => source.control.pause.set(on),
             Err(error) => tracing::debug!("live page: {error}"),

@@ -9,6 +9,7 @@ mod encode;
 pub mod snapshot;
 mod text;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ const LATENCIES: usize = 256;
 #[derive(Clone)]
 pub struct Live(Arc<Shared>);
 
-/// What a run gives to its live page.
+/// The parts of a run that its live page shows and changes.
 pub struct Source {
     /// Name of the source, for people.
     pub name: String,
@@ -48,8 +49,10 @@ pub struct Source {
     pub tuned: Tuned,
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
+    /// File for saved settings; `None`: a new one in the folder each time.
+    pub settings_file: Option<PathBuf>,
     /// Folder for saved settings.
-    pub folder: std::path::PathBuf,
+    pub folder: PathBuf,
 }
 
 struct Shared {
@@ -140,10 +143,6 @@ impl LiveSink {
 impl Sink for LiveSink {
     fn name(&self) -> &str {
         "live page"
-    }
-
-    fn newest_only(&self) -> bool {
-        true
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Messages in text: what the page shows beside the frames, and what its user asks for.
+//! Messages in text: figures and knobs for the page, and the requests of its user.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ pub fn wishes(tuned: &Tuned, values: Vec<(String, String, String)>) -> Vec<Wish>
     values.into_iter().filter_map(known).collect()
 }
 
-/// What a status says of the client that gets it.
+/// Figures of the client that gets a status.
 pub struct Own {
     /// Matched pairs that it did not get.
     pub skipped: u64,

@@ -52,14 +52,14 @@ enum Kind {
     Folder(&'static numbered::Kind, fn(&Path, &Setup) -> Made, fn(&Path, &Setup) -> Made),
     /// The statistics at the end of the run.
     Statistics,
-    /// The settings that the window saves; several runs may share the file.
-    SavedSettings,
+    /// A file that several runs may share: settings that a viewer saves, or the token of the page.
+    Shared,
 }
 
 type Made = Result<Box<dyn Sink>>;
 
 /// All outputs but the stream, which has no path.
-static OUTPUTS: [Output; 8] = [
+static OUTPUTS: [Output; 9] = [
     Output {
         flag: "--record",
         path: |settings| path_of(&settings.output.record),
@@ -100,7 +100,12 @@ static OUTPUTS: [Output; 8] = [
     Output {
         flag: "window.settings",
         path: |settings| settings.window.settings(),
-        kind: Kind::SavedSettings,
+        kind: Kind::Shared,
+    },
+    Output {
+        flag: "serve.token_file",
+        path: |settings| settings.serve.token_file(),
+        kind: Kind::Shared,
     },
     Output {
         flag: "--pictures",
@@ -144,7 +149,7 @@ fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf
 pub fn writes_frames(settings: &Settings) -> bool {
     wanted(settings).any(|(output, _)| match output.kind {
         Kind::Recording(..) | Kind::Preview | Kind::Folder(..) => true,
-        Kind::Statistics | Kind::SavedSettings => false,
+        Kind::Statistics | Kind::Shared => false,
     })
 }
 
@@ -301,7 +306,7 @@ pub fn open(
                 };
                 (first, Box::new(again))
             }
-            Kind::Statistics | Kind::SavedSettings => continue,
+            Kind::Statistics | Kind::Shared => continue,
         };
         add(first.context(output.flag)?, factory);
     }
