@@ -279,7 +279,7 @@ fn what_cannot_be_matched_is_refused_by_name() {
     let many = CudaOptions { in_flight: 100_000, ..CudaOptions::default() };
     let error =
         CudaEngine::new(&huge, &PairSpec::rectified(4096, 4096), &many).err().unwrap().to_string();
-    assert!(error.contains("too little free memory") && error.contains("--engine cpu"), "{error}");
+    assert!(error.contains("too little free memory") && error.contains("`engine=cpu`"), "{error}");
 }
 
 #[test]
