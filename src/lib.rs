@@ -97,6 +97,8 @@ mod matcher;
 #[warn(missing_docs)]
 mod matching;
 #[cfg(feature = "cli")]
+mod messages;
+#[cfg(feature = "cli")]
 mod observe;
 #[cfg(feature = "cli")]
 mod pipeline;

@@ -418,7 +418,7 @@ impl Layers {
         })?;
         let shows_confidence = self.shows_confidence;
         #[cfg(feature = "cli")]
-        let shows_confidence = shows_confidence || !settings.output.confidence.is_empty();
+        let shows_confidence = shows_confidence || settings.output.shows_confidence();
         if shows_confidence {
             params.confidence.get_or_insert(0);
         }

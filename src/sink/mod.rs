@@ -11,9 +11,13 @@ pub mod encoding;
 pub mod files;
 pub mod flush;
 pub mod inputs;
+#[cfg(feature = "cli")]
+pub mod mcap;
 pub mod new_file;
 pub mod numbered;
 pub mod numbers;
+#[cfg(feature = "video")]
+mod output;
 pub mod pictures;
 pub mod png;
 pub mod restarting;

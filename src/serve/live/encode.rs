@@ -2,13 +2,10 @@
 
 use anyhow::{Context, Result};
 use hyper::body::Bytes;
-use jpeg_encoder::{ColorType, Encoder};
 use serde_json::json;
 
-use crate::core::frame::{Image, Matched, StereoGeometry};
-
-/// Quality of the picture, which is for looking at.
-const QUALITY: u8 = 80;
+use crate::core::frame::{Matched, StereoGeometry};
+use crate::messages::{jpeg, sampled};
 
 /// Returns the message of a pair: the length of the header in four bytes, the header as JSON, the
 /// picture, and the compressed disparity and confidence (docs/remote.md).
@@ -20,7 +17,7 @@ pub fn message(frame: &Matched, is_half: bool) -> Result<Bytes> {
     let step = if is_half { 2 } else { 1 };
     let map = &frame.disparity;
     let size = (map.width().div_ceil(step), map.height().div_ceil(step));
-    let picture = jpeg(&frame.pair.left, step, size)?;
+    let picture = jpeg(&frame.pair.left, step)?;
     let numbers: Vec<i16> = sampled(map.values(), map.width(), step).collect();
     let steps = from_above(&numbers, size.0, i16::wrapping_sub);
     let low = steps.iter().map(|&step| step as u8);
@@ -52,29 +49,6 @@ pub fn message(frame: &Matched, is_half: bool) -> Result<Bytes> {
     Ok(message.into())
 }
 
-/// Returns every `step`th value of every `step`th row.
-fn sampled<T: Copy>(values: &[T], width: usize, step: usize) -> impl Iterator<Item = T> {
-    values.chunks(width).step_by(step).flat_map(move |row| row.iter().step_by(step).copied())
-}
-
-fn jpeg(image: &Image, step: usize, (width, height): (usize, usize)) -> Result<Vec<u8>> {
-    let (samples, kind) = if image.chroma().is_some() {
-        let mut rgb = vec![0; 3 * image.width() * image.height()];
-        image.write_rgb::<3>(&mut rgb, 3 * image.width());
-        let (pixels, _) = rgb.as_chunks::<3>();
-        (sampled(pixels, image.width(), step).flatten().collect(), ColorType::Rgb)
-    } else {
-        (sampled(image.pixels(), image.width(), step).collect::<Vec<u8>>(), ColorType::Luma)
-    };
-    let sides = (u16::try_from(width), u16::try_from(height));
-    let (Ok(width), Ok(height)) = sides else {
-        anyhow::bail!("a picture of {width}x{height} pixels is too large for a JPEG")
-    };
-    let mut file = Vec::new();
-    Encoder::new(&mut file, QUALITY).encode(&samples, width, height, kind)?;
-    Ok(file)
-}
-
 /// Returns the difference of every value from the one above; that of the first row from 0.
 fn from_above<T: Copy + Default>(values: &[T], width: usize, minus: fn(T, T) -> T) -> Vec<T> {
     let above =
@@ -101,7 +75,7 @@ fn unix_ms() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::{DisparityMap, DisparityRange, StereoPair};
+    use crate::core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
     use crate::core::pool::Pooled;
 
     #[test]

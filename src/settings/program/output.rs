@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::settings::names::path_of;
 use crate::settings::row::Plain::{Real, Switch};
 use crate::settings::row::{Conflict, Kind, OUTPUT, QUANTITY, Row, any};
+use crate::sink::mcap;
 use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::video::{StreamPicture, VideoView};
@@ -18,6 +19,7 @@ use crate::sink::video::{StreamPicture, VideoView};
 #[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Output {
     pub record: String,
+    pub mcap: String,
     pub segment: String,
     pub segment_size: String,
     pub keep: String,
@@ -37,8 +39,15 @@ pub struct Output {
 
 pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("record")
-        .flag(OUTPUT, "--record", "OUT.mkv")
-        .help("Record the disparity without loss (FFV1, 16 bits, Matroska)"),
+        .flag(OUTPUT, "--record", "OUT.mkv|OUT.mcap")
+        .help(
+            "Record the disparity without loss (.mkv: FFV1, 16 bits, Matroska), or pictures, disparity \
+             and depth as ROS 2 messages (.mcap)",
+        ),
+    Row::text("mcap", "", mcap::check_topics).flag(OUTPUT, "--mcap", "TOPICS").help(
+        "Content of --record OUT.mcap, a list of left, left-jpeg, right, disparity, depth, points and \
+         confidence; by default left, disparity and, with a calibration, depth",
+    ),
     Row::text("segment", "", |text| match duration(text) {
         None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),
         _ => Ok(()),
@@ -165,6 +174,12 @@ impl Output {
         (!self.preview.is_empty() && self.preview_view.shows_left())
             || (self.stream().is_some() && self.stream_view.shows_left())
             || !self.clouds.is_empty()
+            || mcap::is_name(self.record.as_ref())
+    }
+
+    /// Reports whether an output holds the confidence.
+    pub(in crate::settings) fn shows_confidence(&self) -> bool {
+        !self.confidence.is_empty() || mcap::names(&self.mcap).any(|name| name == "confidence")
     }
 
     /// Checks that a unit of depth is given with depth only.
@@ -188,8 +203,14 @@ impl Output {
             .then_some("disparity.json says for all pictures what the range is")
     }
 
-    /// Checks that the limits of the recording's segments are consistent.
+    /// Checks that the content of the recording and the limits of its segments are consistent.
     pub fn complete(&self) -> Result<(), &'static str> {
+        if !self.mcap.is_empty() && !mcap::is_name(self.record.as_ref()) {
+            return Err(
+                "output.mcap chooses the content of an MCAP file, and there is none: give \
+                        --record OUT.mcap as well",
+            );
+        }
         let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
             return Ok(());
         };

@@ -8,9 +8,14 @@ use gstreamer as gst;
 use gstreamer_app::{AppSink, AppSinkCallbacks};
 
 use super::feed::FeedState;
-use super::output::Output;
+use super::matroska::{MatroskaWriter, Packet};
 use super::turns::Turns;
 use crate::core::thread::locked;
+use crate::sink::new_file::NewFile;
+use crate::sink::output::Output;
+
+/// Matroska files.
+type Matroska = Output<MatroskaWriter<NewFile>>;
 
 /// Encoded frames, written in the order in which they were given to the encoders. The thread of the
 /// encoder that finishes the next frame writes it and the frames that wait for it.
@@ -21,7 +26,7 @@ pub(super) struct Encoded {
 }
 
 struct Destination {
-    output: Output,
+    output: Matroska,
     /// True if a frame could not be written; then no other follows.
     failed: bool,
 }
@@ -29,7 +34,7 @@ struct Destination {
 impl Encoded {
     /// Creates the queue of this many encoders for this output; `progress` counts each written
     /// frame.
-    pub(super) fn new(encoders: usize, output: Output, progress: Arc<FeedState>) -> Arc<Self> {
+    pub(super) fn new(encoders: usize, output: Matroska, progress: Arc<FeedState>) -> Arc<Self> {
         let file = Destination { output, failed: false };
         Arc::new(Self { turns: Mutex::new(Turns::new(encoders)), file: Mutex::new(file), progress })
     }
@@ -95,7 +100,7 @@ impl Encoded {
 }
 
 /// Writes an encoded frame to the file.
-fn write(output: &mut Output, sample: &gst::SampleRef) -> Result<()> {
+fn write(output: &mut Matroska, sample: &gst::SampleRef) -> Result<()> {
     let buffer = sample.buffer().context("an encoded frame has content")?;
     // Encoders shift their times by 1000 hours and state it in the segment.
     let segment = sample.segment().and_then(|segment| segment.downcast_ref::<gst::ClockTime>());
@@ -105,5 +110,6 @@ fn write(output: &mut Output, sample: &gst::SampleRef) -> Result<()> {
     let structure = sample.caps().and_then(|caps| caps.structure(0));
     let private = structure.and_then(|s| s.get::<gst::Buffer>("codec_data").ok());
     let private = private.as_ref().and_then(|private| private.map_readable().ok());
-    output.write(time.into(), &data, private.as_deref())
+    let packet = Packet { data: &data, private: private.as_deref() };
+    output.write(time.into(), packet, data.len() as u64)
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::lossless::{Description, Lossless};
-use super::output::Place;
 use super::tags;
 use crate::core::frame::{Eye, Image, StereoGeometry};
+use crate::sink::output::Place;
 
 /// Properties of a video, needed before its first image.
 #[derive(Clone, Copy, Debug)]

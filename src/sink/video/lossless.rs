@@ -19,13 +19,13 @@ use super::elements::require;
 use super::encoded::Encoded;
 use super::encoders::Encoders;
 use super::feed::{Feed, FeedState, Flow};
-use super::matroska::Track;
-use super::output::{Header, Output, Place, Tags};
+use super::matroska::{Header, Tags, Track};
 use super::times::{Clock, fraction, frame_duration};
 use crate::core::clock::CaptureClock;
 use crate::core::memory;
 use crate::core::pool::Pool;
 use crate::sink::files;
+use crate::sink::output::{Output, Place};
 
 /// Shortest side; shorter ones are extended, because FFmpeg (5.1) decodes version 3 of FFV1 to
 /// zeros if all slices are one pixel wide or high.
@@ -117,7 +117,7 @@ impl<T: Sample> Lossless<T> {
             frame_duration: duration,
             name,
         };
-        let output = Output::create(place, Header { track, tags, clock })?;
+        let output = Output::create(place, Header { track, tags }, clock)?;
         let progress = Arc::new(FeedState::default());
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", T::FORMAT)
@@ -197,7 +197,7 @@ impl<T: Sample> Lossless<T> {
 pub fn check_recording_name(path: &Path) -> Result<()> {
     ensure!(
         files::extension(path) == "mkv",
-        "cannot record to {}: recordings are Matroska files; name it .mkv",
+        "cannot record to {}: recordings are Matroska files; name it .mkv (or .mcap for --record)",
         path.display()
     );
     Ok(())

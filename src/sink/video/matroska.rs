@@ -19,6 +19,27 @@ use crate::core::clock::unix_ns;
 use crate::core::ebml::{
     UNKNOWN_SIZE, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
 };
+use crate::sink::new_file::NewFile;
+use crate::sink::output::Container;
+
+/// Creates the tags of a file from the capture time of its time 0.
+pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Send>;
+
+/// Header of every file.
+pub(super) struct Header {
+    /// Track, without the data that only the encoder knows.
+    pub(super) track: Track<'static>,
+    /// Tags as a function of the capture time of the file's time 0.
+    pub(super) tags: Tags,
+}
+
+/// An encoded frame.
+#[derive(Clone, Copy)]
+pub(super) struct Packet<'a> {
+    pub(super) data: &'a [u8],
+    /// Data that the decoder needs before the first frame.
+    pub(super) private: Option<&'a [u8]>,
+}
 
 /// Identifiers, RFC 9559, section 5.1.
 pub(super) mod id {
@@ -228,24 +249,9 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         Ok(())
     }
 
-    /// Returns the number of complete frames.
-    pub(super) fn frames(&self) -> u64 {
-        self.frames
-    }
-
-    /// Returns the length of the file up to the last complete frame.
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
-
-    /// Returns the file.
-    pub(super) fn get_mut(&mut self) -> &mut W {
-        &mut self.out
-    }
-
     /// Completes the file with index, duration, table of contents and size; may be repeated after a
     /// failure. After a failed [`frame`](Self::frame) the caller first cuts the file to
-    /// [`length`](Self::length).
+    /// [`length`](Container::length).
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let indexed = self.contents.iter().any(|&(element, _)| element == id::CUES);
         if !self.index.is_empty() && !indexed {
@@ -287,6 +293,46 @@ impl<W: Write + Seek> MatroskaWriter<W> {
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
         self.out.seek(SeekFrom::Start(place))?;
         self.out.write_all(bytes)
+    }
+}
+
+impl Container for MatroskaWriter<NewFile> {
+    type Header = Header;
+    type Frame<'a> = Packet<'a>;
+
+    fn create(
+        file: NewFile,
+        header: &Header,
+        frame: Packet<'_>,
+        origin: Duration,
+        date: Option<SystemTime>,
+    ) -> io::Result<Self> {
+        let track = Track { codec_private: frame.private, ..header.track.clone() };
+        Self::create(file, &track, date, &(header.tags)(origin))
+    }
+
+    fn append(&mut self, time: Duration, frame: Packet<'_>) -> io::Result<()> {
+        self.frame(time, frame.data)
+    }
+
+    fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn file(&mut self) -> &mut NewFile {
+        &mut self.out
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        // A pipe cannot seek, and its reader does not need duration and index.
+        match self.out.seeks() {
+            true => self.finish(),
+            false => self.out.flush(),
+        }
     }
 }
 
@@ -384,14 +430,14 @@ pub(super) mod tests {
                 writer.frame(Duration::from_nanos(time), &data).unwrap();
                 expected.push((time.saturating_add(TICK_NS / 2) / TICK_NS, data));
             }
-            let killed = writer.get_mut().get_ref().clone();
-            prop_assert_eq!(killed.len() as u64, writer.length());
+            let killed = writer.out.get_ref().clone();
+            prop_assert_eq!(killed.len() as u64, writer.length);
             prop_assert_eq!(&frames(&killed), &expected);
             let some = frames(&killed[..(cut * killed.len() as f64) as usize]);
             prop_assert_eq!(&some[..], &expected[..some.len()]);
             writer.finish().unwrap();
-            prop_assert_eq!(&frames(writer.get_mut().get_ref()), &expected);
-            prop_assert_eq!(writer.frames(), expected.len() as u64);
+            prop_assert_eq!(&frames(writer.out.get_ref()), &expected);
+            prop_assert_eq!(writer.frames, expected.len() as u64);
         }
     }
 }

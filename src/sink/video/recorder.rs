@@ -8,11 +8,12 @@ use anyhow::{Context, Result, ensure};
 
 use super::RecordingTags;
 use super::lossless::{Description, Lossless, Sample};
-use super::output::{Place, Tags};
+use super::matroska::Tags;
 use super::tags;
 use crate::core::frame::Matched;
 use crate::sink::encoding::Encoding;
 use crate::sink::numbers::{Numbers, Quantity};
+use crate::sink::output::Place;
 use crate::sink::segments::Segments;
 use crate::sink::{Losses, Sink, StreamInfo};
 

@@ -12,9 +12,9 @@ use crate::core::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use crate::core::frame::{DisparityRange, Eye, StereoGeometry};
 use crate::core::reading;
 use crate::matching::Steady;
-use crate::sink::StagesInTime;
 use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::numbers::{DepthUnit, Quantity};
+use crate::sink::{StagesInTime, StreamInfo};
 
 /// Tags of a recording, sufficient to convert its numbers to disparity and depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -222,6 +222,17 @@ pub(super) fn of_confidence(
     with_title("stereod confidence", meaning, pairs)
 }
 
+/// Returns what any recording of a run says of it, whose first frame was captured at `first` of the
+/// source.
+pub fn run_tags(stream: &StreamInfo, first: Duration) -> Vec<(&'static str, String)> {
+    let StreamInfo { range, clock, stages, geometry, .. } = stream;
+    let mut pairs = vec![(MINIMUM, range.min.to_string()), (COUNT, range.count.to_string())];
+    pairs.extend(of_capture(first, *clock));
+    pairs.extend(of_stages(*stages));
+    pairs.extend(geometry.iter().flat_map(of_geometry));
+    pairs
+}
+
 /// Returns the tags of a recording of whitened images, whose first frame was captured at `first` of
 /// the source.
 pub(super) fn of_whitened(
@@ -229,9 +240,7 @@ pub(super) fn of_whitened(
     clock: Option<CaptureClock>,
     stages: StagesInTime,
 ) -> Vec<(&'static str, String)> {
-    let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
-    let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
-    pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
+    let mut pairs = of_capture(first, clock);
     pairs.extend(of_stages(stages));
     let meaning =
         "grey levels beside the background = (value - 32768) / 128; odd values: the pixel moves";
@@ -248,6 +257,14 @@ fn of_stages(stages: StagesInTime) -> Vec<(&'static str, String)> {
     let temporal = stages.temporal.map(|temporal| (TEMPORAL, temporal.to_string()));
     let steady = stages.steady.map(|steady| (STEADY, steady.strength.to_string()));
     temporal.into_iter().chain(steady).collect()
+}
+
+/// Returns the time of the first frame and its clock.
+fn of_capture(first: Duration, clock: Option<CaptureClock>) -> Vec<(&'static str, String)> {
+    let first = clock.map_or(first, |clock| clock.monotonic(first));
+    let mut pairs = vec![(FIRST, first.as_nanos().to_string())];
+    pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
+    pairs
 }
 
 /// Parses the clock of the capture times.

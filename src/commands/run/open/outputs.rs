@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
+use crate::calibration::format::file_list;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::core::clock::CaptureClock;
@@ -19,6 +20,7 @@ use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::encoding::Encoding;
 use crate::sink::files;
+use crate::sink::mcap::{self, McapOptions, McapRecorder, Place};
 use crate::sink::new_file::NewFile;
 use crate::sink::numbered;
 use crate::sink::numbers::Quantity;
@@ -44,7 +46,7 @@ struct Output {
 
 /// How an output is written.
 enum Kind {
-    /// Lossless video, in one file or in segments.
+    /// Lossless video or messages, in one file or in segments.
     Recording(fn(&Path, &Setup) -> Made, fn(Segments, &Setup) -> Made),
     /// Coloured video in one file.
     Preview,
@@ -64,8 +66,20 @@ static OUTPUTS: [Output; 9] = [
         flag: "--record",
         path: |settings| path_of(&settings.output.record),
         kind: Kind::Recording(
-            |path, to| Recorder::create(path, &to.stream, to.quantity).map(boxed),
-            |segments, to| Recorder::segmented(segments, &to.stream, to.quantity).map(boxed),
+            |path, to| match mcap::is_name(path) {
+                true => {
+                    let place = Place::File(path.to_path_buf());
+                    McapRecorder::create(place, &to.stream, &to.mcap).map(boxed)
+                }
+                false => Recorder::create(path, &to.stream, to.quantity).map(boxed),
+            },
+            |segments, to| match mcap::is_name(segments.base()) {
+                true => {
+                    let place = Place::Segments(segments);
+                    McapRecorder::create(place, &to.stream, &to.mcap).map(boxed)
+                }
+                false => Recorder::segmented(segments, &to.stream, to.quantity).map(boxed),
+            },
         ),
     },
     Output {
@@ -132,6 +146,7 @@ static OUTPUTS: [Output; 9] = [
 struct Setup {
     stream: StreamInfo,
     quantity: Quantity,
+    mcap: McapOptions,
     view: VideoView,
     colouring: LiveColouring,
 }
@@ -277,7 +292,12 @@ pub fn open(
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
     };
     let (quantity, view) = (output.quantity(), output.preview_view);
-    let setup = Setup { stream, quantity, view, colouring: colouring.clone() };
+    let calibration = match settings.calibration.file.as_str() {
+        "" => Vec::new(),
+        list => file_list(list)?,
+    };
+    let mcap = McapOptions { topics: output.mcap.clone(), calibration };
+    let setup = Setup { stream, quantity, mcap, view, colouring: colouring.clone() };
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
     let has_numbers = !output.record.is_empty() || !output.pictures.is_empty() || streams_numbers;
     if has_numbers && quantity == Quantity::Disparity {
@@ -339,6 +359,7 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     settings.output.complete().map_err(Error::usage)?;
     for (output, path) in wanted(settings) {
         let named = match output.kind {
+            Kind::Recording(..) if output.flag == "--record" && mcap::is_name(&path) => Ok(()),
             Kind::Recording(..) => check_recording_name(&path),
             Kind::Preview => check_preview_name(&path),
             _ => Ok(()),

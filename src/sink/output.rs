@@ -1,25 +1,55 @@
-//! Writes encoded frames to one Matroska file or to one segment after the other.
+//! Writes encoded frames to one file or to one segment after the other, in any format.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use super::matroska::{MatroskaWriter, Track};
+use super::files;
+use super::flush::Flusher;
+use super::new_file::NewFile;
+use super::segments::Segments;
 use crate::core::clock::CaptureClock;
-use crate::sink::files;
-use crate::sink::flush::Flusher;
-use crate::sink::new_file::NewFile;
-use crate::sink::segments::Segments;
 
-/// Creates the tags of a file from the capture time of its time 0.
-pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Send>;
+/// A file in a format that frames are appended to.
+pub(super) trait Container: Sized {
+    /// What the beginning of every file says.
+    type Header;
+    /// A frame.
+    type Frame<'a>: Copy;
 
-/// Destination of a video.
+    /// Begins a file whose first frame is `frame`. `origin` is the capture time at the file's time 0,
+    /// `date` its time of day, if known.
+    fn create(
+        file: NewFile,
+        header: &Self::Header,
+        frame: Self::Frame<'_>,
+        origin: Duration,
+        date: Option<SystemTime>,
+    ) -> io::Result<Self>;
+
+    /// Appends a frame. After a failure the caller cuts the file to [`length`](Self::length) and may
+    /// try the same frame again.
+    fn append(&mut self, time: Duration, frame: Self::Frame<'_>) -> io::Result<()>;
+
+    /// Returns the number of complete frames.
+    fn frames(&self) -> u64;
+
+    /// Returns the length of the file up to the last complete frame.
+    fn length(&self) -> u64;
+
+    /// Returns the file.
+    fn file(&mut self) -> &mut NewFile;
+
+    /// Completes the file; may be repeated after a failure.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Destination of a recording.
 #[derive(Debug)]
-pub(super) enum Place {
+pub enum Place {
     /// One file; the first frame replaces an earlier one.
     File(PathBuf),
     /// Segments, each a file of its own.
@@ -36,51 +66,48 @@ impl Place {
     }
 }
 
-/// Header of every file.
-pub(super) struct Header {
-    /// Track, without the data that only the encoder knows.
-    pub(super) track: Track<'static>,
-    /// Tags as a function of the capture time of the file's time 0.
-    pub(super) tags: Tags,
-    /// Clock of the capture times, if any.
-    pub(super) clock: Option<CaptureClock>,
-}
-
 /// The current file and its successors.
-pub(super) struct Output {
+pub(super) struct Output<C: Container> {
     place: Place,
-    header: Header,
+    header: C::Header,
+    /// Clock of the capture times, if any.
+    clock: Option<CaptureClock>,
     /// The capture time at time 0 of the encoder.
     origin: Duration,
     /// The single file, until its first frame completes the header.
     empty: Option<NewFile>,
-    current: Option<Current>,
+    current: Option<Current<C>>,
     /// Flushes the frames of a live run to the disk.
     flusher: Option<Flusher>,
     /// Number of frames in all files.
     written: u64,
 }
 
-struct Current {
+struct Current<C> {
     path: PathBuf,
-    writer: MatroskaWriter<NewFile>,
+    writer: C,
     /// Encoder's time at time 0 of this file.
     begin: Duration,
     /// True if the file can be deleted while it is written.
     has_name: bool,
 }
 
-impl Output {
-    /// Creates the file, or checks that segments can be created.
-    pub(super) fn create(place: Place, header: Header) -> Result<Self> {
+impl<C: Container> Output<C> {
+    /// Creates the file, or checks that segments can be created. `clock` is that of the capture times,
+    /// if any.
+    pub(super) fn create(
+        place: Place,
+        header: C::Header,
+        clock: Option<CaptureClock>,
+    ) -> Result<Self> {
         let empty = match &place {
             Place::File(path) => Some(NewFile::create(path)?),
             Place::Segments(_) => None,
         };
         // Only live runs need it: a recorded source can be matched again.
-        let flusher = header.clock.map(|_| Flusher::start()).transpose()?;
+        let flusher = clock.map(|_| Flusher::start()).transpose()?;
         let origin = Duration::ZERO;
-        Ok(Self { place, header, origin, empty, current: None, flusher, written: 0 })
+        Ok(Self { place, header, clock, origin, empty, current: None, flusher, written: 0 })
     }
 
     /// Sets the capture time at time 0 of the encoder.
@@ -98,25 +125,19 @@ impl Output {
         self.written
     }
 
-    /// Writes an encoded frame, before the first one of a file its header. `private` is the
-    /// initialisation data of the decoder.
-    pub(super) fn write(
-        &mut self,
-        time: Duration,
-        data: &[u8],
-        private: Option<&[u8]>,
-    ) -> Result<()> {
-        if self.is_full(time, data.len() as u64) {
+    /// Writes an encoded frame of about `bytes` bytes, before the first one of a file its header.
+    pub(super) fn write(&mut self, time: Duration, frame: C::Frame<'_>, bytes: u64) -> Result<()> {
+        if self.is_full(time, bytes) {
             self.complete(self.flusher.is_some())?;
         }
         if self.current.is_none() {
-            self.begin(time, private)?;
+            self.begin(time, frame)?;
         }
         let Some(current) = &mut self.current else { return Ok(()) };
-        if current.has_name && links(current.writer.get_mut().file()) == 0 {
+        if current.has_name && links(current.writer.file().file()) == 0 {
             bail!("cannot write {}: somebody has deleted it", current.path.display());
         }
-        while let Err(error) = current.writer.frame(time - current.begin, data) {
+        while let Err(error) = current.writer.append(time - current.begin, frame) {
             let made_room = match &mut self.place {
                 Place::Segments(segments) => files::is_full(&error) && segments.make_room(),
                 Place::File(_) => false,
@@ -148,17 +169,14 @@ impl Output {
     }
 
     /// Begins the file, or a segment whose first frame is at `time`.
-    fn begin(&mut self, time: Duration, private: Option<&[u8]>) -> Result<()> {
+    fn begin(&mut self, time: Duration, frame: C::Frame<'_>) -> Result<()> {
         // The caller sets the time 0 of a single file, because two views share it.
         let begin = match &self.place {
             Place::File(_) => Duration::ZERO,
             Place::Segments(_) => time,
         };
-        let track = Track { codec_private: private, ..self.header.track.clone() };
         let origin = self.origin + begin;
-        let tags = (self.header.tags)(origin);
-        let clock = self.header.clock;
-        let date = clock.map(|clock| clock.time_of_day(origin));
+        let date = self.clock.map(|clock| clock.time_of_day(origin));
         loop {
             let (file, path) = match &mut self.place {
                 Place::File(path) => {
@@ -170,7 +188,7 @@ impl Output {
                 }
             };
             let has_name = links(file.file()) > 0;
-            let error = match MatroskaWriter::create(file, &track, date, &tags) {
+            let error = match C::create(file, &self.header, frame, origin, date) {
                 Ok(writer) => {
                     self.current = Some(Current { path, writer, begin, has_name });
                     return Ok(());
@@ -191,7 +209,7 @@ impl Output {
     /// waits.
     fn complete(&mut self, next_waits: bool) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
-        while let Err(error) = current.finish() {
+        while let Err(error) = current.writer.finish() {
             let made_room = match &mut self.place {
                 Place::Segments(segments) => files::is_full(&error) && segments.make_room(),
                 Place::File(_) => false,
@@ -201,7 +219,7 @@ impl Output {
             }
         }
         let Current { path, mut writer, .. } = current;
-        let file = writer.get_mut();
+        let file = writer.file();
         let explain = |error: io::Error| files::explain(&path, &error);
         file.put_in_place().map_err(explain)?;
         match &self.flusher {
@@ -239,15 +257,15 @@ impl Output {
         // Cutting off a partial frame makes room for the index. Best effort: the first error is
         // known, and the frames are readable anyway.
         let _ = current.take_back();
-        let _ = current.finish();
+        let _ = current.writer.finish();
         Ok(())
     }
 }
 
-impl Current {
+impl<C: Container> Current<C> {
     /// Gives the file its name after the first frame, and starts flushing it periodically.
     fn keep(&mut self, flusher: Option<&mut Flusher>) -> io::Result<()> {
-        let file = self.writer.get_mut();
+        let file = self.writer.file();
         file.put_in_place()?;
         match flusher {
             Some(flusher) if is_ordinary(file.file()) => flusher.look_after(file.file()),
@@ -255,18 +273,10 @@ impl Current {
         }
     }
 
-    /// Writes duration and index. A pipe cannot seek, and its reader does not need them.
-    fn finish(&mut self) -> io::Result<()> {
-        match self.writer.get_mut().seeks() {
-            true => self.writer.finish(),
-            false => self.writer.get_mut().flush(),
-        }
-    }
-
     /// Cuts off a partially written frame.
     fn take_back(&mut self) -> io::Result<()> {
         let length = self.writer.length();
-        let file = self.writer.get_mut();
+        let file = self.writer.file();
         file.file().set_len(length)?;
         file.seek(SeekFrom::Start(length)).map(drop)
     }

@@ -1,0 +1,292 @@
+//! Matched pairs as ROS 2 messages in CDR, for MCAP files and the Foxglove protocol. Topics, types
+//! and conventions are those of the ROS package stereo_image_proc (docs/remote.md).
+
+mod cdr;
+mod jpeg;
+mod schema;
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+pub use cdr::Cdr;
+pub use jpeg::{encode as jpeg, sampled};
+pub use schema::{definition, full_name};
+
+use crate::core::clock::CaptureClock;
+use crate::core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
+use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
+
+/// Coordinate frames of the rectified cameras: x to the right, y down, z forward (REP 103).
+const FRAMES: [&str; 2] = ["left_optical_frame", "right_optical_frame"];
+
+/// A topic and the encoding of its messages.
+pub struct Topic {
+    /// Name in the settings; `None` for a topic that accompanies the others.
+    pub key: Option<&'static str>,
+    /// Name.
+    pub path: &'static str,
+    /// Type of the messages: package and name.
+    pub schema: &'static str,
+    /// What a pair must have.
+    pub needs: Needs,
+    encode: fn(&Matched, Duration) -> Result<Vec<u8>>,
+}
+
+/// What a message needs besides the pair and its disparity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// The geometry of the cameras.
+    Geometry,
+    /// The confidence.
+    Confidence,
+}
+
+/// All topics of pairs.
+pub static TOPICS: [Topic; 10] = [
+    Topic {
+        key: None,
+        path: "/left/camera_info",
+        schema: "sensor_msgs/CameraInfo",
+        needs: Needs::Geometry,
+        encode: |frame, stamp| camera_info(frame, stamp, 0),
+    },
+    Topic {
+        key: None,
+        path: "/right/camera_info",
+        schema: "sensor_msgs/CameraInfo",
+        needs: Needs::Geometry,
+        encode: |frame, stamp| camera_info(frame, stamp, 1),
+    },
+    Topic {
+        key: None,
+        path: "/tf_static",
+        schema: "tf2_msgs/TFMessage",
+        needs: Needs::Geometry,
+        encode: transform,
+    },
+    Topic {
+        key: Some("left"),
+        path: "/left/image_rect",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Nothing,
+        encode: |frame, stamp| Ok(picture(&frame.pair.left, stamp, 0)),
+    },
+    Topic {
+        key: Some("left-jpeg"),
+        path: "/left/image_rect/compressed",
+        schema: "sensor_msgs/CompressedImage",
+        needs: Needs::Nothing,
+        encode: compressed,
+    },
+    Topic {
+        key: Some("right"),
+        path: "/right/image_rect",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Nothing,
+        encode: |frame, stamp| Ok(picture(&frame.pair.right, stamp, 1)),
+    },
+    Topic {
+        key: Some("disparity"),
+        path: "/disparity",
+        schema: "stereo_msgs/DisparityImage",
+        needs: Needs::Nothing,
+        encode: disparity,
+    },
+    Topic {
+        key: Some("depth"),
+        path: "/depth/image_rect",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Geometry,
+        encode: depth,
+    },
+    Topic {
+        key: Some("points"),
+        path: "/points2",
+        schema: "sensor_msgs/PointCloud2",
+        needs: Needs::Geometry,
+        encode: points,
+    },
+    Topic {
+        key: Some("confidence"),
+        path: "/confidence",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Confidence,
+        encode: confidence,
+    },
+];
+
+impl Topic {
+    /// Encodes the message of a pair. `stamp` is the time of its capture since 1970, the same in all
+    /// messages of the pair.
+    pub fn encode(&self, frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+        (self.encode)(frame, stamp).with_context(|| format!("topic {}", self.path))
+    }
+
+    /// Reports whether a pair has what the messages need.
+    pub fn is_in(&self, frame: &Matched) -> bool {
+        match self.needs {
+            Needs::Nothing => true,
+            Needs::Geometry => frame.geometry.is_some(),
+            Needs::Confidence => frame.confidence.is_some(),
+        }
+    }
+
+    /// Reports whether it holds for the whole stream and is sent once.
+    pub fn is_static(&self) -> bool {
+        self.path == "/tf_static"
+    }
+}
+
+/// Returns the time of a capture since 1970; for a source without a clock its own time, from 0.
+pub fn stamp(clock: Option<CaptureClock>, time: Duration) -> Duration {
+    let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    clock.map_or(time, |clock| since(clock.time_of_day(time)))
+}
+
+/// Begins a message with a `std_msgs/Header` in the coordinate frame of a camera.
+fn with_header(room: usize, stamp: Duration, camera: usize) -> Cdr {
+    let mut cdr = Cdr::with_room(128 + room);
+    header(&mut cdr, stamp, FRAMES[camera]);
+    cdr
+}
+
+/// Writes a `std_msgs/Header`.
+pub fn header(cdr: &mut Cdr, stamp: Duration, frame: &str) {
+    cdr.i32(stamp.as_secs() as i32).u32(stamp.subsec_nanos()).text(frame);
+}
+
+/// Writes the fields of a `sensor_msgs/Image` after its header.
+fn image(
+    cdr: &mut Cdr,
+    (width, height): (usize, usize),
+    (encoding, pixel_bytes): (&str, usize),
+    fill: impl FnOnce(&mut Vec<u8>),
+) {
+    cdr.u32(height as u32).u32(width as u32).text(encoding).u8(0);
+    cdr.u32((pixel_bytes * width) as u32).bytes(fill);
+}
+
+/// Returns a view as `mono8` or, if it has colours, as `rgb8`.
+fn picture(view: &Image, stamp: Duration, camera: usize) -> Vec<u8> {
+    let size = (view.width(), view.height());
+    let pixels = size.0 * size.1;
+    let mut cdr = with_header(3 * pixels, stamp, camera);
+    match view.chroma() {
+        Some(_) => image(&mut cdr, size, ("rgb8", 3), |out| {
+            let start = out.len();
+            out.resize(start + 3 * pixels, 0);
+            view.write_rgb::<3>(&mut out[start..], 3 * size.0);
+        }),
+        None => image(&mut cdr, size, ("mono8", 1), |out| out.extend(view.pixels())),
+    }
+    cdr.finish()
+}
+
+fn compressed(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let file = jpeg(&frame.pair.left, 1)?;
+    let mut cdr = with_header(file.len(), stamp, 0);
+    cdr.text("jpeg").bytes(|out| out.extend(file));
+    Ok(cdr.finish())
+}
+
+fn confidence(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let confidence = frame.confidence.as_ref().context("the pair has no confidence")?;
+    Ok(picture(confidence, stamp, 0))
+}
+
+/// Returns disparity in pixels as 32-bit floats; unknown is NaN.
+fn disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let map = &frame.disparity;
+    let (width, height) = (map.width(), map.height());
+    let mut cdr = with_header(4 * width * height, stamp, 0);
+    header(&mut cdr, stamp, FRAMES[0]);
+    image(&mut cdr, (width, height), ("32FC1", 4), |out| {
+        let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
+        out.extend(pixels.flat_map(|pixel| pixel.unwrap_or(f32::NAN).to_le_bytes()));
+    });
+    let range = map.range();
+    let [focal, baseline] = frame.geometry.map_or([0.0; 2], |it| [it.focal_px, it.baseline_m]);
+    cdr.f32(focal as f32).f32(baseline as f32);
+    region(&mut cdr, (width, height));
+    let last = range.min + range.count as i32 - 1;
+    cdr.f32(range.min as f32).f32(last as f32).f32(1.0 / SUBPIXEL as f32);
+    Ok(cdr.finish())
+}
+
+/// Returns depth in millimetres as 16-bit numbers (REP 118); unknown is 0.
+fn depth(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let map = &frame.disparity;
+    let millimetres = Quantity::Depth(DepthUnit::default());
+    let numbers = Numbers::new(millimetres, map.range(), frame.geometry.as_ref())?;
+    let mut stored = vec![0; map.values().len()];
+    numbers.encode(map.values(), &mut stored);
+    let mut cdr = with_header(2 * stored.len(), stamp, 0);
+    image(&mut cdr, (map.width(), map.height()), ("16UC1", 2), |out| {
+        out.extend(stored.iter().flat_map(|number| number.to_le_bytes()));
+    });
+    Ok(cdr.finish())
+}
+
+/// Returns a point for every pixel, in rows like the image, in metres; unknown is NaN. The colour is
+/// packed into a float, as PCL has it.
+fn points(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    const FLOAT32: u8 = 7;
+    let (map, geometry) = (&frame.disparity, geometry(frame)?);
+    let (width, height) = (map.width(), map.height());
+    let mut cdr = with_header(16 * width * height, stamp, 0);
+    cdr.u32(height as u32).u32(width as u32).length(4);
+    for (number, name) in ["x", "y", "z", "rgb"].into_iter().enumerate() {
+        cdr.text(name).u32(4 * number as u32).u8(FLOAT32).u32(1);
+    }
+    cdr.u8(0).u32(16).u32(16 * width as u32).bytes(|out| {
+        for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+            let disparity = map.at(x, y).map(f64::from);
+            let point = disparity.and_then(|d| geometry.point_m(x as f64, y as f64, d));
+            let point = point.map_or([f32::NAN; 3], |point| point.map(|along| along as f32));
+            out.extend(point.into_iter().flat_map(f32::to_le_bytes));
+            let [red, green, blue] = frame.pair.left.rgb_at(x, y);
+            out.extend([blue, green, red, 0]);
+        }
+    });
+    cdr.u8(0);
+    Ok(cdr.finish())
+}
+
+/// Returns the calibration of a rectified camera. `p` of the right one has minus focal length times
+/// baseline in its fourth column.
+fn camera_info(frame: &Matched, stamp: Duration, camera: usize) -> Result<Vec<u8>> {
+    let geometry = geometry(frame)?;
+    let centre = [geometry.centre_x_px, geometry.right_centre_x_px][camera];
+    let (focal, row) = (geometry.focal_px, geometry.centre_y_px);
+    let shift = [0.0, -focal * geometry.baseline_m][camera];
+    let size = (frame.disparity.width(), frame.disparity.height());
+    let mut cdr = with_header(400, stamp, camera);
+    cdr.u32(size.1 as u32).u32(size.0 as u32).text("plumb_bob").length(5).f64s(&[0.0; 5]);
+    cdr.f64s(&[focal, 0.0, centre, 0.0, focal, row, 0.0, 0.0, 1.0]);
+    cdr.f64s(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
+    cdr.f64s(&[focal, 0.0, centre, shift, 0.0, focal, row, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    cdr.u32(0).u32(0);
+    region(&mut cdr, (0, 0));
+    Ok(cdr.finish())
+}
+
+/// Writes a `sensor_msgs/RegionOfInterest` at the first pixel.
+fn region(cdr: &mut Cdr, (width, height): (usize, usize)) {
+    cdr.u32(0).u32(0).u32(height as u32).u32(width as u32).u8(0);
+}
+
+/// Returns the place of the right camera in the frame of the left one.
+fn transform(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let geometry = geometry(frame)?;
+    let mut cdr = Cdr::with_room(128);
+    cdr.length(1);
+    header(&mut cdr, stamp, FRAMES[0]);
+    cdr.text(FRAMES[1]).f64s(&[geometry.baseline_m, 0.0, 0.0]).f64s(&[0.0, 0.0, 0.0, 1.0]);
+    Ok(cdr.finish())
+}
+
+fn geometry(frame: &Matched) -> Result<&StereoGeometry> {
+    frame.geometry.as_ref().context("the cameras are not known; give a calibration")
+}

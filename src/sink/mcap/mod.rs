@@ -1,0 +1,147 @@
+//! Recordings in MCAP files, as robots and their viewers have them: the messages of every pair as ROS 2
+//! writes them, compressed by zstd.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use file::{Header, McapFile, Messages};
+
+use super::output::Output;
+pub use super::output::Place;
+use super::video::run_tags;
+use super::{Sink, StreamInfo, files};
+use crate::core::frame::Matched;
+use crate::messages::{Needs, TOPICS, Topic, stamp};
+
+/// Topics of a file for which none are chosen, as far as the cameras are known.
+const DEFAULT: &str = "left, disparity, depth";
+
+/// Reports whether a path names an MCAP file.
+pub fn is_name(path: &Path) -> bool {
+    files::extension(path) == "mcap"
+}
+
+/// Returns the names in a list of topics.
+pub fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// Checks a list of topics.
+pub fn check_topics(list: &str) -> Result<(), String> {
+    let known = || TOPICS.iter().filter_map(|topic| topic.key);
+    match names(list).all(|name| known().any(|key| key == name)) {
+        true => Ok(()),
+        false => Err(format!("a list of {}", known().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// Returns the topics of a list, and those that accompany them. An empty list is the default.
+fn topics(list: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
+    let is_default = names(list).next().is_none();
+    let list = if is_default { DEFAULT } else { list };
+    let chosen = |topic: &Topic| topic.key.is_none_or(|key| names(list).any(|name| name == key));
+    let is_known = |topic: &Topic| topic.needs != Needs::Geometry || stream.geometry.is_some();
+    let unknown = TOPICS.iter().filter(|topic| chosen(topic) && !is_known(topic));
+    if let (false, Some(key)) = (is_default, unknown.filter_map(|topic| topic.key).next()) {
+        anyhow::bail!(
+            "the topic {key} needs a calibration: give --calibration FILE, or --focal and --baseline"
+        );
+    }
+    Ok(TOPICS.iter().filter(|topic| chosen(topic) && is_known(topic)).collect())
+}
+
+/// Content of a recording, besides that of the stream.
+#[derive(Clone, Debug, Default)]
+pub struct McapOptions {
+    /// Names of the topics, separated by commas; empty for the default.
+    pub topics: String,
+    /// The calibration files, which are attached.
+    pub calibration: Vec<PathBuf>,
+}
+
+/// Records the messages of every pair. Each pair is a chunk of its own or several, at once in the file.
+pub struct McapRecorder {
+    name: String,
+    path: PathBuf,
+    stream: StreamInfo,
+    topics: Vec<&'static Topic>,
+    output: Output<McapFile>,
+    /// Capture time of the first pair.
+    first: Option<Duration>,
+    /// Set if the failure was returned to the caller.
+    failed: bool,
+}
+
+impl McapRecorder {
+    /// Creates the file, replacing an earlier one, or the first of its segments.
+    pub fn create(place: Place, stream: &StreamInfo, options: &McapOptions) -> Result<Self> {
+        let path = place.path().to_path_buf();
+        ensure!(is_name(&path), "cannot record to {}: name it .mcap", path.display());
+        let topics = topics(&options.topics, stream)?;
+        let attached = |path: &PathBuf| {
+            let data = std::fs::read(path)
+                .with_context(|| format!("cannot read the calibration {}", path.display()))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, data))
+        };
+        let attachments = options.calibration.iter().map(attached).collect::<Result<_>>()?;
+        let run = *stream;
+        let metadata = move |first: Duration| -> BTreeMap<String, String> {
+            let tags = run_tags(&run, first).into_iter();
+            let version = ("VERSION".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+            tags.map(|(name, value)| (name.to_owned(), value)).chain([version]).collect()
+        };
+        let header = Header { topics: topics.clone(), metadata: Box::new(metadata), attachments };
+        Ok(Self {
+            name: format!("recording {}", path.display()),
+            path,
+            stream: *stream,
+            topics,
+            output: Output::create(place, header, stream.clock)?,
+            first: None,
+            failed: false,
+        })
+    }
+
+    fn record(&mut self, frame: &Matched) -> Result<()> {
+        let (map, (width, height)) = (&frame.disparity, self.stream.size);
+        ensure!(
+            (map.width(), map.height()) == (width, height),
+            "cannot record to {}: the size changed from {width}x{height} to {}x{}",
+            self.path.display(),
+            map.width(),
+            map.height()
+        );
+        let time = frame.pair.timestamp;
+        let stamp = stamp(self.stream.clock, time);
+        let encode = |topic: &&Topic| topic.encode(frame, stamp);
+        let encoded = self.topics.iter().map(encode).collect::<Result<Vec<_>>>()?;
+        let output = &mut self.output;
+        let first = *self.first.get_or_insert_with(|| {
+            output.set_origin(time);
+            time
+        });
+        let bytes = encoded.iter().map(|message| message.len() as u64).sum();
+        let messages = Messages { stamp, sequence: frame.pair.sequence, encoded: &encoded };
+        output.write(time.saturating_sub(first), messages, bytes)
+    }
+}
+
+impl Sink for McapRecorder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        self.record(frame).inspect_err(|_| self.failed = true)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.output.finish(self.failed)
+    }
+}
