@@ -97,8 +97,6 @@ mod matcher;
 #[warn(missing_docs)]
 mod matching;
 #[cfg(feature = "cli")]
-mod messages;
-#[cfg(feature = "cli")]
 mod observe;
 #[cfg(feature = "cli")]
 mod pipeline;

@@ -38,4 +38,6 @@ pub struct Control {
     pub pause: Switch,
     /// Lets one pair pass while the source is paused.
     pub step: Switch,
+    /// Suspends the writing of frames to files.
+    pub suspend_recording: Switch,
 }

@@ -6,13 +6,13 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
-    HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    HeaderValue, REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::access::{Access, check_origin};
+use super::access::{Access, Rights, check_origin};
 use super::hosts::Hosts;
-use super::live::{Live, client, snapshot};
+use super::live::{Live, client, connection, foxglove, snapshot};
 use super::metrics::{Process, text};
 use super::state::State;
 use crate::core::text::on_one_line;
@@ -53,21 +53,11 @@ pub async fn answer(mut request: Request<Incoming>, site: Site) -> Response<Full
     let rights = match site.access.rights(&request) {
         Ok(rights) => Some(rights),
         // The page itself holds no secrets, and a browser shows a page no reason for a refused WebSocket.
-        Err(_) if is_page(request.uri().path()) || request.uri().path() == "/live" => None,
+        Err(_) if is_page(request.uri().path()) || is_socket(request.uri().path()) => None,
         Err((status, text)) => return plain(status, format!("{text}\n")),
     };
-    if let (Some(live), "/live") = (&site.live, request.uri().path()) {
-        if !hyper_tungstenite::is_upgrade_request(&request) {
-            return plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket\n".into());
-        }
-        return match hyper_tungstenite::upgrade(&mut request, Some(client::limits())) {
-            Ok((response, socket)) => {
-                let (live, state) = (live.clone(), site.state.clone());
-                tokio::spawn(client::serve(socket, live, state, rights));
-                response
-            }
-            Err(error) => plain(StatusCode::BAD_REQUEST, format!("{error}\n")),
-        };
+    if let (Some(live), true) = (&site.live, is_socket(request.uri().path())) {
+        return upgrade(&mut request, live.clone(), site.state.clone(), rights);
     }
     if let (Some(live), Some(name)) = (&site.live, request.uri().path().strip_prefix("/snapshot/"))
     {
@@ -81,9 +71,56 @@ fn is_page(path: &str) -> bool {
     PAGE.iter().any(|(name, ..)| *name == path)
 }
 
+/// Path of the Foxglove protocol.
+const FOXGLOVE: &str = "/foxglove";
+
+/// Reports whether a path is a WebSocket.
+fn is_socket(path: &str) -> bool {
+    matches!(path, "/live" | FOXGLOVE)
+}
+
+/// Begins the WebSocket of the page or of a program that speaks the Foxglove protocol.
+fn upgrade(
+    request: &mut Request<Incoming>,
+    live: Live,
+    state: Arc<dyn State>,
+    rights: Option<Rights>,
+) -> Response<Full<Bytes>> {
+    if !hyper_tungstenite::is_upgrade_request(request) {
+        return plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket\n".into());
+    }
+    let is_foxglove = request.uri().path() == FOXGLOVE;
+    let offers = request.headers().get(SEC_WEBSOCKET_PROTOCOL).and_then(|it| it.to_str().ok());
+    let offers = offers.unwrap_or_default().split(',').map(str::trim);
+    let protocol = offers.filter_map(|it| foxglove::PROTOCOLS.iter().find(|p| **p == it)).next();
+    if is_foxglove && protocol.is_none() {
+        let [first, second] = foxglove::PROTOCOLS;
+        let text = format!("the WebSocket has the subprotocol {first} or {second}\n");
+        return plain(StatusCode::BAD_REQUEST, text);
+    }
+    match hyper_tungstenite::upgrade(request, Some(connection::limits())) {
+        Ok((mut response, socket)) => {
+            match protocol.filter(|_| is_foxglove) {
+                Some(protocol) => {
+                    let protocol = HeaderValue::from_static(protocol);
+                    response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+                    tokio::spawn(foxglove::serve(socket, live, state, rights));
+                }
+                None => drop(tokio::spawn(client::serve(socket, live, state, rights))),
+            }
+            response
+        }
+        Err(error) => plain(StatusCode::BAD_REQUEST, format!("{error}\n")),
+    }
+}
+
 /// Checks that a request may be answered, whatever it asks for.
 fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Full<Bytes>>>> {
-    let checked = site.hosts.check(request).and_then(|()| check_origin(request));
+    // Foxglove and Lichtblick are pages of another origin. The token shows that the user wants them.
+    let is_known = request.uri().path() == FOXGLOVE
+        && site.access.rights(request).is_ok_and(|rights| rights.may_change);
+    let origin = || if is_known { Ok(()) } else { check_origin(request) };
+    let checked = site.hosts.check(request).and_then(|()| origin());
     checked.map_err(|(status, text)| {
         // Not louder: anybody who calls could fill the logs.
         tracing::debug!("serve: refused: {text}");

@@ -13,6 +13,8 @@ pub mod flush;
 pub mod inputs;
 #[cfg(feature = "cli")]
 pub mod mcap;
+#[cfg(feature = "cli")]
+pub mod messages;
 pub mod new_file;
 pub mod numbered;
 pub mod numbers;

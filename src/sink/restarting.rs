@@ -1,4 +1,5 @@
-//! An output of a live run that is reopened after failures until it works again.
+//! An output of a live run that is reopened after failures until it works again, and that a viewer
+//! can suspend.
 //!
 //! A robot whose disk is full still has to see, and its disk may have room again later. Frames that
 //! cannot be written are counted, the run goes on, and it fails at its end.
@@ -10,15 +11,20 @@ use anyhow::{Error, Result, anyhow};
 
 use super::{Losses, Sink};
 use crate::core::backoff::{Backoff, STEADY};
+use crate::core::control::Switch;
 use crate::core::frame::Matched;
 
 /// Creates an output again without overwriting the previous one's files.
 pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
 
-/// An output that is created again after failures.
+/// An output that is created again after failures and when it was suspended.
 pub struct Restarting {
     name: String,
     sink: Option<Box<dyn Sink>>,
+    /// Set if the present sink has taken frames.
+    has_begun: bool,
+    /// Set by a viewer while nothing is to be written.
+    suspended: Switch,
     factory: Factory,
     backoff: Backoff,
     /// Start of the present sink.
@@ -39,10 +45,11 @@ struct Outage {
 }
 
 impl Restarting {
-    /// Wraps an output, which `factory` makes again after failures.
-    pub fn new(sink: Box<dyn Sink>, factory: Factory) -> Self {
+    /// Wraps an output, which `factory` makes again after failures. While `suspended` is set it gets
+    /// no frames.
+    pub fn new(sink: Box<dyn Sink>, factory: Factory, suspended: Switch) -> Self {
         let name = sink.name().to_owned();
-        Self { sink: Some(sink), ..Self::without_sink(name, factory) }
+        Self { sink: Some(sink), suspended, ..Self::without_sink(name, factory) }
     }
 
     /// Wraps an output that `factory` could not make yet because of `error`.
@@ -57,6 +64,8 @@ impl Restarting {
         Self {
             name,
             sink: None,
+            has_begun: false,
+            suspended: Switch::default(),
             factory,
             backoff: Backoff::default(),
             since: now,
@@ -64,6 +73,20 @@ impl Restarting {
             outage: None,
             losses: Losses::default(),
             reason: None,
+        }
+    }
+
+    /// Completes what was written so far. An output without frames waits for its first one.
+    fn suspend(&mut self) {
+        if !std::mem::take(&mut self.has_begun) {
+            return;
+        }
+        let Some(mut sink) = self.sink.take() else { return };
+        let finished = sink.finish();
+        self.losses += sink.losses();
+        match finished {
+            Ok(()) => tracing::info!("{} is suspended", self.name),
+            Err(error) => self.note_lost(&error),
         }
     }
 
@@ -77,10 +100,12 @@ impl Restarting {
                 self.since = Instant::now();
                 self.sink = Some(sink);
             }
-            Err(error) => {
+            Err(error) if self.outage.is_some() => {
                 tracing::debug!("{}: tried again in vain: {error:#}", self.name);
                 self.not_before = Instant::now() + self.backoff.further();
             }
+            // It was suspended.
+            Err(error) => self.note_lost(&error),
         }
     }
 
@@ -88,6 +113,7 @@ impl Restarting {
     fn lose(&mut self, mut sink: Box<dyn Sink>, error: &Error) {
         // It completes its data as far as possible; the reason is known.
         let _ = sink.finish();
+        self.has_begun = false;
         self.note_lost(error);
         self.losses += sink.losses();
         self.losses.failed += 1;
@@ -131,6 +157,10 @@ impl Sink for Restarting {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        if self.suspended.is_set() {
+            self.suspend();
+            return Ok(());
+        }
         self.look_for_it();
         let Some(mut sink) = self.sink.take() else {
             self.losses.failed += 1;
@@ -139,6 +169,7 @@ impl Sink for Restarting {
         match sink.consume(frame) {
             Ok(()) => {
                 self.sink = Some(sink);
+                self.has_begun = true;
                 self.note_back();
             }
             Err(error) => self.lose(sink, &error),
@@ -222,7 +253,7 @@ mod tests {
         }
     }
 
-    fn restarting(disk: &Disk, makes: &Arc<Mutex<u64>>) -> Restarting {
+    fn restarting(disk: &Disk, makes: &Arc<Mutex<u64>>, suspended: &Switch) -> Restarting {
         let slow = {
             let disk = disk.clone();
             move || Box::new(Slow { disk: disk.clone(), on_the_way: None, lost: 0 })
@@ -237,13 +268,14 @@ mod tests {
                 }
                 Ok(slow())
             }),
+            suspended.clone(),
         )
     }
 
     #[test]
     fn what_a_failure_costs_is_counted_and_the_rest_is_written() {
         let (disk, makes) = (Disk::default(), Arc::default());
-        let mut restarting = restarting(&disk, &makes);
+        let mut restarting = restarting(&disk, &makes, &Switch::default());
         (0..5).for_each(|n| restarting.consume(&frame(n)).unwrap());
         disk.lock().unwrap().0 = true;
         (5..8).for_each(|n| restarting.consume(&frame(n)).unwrap());
@@ -265,10 +297,24 @@ mod tests {
     #[test]
     fn without_a_failure_nothing_is_different() {
         let (disk, makes) = (Disk::default(), Arc::default());
-        let mut restarting = restarting(&disk, &makes);
+        let mut restarting = restarting(&disk, &makes, &Switch::default());
         (0..3).for_each(|n| restarting.consume(&frame(n)).unwrap());
         restarting.finish().unwrap();
         assert_eq!((restarting.losses().failed, restarting.name()), (0, "slow"));
         assert_eq!(disk.lock().unwrap().1, [0, 1, 2]);
+    }
+
+    #[test]
+    fn while_it_is_suspended_nothing_is_written_and_nothing_lost() {
+        let (disk, makes, suspended) = (Disk::default(), Arc::default(), Switch::default());
+        let mut restarting = restarting(&disk, &makes, &suspended);
+        for (n, is_suspended) in [true, false, false, true, true, false].into_iter().enumerate() {
+            suspended.set(is_suspended);
+            restarting.consume(&frame(n as u64)).unwrap();
+        }
+        restarting.finish().unwrap();
+        assert_eq!(disk.lock().unwrap().1, [1, 2, 5]);
+        // The first one waits for its first frame; the second file is another one.
+        assert_eq!((*makes.lock().unwrap(), restarting.losses().failed), (1, 0));
     }
 }

@@ -16,7 +16,7 @@ const LIVE_EYE: &str = "videotestsrc is-live=true pattern=ball ! \
                         video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
 
 /// The files of a folder with this ending, by name.
-fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect();
     files.sort();
@@ -165,7 +165,7 @@ fn wrong_limits_are_wrong_usage() {
 }
 
 /// A live run of the test pattern.
-fn live(folder: &Path, arguments: &[&str]) -> Child {
+pub fn live(folder: &Path, arguments: &[&str]) -> Child {
     let eyes = ["--left", LIVE_EYE, "--right", LIVE_EYE, "--headless"];
     let mut command = stereod(folder, &with_statistics(&[&eyes[..], arguments].concat()));
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -256,11 +256,11 @@ fn assert_times_of_day(segments: &[PathBuf], begun: SystemTime) {
 }
 
 /// A small file system in a folder, unmounted at the end.
-struct SmallDisk(PathBuf);
+pub struct SmallDisk(pub PathBuf);
 
 impl SmallDisk {
     /// Mounts one of this many KiB; if this user may not mount, prints a note and returns `None`.
-    fn mount(folder: &Path, kibibytes: u32) -> Option<Self> {
+    pub fn mount(folder: &Path, kibibytes: u32) -> Option<Self> {
         let at = folder.join("disk");
         std::fs::create_dir(&at).unwrap();
         let size = format!("size={kibibytes}k");

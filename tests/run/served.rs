@@ -38,9 +38,19 @@ impl Served {
         Self { child, host: host.replace("0.0.0.0", "127.0.0.1"), token: token.to_owned(), lines }
     }
 
-    /// Connects, or returns the status of the refusal.
+    /// Connects to the page's WebSocket, or returns the status of the refusal.
     fn connect(&self, query: &str, headers: &[(&'static str, &str)]) -> Result<Socket, u16> {
-        let uri = format!("ws://{}/live{query}", self.host);
+        self.open(&format!("/live{query}"), headers)
+    }
+
+    /// Connects with the Foxglove protocol.
+    fn foxglove(&self, token: &str, origin: &str) -> Result<Socket, u16> {
+        let headers = [("sec-websocket-protocol", "foxglove.sdk.v1"), ("origin", origin)];
+        self.open(&format!("/foxglove?token={token}"), &headers)
+    }
+
+    fn open(&self, path: &str, headers: &[(&'static str, &str)]) -> Result<Socket, u16> {
+        let uri = format!("ws://{}{path}", self.host);
         let mut request = uri.into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());
@@ -75,7 +85,7 @@ fn next_text(socket: &mut Socket, kind: &str) -> Value {
     loop {
         if let Message::Text(text) = socket.read().unwrap() {
             let value: Value = serde_json::from_str(&text).unwrap();
-            if value["type"] == kind {
+            if value["type"] == kind || value["op"] == kind {
                 return value;
             }
         }
@@ -253,4 +263,100 @@ fn a_token_in_a_file_is_not_printed() {
     let token = std::fs::read_to_string(folder.path().join("token")).unwrap();
     assert!(token.trim().len() == 32 && !stderr.contains(token.trim()), "{stderr}");
     assert!(stderr.contains("page on http://127.0.0.1:"), "{stderr}");
+}
+
+#[test]
+fn a_viewer_of_another_origin_needs_the_token_and_gets_newest_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let cameras = ["--focal", "80", "--baseline", "0.1"];
+    let served = Served::start(folder.path(), "0", &[&DEMO[..], &cameras].concat());
+    let (own, other) = (format!("http://{}", served.host), "https://app.foxglove.dev");
+    assert_eq!(served.foxglove("", other).err(), Some(403));
+    assert_eq!(served.open("/foxglove", &[]).err(), Some(400), "it has no subprotocol");
+    let mut looker = served.foxglove("", &own).unwrap();
+    assert_eq!(next_text(&mut looker, "serverInfo")["capabilities"], json!([]));
+    send(&mut looker, &json!({ "op": "setParameters", "parameters": [] }));
+    let refused = next_text(&mut looker, "status");
+    assert!(refused["message"].as_str().unwrap().contains("token"), "{refused}");
+
+    let mut owner = served.foxglove(&served.token, other).unwrap();
+    assert_eq!(next_text(&mut owner, "advertise")["channels"][0]["topic"], "/diagnostics");
+    let channels = next_text(&mut owner, "advertise")["channels"].clone();
+    let of = |topic: &str| {
+        let channel = channels.as_array().unwrap().iter().find(|it| it["topic"] == topic);
+        channel.unwrap_or_else(|| panic!("{topic} in {channels}"))["id"].clone()
+    };
+    let subscriptions = json!([
+        { "id": 5, "channelId": of("/depth/image_rect") },
+        { "id": 6, "channelId": of("/tf_static") },
+        { "id": 7, "channelId": 999 },
+    ]);
+    send(&mut owner, &json!({ "op": "subscribe", "subscriptions": subscriptions }));
+    let warning = next_text(&mut owner, "status");
+    assert!(warning["message"].as_str().unwrap().contains("no channel 999"), "{warning}");
+    let (mut depths, mut transforms) = (Vec::new(), 0);
+    while depths.len() < 10 {
+        let Message::Binary(bytes) = owner.read().unwrap() else { continue };
+        assert_eq!((bytes[0], &bytes[13..17]), (1, &[0, 1, 0, 0][..]), "little-endian CDR");
+        match bytes[1] {
+            5 => {
+                depths.push(u64::from_le_bytes(bytes[5..13].try_into().unwrap()));
+                assert!(bytes.len() > 96 * 64 * 2 && bytes.len() < 96 * 64 * 2 + 200);
+            }
+            6 => transforms += 1,
+            other => panic!("nobody has subscribed {other}"),
+        }
+    }
+    assert!(depths.is_sorted() && transforms == 1, "{depths:?}, {transforms}");
+
+    let set = json!({ "op": "setParameters", "id": "mine",
+        "parameters": [{ "name": "matching.uniqueness", "value": 17 }] });
+    send(&mut owner, &set);
+    let values = next_text(&mut owner, "parameterValues");
+    let changed = json!({ "name": "matching.uniqueness", "value": 17.0 });
+    assert!(values["parameters"].as_array().unwrap().contains(&changed), "{values}");
+    assert_eq!(values["id"], "mine");
+    let unknown = json!({ "op": "setParameters", "parameters": [{ "name": "p", "value": 1 }] });
+    send(&mut owner, &unknown);
+    assert!(next_text(&mut owner, "status")["message"].as_str().unwrap().contains("parameter p"));
+    send(&mut owner, &json!({ "op": "unsubscribe", "subscriptionIds": [5, 6] }));
+    send(&mut owner, &json!({ "op": "getParameters", "parameterNames": [], "id": "all" }));
+    assert_eq!(next_text(&mut owner, "parameterValues")["id"], "all");
+}
+
+#[test]
+fn files_are_written_while_somebody_wants_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = ["--record", "o.mcap", "--on-demand", "--set=source.pace=realtime"];
+    let served = Served::start(folder.path(), "0", &[&DEMO[..], &outputs].concat());
+    let mut owner = served.with_token();
+    let status = next_text(&mut owner, "status");
+    assert_eq!(status["recording"], json!({ "on": false, "outputs": ["o.mcap"] }));
+    let record = |on: bool| json!({ "type": "record", "on": on });
+    send(&mut served.connect("", &[]).unwrap(), &record(true));
+    std::thread::sleep(Duration::from_millis(500));
+    let written = || -> Vec<String> {
+        let all = std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name());
+        let mut names: Vec<_> = all.map(|name| name.into_string().unwrap()).collect();
+        // One that is not begun is hidden.
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        names
+    };
+    assert_eq!(written(), [""; 0], "nobody with the token has asked");
+    for files in [1, 2] {
+        send(&mut owner, &record(true));
+        wait_until("a file is written", || written().len() == files);
+        std::thread::sleep(Duration::from_millis(300));
+        send(&mut owner, &record(false));
+        while next_text(&mut owner, "status")["recording"]["on"] != false {}
+        wait_until("the file is complete", || {
+            written().iter().all(|name| {
+                let file = std::fs::read(folder.path().join(name)).unwrap();
+                mcap::Summary::read(&file).is_ok_and(|summary| summary.is_some())
+            })
+        });
+    }
+    let names = written();
+    assert!(names[0].ends_with("-00001.mcap") && names[1] == "o.mcap", "{names:?}");
 }

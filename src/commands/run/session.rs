@@ -93,7 +93,9 @@ impl Session {
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
         let colouring = LiveColouring::new(settings.colour.colouring(range));
-        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
+        let suspended = &control.suspend_recording;
+        suspended.set(settings.output.on_demand);
+        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring, suspended)?;
         let observations = Observations::start(&loaded, &info, &rig, &mut sinks);
         let realtime = match settings.source.pace {
             Pace::Auto => watched,
@@ -123,6 +125,10 @@ impl Session {
                     problem: None,
                 },
                 ask: Box::new(move |wanted| requests.ask(Request::Viewer(wanted))),
+                clock,
+                files: outputs::files_of_frames(settings)
+                    .map(|path| path.display().to_string())
+                    .collect(),
                 settings_file: loaded.settings.window.settings(),
                 folder: (&loaded.settings.window.snapshots).into(),
             });

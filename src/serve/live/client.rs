@@ -1,19 +1,13 @@
 //! One client of the live page, from its connection to its end.
 
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use futures_util::{SinkExt, StreamExt};
-use hyper_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use hyper_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
-use hyper_tungstenite::tungstenite::{self, Message as Ws};
-use hyper_tungstenite::{HyperWebsocket, WebSocketStream};
-use hyper_util::rt::TokioIo;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use hyper_tungstenite::{HyperWebsocket, tungstenite};
+use tokio::time::{MissedTickBehavior, interval};
 
+use super::connection::{Connection, Rate};
 use super::text::{self, Message, Own};
 use super::{Live, Newest};
 use crate::serve::access::Rights;
@@ -23,14 +17,8 @@ use crate::sink::viewer::{Ask, Tuned};
 /// Frames that a client may have and not have drawn.
 const UNDRAWN: usize = 2;
 
-/// Time in which a message must fit the connection.
-const SENDING: Duration = Duration::from_secs(10);
-
 /// Period of figures.
 const STATUS: Duration = Duration::from_secs(1);
-
-/// Longest message of a client in bytes.
-const LONGEST: usize = 64 << 10;
 
 /// A frame that takes longer than this to be drawn is too large for the connection.
 const SLOW: Duration = Duration::from_millis(200);
@@ -41,11 +29,6 @@ const WEIGHT: f64 = 0.1;
 /// Frames after which the size may change again.
 const SETTLING: u32 = 60;
 
-/// Limits of a connection.
-pub fn limits() -> WebSocketConfig {
-    WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
-}
-
 /// Serves a client until it leaves; one without rights is told so.
 pub async fn serve(
     socket: HyperWebsocket,
@@ -53,40 +36,23 @@ pub async fn serve(
     state: Arc<dyn State>,
     rights: Option<Rights>,
 ) {
-    let Ok(mut socket) = socket.await else { return };
-    let place = live.0.clients.try_acquire();
-    let refusal = match (rights, &place) {
-        (None, _) => Some("the token is missing or wrong"),
-        (_, Err(_)) => Some("too many pages are open; close one of them"),
-        _ => None,
-    };
-    if let Some(reason) = refusal {
-        let refused = CloseFrame { code: CloseCode::Policy, reason: reason.into() };
-        let _ = timeout(SENDING, socket.close(Some(refused))).await;
-        return;
-    }
-    let Some(rights) = rights else { return };
-    let mut client = Client::new(&live, state, rights, socket);
-    let end = client.run().await;
+    let Some(connection) = Connection::open(socket, &live, rights).await else { return };
+    let end = Client::new(&live, state, connection).run().await;
     tracing::debug!("live page: a client has left: {}", end.err().unwrap_or("it closed".into()));
 }
-
-type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
 struct Client<'a> {
     live: &'a Live,
     state: Arc<dyn State>,
-    rights: Rights,
-    socket: Socket,
-    /// Distinguishes its requests from those of other viewers.
-    id: u32,
+    connection: Connection<'a>,
     /// Frames that it has not drawn: their number, and when they were sent.
     undrawn: VecDeque<(u64, Instant)>,
     pace: Pace,
     sent: u64,
-    /// Number of the first frame, and matched pairs and time at the last status.
+    /// Number of the first frame.
     first: Option<u64>,
-    before: Option<(Instant, u64)>,
+    /// Matched pairs a second.
+    rate: Rate,
 }
 
 /// Choice of the size from the time that frames take to be drawn.
@@ -123,19 +89,16 @@ impl Pace {
 }
 
 impl<'a> Client<'a> {
-    fn new(live: &'a Live, state: Arc<dyn State>, rights: Rights, socket: Socket) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
+    fn new(live: &'a Live, state: Arc<dyn State>, connection: Connection<'a>) -> Self {
         Self {
             live,
             state,
-            rights,
-            socket,
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            connection,
             undrawn: VecDeque::new(),
             pace: Pace { wanted: None, is_half: false, mean: None, since: 0 },
             sent: 0,
             first: None,
-            before: None,
+            rate: Rate::default(),
         }
     }
 
@@ -147,21 +110,17 @@ impl<'a> Client<'a> {
         newest.mark_changed();
         let mut status = interval(STATUS);
         status.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        self.send(text::hello(self.live, self.rights.may_change)).await?;
+        let may_change = self.connection.rights.may_change;
+        self.connection.send(text::hello(self.live, may_change)).await?;
         let knobs = tuned.borrow_and_update().clone();
-        self.send(text::knobs(self.live, &knobs, None)).await?;
+        self.connection.send(text::knobs(self.live, &knobs, None)).await?;
         loop {
             tokio::select! {
-                message = self.socket.next() => match message {
-                    Some(Ok(message)) => {
-                        let knobs = tuned.borrow().clone();
-                        if self.hear(&message, &knobs).is_break() {
-                            return Ok(());
-                        }
-                    }
-                    Some(Err(error)) => return Err(error.to_string()),
-                    None => return Ok(()),
-                },
+                message = self.connection.hear() => {
+                    let Some(message) = message? else { return Ok(()) };
+                    let knobs = tuned.borrow().clone();
+                    self.act_on(&message, &knobs);
+                }
                 changed = newest.changed(), if self.undrawn.len() < UNDRAWN => {
                     changed.map_err(|_| "the run has ended")?;
                     let frame = newest.borrow_and_update().clone();
@@ -172,14 +131,14 @@ impl<'a> Client<'a> {
                 changed = tuned.changed() => {
                     changed.map_err(|_| "the run has ended")?;
                     let knobs = tuned.borrow_and_update().clone();
-                    let number = knobs.number.filter(|number| number >> 32 == u64::from(self.id));
-                    self.send(text::knobs(self.live, &knobs, number.map(|n| n as u32))).await?;
+                    let number = knobs.number.and_then(|number| self.connection.own(number));
+                    self.connection.send(text::knobs(self.live, &knobs, number)).await?;
                 }
                 changed = saved.changed() => {
                     changed.map_err(|_| "the run has ended")?;
                     let note = saved.borrow_and_update().as_ref().map(text::note);
                     if let Some(note) = note {
-                        self.send(note).await?;
+                        self.connection.send(note).await?;
                     }
                 }
                 _ = status.tick() => self.send_status().await?,
@@ -187,45 +146,29 @@ impl<'a> Client<'a> {
         }
     }
 
-    async fn send(&mut self, message: impl Into<Ws>) -> Result<(), String> {
-        match timeout(SENDING, self.socket.send(message.into())).await {
-            Ok(sent) => sent.map_err(|error| error.to_string()),
-            Err(_) => Err("it takes no messages".into()),
-        }
-    }
-
     async fn send_frame(&mut self, newest: Arc<Newest>) -> Result<(), String> {
         let (sequence, is_half) = (newest.frame.pair.sequence, self.pace.is_half());
-        let encoded = tokio::task::spawn_blocking(move || newest.message(is_half)).await;
+        let encoded = tokio::task::spawn_blocking(move || newest.for_page(is_half)).await;
         let message = encoded.map_err(|broken| broken.to_string())??;
         self.first.get_or_insert(sequence);
         self.sent += 1;
         self.undrawn.push_back((sequence, Instant::now()));
-        self.send(tungstenite::Message::Binary(message)).await
+        self.connection.send(tungstenite::Message::Binary(message)).await
     }
 
     async fn send_status(&mut self) -> Result<(), String> {
         let reading = self.state.reading();
-        let now = Instant::now();
-        let rate = self.before.map_or(0.0, |(then, matched)| {
-            reading.matched.saturating_sub(matched) as f64 / (now - then).as_secs_f64().max(1e-3)
-        });
-        self.before = Some((now, reading.matched));
+        let rate = self.rate.of(reading.matched);
         let passed = self.first.map_or(0, |first| reading.matched.saturating_sub(first));
         let skipped = passed.saturating_sub(self.sent);
         let own = Own { skipped, is_half: self.pace.is_half(), rate };
-        self.send(text::status(self.live, &reading, &own)).await
+        self.connection.send(text::status(self.live, &reading, &own)).await
     }
 
     /// Acts on a message of the client.
-    fn hear(&mut self, message: &Ws, tuned: &Tuned) -> ControlFlow<()> {
-        let text = match message {
-            Ws::Close(_) => return ControlFlow::Break(()),
-            Ws::Text(text) => text,
-            _ => return ControlFlow::Continue(()),
-        };
+    fn act_on(&mut self, message: &str, tuned: &Tuned) {
         let source = &self.live.0.source;
-        match serde_json::from_str(text) {
+        match serde_json::from_str(message) {
             Ok(Message::Ack { seq }) => {
                 while let Some((sequence, sent)) = self.undrawn.front().copied()
                     && sequence <= seq
@@ -235,11 +178,11 @@ impl<'a> Client<'a> {
                 }
             }
             Ok(Message::Quality { half }) => self.pace.wanted = half,
-            Ok(_) if !self.rights.may_change => {
+            Ok(_) if !self.connection.rights.may_change => {
                 tracing::debug!("live page: a change without the token is refused");
             }
             Ok(Message::Tune { number, values }) => {
-                let number = u64::from(self.id) << 32 | u64::from(number);
+                let number = self.connection.request(number);
                 (source.ask)(Ask::Values { number, values: text::wishes(tuned, values) });
             }
             Ok(Message::Reset) => (source.ask)(Ask::Reset),
@@ -251,9 +194,9 @@ impl<'a> Client<'a> {
                 (source.ask)(Ask::Write(source.settings_file.clone().unwrap_or_else(new)));
             }
             Ok(Message::Pause { on }) => source.control.pause.set(on),
+            Ok(Message::Record { on }) => source.control.suspend_recording.set(!on),
             Err(error) => tracing::debug!("live page: {error}"),
         }
-        ControlFlow::Continue(())
     }
 }
 

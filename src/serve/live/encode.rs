@@ -5,7 +5,7 @@ use hyper::body::Bytes;
 use serde_json::json;
 
 use crate::core::frame::{Matched, StereoGeometry};
-use crate::messages::{jpeg, sampled};
+use crate::sink::messages::{jpeg, sampled};
 
 /// Returns the message of a pair: the length of the header in four bytes, the header as JSON, the
 /// picture, and the compressed disparity and confidence (docs/remote.md).

@@ -1,11 +1,13 @@
-//! The live page: its frames, figures and settings, for any number of clients.
+//! The live page and the Foxglove protocol: frames, figures and settings, for any number of clients.
 //!
 //! A sink puts the newest pair into a slot. Each client takes it when it has drawn the one before,
 //! so a slow client costs its own frames only. A pair is encoded when the first client asks for it,
 //! and once for all that take it at the same size.
 
 pub mod client;
+pub mod connection;
 mod encode;
+pub mod foxglove;
 pub mod snapshot;
 mod text;
 
@@ -17,12 +19,14 @@ use anyhow::Result;
 use hyper::body::Bytes;
 use tokio::sync::{Semaphore, watch};
 
+use crate::core::clock::CaptureClock;
 use crate::core::control::Control;
 use crate::core::frame::Matched;
 use crate::core::thread::locked;
 use crate::sink::Sink;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::{Colouring, LiveColouring};
+use crate::sink::messages::{TOPICS, stamp};
 use crate::sink::viewer::{Ask, Figures, Tuned, Viewer};
 
 /// Clients at once.
@@ -49,6 +53,10 @@ pub struct Source {
     pub tuned: Tuned,
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
+    /// Clock of the capture times, if they have one.
+    pub clock: Option<CaptureClock>,
+    /// Files that frames are written to.
+    pub files: Vec<String>,
     /// File for saved settings; `None`: a new one in the folder each time.
     pub settings_file: Option<PathBuf>,
     /// Folder for saved settings.
@@ -69,15 +77,30 @@ struct Shared {
 /// The newest pair, and its messages once a client has asked for them.
 struct Newest {
     frame: Arc<Matched>,
-    /// At full and at half size.
-    encoded: [OnceLock<Result<Bytes, String>>; 2],
+    /// For the page, at full and at half size.
+    encoded: [OnceLock<Encoded>; 2],
+    /// For the Foxglove protocol: the message of each topic.
+    messages: [OnceLock<Encoded>; TOPICS.len()],
 }
 
+/// An encoded message, or the reason why there is none.
+type Encoded = Result<Bytes, String>;
+
 impl Newest {
-    /// Returns the message of the pair, which is encoded if no client has asked for it before.
-    fn message(&self, is_half: bool) -> Result<Bytes, String> {
+    /// Returns the message for the page, which is encoded if no client has asked for it before.
+    fn for_page(&self, is_half: bool) -> Encoded {
         let encode = || encode::message(&self.frame, is_half).map_err(|error| format!("{error:#}"));
         self.encoded[usize::from(is_half)].get_or_init(encode).clone()
+    }
+
+    /// Returns the message of a topic, encoded in the same way.
+    fn of_topic(&self, topic: usize, clock: Option<CaptureClock>) -> Encoded {
+        let stamp = stamp(clock, self.frame.pair.timestamp);
+        let encode = || match TOPICS[topic].encode(&self.frame, stamp) {
+            Ok(message) => Ok(message.into()),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        self.messages[topic].get_or_init(encode).clone()
     }
 }
 
@@ -162,8 +185,9 @@ impl Sink for LiveSink {
         }
         drop(latencies);
         self.taken += 1;
-        let encoded = Default::default();
-        shared.newest.send_replace(Some(Arc::new(Newest { frame: frame.clone(), encoded })));
+        let (encoded, messages) = Default::default();
+        let newest = Newest { frame: frame.clone(), encoded, messages };
+        shared.newest.send_replace(Some(Arc::new(newest)));
         Ok(())
     }
 

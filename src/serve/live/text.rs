@@ -32,6 +32,11 @@ pub enum Message {
         /// Set to hold.
         on: bool,
     },
+    /// Stop or go on with the files of frames.
+    Record {
+        /// Set to go on.
+        on: bool,
+    },
     /// The size of frames.
     Quality {
         /// Set for half the size; `None`: the server chooses.
@@ -131,6 +136,8 @@ pub fn status(live: &Live, reading: &Reading, own: &Own) -> String {
         .map(|banner| json!({ "text": banner.text, "trouble": banner.trouble }));
     let ms = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
     let (_, span) = live.colours();
+    let files = &live.0.source.files;
+    let is_recording = !live.0.source.control.suspend_recording.is_set();
     json!({
         "type": "status",
         "engine": reading.engine,
@@ -147,6 +154,7 @@ pub fn status(live: &Live, reading: &Reading, own: &Own) -> String {
         "exposure": line(figures.exposure),
         "banners": banners.collect::<Vec<_>>(),
         "paused": live.0.source.control.pause.is_set(),
+        "recording": (!files.is_empty()).then(|| json!({ "on": is_recording, "outputs": files })),
         "ended": reading.ended,
         "colour_span": span,
         "client": { "skipped": own.skipped, "half": own.is_half },

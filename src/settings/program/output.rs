@@ -20,6 +20,7 @@ use crate::sink::video::{StreamPicture, VideoView};
 pub struct Output {
     pub record: String,
     pub mcap: String,
+    pub on_demand: bool,
     pub segment: String,
     pub segment_size: String,
     pub keep: String,
@@ -48,6 +49,9 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         "Content of --record OUT.mcap, a list of left, left-jpeg, right, disparity, depth, points and \
          confidence; by default left, disparity and, with a calibration, depth",
     ),
+    Row::new("on_demand", Switch(false), Kind::Switch)
+        .flag(OUTPUT, "--on-demand", "")
+        .help("Write frames to files only while somebody has switched it on, on the live page"),
     Row::text("segment", "", |text| match duration(text) {
         None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),
         _ => Ok(()),

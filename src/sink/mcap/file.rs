@@ -11,7 +11,7 @@ use mcap::write::NoSeek;
 use mcap::{Attachment, WriteOptions, Writer};
 
 use crate::core::thread::locked;
-use crate::messages::{Topic, definition, full_name};
+use crate::sink::messages::{Topic, definition, full_name};
 use crate::sink::new_file::NewFile;
 use crate::sink::output::Container;
 

@@ -16,7 +16,7 @@ pub use super::output::Place;
 use super::video::run_tags;
 use super::{Sink, StreamInfo, files};
 use crate::core::frame::Matched;
-use crate::messages::{Needs, TOPICS, Topic, stamp};
+use crate::sink::messages::{Needs, TOPICS, Topic, stamp};
 
 /// Topics of a file for which none are chosen, as far as the cameras are known.
 const DEFAULT: &str = "left, disparity, depth";

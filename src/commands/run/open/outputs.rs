@@ -12,6 +12,7 @@ use crate::calibration::format::file_list;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::core::clock::CaptureClock;
+use crate::core::control::Switch;
 use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
 use crate::settings::{Loaded, Settings, Stats};
@@ -160,12 +161,18 @@ fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf
     OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
 }
 
-/// Reports whether frames are written to files.
-pub fn writes_frames(settings: &Settings) -> bool {
-    wanted(settings).any(|(output, _)| match output.kind {
+/// Returns the files and folders that frames are written to.
+pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
+    let frames = wanted(settings).filter(|(output, _)| match output.kind {
         Kind::Recording(..) | Kind::Preview | Kind::Folder(..) => true,
         Kind::Statistics | Kind::Shared => false,
-    })
+    });
+    frames.map(|(_, path)| path)
+}
+
+/// Reports whether frames are written to files.
+pub fn writes_frames(settings: &Settings) -> bool {
+    files_of_frames(settings).next().is_some()
 }
 
 /// Files that are settled before the source is opened.
@@ -279,6 +286,7 @@ pub fn open(
     rig: &Rig,
     clock: Option<CaptureClock>,
     colouring: &LiveColouring,
+    suspended: &Switch,
 ) -> Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let output = &settings.output;
@@ -304,9 +312,12 @@ pub fn open(
         Encoding::for_range(range).report("recordings and pictures");
     }
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    let mut add = |sink: Box<dyn Sink>, factory| {
-        // A recorded source can be matched again once there is room.
-        sinks.push(if info.live { Box::new(Restarting::new(sink, factory)) } else { sink });
+    // After a failure a recorded source can be matched again. On a live page somebody may switch the
+    // files off and on.
+    let restarts = info.live || settings.serve.listen().is_some();
+    let mut add = |sink: Box<dyn Sink>, factory, suspended: Switch| {
+        let restarting = |sink| Box::new(Restarting::new(sink, factory, suspended));
+        sinks.push(if restarts { restarting(sink) } else { sink });
     };
     for (output, path) in wanted(settings) {
         let setup = setup.clone();
@@ -328,7 +339,7 @@ pub fn open(
             }
             Kind::Statistics | Kind::Shared => continue,
         };
-        add(first.context(output.flag)?, factory);
+        add(first.context(output.flag)?, factory, suspended.clone());
     }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
@@ -340,7 +351,7 @@ pub fn open(
         let mut factory: Factory =
             Box::new(move || StreamSink::start(&stream, &options).map(boxed));
         match factory() {
-            Ok(first) => add(first, factory),
+            Ok(first) => add(first, factory, Switch::default()),
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
                 let name = check_fragment(fragment)?;
@@ -357,6 +368,13 @@ pub fn open(
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let settings = &loaded.settings;
     settings.output.complete().map_err(Error::usage)?;
+    if settings.output.on_demand && !(writes_frames(settings) && settings.serve.listen().is_some())
+    {
+        return Err(Error::usage(
+            "--on-demand is about files that the live page switches on: give an output, such as --record \
+             OUT.mkv, and --serve PORT",
+        ));
+    }
     for (output, path) in wanted(settings) {
         let named = match output.kind {
             Kind::Recording(..) if output.flag == "--record" && mcap::is_name(&path) => Ok(()),

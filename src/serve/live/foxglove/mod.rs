@@ -1,0 +1,238 @@
+//! A client of the Foxglove WebSocket protocol, from its connection to its end
+//! (github.com/foxglove/ws-protocol, docs/spec.md).
+//!
+//! Topics are those of MCAP files. A message is encoded when a client has subscribed to its topic, and
+//! once for all clients. A slow client gets the newest pair when it has taken the one before.
+
+mod text;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hyper_tungstenite::HyperWebsocket;
+use hyper_tungstenite::tungstenite::Message;
+use text::{DIAGNOSTICS, Level};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::connection::{Connection, Rate};
+use super::{Live, Newest};
+use crate::serve::access::Rights;
+use crate::serve::state::State;
+use crate::sink::messages::TOPICS;
+use crate::sink::viewer::{Ask, Tuned};
+
+/// Versions of the protocol, which differ in nothing that is used here.
+pub const PROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
+
+/// Period of the diagnostics.
+const DIAGNOSTICS_EVERY: Duration = Duration::from_secs(1);
+
+/// Subscriptions of a client.
+const MOST_SUBSCRIPTIONS: usize = 100;
+
+/// First byte of a message of a topic.
+const MESSAGE_DATA: u8 = 1;
+
+/// Serves a client until it leaves; one without rights is told so.
+pub async fn serve(
+    socket: HyperWebsocket,
+    live: Live,
+    state: Arc<dyn State>,
+    rights: Option<Rights>,
+) {
+    let Some(connection) = Connection::open(socket, &live, rights).await else { return };
+    let mut client = Client {
+        live: &live,
+        state,
+        connection,
+        channels: Vec::new(),
+        subscriptions: BTreeMap::new(),
+        follows: false,
+        asked: (0, None),
+        rate: Rate::default(),
+    };
+    let end = client.run().await;
+    tracing::debug!("foxglove: a client has left: {}", end.err().unwrap_or("it closed".into()));
+}
+
+struct Client<'a> {
+    live: &'a Live,
+    state: Arc<dyn State>,
+    connection: Connection<'a>,
+    /// The channels that it was told of.
+    channels: Vec<usize>,
+    /// The channel of each subscription, and whether the message of a static topic was sent.
+    subscriptions: BTreeMap<u32, (usize, bool)>,
+    /// Set if it wants to know of changed parameters.
+    follows: bool,
+    /// Number of its last change of parameters, and its name for it.
+    asked: (u32, Option<String>),
+    /// Matched pairs a second.
+    rate: Rate,
+}
+
+impl Client<'_> {
+    async fn run(&mut self) -> Result<(), String> {
+        let mut newest = self.live.0.newest.subscribe();
+        let mut tuned = self.live.0.tuned.subscribe();
+        newest.mark_changed();
+        let mut diagnostics = interval(DIAGNOSTICS_EVERY);
+        diagnostics.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let may_change = self.connection.rights.may_change;
+        self.connection.send(text::server_info(&self.live.0.source.name, may_change)).await?;
+        self.advertise(vec![DIAGNOSTICS]).await?;
+        loop {
+            tokio::select! {
+                message = self.connection.hear() => {
+                    let Some(message) = message? else { return Ok(()) };
+                    let knobs = tuned.borrow().clone();
+                    self.act_on(&message, &knobs).await?;
+                }
+                changed = newest.changed() => {
+                    changed.map_err(|_| "the run has ended")?;
+                    let pair = newest.borrow_and_update().clone();
+                    if let Some(pair) = pair {
+                        self.send_pair(&pair).await?;
+                    }
+                }
+                changed = tuned.changed() => {
+                    changed.map_err(|_| "the run has ended")?;
+                    let tuned = tuned.borrow_and_update().clone();
+                    self.tell_tuned(&tuned).await?;
+                }
+                _ = diagnostics.tick() => self.send_diagnostics().await?,
+            }
+        }
+    }
+
+    async fn advertise(&mut self, channels: Vec<usize>) -> Result<(), String> {
+        self.connection.send(text::advertise(&channels)).await?;
+        self.channels.extend(channels);
+        Ok(())
+    }
+
+    /// Sends the messages of a pair that the client has subscribed to.
+    async fn send_pair(&mut self, pair: &Arc<Newest>) -> Result<(), String> {
+        let is_new = |number: &usize| !self.channels.contains(number);
+        let has = |number: &usize| TOPICS[*number].is_in(&pair.frame);
+        let new: Vec<usize> = (0..TOPICS.len()).filter(is_new).filter(has).collect();
+        if !new.is_empty() {
+            self.advertise(new).await?;
+        }
+        let clock = self.live.0.source.clock;
+        let time = crate::sink::messages::stamp(clock, pair.frame.pair.timestamp);
+        let wanted: Vec<(u32, usize)> = self
+            .subscriptions
+            .iter()
+            .filter(|(_, (channel, is_sent))| *channel != DIAGNOSTICS && !is_sent)
+            .map(|(&id, &(channel, _))| (id, channel))
+            .collect();
+        for (id, channel) in wanted {
+            let pair = pair.clone();
+            let encoded = tokio::task::spawn_blocking(move || pair.of_topic(channel, clock)).await;
+            match encoded.map_err(|broken| broken.to_string())? {
+                Ok(message) => self.send_message(id, time, &message).await?,
+                // The confidence was switched off, most likely; it may come back.
+                Err(error) => tracing::debug!("foxglove: {error}"),
+            }
+            if let Some((_, is_sent)) = self.subscriptions.get_mut(&id) {
+                *is_sent = TOPICS[channel].is_static();
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_diagnostics(&mut self) -> Result<(), String> {
+        let reading = self.state.reading();
+        let rate = self.rate.of(reading.matched);
+        let is_of =
+            |(id, (channel, _)): (&u32, &(usize, bool))| (*channel == DIAGNOSTICS).then_some(*id);
+        let Some(id) = self.subscriptions.iter().find_map(is_of) else { return Ok(()) };
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let message = text::diagnostics(self.live, &reading, rate, time);
+        self.send_message(id, time, &message).await
+    }
+
+    async fn send_message(&mut self, id: u32, time: Duration, data: &[u8]) -> Result<(), String> {
+        let time = (time.as_nanos() as u64).to_le_bytes();
+        let message = [&[MESSAGE_DATA], &id.to_le_bytes()[..], &time, data].concat();
+        self.connection.send(Message::Binary(message.into())).await
+    }
+
+    /// Tells of parameters that it has changed or follows.
+    async fn tell_tuned(&mut self, tuned: &Tuned) -> Result<(), String> {
+        let own = tuned.number.and_then(|number| self.connection.own(number));
+        let name = match own {
+            Some(own) if own == self.asked.0 => self.asked.1.take(),
+            _ => None,
+        };
+        if let (Some(problem), Some(_)) = (&tuned.problem, own) {
+            self.connection.send(text::status(Level::Error, problem)).await?;
+        }
+        if self.follows || name.is_some() {
+            self.connection.send(text::parameters(tuned, &[], name.as_deref())).await?;
+        }
+        Ok(())
+    }
+
+    /// Acts on a message of the client.
+    async fn act_on(&mut self, message: &str, tuned: &Tuned) -> Result<(), String> {
+        let message = match serde_json::from_str::<text::Request>(message) {
+            Ok(message) => message,
+            Err(error) => {
+                let text = format!("this request is not understood: {error}");
+                return self.connection.send(text::status(Level::Warning, &text)).await;
+            }
+        };
+        use text::Request::*;
+        let needs_token = !matches!(message, Subscribe { .. } | Unsubscribe { .. });
+        if needs_token && !self.connection.rights.may_change {
+            let text =
+                "parameters need the token in the address: ws://HOST:PORT/foxglove?token=...";
+            return self.connection.send(text::status(Level::Error, text)).await;
+        }
+        match message {
+            Subscribe { subscriptions } => {
+                for text::Subscription { id, channel } in subscriptions {
+                    let is_known = channel.checked_sub(1).filter(|c| self.channels.contains(c));
+                    let Some(channel) = is_known else {
+                        let text = format!("there is no channel {channel}");
+                        self.connection.send(text::status(Level::Warning, &text)).await?;
+                        continue;
+                    };
+                    if self.subscriptions.len() < MOST_SUBSCRIPTIONS {
+                        self.subscriptions.insert(id, (channel, false));
+                    }
+                }
+                // A paused run has no next pair.
+                let newest = self.live.0.newest.borrow().clone();
+                if let (Some(newest), true) = (newest, self.live.0.source.control.pause.is_set()) {
+                    self.send_pair(&newest).await?;
+                }
+            }
+            Unsubscribe { subscriptions } => {
+                self.subscriptions.retain(|id, _| !subscriptions.contains(id));
+            }
+            GetParameters { names, id } => {
+                self.connection.send(text::parameters(tuned, &names, id.as_deref())).await?;
+            }
+            SetParameters { parameters, id } => {
+                let is_known = |name: &str| tuned.knobs.iter().any(|k| text::name(k) == name);
+                if let Some(unknown) = parameters.iter().find(|p| !is_known(&p.name)) {
+                    let text = format!("there is no parameter {}", unknown.name);
+                    return self.connection.send(text::status(Level::Error, &text)).await;
+                }
+                self.asked = (self.asked.0.wrapping_add(1), Some(id.unwrap_or_default()));
+                let number = self.connection.request(self.asked.0);
+                (self.live.0.source.ask)(Ask::Values {
+                    number,
+                    values: text::wishes(tuned, &parameters),
+                });
+            }
+            SubscribeParameterUpdates {} => self.follows = true,
+            UnsubscribeParameterUpdates {} => self.follows = false,
+        }
+        Ok(())
+    }
+}

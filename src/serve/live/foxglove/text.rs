@@ -1,0 +1,185 @@
+//! Messages in text, and the diagnostics.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::core::thread::locked;
+use crate::serve::live::Live;
+use crate::serve::metrics::Reading;
+use crate::sink::messages::{Cdr, TOPICS, definition, full_name, header};
+use crate::sink::viewer::{Knob, KnobKind, Tuned, Wish};
+
+/// Number of the diagnostics' channel; those before are the topics of pairs.
+pub(super) const DIAGNOSTICS: usize = TOPICS.len();
+
+/// Type of the diagnostics.
+const DIAGNOSTIC_ARRAY: &str = "diagnostic_msgs/DiagnosticArray";
+
+/// Severity of a notice.
+#[derive(Clone, Copy)]
+pub(super) enum Level {
+    Warning = 1,
+    Error = 2,
+}
+
+/// A parameter with its value.
+#[derive(Debug, Deserialize)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    value: Value,
+}
+
+/// A message of a client.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "camelCase")]
+pub(super) enum Request {
+    Subscribe {
+        subscriptions: Vec<Subscription>,
+    },
+    Unsubscribe {
+        #[serde(rename = "subscriptionIds")]
+        subscriptions: Vec<u32>,
+    },
+    GetParameters {
+        /// None: all.
+        #[serde(rename = "parameterNames", default)]
+        names: Vec<String>,
+        id: Option<String>,
+    },
+    SetParameters {
+        parameters: Vec<Parameter>,
+        id: Option<String>,
+    },
+    SubscribeParameterUpdates {},
+    UnsubscribeParameterUpdates {},
+}
+
+/// A subscription to a channel.
+#[derive(Debug, Deserialize)]
+pub(super) struct Subscription {
+    pub(super) id: u32,
+    /// Number of the channel, from 1.
+    #[serde(rename = "channelId")]
+    pub(super) channel: usize,
+}
+
+/// Returns the first message.
+pub(super) fn server_info(source: &str, may_change: bool) -> String {
+    let capabilities: &[&str] =
+        if may_change { &["parameters", "parametersSubscribe"] } else { &[] };
+    json!({
+        "op": "serverInfo",
+        "name": format!("stereod {}: {source}", env!("CARGO_PKG_VERSION")),
+        "capabilities": capabilities,
+        "supportedEncodings": [],
+        "metadata": {},
+    })
+    .to_string()
+}
+
+/// Returns the description of channels.
+pub(super) fn advertise(channels: &[usize]) -> String {
+    let channel = |&number: &usize| {
+        let (topic, schema) = match number {
+            DIAGNOSTICS => ("/diagnostics", DIAGNOSTIC_ARRAY),
+            _ => (TOPICS[number].path, TOPICS[number].schema),
+        };
+        json!({
+            "id": number + 1,
+            "topic": topic,
+            "encoding": "cdr",
+            "schemaName": full_name(schema),
+            "schemaEncoding": "ros2msg",
+            "schema": definition(schema),
+        })
+    };
+    let channels: Vec<Value> = channels.iter().map(channel).collect();
+    json!({ "op": "advertise", "channels": channels }).to_string()
+}
+
+/// Returns a notice for the user.
+pub(super) fn status(level: Level, text: &str) -> String {
+    json!({ "op": "status", "level": level as u8, "message": text }).to_string()
+}
+
+/// Returns the name of a parameter: section and key of the setting.
+pub(super) fn name(knob: &Knob) -> String {
+    format!("{}.{}", knob.name.0, knob.name.1)
+}
+
+/// Returns the values of the named parameters, or of all; `id` is the client's name of its request.
+pub(super) fn parameters(tuned: &Tuned, names: &[String], id: Option<&str>) -> String {
+    let wanted = |knob: &&Knob| names.is_empty() || names.contains(&name(knob));
+    let value = |knob: &Knob| match knob.kind {
+        KnobKind::Switch => json!(knob.value == "true"),
+        KnobKind::Number { .. } => {
+            knob.value.parse::<f64>().map_or(json!(knob.value), |number| json!(number))
+        }
+        KnobKind::Choice(_) => json!(knob.value),
+    };
+    let values: Vec<Value> = tuned
+        .knobs
+        .iter()
+        .filter(wanted)
+        .map(|knob| json!({ "name": name(knob), "value": value(knob) }))
+        .collect();
+    let mut message = json!({ "op": "parameterValues", "parameters": values });
+    if let Some(id) = id.filter(|id| !id.is_empty()) {
+        message["id"] = json!(id);
+    }
+    message.to_string()
+}
+
+/// Returns the value of every knob, with those of the parameters.
+pub(super) fn wishes(tuned: &Tuned, parameters: &[Parameter]) -> Vec<Wish> {
+    let value = |knob: &Knob| {
+        let given = parameters.iter().rev().find(|parameter| parameter.name == name(knob));
+        match given.map(|parameter| &parameter.value) {
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+            None => knob.value.clone(),
+        }
+    };
+    tuned.knobs.iter().map(|knob| (knob.name.0, knob.name.1, value(knob))).collect()
+}
+
+/// Returns the figures of the run as a `diagnostic_msgs/DiagnosticArray`.
+pub(super) fn diagnostics(live: &Live, reading: &Reading, rate: f64, time: Duration) -> Vec<u8> {
+    const OK: u8 = 0;
+    const WARN: u8 = 1;
+    let figures = locked(&live.0.figures).clone();
+    let mut values = vec![
+        ("engine", reading.engine.clone()),
+        ("pairs per second", format!("{rate:.1}")),
+        ("matched pairs", reading.matched.to_string()),
+        ("dropped pairs", reading.dropped.to_string()),
+        ("unpaired frames", reading.unpaired.iter().sum::<u64>().to_string()),
+    ];
+    if let Some([median, p95]) = live.latency() {
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        values.push(("latency", format!("{:.1} ms, 95 %: {:.1} ms", ms(median), ms(p95))));
+    }
+    if let Some(share) = reading.valid_share {
+        values.push(("pixels with disparity", format!("{:.1} %", 100.0 * share)));
+    }
+    let mut troubles: Vec<String> =
+        figures.banners.iter().filter(|banner| banner.trouble).map(|b| b.text.clone()).collect();
+    for (label, line) in [("alignment", figures.alignment), ("exposure", figures.exposure)] {
+        if let Some((text, is_alarm)) = line {
+            troubles.extend(is_alarm.then(|| format!("{label}: {text}")));
+            values.push((label, text));
+        }
+    }
+    let level = if troubles.is_empty() { OK } else { WARN };
+    let message = if troubles.is_empty() { "ok".to_owned() } else { troubles.join("; ") };
+    let mut cdr = Cdr::with_room(1024);
+    header(&mut cdr, time, "");
+    cdr.length(1).u8(level).text("stereod").text(&message).text(&live.0.source.name);
+    cdr.length(values.len());
+    for (key, value) in values {
+        cdr.text(key).text(&value);
+    }
+    cdr.finish()
+}

@@ -1,0 +1,139 @@
+"""MCAP files and the Foxglove protocol, read by programs of others."""
+
+import base64
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import HEIGHT, PROGRAM, WIDTH
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from PIL import Image
+from rosbags.highlevel import AnyReader
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+FOCAL, BASELINE = 400.0, 0.1
+CAMERAS = ["--focal", str(FOCAL), "--baseline", str(BASELINE)]
+TOPICS = "left,left-jpeg,right,disparity,depth,points,confidence"
+FRAMES = 8
+
+
+def disparity_of(folder, number):
+    """Disparity in pixels of a pair, from its 16-bit PNG image."""
+    stored = np.asarray(Image.open(folder / "out" / f"{number:06}.png")).astype(np.float32)
+    # 0 is unknown, so a disparity of 0 is stored as 1.
+    return np.where(stored == 0, np.nan, np.where(stored == 1, 0, stored / 256)).astype(np.float32)
+
+
+def pixels(image, kind):
+    return np.frombuffer(bytes(image.data), kind).reshape(image.height, image.width, -1).squeeze()
+
+
+def number_of(stamp):
+    """Number of the pair of a time stamp: the demo scene has 30 pairs a second."""
+    return round((stamp.sec + stamp.nanosec * 1e-9) * 30)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """Folder with out.mcap and the same maps as PNG images."""
+    folder = tmp_path_factory.mktemp("recording")
+    command = [PROGRAM, "run", "--demo", "--demo-size", f"{WIDTH}x{HEIGHT}", "--frames", str(FRAMES), "-d", "64", "--headless",
+               "--record", "out.mcap", "--mcap", TOPICS, "--pictures", "out", *CAMERAS]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("STEREOD_")}
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    return folder
+
+
+def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
+    found = {}
+    with open(recording / "out.mcap", "rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
+        header, statistics = reader.get_header(), reader.get_summary().statistics
+        assert header.profile == "ros2" and statistics.chunk_count >= FRAMES
+        metadata = {record.name: record.metadata for record in reader.iter_metadata()}
+        for _, channel, record, message in reader.iter_decoded_messages():
+            found.setdefault(channel.topic, []).append(message)
+            if channel.topic != "/tf_static":
+                stamp = message.header.stamp
+                assert record.log_time == stamp.sec * 10**9 + stamp.nanosec
+    assert metadata["stereod"]["FOCAL_LENGTH_PX"] == "400"
+    counts = {topic: len(messages) for topic, messages in found.items()}
+    assert counts.pop("/tf_static") == 1
+    assert set(counts.values()) == {FRAMES} and len(counts) == 9, counts
+    for number in range(FRAMES):
+        expected = disparity_of(recording, number)
+        known = np.isfinite(expected)
+        assert known.mean() > 0.5
+        messages = {topic: messages[number] for topic, messages in found.items() if topic != "/tf_static"}
+        assert {number_of(message.header.stamp) for message in messages.values()} == {number}
+        disparity = messages["/disparity"]
+        np.testing.assert_array_equal(pixels(disparity.image, np.float32), expected)
+        assert (disparity.f, round(disparity.t, 6)) == (FOCAL, BASELINE)
+        depth = pixels(messages["/depth/image_rect"], np.uint16)
+        metres = FOCAL * BASELINE / np.where(expected > 0, expected, np.inf)
+        fits = known & (metres > 0) & (metres < 65.5)
+        assert np.abs(depth[fits] - 1000 * metres[fits]).max() <= 0.51
+        assert (depth[~fits] == 0).all()
+        cloud = messages["/points2"]
+        assert [field.name for field in cloud.fields] == ["x", "y", "z", "rgb"] and not cloud.is_dense
+        points = np.frombuffer(bytes(cloud.data), np.float32).reshape(HEIGHT, WIDTH, 4)
+        x, y = np.meshgrid(np.arange(WIDTH), np.arange(HEIGHT))
+        np.testing.assert_allclose(points[fits][:, 2], metres[fits], rtol=1e-5)
+        np.testing.assert_allclose(points[fits][:, 0], ((x - (WIDTH - 1) / 2) * metres / FOCAL)[fits], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(points[fits][:, 1], ((y - (HEIGHT - 1) / 2) * metres / FOCAL)[fits], rtol=1e-4, atol=1e-5)
+        assert np.isnan(points[~known]).any(axis=1).all()
+        left = pixels(messages["/left/image_rect"], np.uint8)
+        colours = np.frombuffer(bytes(cloud.data), np.uint8).reshape(HEIGHT, WIDTH, 16)[..., 12:15][..., ::-1]
+        np.testing.assert_array_equal(left if left.ndim == 3 else np.stack([left] * 3, axis=-1), colours)
+        confidence = pixels(messages["/confidence"], np.uint8)
+        assert (confidence[~known] == 0).all() and (confidence[known] > 0).any()
+        [left_camera, right_camera] = [messages[f"/{eye}/camera_info"] for eye in ("left", "right")]
+        assert left_camera.p[3] == 0 and right_camera.p[3] == pytest.approx(-FOCAL * BASELINE)
+        assert (left_camera.width, left_camera.height, list(left_camera.k)[0]) == (WIDTH, HEIGHT, FOCAL)
+    [transform] = found["/tf_static"][0].transforms
+    assert transform.header.frame_id == "left_optical_frame" and transform.child_frame_id == "right_optical_frame"
+    assert transform.transform.translation.x == pytest.approx(BASELINE)
+
+
+def test_the_types_are_those_of_ros(recording):
+    known = get_typestore(Stores.ROS2_JAZZY)
+    with AnyReader([recording / "out.mcap"], default_typestore=known) as reader:
+        assert len(reader.connections) == 10
+        for connection in reader.connections:
+            ours = get_typestore(Stores.EMPTY)
+            ours.register(get_types_from_msg(connection.msgdef.data, connection.msgtype))
+            # Hashes cover all fields of all types.
+            assert ours.hash_rihs01(connection.msgtype) == known.hash_rihs01(connection.msgtype), connection.topic
+        messages = [reader.deserialize(raw, it.msgtype) for it, _, raw in reader.messages() if it.topic == "/points2"]
+    assert len(messages) == FRAMES and messages[0].point_step == 16
+
+
+def test_the_client_of_foxglove_reads_every_topic(run, tmp_path):
+    modules = os.environ.get("STEREOD_NODE_MODULES")
+    if not modules:
+        pytest.skip("Foxglove's client is missing; it needs npm")
+    program = run("--pictures", "out", *CAMERAS)
+    address = f"ws://127.0.0.1:{program.port}/foxglove?token={program.token}"
+    script = Path(__file__).with_name("foxglove.mjs")
+    client = subprocess.run(["node", script, address, "11"], capture_output=True, text=True, timeout=60)
+    assert client.returncode == 0, client.stdout[-3000:] + client.stderr
+    lines = [json.loads(line) for line in client.stdout.splitlines()]
+    program.stop()
+    assert "parameters" in lines[0]["serverInfo"]["capabilities"]
+    found = {line["topic"]: line for line in lines if "topic" in line}
+    assert len(found) == 11, found.keys()
+    [parameters] = [line for line in lines if "parameters" in line]
+    assert {"name": "matching.uniqueness", "value": 17} in parameters["parameters"] and parameters["id"] == "test"
+    disparity = found["/disparity"]["message"]
+    stamp = disparity["header"]["stamp"]
+    expected = disparity_of(tmp_path, round((stamp["sec"] + stamp["nanosec"] * 1e-9) * 30))
+    data = base64.b64decode(disparity["image"]["data"]["base64"])
+    np.testing.assert_array_equal(np.frombuffer(data, np.float32).reshape(HEIGHT, WIDTH), expected)
+    jpeg = base64.b64decode(found["/left/image_rect/compressed"]["message"]["data"]["base64"])
+    assert jpeg[:2] == b"\xff\xd8"
+    [status] = found["/diagnostics"]["message"]["status"]
+    assert status["name"] == "stereod" and int(dict((v["key"], v["value"]) for v in status["values"])["matched pairs"]) > 0

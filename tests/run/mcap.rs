@@ -1,0 +1,134 @@
+//! Recordings in MCAP files, read by the crate; tests/remote reads them by programs of others.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use mcap::MessageStream;
+use mcap::read::Options;
+
+use super::recording::{SmallDisk, end, files, live};
+use super::*;
+
+const DEMO: [&str; 4] = ["--demo", "--demo-size", "96x64", "--headless"];
+const CAMERAS: [&str; 4] = ["--focal", "80", "--baseline", "0.1"];
+
+/// Times of the messages of each topic. A file that was not finished is read to its end.
+fn times(path: &Path, is_finished: bool) -> BTreeMap<String, Vec<u64>> {
+    let file = std::fs::read(path).unwrap();
+    if is_finished {
+        let summary = mcap::Summary::read(&file).unwrap().expect("it has an index");
+        assert!(summary.stats.unwrap().message_count > 0);
+    }
+    let options = if is_finished { Options::ValidateChunkCrcs } else { Options::IgnoreEndMagic };
+    let mut times = BTreeMap::<String, Vec<u64>>::new();
+    for message in MessageStream::new_with_options(&file, options.into()).unwrap() {
+        let Ok(message) = message else {
+            assert!(!is_finished, "{message:?}");
+            break;
+        };
+        assert_eq!(message.log_time, message.publish_time);
+        times.entry(message.channel.topic.clone()).or_default().push(message.log_time);
+    }
+    times
+}
+
+/// Asserts that every pair is whole, and returns the number of pairs.
+fn whole_pairs(times: &BTreeMap<String, Vec<u64>>) -> usize {
+    let of_left = &times["/left/image_rect"];
+    assert!(of_left.is_sorted(), "{of_left:?}");
+    for (topic, times) in times.iter().filter(|(topic, _)| *topic != "/tf_static") {
+        assert_eq!(times, of_left, "{topic}");
+    }
+    of_left.len()
+}
+
+#[test]
+fn segments_are_whole_files_with_the_topics_that_were_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = ["--frames", "70", "--record", "o.mcap", "--segment", "1s"];
+    let arguments = [&DEMO[..], &CAMERAS, &outputs].concat();
+    let statistics = statistics(folder.path(), &arguments);
+    assert_eq!(statistics["recorded"], 70, "{statistics}");
+    let segments = files(folder.path(), ".mcap");
+    let all: Vec<_> = segments.iter().map(|path| times(path, true)).collect();
+    assert_eq!(all.iter().map(whole_pairs).collect::<Vec<_>>(), [30, 30, 10]);
+    for (n, times) in all.iter().enumerate() {
+        let topics: Vec<_> = times.keys().map(String::as_str).collect();
+        let expected = [
+            "/depth/image_rect",
+            "/disparity",
+            "/left/camera_info",
+            "/left/image_rect",
+            "/right/camera_info",
+            "/tf_static",
+        ];
+        assert_eq!(topics, expected);
+        // Each file stands alone.
+        assert_eq!(times["/tf_static"], [n as u64 * 1_000_000_000]);
+    }
+    let chosen = ["--frames", "3", "--record", "c.mcap", "--mcap", "left,left-jpeg, confidence"];
+    run(folder.path(), &[&["run", "-d", "24"], &DEMO[..], &chosen].concat());
+    let times = times(&folder.path().join("c.mcap"), true);
+    let topics: Vec<_> = times.keys().map(String::as_str).collect();
+    assert_eq!(topics, ["/confidence", "/left/image_rect", "/left/image_rect/compressed"]);
+    assert_eq!(whole_pairs(&times), 3);
+}
+
+#[test]
+fn a_killed_run_leaves_whole_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = live(folder.path(), &[&CAMERAS[..], &["--record", "o.mcap"]].concat());
+    let path = folder.path().join("o.mcap");
+    wait_until("something is written", || path.metadata().is_ok_and(|it| it.len() > 300_000));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let pairs = whole_pairs(&times(&path, false));
+    assert!(pairs > 5, "{pairs}");
+}
+
+#[test]
+fn a_full_disk_costs_whole_pairs_and_the_next_file_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), 2000) else { return };
+    let filler = disk.0.join("filler");
+    std::fs::write(&filler, vec![1; 1600 << 10]).unwrap();
+    let child = live(folder.path(), &["--record", "disk/o.mcap"]);
+    let size = |path: &Path| path.metadata().map_or(0, |about| about.len());
+    let first = disk.0.join("o.mcap");
+    let mut grown = 0;
+    wait_until("the disk is full for a while", || {
+        let before = std::mem::replace(&mut grown, size(&first));
+        std::thread::sleep(Duration::from_millis(1500));
+        grown > 0 && grown == before
+    });
+    std::fs::remove_file(&filler).unwrap();
+    let next = || files(&disk.0, "-00001.mcap").first().map_or(0, |path| size(path));
+    wait_until("it goes on in the next file", || next() > 100_000);
+    let (status, statistics, stderr) = end(child);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("the disk is full; make room"), "{stderr}");
+    let written = [first, files(&disk.0, "-00001.mcap")[0].clone()];
+    let pairs: usize = written.iter().map(|path| whole_pairs(&times(path, false))).sum();
+    let recorded = statistics["recorded"].as_u64().unwrap();
+    assert_eq!(pairs as u64, recorded, "{statistics}");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_with_the_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused: [(&[&str], &str); 6] = [
+        (&["--record", "o.mcap", "--mcap", "left,depth"], "give --calibration FILE"),
+        (&["--record", "o.mcap", "--mcap", "colour"], "a list of left, left-jpeg"),
+        (&["--record", "o.mkv", "--mcap", "left"], "give --record OUT.mcap"),
+        (&["--confidence", "o.mcap"], "name it .mkv"),
+        (&["--record", "o.bag"], "name it .mkv"),
+        (&["--record", "o.mcap", "--on-demand"], "--serve PORT"),
+    ];
+    for (arguments, cure) in refused {
+        let arguments = [&["run", "-d", "24"], &DEMO[..], arguments].concat();
+        let (status, _, stderr) = run(folder.path(), &arguments);
+        assert!(status != 0 && stderr.contains(cure), "{arguments:?}: {stderr}");
+    }
+    let left: Vec<PathBuf> = files(folder.path(), "");
+    assert!(left.is_empty(), "{left:?}");
+}
