@@ -10,7 +10,7 @@ mod end_to_end;
 mod endings;
 mod inputs;
 mod keeping_up;
-mod mcap;
+mod messages;
 mod metrics;
 mod outputs;
 mod ranges;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use mcap::MessageStream;
 use mcap::read::Options;
 
-use super::recording::{SmallDisk, end, files, live};
+use super::recording::{SmallDisk, files, live};
 use super::*;
 
 const DEMO: [&str; 4] = ["--demo", "--demo-size", "96x64", "--headless"];
