@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests the live page of the program in STEREOD_TEST_PROGRAM in headless Chromium. Exits with 77 if Chromium
+# Tests the live page, and its messages with other programs, of the program in STEREOD_TEST_PROGRAM in headless Chromium. Exits with 77 if Chromium
 # or Playwright is missing. With STEREOD_TEST_PAGE=1 the checkout's page.html, page.js and page.css take the
 # place of the program's. STEREOD_TEST_STALL_S=60 lets a client stall for that many seconds.
 set -eu
@@ -15,8 +15,8 @@ if [ -z "$STEREOD_CHROMIUM" ]; then
     echo "browser.sh: no Chromium; apt-get install chromium, or set STEREOD_CHROMIUM" >&2
     exit 77
 fi
-if ! "$tools/bin/python" -c "import numpy, PIL, playwright, pytest" 2>/dev/null; then
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q playwright pytest numpy pillow; }; then
+if ! "$tools/bin/python" -c "import mcap, mcap_ros2, numpy, PIL, playwright, pytest, rosbags" 2>/dev/null; then
+    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q playwright pytest numpy pillow mcap mcap-ros2-support rosbags; }; then
         echo "browser.sh: Playwright is missing; it needs python3-venv and access to PyPI" >&2
         exit 77
     fi
