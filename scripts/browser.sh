@@ -1,19 +1,25 @@
 #!/bin/sh
-# Tests the live page in headless Chromium. Without STEREOD_TEST_PROGRAM only a mock of the server is
-# tested. Exits with 77 if Chromium or Playwright is missing.
+# Tests the live page, and its messages with other programs, of the program in STEREOD_TEST_PROGRAM in headless Chromium. Exits with 77 if Chromium
+# or Playwright is missing. With STEREOD_TEST_PAGE=1 the checkout's page.html, page.js and page.css take the
+# place of the program's. STEREOD_TEST_STALL_S=60 lets a client stall for that many seconds.
 set -eu
 cd "$(dirname "$0")/.."
-tools=target/browser-tools
-chromium=${STEREOD_CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
-if [ -z "$chromium" ]; then
+tools=${CARGO_TARGET_DIR:-target}/browser-tools
+STEREOD_TEST_PROGRAM=$(realpath "${STEREOD_TEST_PROGRAM:-${CARGO_TARGET_DIR:-target}/debug/stereod}")
+if [ ! -x "$STEREOD_TEST_PROGRAM" ]; then
+    echo "browser.sh: $STEREOD_TEST_PROGRAM is missing; build it, or set STEREOD_TEST_PROGRAM" >&2
+    exit 1
+fi
+STEREOD_CHROMIUM=${STEREOD_CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
+if [ -z "$STEREOD_CHROMIUM" ]; then
     echo "browser.sh: no Chromium; apt-get install chromium, or set STEREOD_CHROMIUM" >&2
     exit 77
 fi
-if ! "$tools/bin/python" -c "import aiohttp, numpy, PIL, playwright, pytest" 2>/dev/null; then
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q playwright pytest aiohttp numpy pillow; }; then
+if ! "$tools/bin/python" -c "import mcap, mcap_ros2, numpy, PIL, playwright, pytest, rosbags" 2>/dev/null; then
+    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q playwright pytest numpy pillow mcap mcap-ros2-support rosbags; }; then
         echo "browser.sh: Playwright is missing; it needs python3-venv and access to PyPI" >&2
         exit 77
     fi
 fi
-[ -n "${STEREOD_TEST_PROGRAM:-}" ] || echo "browser.sh: STEREOD_TEST_PROGRAM is not set; the tests of the program are skipped" >&2
-STEREOD_CHROMIUM=$chromium exec "$tools/bin/python" -m pytest -p no:cacheprovider -ra tests/browser "$@"
+export STEREOD_TEST_PROGRAM STEREOD_CHROMIUM
+exec "$tools/bin/python" -m pytest -p no:cacheprovider -ra tests/browser "$@"

@@ -46,6 +46,8 @@ test_packages=(
     xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3 python3-pip python3-venv
     ca-certificates mount shellcheck systemd
 )
+# Ubuntu has it as a snap only, which containers cannot install; scripts/browser.sh takes any Chromium.
+if grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then test_packages+=(chromium); fi
 if [[ $tests == yes ]]; then packages+=("${test_packages[@]}"); fi
 if [[ $cameras == yes ]]; then packages+=(python3 python3-opencv); fi
 

@@ -101,6 +101,12 @@ else
     check "Python package" scripts/wheel.sh --test "${CARGO_TARGET_DIR:-target}/debug/stereod"
 fi
 
+if [[ $# -gt 0 ]]; then
+    skip "live page in Chromium" "only some tests are run"
+else
+    check "live page in Chromium" scripts/browser.sh
+fi
+
 # The machine's image is made once. If the emulation was too slow the first time, a second attempt
 # decides.
 image=$(realpath -m "${CARGO_TARGET_DIR:-target}/camera-vm")

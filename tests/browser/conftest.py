@@ -1,62 +1,95 @@
-"""Two servers for the live page: a mock of the protocol, and the real program if STEREOD_TEST_PROGRAM names it."""
+"""The program on its demo scene, and pages in Chromium that look at it."""
 
+import base64
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
-import sys
 import threading
 import time
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
 
-sys.path.insert(0, str(Path(__file__).parent))
-from mock import Mock  # noqa: E402
-
-PROGRAM = os.environ.get("STEREOD_TEST_PROGRAM")
+PROGRAM = os.environ["STEREOD_TEST_PROGRAM"]
 CHROMIUM = os.environ.get("STEREOD_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
+         "--host-resolver-rules=MAP *.example 127.0.0.1",
+         # Chromium must not refuse what the program has to refuse.
+         "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"]
+# The page's files are part of the program. With STEREOD_TEST_PAGE=1 those of the checkout are tested instead.
+FILES = Path(__file__).resolve().parents[2] / "src" / "serve" / "live"
+LOCAL = os.environ.get("STEREOD_TEST_PAGE") == "1"
+WIDTH, HEIGHT = 320, 240
+UNKNOWN = -32768
 
-# Records the messages both ways, before the page's own script runs.
+# Records the messages both ways, before the page's own script runs. Fields of `altered`, by type of
+# message, replace those that the page gets, for states that are hard to bring about.
 SPY = """
 window.spied = {sent: [], frames: [], texts: []};
+window.altered = {};
 const Plain = window.WebSocket;
 window.WebSocket = class extends Plain {
-  constructor(...given) {
-    super(...given);
-    this.addEventListener("message", (event) => {
-      if (typeof event.data === "string") window.spied.texts.push(JSON.parse(event.data));
-      else window.spied.frames = [...window.spied.frames.slice(-3), event.data];
-    });
+  set onmessage(handler) {
+    super.onmessage = (event) => {
+      if (typeof event.data !== "string") {
+        window.spied.frames = [...window.spied.frames.slice(-3), event.data];
+        return handler(event);
+      }
+      const message = JSON.parse(event.data);
+      window.spied.texts.push(message);
+      return handler({data: JSON.stringify({...message, ...window.altered[message.type]})});
+    };
   }
   send(data) { window.spied.sent.push(JSON.parse(data)); super.send(data); }
 };
 """
 
 
-class Real:
-    """The program on its demo scene."""
+class Program:
+    """`stereod run --demo --serve`."""
 
-    def __init__(self, port=0):
-        command = [PROGRAM, "run", "--demo", "--demo-size", "320x240", "--headless", "--serve", str(port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, "NO_COLOR": "1"})
-        self.lines, found = [], threading.Event()
+    def __init__(self, folder, *arguments, port=0):
+        command = [PROGRAM, "run", "--demo", "--demo-size", f"{WIDTH}x{HEIGHT}", "--frames", "0", "-d", "64", "--headless",
+                   "--serve", str(port), "--set=source.pace=realtime", *arguments]
+        # The program reads settings from variables STEREOD_..., and refuses those of the tests.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("STEREOD_")}
+        environment |= {"NO_COLOR": "1", "XDG_CONFIG_HOME": str(folder)}
+        self.folder, self.lines, ready = folder, [], threading.Event()
+        self.process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True)
+        self.url = None
 
         def read():
             for line in self.process.stderr:
                 self.lines.append(line)
-                address = re.search(r"page on (http://127\.0\.0\.1:(\d+)/\?token=\S+)", line)
-                if address:
+                if address := re.search(r"page on (http://127\.0\.0\.1:(\d+)/\S*)", line):
                     self.url, self.port = address[1], int(address[2])
-                    found.set()
+                    ready.set()
+            ready.set()
         threading.Thread(target=read, daemon=True).start()
-        if not found.wait(60):
-            self.process.kill()
+        if not ready.wait(60) or not self.url:
+            self.stop()
             pytest.fail("no line 'page on http://...' from the program:\n" + "".join(self.lines))
+
+    @property
+    def base(self):
+        """Address of the page without the token."""
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def token(self):
+        return self.url.split("token=")[1]
+
+    def memory(self):
+        """Resident memory in MiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s*(\d+)", status)[1]) / 1024
 
     def stop(self):
         self.process.terminate()
@@ -65,12 +98,6 @@ class Real:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def real_or_skip(**options):
-    if not PROGRAM:
-        pytest.skip("STEREOD_TEST_PROGRAM is not set: the real program is not tested")
-    return Real(**options)
 
 
 @pytest.fixture(scope="session")
@@ -82,23 +109,31 @@ def browser():
 
 
 @pytest.fixture
-def mock():
-    server = Mock().start()
-    yield server
-    server.stop()
+def run(tmp_path):
+    """Starts programs, all in one folder."""
+    programs = []
+
+    def start(*arguments, **options):
+        programs.append(Program(tmp_path, *arguments, **options))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.stop()
 
 
 @pytest.fixture
-def real():
-    server = real_or_skip()
-    yield server
-    server.stop()
+def program(run):
+    """The program with a calibration."""
+    return run("--focal", "300", "--baseline", "0.12")
 
 
-@pytest.fixture(params=["mock", "real"])
-def server(request):
-    """Either server."""
-    return request.getfixturevalue(request.param)
+def serve_local(route):
+    """Answers with the checkout's file and the program's headers."""
+    name = route.request.url.split("?")[0].rsplit("/", 1)[1] or "page.html"
+    answer = route.fetch()
+    headers = {k: v for k, v in answer.headers.items() if k not in ("content-length", "content-encoding")}
+    route.fulfill(status=answer.status, headers=headers, body=(FILES / name).read_bytes())
 
 
 @pytest.fixture
@@ -106,16 +141,16 @@ def open_page(browser):
     """Opens pages; fails at the end if one logged an error or broke the Content-Security-Policy."""
     contexts, problems, allowed = [], [], []
 
-    def open_one(url, wait=True, allow=(), script=None, **options):
+    def open_one(url, wait=True, allow=(), script="", **options):
         options = {"viewport": {"width": 1280, "height": 800}, "accept_downloads": True, **options}
         context = browser.new_context(**options)
         contexts.append(context)
         allowed.extend(allow)
         page = context.new_page()
         page.set_default_timeout(15000)
-        page.add_init_script(SPY)
-        if script:
-            page.add_init_script(script)
+        page.add_init_script(SPY + script)
+        if LOCAL:
+            page.route(re.compile(r"^http://127\.0\.0\.1:\d+/(page\.(js|css))?(\?.*)?$"), serve_local)
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(url)
@@ -152,18 +187,12 @@ def sent(page, kind):
 
 
 def texts(page, kind):
-    """Text messages of a type that the page has received."""
+    """Text messages of a type that the program has sent."""
     return [m for m in page.evaluate("window.spied.texts") if m["type"] == kind]
 
 
 def frames(page):
     """The last frames received: (header, disparity, confidence) each."""
-    import base64
-    import struct
-    import zlib
-
-    import numpy as np
-
     raw = page.evaluate("""window.spied.frames.map((data) => {
         let text = "";
         for (const byte of new Uint8Array(data)) text += String.fromCharCode(byte);
@@ -178,9 +207,7 @@ def frames(page):
         steps = np.frombuffer(zlib.decompress(data[at:at + header["disparity"]]), "u1").reshape(2, *shape)
         at += header["disparity"]
         disparity = np.cumsum(steps[0] + 256 * steps[1].astype("u2"), axis=0, dtype="u2").view("i2")
-        confidence = None
-        if header["confidence"]:
-            steps = np.frombuffer(zlib.decompress(data[at:at + header["confidence"]]), "u1")
-            confidence = np.cumsum(steps.reshape(shape), axis=0, dtype="u1")
+        steps = np.frombuffer(zlib.decompress(data[at:at + header["confidence"]]), "u1")
+        confidence = np.cumsum(steps.reshape(shape), axis=0, dtype="u1")
         result.append((header, disparity, confidence))
     return result

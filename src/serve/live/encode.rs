@@ -18,14 +18,14 @@ pub fn message(frame: &Matched, is_half: bool) -> Result<Bytes> {
     let map = &frame.disparity;
     let size = (map.width().div_ceil(step), map.height().div_ceil(step));
     let picture = jpeg(&frame.pair.left, step)?;
-    let numbers: Vec<i16> = sampled(map.values(), map.width(), step).collect();
-    let steps = from_above(&numbers, size.0, i16::wrapping_sub);
-    let low = steps.iter().map(|&step| step as u8);
-    let high = steps.iter().map(|&step| (step >> 8) as u8);
-    let disparity = fdeflate::compress_to_vec(&low.chain(high).collect::<Vec<u8>>());
+    let numbers = sampled(map.values(), map.width(), step);
+    let steps =
+        from_above(&numbers, size.0, |value, above| value.wrapping_sub(above).to_le_bytes());
+    let disparity = fdeflate::compress_to_vec(&steps);
     let confidence = frame.confidence.as_ref().map(|confidence| {
-        let pixels: Vec<u8> = sampled(confidence.pixels(), map.width(), step).collect();
-        fdeflate::compress_to_vec(&from_above(&pixels, size.0, u8::wrapping_sub))
+        let pixels = sampled(confidence.pixels(), map.width(), step);
+        let steps = from_above(&pixels, size.0, |value, above| [value.wrapping_sub(above)]);
+        fdeflate::compress_to_vec(&steps)
     });
     let confidence = confidence.unwrap_or_default();
     let header = json!({
@@ -49,11 +49,26 @@ pub fn message(frame: &Matched, is_half: bool) -> Result<Bytes> {
     Ok(message.into())
 }
 
-/// Returns the difference of every value from the one above; that of the first row from 0.
-fn from_above<T: Copy + Default>(values: &[T], width: usize, minus: fn(T, T) -> T) -> Vec<T> {
-    let above =
-        std::iter::repeat_n(&T::default(), width).chain(values).copied().collect::<Vec<_>>();
-    values.iter().zip(above).map(|(&value, above)| minus(value, above)).collect()
+/// Returns the difference of every value from the one above; that of the first row from 0. All first
+/// bytes of the differences come before all second ones.
+fn from_above<T: Copy + Default, const N: usize>(
+    values: &[T],
+    width: usize,
+    minus: impl Fn(T, T) -> [u8; N],
+) -> Vec<u8> {
+    let mut bytes = vec![0; N * values.len()];
+    let (first, others) = values.split_at(width.min(values.len()));
+    // Plain loops over slices, which the compiler turns into vectors.
+    for (part, plane) in bytes.chunks_mut(values.len().max(1)).enumerate() {
+        let (top, below) = plane.split_at_mut(first.len());
+        for (byte, &value) in top.iter_mut().zip(first) {
+            *byte = minus(value, T::default())[part];
+        }
+        for ((byte, &value), &above) in below.iter_mut().zip(others).zip(values) {
+            *byte = minus(value, above)[part];
+        }
+    }
+    bytes
 }
 
 fn geometry(of: StereoGeometry) -> serde_json::Value {

@@ -40,6 +40,10 @@ function text(node, value) {
   if (node.textContent !== value) node.textContent = value;
 }
 
+function press(button, on) {
+  button.setAttribute("aria-pressed", String(Boolean(on)));
+}
+
 function clamp(value, low, high) {
   return Math.min(Math.max(value, low), high);
 }
@@ -68,12 +72,18 @@ function note(message, ok = true) {
 }
 
 function mayChange() {
-  return Boolean(hello && hello.may_change && socket && socket.readyState === 1);
+  return Boolean(hello?.may_change && socket?.readyState === 1);
 }
 
-// Disparity to depth; null without a calibration.
+// Returns true if this viewer may change the run, and else says that it needs the token.
+function allowed(what) {
+  if (!mayChange()) note(what + " needs the token.", false);
+  return mayChange();
+}
+
+// Depth of a disparity; null without a calibration.
 function depthOf(disparity) {
-  const g = frame && frame.header.geometry;
+  const g = frame?.header.geometry;
   if (!g) return null;
   return (g.focal_px * g.baseline_m) / (disparity - (g.centre_x_px - g.right_centre_x_px));
 }
@@ -102,7 +112,7 @@ function addressOf(path) {
 
 function setDownloads() {
   $("png").href = addressOf("snapshot/disparity.png").href;
-  const calibrated = Boolean(frame && frame.header.geometry);
+  const calibrated = Boolean(frame?.header.geometry);
   if (calibrated) $("ply").href = addressOf("snapshot/cloud.ply").href;
   show($("ply"), calibrated);
   show($("why-no-ply"), !calibrated);
@@ -122,7 +132,7 @@ function complain(words, askToken = false) {
 }
 
 function send(message) {
-  if (socket && socket.readyState === 1) socket.send(JSON.stringify(message));
+  if (socket?.readyState === 1) socket.send(JSON.stringify(message));
 }
 
 function connect() {
@@ -146,12 +156,11 @@ function connect() {
 }
 
 function lost(event) {
-  const old = socket;
+  socket?.close();
   socket = null;
-  if (old) old.close();
   queue.length = 0;
   updateControls();
-  const reason = event && event.code === 1008 ? event.reason || "The server refused the connection." : "";
+  const reason = event?.code === 1008 ? event.reason || "no reason given" : "";
   if (/token/i.test(reason)) {
     setState("lost", "Token refused");
     complain("The server refused the token of this address (" + reason + "). Open the whole address that stereod "
@@ -267,11 +276,12 @@ async function decodeNext() {
       note("A frame could not be decoded: " + error.message, false);
     }
     if (next && socket === newest.from) {
-      if (frame) frame.image.close();
+      frame?.image.close();
       frame = next;
       painter.setFrame();
       dirty = true;
-      await new Promise((done) => requestAnimationFrame(done));
+      // A hidden page has no animation frames, so that it gets no images.
+      if (document.hidden) await new Promise((done) => requestAnimationFrame(done));
       paint();
       drawn(next.header);
     }
@@ -288,14 +298,23 @@ function headerOf(data) {
   return JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
 }
 
-async function inflate(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).arrayBuffer();
-}
-
-// Differences from the row above; 16-bit numbers as low bytes, then high bytes (docs/remote.md).
-function undo(bytes, width, planes) {
-  const count = bytes.length / planes;
+// Undoes the compression and the differences from the row above (docs/remote.md). No Blob or Response,
+// which take three times as long, because they go through the browser's process.
+async function inflate(part, { width, height }, planes) {
+  const { readable, writable } = new DecompressionStream("deflate");
+  const writer = writable.getWriter();
+  // Its errors are those of the reader.
+  writer.write(part).catch(() => {});
+  writer.close().catch(() => {});
+  const count = width * height;
+  const bytes = new Uint8Array(planes * count);
+  const reader = readable.getReader();
+  let end = 0;
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    bytes.set(next.value, end);
+    end += next.value.length;
+  }
+  if (end !== bytes.length) throw new Error("its numbers are incomplete");
   const values = planes === 2 ? new Int16Array(count) : bytes;
   for (let i = 0; i < count; i++)
     values[i] = (planes === 2 ? bytes[i] | (bytes[count + i] << 8) : bytes[i]) + (i < width ? 0 : values[i - width]);
@@ -306,23 +325,12 @@ async function decode(data) {
   const header = headerOf(data);
   let at = 4 + new DataView(data).getUint32(0, true);
   const part = (length) => new Uint8Array(data, (at += length) - length, length);
-  const jpeg = new Blob([part(header.jpeg)], { type: "image/jpeg" });
-  const options = { colorSpaceConversion: "none", premultiplyAlpha: "none" };
-  const disparityPart = part(header.disparity);
-  const confidencePart = header.confidence ? part(header.confidence) : null;
   const [image, disparity, confidence] = await Promise.all([
-    createImageBitmap(jpeg, options),
-    inflate(disparityPart),
-    confidencePart && inflate(confidencePart),
+    createImageBitmap(new Blob([part(header.jpeg)], { type: "image/jpeg" }), { colorSpaceConversion: "none" }),
+    inflate(part(header.disparity), header, 2),
+    header.confidence && inflate(part(header.confidence), header, 1),
   ]);
-  const count = header.width * header.height;
-  if (disparity.byteLength !== 2 * count) throw new Error("its disparity has the wrong size");
-  return {
-    header,
-    image,
-    disparity: undo(new Uint8Array(disparity), header.width, 2),
-    confidence: confidence && undo(new Uint8Array(confidence), header.width, 1),
-  };
+  return { header, image, disparity, confidence };
 }
 
 let calibratedBefore = null;
@@ -347,26 +355,20 @@ function drawn(header) {
 
 // # Layout of the views
 
-function panesOn(width, height, header, kind = view) {
-  const [w, h] = [header.width, header.height];
-  if (kind === "both") {
-    const gap = 2;
-    const beside = Math.min((width - gap) / 2 / w, height / h);
-    const below = Math.min(width / w, (height - gap) / 2 / h);
-    const scale = Math.max(beside, below);
-    const [pw, ph] = [Math.round(w * scale), Math.round(h * scale)];
-    if (beside >= below) {
-      const x = Math.round((width - 2 * pw - gap) / 2);
-      const y = Math.round((height - ph) / 2);
-      return [{ what: "left", x, y, w: pw, h: ph }, { what: "disparity", x: x + pw + gap, y, w: pw, h: ph }];
-    }
-    const x = Math.round((width - pw) / 2);
-    const y = Math.round((height - 2 * ph - gap) / 2);
-    return [{ what: "left", x, y, w: pw, h: ph }, { what: "disparity", x, y: y + ph + gap, w: pw, h: ph }];
-  }
-  const scale = Math.min(width / w, height / h);
+// One or two images, as large as they fit; two side by side or one below the other.
+function panesOn(width, height, header) {
+  const { width: w, height: h } = header;
+  const shown = view === "both" ? ["left", "disparity"] : [view];
+  const gap = 2;
+  const more = shown.length - 1;
+  const fit = (across, down) => Math.min((width - across * gap) / (across + 1) / w, (height - down * gap) / (down + 1) / h);
+  const across = fit(more, 0) >= fit(0, more) ? more : 0;
+  const scale = fit(across, more - across);
   const [pw, ph] = [Math.round(w * scale), Math.round(h * scale)];
-  return [{ what: kind, x: Math.round((width - pw) / 2), y: Math.round((height - ph) / 2), w: pw, h: ph }];
+  const [dx, dy] = across ? [pw + gap, 0] : [0, ph + gap];
+  const x = Math.round((width - pw - more * dx) / 2);
+  const y = Math.round((height - ph - more * dy) / 2);
+  return shown.map((what, i) => ({ what, x: x + i * dx, y: y + i * dy, w: pw, h: ph }));
 }
 
 function resize() {
@@ -493,11 +495,8 @@ class GlPainter {
     const gl = this.gl;
     this.flat = this.program(FLAT_VERTEX, FLAT_FRAGMENT);
     this.points = this.program(POINTS_VERTEX, POINTS_FRAGMENT);
-    this.textures = {
-      disparity: this.texture(0, gl.NEAREST),
-      left: this.texture(1, gl.LINEAR),
-      table: this.texture(2, gl.NEAREST),
-    };
+    // Disparity, left image and table of colours.
+    [gl.NEAREST, gl.LINEAR, gl.NEAREST].forEach((filter, unit) => this.texture(unit, filter));
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
     gl.pixelStorei(gl.UNPACK_COLORSPACE_CONVERSION_WEBGL, gl.NONE);
     gl.bindVertexArray(gl.createVertexArray());
@@ -518,8 +517,7 @@ class GlPainter {
       throw new Error(gl.getProgramInfoLog(program) || "The shaders did not link.");
     }
     const places = {};
-    const count = gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS) || 0;
-    for (let i = 0; i < count; i += 1) {
+    for (let i = gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS) - 1; i >= 0; i -= 1) {
       const { name } = gl.getActiveUniform(program, i);
       places[name] = gl.getUniformLocation(program, name);
     }
@@ -528,14 +526,10 @@ class GlPainter {
 
   texture(unit, filter) {
     const gl = this.gl;
-    const texture = gl.createTexture();
     gl.activeTexture(gl.TEXTURE0 + unit);
-    gl.bindTexture(gl.TEXTURE_2D, texture);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, filter);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, filter);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_S, gl.CLAMP_TO_EDGE);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_T, gl.CLAMP_TO_EDGE);
-    return texture;
+    gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
+    for (const name of ["MIN_FILTER", "MAG_FILTER"]) gl.texParameteri(gl.TEXTURE_2D, gl["TEXTURE_" + name], filter);
+    for (const name of ["WRAP_S", "WRAP_T"]) gl.texParameteri(gl.TEXTURE_2D, gl["TEXTURE_" + name], gl.CLAMP_TO_EDGE);
   }
 
   setColours() {
@@ -572,10 +566,11 @@ class GlPainter {
     gl.uniform2i(one.places.limits, Math.round(span[0] * 16), Math.round(span[1] * 16));
   }
 
-  paint(width, height, ground = groundColour()) {
+  paint(width, height) {
     const gl = this.gl;
+    const ground = getComputedStyle(stage).backgroundColor.match(/\d+/g).slice(0, 3);
     gl.viewport(0, 0, width, height);
-    gl.clearColor(...ground, 1);
+    gl.clearColor(...ground.map((part) => part / 255), 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     if (!frame || !colours.length) return;
     if (view === "points") {
@@ -611,41 +606,31 @@ class GlPainter {
   }
 }
 
-function groundColour() {
-  const parts = getComputedStyle(stage).backgroundColor.match(/[\d.]+/g) || [0, 0, 0];
-  return parts.slice(0, 3).map((part) => part / 255);
-}
-
 // # Painting without WebGL2
 
 class PlainPainter {
   constructor() {
     this.context = canvas.getContext("2d", { alpha: false });
     this.map = document.createElement("canvas");
-    this.table = new Uint32Array(65536);
     this.threeD = false;
   }
 
   setColours() {
-    if (!colours.length) return;
-    const low = Math.round(span[0] * 16);
-    const width = Math.max(Math.round(span[1] * 16) - low, 1);
-    for (let value = -32767; value < 32768; value += 1) {
-      const steps = clamp(value - low, 0, width);
-      const [r, g, b] = colours[Math.floor((steps * 255 + Math.floor(width / 2)) / width)];
-      this.table[value + 32768] = (255 << 24) | (b << 16) | (g << 8) | r;
-    }
-    this.table[0] = 0; // Unknown: transparent.
     this.setFrame();
   }
 
   setFrame() {
-    if (!frame) return;
+    if (!frame || !colours.length) return;
     const { width, height } = frame.header;
-    this.map.width = width;
-    this.map.height = height;
+    const words = new Uint32Array(new Uint8Array(colours.flatMap((colour) => [...colour, 255])).buffer);
+    const low = Math.round(span[0] * 16);
+    const range = Math.max(Math.round(span[1] * 16) - low, 1);
+    const half = Math.floor(range / 2);
     const pixels = new Uint32Array(width * height);
-    frame.disparity.forEach((value, i) => { pixels[i] = this.table[value + 32768]; });
+    frame.disparity.forEach((value, i) => {
+      if (value !== UNKNOWN) pixels[i] = words[Math.floor((clamp(value - low, 0, range) * 255 + half) / range)];
+    });
+    Object.assign(this.map, { width, height });
     const image = new ImageData(new Uint8ClampedArray(pixels.buffer), width, height);
     this.map.getContext("2d").putImageData(image, 0, 0);
   }
@@ -708,8 +693,8 @@ function orbit(dx, dy) {
 }
 
 function pan(dx, dy) {
-  const header = frame && frame.header;
-  if (!header) return;
+  if (!frame) return;
+  const { header } = frame;
   const fit = Math.min(canvas.clientWidth / header.width, canvas.clientHeight / header.height) / header.scale;
   const scale = camera.distance / (lensOf(header).focal * fit);
   camera.x += dx * scale;
@@ -788,13 +773,11 @@ canvas.addEventListener("wheel", (event) => {
 
 function showReadout() {
   const out = $("readout");
-  if (view === "points") {
-    const toScale = !frame || frame.header.geometry;
-    out.replaceChildren(element("span", { textContent: toScale ? "Points in metres" : "Not to scale: no calibration" }));
-    return;
-  }
-  if (!probe || !frame) {
-    out.replaceChildren(element("span", { className: "quiet", textContent: "Point at the image for disparity, depth and confidence" }));
+  const say = (tag, textContent, className = "") => element(tag, { textContent, className });
+  if (view === "points" || !probe || !frame) {
+    const help = view !== "points" ? "Point at the image for disparity, depth and confidence"
+      : !frame || frame.header.geometry ? "Points in metres" : "Not to scale: no calibration";
+    out.replaceChildren(say("span", help, "quiet"));
     return;
   }
   const { header, disparity, confidence } = frame;
@@ -802,16 +785,16 @@ function showReadout() {
   const row = Math.floor(probe[1] * header.height);
   const at = row * header.width + column;
   const raw = disparity[at];
-  Object.assign(out.dataset, { raw, confidence: confidence ? confidence[at] : "", column, row });
-  const place = element("span", { textContent: "x " + column * header.scale + "  y " + row * header.scale });
+  Object.assign(out.dataset, { raw, column, row });
+  const parts = [say("span", "x " + column * header.scale + "  y " + row * header.scale)];
   if (raw === UNKNOWN) {
-    out.replaceChildren(place, element("b", { textContent: "unknown" }));
-    return;
+    parts.push(say("b", "unknown"));
+  } else {
+    const depth = depthOf(raw / 16);
+    parts.push(say("b", (raw / 16).toFixed(2) + " px"));
+    if (depth !== null) parts.push(say("b", metres(depth) + " m"));
+    if (confidence) parts.push(say("span", confidence[at] ? "confidence " + confidence[at] : "filled"));
   }
-  const parts = [place, element("b", { textContent: (raw / 16).toFixed(2) + " px" })];
-  const depth = depthOf(raw / 16);
-  if (depth !== null) parts.push(element("b", { textContent: metres(depth) + " m" }));
-  if (confidence) parts.push(element("span", { textContent: confidence[at] ? "confidence " + confidence[at] : "filled" }));
   out.replaceChildren(...parts);
 }
 
@@ -839,24 +822,26 @@ function showRates() {
   const delay = live && status && status.latency_ms;
   text($("latency"), delay ? delay.p50.toFixed(delay.p50 < 10 ? 1 : 0) + " ms" : "");
   if (!live || retryAt) return;
-  if (status && status.ended) setState("wait", "Ended");
-  else if (status && status.paused) setState("wait", "Paused");
+  if (status?.ended) setState("wait", "Ended");
+  else if (status?.paused) setState("wait", "Paused");
   else if (drawnRate() > 0) setState("live", "Live");
   else setState("wait", "Waiting for images");
 }
 
 function showStatus() {
   const s = status;
-  $("pause").setAttribute("aria-pressed", String(s.paused));
+  press($("pause"), s.paused);
   text($("pause"), s.paused ? "Resume" : "Pause");
+  const { on, outputs } = s.recording || {};
+  show($("record"), s.recording);
+  press($("record"), on);
+  text($("record"), on ? "Stop recording" : "Record");
+  $("record").title = (outputs || []).join("\n") + " (r)";
   const banners = s.banners.map((one) => element("p", { textContent: one.text, className: one.trouble ? "trouble" : "" }));
   if (s.ended) banners.push(element("p", { textContent: "The run has ended. The last images remain." }));
-  const box = $("banners");
-  const key = banners.map((one) => one.className + one.textContent).join("\n");
-  if (box.dataset.key !== key) {
-    box.dataset.key = key;
-    box.replaceChildren(...banners);
-  }
+  // Screen readers read what changes.
+  const made = element("div", {}, ...banners);
+  if (made.innerHTML !== $("banners").innerHTML) $("banners").replaceChildren(...banners);
   showRates();
   if (panel === "details") showFacts();
 }
@@ -919,7 +904,7 @@ function takeKnobs(message) {
   problem = message.problem;
   // Refused values stay, to be corrected.
   if (!problem || !knobs.length) {
-    const shape = (list) => JSON.stringify(list.map((k) => [k.section, k.key, k.group, k.label, k.hint, k.locked, k.kind]));
+    const shape = (list) => JSON.stringify(list.map((knob) => ({ ...knob, value: 0, means: 0 })));
     const same = shape(knobs) === shape(message.knobs);
     if (same) knobs.forEach((knob, i) => Object.assign(knob, message.knobs[i]));
     else knobs = message.knobs;
@@ -932,7 +917,7 @@ function takeKnobs(message) {
 function showEffect() {
   const node = $("effect");
   node.classList.toggle("alarm", Boolean(problem));
-  text(node, problem || (answered < sentNumber ? "working ..." : status && status.ended ? "the run has ended" : "in effect"));
+  text(node, problem || (answered < sentNumber ? "working ..." : status?.ended ? "the run has ended" : "in effect"));
 }
 
 let tuneTimer = 0;
@@ -967,25 +952,27 @@ function buildKnobs() {
 }
 
 function buildKnob(knob, id) {
-  const hint = knob.locked ? knob.hint + "\n\nCannot change in this run: " + knob.locked + "." : knob.hint;
-  const off = Boolean(knob.locked);
+  const disabled = Boolean(knob.locked);
+  const title = disabled ? knob.hint + "\n\nCannot change in this run: " + knob.locked + "." : knob.hint;
   const set = element("div", { className: "set" });
-  const row = element("div", { className: "knob", title: hint }, element("label", { htmlFor: id, textContent: knob.label }), set);
+  const row = element("div", { className: "knob", title }, element("label", { htmlFor: id, textContent: knob.label }), set);
   row.dataset.name = knob.section + "." + knob.key;
-  if (off) row.append(element("p", { className: "reason", id: id + "-why", textContent: "fixed: " + knob.locked }));
-  const describe = (node) => { if (off) node.setAttribute("aria-describedby", id + "-why"); };
+  if (disabled) row.append(element("p", { className: "reason", id: id + "-why", textContent: "fixed: " + knob.locked }));
+  const control = (tag, properties, name) => {
+    const made = element(tag, { id, disabled, ...properties });
+    if (name) made.setAttribute("aria-label", knob.label + ", " + name);
+    if (disabled) made.setAttribute("aria-describedby", id + "-why");
+    set.append(made);
+    return made;
+  };
   if (knob.kind === "switch") {
-    const box = element("input", { type: "checkbox", id, disabled: off });
+    const box = control("input", { type: "checkbox" });
     box.onchange = () => turned(knob, String(box.checked));
-    describe(box);
-    set.append(box);
     rows.push(() => { box.checked = knob.value === "true"; });
   } else if (knob.kind.choice) {
-    const select = element("select", { id, disabled: off });
+    const select = control("select");
     select.append(...knob.kind.choice.map((name) => element("option", { value: name, textContent: name })));
     select.onchange = () => turned(knob, select.value);
-    describe(select);
-    set.append(select);
     rows.push(() => {
       for (const option of select.options) {
         const means = option.value === knob.value && knob.means && knob.means !== knob.value;
@@ -995,20 +982,16 @@ function buildKnob(knob, id) {
     });
   } else {
     const { low, high, step, word } = knob.kind.number;
-    const slider = element("input", { type: "range", id: id + "-slide", min: low, max: high, step, disabled: off });
-    slider.setAttribute("aria-label", knob.label + ", slider");
-    const field = element("input", { type: "text", id, disabled: off, inputMode: "decimal", autocomplete: "off", spellcheck: false });
-    describe(field);
+    const slider = control("input", { type: "range", id: id + "-slide", min: low, max: high, step }, "slider");
+    const field = control("input", { type: "text", inputMode: "decimal", autocomplete: "off", spellcheck: false });
     slider.oninput = () => turned(knob, slider.value, true);
     field.onchange = () => {
       const typed = field.value.trim().replace(",", ".");
       turned(knob, typed === "" && word ? word : typed);
     };
-    set.append(slider, field);
     let auto = null;
     if (word) {
-      auto = element("button", { type: "button", className: "word", textContent: word, disabled: off });
-      auto.setAttribute("aria-label", knob.label + ", " + word);
+      auto = control("button", { type: "button", id: id + "-word", className: "word", textContent: word }, word);
       auto.onclick = () => turned(knob, knob.value === word ? slider.value : word);
       set.append(auto);
     }
@@ -1020,7 +1003,7 @@ function buildKnob(knob, id) {
         field.value = isWord ? "" : knob.value;
       }
       field.placeholder = isWord ? knob.means || word : "";
-      if (auto) auto.setAttribute("aria-pressed", String(Boolean(isWord)));
+      if (auto) press(auto, isWord);
     });
   }
   return row;
@@ -1028,10 +1011,7 @@ function buildKnob(knob, id) {
 
 function nextColours() {
   const knob = knobs.find((one) => one.section === "colour" && one.key === "map");
-  if (!mayChange() || !knob || knob.locked || !knob.kind.choice) {
-    note("Changing the colours needs the token.", false);
-    return;
-  }
+  if (!allowed("Changing the colours") || !knob) return;
   const names = knob.kind.choice;
   turned(knob, names[(names.indexOf(knob.value) + 1) % names.length]);
 }
@@ -1039,10 +1019,10 @@ function nextColours() {
 // # Controls
 
 function updateControls() {
-  const may = Boolean(hello && hello.may_change);
+  const may = Boolean(hello?.may_change);
   show($("pause"), may);
   show($("tune"), may);
-  for (const id of ["pause", "reset", "save"]) $(id).disabled = !mayChange();
+  for (const id of ["pause", "record", "reset", "save"]) $(id).disabled = !mayChange();
   if (panel === "tuning" && !may) openPanel(null);
 }
 
@@ -1082,6 +1062,10 @@ function openPanel(name) {
   if (name === "details") showFacts();
 }
 
+function togglePanel(name) {
+  openPanel(panel === name ? null : name);
+}
+
 function openShots(on) {
   show($("shots"), on);
   $("shoot").setAttribute("aria-expanded", String(on));
@@ -1089,8 +1073,11 @@ function openShots(on) {
 }
 
 function togglePause() {
-  if (!mayChange()) note("Pausing needs the token.", false);
-  else send({ type: "pause", on: !(status && status.paused) });
+  if (allowed("Pausing")) send({ type: "pause", on: !status?.paused });
+}
+
+function toggleRecording() {
+  if (status?.recording && allowed("Recording")) send({ type: "record", on: !status.recording.on });
 }
 
 function saveView() {
@@ -1120,8 +1107,9 @@ document.querySelectorAll("#views input").forEach((radio) => {
 });
 $("retry").onclick = () => { attempt = 0; connect(); };
 $("pause").onclick = togglePause;
-$("about").onclick = () => openPanel(panel === "details" ? null : "details");
-$("tune").onclick = () => openPanel(panel === "tuning" ? null : "tuning");
+$("record").onclick = toggleRecording;
+$("about").onclick = () => togglePanel("details");
+$("tune").onclick = () => togglePanel("tuning");
 $("ask").onclick = () => $("help").showModal();
 $("shoot").onclick = () => openShots($("shots").hidden);
 $("shot").onclick = saveView;
@@ -1170,11 +1158,12 @@ const KEYS = {
   " ": togglePause,
   c: nextColours,
   l: () => setView(VIEWS[(VIEWS.indexOf(view) + 1) % (painter.threeD ? 5 : 4)]),
-  t: () => { if (hello && hello.may_change) openPanel(panel === "tuning" ? null : "tuning"); else note("Tuning needs the token.", false); },
-  i: () => openPanel(panel === "details" ? null : "details"),
-  w: () => { if (mayChange()) send({ type: "save" }); else note("Saving settings needs the token.", false); },
+  r: toggleRecording,
+  t: () => { if (allowed("Tuning")) togglePanel("tuning"); },
+  i: () => togglePanel("details"),
+  w: () => { if (allowed("Saving settings")) send({ type: "save" }); },
   s: saveView,
-  p: () => { if (frame && frame.header.geometry) $("ply").click(); else note("A point cloud needs a calibration.", false); },
+  p: () => { if (frame?.header.geometry) $("ply").click(); else note("A point cloud needs a calibration.", false); },
   f: () => { if (document.fullscreenElement) document.exitFullscreen(); else if (stage.requestFullscreen) stage.requestFullscreen().catch(() => {}); },
   h: () => { if (!$("help").open) $("help").showModal(); },
   0: resetCamera,

@@ -1,5 +1,7 @@
 //! The left picture as a JPEG file, for looking at.
 
+use std::borrow::Cow;
+
 use anyhow::{Result, bail};
 use jpeg_encoder::{ColorType, Encoder};
 
@@ -12,12 +14,12 @@ const QUALITY: u8 = 80;
 pub fn encode(image: &Image, step: usize) -> Result<Vec<u8>> {
     let (width, height) = (image.width().div_ceil(step), image.height().div_ceil(step));
     let (samples, kind) = if image.chroma().is_some() {
-        let mut rgb = vec![0; 3 * image.width() * image.height()];
-        image.write_rgb::<3>(&mut rgb, 3 * image.width());
-        let (pixels, _) = rgb.as_chunks::<3>();
-        (sampled(pixels, image.width(), step).flatten().collect(), ColorType::Rgb)
+        let mut rgb = vec![[0; 3]; image.width() * image.height()];
+        image.write_rgb::<3>(rgb.as_flattened_mut(), 3 * image.width());
+        let sampled = sampled(&rgb, image.width(), step).into_owned();
+        (Cow::from(sampled.into_flattened()), ColorType::Rgb)
     } else {
-        (sampled(image.pixels(), image.width(), step).collect::<Vec<u8>>(), ColorType::Luma)
+        (sampled(image.pixels(), image.width(), step), ColorType::Luma)
     };
     let (Ok(width), Ok(height)) = (u16::try_from(width), u16::try_from(height)) else {
         bail!("a picture of {width}x{height} pixels is too large for a JPEG")
@@ -28,6 +30,10 @@ pub fn encode(image: &Image, step: usize) -> Result<Vec<u8>> {
 }
 
 /// Returns every `step`th value of every `step`th row.
-pub fn sampled<T: Copy>(values: &[T], width: usize, step: usize) -> impl Iterator<Item = T> {
-    values.chunks(width).step_by(step).flat_map(move |row| row.iter().step_by(step).copied())
+pub fn sampled<T: Copy>(values: &[T], width: usize, step: usize) -> Cow<'_, [T]> {
+    if step == 1 {
+        return values.into();
+    }
+    let rows = values.chunks(width).step_by(step);
+    rows.flat_map(|row| row.iter().step_by(step).copied()).collect()
 }
