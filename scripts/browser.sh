@@ -21,5 +21,10 @@ if ! "$tools/bin/python" -c "import mcap, mcap_ros2, numpy, PIL, playwright, pyt
         exit 77
     fi
 fi
+modules=$(realpath "$tools")/node/node_modules
+if [ -d "$modules/ws" ] || npm install --silent --prefix "$tools/node" @foxglove/ws-protocol@0 @foxglove/rosmsg@5 \
+    @foxglove/rosmsg2-serialization@3 ws@8 >/dev/null 2>&1; then
+    export STEREOD_NODE_MODULES="$modules"
+fi
 export STEREOD_TEST_PROGRAM STEREOD_CHROMIUM
 exec "$tools/bin/python" -m pytest -p no:cacheprovider -ra tests/browser "$@"
