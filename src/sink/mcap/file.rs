@@ -93,6 +93,8 @@ impl Container for McapFile {
         let options = WriteOptions::new()
             .profile("ros2")
             .library(concat!("stereod ", env!("CARGO_PKG_VERSION")))
+            // The index of the chunks stays in memory until the end: a pair has one, or a few if large.
+            .chunk_size(Some(4 << 20))
             // Compressed by the thread of this output alone; others match meanwhile.
             .compression_threads(0)
             .disable_seeking(true);
