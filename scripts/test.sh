@@ -66,14 +66,16 @@ check "clippy and build" cargo test --locked --no-run "$@"
 check "tests" tests "$@"
 if [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
 
-# Nothing is linked, so that this machine's own pkg-config files will do; scripts/arm64.sh builds and runs.
+# Nothing is linked, so that this machine's own pkg-config files will do, and C (zstd) need not be compiled;
+# scripts/arm64.sh builds and runs.
 arm64=aarch64-unknown-linux-gnu
 if [[ $# -gt 0 ]]; then
     skip "compiles for ARM64" "only some tests are run"
 elif [[ ! -d $(rustc --print target-libdir --target $arm64) ]]; then
     skip "compiles for ARM64" "Rust's library for it could not be fetched"
 else
-    check "compiles for ARM64" env PKG_CONFIG_ALLOW_CROSS=1 cargo check --locked --lib --target $arm64
+    check "compiles for ARM64" env PKG_CONFIG_ALLOW_CROSS=1 CC_aarch64_unknown_linux_gnu=true \
+        AR_aarch64_unknown_linux_gnu=true cargo check --locked --lib --target $arm64
 fi
 
 # The library alone, and the program without window and server.

@@ -132,12 +132,13 @@ impl Client<'_> {
             let pair = pair.clone();
             let encoded = tokio::task::spawn_blocking(move || pair.of_topic(channel, clock)).await;
             match encoded.map_err(|broken| broken.to_string())? {
-                Ok(message) => self.send_message(id, time, &message).await?,
+                Ok(message) => {
+                    self.send_message(id, time, &message).await?;
+                    let is_static = TOPICS[channel].is_static();
+                    self.subscriptions.insert(id, (channel, is_static));
+                }
                 // The confidence was switched off, most likely; it may come back.
                 Err(error) => tracing::debug!("foxglove: {error}"),
-            }
-            if let Some((_, is_sent)) = self.subscriptions.get_mut(&id) {
-                *is_sent = TOPICS[channel].is_static();
             }
         }
         Ok(())
