@@ -1,5 +1,6 @@
 // Fills holes of the map from the valid pixels around them (matching/filter/fill.rs): with the
-// smaller one of the two in the row, or with the weighted median along eight rays.
+// smaller one of the two in the row, or with the weighted median along eight rays; or, where GAPS,
+// with the line between the ends of a run of at most REACH unknown pixels in the row or column.
 //
 // disparity and filled are [height][width], left is the left image, seen_left (where MASKED) is a
 // byte a pixel. Bit k of RAYS is set if ray k is followed, for at most REACH pixels. A thread has a
@@ -33,6 +34,40 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         return;
     }
 
+#if !MASKED
+    const u8 *seen_left = nullptr;
+#endif
+#if GAPS
+    // Disparities met by the rays, and the steps to them.
+    int values[8], distances[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        values[k] = INVALID;
+        distances[k] = 0;
+    }
+    follow_rays(RAYS, x, y, width, height, REACH, seen_left, [&](int k, size_t at, int, int, int distance) {
+        const int value = disparity[at];
+        if (value == INVALID) return 1;
+        values[k] = value;
+        distances[k] = distance;
+        return 0;
+    });
+
+    // The row comes first, so that it counts if both runs are equally long. There is one step more
+    // between two ends than there are unknown pixels.
+    int chosen = INVALID, shortest = REACH + 2;
+    const int ends[2] = {RAY_LEFT, RAY_UP};
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        const int a = values[ends[k]], b = values[7 - ends[k]];
+        const int steps = distances[ends[k]], apart = steps + distances[7 - ends[k]];
+        if (a == INVALID || b == INVALID || apart >= shortest || abs(b - a) > GAP_STEP_MAX) continue;
+        shortest = apart;
+        // The numerator is positive, because a division rounds towards 0.
+        const int numerator = (b - a) * steps + GAP_STEP_MAX * apart + BREAK(gap_rounding, apart / 2, 0);
+        chosen = a + numerator / apart - GAP_STEP_MAX;
+    }
+#else
     // Disparities met by the rays, with their weights; weight 0 means none.
     int values[8], weights[8], edges[8], greys[8];
     int right_distance = 0;
@@ -42,9 +77,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         weights[k] = edges[k] = 0;
         greys[k] = left[here];
     }
-#if !MASKED
-    const u8 *seen_left = nullptr;
-#endif
     follow_rays(RAYS, x, y, width, height, REACH, seen_left, [&](int k, size_t at, int, int, int distance) {
         const int grey = left[at], value = disparity[at];
         edges[k] = max(edges[k], abs(grey - greys[k]));
@@ -75,5 +107,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         for (int other = 0; other < 8; other++) sum += BREAK(fill_tie, values[other] <= values[k], values[other] < values[k]) ? weights[other] : 0;
         if (weights[k] && (IN_ROW || parts * sum >= total)) chosen = min(chosen, values[k]);
     }
+#endif
     filled[here] = (short)chosen;
 }

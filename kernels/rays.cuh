@@ -5,6 +5,7 @@
 // Rays are numbered row by row around the pixel; ray 7 - k leads the opposite way of ray k.
 #define RAY_LEFT 3
 #define RAY_RIGHT 4
+#define RAY_UP 1
 __device__ __forceinline__ int ray_dx(int k) { return (k + (k > RAY_LEFT)) % 3 - 1; }
 __device__ __forceinline__ int ray_dy(int k) { return (k + (k > RAY_LEFT)) / 3 - 1; }
 

@@ -386,6 +386,11 @@ fn holes_are_filled_with_the_bytes_of_the_reference() {
     // Holes that no camera has seen stay.
     same((63, 21), &["-d", "16", "--alpha", "1", "--fill", "rays"]);
     same(SIZE, &["-d", "16", "--alpha", "1", "--fill", "row", "--smoothing", "0.5"]);
+    same((75, 40), &["-d", "20", "--cost", "census", "--uniqueness", "20", "--fill", "gaps"]);
+    same(SIZE, &["-d", "16", "--fill", "gaps", "--fill-max", "2", "--min-disparity", "-5"]);
+    same((63, 21), &["-d", "16", "--alpha", "1", "--median", "0", "--fill", "gaps"]);
+    same((45, 60), &["-d", "8", "--tiles", "3x1,16", "--fill", "gaps"]);
+    same((1, 1), &["-d", "1", "--fill", "gaps"]);
 }
 
 #[test]

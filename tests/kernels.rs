@@ -119,7 +119,7 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
             usual,
         ));
     }
-    for rule in [FillRule::Row, FillRule::Rays] {
+    for rule in [FillRule::Row, FillRule::Rays, FillRule::Gaps] {
         let fill = Some(Fill { rule, reach: 64 });
         variants.push((params(64, Paths::Eight).with_fill(fill), usual));
     }

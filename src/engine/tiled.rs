@@ -310,7 +310,7 @@ mod tests {
         let guide = prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)];
         let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
         let speckle = prop::option::of(Just(Speckle { size: 20, range_16: 16 }));
-        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
+        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays), Just(FillRule::Gaps)];
         let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
         let evidence = prop::option::of(any::<bool>().prop_map(|strict| Evidence { strict }));
         let smoothing = prop::option::of(Just(Smoothing { weight_256: 77, guard_16: 40 }));

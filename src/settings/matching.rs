@@ -74,6 +74,8 @@ pub enum FillKind {
     Row,
     /// The weighted median along eight rays.
     Rays,
+    /// The straight line across short gaps.
+    Gaps,
 }
 
 /// Use of earlier frames.
@@ -245,6 +247,7 @@ impl Matching {
                 FillKind::Off => None,
                 FillKind::Row => Some(FillRule::Row),
                 FillKind::Rays => Some(FillRule::Rays),
+                FillKind::Gaps => Some(FillRule::Gaps),
             }
             .map(|rule| Fill { rule, reach: self.fill_max }),
         };

@@ -436,7 +436,11 @@ pub fn smoothings() -> impl Strategy<Value = Smoothing> {
 }
 
 fn fills() -> impl Strategy<Value = Option<Fill>> {
-    let rule = prop_oneof![1 => Just(FillRule::Row), 3 => Just(FillRule::Rays)];
+    let rule = prop_oneof![
+        1 => Just(FillRule::Row),
+        3 => Just(FillRule::Rays),
+        2 => Just(FillRule::Gaps),
+    ];
     let reach = prop_oneof![2 => 1u16..12, 2 => 12u16..200, 1 => Just(1023u16)];
     prop_oneof![
         2 => Just(None),

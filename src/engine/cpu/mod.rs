@@ -456,7 +456,7 @@ mod tests {
         ];
         let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
         let speckle = prop::option::of(Just(Speckle { size: 50, range_16: 16 }));
-        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
+        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays), Just(FillRule::Gaps)];
         let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
         let p2 = prop_oneof![Just(50u8), Just(150)];
         let window = prop::option::of(Just(Window { side: 5, by_texture: true }));

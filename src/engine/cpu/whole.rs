@@ -139,9 +139,15 @@ impl WholeMap {
         let (size, simd, team) = (self.size, self.simd, &mut self.team);
         let mut pass = Pass { size, left, threshold, simd, team };
         let sure = sure.map(<[u8]>::as_mut_ptr);
-        // SAFETY: map and confidence have the size, and none of these filters has an input of its
-        // own; the simd was found on this machine.
-        unsafe { self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut timer) };
+        let input = self.filters.input(0, values.as_mut_ptr());
+        // SAFETY: map, confidence and inputs of filters have the size, and inputs lie apart from
+        // the map; the simd was found on this machine.
+        unsafe {
+            if input != values.as_mut_ptr() {
+                input.copy_from_nonoverlapping(values.as_ptr(), values.len());
+            }
+            self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut timer);
+        }
         self.filters.end_map();
         timer.into_stages()
     }

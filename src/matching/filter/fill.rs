@@ -6,11 +6,20 @@
 //! edges between there and here. What a foreground hides from the right camera belongs to the
 //! background.
 //!
+//! A third rule fills only gaps: runs of at most [`GAP_MAX`] unknown pixels in a row or in a column,
+//! between two ends of the same surface. They take the values on the straight line between the
+//! ends. Larger holes stay unknown.
+//!
 //! A filled pixel has no disparity of its own: nothing was measured there, so it stands last in the
 //! list of filters, where nothing remembers it or goes on from it. Known pixels stay as they are.
 
-use super::rays::{LEFT, Met, RAYS, RIGHT, is_seen, meet};
+use super::rays::{DOWN, LEFT, Met, RAYS, RIGHT, UP, is_seen, meet};
 use crate::core::frame::{INVALID, Image, SUBPIXEL};
+
+/// Longest gap that is filled, in pixels.
+pub const GAP_MAX: u16 = 4;
+/// Largest difference between the ends of a gap, in 1/16 px.
+pub const GAP_STEP_MAX: i16 = SUBPIXEL as i16;
 
 /// Settings of hole filling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +27,7 @@ pub struct Fill {
     /// Rule by which a value is chosen.
     pub rule: FillRule,
     /// Length of the longest ray, in pixels: across, down or diagonally (1 to
-    /// [`REACH_MAX`](super::rays::REACH_MAX)).
+    /// [`REACH_MAX`](super::rays::REACH_MAX)). Gaps are no longer than that, either.
     pub reach: u16,
 }
 
@@ -29,6 +38,8 @@ pub enum FillRule {
     Row,
     /// The weighted median along eight rays.
     Rays,
+    /// The straight line between the ends of a gap, in the row or in the column.
+    Gaps,
 }
 
 /// Fills the holes of a map of the left image. Rays end where the image does, where the left camera
@@ -36,12 +47,20 @@ pub enum FillRule {
 pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
     let known = values.to_vec();
     let width = left.width();
+    let reach = match fill.rule {
+        FillRule::Row | FillRule::Rays => fill.reach,
+        FillRule::Gaps => fill.reach.min(GAP_MAX),
+    };
     for (i, value) in values.iter_mut().enumerate() {
         if known[i] == INVALID && is_seen(left, i) {
-            let met = |ray| meet(&known, left, (i % width, i / width), ray, fill.reach);
+            let met = |ray| meet(&known, left, (i % width, i / width), ray, reach);
             *value = match fill.rule {
                 FillRule::Row => smaller(met(RAYS[LEFT]), met(RAYS[RIGHT])),
                 FillRule::Rays => weighted_median(RAYS.map(met)),
+                FillRule::Gaps => {
+                    let ends = [[LEFT, RIGHT], [UP, DOWN]];
+                    interpolated(ends.map(|rays| rays.map(|ray| met(RAYS[ray]))), reach)
+                }
             };
         }
     }
@@ -82,6 +101,30 @@ fn is_hidden(left: Option<Met>, right: Option<Met>) -> bool {
 pub fn is_hidden_by(far: i16, near: i16, distance: u16) -> bool {
     let nearer = i32::from(near) - i32::from(far);
     nearer > SUBPIXEL && i32::from(distance) * SUBPIXEL <= nearer
+}
+
+/// The value that a pixel has on the line between the ends of its gap. `ends`: of the run of its
+/// row, and of its column; the shorter gap of the two counts, or that of the row if they are equally
+/// long. `longest`: length of the longest gap.
+fn interpolated(ends: [[Option<Met>; 2]; 2], longest: u16) -> i16 {
+    let is_gap = |&(a, b): &(Met, Met)| {
+        // There is one step more between the ends than there are pixels.
+        distance(a, b) <= longest + 1 && a.value.abs_diff(b.value) <= GAP_STEP_MAX.unsigned_abs()
+    };
+    let gaps = ends.into_iter().filter_map(|[a, b]| a.zip(b).filter(is_gap));
+    gaps.min_by_key(|&(a, b)| distance(a, b)).map_or(INVALID, |(a, b)| line(a, b))
+}
+
+/// Steps from one end of a run to the other.
+fn distance(a: Met, b: Met) -> u16 {
+    a.distance + b.distance
+}
+
+/// The value of the straight line between two ends, rounded to the nearest; halves upwards.
+fn line(a: Met, b: Met) -> i16 {
+    let (to_a, to_b) = (i32::from(a.distance), i32::from(b.distance));
+    let sum = i32::from(a.value) * to_b + i32::from(b.value) * to_a;
+    ((sum + (to_a + to_b) / 2).div_euclid(to_a + to_b)) as i16
 }
 
 /// The weight of what a ray has met: halved by every 8 grey levels of the largest edge on the way
@@ -179,6 +222,100 @@ mod tests {
         assert_eq!(filled(8, &[0; 24], &values, FillRule::Rays, 8)[9..13], [far; 4]);
         // Out of the left's reach it is not known to be hidden: 7168 of 25088.
         assert_eq!(filled(8, &[0; 24], &values, FillRule::Rays, 3)[9..13], [far, far, far, near]);
+    }
+
+    /// Fills the gaps of a map.
+    fn gaps(width: usize, values: &[i16]) -> Vec<i16> {
+        filled(width, &vec![0; values.len()], values, FillRule::Gaps, REACH_MAX)
+    }
+
+    #[test]
+    fn gaps_take_the_line_between_their_ends() {
+        // Steps of 2, and the same the other way round.
+        assert_eq!(gaps(6, &[10, X, X, X, X, 20]), [10, 12, 14, 16, 18, 20]);
+        assert_eq!(gaps(6, &[20, X, X, X, X, 10]), [20, 18, 16, 14, 12, 10]);
+        // A column is filled as a row is.
+        assert_eq!(gaps(1, &[10, X, X, X, X, 20]), [10, 12, 14, 16, 18, 20]);
+        assert_eq!(gaps(1, &[20, X, X, X, X, 10]), [20, 18, 16, 14, 12, 10]);
+        // Thirds of 1: 16.33 and 16.67; halves of 3 go up, whichever end is larger.
+        assert_eq!(gaps(4, &[16, X, X, 17]), [16, 16, 17, 17]);
+        assert_eq!(gaps(4, &[17, X, X, 16]), [17, 17, 16, 16]);
+        assert_eq!((gaps(3, &[4, X, 7])[1], gaps(3, &[7, X, 4])[1]), (6, 6));
+        // Negative disparities round the same way: -5.5, -0.5; -6.67 and -6.33.
+        assert_eq!((gaps(3, &[-4, X, -7])[1], gaps(3, &[-1, X, 0])[1]), (-5, 0));
+        assert_eq!(gaps(4, &[-7, X, X, -6]), [-7, -7, -6, -6]);
+    }
+
+    #[test]
+    fn only_short_gaps_of_one_surface_are_filled() {
+        // A pixel from end to end is a slant, more is an edge.
+        assert_eq!(gaps(3, &[0, X, 16]), [0, 8, 16]);
+        for values in [[0, X, 17], [17, X, 0], [i16::MAX, X, -i16::MAX]] {
+            assert_eq!(gaps(3, &values), values);
+            assert_eq!(gaps(1, &values), values);
+        }
+        // Five unknown pixels are too many, and so is a run that reaches the border.
+        let long = [5, X, X, X, X, X, 5];
+        assert_eq!((gaps(7, &long), gaps(1, &long)), (long.to_vec(), long.to_vec()));
+        let border = [X, 5, X];
+        assert_eq!((gaps(3, &border), gaps(1, &border)), (border.to_vec(), border.to_vec()));
+        // A shorter reach bounds them further.
+        let values = [5, X, X, 5, X, 5];
+        assert_eq!(filled(6, &[0; 6], &values, FillRule::Gaps, 1), [5, X, X, 5, 5, 5]);
+        assert_eq!(filled(6, &[0; 6], &values, FillRule::Gaps, 2), [5; 6]);
+    }
+
+    #[test]
+    fn the_shorter_gap_decides_and_the_row_on_a_tie() {
+        // The centre lies in a gap of one in its row and of one in its column.
+        let values = [
+            9, 40, 9, //
+            10, X, 20, //
+            9, 50, 9,
+        ];
+        assert_eq!(gaps(3, &values)[4], 15);
+        // In a gap of two in its row, and of one in its column: 40 to 50.
+        let values = [
+            9, 40, 9, 9, //
+            10, X, X, 20, //
+            9, 50, 30, 9,
+        ];
+        // The other one's column has 9 and 30 for ends, which is an edge: two thirds from 10 to 20.
+        assert_eq!(gaps(4, &values)[5..7], [45, 17]);
+        // A gap of two in its column, and of one in its row.
+        let values = [
+            9, 40, 9, //
+            10, X, 20, //
+            9, X, 90, //
+            9, 50, 9,
+        ];
+        let filled = gaps(3, &values);
+        // (40 * 1 + 50 * 2 + 1) / 3: its row is an edge.
+        assert_eq!((filled[4], filled[7]), (15, 47));
+    }
+
+    #[test]
+    fn filled_gaps_are_no_ends_of_others() {
+        // The centre lies between known pixels only once its row is filled.
+        let values = [
+            X, 8, X, 8, X, //
+            X, X, X, X, X, //
+            X, 8, X, 8, X,
+        ];
+        let filled = gaps(5, &values);
+        assert_eq!(filled, [X, 8, 8, 8, X, X, 8, X, 8, X, X, 8, 8, 8, X]);
+    }
+
+    #[test]
+    fn no_gap_crosses_what_the_camera_has_not_seen() {
+        let seen = vec![true, true, false, true];
+        for width in [4, 1] {
+            let left = Image::from_vec(width, 4 / width, vec![0; 4]);
+            let left = left.with_valid_mask(Some(Arc::new(Mask::new(width, seen.clone()))));
+            let mut values = [5, X, X, 5];
+            apply(&mut values, &left, Fill { rule: FillRule::Gaps, reach: 9 });
+            assert_eq!(values, [5, X, X, 5]);
+        }
     }
 
     #[test]

@@ -12,6 +12,10 @@ pub const RAYS: [(i32, i32); 8] =
 pub const LEFT: usize = 3;
 /// Number of the ray to the right.
 pub const RIGHT: usize = 4;
+/// Number of the ray upwards.
+pub const UP: usize = 1;
+/// Number of the ray downwards.
+pub const DOWN: usize = 6;
 
 /// A known pixel that a ray has met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

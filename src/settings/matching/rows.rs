@@ -302,13 +302,15 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Filters", "moves beyond")
         .hint("Larger changes count as motion and are not smoothed.")
         .slider(0.0, 8.0, 0.25),
-    Row::names("fill", "off", &["off", "row", "rays"])
+    Row::names("fill", "off", &["off", "row", "rays", "gaps"])
         .flag(MATCHING, "--fill", "RULE")
         .help("Fill holes of the disparity map from the pixels around them, after all filters")
         .about(&[
             "Holes stay",
             "The smaller of the two neighbours in the row; ends are extended",
             "A median along eight rays, weighted by the edges of the image on the way",
+            "Only gaps of at most 4 px in a row or column whose ends differ by at most 1 px: the line \
+             between the ends",
         ])
         .knob("Filters", "fill")
         .hint("How holes are filled from the pixels around them."),

@@ -2,15 +2,18 @@
 //!
 //! A hole is filled where it lies, as soon as all its rays are known: rows that follow go by what
 //! the fronts carry. All pixels of a block of columns that has a hole are computed, as vectors.
+//! Gaps are short, and are filled from a map of their own (`gaps.rs`).
 
+mod gaps;
 mod medians;
 
+use self::gaps::GapRows;
 use self::medians::medians;
 use super::pass::{MapFilter, Pass};
 use super::rays::{Around, Block, Front, Rule, Sweeps, known};
 use crate::core::frame::{INVALID, Image};
-use crate::core::memory::Refused;
-use crate::engine::cpu::memory::{Arena, Plane};
+use crate::core::memory::{Refused, product};
+use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::Vector;
 use crate::matching::filter::fill::{self, Fill, FillRule};
 use crate::matching::filter::rays::Met;
@@ -18,8 +21,16 @@ use crate::matching::filter::rays::Met;
 /// The filter with its memory.
 pub struct FillFilter {
     fill: Fill,
-    /// None where only the row is looked at.
-    sweeps: Option<Sweeps>,
+    memory: Memory,
+}
+
+/// Memory of a rule.
+enum Memory {
+    /// None, because the row alone is looked at.
+    Row,
+    Rays(Sweeps),
+    /// The map before filling.
+    Gaps(memory::Block<i16>),
 }
 
 impl FillFilter {
@@ -29,26 +40,54 @@ impl FillFilter {
         size: (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
-        let sweeps = (fill.rule == FillRule::Rays).then(|| Sweeps::new(arena, size, threads));
-        Ok(Self { fill, sweeps: sweeps.transpose()? })
+        let memory = match fill.rule {
+            FillRule::Row => Memory::Row,
+            FillRule::Rays => Memory::Rays(Sweeps::new(arena, size, threads)?),
+            FillRule::Gaps => Memory::Gaps(arena.block(product([size.0, size.1]))?),
+        };
+        Ok(Self { fill, memory })
     }
 }
 
 impl MapFilter for FillFilter {
+    fn input(&self) -> Option<*mut i16> {
+        match &self.memory {
+            Memory::Row | Memory::Rays(_) => None,
+            Memory::Gaps(unfilled) => Some(unfilled.ptr()),
+        }
+    }
+
     unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (left, reach) = (pass.left, self.fill.reach);
-        if let Some(sweeps) = &self.sweeps {
+        let (size @ (width, height), simd) = (pass.size, pass.simd);
+        match &self.memory {
             // SAFETY: the caller's promise.
-            return unsafe { sweeps.run(pass, map, reach, &Median) };
-        }
-        let (width, map) = (pass.size.0, Plane(map));
-        pass.rows(|_, rows| {
-            for y in rows {
-                // SAFETY: the caller's promise; the row is this thread's.
-                let row = unsafe { map.part(y * width..(y + 1) * width) };
-                fill_row(row, left, y, reach);
+            Memory::Rays(sweeps) => unsafe { sweeps.run(pass, map, reach, &Median) },
+            Memory::Row => {
+                let map = Plane(map);
+                pass.rows(|_, rows| {
+                    for y in rows {
+                        // SAFETY: the caller's promise; the row is this thread's.
+                        let row = unsafe { map.part(y * width..(y + 1) * width) };
+                        fill_row(row, left, y, reach);
+                    }
+                });
             }
-        });
+            Memory::Gaps(unfilled) => {
+                let map = Plane(map);
+                // SAFETY: the caller's promise.
+                let from = unsafe { std::slice::from_raw_parts(unfilled.ptr(), width * height) };
+                pass.rows(|_, rows| {
+                    // SAFETY: the rows of the result are this thread's; the simd was found on this
+                    // machine.
+                    unsafe {
+                        let to = map.part(rows.start * width..rows.end * width);
+                        let row = rows.start;
+                        simd.vectorize(GapRows { size, left, from, row, to, reach });
+                    }
+                });
+            }
+        }
     }
 }
 
@@ -130,8 +169,13 @@ mod tests {
         let mut other: Vec<i16> = values.iter().rev().copied().collect();
         for map in [&mut other[..], values] {
             let mut pass = Pass { size, left, threshold: 0, simd: Simd::Portable, team: &mut team };
-            // SAFETY: the map has this size.
-            unsafe { filter.run(&mut pass, map.as_mut_ptr(), None) };
+            // SAFETY: the map and the filter's input have this size.
+            unsafe {
+                if let Some(input) = filter.input() {
+                    input.copy_from_nonoverlapping(map.as_ptr(), map.len());
+                }
+                filter.run(&mut pass, map.as_mut_ptr(), None);
+            }
         }
     }
 
@@ -177,7 +221,11 @@ mod tests {
         #[test]
         fn the_sweeps_give_the_bytes_of_the_reference(
             (left, values) in scene(),
-            rule in prop_oneof![1 => Just(FillRule::Row), 4 => Just(FillRule::Rays)],
+            rule in prop_oneof![
+                1 => Just(FillRule::Row),
+                4 => Just(FillRule::Rays),
+                4 => Just(FillRule::Gaps),
+            ],
             reach in prop_oneof![1u16..6, 6u16..40, Just(REACH_MAX)],
             threads in 1usize..5,
         ) {

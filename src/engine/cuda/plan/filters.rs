@@ -12,6 +12,7 @@ use super::temporal::residuals;
 use crate::calibration::Rectifier;
 use crate::core::frame::Eye;
 use crate::matching::confidence::RADIUS;
+use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
 use crate::matching::filter::{Filter, evidence, rays, steady};
 use crate::matching::saturation::ALIKE;
 use crate::matching::{FillRule, Median};
@@ -106,14 +107,18 @@ pub fn units(job: &Job) -> Vec<Unit> {
         units.push(unit);
     }
     if let Some(fill) = params.fill {
-        let rays = match fill.rule {
-            FillRule::Row => 1 << rays::LEFT | 1 << rays::RIGHT,
-            FillRule::Rays => 0xff,
+        let row = 1 << rays::LEFT | 1 << rays::RIGHT;
+        let (rays, reach) = match fill.rule {
+            FillRule::Row => (row, fill.reach),
+            FillRule::Rays => (0xff, fill.reach),
+            FillRule::Gaps => (row | 1 << rays::UP | 1 << rays::DOWN, fill.reach.min(GAP_MAX)),
         };
         let unit = Unit::new("filter_fill.cu")
             .pixelwise()
             .define("RAYS", rays)
-            .define("REACH", fill.reach)
+            .define("REACH", reach)
+            .define("GAPS", u8::from(fill.rule == FillRule::Gaps))
+            .define("GAP_STEP_MAX", GAP_STEP_MAX)
             .define("MASKED", u8::from(job.is_masked()));
         units.push(unit);
     }

@@ -183,7 +183,7 @@ mod tests {
     fn holes_are_filled_last_beside_the_left_picture() {
         let usual = crate::settings::Matching::default().params().unwrap();
         let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
-        for rule in [FillRule::Row, FillRule::Rays] {
+        for rule in [FillRule::Row, FillRule::Rays, FillRule::Gaps] {
             let fill = Some(Fill { rule, reach: 64 });
             let params = Params { smoothing, fill, confidence: Some(0), ..usual.clone() };
             let job = Job { params: &params, size: (640, 480), rectifier: None };
