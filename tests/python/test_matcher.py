@@ -210,7 +210,9 @@ def test_other_processes(scene, method):
 def test_an_interrupt_ends_a_loop(scene, tmp_path):
     script = tmp_path / "loop.py"
     script.write_text(
-        "import numpy as np, stereod, sys\n"
+        "import numpy as np, signal, stereod\n"
+        # Shells start programs in the background with the signal ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "m = stereod.Matcher(engine='cpu', disparities=64)\n"
         "image = np.random.default_rng(0).integers(0, 256, (240, 320), dtype=np.uint8)\n"
         "m(image, image)\n"
