@@ -108,3 +108,13 @@ pub trait Sink: Send {
     /// Completes the written data; called once, also after a failure.
     fn finish(&mut self) -> anyhow::Result<()>;
 }
+
+/// Checks that the size of the images is still that of the output.
+fn check_same_size(known: (usize, usize), now: (usize, usize)) -> anyhow::Result<()> {
+    let ((width, height), (new_width, new_height)) = (known, now);
+    anyhow::ensure!(
+        now == known,
+        "the size changed from {width}x{height} to {new_width}x{new_height}"
+    );
+    Ok(())
+}

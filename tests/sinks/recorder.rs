@@ -328,7 +328,7 @@ fn a_change_of_size_ends_the_recording_cleanly() {
     let mut recorder = Recorder::create(&path, &stream(8, 8, 0, 64), Quantity::Disparity).unwrap();
     recorder.consume(&matched(8, vec![16; 64], 0, Duration::ZERO)).unwrap();
     let error = recorder.consume(&matched(8, vec![16; 72], 1, Duration::from_secs(1))).unwrap_err();
-    assert!(error.to_string().contains("from 8x8 to 8x9"), "{error}");
+    assert!(format!("{error:#}").contains("from 8x8 to 8x9"), "{error:#}");
     recorder.finish().unwrap();
     assert_eq!(Player::open(&path, RECORDING).unwrap().play().len(), 1);
 }

@@ -14,7 +14,7 @@ use file::{Header, McapFile, Messages};
 use super::output::Output;
 pub use super::output::Place;
 use super::video::run_tags;
-use super::{Sink, StreamInfo, files};
+use super::{Sink, StreamInfo, check_same_size, files};
 use crate::core::frame::Matched;
 use crate::sink::messages::{Needs, TOPICS, Topic, stamp};
 
@@ -109,14 +109,9 @@ impl McapRecorder {
     }
 
     fn record(&mut self, frame: &Matched) -> Result<()> {
-        let (map, (width, height)) = (&frame.disparity, self.stream.size);
-        ensure!(
-            (map.width(), map.height()) == (width, height),
-            "cannot record to {}: the size changed from {width}x{height} to {}x{}",
-            self.path.display(),
-            map.width(),
-            map.height()
-        );
+        let map = &frame.disparity;
+        check_same_size(self.stream.size, (map.width(), map.height()))
+            .with_context(|| format!("cannot record to {}", self.path.display()))?;
         let time = frame.pair.timestamp;
         let stamp = stamp(self.stream.clock, time);
         let encode = |topic: &&Topic| topic.encode(frame, stamp);

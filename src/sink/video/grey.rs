@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result};
 
 use super::lossless::{Description, Lossless};
 use super::tags;
 use crate::core::frame::{Eye, Image, StereoGeometry};
+use crate::sink::check_same_size;
 use crate::sink::output::Place;
 
 /// Properties of a video, needed before its first image.
@@ -49,14 +50,8 @@ impl GreyVideo {
     /// Adds an image captured at `time`. The `origin` of the first image is at 0 in the file:
     /// both views' files have the same, so that the distance of their capture times is kept, too.
     pub fn write(&mut self, picture: &Image, time: Duration, origin: Duration) -> Result<()> {
-        let (width, height) = self.size;
-        ensure!(
-            (picture.width(), picture.height()) == (width, height),
-            "cannot write {}: the size changed from {width}x{height} to {}x{}",
-            self.path.display(),
-            picture.width(),
-            picture.height()
-        );
+        check_same_size(self.size, (picture.width(), picture.height()))
+            .with_context(|| format!("cannot write {}", self.path.display()))?;
         self.video.write(time, origin, |y, row| {
             row.copy_from_slice(picture.row(y));
             Ok(())

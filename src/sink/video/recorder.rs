@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::RecordingTags;
 use super::lossless::{Description, Lossless, Sample};
@@ -15,7 +15,7 @@ use crate::sink::encoding::Encoding;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::output::Place;
 use crate::sink::segments::Segments;
-use crate::sink::{Losses, Sink, StreamInfo};
+use crate::sink::{Losses, Sink, StreamInfo, check_same_size};
 
 /// Content that a recording keeps of each frame.
 pub trait Content: Send {
@@ -191,14 +191,9 @@ impl<C: Content> Recorder<C> {
     }
 
     fn record(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        let (map, (width, height)) = (&frame.disparity, self.size);
-        ensure!(
-            (map.width(), map.height()) == (width, height),
-            "cannot record to {}: the size changed from {width}x{height} to {}x{}",
-            self.path.display(),
-            map.width(),
-            map.height()
-        );
+        let map = &frame.disparity;
+        check_same_size(self.size, (map.width(), map.height()))
+            .with_context(|| format!("cannot record to {}", self.path.display()))?;
         let (time, content) = (frame.pair.timestamp, &self.content);
         self.video.write(time, time, |y, row| content.fill(frame, y, row))
     }

@@ -1,11 +1,11 @@
 //! Images for viewers: coloured disparity, the left image, or both side by side.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::core::frame::Matched;
-use crate::sink::StreamInfo;
 use crate::sink::colour::{ColourScale, colourise};
 use crate::sink::colouring::{Colouring, LiveColouring};
+use crate::sink::{StreamInfo, check_same_size};
 
 /// Content of a video for viewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
@@ -52,13 +52,8 @@ impl Painter {
     /// Notes a frame, painted or not, because the colours may span the disparities of recent
     /// frames.
     pub(super) fn follow(&mut self, frame: &Matched) -> Result<()> {
-        let (map, (width, height)) = (&frame.disparity, self.stream.size);
-        ensure!(
-            (map.width(), map.height()) == (width, height),
-            "the size changed from {width}x{height} to {}x{}",
-            map.width(),
-            map.height()
-        );
+        let map = &frame.disparity;
+        check_same_size(self.stream.size, (map.width(), map.height()))?;
         let before = std::mem::replace(&mut self.colouring, self.chosen.get());
         if before.span != self.colouring.span {
             self.scale = ColourScale::new(self.colouring.span, self.stream.range);
