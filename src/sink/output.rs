@@ -15,7 +15,7 @@ use crate::core::clock::CaptureClock;
 
 /// A file in a format that frames are appended to.
 pub(super) trait Container: Sized {
-    /// What the beginning of every file says.
+    /// Content of the beginning of every file.
     type Header;
     /// A frame.
     type Frame<'a>: Copy;

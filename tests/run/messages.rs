@@ -7,6 +7,7 @@ use mcap::MessageStream;
 use mcap::read::Options;
 
 use super::recording::{SmallDisk, files, live};
+use super::rigs::write_rig;
 use super::*;
 
 const DEMO: [&str; 4] = ["--demo", "--demo-size", "96x64", "--headless"];
@@ -72,6 +73,46 @@ fn segments_are_whole_files_with_the_topics_that_were_chosen() {
     let topics: Vec<_> = times.keys().map(String::as_str).collect();
     assert_eq!(topics, ["/confidence", "/left/image_rect", "/left/image_rect/compressed"]);
     assert_eq!(whole_pairs(&times), 3);
+}
+
+/// Names and contents of the attachments.
+fn attachments(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let file = std::fs::read(path).unwrap();
+    let summary = mcap::Summary::read(&file).unwrap().expect("it has an index");
+    let attached = summary.attachment_indexes.iter().map(|index| {
+        let attachment = mcap::read::attachment(&file, index).unwrap();
+        (attachment.name, attachment.data.into_owned())
+    });
+    attached.collect()
+}
+
+#[test]
+fn every_segment_has_the_calibration() {
+    let folder = tempfile::tempdir().unwrap();
+    write_rig(folder.path());
+    let rig = std::fs::read(folder.path().join("rig.json")).unwrap();
+    let outputs = ["--frames", "45", "--record", "o.mcap", "--segment", "1s"];
+    statistics(folder.path(), &[&DEMO[..], &outputs, &["--calibration", "rig.json"]].concat());
+    let segments = files(folder.path(), ".mcap");
+    assert_eq!(segments.len(), 2);
+    for path in segments {
+        assert_eq!(attachments(&path), [("rig.json".to_owned(), rig.clone())]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_calibration_from_a_pipe_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    write_rig(folder.path());
+    let (program, demo) = (env!("CARGO_BIN_EXE_stereod"), DEMO.join(" "));
+    let command = format!(
+        "{program} run {demo} -d 24 --frames 3 --record o.mcap --calibration <(cat rig.json)"
+    );
+    let mut bash = Command::new("bash");
+    let (status, _, stderr) = outcome(bash.args(["-c", &command]).current_dir(folder.path()));
+    assert_eq!(status, 0, "{stderr}");
+    assert_eq!(attachments(&folder.path().join("o.mcap")), []);
 }
 
 #[test]

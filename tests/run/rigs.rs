@@ -12,7 +12,7 @@ use super::*;
 use crate::common::data::data;
 
 /// A rig whose raw pictures are those of the demo scene: slightly distorted and turned.
-fn write_rig(folder: &Path) -> Rectifier {
+pub fn write_rig(folder: &Path) -> Rectifier {
     let (width, height) = SIZE;
     let rig = json!({
         "image_size": [width, height],

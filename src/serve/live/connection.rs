@@ -29,7 +29,7 @@ pub fn limits() -> WebSocketConfig {
 /// The connection of a client that was let in.
 pub struct Connection<'a> {
     socket: WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>,
-    /// What it may do.
+    /// Rights of the client.
     pub rights: Rights,
     /// Distinguishes its requests from those of other viewers.
     id: u32,
@@ -51,7 +51,7 @@ impl<'a> Connection<'a> {
                 return Some(Self { socket, rights, id, _place: place });
             }
             (None, _) => "the token is missing or wrong",
-            (_, Err(_)) => "too many pages are open; close one of them",
+            (_, Err(_)) => "too many viewers are open; close one of them",
         };
         let refused = CloseFrame { code: CloseCode::Policy, reason: refusal.into() };
         let _ = timeout(SENDING, socket.close(Some(refused))).await;

@@ -60,8 +60,9 @@ fn topics(list: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
 pub struct McapOptions {
     /// Names of the topics, separated by commas; empty for the default.
     pub topics: String,
-    /// The calibration files, which are attached.
-    pub calibration: Vec<PathBuf>,
+    /// Names and contents of the calibration files, which are attached. They are read once, because
+    /// a later segment must not depend on them.
+    pub calibration: Vec<(String, Vec<u8>)>,
 }
 
 /// Records the messages of every pair. Each pair is a chunk of its own or several, at once in the file.
@@ -83,13 +84,7 @@ impl McapRecorder {
         let path = place.path().to_path_buf();
         ensure!(is_name(&path), "cannot record to {}: name it .mcap", path.display());
         let topics = topics(&options.topics, stream)?;
-        let attached = |path: &PathBuf| {
-            let data = std::fs::read(path)
-                .with_context(|| format!("cannot read the calibration {}", path.display()))?;
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Ok((name, data))
-        };
-        let attachments = options.calibration.iter().map(attached).collect::<Result<_>>()?;
+        let attachments = options.calibration.clone();
         let run = *stream;
         let metadata = move |first: Duration| -> BTreeMap<String, String> {
             let tags = run_tags(&run, first).into_iter();

@@ -27,12 +27,12 @@ pub struct Topic {
     pub path: &'static str,
     /// Type of the messages: package and name.
     pub schema: &'static str,
-    /// What a pair must have.
+    /// Requirement on a pair.
     pub needs: Needs,
     encode: fn(&Matched, Duration) -> Result<Vec<u8>>,
 }
 
-/// What a message needs besides the pair and its disparity.
+/// Requirement of a message besides the pair and its disparity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.

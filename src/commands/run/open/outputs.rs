@@ -13,6 +13,7 @@ use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::core::clock::CaptureClock;
 use crate::core::control::Switch;
+use crate::core::reading;
 use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
 use crate::settings::{Loaded, Settings, Stats};
@@ -35,6 +36,9 @@ use crate::sink::video::{
 use crate::sink::{Sink, StagesInTime, StreamInfo};
 use crate::source::SourceInfo;
 use crate::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
+
+/// Largest size of an attached calibration file in bytes.
+const CALIBRATION_MAX: u64 = 16 << 20;
 
 /// A file that a run writes, or a folder of files.
 struct Output {
@@ -300,14 +304,12 @@ pub fn open(
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
     };
     let (quantity, view) = (output.quantity(), output.preview_view);
-    let calibration = match settings.calibration.file.as_str() {
-        "" => Vec::new(),
-        list => file_list(list)?,
-    };
-    let mcap = McapOptions { topics: output.mcap.clone(), calibration };
+    let mcap =
+        McapOptions { topics: output.mcap.clone(), calibration: calibration_files(settings)? };
     let setup = Setup { stream, quantity, mcap, view, colouring: colouring.clone() };
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
-    let has_numbers = !output.record.is_empty() || !output.pictures.is_empty() || streams_numbers;
+    let records_numbers = !output.record.is_empty() && !mcap::is_name(output.record.as_ref());
+    let has_numbers = records_numbers || !output.pictures.is_empty() || streams_numbers;
     if has_numbers && quantity == Quantity::Disparity {
         Encoding::for_range(range).report("recordings and pictures");
     }
@@ -361,6 +363,22 @@ pub fn open(
         }
     }
     Ok(sinks)
+}
+
+/// Returns names and contents of the calibration files for an MCAP file. A pipe was read already and
+/// has no content any more.
+fn calibration_files(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>> {
+    let list = settings.calibration.file.as_str();
+    if list.is_empty() || !mcap::is_name(settings.output.record.as_ref()) {
+        return Ok(Vec::new());
+    }
+    let files = file_list(list)?.into_iter().filter(|path| path.is_file());
+    let read = |path: PathBuf| {
+        let content = reading::read(&path, CALIBRATION_MAX)
+            .with_context(|| format!("cannot read the calibration {}", path.display()))?;
+        Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), content))
+    };
+    files.map(read).collect()
 }
 
 /// Checks before anything is opened that the outputs go together, that none of them harms the run's

@@ -202,9 +202,11 @@ impl Client<'_> {
                         self.connection.send(text::status(Level::Warning, &text)).await?;
                         continue;
                     };
-                    if self.subscriptions.len() < MOST_SUBSCRIPTIONS {
-                        self.subscriptions.insert(id, (channel, false));
+                    if self.subscriptions.len() >= MOST_SUBSCRIPTIONS {
+                        let text = format!("more than {MOST_SUBSCRIPTIONS} subscriptions");
+                        return self.connection.send(text::status(Level::Error, &text)).await;
                     }
+                    self.subscriptions.insert(id, (channel, false));
                 }
                 // A paused run has no next pair.
                 let newest = self.live.0.newest.borrow().clone();
