@@ -14,6 +14,7 @@ mod report;
 mod scoring;
 mod sparsification;
 mod summary;
+mod surfaces;
 mod table;
 mod truth;
 

@@ -1,6 +1,7 @@
 //! The layers: defaults < file < environment < `--set` and flags, each key with its origin.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
+use super::matching::presets::PRESETS;
 use super::row::Kind;
 use super::schema::{self, join};
 use super::suggest::nearest;
@@ -42,6 +44,8 @@ pub enum Origin {
     Parameter,
     /// Built in, for the cost of this name.
     Cost(&'static str),
+    /// Built in, for the preset of this name.
+    Preset(&'static str),
     /// Changed in the window while it was in effect.
     Window,
     /// Chosen from the first pairs of a run, because the value here is `auto`.
@@ -60,6 +64,7 @@ impl fmt::Display for Origin {
             Origin::Flag(flag) => f.write_str(flag),
             Origin::Parameter => f.write_str("parameter"),
             Origin::Cost(name) => write!(f, "default for {name}"),
+            Origin::Preset(name) => write!(f, "preset {name}"),
             Origin::Window => f.write_str("the window"),
             Origin::Pictures(said) => write!(f, "chosen from the pictures ({said})"),
             Origin::Fit => f.write_str("chosen for --fit"),
@@ -378,6 +383,7 @@ impl Layers {
         if !self.mistakes.is_empty() {
             return Err(Error(self.mistakes));
         }
+        self.apply_preset();
         let layers = self.clone();
         let mut values = self.table;
         let cost = resolve(&mut values);
@@ -427,6 +433,30 @@ impl Layers {
             self.origins.entry(dotted(section, row.key)).or_insert(Origin::Cost(cost));
         }
         Ok(Loaded { settings, params, values, origins: self.origins, layers })
+    }
+}
+
+impl Layers {
+    /// Puts the values of the preset below those of all layers but the defaults.
+    fn apply_preset(&mut self) {
+        let keys = self.table["matching"].as_table_mut().expect("every section is a table");
+        // Those of the preset before.
+        self.origins.retain(|name, origin| {
+            let key =
+                name.strip_prefix("matching.").filter(|_| matches!(origin, Origin::Preset(_)));
+            key.iter().for_each(|&key| {
+                keys.insert(key.to_owned(), schema::defaults()["matching"][key].clone());
+            });
+            key.is_none()
+        });
+        let name = keys["preset"].as_str();
+        let Some(preset) = PRESETS.iter().find(|preset| Some(preset.name) == name) else { return };
+        for &(key, value) in preset.values {
+            if let Entry::Vacant(origin) = self.origins.entry(dotted("matching", key)) {
+                origin.insert(Origin::Preset(preset.name));
+                keys.insert(key.to_owned(), value.into());
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `[matching]`: parameters of the matcher.
 
+pub(super) mod presets;
 mod rows;
 
 use serde::{Deserialize, Deserializer, de};
@@ -42,6 +43,17 @@ pub enum P2Kind {
     InverseGradient,
     /// P2 minus `p2_slope` for every grey level of the step, at least `p2_min`.
     Linear,
+}
+
+/// Name of a preset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // `PRESETS` describes them.
+pub enum PresetKind {
+    Fast,
+    Balanced,
+    Dense,
+    Accurate,
 }
 
 /// Pixels at which the cost is averaged over a window.
@@ -95,6 +107,7 @@ pub enum TemporalKind {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Matching {
+    pub preset: PresetKind,
     pub disparities: Option<usize>,
     pub min_disparity: i32,
     pub cost: CostKind,

@@ -181,6 +181,10 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob) -> bool {
     ui.push_id(knob.name, |ui| {
         ui.add_enabled_ui(knob.locked.is_none(), |ui| {
             let line = ui.horizontal(|ui| {
+                // The only knob below its heading needs no label.
+                if knob.label == knob.group {
+                    return buttons(ui, knob);
+                }
                 let label = egui::Label::new(knob.label).truncate();
                 let cell = egui::Layout::left_to_right(egui::Align::Center);
                 let label = ui.allocate_ui_with_layout(vec2(LABEL, 18.0), cell, |ui| {
@@ -198,6 +202,17 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob) -> bool {
         });
     });
     knob.value != before
+}
+
+/// Lays out the names of a choice as a row of buttons.
+fn buttons(ui: &mut Ui, knob: &mut Knob) -> egui::Response {
+    let KnobKind::Choice(names) = knob.kind else { return ui.label(knob.label) };
+    let buttons = ui.horizontal(|ui| {
+        for name in names {
+            ui.selectable_value(&mut knob.value, (*name).to_owned(), *name);
+        }
+    });
+    buttons.response
 }
 
 fn widget(ui: &mut Ui, knob: &mut Knob) {

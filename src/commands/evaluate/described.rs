@@ -23,7 +23,9 @@ const LONGEST: u64 = 1 << 20;
 struct Description {
     left: PathBuf,
     right: PathBuf,
-    gt: PathBuf,
+    /// `null`: the truth is not known.
+    #[serde(deserialize_with = "Option::deserialize")]
+    gt: Option<PathBuf>,
     gt_scale: Option<f64>,
     gt_invalid: Option<f64>,
     max_disp: Option<f64>,
@@ -46,14 +48,7 @@ pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
     let found: Description =
         serde_json::from_slice(&text).with_context(|| format!("{shown} describes no pair"))?;
     let folder = files::folder_of(path);
-    let truth = Truth {
-        file: folder.join(&found.gt),
-        scale: found.gt_scale,
-        unknown: found.gt_invalid,
-        largest: found.max_disp,
-        mask: None,
-    };
-    if let Some(scale) = truth.scale {
+    if let Some(scale) = found.gt_scale {
         let [least, most] = SCALES;
         ensure!(
             (least..=most).contains(&scale),
@@ -65,15 +60,24 @@ pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
         "{shown}: ndisp is 0; it is the number of candidate disparities, 1 or more: leave it out to have it \
          chosen from the pictures"
     );
-    if files::extension(&truth.file) == "npy" {
-        bail!("{shown}: {} is read as PFM or PNG only; convert it", truth.file.display());
+    let mut item = Item {
+        eyes: [folder.join(&found.left), folder.join(&found.right)],
+        truth: Areas { non_occluded: None, all: None },
+        disparities: found.ndisp,
+        described_by: vec![path.to_owned()],
+    };
+    let Some(file) = found.gt.map(|file| folder.join(file)) else { return Ok(item) };
+    if files::extension(&file) == "npy" {
+        bail!("{shown}: {} is read as PFM or PNG only; convert it", file.display());
     }
+    let (scale, unknown, largest) = (found.gt_scale, found.gt_invalid, found.max_disp);
+    let truth = Truth { file, scale, unknown, largest, mask: None };
     let with_mask = |mask: Option<&PathBuf>| Truth {
         mask: mask.map(|mask| folder.join(mask)),
         ..truth.clone()
     };
     let masks = found.masks.unwrap_or_default();
-    let truth = match found.gt_is_nonocc {
+    item.truth = match found.gt_is_nonocc {
         // Truth without occluded pixels does not cover all pixels, unless a mask does.
         true => Areas {
             non_occluded: Some(truth.clone()),
@@ -84,12 +88,7 @@ pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
             all: Some(with_mask(masks.all.as_ref())),
         },
     };
-    Ok(Item {
-        eyes: [folder.join(&found.left), folder.join(&found.right)],
-        truth,
-        disparities: found.ndisp,
-        described_by: vec![path.to_owned()],
-    })
+    Ok(item)
 }
 
 #[cfg(test)]
@@ -140,6 +139,15 @@ mod tests {
         let item = of(&format!(r#"{BEGIN}"gt_is_nonocc": true, "max_disp": 70}}"#)).unwrap();
         let non_occluded = Some(Truth { largest: Some(70.0), ..truth(None) });
         assert_eq!(item.truth, Areas { non_occluded, all: None });
+    }
+
+    #[test]
+    fn truth_may_be_unknown() {
+        let item = of(r#"{"left": "l.png", "right": "r.png", "gt": null, "ndisp": 9}"#).unwrap();
+        assert_eq!(
+            (item.truth, item.disparities),
+            (Areas { non_occluded: None, all: None }, Some(9))
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::noise::Noise;
 use super::scoring::{Values, score};
 use super::sparsification::Sparsification;
 use super::summary::Summary;
+use super::surfaces::Surfaces;
 use super::truth::{self, Region};
 use crate::commands::prepare::ranging::{self, small_matcher};
 use crate::commands::prepare::rig::{Cameras, Rig};
@@ -123,15 +124,17 @@ impl<'a> Bench<'a> {
             }
         };
         let image_density = unfilled.density();
-        let maps = [unfilled, Values::of(&matched.disparity).filled()];
+        let filled = Values::of(&matched.disparity);
+        let surfaces = Surfaces::of(&filled);
+        let maps = [unfilled, filled.filled()];
         let [unfilled, dense] = maps.each_ref().map(|map| truth.map(|region| score(map, region)));
-        if (&unfilled.non_occluded, &unfilled.all) == (&None, &None) {
+        if seen.is_some() && (&unfilled.non_occluded, &unfilled.all) == (&None, &None) {
             return Err(anyhow::anyhow!("no pixel of it has a truth that counts").into());
         }
         let time_ms = time.as_secs_f64() * 1e3;
         let confidence = matched.confidence.as_ref().map(Image::pixels);
         let sparsification = truth.map(|region| Sparsification::of(&maps[0], confidence?, region));
-        let summary = Summary { time_ms, image_density, unfilled, dense, sparsification };
+        let summary = Summary { time_ms, image_density, surfaces, unfilled, dense, sparsification };
         let measured = Measured { size: rig.pairs.size, range, summary };
         Ok((measured, Compared { left: matched.pair.left, maps, truth }))
     }

@@ -112,6 +112,11 @@ fn summary(summary: &Summary, counted: &str) -> Value {
     json!({
         "time_ms": rounded(summary.time_ms),
         "image_density": rounded(summary.image_density),
+        "map": {
+            "density": rounded(summary.surfaces.density),
+            "plane_residual": summary.surfaces.plane_residual.map(rounded),
+            "thin_gaps": rounded(summary.surfaces.thin_gaps),
+        },
         "unfilled": map(&summary.unfilled),
         "dense": map(&summary.dense),
         "sparsification": {
@@ -143,6 +148,7 @@ fn rounded(number: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::scoring::Figures;
+    use super::super::surfaces::Surfaces;
     use super::*;
     use crate::core::frame::DisparityRange;
 
@@ -155,7 +161,8 @@ mod tests {
         let curve = Sparsification { area: density / 2.0, best: 1.0 };
         let sparsification = Areas { non_occluded: None, all: Some(curve) };
         let image_density = density;
-        let summary = Summary { time_ms, image_density, unfilled, dense, sparsification };
+        let surfaces = Surfaces { density, plane_residual: None, thin_gaps: 12.5 };
+        let summary = Summary { time_ms, image_density, surfaces, unfilled, dense, sparsification };
         Measured { size: (3, 2), range: DisparityRange { min: -1, count: 16 }, summary }
     }
 
@@ -196,6 +203,8 @@ mod tests {
         assert_eq!(json["mean"]["sparsification"]["all"], json!({ "area": 29.1667, "best": 1.0 }));
         assert_eq!(json["mean"]["sparsification"]["nonocc"], Value::Null);
         assert_eq!(json["mean"]["time_ms"], 2.5);
+        let map = json!({ "density": 58.3333, "plane_residual": null, "thin_gaps": 12.5 });
+        assert_eq!(json["mean"]["map"], map);
         assert_eq!(json["datasets"][1]["mean"]["time_ms"], 4.0);
     }
 }

@@ -97,6 +97,11 @@ impl Values {
         Self { width: map.width(), pixels: map.values().iter().map(value).collect() }
     }
 
+    /// Returns the width and height in pixels.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.width, self.pixels.len() / self.width)
+    }
+
     /// Returns the disparity of pixel number `pixel` in pixels, if known.
     pub(super) fn at(&self, pixel: usize) -> Option<f64> {
         Some(f64::from(self.pixels[pixel])).filter(|value| !value.is_nan())
@@ -187,7 +192,7 @@ pub(super) fn score(map: &Values, region: &Region) -> Option<Score> {
     })
 }
 
-fn percent(part: u64, of: u64) -> f64 {
+pub(super) fn percent(part: u64, of: u64) -> f64 {
     100.0 * part as f64 / of as f64
 }
 

@@ -3,6 +3,7 @@
 use super::item::Areas;
 use super::scoring::Score;
 use super::sparsification::Sparsification;
+use super::surfaces::Surfaces;
 
 /// All figures of a pair, or their means.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +12,8 @@ pub(super) struct Summary {
     pub(super) time_ms: f64,
     /// Part of the whole map that has a disparity, in percent.
     pub(super) image_density: f64,
+    /// Figures of the map after `--fill`, if on, that need no truth.
+    pub(super) surfaces: Surfaces,
     /// Scores of the map as it was matched.
     pub(super) unfilled: Areas<Score>,
     /// Scores of the map with its holes filled along the rows.
@@ -39,6 +42,9 @@ impl Summary {
         Some(Self {
             time_ms: mean(|summary| summary.time_ms),
             image_density: mean(|summary| summary.image_density),
+            surfaces: Surfaces::mean(
+                &of.iter().map(|summary| summary.surfaces).collect::<Vec<_>>(),
+            ),
             unfilled: Areas {
                 non_occluded: area(|summary| summary.unfilled.non_occluded.as_ref()),
                 all: area(|summary| summary.unfilled.all.as_ref()),

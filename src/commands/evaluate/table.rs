@@ -7,6 +7,7 @@ use super::report::{Dataset, Report};
 use super::scoring::Score;
 use super::sparsification::Sparsification;
 use super::summary::Summary;
+use super::surfaces::Surfaces;
 use crate::core::text::on_one_line;
 
 /// A column: its head, its map and figure, and its digits after the point.
@@ -59,7 +60,9 @@ Percent of the pixels with truth, errors in pixels. known: have a disparity; wro
 by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and 5 %; error, rms: mean and
 root mean square error of the known. bad 0.5, 1, 2, 4: off by more pixels or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took the
 smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels off by more than
-1 px over all densities, by the confidence and by the truth. ms: time in the engine";
+1 px over all densities, by the confidence and by the truth. plane residual: mean root mean square deviation of
+15x15 pixels of a surface from the plane that fits them best, in pixels; thin gaps: part of the map that is unknown
+along at most 3 px of a row or column. ms: time in the engine";
 
 /// An area and its title.
 #[derive(Clone, Copy)]
@@ -164,7 +167,39 @@ fn tables(report: &Report) -> Vec<Table> {
             tables.push(Table { title: section.title, rows });
         }
     }
+    tables.extend(whole_maps(report));
     tables
+}
+
+/// Returns the table of the figures that need no truth; `None` if no pair was matched.
+fn whole_maps(report: &Report) -> Option<Table> {
+    let row = |name: &str, summary: &Summary| {
+        let Surfaces { density, plane_residual, thin_gaps } = summary.surfaces;
+        let residual = plane_residual.map_or("-".into(), |residual| format!("{residual:.3}"));
+        let figures = [format!("{density:.1}"), residual, format!("{thin_gaps:.2}")];
+        [name.to_owned()].into_iter().chain(figures).chain([format!("{:.1}", summary.time_ms)])
+    };
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for dataset in &report.datasets {
+        rows.extend(
+            dataset
+                .measured()
+                .map(|(name, measured)| row(&on_one_line(name), &measured.summary).collect()),
+        );
+        let name = format!("mean of {}", on_one_line(&dataset.path.to_string_lossy()));
+        rows.extend(dataset.mean().map(|mean| row(&name, &mean).collect()));
+    }
+    if report.datasets.len() > 1 {
+        rows.extend(report.mean().map(|mean| row("mean of all", &mean).collect()));
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    rows.insert(
+        0,
+        ["pair", "known", "plane residual", "thin gaps", "ms"].map(str::to_owned).into(),
+    );
+    Some(Table { title: "Whole maps, without the truth", rows })
 }
 
 /// Returns a row; `None` if there is no truth for the area.
@@ -230,6 +265,7 @@ mod tests {
         let summary = Summary {
             time_ms: 10.0 * dense,
             image_density: 100.0,
+            surfaces: Surfaces { density: 90.0, plane_residual: None, thin_gaps: dense },
             unfilled,
             dense: areas(dense),
             sparsification: Areas { non_occluded: None, all },
@@ -282,6 +318,7 @@ mod tests {
                 .iter()
                 .any(|line| line.starts_with("| mean of all |") && line.ends_with("| 20.0 |"))
         );
+        assert_eq!(row("mean of all", "90.0 | - | 4.00 | 40.0 |"), 1);
         let end = "3 of 4 pairs on CPU; noise of 5 grey levels was added to both views (seed 7).";
         assert_eq!(lines.last(), Some(&end));
     }

@@ -7,8 +7,8 @@ use crate::settings::{Loaded, rows};
 use crate::sink::viewer::{Knob, KnobKind};
 
 /// The headings, in their order.
-const GROUPS: [&str; 7] =
-    ["Cost", "Range", "Smoothness", "Checks", "Filters", "Colours", "Pictures"];
+const GROUPS: [&str; 8] =
+    ["Preset", "Cost", "Range", "Smoothness", "Checks", "Filters", "Colours", "Pictures"];
 
 /// Returns the knobs for these settings, without those that have no effect with the others.
 pub fn knobs(loaded: &Loaded) -> Vec<Knob> {

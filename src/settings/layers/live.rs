@@ -2,6 +2,7 @@
 
 use toml::Value;
 
+use super::super::matching::presets::PRESETS;
 use super::super::row::Live;
 use super::super::schema;
 use super::{Error, Fitted, Layers, Loaded, Origin, dotted};
@@ -64,9 +65,13 @@ impl Loaded {
         for (section, key, text) in changes {
             let value = schema::value_of_text(section, key, text);
             // Unchanged values keep their origin.
-            if !value.is_ok_and(|value| same(&value, self.given(section, key))) {
-                layers.put_text(section, key, text, Origin::Window);
+            if value.is_ok_and(|value| same(&value, self.given(section, key))) {
+                continue;
             }
+            if (section, key) == ("matching", "preset") {
+                layers.take_back_tuned();
+            }
+            layers.put_text(section, key, text, Origin::Window);
         }
         layers.finish()
     }
@@ -108,7 +113,8 @@ impl Loaded {
         let wanted = |section: &str, key: &str| {
             let said = !same(self.given(section, key), &schema::defaults()[section][key]);
             let tuned = schema::row(section, key).is_some_and(|row| row.panel.is_some());
-            said && (tuned || matches!(self.origin(section, key), Origin::File { .. }))
+            let is_own = !matches!(self.origin(section, key), Origin::Preset(_));
+            said && is_own && (tuned || matches!(self.origin(section, key), Origin::File { .. }))
         };
         let mut text = String::new();
         let mut begun = "";
@@ -128,6 +134,16 @@ impl Loaded {
 }
 
 impl Layers {
+    /// Takes back what was tuned of the keys that presets set.
+    fn take_back_tuned(&mut self) {
+        for (key, _) in PRESETS.iter().flat_map(|preset| preset.values) {
+            if self.origin("matching", key) == Origin::Window {
+                self.origins.remove(&dotted("matching", key));
+                self.table["matching"][*key] = schema::defaults()["matching"][*key].clone();
+            }
+        }
+    }
+
     fn origin(&self, section: &str, key: &str) -> Origin {
         self.origins.get(&dotted(section, key)).cloned().unwrap_or_default()
     }
@@ -163,6 +179,29 @@ mod tests {
         assert_eq!(after.given("matching", "p1"), &Value::from("auto"));
         let back = after.with_texts([("matching", "p2", "auto")]).unwrap();
         assert_eq!(back.settings.matching.p2, 80);
+    }
+
+    #[test]
+    fn a_preset_chosen_later_takes_back_what_was_tuned_of_it() {
+        let before = loaded("[matching]\np1 = 9\n");
+        let changes = [("matching", "fill", "row"), ("matching", "paths", "8")];
+        let tuned = before.with_texts(changes).unwrap();
+        let dense = tuned.with_texts([("matching", "preset", "dense")]).unwrap();
+        assert_eq!(dense.given("matching", "fill"), &Value::from("rays"));
+        assert_eq!(dense.origin("matching", "fill").to_string(), "preset dense");
+        // What no preset sets stays.
+        assert_eq!((dense.params.p1, dense.settings.matching.paths), (9, 8));
+        // Viewers send all values with the one that was changed.
+        let both = [("matching", "preset", "accurate"), ("matching", "fill", "rays")];
+        let accurate = dense.with_texts(both).unwrap();
+        assert_eq!(accurate.given("matching", "fill"), &Value::from("off"));
+        assert!(accurate.params.confidence.is_some());
+        // A file states the preset, not its values.
+        let text = accurate.to_file();
+        assert_eq!(text, "\n[matching]\npreset = \"accurate\"\npaths = 8\np1 = 9\n");
+        assert_eq!(loaded(&text).params, accurate.params);
+        let back = accurate.with_texts([("matching", "preset", "balanced")]).unwrap();
+        assert_eq!(back.differences(&before), [("matching".to_owned(), "paths".to_owned())]);
     }
 
     #[test]

@@ -277,3 +277,36 @@ proptest! {
         let _ = layers.finish();
     }
 }
+
+#[test]
+fn a_preset_sets_what_nobody_set() {
+    for preset in &PRESETS {
+        let mut layers = with_file("[matching]\nfill = 'row'\n");
+        layers.assignment(&format!("matching.preset={}", preset.name));
+        let loaded = layers.finish().unwrap();
+        for &(key, value) in preset.values {
+            let value = Value::from(value);
+            assert_eq!(schema::check_value("matching", key, value.clone()), Ok(value.clone()));
+            let (expected, origin) = match key {
+                "fill" => ("row".into(), "config.toml:2".into()),
+                _ => (value, format!("preset {}", preset.name)),
+            };
+            assert_eq!(loaded.values()["matching"][key], expected, "{}", preset.name);
+            assert_eq!(loaded.origin("matching", key).to_string(), origin);
+        }
+        assert_eq!(loaded.values()["matching"]["fill"], Value::from("row"));
+    }
+    // What follows the cost follows that of the preset, whichever layer names it first.
+    let mut fast = with_variables(&[("STEREOD_MATCHING_PRESET", "fast")]);
+    fast.flag("matching", "p2", "--p2", 90.into());
+    let (fast, census) = (fast.finish().unwrap(), with_file("[matching]\ncost = 'census'\n"));
+    let census = census.finish().unwrap();
+    assert_eq!((fast.params.p1, fast.params.p2), (census.params.p1, 90));
+    assert_eq!(fast.origin("matching", "p1").to_string(), "default for census");
+    // The library takes the same names.
+    let mut library = Layers::new();
+    library.parameter("preset", "dense");
+    assert!(library.finish().unwrap().params.fill.is_some());
+    let refusal = mistakes(with_file("[matching]\npreset = 'quick'\n")).concat();
+    assert!(refusal.contains("fast") && refusal.contains("accurate"), "{refusal}");
+}

@@ -1,5 +1,6 @@
 //! The rows of `[matching]`.
 
+use super::presets;
 use crate::matching::cost::{COSTS, WEIGHT_MAX};
 use crate::matching::filter::rays::REACH_MAX;
 use crate::matching::filter::steady::STRENGTH_MAX as STEADY_MAX;
@@ -18,6 +19,12 @@ const DEFAULT: Params = Params::DEFAULT;
 
 /// Rows of `[matching]`.
 pub(in crate::settings) const ROWS: &[Row] = &[
+    Row::names("preset", presets::DEFAULT, &presets::NAMES)
+        .flag(MATCHING, "--preset", "PRESET")
+        .help("Set of values for the settings below; those that are given themselves win")
+        .about(&presets::ABOUT)
+        .knob("Preset", "Preset")
+        .hint("What the matching is for. Changes here take back what was changed below it."),
     Row::whole("disparities", Whole(DEFAULT.range.count as i64), U64, [1, 1024])
         .or(&["auto"])
         .unit("a number")
