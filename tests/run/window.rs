@@ -104,7 +104,8 @@ fn tuned_in_the_window_written_down_and_read_back() {
     // A number can be turned, and then typed.
     let support =
         ["the window of the cost", "where it is", "coarser levels", "their strength", "7"];
-    let before = ["close", "reset", "write", "the cost"];
+    let presets = ["fast", "balanced", "dense", "accurate"];
+    let before = [&["close", "reset", "write"][..], &presets, &["the cost"]].concat();
     for what in before.iter().chain(&support).chain(&["what a bit of the census counts"]) {
         press("Tab", what);
     }
