@@ -109,8 +109,10 @@ Examples:
   stereod match raw-left.png raw-right.png --calibration rig.toml --depth -o depth.png --cloud cloud.ply
 
 The format follows the name: .png holds 16 bits (disparity * 256, or millimetres of depth; 0 is \
-invalid), .pfm floats (pixels, or metres of depth; invalid is +inf), .pgm 8 bits (disparity * 4 with 33 \
-to 64 candidates, * 2 with up to 128, * 1 with up to 256; 0 is invalid; the scale stands in its header).";
+invalid), .pfm, .tiff and .npy floats (pixels, or metres of depth; invalid is +inf, in the last two NaN), \
+.exr floats with the channels disparity, confidence and, with a calibration, Z in metres, .pgm 8 bits \
+(disparity * 4 with 33 to 64 candidates, * 2 with up to 128, * 1 with up to 256; 0 is invalid; the scale \
+stands in its header).";
 
 const STILL: &str = "Left picture: PNG, JPEG, PGM, PPM, BMP, TIFF or EXR, grey or colour";
 
@@ -209,7 +211,7 @@ pub struct MatchArgs {
     pub pair: PairArgs,
 
     /// Disparity map: .png (16 bits, disparity * 256, or * 128 or * 64 if the range exceeds 255 px;
-    /// the file says which), .pfm (float, pixels) or .pgm (8 bits, disparity
+    /// the file says which), .pfm, .tiff, .npy or .exr (float, pixels), or .pgm (8 bits, disparity
     /// times the largest of 16, 8, 4, 2, 1, 1/2 ... at which all candidates fit: 4 for 64 of them)
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,

@@ -21,16 +21,14 @@ use crate::sink::cloud;
 use crate::sink::colour::{ColourRange, ColourScale};
 use crate::sink::encoding::Encoding;
 use crate::sink::files;
-use crate::sink::still::{
-    StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png, write_still,
-};
+use crate::sink::still::{Still, StillFormat, check_png_name, write_colour_png, write_grey_png};
 
 /// Runs the command.
 pub fn run(args: MatchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
     // Wrong names of outputs are reported before any time is spent.
-    match settings.output.depth {
+    let format = match settings.output.depth {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
         false => StillFormat::of(&args.output).map_err(Error::Usage)?,
     };
@@ -74,7 +72,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let raw = pair(left, right);
     let small = settings.engine.options().cpu;
     let (loaded, _) = ranging::with_choice(&loaded, [&raw], &rig, Spare::None)?;
-    let loaded = if args.confidence.is_some() { loaded.with_confidence()? } else { loaded };
+    let shows_confidence = args.confidence.is_some() || format == StillFormat::Exr;
+    let loaded = if shows_confidence { loaded.with_confidence()? } else { loaded };
     let (settings, params) = (&loaded.settings, &loaded.params.of_still());
 
     let choice = settings.engine.kind;
@@ -125,18 +124,18 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         let pixels = verify(&matched, params, layout.as_ref(), &mut History::default())?;
         print(format!("identical with the reference ({pixels} pixels)\n"))?;
     }
-    match rig.pairs.geometry {
-        Some(geometry) if settings.output.depth => {
-            let unit = settings.output.depth_unit();
-            write_depth(&args.output, &matched.disparity, params.range, &geometry, unit)?;
-        }
-        _ => {
-            if StillFormat::of(&args.output)? == StillFormat::Png {
-                Encoding::for_range(params.range).report("PNG files");
-            }
-            write_still(&args.output, &matched.disparity, params.range)?;
-        }
+    let geometry = rig.pairs.geometry.as_ref();
+    let still = Still {
+        map: &matched.disparity,
+        range: params.range,
+        geometry,
+        depth: geometry.filter(|_| settings.output.depth).map(|_| settings.output.depth_unit()),
+        confidence: matched.confidence.as_ref(),
+    };
+    if still.depth.is_none() && format == StillFormat::Png {
+        Encoding::for_range(params.range).report("PNG files");
     }
+    still.write(&args.output)?;
     if let (Some(path), Some(geometry)) = (&args.cloud, rig.pairs.geometry) {
         let colours = colours_of(&stills, &rig)?;
         let points = cloud::write_cloud(path, &matched.disparity, &geometry, |x, y| {

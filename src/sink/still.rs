@@ -1,5 +1,6 @@
 //! Single disparity maps as image files.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
@@ -10,13 +11,19 @@ use crate::sink::files;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
 
-/// The formats of [`write_still`], by extension.
+/// The formats of [`Still::write`], by extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StillFormat {
-    /// `.png`: 16 bits, KITTI convention.
+    /// `.png`: 16 bits, KITTI convention, or depth in a unit.
     Png,
-    /// `.pfm`: floats in pixels.
+    /// `.pfm`: floats in pixels, or in metres of depth.
     Pfm,
+    /// `.tiff`: the same.
+    Tiff,
+    /// `.npy`: the same, for NumPy.
+    Npy,
+    /// `.exr`: floats, with depth and confidence as channels of their own.
+    Exr,
     /// `.pgm`: 8 bits, disparity times a factor.
     Pgm,
 }
@@ -28,72 +35,133 @@ impl StillFormat {
         match files::extension(path).as_str() {
             "png" => Ok(Self::Png),
             "pfm" => Ok(Self::Pfm),
+            "tif" | "tiff" => Ok(Self::Tiff),
+            "npy" => Ok(Self::Npy),
+            "exr" => Ok(Self::Exr),
             "pgm" => Ok(Self::Pgm),
             _ => bail!(
-                "cannot tell the format of {}: name it .png (16 bits, KITTI convention), .pfm \
-                 (floats) or .pgm (8 bits)",
+                "cannot tell the format of {}: name it .png (16 bits, KITTI convention), .pfm, .tiff \
+                 or .npy (floats), .exr (floats, with depth and confidence) or .pgm (8 bits)",
                 path.display()
             ),
         }
     }
-}
 
-impl StillFormat {
     /// Returns the format for depth, which does not fit 8 bits.
     pub fn of_depth(path: &Path) -> Result<Self> {
         match Self::of(path) {
-            Ok(format @ (Self::Png | Self::Pfm)) => Ok(format),
-            _ => bail!(
-                "cannot write depth to {}: name it .png (16 bits, --depth-unit) or .pfm (floats, \
-                 metres)",
+            Ok(Self::Pgm) | Err(_) => bail!(
+                "cannot write depth to {}: name it .png (16 bits, --depth-unit), .pfm, .tiff, .npy or \
+                 .exr (floats, metres)",
                 path.display()
             ),
+            format => format,
         }
     }
 }
 
-/// Writes a disparity map in the format of the path's extension:
-///
-/// - `.png`: 16 bits, [`Encoding::for_range`], scale and offset in the text chunk `Comment`;
-/// - `.pfm`: 32-bit floats in pixels, unknown = +infinity, little endian, bottom row first;
-/// - `.pgm`: 8 bits, [`pgm_factor`] and offset in the header's comment, 0 = unknown.
-pub fn write_still(path: &Path, map: &DisparityMap, range: DisparityRange) -> Result<()> {
-    let format = StillFormat::of(path)?;
-    match format {
-        StillFormat::Png => {
-            let numbers = Numbers::new(Quantity::Disparity, range, None)?;
-            files::write_whole(path, DisparityPng::default().encode(map, &numbers)?)
+/// A disparity map and what a file of it says.
+#[derive(Clone, Copy)]
+pub struct Still<'a> {
+    /// The map.
+    pub map: &'a DisparityMap,
+    /// Its candidate disparities.
+    pub range: DisparityRange,
+    /// Cameras, if known.
+    pub geometry: Option<&'a StereoGeometry>,
+    /// Unit of the depth that is written in place of disparity.
+    pub depth: Option<DepthUnit>,
+    /// Confidence of each pixel.
+    pub confidence: Option<&'a Image>,
+}
+
+impl<'a> Still<'a> {
+    /// Disparity alone.
+    pub fn of(map: &'a DisparityMap, range: DisparityRange) -> Self {
+        Self { map, range, geometry: None, depth: None, confidence: None }
+    }
+
+    /// Writes the map in the format of the path's extension:
+    ///
+    /// - `.png`: 16 bits, [`Encoding::for_range`], scale and offset in the text chunk `Comment`;
+    ///   depth: in its unit;
+    /// - `.pfm`: 32-bit floats in pixels or metres, unknown = +infinity, little endian, bottom row
+    ///   first;
+    /// - `.tiff`, `.npy`: 32-bit floats in pixels or metres, unknown = NaN, top row first;
+    /// - `.exr`: the channels `disparity` in pixels, `Z` in metres and `confidence` from 0 to 1, as
+    ///   far as they are known; unknown = disparity 0 at infinity;
+    /// - `.pgm`: 8 bits, [`pgm_factor`] and offset in the header's comment, 0 = unknown.
+    ///
+    /// [`Encoding::for_range`]: crate::sink::encoding::Encoding::for_range
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let Self { map, range, geometry, depth, .. } = *self;
+        let format = match depth {
+            None => StillFormat::of(path)?,
+            Some(_) => StillFormat::of_depth(path)?,
+        };
+        let file = match format {
+            StillFormat::Png => {
+                let quantity = depth.map_or(Quantity::Disparity, Quantity::Depth);
+                let numbers = Numbers::new(quantity, range, geometry)?;
+                return files::write_whole(path, DisparityPng::default().encode(map, &numbers)?);
+            }
+            StillFormat::Pfm => pfm(map, self.floats(f32::INFINITY)),
+            StillFormat::Tiff => tiff(map, &self.floats(f32::NAN).collect::<Vec<_>>())?,
+            StillFormat::Npy => npy(map, self.floats(f32::NAN)),
+            StillFormat::Exr => self.exr()?,
+            StillFormat::Pgm => pgm(map, range),
+        };
+        files::write_whole(path, &file)
+    }
+
+    /// Returns disparity in pixels, or depth in metres if that is written; row by row.
+    fn floats(&self, unknown: f32) -> impl Iterator<Item = f32> {
+        let geometry = self.geometry.filter(|_| self.depth.is_some());
+        self.map.values().iter().map(move |&value| match (value, geometry) {
+            (INVALID, _) => unknown,
+            (value, Some(geometry)) => metres(geometry, value).unwrap_or(unknown),
+            (value, None) => f32::from(value) / SUBPIXEL as f32,
+        })
+    }
+
+    /// Encodes what is known of the map as OpenEXR (<https://openexr.com/en/latest/>).
+    fn exr(&self) -> Result<Vec<u8>> {
+        let known = |value: &i16| *value != INVALID;
+        let values = self.map.values();
+        let disparity = values.iter().map(|value| match known(value) {
+            true => f32::from(*value) / SUBPIXEL as f32,
+            false => 0.0,
+        });
+        let channel = |name: &str, samples: Vec<f32>| {
+            exr::prelude::AnyChannel::new(name, exr::prelude::FlatSamples::F32(samples))
+        };
+        let mut channels = vec![channel("disparity", disparity.collect())];
+        if let Some(geometry) = self.geometry {
+            let depth = values.iter().map(|value| {
+                let metres = metres(geometry, *value).filter(|_| known(value));
+                metres.unwrap_or(f32::INFINITY)
+            });
+            channels.push(channel("Z", depth.collect()));
         }
-        StillFormat::Pfm => {
-            let pixels = |value| f32::from(value) / SUBPIXEL as f32;
-            files::write_whole(path, &pfm(map, pixels))
+        if let Some(confidence) = self.confidence {
+            let share = confidence.pixels().iter().map(|&level| f32::from(level) / 255.0);
+            channels.push(channel("confidence", share.collect()));
         }
-        StillFormat::Pgm => files::write_whole(path, &pgm(map, range)),
+        let size = (self.map.width(), self.map.height());
+        let image = exr::prelude::Image::from_encoded_channels(
+            size,
+            exr::prelude::Encoding::SMALL_LOSSLESS,
+            exr::prelude::AnyChannels::sort(channels.into()),
+        );
+        let mut file = Cursor::new(Vec::new());
+        exr::prelude::WritableImage::write(&image).to_buffered(&mut file)?;
+        Ok(file.into_inner())
     }
 }
 
-/// Writes the depth of a disparity map in the format of the path's extension: `.png` holds 16 bits in
-/// `unit` ([`Quantity::Depth`]), `.pfm` floats in metres, unknown = +infinity.
-pub fn write_depth(
-    path: &Path,
-    map: &DisparityMap,
-    range: DisparityRange,
-    geometry: &StereoGeometry,
-    unit: DepthUnit,
-) -> Result<()> {
-    match StillFormat::of_depth(path)? {
-        StillFormat::Pfm => {
-            let metres = |value| {
-                let disparity = f64::from(value) / f64::from(SUBPIXEL);
-                geometry.depth_m(disparity).map_or(f32::INFINITY, |metres| metres as f32)
-            };
-            files::write_whole(path, &pfm(map, metres))
-        }
-        _ => {
-            let numbers = Numbers::new(Quantity::Depth(unit), range, Some(geometry))?;
-            files::write_whole(path, DisparityPng::default().encode(map, &numbers)?)
-        }
-    }
+fn metres(geometry: &StereoGeometry, value: i16) -> Option<f32> {
+    let disparity = f64::from(value) / f64::from(SUBPIXEL);
+    geometry.depth_m(disparity).map(|metres| metres as f32)
 }
 
 /// Checks the name of an image of colours or confidence.
@@ -125,18 +193,40 @@ pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
     files::write_whole(path, &png::encode_grey(image.pixels(), image.width(), image.height())?)
 }
 
-/// Encodes the map as a portable float map (Middlebury's description:
+/// Encodes floats as a portable float map (Middlebury's description:
 /// <https://vision.middlebury.edu/stereo/>).
-fn pfm(map: &DisparityMap, number: impl Fn(i16) -> f32) -> Vec<u8> {
+fn pfm(map: &DisparityMap, floats: impl Iterator<Item = f32>) -> Vec<u8> {
     // The negative scale means little endian.
     let mut file = format!("Pf\n{} {}\n-1.0\n", map.width(), map.height()).into_bytes();
-    file.reserve(map.values().len() * 4);
-    for row in map.values().chunks_exact(map.width().max(1)).rev() {
-        for &value in row {
-            let number = if value == INVALID { f32::INFINITY } else { number(value) };
-            file.extend(number.to_le_bytes());
-        }
+    let floats: Vec<f32> = floats.collect();
+    for row in floats.chunks_exact(map.width().max(1)).rev() {
+        file.extend(row.iter().flat_map(|number| number.to_le_bytes()));
     }
+    file
+}
+
+/// Encodes floats as TIFF of one sample a pixel, compressed without loss.
+fn tiff(map: &DisparityMap, floats: &[f32]) -> Result<Vec<u8>> {
+    let mut file = Cursor::new(Vec::new());
+    let encoder = tiff::encoder::TiffEncoder::new(&mut file)?;
+    let deflate = tiff::encoder::Compression::Deflate(Default::default());
+    let [width, height] = [map.width(), map.height()].map(|size| size as u32);
+    encoder
+        .with_compression(deflate)
+        .write_image::<tiff::encoder::colortype::Gray32Float>(width, height, floats)?;
+    Ok(file.into_inner())
+}
+
+/// Encodes floats as an array of NumPy (version 1.0 of its format, `numpy.lib.format`).
+fn npy(map: &DisparityMap, floats: impl Iterator<Item = f32>) -> Vec<u8> {
+    let shape = format!("({}, {})", map.height(), map.width());
+    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    // Magic, version and length are 10 bytes; with them and a newline the header fills blocks of 64.
+    let padded = (10 + text.len() + 1).next_multiple_of(64) - 10 - 1;
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((padded as u16 + 1).to_le_bytes());
+    file.extend(format!("{text:padded$}\n").into_bytes());
+    file.extend(floats.flat_map(f32::to_le_bytes));
     file
 }
 
@@ -195,10 +285,21 @@ mod tests {
         DisparityMap::new(3, 2, RANGE, Pooled::unpooled(vec![0, INVALID, 24, 160, 321, 1008]))
     }
 
+    /// 60 px of focal length times 1 m.
+    fn geometry() -> StereoGeometry {
+        StereoGeometry {
+            focal_px: 60.0,
+            baseline_m: 1.0,
+            centre_x_px: 1.0,
+            centre_y_px: 0.5,
+            right_centre_x_px: 1.0,
+        }
+    }
+
     fn written(name: &str, range: DisparityRange) -> Vec<u8> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
-        write_still(&path, &map(), range).unwrap();
+        Still::of(&map(), range).write(&path).unwrap();
         fs::read(path).unwrap()
     }
 
@@ -221,6 +322,75 @@ mod tests {
         assert!(rest.is_empty());
         let floats: Vec<f32> = floats.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
         assert_eq!(floats, [10.0, 20.0625, 63.0, 0.0, f32::INFINITY, 1.5]);
+    }
+
+    #[test]
+    fn tiff_holds_floats_in_pixels_or_metres() {
+        let read = |file: Vec<u8>| {
+            let mut decoder = tiff::decoder::Decoder::new(Cursor::new(file)).unwrap();
+            assert_eq!(decoder.dimensions().unwrap(), (3, 2));
+            match decoder.read_image().unwrap() {
+                tiff::decoder::DecodingResult::F32(floats) => floats,
+                other => panic!("{other:?}"),
+            }
+        };
+        let pixels = read(written("a.tif", RANGE));
+        assert!(pixels[1].is_nan());
+        assert_eq!([pixels[0], pixels[2], pixels[5]], [0.0, 1.5, 63.0]);
+
+        let geometry = geometry();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("depth.tiff");
+        let (map, depth) = (map(), Some(DepthUnit::of_millimetres(1.0)));
+        let still = Still { geometry: Some(&geometry), depth, ..Still::of(&map, RANGE) };
+        still.write(&path).unwrap();
+        let metres = read(fs::read(&path).unwrap());
+        // A disparity of 0 is at no distance that a number could hold.
+        assert!(metres[0].is_nan() && metres[1].is_nan());
+        assert_eq!([metres[2], metres[3]], [40.0, 6.0]);
+        assert!(still.write(&dir.path().join("depth.pgm")).is_err());
+    }
+
+    #[test]
+    fn npy_is_aligned_and_holds_floats() {
+        let file = written("a.npy", RANGE);
+        assert_eq!(file[..8], *b"\x93NUMPY\x01\0");
+        let header = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
+        assert_eq!((header % 64, file[header - 1]), (0, b'\n'));
+        let text = std::str::from_utf8(&file[10..header]).unwrap();
+        assert!(text.contains("'shape': (2, 3)"), "{text}");
+        let floats: Vec<f32> =
+            file[header..].as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        assert!(floats[1].is_nan());
+        assert_eq!([floats[2], floats[3], floats[4], floats[5]], [1.5, 10.0, 20.0625, 63.0]);
+    }
+
+    #[test]
+    fn exr_holds_all_that_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.exr");
+        let read = || {
+            let image = exr::prelude::read_first_flat_layer_from_file(&path).unwrap();
+            let channels = image.layer_data.channel_data.list;
+            let channel = |channel: &exr::prelude::AnyChannel<exr::prelude::FlatSamples>| {
+                (channel.name.to_string(), channel.sample_data.values_as_f32().collect::<Vec<_>>())
+            };
+            channels.iter().map(channel).collect::<Vec<_>>()
+        };
+        let (map, geometry) = (map(), geometry());
+        let disparity = vec![0.0, 0.0, 1.5, 10.0, 20.0625, 63.0];
+        Still::of(&map, RANGE).write(&path).unwrap();
+        assert_eq!(read(), [("disparity".to_owned(), disparity.clone())]);
+        let confidence = Image::from_vec(3, 2, vec![0, 0, 255, 51, 1, 204]);
+        let (geometry, confidence) = (Some(&geometry), Some(&confidence));
+        let still = Still { geometry, confidence, ..Still::of(&map, RANGE) };
+        still.write(&path).unwrap();
+        let channels = read();
+        let names: Vec<&str> = channels.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["Z", "confidence", "disparity"]);
+        assert_eq!(channels[0].1[..4], [f32::INFINITY, f32::INFINITY, 40.0, 6.0]);
+        assert_eq!(channels[1].1, [0, 0, 255, 51, 1, 204].map(|level| level as f32 / 255.0));
+        assert_eq!(channels[2].1, disparity);
     }
 
     #[test]
@@ -254,18 +424,18 @@ mod tests {
     #[test]
     fn unknown_formats_are_refused_and_the_earlier_file_stays() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["a.tiff", "a", "a.jpg"] {
+        for name in ["a.dpx", "a", "a.jpg"] {
             let path = dir.path().join(name);
             fs::write(&path, b"earlier").unwrap();
-            let error = write_still(&path, &map(), RANGE).unwrap_err().to_string();
+            let error = Still::of(&map(), RANGE).write(&path).unwrap_err().to_string();
             assert!(
                 error.contains(name) && [".png", ".pfm", ".pgm"].iter().all(|e| error.contains(e)),
                 "{error}"
             );
             assert_eq!(fs::read(&path).unwrap(), b"earlier");
         }
-        let error =
-            write_still(&dir.path().join("no/where.pfm"), &map(), RANGE).unwrap_err().to_string();
+        let nowhere = dir.path().join("no/where.pfm");
+        let error = Still::of(&map(), RANGE).write(&nowhere).unwrap_err().to_string();
         assert!(error.contains("no/where.pfm") && error.contains("does not exist"), "{error}");
     }
 

@@ -8,7 +8,7 @@ use anyhow::Result;
 use image::RgbaImage;
 
 use crate::core::frame::{DisparityMap, DisparityRange};
-use crate::sink::still::write_still;
+use crate::sink::still::Still;
 use crate::sink::{files, png};
 
 /// The two files of a snapshot.
@@ -54,7 +54,7 @@ pub(crate) fn write(
     range: DisparityRange,
     view: &RgbaImage,
 ) -> Result<()> {
-    write_still(&paths.disparity, disparity, range)?;
+    Still::of(disparity, range).write(&paths.disparity)?;
     let rgb: Vec<u8> =
         view.pixels().flat_map(|pixel| [pixel.0[0], pixel.0[1], pixel.0[2]]).collect();
     let file = png::encode_rgb(&rgb, view.width() as usize, view.height() as usize)?;
