@@ -122,8 +122,8 @@ pub use matcher::{
 };
 pub use matching::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,
-    Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Steady, Subpixel,
-    Temporal, TemporalMode, Window,
+    Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Spatial, Speckle, Steady,
+    Subpixel, Temporal, TemporalMode, Window,
 };
 
 #[doc(hidden)]

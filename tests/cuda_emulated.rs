@@ -394,6 +394,17 @@ fn holes_are_filled_with_the_bytes_of_the_reference() {
 }
 
 #[test]
+fn surfaces_are_smoothed_to_the_bytes_of_the_reference() {
+    same(SIZE, SURFACES);
+    same(SIZE, &["-d", "16", "--spatial", "16", "--min-disparity", "-5"]);
+    // Wider than a block of threads.
+    same((301, 12), &["-d", "16", "--cost", "census", "--spatial", "8", "--fill", "gaps"]);
+    same((63, 21), &["-d", "16", "--alpha", "1", "--spatial", "5", "--smoothing", "0.5"]);
+    same((45, 60), &["-d", "8", "--tiles", "3x1,16", "--spatial", "9"]);
+    same((1, 1), &["-d", "1", "--spatial", "1"]);
+}
+
+#[test]
 fn what_no_evidence_supports_is_invalid_as_in_the_reference() {
     same(EVEN_SIZE, EVEN);
     same(EVEN_SIZE, STRICT);

@@ -20,8 +20,8 @@ use stereod::internals::engine::cuda::{
 };
 use stereod::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityRange, Evidence, Fill, FillRule, Guide,
-    Median, P2Mode, Params, Paths, Prior, Smoothing, Steady, StereoGeometry, Subpixel, Temporal,
-    TemporalMode, Window,
+    Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Steady, StereoGeometry, Subpixel,
+    Temporal, TemporalMode, Window,
 };
 
 /// Supported architectures: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -118,6 +118,10 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
             params(64, Paths::Eight).with_evidence(evidence).with_confidence(confidence),
             usual,
         ));
+    }
+    for reach in [1, 16] {
+        let spatial = Some(Spatial { reach });
+        variants.push((params(64, Paths::Eight).with_spatial(spatial), usual));
     }
     for rule in [FillRule::Row, FillRule::Rays, FillRule::Gaps] {
         let fill = Some(Fill { rule, reach: 64 });

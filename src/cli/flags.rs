@@ -267,7 +267,8 @@ mod tests {
     use super::*;
     use crate::matching::{
         BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode,
-        Paths, Prior, Smoothing, Speckle, Steady, Subpixel, Temporal, TemporalMode, Window,
+        Paths, Prior, Smoothing, Spatial, Speckle, Steady, Subpixel, Temporal, TemporalMode,
+        Window,
     };
     use crate::settings::Settings;
     use crate::settings::row::MATCHING;
@@ -295,7 +296,7 @@ mod tests {
              --smoothing 0.25 --smoothing-guard 1.5 --fill rays --fill-max 31 \
              --cost-window 3 --cost-window-where everywhere --prior 1 --prior-strength 5 \
              --p2-guide picture --block-window 5x3 --block-truncation 9 --mi-truncation 8 \
-             --steady 6 --temporal whiten --history 9 --degree 1 --evidence off",
+             --steady 6 --temporal whiten --history 9 --degree 1 --evidence off --spatial 2",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -309,6 +310,7 @@ mod tests {
         assert_eq!(params.sum_window, BlockWindow { width: 5, height: 3 });
         assert_eq!(params.smoothing, Some(Smoothing { weight_256: 64, guard_16: 24 }));
         assert_eq!((params.evidence, params.steady), (None, Some(Steady { strength: 6 })));
+        assert_eq!(params.spatial, Some(Spatial { reach: 2 }));
         let mode = TemporalMode::Whiten;
         assert_eq!(params.temporal, Some(Temporal { mode, history: 9, degree: 1 }));
         assert_eq!(params.fill, Some(Fill { rule: FillRule::Rays, reach: 31 }));

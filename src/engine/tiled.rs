@@ -286,8 +286,8 @@ mod tests {
     use crate::matching::PairResult;
     use crate::matching::tiles::{Tiles, match_tiled};
     use crate::matching::{
-        Cost, Evidence, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Steady,
-        Temporal, TemporalMode, Window, match_pair,
+        Cost, Evidence, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Spatial, Speckle,
+        Steady, Temporal, TemporalMode, Window, match_pair,
     };
 
     fn engine(params: &Params, layout: TileLayout, threads: usize) -> TiledEngine {
@@ -313,6 +313,7 @@ mod tests {
         let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays), Just(FillRule::Gaps)];
         let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
         let evidence = prop::option::of(any::<bool>().prop_map(|strict| Evidence { strict }));
+        let spatial = prop::option::of((1u8..=16).prop_map(|reach| Spatial { reach }));
         let smoothing = prop::option::of(Just(Smoothing { weight_256: 77, guard_16: 40 }));
         let steady = prop::option::of((1u8..4).prop_map(|strength| Steady { strength }));
         let mode = prop_oneof![Just(TemporalMode::Denoise), Just(TemporalMode::Whiten)];
@@ -321,10 +322,10 @@ mod tests {
         let confidence = prop::option::of(0u8..80);
         let range = (-20i32..20, 1usize..40);
         let matching = (range, cost, paths, window, prior, guide);
-        let filters = (confidence, median, speckle, evidence, in_time, fill);
+        let filters = (confidence, median, speckle, (evidence, spatial), in_time, fill);
         (matching, filters).prop_map(|(matching, filters)| {
             let ((min, count), cost, paths, window, prior, p2_guide) = matching;
-            let (confidence, median, speckle, evidence, in_time, fill) = filters;
+            let (confidence, median, speckle, (evidence, spatial), in_time, fill) = filters;
             let (smoothing, steady, temporal) = in_time;
             Params {
                 paths,
@@ -336,6 +337,7 @@ mod tests {
                 median,
                 speckle,
                 evidence,
+                spatial,
                 smoothing,
                 steady,
                 temporal,

@@ -41,6 +41,7 @@ pub use cost::{Cost, CostError};
 pub use filter::evidence::Evidence;
 pub use filter::fill::{Fill, FillRule};
 pub use filter::smoothing::Smoothing;
+pub use filter::spatial::Spatial;
 pub use filter::steady::Steady;
 pub use params::{Guide, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 pub use prior::Prior;

@@ -10,6 +10,7 @@ use crate::matching::filter::evidence::Evidence;
 use crate::matching::filter::fill::Fill;
 use crate::matching::filter::rays::REACH_MAX;
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
+use crate::matching::filter::spatial::{REACH_MAX as SPATIAL_MAX, Spatial};
 use crate::matching::filter::steady::{STRENGTH_MAX as STEADY_MAX, Steady};
 use crate::matching::prior::{LEVELS_MAX, Prior, STRENGTH_MAX, half_range};
 use crate::matching::saturation::WHITE;
@@ -223,6 +224,8 @@ pub struct Params {
     pub speckle: Option<Speckle>,
     /// Removal of pixels without evidence, after the speckles; `None`: none.
     pub evidence: Option<Evidence>,
+    /// Smoothing of surfaces, after the removal of pixels without evidence; `None`: none.
+    pub spatial: Option<Spatial>,
     /// Smoothing in time; `None`: every map by itself.
     pub smoothing: Option<Smoothing>,
     /// Flicker suppression; `None`: every map by itself.
@@ -267,6 +270,7 @@ builder! {
     with_median median: Median;
     with_speckle speckle: Option<Speckle>;
     with_evidence evidence: Option<Evidence>;
+    with_spatial spatial: Option<Spatial>;
     with_smoothing smoothing: Option<Smoothing>;
     with_steady steady: Option<Steady>;
     with_temporal temporal: Option<Temporal>;
@@ -311,6 +315,7 @@ impl Params {
             median: Median::Three,
             speckle: Some(Speckle { size: of_cost.speckle_size, range_16: 2 * SUBPIXEL as u16 }),
             evidence: Some(Evidence { strict: false }),
+            spatial: None,
             smoothing: None,
             steady: None,
             temporal: None,
@@ -340,6 +345,7 @@ impl Params {
             median: Median::Off,
             speckle: None,
             evidence: None,
+            spatial: None,
             smoothing: None,
             steady: None,
             temporal: None,
@@ -412,6 +418,7 @@ impl Params {
             median: Median::Three,
             speckle: Some(Speckle { size: 40, range_16: SUBPIXEL as u16 }),
             evidence: None,
+            spatial: None,
             smoothing: None,
             steady: None,
             temporal: None,
@@ -475,6 +482,11 @@ impl Params {
         }
         if self.uniqueness > 99 {
             return Err(ParamsError::Uniqueness(self.uniqueness));
+        }
+        if let Some(spatial) = self.spatial
+            && !(1..=SPATIAL_MAX).contains(&spatial.reach)
+        {
+            return Err(ParamsError::Spatial(spatial.reach));
         }
         if let Some(smoothing) = self.smoothing
             && (smoothing.weight_256 == 0 || smoothing.guard_16 > GUARD_MAX_16)
@@ -547,6 +559,10 @@ pub enum ParamsError {
     BlockSupport(&'static str),
     #[error("uniqueness is {0} %; it must be 0 (off) to 99 (`uniqueness`)")]
     Uniqueness(u8),
+    #[error(
+        "surfaces cannot be smoothed over {0} px; it must be 1 to {SPATIAL_MAX}, or off (`spatial`)"
+    )]
+    Spatial(u8),
     #[error(
         "smoothing by {}/256 up to {}/16 px cannot be computed; the weight must be above 0 and the guard at most {GUARD_MAX_16}/16 px (`smoothing`, `smoothing_guard`)",
         .0.weight_256, .0.guard_16

@@ -21,7 +21,7 @@
 //! Texture counts as noise below the same thresholds in all windows: those of the whole image
 //! ([`levels::noise_thresholds`]).
 //!
-//! The filters of the whole map ([`of_whole`]: the valid mask, smoothing in time, filling) know no
+//! The filters of the whole map ([`of_whole`]: the valid mask, smoothing, filling) know no
 //! tiles, so a stream's state is the same with and without tiles.
 
 use std::fmt;
@@ -200,7 +200,7 @@ impl TileLayout {
 
 /// The parameters that a tile is matched with: without the filters that go over the whole map.
 pub fn of_tile(params: &Params) -> Params {
-    Params { evidence: None, fill: None, ..params.of_still() }
+    Params { evidence: None, spatial: None, fill: None, ..params.of_still() }
 }
 
 /// The parameters of the filters that go over the whole map: without those of the tiles.

@@ -10,6 +10,7 @@ use super::row::Row;
 use crate::core::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::filter::evidence;
 use crate::matching::filter::smoothing::Smoothing;
+use crate::matching::filter::spatial::Spatial;
 use crate::matching::filter::steady::Steady;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::saturation::WHITE;
@@ -143,6 +144,7 @@ pub struct Matching {
     pub speckle_size: u32,
     pub speckle_range: f64,
     pub evidence: EvidenceKind,
+    pub spatial: Option<u8>,
     pub smoothing: Option<f64>,
     pub smoothing_guard: f64,
     pub steady: Option<u8>,
@@ -245,6 +247,7 @@ impl Matching {
             // Pixels supported only by their surroundings have the lowest confidence.
             evidence: (self.evidence == EvidenceKind::On)
                 .then_some(Evidence { strict: self.min_confidence > evidence::CONFIDENCE }),
+            spatial: self.spatial.map(|reach| Spatial { reach }),
             smoothing: self.smoothing.map(|weight| Smoothing {
                 weight_256: (256.0 * weight).round() as u8,
                 guard_16: (self.smoothing_guard * f64::from(SUBPIXEL)).round() as u16,

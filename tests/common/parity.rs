@@ -12,7 +12,7 @@ use stereod::internals::matching::{History, PairResult, match_next};
 use stereod::internals::pool::{Pool, Pooled};
 use stereod::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
-    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Speckle,
+    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Speckle,
     StereoGeometry, Subpixel, Window,
 };
 
@@ -435,6 +435,14 @@ pub fn smoothings() -> impl Strategy<Value = Smoothing> {
         .prop_map(|(weight_256, guard_16)| Smoothing { weight_256, guard_16 })
 }
 
+/// Smoothing of surfaces, or none.
+fn spatials() -> impl Strategy<Value = Option<Spatial>> {
+    prop_oneof![
+        2 => Just(None),
+        3 => (1u8..=16).prop_map(|reach| Some(Spatial { reach })),
+    ]
+}
+
 fn fills() -> impl Strategy<Value = Option<Fill>> {
     let rule = prop_oneof![
         1 => Just(FillRule::Row),
@@ -473,7 +481,7 @@ pub fn params() -> impl Strategy<Value = Params> {
         prop_oneof![Just(None), (0u16..4).prop_map(Some)],
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
         (speckles(), prop::option::of(any::<bool>().prop_map(|strict| Evidence { strict }))),
-        prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)],
+        (spatials(), prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)]),
         fills(),
     );
     let paths = (paths, block_windows());
@@ -502,9 +510,10 @@ pub fn params() -> impl Strategy<Value = Params> {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
                 other => other,
             };
-            let (uniqueness, (subpixel, confidence), left_right, median, invalid, smoothing, fill) =
+            let (uniqueness, (subpixel, confidence), left_right, median, invalid, smooth, fill) =
                 refinement;
             let (speckle, evidence) = invalid;
+            let (spatial, smoothing) = smooth;
             Params::bare(DisparityRange { min, count }, cost, (p1, p2))
                 .with_window(window)
                 .with_prior(prior)
@@ -519,6 +528,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 .with_median(median)
                 .with_speckle(speckle)
                 .with_evidence(evidence)
+                .with_spatial(spatial)
                 .with_smoothing(smoothing)
                 .with_fill(fill)
         },

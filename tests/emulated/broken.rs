@@ -62,6 +62,7 @@ pub const TILED_SIZE: (usize, usize) = (45, 60);
 pub const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "7"];
 pub const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 pub const GAPS: &[&str] = &["-d", "20", "--median", "0", "--fill", "gaps"];
+pub const SURFACES: &[&str] = &["-d", "20", "--median", "0", "--spatial", "3"];
 // Pictures with even parts (`even` of cuda_emulated.rs), with a confidence; and those of which no even part stays.
 pub const EVEN: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "1"];
 pub const STRICT: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "2"];
@@ -126,6 +127,8 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     ("speckle_size", SPECKLE),
     ("mask_column", RAW),
     ("evidence_stays", EVEN),
+    ("spatial_edge", SURFACES),
+    ("spatial_rounding", SURFACES),
     ("fill_tie", FILLED),
     ("fill_mask", RAW_FILLED),
     ("gap_rounding", GAPS),

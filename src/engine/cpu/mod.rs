@@ -427,7 +427,8 @@ mod tests {
 
     use crate::matching::{
         BlockMeasure, BlockWindow, CensusWindow, Cost, Evidence, Fill, FillRule, Guide, Median,
-        Paths, Prior, Smoothing, Speckle, Steady, Temporal, TemporalMode, Window, match_pair,
+        Paths, Prior, Smoothing, Spatial, Speckle, Steady, Temporal, TemporalMode, Window,
+        match_pair,
     };
 
     fn params() -> impl Strategy<Value = Params> {
@@ -470,10 +471,12 @@ mod tests {
             (mode, 2u8..=64).prop_map(|(mode, history)| Temporal { mode, history, degree: 2 });
         let in_time = (steady, prop::option::of(temporal));
         let evidence = prop::option::of(any::<bool>().prop_map(|strict| Evidence { strict }));
-        let filters = (confidence, median, speckle, evidence, fill, in_time);
+        let spatial = prop::option::of(Just(Spatial { reach: 9 }));
+        let filters = (confidence, median, speckle, (evidence, spatial), fill, in_time);
         (cost, supports, paths, filters, p2, 1usize..200).prop_map(
             |(cost, (window, prior, p2_guide), paths, filters, p2, count)| {
-                let (confidence, median, speckle, evidence, fill, (steady, temporal)) = filters;
+                let (confidence, median, speckle, surfaces, fill, (steady, temporal)) = filters;
+                let (evidence, spatial) = surfaces;
                 let local = paths == Paths::None;
                 let cost = match cost {
                     Cost::Ad { truncation, .. } if local => Cost::Ad { truncation, window: 1 },
@@ -492,6 +495,7 @@ mod tests {
                     median,
                     speckle,
                     evidence,
+                    spatial,
                     steady,
                     temporal,
                     fill,

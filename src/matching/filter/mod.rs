@@ -16,6 +16,7 @@ mod matching;
 pub mod median;
 pub mod rays;
 pub mod smoothing;
+pub mod spatial;
 pub mod speckle;
 pub mod steady;
 pub mod valid_mask;
@@ -29,6 +30,7 @@ use crate::matching::params::{Params, Speckle};
 use evidence::Evidence;
 use fill::Fill;
 use smoothing::Smoothing;
+use spatial::Spatial;
 use steady::Steady;
 
 /// A filter with its parameters.
@@ -45,6 +47,8 @@ pub enum Filter {
     Speckle(Speckle),
     /// Invalidates what no evidence supports ([`evidence`]).
     Evidence(Evidence),
+    /// Smooths surfaces along rows and columns ([`spatial`]).
+    Spatial(Spatial),
     /// Smooths what stands still, in time ([`smoothing`]).
     Smoothing(Smoothing),
     /// Keeps what stands still steady ([`steady`]).
@@ -63,12 +67,13 @@ impl Params {
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
         let evidence = self.evidence.map(Filter::Evidence);
+        let spatial = self.spatial.map(Filter::Spatial);
         let smoothing = self.smoothing.map(Filter::Smoothing);
         let steady = self.steady.map(Filter::Steady);
         let known = self.confidence.map(|_| Filter::ConfidenceOfKnown);
         let fill = self.fill.map(Filter::Fill);
         let mask = Some(Filter::ValidMask);
-        [mask, confidence, median, speckle, evidence, smoothing, steady, known, fill]
+        [mask, confidence, median, speckle, evidence, spatial, smoothing, steady, known, fill]
             .into_iter()
             .flatten()
     }
@@ -91,6 +96,7 @@ impl Filter {
             Filter::Median(_) => "median",
             Filter::Speckle(_) => "speckle",
             Filter::Evidence(_) => "evidence",
+            Filter::Spatial(_) => "spatial",
             Filter::Smoothing(_) => "smoothing",
             Filter::Steady(_) => "steady",
             Filter::ConfidenceOfKnown => "confidence of known",
@@ -108,6 +114,7 @@ impl Filter {
             | Filter::Median(_)
             | Filter::Speckle(_)
             | Filter::Evidence(_)
+            | Filter::Spatial(_)
             | Filter::ConfidenceOfKnown
             | Filter::Fill(_) => 0,
         }
@@ -136,6 +143,7 @@ impl Filter {
             Filter::Evidence(how) => {
                 evidence::apply(values, confidence.as_mut(), of.left, of.threshold, how);
             }
+            Filter::Spatial(how) => *values = spatial::apply(values, of.left, how),
             Filter::Smoothing(how) => smoothing::apply(values, state, of.range, how),
             Filter::Steady(how) => {
                 steady::apply(values, confidence.as_mut(), of.left, state, of.range, how);

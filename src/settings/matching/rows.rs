@@ -3,6 +3,7 @@
 use super::presets;
 use crate::matching::cost::{COSTS, WEIGHT_MAX};
 use crate::matching::filter::rays::REACH_MAX;
+use crate::matching::filter::spatial::REACH_MAX as SPATIAL_MAX;
 use crate::matching::filter::steady::STRENGTH_MAX as STEADY_MAX;
 use crate::matching::mutual_information::TRUNCATION_MAX;
 use crate::matching::params::SLOPE_UNIT;
@@ -294,6 +295,13 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         ])
         .knob("Filters", "evidence")
         .hint("Invalid where there is no texture and nothing around supports the disparity."),
+    Row::whole("spatial", Text("off"), U8, [1, SPATIAL_MAX as i64])
+        .or(&["off"])
+        .flag(MATCHING, "--spatial", "PX|off")
+        .help("Smooth surfaces of the disparity map over 1 to 16 px to each side, or `off`; edges and slants stay")
+        .knob("Filters", "surfaces")
+        .hint("Smooths surfaces over so many pixels to each side, not across edges; off: as matched.")
+        .slider(1.0, SPATIAL_MAX as f64, 1.0),
     Row::real("smoothing", Text("off"), [0.004, 0.996])
         .or(&["off"])
         .flag(MATCHING, "--smoothing", "WEIGHT|off")

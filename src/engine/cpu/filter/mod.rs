@@ -11,6 +11,7 @@ mod pass;
 mod rays;
 mod runs;
 mod smoothing;
+mod spatial;
 mod speckle;
 mod steady;
 pub mod valid_mask;
@@ -25,6 +26,7 @@ use self::median::MedianFilter;
 use self::pass::MapFilter;
 pub use self::pass::Pass;
 use self::smoothing::SmoothingFilter;
+use self::spatial::SpatialFilter;
 use self::speckle::SpeckleFilter;
 use self::steady::SteadyFilter;
 use super::memory::Arena;
@@ -83,6 +85,7 @@ impl Filters {
                     Box::new(SpeckleFilter::new(arena, speckle, size, threads)?)
                 }
                 Filter::Evidence(how) => Box::new(EvidenceFilter::new(arena, how, size, threads)?),
+                Filter::Spatial(how) => Box::new(SpatialFilter::new(arena, how, size, threads)?),
                 Filter::Smoothing(how) => Box::new(SmoothingFilter::new(arena, how, range, size)?),
                 Filter::Steady(how) => {
                     Box::new(SteadyFilter::new(arena, how, range, size, threads)?)

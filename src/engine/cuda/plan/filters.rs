@@ -13,7 +13,7 @@ use crate::calibration::Rectifier;
 use crate::core::frame::Eye;
 use crate::matching::confidence::RADIUS;
 use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
-use crate::matching::filter::{Filter, evidence, rays, steady};
+use crate::matching::filter::{Filter, evidence, rays, spatial, steady};
 use crate::matching::saturation::ALIKE;
 use crate::matching::{FillRule, Median};
 
@@ -26,6 +26,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("filter_fill.cu", include_str!("../../../../kernels/filter_fill.cu")),
     ("filter_median.cu", include_str!("../../../../kernels/filter_median.cu")),
     ("filter_smoothing.cu", include_str!("../../../../kernels/filter_smoothing.cu")),
+    ("filter_spatial.cu", include_str!("../../../../kernels/filter_spatial.cu")),
     ("filter_speckle.cu", include_str!("../../../../kernels/filter_speckle.cu")),
     ("filter_steady.cu", include_str!("../../../../kernels/filter_steady.cu")),
 ];
@@ -86,6 +87,14 @@ pub fn units(job: &Job) -> Vec<Unit> {
             .define("MASKED", u8::from(job.is_masked()))
             .define("CONFIDENCE", u8::from(params.confidence.is_some()))
             .define("LEAST_CONFIDENCE", evidence::CONFIDENCE);
+        units.push(unit);
+    }
+    if let Some(spatial) = params.spatial {
+        let unit = Unit::new("filter_spatial.cu")
+            .pixelwise()
+            .define("REACH", spatial.reach)
+            .define("PAIR_STEP_MAX", spatial::PAIR_STEP_MAX)
+            .define("GREY_STEP_MAX", spatial::GREY_STEP_MAX);
         units.push(unit);
     }
     if let Some(smoothing) = params.smoothing {
@@ -150,6 +159,7 @@ impl Builder<'_> {
                 Filter::Median(_) => self.median(),
                 Filter::Speckle(_) => self.speckle(),
                 Filter::Evidence(_) => self.evidence(),
+                Filter::Spatial(_) => self.spatial(filter),
                 Filter::Smoothing(_) => self.smoothing(filter),
                 Filter::Steady(_) => self.steady(filter),
                 Filter::ConfidenceOfKnown => self.confidence_of_known(filter),
@@ -258,6 +268,18 @@ impl Builder<'_> {
         args.push(Arg::Buffer(self.plan.confidence.unwrap_or(self.map)));
         let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
         self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], args);
+    }
+
+    fn spatial(&mut self, filter: Filter) {
+        for symbol in ["smooth_rows", "smooth_columns"] {
+            let (from, to) = self.begin_filter();
+            let kernel = self.kernel("filter_spatial", symbol);
+            let mut args = vec![Arg::Buffer(from), Arg::Buffer(self.pictures[0])];
+            args.extend(self.size());
+            args.push(Arg::Buffer(to));
+            let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
+            self.launch(filter.name(), kernel, grid, [BLOCK_THREADS, 1], args);
+        }
     }
 
     fn smoothing(&mut self, filter: Filter) {
