@@ -315,7 +315,7 @@ impl Params {
             median: Median::Three,
             speckle: Some(Speckle { size: of_cost.speckle_size, range_16: 2 * SUBPIXEL as u16 }),
             evidence: Some(Evidence { strict: false }),
-            spatial: None,
+            spatial: Some(Spatial { reach: 8 }),
             smoothing: None,
             steady: None,
             temporal: None,

@@ -184,13 +184,13 @@ mod tests {
     #[test]
     fn a_preset_chosen_later_takes_back_what_was_tuned_of_it() {
         let before = loaded("[matching]\np1 = 9\n");
-        let changes = [("matching", "fill", "row"), ("matching", "paths", "8")];
+        let changes = [("matching", "fill", "row"), ("matching", "uniqueness", "9")];
         let tuned = before.with_texts(changes).unwrap();
         let dense = tuned.with_texts([("matching", "preset", "dense")]).unwrap();
         assert_eq!(dense.given("matching", "fill"), &Value::from("rays"));
         assert_eq!(dense.origin("matching", "fill").to_string(), "preset dense");
         // What no preset sets stays.
-        assert_eq!((dense.params.p1, dense.settings.matching.paths), (9, 8));
+        assert_eq!((dense.params.p1, dense.params.uniqueness), (9, 9));
         // Viewers send all values with the one that was changed.
         let both = [("matching", "preset", "accurate"), ("matching", "fill", "rays")];
         let accurate = dense.with_texts(both).unwrap();
@@ -198,10 +198,10 @@ mod tests {
         assert!(accurate.params.confidence.is_some());
         // A file states the preset, not its values.
         let text = accurate.to_file();
-        assert_eq!(text, "\n[matching]\npreset = \"accurate\"\npaths = 8\np1 = 9\n");
+        assert_eq!(text, "\n[matching]\npreset = \"accurate\"\np1 = 9\nuniqueness = 9\n");
         assert_eq!(loaded(&text).params, accurate.params);
         let back = accurate.with_texts([("matching", "preset", "balanced")]).unwrap();
-        assert_eq!(back.differences(&before), [("matching".to_owned(), "paths".to_owned())]);
+        assert_eq!(back.differences(&before), [("matching".to_owned(), "uniqueness".to_owned())]);
     }
 
     #[test]

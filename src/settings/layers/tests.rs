@@ -296,12 +296,11 @@ fn a_preset_sets_what_nobody_set() {
         }
         assert_eq!(loaded.values()["matching"]["fill"], Value::from("row"));
     }
-    // What follows the cost follows that of the preset, whichever layer names it first.
+    // What follows the cost still does.
     let mut fast = with_variables(&[("STEREOD_MATCHING_PRESET", "fast")]);
-    fast.flag("matching", "p2", "--p2", 90.into());
-    let (fast, census) = (fast.finish().unwrap(), with_file("[matching]\ncost = 'census'\n"));
-    let census = census.finish().unwrap();
-    assert_eq!((fast.params.p1, fast.params.p2), (census.params.p1, 90));
+    fast.flag("matching", "cost", "--cost", "census".into());
+    let fast = fast.finish().unwrap();
+    assert_eq!(fast.origin("matching", "paths").to_string(), "preset fast");
     assert_eq!(fast.origin("matching", "p1").to_string(), "default for census");
     // The library takes the same names.
     let mut library = Layers::new();

@@ -17,8 +17,8 @@ pub(in crate::settings) struct Preset {
 pub(in crate::settings) const PRESETS: [Preset; 4] = [
     Preset {
         name: "fast",
-        about: "For slow machines and high rates: census alone, no support for weak texture",
-        values: &[("cost", Text("census")), ("evidence", Text("off"))],
+        about: "For slow machines and high rates: half the time, no support for weak texture",
+        values: &[("cost_window", Whole(0)), ("prior", Whole(0)), ("paths", Whole(5))],
     },
     Preset { name: "balanced", about: "The defaults", values: &[] },
     Preset {

@@ -295,7 +295,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         ])
         .knob("Filters", "evidence")
         .hint("Invalid where there is no texture and nothing around supports the disparity."),
-    Row::whole("spatial", Text("off"), U8, [1, SPATIAL_MAX as i64])
+    Row::whole("spatial", Whole(DEFAULT.spatial.unwrap().reach as i64), U8, [1, SPATIAL_MAX as i64])
         .or(&["off"])
         .flag(MATCHING, "--spatial", "PX|off")
         .help("Smooth surfaces of the disparity map over 1 to 16 px to each side, or `off`; edges and slants stay")
