@@ -79,7 +79,8 @@ def main():
                       preFilterCap=63, uniquenessRatio=10, speckleWindowSize=100, speckleRange=2)
         own = dict(engine=arguments.engine, threads=arguments.threads)
         same_work = stereod.Matcher(disparities=disparities, confidence=False, cost="ad", ad_window=1,
-                                    paths=8, cost_window=0, prior=0, evidence="off", **own)
+                                    paths=8, cost_window=0, prior=0, evidence="off", spatial="off",
+                                    **own)
         defaults = stereod.Matcher(disparities=disparities, confidence=False, **own)
         matchers = {
             "cv2.StereoSGBM, MODE_HH":

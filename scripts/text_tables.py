@@ -29,7 +29,7 @@ WINDOWS = [3, 5, 7, 9, 11]
 COSTS = ["ssd", "sad", "census", "zssd", "zsad", "ad", "combined"]
 # Winner takes all without filters, as in the thesis.
 BARE = ["--subpixel", "off", "--uniqueness", "0", "--left-right", "off", "--median", "0", "--speckle-size", "0",
-        "--evidence", "off"]
+        "--evidence", "off", "--spatial", "off"]
 WHOLE = ["--subpixel", "off"]
 
 
