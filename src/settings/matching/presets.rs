@@ -18,7 +18,12 @@ pub(in crate::settings) const PRESETS: [Preset; 4] = [
     Preset {
         name: "fast",
         about: "For slow machines and high rates: half the time, no support for weak texture",
-        values: &[("cost_window", Whole(0)), ("prior", Whole(0)), ("paths", Whole(5))],
+        values: &[
+            ("cost_window", Whole(0)),
+            ("prior", Whole(0)),
+            ("paths", Whole(5)),
+            ("spatial", Text("off")),
+        ],
     },
     Preset { name: "balanced", about: "The defaults", values: &[] },
     Preset {
