@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn every_matching_flag_reaches_the_parameters() {
         let only = parse(
-            "-d 48 --min-disparity -16 --cost ad --paths 5 --p1 11 --p2 99 --p2-mode linear \
+            "--preset dense -d 48 --min-disparity -16 --cost ad --paths 5 --p1 11 --p2 99 --p2-mode linear \
              --p2-min 4 --p2-slope 1.5 --ad-truncation 33 --ad-window 3 --uniqueness 7 \
              --left-right off --median 5 --subpixel parabola --min-confidence 33 --census-window 7x5 --census-weight 1 \
              --gradient-weight 2 --intensity-weight 3 --gradient-truncation 4 \

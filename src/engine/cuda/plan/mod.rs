@@ -122,6 +122,7 @@ mod tests {
         let device = Properties::typical(90);
         let speckle = Some(Speckle { size: 20, range_16: 16 });
         let evidence = Some(Evidence { strict: false });
+        let usual = Params { prior: None, spatial: None, ..usual };
         for (left_right, median, speckle, evidence, expected) in [
             (None, Median::Off, None, None, &["check_consistency"][..]),
             (Some(1), Median::Off, None, None, &["check_consistency"]),
@@ -136,8 +137,7 @@ mod tests {
                 &["check_consistency", "median", "speckle_label"],
             ),
         ] {
-            let params =
-                Params { prior: None, left_right, median, speckle, evidence, ..usual.clone() };
+            let params = Params { left_right, median, speckle, evidence, ..usual.clone() };
             let job = Job { params: &params, size: (640, 480), rectifier: None };
             let plan = check(&job, &device);
             let mut launches = plan.steps.iter().filter_map(|step| match step {
