@@ -637,6 +637,16 @@ mod tests {
     }
 
     #[test]
+    fn surfaces_are_smoothed_within_the_reach() {
+        let smooth = |reach| Params::default().with_spatial(Some(Spatial { reach })).check();
+        assert_eq!([1, SPATIAL_MAX].map(smooth), [Ok(()), Ok(())]);
+        for reach in [0, SPATIAL_MAX + 1] {
+            let error = smooth(reach).unwrap_err().to_string();
+            assert!(error.contains(&format!("over {reach} px; it must be 1 to 16")), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_cost_is_said_with_its_flag() {
         let plain = |width, height| Cost::Census { window: CensusWindow::Plain { width, height } };
         for (cost, flag) in [

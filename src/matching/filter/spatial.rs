@@ -6,7 +6,7 @@
 //! its mean differs from the pixel by at most 1/2 px, and both are about as bright as the pixel. So
 //! a pair does not reach across an edge of the image or of the map.
 //!
-//! No pixel becomes known or unknown, and none changes by more than 1/2 px in either direction.
+//! No pixel becomes known or unknown, and each of the two steps changes it by at most 1/2 px.
 
 use crate::core::frame::{INVALID, Image, SUBPIXEL};
 

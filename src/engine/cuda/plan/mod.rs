@@ -94,7 +94,7 @@ mod tests {
     use super::super::units::specialisations;
     use super::*;
     use crate::matching::{
-        Evidence, Fill, FillRule, Median, Params, Paths, Prior, Smoothing, Speckle,
+        Evidence, Fill, FillRule, Median, Params, Paths, Prior, Smoothing, Spatial, Speckle,
     };
 
     struct Fits(u32);
@@ -195,6 +195,21 @@ mod tests {
             assert!(last.args.contains(&Arg::Buffer(plan.left)), "{last:?}");
             assert_eq!(last.args.last(), Some(&Arg::Buffer(plan.disparity)));
         }
+    }
+
+    #[test]
+    fn surfaces_are_smoothed_before_the_filters_with_memory() {
+        let usual = crate::settings::Matching::default().params().unwrap();
+        let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
+        let params = Params { spatial: Some(Spatial { reach: 8 }), smoothing, ..usual };
+        let job = Job { params: &params, size: (640, 480), rectifier: None };
+        let plan = check(&job, &Properties::typical(90));
+        let launches = plan.steps.iter().filter_map(|step| match step {
+            Step::Launch(launch) => Some(plan.kernels[launch.kernel.0].symbol),
+            _ => None,
+        });
+        let last: Vec<_> = launches.skip_while(|symbol| *symbol != "supported").collect();
+        assert_eq!(last, ["supported", "smooth_rows", "smooth_columns", "smoothing"]);
     }
 
     #[test]
