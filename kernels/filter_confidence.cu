@@ -1,17 +1,18 @@
-// Computes the confidence of each pixel: the mean of the peaks in the window around it. Pixels
-// without a disparity and pixels that are saturated in either view count as 0. Pixels with a
-// confidence below CONFIDENCE_MIN become invalid.
+// Computes the confidence of each pixel: five levels describe its surroundings, and a learnt model
+// turns them into a probability (src/matching/confidence.rs). The peaks of pixels without a disparity
+// and of pixels that are saturated in either view count as 0; a pixel whose own peak is 0 has
+// LEAST. Pixels with a confidence below CONFIDENCE_MIN become invalid.
 //
-// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels, a thread a pixel. peaks is
-// [height][columns]; the images, disparity, filtered and confidence are [height][width].
+// A block makes a tile of TILE x TILE pixels, a thread a pixel. peaks is [height][columns]; the
+// images, disparity, filtered and confidence are [height][width]. model holds LEVELS tables of
+// STEPS x STEPS signed bytes, then the confidence by their sum.
 //
-// Grid: [tiles across][tiles down], blocks of TILE_WIDTH x TILE_HEIGHT threads.
+// Grid: [tiles across][tiles down], blocks of TILE x TILE threads.
 #include "disparity.cuh"
 
-#define SIDE (2 * RADIUS + 1)
-#define AREA (SIDE * SIDE)
-#define TILE_COLUMNS (TILE_WIDTH + 2 * RADIUS)
-#define TILE_ROWS (TILE_HEIGHT + 2 * RADIUS)
+#define AREA ((2 * RADIUS + 1) * (2 * RADIUS + 1))
+#define FAR_AREA ((2 * REACH + 1) * (2 * REACH + 1))
+#define AROUND (TILE + 2 * REACH)
 
 // True where all 3 x 3 pixels around are at least WHITE and differ by at most ALIKE.
 __device__ bool is_saturated(const u8 *picture, int x, int y, int width, int height) {
@@ -28,42 +29,81 @@ __device__ bool is_saturated(const u8 *picture, int x, int y, int width, int hei
     return least >= WHITE && greatest - least <= ALIKE;
 }
 
-extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_HEIGHT)
+extern "C" __global__ void __launch_bounds__(TILE * TILE)
     confidence(const u8 *left_picture, const u8 *right_picture, const u8 *peaks, const short *disparity,
-               int columns, int width, int height, short *filtered, u8 *confidence) {
-    const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
-    __shared__ u8 tile[TILE_ROWS][TILE_COLUMNS];
-    __shared__ unsigned short sums[TILE_ROWS][TILE_WIDTH];
-    for (int row = threadIdx.y; row < TILE_ROWS; row += TILE_HEIGHT) {
-        for (int column = threadIdx.x; column < TILE_COLUMNS; column += TILE_WIDTH) {
+               const u8 *model, int columns, int width, int height, short *filtered, u8 *confidence) {
+    const int left = blockIdx.x * TILE, top = blockIdx.y * TILE;
+    __shared__ short values[AROUND][AROUND];
+    __shared__ u8 tile[AROUND][AROUND];
+    // What the part of a row inside a window shows.
+    __shared__ unsigned short near[AROUND][TILE], far[AROUND][TILE];
+    __shared__ u8 unknown[AROUND][TILE];
+    __shared__ short least[AROUND][TILE], greatest[AROUND][TILE];
+    for (int row = threadIdx.y; row < AROUND; row += TILE) {
+        for (int column = threadIdx.x; column < AROUND; column += TILE) {
             // Beside the picture is what is nearest in it.
-            const int x = min(max(left + column - RADIUS, 0), width - 1);
-            const int y = min(max(top + row - RADIUS, BREAK(confidence_border, 0, 1)), height - 1);
+            const int x = min(max(left + column - REACH, 0), width - 1);
+            const int y = min(max(top + row - REACH, BREAK(confidence_border, 0, 1)), height - 1);
             const int value = disparity[(size_t)y * width + x];
             // The column that it is matched with: to the nearest pixel, halves upwards.
             const int match = min(max(x - ((value + SUBPIXEL_STEPS / 2) >> SUBPIXEL_BITS), 0), width - 1);
             const bool counts = value != INVALID && !is_saturated(left_picture, x, y, width, height) &&
                                 !is_saturated(right_picture, match, y, width, height);
+            values[row][column] = value;
             tile[row][column] = counts ? peaks[(size_t)y * columns + x] : 0;
         }
     }
     __syncthreads();
-    for (int row = threadIdx.y; row < TILE_ROWS; row += TILE_HEIGHT) {
-        int sum = 0;
-#pragma unroll
-        for (int i = 0; i < SIDE; i++) sum += tile[row][threadIdx.x + i];
-        sums[row][threadIdx.x] = sum;
+    for (int row = threadIdx.y; row < AROUND; row += TILE) {
+        int sum = 0, count = 0, low = 32767, high = INVALID;
+        for (int i = 0; i <= 2 * REACH; i++) {
+            const int value = values[row][threadIdx.x + i];
+            sum += tile[row][threadIdx.x + i];
+            count += value == INVALID;
+            low = value == INVALID ? low : min(low, value);
+            high = max(high, value);
+        }
+        far[row][threadIdx.x] = sum;
+        unknown[row][threadIdx.x] = count;
+        least[row][threadIdx.x] = low;
+        greatest[row][threadIdx.x] = high;
+        sum = 0;
+        for (int i = REACH - RADIUS; i <= REACH + RADIUS; i++) sum += tile[row][threadIdx.x + i];
+        near[row][threadIdx.x] = sum;
     }
     __syncthreads();
     const int x = left + threadIdx.x, y = top + threadIdx.y;
     if (x >= width || y >= height) return;
-    int sum = AREA / 2;
+    const int value = values[threadIdx.y + REACH][threadIdx.x + REACH];
+    int sure = value == INVALID ? 0 : LEAST;
+    if (value != INVALID && tile[threadIdx.y + REACH][threadIdx.x + REACH] > 0) {
+        int near_sum = AREA / 2, far_sum = 0, count = 0, low = 32767, high = INVALID;
+        for (int i = 0; i <= 2 * REACH; i++) {
+            const int row = threadIdx.y + i;
+            far_sum += far[row][threadIdx.x];
+            count += unknown[row][threadIdx.x];
+            low = min(low, least[row][threadIdx.x]);
+            high = max(high, greatest[row][threadIdx.x]);
+        }
+        for (int i = REACH - RADIUS; i <= REACH + RADIUS; i++) near_sum += near[threadIdx.y + i][threadIdx.x];
+        const int levels[LEVELS] = {
+            near_sum / AREA >> 4,
+            far_sum / FAR_AREA >> 4,
+            32 - __clz(count),
+            min((high - value) >> 3, STEPS - 1),
+            min((value - low) >> 3, STEPS - 1),
+        };
+        int sum = BREAK(confidence_sum, 128, 120);
 #pragma unroll
-    for (int i = 0; i < SIDE; i++) sum += sums[threadIdx.y + i][threadIdx.x];
-    const int mean = max(sum / AREA, 1);
+        for (int first = 0; first < LEVELS; first++) {
+            const int second = levels[(first + 1) % LEVELS];
+            sum += (signed char)model[(first * STEPS + levels[first]) * STEPS + second];
+        }
+        sure = model[LEVELS * STEPS * STEPS + min(max(sum, 0), 255)];
+    }
     const size_t i = (size_t)y * width + x;
-    confidence[i] = mean;
-    filtered[i] = mean < CONFIDENCE_MIN ? INVALID : disparity[i];
+    confidence[i] = sure;
+    filtered[i] = sure < CONFIDENCE_MIN ? INVALID : value;
 }
 
 // Takes the confidence from pixels that have no disparity in the end.

@@ -15,7 +15,7 @@
 #define FOLLOW 2
 #define SPREAD 37u
 #define STEADY_VARIANCE_MIN 256u
-#define SURE 128
+#define SURE 204
 #define HELD 1
 
 // The state of a pixel besides its disparity.

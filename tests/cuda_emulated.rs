@@ -173,6 +173,11 @@ fn verify_by(mut command: Command, size: (usize, usize), arguments: &[&str]) -> 
         .args([left, right])
         .args(arguments)
         .args(
+            arguments.starts_with(EVEN).then(|| {
+                format!("--confidence={}", output.path().join("confidence.png").display())
+            }),
+        )
+        .args(
             arguments.contains(&"--alpha").then(|| format!("--calibration={}", calibration(size))),
         )
         .output()

@@ -47,6 +47,10 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub errors: Option<PathBuf>,
 
+    /// Write what the confidence is learnt from into this folder, which is created if missing; slow
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub learn: Option<PathBuf>,
+
     /// Paint a quarter of the left image, and the same surfaces in the right one, with this grey level before
     /// noise is added: surfaces without texture
     #[arg(long, value_name = "GREY")]

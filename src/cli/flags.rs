@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 4, slope_16: 24 });
         assert_eq!(params.p2_guide, Guide::Picture);
         assert_eq!(params.uniqueness, 7);
-        assert_eq!((params.left_right, params.confidence), (None, Some(33)));
+        assert_eq!((params.left_right, params.confidence), (None, Some(85)));
         assert_eq!(params.median, Median::Five);
         assert_eq!(params.subpixel, Subpixel::Parabola);
         assert_eq!(params.speckle, Some(Speckle { size: 44, range_16: 8 }));

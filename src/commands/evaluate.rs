@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use super::prepare::rig::Cameras;
 use super::{Error, load, progress_bar};
 use crate::cli::EvaluateArgs;
+use crate::matching::Cost;
 use crate::telemetry::logs;
 use find::{Found, Searched};
 use measure::{Bench, Failure};
@@ -44,6 +45,9 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
             "--even paints regions into rectified pictures; leave out --calibration",
         ));
     }
+    if args.learn.is_some() && matches!(loaded.params.cost, Cost::MutualInformation { .. }) {
+        return Err(Error::usage("--learn cannot learn from --cost mi; choose another cost"));
+    }
     let outputs = Outputs::of(&args)?;
     let cameras = Cameras::read(&loaded.settings, None)?;
     let datasets = search(&args.datasets)?;
@@ -58,7 +62,8 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
         settings: loaded.values()["matching"].clone(),
         datasets: Vec::new(),
     };
-    let mut bench = Bench::new(&loaded, cameras, args.even, noise, args.repeat);
+    let mut bench =
+        Bench::new(&loaded, cameras, args.even, noise, args.repeat, args.learn.is_some());
     let count = datasets.iter().map(|searched| searched.pairs.len() as u64).sum();
     let bar = progress_bar(Some(count), args.common.quiet, "pairs");
     let (mut number, mut unshown) = (0, None);

@@ -1,22 +1,44 @@
-//! The confidence: how far a pixel's winner stands out from the other candidates, from 1 to 255.
+//! The confidence: the probability, in 1/255, that the disparity of a pixel is within 1 px.
 //!
 //! The *peak* of a pixel compares its least sum with that of its best rival, the least of those
 //! more than one candidate away ([`rival`](crate::matching::uniqueness::rival)): one minus their
-//! ratio (Hu and Mordohai, PAMI 2012, "peak ratio"). The *confidence* is the mean of the peaks
-//! around, in which pixels that the checks have invalidated count as 0: neighbours of what is wrong
-//! are more often wrong than others. So do pixels that are saturated in either view ([`is_blind`]):
-//! what they say comes from their surroundings, however clear a winner the prior makes of it.
+//! ratio (Hu and Mordohai, PAMI 2012, "peak ratio"). Pixels that the checks have invalidated count
+//! as 0. So do pixels that are saturated in either view ([`is_blind`]): what they say comes from
+//! their surroundings, however clear a winner the prior makes of it.
+//!
+//! Five [`levels`] describe the surroundings of a pixel: the mean peak nearby and further around,
+//! the unknown pixels, and by how much others are nearer and farther. A learnt [`model`] adds a
+//! number for each pair of neighbouring levels (a generalised additive model with interactions: Lou
+//! et al., KDD 2013) and turns the sum into a probability. A pixel whose own peak is 0 has the
+//! [`LEAST`] confidence.
+
+pub mod model;
 
 use crate::core::frame::{INVALID, Image, SUBPIXEL, clamped};
 use crate::matching::aggregation::Sums;
 use crate::matching::saturation::is_saturated;
 use crate::matching::uniqueness::rival;
 
-/// Pixels from the centre of the window to its edge.
+/// Pixels from the centre of the near window to its edge.
 pub const RADIUS: usize = 2;
 
-/// Pixels of the window.
+/// Pixels of the near window.
 pub const AREA: u16 = (2 * RADIUS as u16 + 1).pow(2);
+
+/// Pixels from the centre of the far window to its edge.
+pub const REACH: usize = 15;
+
+/// Pixels of the far window.
+pub const FAR_AREA: i32 = (2 * REACH as i32 + 1).pow(2);
+
+/// Numbers that describe a pixel.
+pub const LEVELS: usize = 5;
+
+/// Values of a level, from 0 on.
+pub const STEPS: usize = 16;
+
+/// Confidence of pixels without evidence of their own; all others have more.
+pub const LEAST: u8 = 1;
 
 /// The peak of every pixel, row by row.
 pub fn peaks(sums: &Sums, winners: &[usize]) -> Vec<u8> {
@@ -58,24 +80,101 @@ pub fn blind(values: &[i16], peaks: &mut [u8], left: &Image, right: &Image, whit
     }
 }
 
-/// The confidence of every pixel of a map after the checks: the mean of the peaks over the square
-/// window around it, rounded to the nearest, at least 1. Window pixels outside the image are the
-/// nearest inside; those that are invalid count as 0. The confidence of an invalid pixel is 0, and
-/// pixels whose confidence is below `least` become invalid.
-pub fn apply(width: usize, height: usize, values: &mut [i16], peaks: &[u8], least: u8) -> Vec<u8> {
-    let peaks: Vec<u8> =
-        peaks.iter().zip(&*values).map(|(&peak, &v)| if v == INVALID { 0 } else { peak }).collect();
-    let window = |at: usize, size: usize| {
-        (at..=at + 2 * RADIUS).map(move |at| at.saturating_sub(RADIUS).min(size - 1))
+/// What a window shows.
+#[derive(Clone, Copy)]
+struct Window {
+    peaks: i32,
+    unknown: i32,
+    /// Least and greatest disparity.
+    least: i16,
+    greatest: i16,
+}
+
+impl Window {
+    const EMPTY: Self = Self { peaks: 0, unknown: 0, least: i16::MAX, greatest: INVALID };
+
+    fn of_pixel(peak: u8, value: i16) -> Self {
+        match value {
+            INVALID => Self { unknown: 1, ..Self::EMPTY },
+            _ => Self { peaks: peak.into(), unknown: 0, least: value, greatest: value },
+        }
+    }
+
+    fn join(self, other: Self) -> Self {
+        Self {
+            peaks: self.peaks + other.peaks,
+            unknown: self.unknown + other.unknown,
+            least: self.least.min(other.least),
+            greatest: self.greatest.max(other.greatest),
+        }
+    }
+}
+
+/// The windows of this radius around all pixels. Pixels outside the image are the nearest inside.
+fn windows(width: usize, pixels: &[Window], radius: usize) -> Vec<Window> {
+    let height = pixels.len() / width;
+    let around = |at: usize, size: usize| {
+        (at..=at + 2 * radius).map(move |at| at.saturating_sub(radius).min(size - 1))
     };
+    let join =
+        |windows: &mut dyn Iterator<Item = Window>| windows.fold(Window::EMPTY, Window::join);
+    let columns: Vec<Window> = (0..pixels.len())
+        .map(|i| join(&mut around(i / width, height).map(|y| pixels[y * width + i % width])))
+        .collect();
+    (0..pixels.len())
+        .map(|i| join(&mut around(i % width, width).map(|x| columns[i - i % width + x])))
+        .collect()
+}
+
+/// The levels of every pixel of a map after the checks; `None` for unknown pixels, and those whose
+/// peak is 0.
+pub fn levels_of_map(width: usize, values: &[i16], peaks: &[u8]) -> Vec<Option<[u8; LEVELS]>> {
+    let pixels: Vec<Window> =
+        peaks.iter().zip(values).map(|(&peak, &value)| Window::of_pixel(peak, value)).collect();
+    let windows = [RADIUS, REACH].map(|radius| windows(width, &pixels, radius));
+    let of_pixel = |i: usize| {
+        let ([near, far], value) = (windows.each_ref().map(|windows| windows[i]), values[i]);
+        let ends = [far.least, far.greatest];
+        (pixels[i].peaks > 0).then(|| levels(near.peaks, (far.peaks, far.unknown), value, ends))
+    };
+    (0..values.len()).map(of_pixel).collect()
+}
+
+/// The levels of a pixel of the disparity `value`: the mean peak of the near and of the far window,
+/// in 1/16; the number of binary digits of the number of unknown pixels in the far window; by how
+/// much the nearest and the farthest pixel of the far window differ from this one, in half pixels.
+/// `near` is the sum of the near window's peaks; `far` that of the far window and its unknown
+/// pixels; `ends` its least and its greatest disparity.
+#[inline(always)]
+pub fn levels(near: i32, far: (i32, i32), value: i16, ends: [i16; 2]) -> [u8; LEVELS] {
+    let [least, greatest] = ends.map(i32::from);
+    let most = STEPS as i32 - 1;
+    let unknown = (i32::BITS - far.1.leading_zeros()) as i32;
+    let nearer = ((greatest - i32::from(value)) >> 3).min(most);
+    let farther = ((i32::from(value) - least) >> 3).min(most);
+    let area = i32::from(AREA);
+    let near = (near + area / 2) / area;
+    [near >> 4, (far.0 / FAR_AREA) >> 4, unknown, nearer, farther].map(|level| level as u8)
+}
+
+/// The confidence of a pixel with these levels.
+#[inline(always)]
+pub fn of_levels(levels: [u8; LEVELS]) -> u8 {
+    let mut sum = 128;
+    for first in 0..LEVELS {
+        let [a, b] = [first, (first + 1) % LEVELS].map(|level| usize::from(levels[level]));
+        sum += i32::from(model::TABLES[(first * STEPS + a) * STEPS + b]);
+    }
+    model::CONFIDENCES[sum.clamp(0, 255) as usize]
+}
+
+/// The confidence of every pixel of a map after the checks; 0 for unknown ones. Pixels whose
+/// confidence is below `least` become unknown.
+pub fn apply(width: usize, values: &mut [i16], peaks: &[u8], least: u8) -> Vec<u8> {
+    let levels = levels_of_map(width, values, peaks);
     let mut confidence = vec![0; peaks.len()];
     for (i, value) in values.iter_mut().enumerate().filter(|(_, value)| **value != INVALID) {
-        let rows = window(i / width, height);
-        let sum: u16 = rows
-            .flat_map(|y| window(i % width, width).map(move |x| y * width + x))
-            .map(|at| u16::from(peaks[at]))
-            .sum();
-        confidence[i] = mean(sum);
+        confidence[i] = levels[i].map_or(LEAST, of_levels);
         if confidence[i] < least {
             *value = INVALID;
         }
@@ -83,10 +182,9 @@ pub fn apply(width: usize, height: usize, values: &mut [i16], peaks: &[u8], leas
     confidence
 }
 
-/// The confidence of a pixel around which the peaks add up to `sum`.
-#[inline(always)]
-pub fn mean(sum: u16) -> u8 {
-    ((sum + AREA / 2) / AREA).max(1) as u8
+/// The least confidence of at least this many percent.
+pub fn of_percent(percent: u8) -> u8 {
+    (u32::from(percent) * 255).div_ceil(100).min(255) as u8
 }
 
 /// Sets the confidence to 0 at pixels that the filters have invalidated since. Pixels that are
@@ -115,18 +213,60 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_clamps_its_window_and_counts_invalid_pixels_as_nothing() {
-        let mut values = [5, INVALID, 5, 5, 5, 5];
-        let confidence = apply(3, 2, &mut values, &[100, 200, 0, 50, 0, 1], 18);
+    fn levels_by_hand() {
+        // 5 x 5: (1187 + 12) / 25 = 47, / 16 = 2. 31 x 31: 150000 / 961 = 156, / 16 = 9. 5 has three
+        // digits. 2.5 px nearer and 1 px farther, of which 2.5 px are 5 halves.
+        assert_eq!(levels(1187, (150_000, 5), 160, [144, 200]), [2, 9, 3, 5, 2]);
+        assert_eq!(levels(1188, (0, 0), 160, [160, 160]), [3, 0, 0, 0, 0]);
+        assert_eq!(levels(25 * 255, (961 * 255, 960), 0, [-127, 2047]), [15, 15, 10, 15, 15]);
+        assert_eq!(levels(0, (0, 512), -7, [-15, 0])[2..], [10, 0, 1]);
+    }
+
+    #[test]
+    fn windows_repeat_the_edge_and_skip_unknown_pixels() {
+        let values = [160, INVALID, 176, 160, 160, 144];
+        let levels = levels_of_map(3, &values, &[100, 200, 0, 50, 0, 1]);
         // Columns -2 to 2 of x = 0 are 0 0 0 1 2, rows -2 to 2 of y = 0 are 0 0 0 1 1: 3 (3 * 100 +
-        // 0 + 0) + 2 (3 * 50 + 0 + 1) = 1202, / 25 = 48.08. x = 2 (columns 0 1 2 2 2): 3 (100) + 2
-        // (50 + 3 * 1) = 406, / 25 = 16.24. y = 1 (rows 0 0 1 1 1): x = 0: 2 (300) + 3 (151) =
-        // 1053, 42.1; x = 1 (0 0 1 2 2): 2 (200) + 3 (100 + 2) = 706, 28.2; x = 2: 2 (100) + 3 (53)
-        // = 359, 14.4.
-        assert_eq!(confidence, [48, 0, 16, 42, 28, 14]);
-        assert_eq!(values, [5, INVALID, INVALID, 5, 5, INVALID]);
-        assert_eq!(apply(1, 1, &mut [7], &[0], 1), [1]);
-        assert_eq!(apply(1, 1, &mut [7], &[255], 0), [255]);
+        // 0 + 0) + 2 (3 * 50 + 0 + 1) = 1202, / 25 = 48, level 3. Of rows -15 to 15 of y = 0, 16
+        // are 0 and 15 are 1; of columns, 16, 1 and 14: 16 * 16 * 100 + 15 (16 * 50 + 14) = 37810,
+        // / 961 = 39, level 2. 16 unknown pixels: 5 digits. 1 px nearer and 1 px farther.
+        assert_eq!(levels[0], Some([3, 2, 5, 2, 2]));
+        // x = 2, y = 1: columns 0 1 2 2 2, rows 0 0 1 1 1: 2 (100) + 3 (53) = 359, / 25 = 14. 2 px
+        // nearer.
+        assert_eq!(levels[5].unwrap()[0], 0);
+        assert_eq!(levels[5].unwrap()[3..], [4, 0]);
+        // Unknown, and without a peak.
+        assert_eq!((levels[1], levels[2], levels[4]), (None, None, None));
+        let mut known = values;
+        let confidence = apply(3, &mut known, &[100, 200, 0, 50, 0, 1], 2);
+        assert_eq!([1, 2, 4].map(|i| confidence[i]), [0, LEAST, LEAST]);
+        assert_eq!(
+            [0, 3, 5].map(|i| confidence[i]),
+            [0, 3, 5].map(|i| of_levels(levels[i].unwrap()))
+        );
+        assert_eq!(known, [160, INVALID, INVALID, 160, INVALID, 144]);
+    }
+
+    #[test]
+    fn more_peak_is_never_worse_and_all_that_is_measured_is_above_the_least() {
+        let all =
+            (0..STEPS.pow(5)).map(|i| [4, 3, 2, 1, 0].map(|k| (i / STEPS.pow(k) % STEPS) as u8));
+        for levels in all.step_by(7) {
+            let confidence = of_levels(levels);
+            assert!(confidence > LEAST);
+            for level in (0..2).filter(|&level| levels[level] < 15) {
+                let mut better = levels;
+                better[level] += 1;
+                assert!(of_levels(better) >= confidence, "{levels:?}");
+            }
+        }
+        assert!(model::CONFIDENCES.is_sorted());
+        assert!(of_levels([15, 15, 0, 0, 0]) > 250 && of_levels([2, 2, 9, 15, 15]) < 128);
+    }
+
+    #[test]
+    fn percent_are_rounded_up() {
+        assert_eq!([0, 1, 50, 80, 99, 100].map(of_percent), [0, 3, 128, 204, 253, 255]);
     }
 
     #[test]

@@ -83,6 +83,25 @@ pub fn match_tile(
     match_level(inputs, params, &mut History::default())
 }
 
+/// Returns what the confidence of each pixel of a pair is learnt from, row by row: its levels
+/// ([`confidence::levels_of_map`]), if it has a confidence above the least.
+///
+/// # Panics
+/// As [`match_pair`]; `params.cost` must not be mutual information.
+pub fn confidence_levels(
+    left: &Image,
+    right: &Image,
+    params: &Params,
+) -> Vec<Option<[u8; confidence::LEVELS]>> {
+    let inputs = Inputs::of(left, right);
+    let mut disparities = compute_disparities(inputs, params);
+    let mut values = std::mem::take(&mut disparities.values);
+    filter::valid_mask::apply(&mut values, &disparities.matching(inputs, params));
+    let mut peaks = confidence::peaks(&disparities.sums, &disparities.winners);
+    confidence::blind(&values, &mut peaks, left, right, params.white);
+    confidence::levels_of_map(left.width(), &values, &peaks)
+}
+
 /// Matching result of one pair of a stream.
 #[derive(Debug)]
 pub struct PairResult {

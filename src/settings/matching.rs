@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de};
 pub(super) use self::rows::ROWS;
 use super::row::Row;
 use crate::core::frame::{DisparityRange, SUBPIXEL};
-use crate::matching::filter::evidence;
+use crate::matching::confidence::of_percent;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::filter::spatial::Spatial;
 use crate::matching::filter::steady::Steady;
@@ -230,7 +230,7 @@ impl Matching {
             uniqueness: self.uniqueness,
             subpixel: self.subpixel,
             left_right: self.left_right,
-            confidence: (self.min_confidence > 0).then_some(self.min_confidence),
+            confidence: (self.min_confidence > 0).then(|| of_percent(self.min_confidence)),
             white: WHITE,
             median: match self.median {
                 3 => Median::Three,
@@ -246,7 +246,7 @@ impl Matching {
             },
             // Pixels supported only by their surroundings have the lowest confidence.
             evidence: (self.evidence == EvidenceKind::On)
-                .then_some(Evidence { strict: self.min_confidence > evidence::CONFIDENCE }),
+                .then_some(Evidence { strict: self.min_confidence > 0 }),
             spatial: self.spatial.map(|reach| Spatial { reach }),
             smoothing: self.smoothing.map(|weight| Smoothing {
                 weight_256: (256.0 * weight).round() as u8,

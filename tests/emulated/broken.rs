@@ -63,9 +63,10 @@ pub const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--
 pub const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 pub const GAPS: &[&str] = &["-d", "20", "--median", "0", "--fill", "gaps"];
 pub const SURFACES: &[&str] = &["-d", "20", "--median", "0", "--spatial", "3"];
-// Pictures with even parts (`even` of cuda_emulated.rs), with a confidence; and those of which no even part stays.
-pub const EVEN: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "1"];
-pub const STRICT: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "2"];
+// Pictures with even parts (`even` of cuda_emulated.rs): settings with this prefix ask for the confidence; and
+// those of which no even part stays.
+pub const EVEN: &[&str] = &["--evidence", "on", "-d", "40"];
+pub const STRICT: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "1"];
 pub const RAW_EVEN: &[&str] = &["-d", "40", "--evidence", "on", "--alpha", "1"];
 pub const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
@@ -123,6 +124,7 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     // Filters, masks and rectification.
     ("median_of_valid", AD),
     ("confidence_border", SURE),
+    ("confidence_sum", SURE),
     ("confidence_of_known", SURE),
     ("speckle_size", SPECKLE),
     ("mask_column", RAW),

@@ -12,7 +12,7 @@ def depth(left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8]) -> npt.NDAr
     result = matcher(left, right)
     confidence = result.confidence
     assert confidence is not None
-    return np.where(confidence > 64, result.depth(), np.float32(np.nan))
+    return np.where(confidence > 204, result.depth(), np.float32(np.nan))
 
 
 def opencv(left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:

@@ -9,7 +9,7 @@ use super::even;
 use super::item::{Areas, Item};
 use super::noise::Noise;
 use super::scoring::{Values, score};
-use super::sparsification::Sparsification;
+use super::sparsification::{BAD, Sparsification};
 use super::summary::Summary;
 use super::surfaces::Surfaces;
 use super::truth::{self, Region};
@@ -18,7 +18,8 @@ use crate::commands::prepare::rig::{Cameras, Rig};
 use crate::core::frame::{DisparityRange, Eye, Image, Matched, StereoPair};
 use crate::engine::cuda::Unusable;
 use crate::engine::{self, Engine};
-use crate::matching::Params;
+use crate::matching::confidence::{LEAST, LEVELS};
+use crate::matching::{Params, confidence_levels};
 use crate::observe::range::Spare;
 use crate::settings::{Loaded, Origin, Source};
 use crate::source::grey::Grey;
@@ -43,6 +44,9 @@ pub(super) struct Compared {
     pub(super) maps: [Values; 2],
     /// The truth.
     pub(super) truth: Areas<Region>,
+    /// What the confidence is learnt from, if that is asked for: for each pixel that was measured and
+    /// has a truth its levels, and 1 if it is off by more than a pixel, else 0.
+    pub(super) levels: Vec<u8>,
 }
 
 /// Reason why a pair could not be measured.
@@ -67,6 +71,8 @@ pub(super) struct Bench<'a> {
     even: Option<u8>,
     noise: Option<Noise>,
     repeat: u32,
+    /// Whether the confidence is to be learnt.
+    learns: bool,
     /// The engine of the previous pair, with its properties.
     engine: Option<(Key, Box<dyn Engine>)>,
 }
@@ -75,15 +81,17 @@ pub(super) struct Bench<'a> {
 type Key = ((usize, usize), Params);
 
 impl<'a> Bench<'a> {
-    /// Creates a measurement with these settings, each pair `repeat` times.
+    /// Creates a measurement with these settings, each pair `repeat` times; with `learns`, also what
+    /// the confidence is learnt from.
     pub(super) fn new(
         loaded: &'a Loaded,
         cameras: Cameras<'a>,
         even: Option<u8>,
         noise: Option<Noise>,
         repeat: u32,
+        learns: bool,
     ) -> Self {
-        Self { loaded, cameras, even, noise, repeat, engine: None }
+        Self { loaded, cameras, even, noise, repeat, learns, engine: None }
     }
 
     /// Returns the engine's description; `None` before the first pair.
@@ -136,7 +144,16 @@ impl<'a> Bench<'a> {
         let sparsification = truth.map(|region| Sparsification::of(&maps[0], confidence?, region));
         let summary = Summary { time_ms, image_density, surfaces, unfilled, dense, sparsification };
         let measured = Measured { size: rig.pairs.size, range, summary };
-        Ok((measured, Compared { left: matched.pair.left, maps, truth }))
+        let region = truth.all.as_ref().or(truth.non_occluded.as_ref());
+        let levels = match (region, confidence) {
+            (Some(region), Some(sure)) if self.learns => {
+                let pair = &matched.pair;
+                let levels = confidence_levels(&pair.left, &pair.right, &params);
+                learnt_from(&levels, sure, &maps[0], region)
+            }
+            _ => Vec::new(),
+        };
+        Ok((measured, Compared { left: matched.pair.left, maps, truth, levels }))
     }
 
     /// Returns the candidates for a pair: those of the settings, else those of its publisher, else
@@ -219,6 +236,21 @@ impl<'a> Bench<'a> {
             false => Failure::Pair(error),
         })
     }
+}
+
+/// Returns [`Compared::levels`] of pixels with these levels, confidences and disparities.
+fn learnt_from(
+    levels: &[Option<[u8; LEVELS]>],
+    sure: &[u8],
+    map: &Values,
+    region: &Region,
+) -> Vec<u8> {
+    let of_pixel = |(i, levels): (usize, &Option<[u8; LEVELS]>)| {
+        let (value, truth) = (map.at(i)?, region.at(i)?);
+        let is_wrong = u8::from((value - truth).abs() > BAD);
+        Some((*levels)?.into_iter().chain([is_wrong])).filter(|_| sure[i] > LEAST)
+    };
+    levels.iter().enumerate().filter_map(of_pixel).flatten().collect()
 }
 
 /// Returns the intensity of both views.

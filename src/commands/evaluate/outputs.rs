@@ -22,6 +22,7 @@ pub(super) struct Outputs<'a> {
     json: Option<&'a Path>,
     markdown: Option<&'a Path>,
     errors: Option<&'a Path>,
+    learn: Option<&'a Path>,
 }
 
 /// Outputs that can be written and destroy nothing.
@@ -29,7 +30,9 @@ pub(super) struct Prepared<'a> {
     outputs: Outputs<'a>,
     /// Files of the images of the errors, one per pair; none unless requested.
     pictures: Vec<PathBuf>,
-    _claim: Option<Claim>,
+    /// Files of what the confidence is learnt from, one per pair; none unless requested.
+    levels: Vec<PathBuf>,
+    _claims: Vec<Claim>,
 }
 
 /// Standard output.
@@ -38,9 +41,9 @@ const STDOUT: &str = "-";
 impl<'a> Outputs<'a> {
     /// Creates the outputs that the command line names.
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
-        let [json, markdown, errors] =
-            [&args.json, &args.markdown, &args.errors].map(|path| path.as_deref());
-        let outputs = Self { json, markdown, errors };
+        let [json, markdown, errors, learn] =
+            [&args.json, &args.markdown, &args.errors, &args.learn].map(|path| path.as_deref());
+        let outputs = Self { json, markdown, errors, learn };
         if is_stdout(json) && is_stdout(markdown) {
             return Err(Error::usage(
                 "--json - and --markdown - would mix on standard output; name a file for one of them",
@@ -70,27 +73,35 @@ impl<'a> Outputs<'a> {
             inputs.refuse(file).map_err(Error::Usage)?;
             files::check_writable(file)?;
         }
-        let (mut pictures, mut claim) = (Vec::new(), None);
-        if let Some(folder) = self.errors {
+        let mut claims = Vec::new();
+        let mut of_pairs = |flag, folder: Option<&Path>, kind: &str| -> Result<_, Error> {
+            let Some(folder) = folder else { return Ok(Vec::new()) };
             let names = datasets.iter().flat_map(|dataset| {
                 let name = name_of(&dataset.path);
                 dataset.pairs.iter().map(move |(pair, _)| (name.clone(), pair.as_str()))
             });
-            pictures = pictures::names(names).into_iter().map(|name| folder.join(name)).collect();
-            for picture in &pictures {
-                inputs.refuse(picture).map_err(Error::Usage)?;
-                let files = self.files().chain([("--errors", picture.as_path())]);
-                files::refuse_same(files).map_err(Error::Usage)?;
+            let files = pictures::names(names).into_iter();
+            let files: Vec<_> = files.map(|name| folder.join(name).with_extension(kind)).collect();
+            for file in &files {
+                inputs.refuse(file).map_err(Error::Usage)?;
+                let all = self.files().chain([(flag, file.as_path())]);
+                files::refuse_same(all).map_err(Error::Usage)?;
             }
-            claim = Some(claimed(folder)?);
-        }
-        Ok(Prepared { outputs: self, pictures, _claim: claim })
+            claims.push(claimed(folder)?);
+            Ok(files)
+        };
+        let pictures = of_pairs("--errors", self.errors, "png")?;
+        let levels = of_pairs("--learn", self.learn, "levels")?;
+        Ok(Prepared { outputs: self, pictures, levels, _claims: claims })
     }
 }
 
 impl Prepared<'_> {
-    /// Writes the image of the errors of pair number `pair` of the run, if requested.
+    /// Writes the image of a pair's errors and what the confidence is learnt from, if requested.
     pub(super) fn show_errors(&self, pair: usize, compared: &Compared) -> anyhow::Result<()> {
+        if let Some(path) = self.levels.get(pair) {
+            files::write_whole(path, &compared.levels)?;
+        }
         let Some(path) = self.pictures.get(pair) else { return Ok(()) };
         let (width, height) = (compared.left.width(), compared.left.height());
         files::write_whole(path, &encode_rgb(&pictures::errors(compared), width, height)?)

@@ -22,7 +22,7 @@ const FILLED_WRONG: [u8; 3] = [120, 50, 200];
 
 /// Returns red, green and blue of every pixel of the image of a pair's errors.
 pub(super) fn errors(compared: &Compared) -> Vec<u8> {
-    let Compared { left, maps: [unfilled, dense], truth } = compared;
+    let Compared { left, maps: [unfilled, dense], truth, .. } = compared;
     let pixels = left.pixels().iter().enumerate().map(|(pixel, &grey)| {
         let at = |area: &Option<_>| {
             area.as_ref().and_then(|region: &super::truth::Region| region.at(pixel))
@@ -88,7 +88,7 @@ mod tests {
         let maps = [unfilled.clone(), unfilled.filled()];
         let left = Image::from_fn(10, 1, |_, _| 77);
         let truth = Areas { non_occluded: Some(non_occluded), all: Some(all) };
-        let compared = Compared { left, maps, truth };
+        let compared = Compared { left, maps, truth, levels: Vec::new() };
         let half = |colour: [u8; 3]| colour.map(|channel| channel / 2);
         // Holes are filled with the 11 px of the pixel after them, and at the end with those before.
         let expected = [

@@ -127,8 +127,9 @@ fn summary(summary: &Summary, counted: &str) -> Value {
 }
 
 fn curve(curve: Option<Sparsification>) -> Option<Value> {
-    let Sparsification { area, best } = curve?;
-    Some(json!({ "area": rounded(area), "best": rounded(best) }))
+    let Sparsification { area, best, calibration } = curve?;
+    let [area, best, calibration] = [area, best, calibration].map(rounded);
+    Some(json!({ "area": area, "best": best, "calibration": calibration }))
 }
 
 fn score(score: &Option<Score>, counted: &str) -> Value {
@@ -158,7 +159,7 @@ mod tests {
         let all = Some(Score { count: 6, figures });
         let areas = Areas { non_occluded: None, all };
         let (unfilled, dense) = (areas.clone(), areas);
-        let curve = Sparsification { area: density / 2.0, best: 1.0 };
+        let curve = Sparsification { area: density / 2.0, best: 1.0, calibration: 2.0 };
         let sparsification = Areas { non_occluded: None, all: Some(curve) };
         let image_density = density;
         let surfaces = Surfaces { density, plane_residual: None, thin_gaps: 12.5 };
@@ -200,7 +201,10 @@ mod tests {
         // Means are of exact figures, not of rounded ones: (66.66666... + 50) / 2.
         let mean = &json["mean"]["unfilled"]["all"];
         assert_eq!((&mean["density"], &mean["items"]), (&json!(58.3333), &json!(2)));
-        assert_eq!(json["mean"]["sparsification"]["all"], json!({ "area": 29.1667, "best": 1.0 }));
+        assert_eq!(
+            json["mean"]["sparsification"]["all"],
+            json!({ "area": 29.1667, "best": 1.0, "calibration": 2.0 })
+        );
         assert_eq!(json["mean"]["sparsification"]["nonocc"], Value::Null);
         assert_eq!(json["mean"]["time_ms"], 2.5);
         let map = json!({ "density": 58.3333, "plane_residual": null, "thin_gaps": 12.5 });

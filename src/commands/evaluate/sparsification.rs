@@ -6,9 +6,10 @@
 
 use super::scoring::Values;
 use super::truth::Region;
+use crate::matching::confidence::LEAST;
 
 /// Largest error of a good disparity in pixels.
-const BAD: f64 = 1.0;
+pub(super) const BAD: f64 = 1.0;
 
 /// Levels of confidence.
 const LEVELS: usize = 256;
@@ -20,6 +21,10 @@ pub(super) struct Sparsification {
     pub(super) area: f64,
     /// Area of the ideal confidence, which knows the truth; the smallest possible.
     pub(super) best: f64,
+    /// Calibration error in percent: difference between the mean confidence and the share of good
+    /// pixels, by tenths of the confidence, weighted by their pixels (Guo et al., On calibration of
+    /// modern neural networks, ICML 2017). Pixels of the least confidence have no probability.
+    pub(super) calibration: f64,
 }
 
 /// Good and bad pixels of a level of confidence.
@@ -45,14 +50,33 @@ impl Sparsification {
         let [good, bad] = [|level: &Level| level.good, |level: &Level| level.bad]
             .map(|count: fn(&Level) -> u64| levels.iter().map(count).sum());
         let best = [Level { good: 0, bad }, Level { good, bad: 0 }];
-        (good + bad > 0).then(|| Self { area: area(&levels), best: area(&best) })
+        (good + bad > 0).then(|| Self {
+            area: area(&levels),
+            best: area(&best),
+            calibration: calibration(&levels),
+        })
     }
 
     /// Returns the mean of several; `None` of none.
     pub(super) fn mean(of: &[Self]) -> Option<Self> {
         let mean = |value: fn(&Self) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64;
-        (!of.is_empty()).then(|| Self { area: mean(|one| one.area), best: mean(|one| one.best) })
+        (!of.is_empty()).then(|| Self {
+            area: mean(|one| one.area),
+            best: mean(|one| one.best),
+            calibration: mean(|one| one.calibration),
+        })
     }
+}
+
+/// Returns the calibration error of levels; 0 of none.
+fn calibration(levels: &[Level; LEVELS]) -> f64 {
+    let (mut excess, mut all) = ([0.0; 10], 0);
+    for (level, of) in levels.iter().enumerate().skip(usize::from(LEAST) + 1) {
+        let count = of.good + of.bad;
+        all += count;
+        excess[level * 10 / LEVELS] += (count * level as u64) as f64 / 255.0 - of.good as f64;
+    }
+    100.0 * excess.iter().map(|excess: &f64| excess.abs()).sum::<f64>() / all.max(1) as f64
 }
 
 /// Returns the area of levels, the least confident first. Pixels of one level have no order; each
@@ -102,7 +126,7 @@ mod tests {
     fn areas_worked_out_by_hand() {
         // One of the two most confident is bad, then comes a good one, then a bad one.
         let pixels = [('r', 200), ('w', 0), ('u', 255), ('w', 200), ('-', 255), ('r', 9)];
-        let Sparsification { area, best } = of(&pixels).unwrap();
+        let Sparsification { area, best, .. } = of(&pixels).unwrap();
         near(area, 100.0 * (0.5 + 0.5 + 1.0 / 3.0 + 0.5) / 4.0);
         near(best, 100.0 * (0.0 + 0.0 + 1.0 / 3.0 + 0.5) / 4.0);
     }
@@ -123,10 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn the_calibration_error_compares_tenths_with_their_share_of_good_pixels() {
+        // 204 and 179 are 80 and 70.2 %: the eighth tenth is from 179 to 204. 2 of 3 are good. 51 is
+        // 20 %, of which none is good. The least confidence does not count.
+        let pixels = [('r', 204), ('r', 204), ('w', 179), ('w', 51), ('w', 1), ('r', 1)];
+        let expected = (204.0 + 204.0 + 179.0) / 255.0 - 2.0 + 0.2;
+        near(of(&pixels).unwrap().calibration, 100.0 * expected / 4.0);
+        near(of(&[('r', 255), ('r', 255)]).unwrap().calibration, 0.0);
+        near(of(&[('w', 1)]).unwrap().calibration, 0.0);
+    }
+
+    #[test]
     fn where_nothing_is_known_there_is_none() {
         assert_eq!(of(&[('u', 9), ('-', 9)]), None);
         assert_eq!(Sparsification::mean(&[]), None);
-        let means = [(2.0, 1.0), (4.0, 2.0)].map(|(area, best)| Sparsification { area, best });
-        assert_eq!(Sparsification::mean(&means), Some(Sparsification { area: 3.0, best: 1.5 }));
+        let of = |(area, best, calibration)| Sparsification { area, best, calibration };
+        let means = [(2.0, 1.0, 8.0), (4.0, 2.0, 5.0)].map(of);
+        assert_eq!(Sparsification::mean(&means), Some(of((3.0, 1.5, 6.5))));
     }
 }

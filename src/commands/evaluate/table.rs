@@ -51,8 +51,9 @@ const COLUMNS: [Column; 17] = [
 type Curve = (&'static str, fn(&Sparsification) -> f64);
 
 /// Columns of the areas below the sparsification curve, if there is a confidence: its own, and the
-/// best one.
-const CURVES: [Curve; 2] = [("auc", |curve| curve.area), ("best", |curve| curve.best)];
+/// best one; and of its calibration error.
+const CURVES: [Curve; 3] =
+    [("auc", |curve| curve.area), ("best", |curve| curve.best), ("cal", |curve| curve.calibration)];
 
 /// Legend of the columns.
 const LEGEND: &str = "\
@@ -60,7 +61,8 @@ Percent of the pixels with truth, errors in pixels. known: have a disparity; wro
 by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and 5 %; error, rms: mean and
 root mean square error of the known. bad 0.5, 1, 2, 4: off by more pixels or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took the
 smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels off by more than
-1 px over all densities, by the confidence and by the truth. plane residual: mean root mean square deviation of
+1 px over all densities, by the confidence and by the truth; cal: mean difference between the confidence and
+the share of pixels within 1 px, by tenths of the confidence. plane residual: mean root mean square deviation of
 15x15 pixels of a surface from the plane that fits them best, in pixels; thin gaps: part of the map that is unknown
 along at most 3 px of a row or column. ms: time in the engine";
 
@@ -260,7 +262,8 @@ mod tests {
         if let Some(score) = &mut unfilled.non_occluded {
             score.figures.0[15] = None;
         }
-        let curve = Sparsification { area: dense / 2.0, best: dense / 4.0 };
+        let curve =
+            Sparsification { area: dense / 2.0, best: dense / 4.0, calibration: dense / 8.0 };
         let all = has_all.then_some(curve);
         let summary = Summary {
             time_ms: 10.0 * dense,

@@ -248,7 +248,7 @@ impl CpuEngine {
         let confidence = match self.levels[0].filters.confidence() {
             Some(filter) => {
                 let mut confidence = self.confidences.try_take(width * height)?;
-                confidence.copy_from_slice(filter.means());
+                confidence.copy_from_slice(filter.confidence());
                 Some(Image::new(width, height, confidence))
             }
             None => None,

@@ -210,7 +210,7 @@ impl Frame<'_> {
     /// Filters the map.
     fn filter(&self, simd: Simd, team: &mut Team, timer: &mut StageTimer) {
         let size = (self.geometry.width, self.geometry.height);
-        let sure = self.filters.confidence().map(|confidence| confidence.means_ptr());
+        let sure = self.filters.confidence().map(|confidence| confidence.confidence_ptr());
         // SAFETY: `check_consistency` put the map where the filters expect it; the simd was found
         // on this machine.
         unsafe {

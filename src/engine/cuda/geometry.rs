@@ -18,8 +18,8 @@ pub(super) const BLOCK_THREADS: u32 = 256;
 /// Width and height in pixels of the output of a median block.
 pub(super) const MEDIAN_TILE: [u32; 2] = [64, 8];
 
-/// Width and height in pixels of the output of a confidence block, one thread per pixel.
-pub(super) const CONFIDENCE_TILE: [u32; 2] = [32, 8];
+/// Side in pixels of the output of a confidence block, one thread per pixel.
+pub(super) const CONFIDENCE_TILE: u32 = 32;
 
 /// Side in pixels of a tile in which the speckle filter looks for regions, the rows of it that a warp
 /// labels, and the pixels of a thread where it goes through the map pixel by pixel.

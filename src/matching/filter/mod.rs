@@ -136,7 +136,7 @@ impl Filter {
             Filter::Confidence { least, white } => {
                 let mut peaks = confidence.take().unwrap_or_default();
                 confidence::blind(values, &mut peaks, of.left, of.right, white);
-                *confidence = Some(confidence::apply(width, height, values, &peaks, least));
+                *confidence = Some(confidence::apply(width, values, &peaks, least));
             }
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),
             Filter::Speckle(speckle) => speckle::apply(width, height, values, speckle),

@@ -7,6 +7,7 @@
 //! Where more than a quarter of the image moves the rig does, and nothing is held.
 
 use crate::core::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::matching::confidence::LEAST;
 use crate::matching::history::State;
 use crate::matching::residuals::{Decision, Limits, RESIDUAL_MAX, UNIT, variance};
 use crate::matching::texture::responses;
@@ -42,11 +43,11 @@ pub const SPREAD: u32 = 37;
 /// out still change in their last bit.
 pub const VARIANCE_MIN: u32 = 256;
 
-/// Confidence from which on a pixel counts twice against what is held.
-pub const SURE: u8 = 128;
+/// Confidence from which on a pixel counts twice against what is held: 80 %.
+pub const SURE: u8 = 204;
 
 /// Confidence of what is held, and the least of what is measured beside it.
-pub const HELD: u8 = 1;
+pub const HELD: u8 = LEAST;
 
 /// Numbers of the state for maps of this many pixels: for each its disparity, then for each its
 /// [`Memory`].
@@ -260,7 +261,7 @@ mod tests {
     fn another_disparity_has_to_last_and_a_sure_one_counts_twice() {
         let values = [160, 160, 160, 160, 320, 320, 320, 320, 320];
         assert_eq!(through(&values, Some(40)).0, [160, 160, 160, 160, 160, 160, 160, 320, 320]);
-        assert_eq!(through(&values, Some(200)).0, [160, 160, 160, 160, 160, 320, 320, 320, 320]);
+        assert_eq!(through(&values, Some(204)).0, [160, 160, 160, 160, 160, 320, 320, 320, 320]);
     }
 
     #[test]

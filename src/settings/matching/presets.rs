@@ -34,7 +34,7 @@ pub(in crate::settings) const PRESETS: [Preset; 4] = [
     Preset {
         name: "accurate",
         about: "For measuring: only what is sure, everything else stays unknown",
-        values: &[("min_confidence", Whole(120))],
+        values: &[("min_confidence", Whole(85))],
     },
 ];
 

@@ -257,12 +257,15 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Checks", "left-right")
         .hint("Invalid where the two views' disparities differ by more than this many pixels.")
         .slider(0.0, 8.0, 1.0),
-    Row::whole("min_confidence", Whole(0), U8, BYTE)
-        .flag(MATCHING, "--min-confidence", "N")
-        .help("Invalidate pixels of lower confidence, 1 to 255; 0 is off")
+    Row::whole("min_confidence", Whole(0), U8, [0, 99])
+        .flag(MATCHING, "--min-confidence", "PERCENT")
+        .help(
+            "Invalidate pixels that are right within 1 px with a lower probability, 1 to 99 percent; \
+             0 is off",
+        )
         .knob("Checks", "confidence")
-        .hint("Invalid where the best disparity hardly stands out; 0: off.")
-        .slider(0.0, 255.0, 1.0),
+        .hint("Invalid where the probability of being right within 1 px is lower, in percent; 0: off.")
+        .slider(0.0, 99.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
         .follows_cost(|of| of.median.into())
         .flag(MATCHING, "--median", "PX")

@@ -135,7 +135,7 @@ fn every_switch_reaches_the_parameters() {
     };
     let params = matching.params().unwrap();
     assert_eq!(params.p2_mode, P2Mode::Fixed);
-    assert_eq!((params.left_right, params.confidence), (None, Some(9)));
+    assert_eq!((params.left_right, params.confidence), (None, Some(23)));
     assert_eq!(params.median, Median::Off);
     assert_eq!(params.speckle, None);
     // Pixels that only their surroundings support have the confidence 1.
@@ -143,7 +143,7 @@ fn every_switch_reaches_the_parameters() {
     let evidence = |evidence, min_confidence| {
         Matching { evidence, min_confidence, ..Matching::default() }.params().unwrap().evidence
     };
-    assert_eq!(evidence(EvidenceKind::On, 1), Some(Evidence { strict: false }));
+    assert_eq!(evidence(EvidenceKind::On, 0), Some(Evidence { strict: false }));
     assert_eq!(evidence(EvidenceKind::Off, 9), None);
     assert_eq!((params.subpixel, params.uniqueness), (Subpixel::Off, 0));
     assert_eq!(params.paths, Paths::Five);

@@ -1,4 +1,4 @@
-//! The confidence of each pixel: the mean of the peaks around it, from sums of columns.
+//! The confidence of each pixel, from what columns of its windows show.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,11 +6,15 @@ use super::pass::Pass;
 use crate::core::frame::{INVALID, Image};
 use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
-use crate::matching::confidence::{RADIUS, is_blind, mean, of_known};
+use crate::engine::cpu::simd::{SimdKernel, Vector};
+use crate::matching::confidence::{LEAST, RADIUS, REACH, is_blind, levels, of_known, of_levels};
 
-/// Sums of columns that a thread keeps for a row, with those beside the image.
-fn sums_len(width: usize) -> usize {
-    width.saturating_add(2 * RADIUS)
+/// Numbers that are kept of each column.
+const KINDS: usize = 5;
+
+/// Columns that a thread keeps for a row, with those beside the image.
+fn columns(width: usize) -> usize {
+    width.saturating_add(2 * REACH)
 }
 
 /// The confidence with its memory.
@@ -20,12 +24,13 @@ pub struct ConfidenceFilter {
     /// From this grey level on images are white.
     white: u8,
     size: (usize, usize),
+    /// The map, before anything is invalidated here.
+    values: Block<i16>,
     /// The peaks of the winners, 0 where they are invalid.
     peaks: Block<u8>,
-    /// Their means.
-    means: Block<u8>,
-    /// Of each thread [`sums_len`] sums.
-    sums: Vec<Mutex<Vec<u16>>>,
+    confidence: Block<u8>,
+    /// Of each thread [`KINDS`] numbers of [`columns`].
+    scratches: Vec<Mutex<Vec<i16>>>,
 }
 
 impl ConfidenceFilter {
@@ -40,9 +45,11 @@ impl ConfidenceFilter {
             least,
             white,
             size,
+            values: arena.block(pixels)?,
             peaks: arena.block(pixels)?,
-            means: arena.block(pixels)?,
-            sums: arena.per_thread(threads, || arena.filled(sums_len(size.0), 0))?,
+            confidence: arena.block(pixels)?,
+            scratches: arena
+                .per_thread(threads, || arena.filled(KINDS.saturating_mul(columns(size.0)), 0))?,
         })
     }
 
@@ -58,9 +65,12 @@ impl ConfidenceFilter {
         values: &[i16],
         peaks: &[u8],
     ) {
+        let row = y * self.size.0..(y + 1) * self.size.0;
+        let planes = (Plane(self.values.ptr()), Plane(self.peaks.ptr()));
         // SAFETY: the caller's promise.
         let to = unsafe {
-            std::slice::from_raw_parts_mut(self.peaks.ptr().add(y * self.size.0), self.size.0)
+            planes.0.part(row.clone()).copy_from_slice(values);
+            planes.1.part(row)
         };
         for (to, (&value, &peak)) in to.iter_mut().zip(values.iter().zip(peaks)) {
             *to = if value != INVALID { peak } else { 0 };
@@ -77,54 +87,140 @@ impl ConfidenceFilter {
         }
     }
 
-    /// [`ConfidenceFilter::run`] for row `y`, of which these are the values and the means.
-    fn row(&self, y: usize, sums: &mut [u16], values: &mut [i16], means: &mut [u8]) {
-        let (width, height) = self.size;
-        // SAFETY: the peaks are complete and only read.
-        let peaks = unsafe { std::slice::from_raw_parts(self.peaks.ptr(), width * height) };
-        let rows: [&[u8]; 2 * RADIUS + 1] = std::array::from_fn(|i| {
-            let y = (y + i).saturating_sub(RADIUS).min(height - 1);
-            &peaks[y * width..][..width]
-        });
-        let inside = &mut sums[RADIUS..][..width];
-        for (x, sum) in inside.iter_mut().enumerate() {
-            *sum = rows.iter().map(|row| u16::from(row[x])).sum();
-        }
-        let (left, right) = (inside[0], inside[width - 1]);
-        sums[..RADIUS].fill(left);
-        sums[RADIUS + width..].fill(right);
-        for (x, (value, to)) in values.iter_mut().zip(means).enumerate() {
-            *to = mean(sums[x..][..2 * RADIUS + 1].iter().sum());
-            *value = if *to < self.least { INVALID } else { *value };
-        }
-    }
-
     /// Returns the address of the confidence.
-    pub fn means_ptr(&self) -> *mut u8 {
-        self.means.ptr()
+    pub fn confidence_ptr(&self) -> *mut u8 {
+        self.confidence.ptr()
     }
 
     /// The confidence of every pixel of the newest map, of which no pass may be under way.
-    pub fn means(&self) -> &[u8] {
+    pub fn confidence(&self) -> &[u8] {
         // SAFETY: the block has this length, and nobody writes it now.
-        unsafe { std::slice::from_raw_parts(self.means.ptr(), self.size.0 * self.size.1) }
+        unsafe { std::slice::from_raw_parts(self.confidence.ptr(), self.size.0 * self.size.1) }
     }
 
-    /// Writes the means, and invalidates in place what is less sure than asked for.
+    /// Writes the confidence, and invalidates in place what is less sure than asked for.
     ///
     /// # Safety
-    /// `map` has the filter's size, every row of it was put, and nobody else touches it.
+    /// `map` has the filter's size, every row of it was put, and nobody else touches it; the simd
+    /// was found on this machine.
     pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
-        let (map, means) = (Plane(map), Plane(self.means.ptr()));
+        let (size @ (width, height), simd) = (self.size, pass.simd);
+        let (map, confidence) = (Plane(map), Plane(self.confidence.ptr()));
+        // SAFETY: both planes are complete and only read.
+        let (values, peaks) = unsafe {
+            let pixels = width * height;
+            (
+                std::slice::from_raw_parts(self.values.ptr(), pixels),
+                std::slice::from_raw_parts(self.peaks.ptr(), pixels),
+            )
+        };
         pass.rows(|thread, rows| {
-            let sums = &mut locked(&self.sums[thread])[..];
+            let scratch = &mut locked(&self.scratches[thread])[..];
             for y in rows {
-                let row = y * self.size.0..(y + 1) * self.size.0;
-                // SAFETY: the rows are this thread's.
-                let (values, means) = unsafe { (map.part(row.clone()), means.part(row)) };
-                self.row(y, sums, values, means);
+                let row = y * width..(y + 1) * width;
+                // SAFETY: the row is this thread's; the caller's promise.
+                unsafe {
+                    let (map, to) = (map.part(row.clone()), confidence.part(row));
+                    simd.vectorize(Row { size, y, values, peaks, scratch: &mut *scratch, to });
+                    for (value, &sure) in map.iter_mut().zip(&*to) {
+                        *value = if sure < self.least { INVALID } else { *value };
+                    }
+                }
             }
         });
+    }
+}
+
+/// Writes the confidence of row `y`.
+struct Row<'a> {
+    size: (usize, usize),
+    y: usize,
+    /// The whole map, and its peaks.
+    values: &'a [i16],
+    peaks: &'a [u8],
+    /// [`KINDS`] numbers of [`columns`].
+    scratch: &'a mut [i16],
+    to: &'a mut [u8],
+}
+
+impl SimdKernel for Row<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let (width, height) = self.size;
+        let mut kinds = self.scratch.chunks_exact_mut(columns(width));
+        let [near, far, unknown, least, greatest]: [&mut [i16]; KINDS] =
+            std::array::from_fn(|_| kinds.next().unwrap_or_default());
+        let inside = REACH..REACH + width;
+        near.fill(0);
+        far.fill(0);
+        unknown.fill(0);
+        least.fill(i16::MAX);
+        greatest.fill(INVALID);
+        for (i, y) in (self.y..=self.y + 2 * REACH).enumerate() {
+            let row = y.saturating_sub(REACH).min(height - 1) * width;
+            let (values, peaks) = (&self.values[row..][..width], &self.peaks[row..][..width]);
+            if i.abs_diff(REACH) <= RADIUS {
+                add(&mut near[inside.clone()], peaks);
+            }
+            add(&mut far[inside.clone()], peaks);
+            let ends = least[inside.clone()].iter_mut().zip(&mut greatest[inside.clone()]);
+            let kinds = ends.zip(&mut unknown[inside.clone()]);
+            for (((least, greatest), unknown), &value) in kinds.zip(values) {
+                *unknown += i16::from(value == INVALID);
+                *least = (*least).min(if value == INVALID { i16::MAX } else { value });
+                *greatest = (*greatest).max(value);
+            }
+        }
+        for column in [&mut *near, &mut *far, &mut *unknown, &mut *least, &mut *greatest] {
+            let (first, last) = (column[REACH], column[REACH + width - 1]);
+            column[..REACH].fill(first);
+            column[REACH + width..].fill(last);
+        }
+        // Of 2, 4, 8 and 16 columns from each on.
+        widen::<1>(least, i16::min);
+        widen::<2>(least, i16::min);
+        widen::<4>(least, i16::min);
+        widen::<8>(least, i16::min);
+        widen::<1>(greatest, i16::max);
+        widen::<2>(greatest, i16::max);
+        widen::<4>(greatest, i16::max);
+        widen::<8>(greatest, i16::max);
+
+        let sum = |column: &[i16]| column.iter().map(|&n| i32::from(n)).sum::<i32>();
+        let mut sums = [sum(&far[..2 * REACH]), sum(&unknown[..2 * REACH])];
+        let row = self.y * width;
+        let pixels = self.values[row..][..width].iter().zip(&self.peaks[row..][..width]);
+        for (x, (to, (&value, &peak))) in self.to.iter_mut().zip(pixels).enumerate() {
+            let next = x + 2 * REACH;
+            sums = [sums[0] + i32::from(far[next]), sums[1] + i32::from(unknown[next])];
+            *to = match (value, peak) {
+                (INVALID, _) => 0,
+                (_, 0) => LEAST,
+                _ => {
+                    let near = sum(&near[x + REACH - RADIUS..][..2 * RADIUS + 1]);
+                    let ends =
+                        [least[x].min(least[x + REACH]), greatest[x].max(greatest[x + REACH])];
+                    of_levels(levels(near, (sums[0], sums[1]), value, ends))
+                }
+            };
+            sums = [sums[0] - i32::from(far[x]), sums[1] - i32::from(unknown[x])];
+        }
+    }
+}
+
+/// Adds the peaks of a row.
+#[inline(always)]
+fn add(sums: &mut [i16], peaks: &[u8]) {
+    for (sum, &peak) in sums.iter_mut().zip(peaks) {
+        *sum += i16::from(peak);
+    }
+}
+
+/// Combines each number with the one `STEP` further on; the last ones stay.
+#[inline(always)]
+fn widen<const STEP: usize>(numbers: &mut [i16], pick: impl Fn(i16, i16) -> i16) {
+    for i in 0..numbers.len().saturating_sub(STEP) {
+        numbers[i] = pick(numbers[i], numbers[i + STEP]);
     }
 }
 
@@ -143,4 +239,66 @@ pub unsafe fn keep_known(pass: &mut Pass<'_>, map: *mut i16, sure: *mut u8) {
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::cpu::simd::SimdChoice;
+    use crate::engine::cpu::team::Team;
+    use crate::matching::confidence;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_vector_gives_the_bytes_of_the_reference(
+            (width, height) in (1usize..90, 1usize..50),
+            seed in any::<u64>(),
+            (unknown, steps) in (0u64..100, 1u64..3000),
+            least in prop_oneof![Just(0u8), any::<u8>()],
+            threads in 1usize..4,
+        ) {
+            let random = |i: usize, what: u64| {
+                let mixed = (seed ^ what << 40 ^ i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
+            };
+            let value = |i| match random(i, 1) % 100 < unknown {
+                true => INVALID,
+                false => (random(i, 2) % steps) as i16 - 40,
+            };
+            let size = (width, height);
+            let values: Vec<i16> = (0..width * height).map(value).collect();
+            // Now and then 0.
+            let peaks: Vec<u8> = (0..values.len())
+                .map(|i| (random(i, 3) % 280).saturating_sub(25) as u8)
+                .collect();
+            // White here and there.
+            let [left, right] =
+                [4, 5].map(|what| Image::from_fn(width, height, |x, y| match random(y / 4 * 99 + x / 6, what) % 4 {
+                    0 => 253,
+                    _ => 100,
+                }));
+            let (mut expected, mut of_reference) = (values.clone(), peaks.clone());
+            confidence::blind(&values, &mut of_reference, &left, &right, 250);
+            let sure = confidence::apply(width, &mut expected, &of_reference, least);
+            for choice in SimdChoice::available() {
+                let simd = choice.resolve().unwrap();
+                let filter = ConfidenceFilter::new(&Arena::new(), (least, 250), size, threads).unwrap();
+                let mut team = Team::new(threads).unwrap();
+                let mut pass = Pass { size, left: &left, threshold: 0, simd, team: &mut team };
+                let mut map = values.clone();
+                for (y, (values, peaks)) in values.chunks(width).zip(peaks.chunks(width)).enumerate() {
+                    // SAFETY: the row lies in the map.
+                    unsafe { filter.put_row([&left, &right], y, values, peaks) };
+                }
+                // SAFETY: the map has this size; the simd was found here.
+                unsafe { filter.run(&mut pass, map.as_mut_ptr()) };
+                prop_assert_eq!(filter.confidence(), &sure, "{:?}", choice);
+                prop_assert_eq!(&map, &expected, "{:?}", choice);
+            }
+        }
+    }
 }

@@ -11,7 +11,7 @@ use super::builder::Builder;
 use super::temporal::residuals;
 use crate::calibration::Rectifier;
 use crate::core::frame::Eye;
-use crate::matching::confidence::RADIUS;
+use crate::matching::confidence::{self, model};
 use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
 use crate::matching::filter::{Filter, evidence, rays, spatial, steady};
 use crate::matching::saturation::ALIKE;
@@ -47,11 +47,12 @@ pub fn units(job: &Job) -> Vec<Unit> {
         units.push(unit.define("MIN_DISPARITY", &min_disparity));
     }
     if let Some(least) = params.confidence {
-        let [width, height] = CONFIDENCE_TILE;
         let unit = Unit::new("filter_confidence.cu").pixelwise();
-        let unit = unit.define("CONFIDENCE_MIN", least).define("RADIUS", RADIUS);
+        let unit = unit.define("CONFIDENCE_MIN", least).define("RADIUS", confidence::RADIUS);
+        let unit = unit.define("REACH", confidence::REACH).define("LEVELS", confidence::LEVELS);
+        let unit = unit.define("STEPS", confidence::STEPS).define("LEAST", confidence::LEAST);
         let unit = unit.define("WHITE", params.white).define("ALIKE", ALIKE);
-        units.push(unit.define("TILE_WIDTH", width).define("TILE_HEIGHT", height));
+        units.push(unit.define("TILE", CONFIDENCE_TILE));
     }
     let side = match params.median {
         Median::Off => None,
@@ -205,6 +206,9 @@ impl Builder<'_> {
         let pixels = self.width as usize * self.height as usize;
         let confidence = self.plan.buffer("confidence", pixels, Scope::Slot);
         self.plan.confidence = Some(confidence);
+        let tables = model::TABLES.iter().map(|&number| number as u8);
+        let model = tables.chain(model::CONFIDENCES).collect();
+        let model = self.plan.table("model of the confidence", model);
         let (from, to) = self.begin_filter();
         let kernel = self.kernel("filter_confidence", "confidence");
         let [left, right] = self.pictures;
@@ -214,15 +218,15 @@ impl Builder<'_> {
             Arg::Buffer(right),
             Arg::Buffer(self.peaks),
             Arg::Buffer(from),
+            Arg::Buffer(model),
             Arg::I32(self.columns as i32),
             width,
             height,
             Arg::Buffer(to),
             Arg::Buffer(confidence),
         ];
-        let [across, down] = CONFIDENCE_TILE;
-        let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
-        self.launch("confidence", kernel, grid, [across, down], args);
+        let grid = [self.width, self.height].map(|side| side.div_ceil(CONFIDENCE_TILE));
+        self.launch("confidence", kernel, grid, [CONFIDENCE_TILE; 2], args);
     }
 
     /// Takes the confidence from what the filters have invalidated since.
