@@ -33,8 +33,8 @@ pub(in crate::settings) const PRESETS: [Preset; 4] = [
     },
     Preset {
         name: "accurate",
-        about: "For measuring: only what is sure, everything else stays unknown",
-        values: &[("min_confidence", Whole(85))],
+        about: "For measuring: only what is right within 1 px with a probability of 80 % or more",
+        values: &[("min_confidence", Whole(80))],
     },
 ];
 
