@@ -21,7 +21,7 @@ from sklearn.isotonic import IsotonicRegression
 
 LEVELS, SIZE, UNIT = 5, 16, 16
 PAIRS = [[a, (a + 1) % LEVELS] for a in range(LEVELS)]
-FOLDS, TREES, PIXELS = 5, 80, 20000
+TREES, PIXELS = 80, 20000
 # More peak is never worse, and more unknown pixels are never better.
 MONOTONE = [-1, -1, 1, 0, 0]
 
@@ -32,8 +32,8 @@ def read(folder, clips):
     for path in sorted(pathlib.Path(folder).glob("*.levels")):
         pixels = np.fromfile(path, np.uint8).reshape(-1, LEVELS + 1)
         scenes[next((clip for clip in clips if path.name.startswith(clip)), path.stem)].append(pixels)
-    if len(scenes) < FOLDS:
-        sys.exit(f"{folder} has {len(scenes)} scenes; {FOLDS} are needed: write it with stereod evaluate --learn")
+    if len(scenes) < 2:
+        sys.exit(f"{folder} has {len(scenes)} scenes; 2 are needed: write it with stereod evaluate --learn")
     chosen = []
     for parts in scenes.values():
         pixels = np.concatenate(parts)
@@ -86,6 +86,11 @@ def confidences_of(place, wrong, scene):
     return np.clip(np.rint(255 * fit.predict(np.arange(256))), 2, 255).astype(int)
 
 
+def renumbered(scene):
+    """Returns numbers of scenes without gaps."""
+    return np.unique(scene, return_inverse=True)[1]
+
+
 def area(order, wrong):
     """Area under the sparsification curve, in percent."""
     _, inverse, count = np.unique(-order, return_inverse=True, return_counts=True)
@@ -102,16 +107,14 @@ def main():
     options = parser.parse_args()
     levels, wrong, scene, names = read(options.folder, options.clip)
 
-    # The same number of scenes in each part; probabilities of a part are those of the other parts.
-    part = np.random.default_rng(0).permutation(len(names))[scene] % FOLDS
+    # Each scene is judged by what the others teach.
     place, confidence = np.zeros(len(wrong), int), np.zeros(len(wrong), int)
-    for fold in range(FOLDS):
-        place[part == fold] = places(tables_of(levels[part != fold], wrong[part != fold], scene[part != fold]),
-                                     levels[part == fold])
-    for fold in range(FOLDS):
-        others = part != fold
-        table = confidences_of(place[others], wrong[others], np.unique(scene[others], return_inverse=True)[1])
-        confidence[part == fold] = table[place[part == fold]]
+    for own in range(len(names)):
+        of, others = scene == own, scene != own
+        place[of] = places(tables_of(levels[others], wrong[others], renumbered(scene[others])), levels[of])
+    for own in range(len(names)):
+        of, others = scene == own, scene != own
+        confidence[of] = confidences_of(place[others], wrong[others], renumbered(scene[others]))[place[of]]
     weight = 1 / np.bincount(scene)[scene] / len(names)
     print("scenes not learnt from: confidence and share of right pixels in percent (part of all pixels)")
     for tenth in range(10):
