@@ -31,6 +31,8 @@ messages (MCAP, ROS bags, a folder of EuRoC or KITTI raw)";
 /// Arguments of `rectify`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("left", |left| left.value_name("LEFT|RECORDING").help(LEFT)))]
+// A changed argument becomes the last one, so the second one is "changed", too.
+#[command(mut_arg("right", |right| right))]
 pub struct RectifyArgs {
     /// The raw views.
     #[command(flatten)]

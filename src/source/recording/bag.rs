@@ -11,7 +11,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize};
+use super::interface::{
+    Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize,
+};
 use crate::core::memory::Budget;
 use crate::core::reading;
 
@@ -86,9 +88,8 @@ impl<'a> Header<'a> {
         let mut rest = self.0;
         while let Some((length, after)) = rest.split_first_chunk() {
             let (field, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-            let (key, value) = field.split_at_checked(name.len())?;
-            if key == name.as_bytes() && value.first() == Some(&b'=') {
-                return Some(&value[1..]);
+            if let Some([b'=', value @ ..]) = field.strip_prefix(name.as_bytes()) {
+                return Some(value);
             }
             rest = after;
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 
-use super::Topic;
+use super::interface::Topic;
 
 /// Marks of the left and the right view in names, in lower case, as words of their own.
 const MARKS: [[&str; 2]; 13] = [
@@ -234,7 +234,7 @@ pub fn camera_infos(topics: &[Topic], views: [usize; 2]) -> Option<[usize; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::recording::Encoding;
+    use crate::source::recording::interface::Encoding;
 
     fn topics(names: &[&str]) -> Vec<Topic> {
         let topic = |name: &&str| {

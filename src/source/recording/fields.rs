@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::Encoding;
+use super::interface::Encoding;
 
 /// Length of CDR's encapsulation header.
 const HEADER: usize = 4;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Encoding, Message, Reader, Topic, check_length};
+use super::interface::{Encoding, Message, Reader, Topic, check_length};
 use crate::core::reading;
 use crate::source::header;
 
@@ -228,6 +228,19 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn any_list_is_read_or_refused(text in "([0-9#,./a-z \\r]{0,30}\n){0,4}") {
+            let folder = tempfile::tempdir().unwrap();
+            let camera = folder.path().join("cam0");
+            fs::create_dir_all(&camera).unwrap();
+            fs::write(camera.join("data.csv"), text).unwrap();
+            if let Ok(found) = Folder::euroc(&euroc(folder.path()).unwrap()) {
+                let inside = |file: &PathBuf| file.starts_with(camera.join("data"));
+                prop_assert!(found.images.iter().all(|(_, _, file)| inside(file)));
+            }
+        }
+
         #[test]
         fn any_text_is_a_date_or_none(text in "[0-9:. -]{0,40}") {
             let _ = date_ns(&text);

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Message, Reader, TOPICS_MAX, Topic};
+use super::interface::{Message, Reader, TOPICS_MAX, Topic};
 
 /// Readers of the parts, whose topics of one name are one.
 struct Joined {

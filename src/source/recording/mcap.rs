@@ -14,7 +14,9 @@ use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryRead
 use mcap::sans_io::{MessageReadEvent, MessageReader};
 use mcap::{Channel, McapError, Summary};
 
-use super::{Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize};
+use super::interface::{
+    Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize,
+};
 use crate::core::reading;
 
 /// An MCAP file.
@@ -285,5 +287,82 @@ impl Reader for McapFile {
     fn cut(&self) -> Option<String> {
         let unfinished = || "it is unfinished, without an index".to_owned();
         self.cut.clone().or_else(|| (!self.is_finished).then(unfinished))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use mcap::WriteOptions;
+    use mcap::records::MessageHeader;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns a file with six messages of two topics, in small chunks and in the wrong order.
+    fn file(compression: Option<mcap::Compression>) -> Vec<u8> {
+        let mut content = std::io::Cursor::new(Vec::new());
+        let options = WriteOptions::new().chunk_size(Some(100)).compression(compression);
+        let mut writer = options.create(&mut content).unwrap();
+        let channels = ["/a", "/b"].map(|topic| {
+            let schema = writer.add_schema("sensor_msgs/msg/Image", "ros2msg", b"").unwrap();
+            writer.add_channel(schema, topic, "cdr", &BTreeMap::new()).unwrap()
+        });
+        for number in 0..6_u64 {
+            let time = [4, 5, 6, 1, 2, 3][number as usize];
+            let channel_id = channels[number as usize % 2];
+            let header =
+                MessageHeader { channel_id, sequence: 0, log_time: time, publish_time: time };
+            writer.write_to_known_channel(&header, &[time as u8; 40]).unwrap();
+        }
+        writer.finish().unwrap();
+        drop(writer);
+        content.into_inner()
+    }
+
+    /// Returns the first byte of every message, and whether the file was cut off.
+    fn read(content: &[u8]) -> Result<(Vec<u8>, bool)> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.mcap");
+        std::fs::write(&path, content)?;
+        let mut reader = open(&path)?;
+        let all: Vec<usize> = (0..reader.topics().len()).collect();
+        reader.begin(&all)?;
+        let (mut message, mut seen) = (Message::default(), Vec::new());
+        while reader.next(&mut message)? {
+            seen.extend(message.data.first());
+        }
+        Ok((seen, reader.cut().is_some()))
+    }
+
+    #[test]
+    fn a_finished_file_is_read_in_order_of_time_and_a_cut_one_in_its_own() {
+        let content = file(Some(mcap::Compression::Zstd));
+        assert_eq!(read(&content).unwrap(), (vec![1, 2, 3, 4, 5, 6], false));
+        let mut counts = Vec::new();
+        for length in 8..content.len() {
+            let (seen, is_cut) = read(&content[..length]).unwrap();
+            assert_eq!(seen, [4, 5, 6, 1, 2, 3][..seen.len()], "{length} bytes");
+            assert!(is_cut, "{length} bytes");
+            counts.push(seen.len());
+        }
+        assert!(counts.is_sorted() && counts[0] == 0 && counts.last() == Some(&6), "{counts:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn damage_is_an_error_at_worst(
+            places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            is_plain: bool,
+        ) {
+            let mut content = file((!is_plain).then_some(mcap::Compression::Zstd));
+            for (place, byte) in places {
+                let at = place.index(content.len());
+                content[at] = byte;
+            }
+            let _ = read(&content);
+        }
     }
 }

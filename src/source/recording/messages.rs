@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::{Result, bail};
 
 use super::fields::Fields;
-use super::{Encoding, Topic};
+use super::interface::{Encoding, Topic};
 
 /// Most distortion coefficients of a calibration; OpenCV knows 14.
 const COEFFICIENTS_MAX: usize = 32;

@@ -289,3 +289,123 @@ fn of_still(picture: DynamicImage, keep: &Keep, tone: Tone) -> Result<Image> {
     };
     Ok(image.with_chroma(chroma))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KNOWN: [&str; 14] = [
+        "mono8",
+        "mono16",
+        "rgb8",
+        "bgr8",
+        "rgba8",
+        "bgra8",
+        "rgb16",
+        "bgr16",
+        "yuv422",
+        "yuv422_yuy2",
+        "bayer_rggb8",
+        "bayer_bggr8",
+        "bayer_gbrg16",
+        "bayer_grbg8",
+    ];
+
+    fn keep() -> Keep {
+        Keep { colours: Some(Pool::new()), ..Keep::default() }
+    }
+
+    fn made(encoding: &str, (width, height): (usize, usize), data: &[u8]) -> Image {
+        let step = data.len() / height;
+        let raw = Raw { width, height, encoding, is_big_endian: false, step, data };
+        frame(&Picture::Raw(raw), &keep(), Tone::UpperBits).unwrap()
+    }
+
+    #[test]
+    fn samples_stand_where_their_names_say() {
+        let rgb = [10, 200, 30];
+        let grey = intensity(10, 200, 30);
+        let [r, g, b] = rgb;
+        for (encoding, pixel) in [
+            ("rgb8", vec![r, g, b]),
+            ("bgr8", vec![b, g, r]),
+            ("rgba8", vec![r, g, b, 9]),
+            ("bgra8", vec![b, g, r, 9]),
+            ("rgb16", vec![0, r, 0, g, 0, b]),
+            ("bgr16", vec![0, b, 0, g, 0, r]),
+        ] {
+            let image = made(encoding, (2, 2), &pixel.repeat(4));
+            assert_eq!(image.pixels(), [grey; 4], "{encoding}");
+            // The differences are rounded.
+            let seen = image.rgb_at(1, 1);
+            assert!(seen.iter().zip(rgb).all(|(a, b)| a.abs_diff(b) <= 2), "{encoding}: {seen:?}");
+        }
+        let image = made("yuv422", (2, 1), &[128, 50, 128, 60]);
+        assert_eq!((image.pixels(), image.chroma().is_some()), (&[50, 60][..], true));
+        assert_eq!(made("yuv422_yuy2", (2, 1), &[50, 128, 60, 128]).pixels(), [50, 60]);
+        assert_eq!(made("mono16", (2, 1), &[1, 50, 255, 60]).pixels(), [50, 60]);
+        assert!(made("mono8", (2, 1), &[1, 2]).chroma().is_none());
+    }
+
+    #[test]
+    fn an_even_colour_of_a_mosaic_is_even() {
+        let (width, height) = (6, 4);
+        for (order, red) in [("rggb", [0, 0]), ("bggr", [1, 1]), ("gbrg", [0, 1]), ("grbg", [1, 0])]
+        {
+            let sample = |i: usize| {
+                let (x, y) = (i % width, i / width);
+                match (x % 2 == red[0], y % 2 == red[1]) {
+                    (true, true) => 200,
+                    (false, false) => 20,
+                    _ => 90,
+                }
+            };
+            let data: Vec<u8> = (0..width * height).map(sample).collect();
+            let image = made(&format!("bayer_{order}8"), (width, height), &data);
+            assert_eq!(image.pixels(), vec![intensity(200, 90, 20); width * height], "{order}");
+            let wide: Vec<u8> = data.iter().flat_map(|&sample| [0, sample]).collect();
+            let deep = made(&format!("bayer_{order}16"), (width, height), &wide);
+            assert!(deep.pixels().iter().zip(image.pixels()).all(|(a, b)| a.abs_diff(*b) <= 1));
+        }
+    }
+
+    #[test]
+    fn rows_may_be_padded() {
+        assert_eq!(made("mono8", (2, 2), &[1, 2, 0, 3, 4, 0]).pixels(), [1, 2, 3, 4]);
+        let raw = |step, data| Raw {
+            width: 2,
+            height: 2,
+            encoding: "mono8",
+            is_big_endian: false,
+            step,
+            data,
+        };
+        // The last row need not be padded.
+        let image = frame(&Picture::Raw(raw(3, &[1, 2, 0, 3, 4])), &keep(), Tone::Local).unwrap();
+        assert_eq!(image.pixels(), [1, 2, 3, 4]);
+        for (step, data) in
+            [(3, &[1, 2, 0, 3][..]), (1, &[1, 2, 3, 4]), (usize::MAX, &[1, 2, 3, 4])]
+        {
+            assert!(frame(&Picture::Raw(raw(step, data)), &keep(), Tone::Local).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_read_or_refused(
+            width in 0_usize..40,
+            height in 0_usize..40,
+            step in 0_usize..200,
+            known in 0..KNOWN.len(),
+            is_big_endian: bool,
+            data in prop::collection::vec(any::<u8>(), 0..4000),
+        ) {
+            let raw = Raw { width, height, encoding: KNOWN[known], is_big_endian, step, data: &data };
+            if let Ok(image) = frame(&Picture::Raw(raw), &keep(), Tone::Local) {
+                prop_assert_eq!((image.width(), image.height()), (width, height));
+            }
+        }
+    }
+}

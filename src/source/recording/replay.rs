@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::choice::Wanted;
-use super::{Message, Recording, messages, pixels};
+use super::interface::Message;
+use super::open::Recording;
+use super::{messages, pixels};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image, StereoPair};
 use crate::matching::saturation::WHITE;

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension};
 
-use super::{Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest};
+use super::interface::{Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest};
 use crate::core::memory::Budget;
 use crate::core::reading;
 
@@ -40,6 +40,8 @@ struct Database {
     wanted: std::vec::IntoIter<Row>,
     /// Messages read in this pass.
     read: u64,
+    /// True if the file is shorter than it says.
+    is_short: bool,
     cut: Option<String>,
 }
 
@@ -58,6 +60,12 @@ pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>
     if are_compressed && format != "zstd" {
         bail!("its messages are compressed by \"{format}\"; only zstd is read");
     }
+    // SQLite refuses a file that is shorter than it says, except where it may be repaired.
+    let is_whole =
+        connection.query_row("SELECT COUNT(*) FROM sqlite_master", [], |_| Ok(())).is_ok();
+    if !is_whole {
+        connection.execute_batch("PRAGMA writable_schema = ON")?;
+    }
     // Views and triggers could compute anything.
     for table in ["topics", "messages"] {
         let sql = "SELECT 1 FROM sqlite_master WHERE name = ?1 AND type = 'table'";
@@ -75,6 +83,7 @@ pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>
         are_compressed,
         wanted: Vec::new().into_iter(),
         read: 0,
+        is_short: !is_whole,
         cut: None,
     };
     database.find_topics()?;
@@ -245,7 +254,8 @@ impl Reader for Database {
     }
 
     fn cut(&self) -> Option<String> {
-        self.cut.clone()
+        let short = || format!("it ends after {} messages: the file was cut off", self.read);
+        self.cut.clone().or_else(|| self.is_short.then(short))
     }
 }
 
@@ -260,6 +270,10 @@ fn decompress(data: &[u8]) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn write(path: &Path, messages: u32) {
@@ -335,6 +349,35 @@ mod tests {
         connection.execute_batch(endless).unwrap();
         let error = open(&path, None).err().unwrap().to_string();
         assert!(error.contains("no table \"messages\""), "{error}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+        #[test]
+        fn damage_is_an_error_at_worst(
+            places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+        ) {
+            static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("a.db3");
+                write(&path, 4);
+                std::fs::read(&path).unwrap()
+            });
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.db3");
+            let mut content = WHOLE.clone();
+            for (place, byte) in places {
+                let at = place.index(content.len());
+                content[at] = byte;
+            }
+            std::fs::write(&path, content).unwrap();
+            let Ok(mut database) = open(&path, None) else { return Ok(()) };
+            let all: Vec<usize> = (0..database.topics().len()).collect();
+            if database.begin(&all).is_ok() {
+                let mut message = Message::default();
+                while matches!(database.next(&mut message), Ok(true)) {}
+            }
+        }
     }
 
     #[test]

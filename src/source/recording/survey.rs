@@ -6,7 +6,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::choice::{self, Wanted};
-use super::{Message, Recording, messages, pixels};
+use super::interface::{Message, Topic};
+use super::open::Recording;
+use super::{messages, pixels};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image};
 use crate::source::pairing::{Pairer, Pairing};
@@ -185,7 +187,7 @@ pub fn survey(
     })
 }
 
-fn topic_survey(topic: &super::Topic, times: Times) -> TopicSurvey {
+fn topic_survey(topic: &Topic, times: Times) -> TopicSurvey {
     let Times { mut all, image, unreadable } = times;
     all.sort_unstable();
     let mut steps: Vec<u64> = all.windows(2).map(|two| two[1] - two[0]).collect();
