@@ -249,6 +249,10 @@ mod tests {
         assert_eq!(spec("--left a --right b"), Some(SourceSpec::two("a", "b")));
         assert_eq!(spec("--side-by-side a"), Some(SourceSpec::side_by_side("a")));
         assert_eq!(spec("--top-bottom a"), Some(SourceSpec::top_bottom("a")));
+        let topics = [Some("/l".to_owned()), None];
+        let recording = Some(SourceSpec::recording("a.mcap", topics));
+        assert_eq!(spec("a.mcap --left-topic /l"), recording);
+        assert_eq!(spec("--left-topic /l"), None);
     }
 
     #[test]
@@ -262,6 +266,10 @@ mod tests {
             "--left a --side-by-side c",
             "--side-by-side a --top-bottom b",
             "--demo --demo",
+            "a.mcap --demo",
+            "a.mcap --left a --right b",
+            "a.mcap --side-by-side b",
+            "a.mcap b.mcap",
             "--side-by-side a --seed 3",
             "--demo --swap",
             "--side-by-side a --size 640",

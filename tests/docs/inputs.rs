@@ -75,7 +75,7 @@ pub fn supply(folder: &Path, name: &str) {
             fs::copy(folder.join(view).with_extension(kind), path).unwrap();
         }
         "mcap" => {
-            let source = ["run", "--left", "left.mp4", "--right", "right.mp4", "--frames", "6"];
+            let source = ["run", "--left", "left.mp4", "--right", "right.mp4"];
             let outputs = ["-d", "16", "--headless", "--mcap", "left,right", "--record", name];
             let cameras = ["--focal", "400", "--baseline", "0.1"];
             let mut record = stereod(&[&source[..], &outputs, &cameras].concat());

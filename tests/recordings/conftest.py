@@ -1,5 +1,6 @@
 """Recordings of a few pairs by programs that are not ours, and the same pairs as PNG images."""
 
+import io
 import os
 import shutil
 import subprocess
@@ -14,7 +15,8 @@ from rosbags import rosbag1, rosbag2
 from rosbags.typesys import Stores, get_typestore
 
 PROGRAM = os.environ["STEREOD_TEST_PROGRAM"]
-EUROC = Path(__file__).resolve().parents[3] / "shared" / "data" / "euroc_v1_01"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+EUROC, OAKD = DATA / "euroc_v1_01", DATA / "oakd_patio" / "rectified"
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("STEREOD_")}
 VIEWS = ["left", "right"]
 # Rectified cameras of the generated pairs.
@@ -107,7 +109,6 @@ def messages_of(pairs, infos, name, encode, compressed):
 
 
 def png(picture):
-    import io
     file = io.BytesIO()
     Image.fromarray(picture).save(file, "png")
     return np.frombuffer(file.getvalue(), np.uint8)

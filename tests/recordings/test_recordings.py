@@ -5,9 +5,10 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import (BASELINE, EUROC, FOCAL, RECORDERS, START, camera_infos, euroc, euroc_infos, maps, messages_of, mono,
-                      same, stamp_of, stereod, write_pngs)
+from conftest import (BASELINE, EUROC, FOCAL, OAKD, RECORDERS, ROS2, VIEWS, camera_infos, euroc, euroc_infos, maps,
+                      messages_of, mono, same, stamp_of, stereod, write_pngs)
 from PIL import Image
+from rosbags.highlevel import AnyReader
 
 KINDS = list(RECORDERS)
 
@@ -145,6 +146,24 @@ def test_raw_images_are_rectified_by_the_calibration_in_the_recording(kind, tmp_
     same(maps(tmp_path, path, "--calibration", calibration)[0], expected)
     stereod("rectify", path, "--calibration", calibration, "-o", "rectified", folder=tmp_path)
     assert (tmp_path / "rectified/left.mkv").stat().st_size > 0
+
+
+@pytest.mark.parametrize("kind", ["bag-lz4", "db3-messages", "mcap-lz4"])
+def test_frames_of_a_video(kind, tmp_path):
+    if not OAKD.is_dir():
+        pytest.skip(f"{OAKD} is not here")
+    # In colour, the left view would be recorded as red, green and blue.
+    grey = "filesrc location={} ! qtdemux ! h264parse ! avdec_h264 ! videoconvert ! video/x-raw,format=GRAY8"
+    left, right = (grey.format(OAKD / f"{view}.mp4") for view in VIEWS)
+    sources = ["--left", left, "--right", right, "--frames", "5"]
+    expected, _ = maps(tmp_path, *sources)
+    stereod("run", *sources, "-d", "16", "--headless", "--record", "views.mcap", "--mcap", "left,right", folder=tmp_path)
+    views = {view: [] for view in VIEWS}
+    with AnyReader([tmp_path / "views.mcap"], default_typestore=ROS2.store) as reader:
+        for connection, _, raw in reader.messages():
+            image = reader.deserialize(raw, connection.msgtype)
+            views[connection.topic.split("/")[1]].append(image.data.reshape(image.height, image.width))
+    same(maps(tmp_path, record(kind, tmp_path, list(zip(*views.values(), strict=True))))[0], expected)
 
 
 def test_a_folder_of_euroc(tmp_path):

@@ -283,6 +283,14 @@ mod tests {
         }
         assert_eq!(source("a", "b", "c", "").check().unwrap_err().key, "side_by_side");
         assert_eq!(source("", "", "c", "d").check().unwrap_err().key, "top_bottom");
+        let recording = |source: Source| Source { recording: "r".into(), ..source };
+        let alone = recording(source("", "", "", ""));
+        let topic = Source { right_topic: "/r".into(), ..alone.clone() };
+        let topics = [None, Some("/r".to_owned())];
+        assert!(topic.check().is_ok() && topic.spec() == Some(SourceSpec::recording("r", topics)));
+        assert_eq!(recording(source("", "", "c", "")).check().unwrap_err().key, "recording");
+        let no_recording = Source { recording: String::new(), ..topic };
+        assert_eq!(no_recording.check().unwrap_err().key, "right_topic");
         assert!(source("a", "", "", "").complete().unwrap_err().contains("no `right`"));
         assert!(source("", "b", "", "").complete().unwrap_err().contains("no `left`"));
     }

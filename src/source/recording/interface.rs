@@ -4,7 +4,7 @@ use std::fmt;
 
 use anyhow::Result;
 
-use crate::core::memory::{Budget, TooMuch};
+use crate::core::memory::{Budget, Size, TooMuch};
 
 /// Part of the memory budget that one message or chunk may take.
 pub(super) const PART: u64 = 4;
@@ -105,8 +105,10 @@ pub(super) fn longest() -> u64 {
     Budget::of_process().left() / PART
 }
 
-/// Checks the length of a message or chunk that is about to be read.
+/// Checks the length of a message or chunk that is about to be read. Decompressing and decoding it take more
+/// memory than that.
 pub(super) fn check_length(what: &str, bytes: u64) -> Result<(), TooMuch> {
+    let what = format!("reading {what} of {}", Size(bytes));
     Budget::of_process().check(what, bytes.saturating_mul(PART), "a smaller recording")
 }
 

@@ -51,10 +51,13 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
     // Without an index, or with a damaged one, the file is read from its start.
     let summary = summary(&mut file).ok().flatten().filter(is_complete);
     let mut end = [0; mcap::MAGIC.len()];
-    let is_finished = file
-        .seek(SeekFrom::End(-(end.len() as i64)))
-        .and_then(|_| file.read_exact(&mut end))
-        .is_ok_and(|()| end == mcap::MAGIC);
+    let length = file.get_ref().metadata()?.len();
+    // The same bytes begin the file.
+    let is_finished = length > end.len() as u64
+        && file
+            .seek(SeekFrom::End(-(end.len() as i64)))
+            .and_then(|_| file.read_exact(&mut end))
+            .is_ok_and(|()| end == mcap::MAGIC);
     let mut opened = McapFile {
         file,
         summary,
@@ -137,7 +140,8 @@ fn explain(error: McapError) -> anyhow::Error {
             match check_length("a chunk of the file", bytes) {
                 Err(too_much) => too_much.into(),
                 Ok(()) => anyhow::anyhow!(
-                    "a chunk of the file is larger decompressed than the memory allows"
+                    "a chunk of the file takes more than a quarter of the memory budget decompressed; a larger [engine] \
+                     memory_mib reads it"
                 ),
             }
         }

@@ -22,7 +22,7 @@ pub struct Recording {
     pub kind: &'static str,
     /// Calibration files that belong to it.
     pub calibrations: Vec<PathBuf>,
-    pub(super) reader: Box<dyn Reader>,
+    reader: Box<dyn Reader>,
 }
 
 /// What a file or folder is, by its content.
@@ -151,6 +151,11 @@ impl Recording {
     /// Reads the next message; false at the end.
     pub(super) fn next(&mut self, message: &mut Message) -> Result<bool> {
         self.reader.next(message).with_context(|| self.name.clone())
+    }
+
+    /// Returns the reason why the recording ended before its end, if it did.
+    pub(super) fn cut(&self) -> Option<String> {
+        self.reader.cut()
     }
 
     /// Returns the two topics of the views.

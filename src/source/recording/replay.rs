@@ -153,7 +153,7 @@ impl Beginning {
         let found = |eye: usize| {
             first[eye].with_context(|| {
                 let name = &recording.topics()[topics[eye]].name;
-                let cut = recording.reader.cut().map_or(String::new(), |cut| format!("; {cut}"));
+                let cut = recording.cut().map_or(String::new(), |cut| format!("; {cut}"));
                 format!("{}: {name} has no readable image{cut}", recording.name)
             })
         };
@@ -234,7 +234,7 @@ impl Replay {
     /// Reports damage and missing partners after the last message.
     fn judge(&self) -> Result<()> {
         let name = &self.recording.name;
-        if let Some(cut) = self.recording.reader.cut() {
+        if let Some(cut) = self.recording.cut() {
             tracing::warn!("{name}: {cut}; it was read to its last whole message");
         }
         let SourceCounts { left, right, pairs, damaged_left, damaged_right, .. } = self.counts();

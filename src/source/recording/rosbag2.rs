@@ -129,7 +129,7 @@ fn decompressed(path: &Path) -> Result<Connection> {
     let mut content = Vec::new();
     let decoder = zstd::Decoder::new(file)?;
     let read = decoder.take(longest() + 1).read_to_end(&mut content);
-    check_length("decompressing the file", content.len() as u64)?;
+    check_length("the decompressed file", content.len() as u64)?;
     read.context("the file is damaged or was cut off")?;
     ensure!(content.starts_with(b"SQLite format 3\0"), "it holds no database when decompressed");
     let mut connection = Connection::open_in_memory()?;
@@ -263,7 +263,7 @@ impl Reader for Database {
 fn decompress(data: &[u8]) -> Result<Vec<u8>> {
     let mut content = Vec::new();
     let read = zstd::Decoder::new(data)?.take(longest() + 1).read_to_end(&mut content);
-    check_length("decompressing a message", content.len() as u64)?;
+    check_length("a decompressed message", content.len() as u64)?;
     read.context("a message compressed by zstd is damaged")?;
     Ok(content)
 }

@@ -179,7 +179,7 @@ pub fn survey(
     let files = recording.calibrations.iter().map(|file| file.display().to_string());
     Ok(Survey {
         kind: recording.kind,
-        cut: recording.reader.cut(),
+        cut: recording.cut(),
         duration_s: last.saturating_sub(first) as f64 * 1e-9,
         topics: topics.iter().zip(times).map(|(topic, times)| topic_survey(topic, times)).collect(),
         pair,
