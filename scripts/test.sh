@@ -104,6 +104,12 @@ else
 fi
 
 if [[ $# -gt 0 ]]; then
+    skip "recordings of other programs" "only some tests are run"
+else
+    check "recordings of other programs" scripts/recordings.sh
+fi
+
+if [[ $# -gt 0 ]]; then
     skip "live page in Chromium" "only some tests are run"
 else
     check "live page in Chromium" scripts/browser.sh

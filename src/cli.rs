@@ -5,6 +5,7 @@ pub mod calibration;
 pub mod computation;
 pub mod evaluate;
 pub mod flags;
+pub mod info;
 pub mod rectify;
 pub mod rig;
 pub mod source;
@@ -20,6 +21,7 @@ pub use computation::Computation;
 pub use evaluate::EvaluateArgs;
 pub use flags::{Common, FlagLayer};
 use flags::{SettingFlags, parser};
+pub use info::InfoArgs;
 pub use rectify::RectifyArgs;
 pub use rig::RigFlags;
 pub use source::{PairArgs, SourceArgs};
@@ -74,6 +76,9 @@ pub enum Command {
     Rectify(Box<RectifyArgs>),
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
+    /// Show what is in a recording of messages, and which pair would be taken
+    #[command(after_help = info::EXAMPLES)]
+    Info(InfoArgs),
     /// List the processors and cameras of this machine
     #[command(after_help = DEVICES_EXAMPLES)]
     Devices(DevicesArgs),
@@ -95,6 +100,7 @@ Examples:
   stereod run --left 'left/%06d.png' --right 'right/%06d.png' --pictures out/
   stereod run --left /dev/video0 --right /dev/video2 --record out.mkv --segment 10min --keep 20GB
   stereod run --left /dev/video0 --right /dev/video2      two cameras (`stereod devices` lists them)
+  stereod run drive.mcap --record disparity.mkv           a recording of messages (`stereod info` lists topics)
   stereod run --left raw0.mp4 --right raw1.mp4 --calibration rig.toml --depth --record depth.mkv
 
 Recorded files are matched completely: a slow output slows the job down and loses nothing. \
@@ -203,8 +209,10 @@ impl RunArgs {
 
 /// Arguments of `match`.
 #[derive(Clone, Debug, Args)]
-#[command(mut_arg("left", |left| left.help(STILL)))]
-#[command(mut_arg("right", |right| right.help("Right picture, of the same size")))]
+#[command(mut_arg("left", |left| left.help(STILL).requires("right")))]
+#[command(mut_arg("right", |right| {
+    right.help("Right picture, of the same size").required_unless_present_any(["side_by_side", "top_bottom"])
+}))]
 pub struct MatchArgs {
     /// The views.
     #[command(flatten)]

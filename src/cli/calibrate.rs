@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::flags::{Common, FlagLayer, Named, named};
+use super::source::RecordingArgs;
 use crate::calibration::board::Pattern;
 use crate::calibration::solve::Model;
 use crate::sink::board::Page;
@@ -36,6 +37,7 @@ pub const NO_SOURCE: &str = "\
   --left-pictures 'left*.png' --right-pictures 'right*.png'    images, paired by their numbers
   --left LEFT --right RIGHT                                    two videos or cameras
   --side-by-side BOTH | --top-bottom BOTH                      one that holds both views
+  RECORDING                                                    MCAP, ROS bags, a folder of EuRoC
 
 or --print-board to print a board. See `stereod calibrate --help`.";
 
@@ -45,7 +47,7 @@ pub struct CalibrateArgs {
     /// Images of the left camera: names, or patterns in quotes ('left*.png')
     #[arg(long, value_name = "GLOB", num_args = 1.., help_heading = "Source")]
     #[arg(requires = "right_pictures", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
+    #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom", "recording"])]
     pub left_pictures: Vec<String>,
 
     /// Images of the right camera; those with the same number belong together
@@ -72,6 +74,10 @@ pub struct CalibrateArgs {
     /// One stream with the left view in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub top_bottom: Option<OsString>,
+
+    /// A recording of messages, and its topics.
+    #[command(flatten)]
+    pub recording: RecordingArgs,
 
     /// Exchange the cameras: the left input becomes the right view
     #[arg(long, help_heading = "Source", conflicts_with = "left_pictures")]
@@ -131,7 +137,7 @@ pub struct CalibrateArgs {
 
     /// Print the board to scale instead
     #[arg(long, help_heading = "Printing")]
-    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom"])]
+    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom", "recording"])]
     pub print_board: bool,
 
     /// The paper
@@ -168,6 +174,7 @@ impl CalibrateArgs {
     pub fn stream(&self) -> Option<SourceSpec> {
         let eyes = [self.left.as_ref(), self.right.as_ref()];
         SourceSpec::choose(eyes, self.side_by_side.as_ref(), self.top_bottom.as_ref())
+            .or_else(|| self.recording.spec())
     }
 
     /// The flags that stand for settings.

@@ -7,7 +7,9 @@ use toml::Value;
 
 use super::PairArgs;
 use super::flags::{Common, FlagLayer, SettingFlags, parser};
+use super::source::TopicArgs;
 use crate::settings::row::CALIBRATION;
+use crate::source::spec::SourceSpec;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -15,18 +17,30 @@ Examples:
   stereod rectify left.mp4 right.mp4 --calibration left.yaml,right.yaml -o rectified/
   stereod rectify 'left/%06d.png' 'right/%06d.png' --calibration rig.toml --alpha 1 -o rectified/
   stereod rectify --side-by-side both.mp4 --calibration rig.toml -o rectified/
+  stereod rectify drive.mcap -o rectified/                     by the calibrations in the recording
 
 Two images become DIR/left.png and DIR/right.png, with their colour; videos, \
 numbered images and cameras become DIR/left.mkv and DIR/right.mkv (FFV1, lossless, 8-bit grey), \
 which keep their capture times and describe the cameras in their tags. Pixels outside a camera's \
 view are black. DIR/rectified.toml is the calibration of the rectified images.";
 
+const LEFT: &str = "\
+Left view: an image, a video, images (left/%06d.png), a URI, or a GStreamer source; alone, a recording of \
+messages (MCAP, ROS bags, a folder of EuRoC or KITTI raw)";
+
 /// Arguments of `rectify`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("left", |left| left.value_name("LEFT|RECORDING").help(LEFT)))]
+// A changed argument becomes the last one, so the second one is "changed", too.
+#[command(mut_arg("right", |right| right))]
 pub struct RectifyArgs {
     /// The raw views.
     #[command(flatten)]
     pub pair: PairArgs,
+
+    /// Topics of a recording.
+    #[command(flatten)]
+    pub topics: TopicArgs,
 
     /// Folder for the rectified images or videos; it is created if missing
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -54,6 +68,13 @@ pub struct RectifyArgs {
 }
 
 impl RectifyArgs {
+    /// The input; `None` if none is named, which the command line does not allow.
+    pub fn spec(&self) -> Option<SourceSpec> {
+        let recording =
+            || Some(SourceSpec::recording(self.pair.left.as_ref()?, self.topics.wanted()));
+        self.pair.spec().or_else(recording)
+    }
+
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();

@@ -26,10 +26,13 @@ pub const NO_SOURCE: &str = "\
       stereod run --side-by-side /dev/video0
   --top-bottom BOTH                 one stream with the left view in its upper half
       stereod run --top-bottom both.mkv
+  RECORDING                         MCAP, ROS bags, folders of EuRoC and KITTI raw
+      stereod run drive.mcap
+      stereod run drive.bag --left-topic /cam0/image_raw --right-topic /cam1/image_raw
 
 Each of them may be a video, numbered images, a camera (`stereod devices` lists them), a URI, or a
 GStreamer source (anything with `!`).
-In the configuration file they are `left`, `right`, `side_by_side` and `top_bottom` of [source].
+In the configuration file they are `left`, `right`, `side_by_side`, `top_bottom` and `recording` of [source].
 See `stereod run --help` for outputs and settings.";
 
 /// The source of pairs: exactly one kind.
@@ -37,7 +40,8 @@ See `stereod run --help` for outputs and settings.";
 #[command(next_help_heading = "Source")]
 pub struct SourceArgs {
     /// The built-in synthetic scene, with exactly known disparity
-    #[arg(long, conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom", "recording"])]
     pub demo: bool,
 
     /// Left view: a video, images (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
@@ -59,6 +63,10 @@ pub struct SourceArgs {
     /// One stream with the left view in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
     pub top_bottom: Option<OsString>,
+
+    /// The recording.
+    #[command(flatten)]
+    pub recording: RecordingArgs,
 
     /// Size, rate and format of cameras.
     #[command(flatten)]
@@ -89,18 +97,65 @@ pub struct SourceArgs {
     pub seed: Option<u64>,
 }
 
+/// A recording of messages.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RecordingArgs {
+    /// A recording of messages: MCAP, ROS 1 bag, rosbag2 (.db3 or its folder), a folder of EuRoC or
+    /// KITTI raw (`stereod info` shows what is in it)
+    #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
+    #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
+    pub recording: Option<OsString>,
+
+    /// Topics of the recording.
+    #[command(flatten)]
+    pub topics: TopicArgs,
+}
+
+/// Topics of a recording.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TopicArgs {
+    /// Topic of the left view in a recording [default: the only pair that fits]
+    #[arg(long, value_name = "TOPIC", help_heading = "Source")]
+    pub left_topic: Option<String>,
+
+    /// Topic of the right view
+    #[arg(long, value_name = "TOPIC", help_heading = "Source")]
+    pub right_topic: Option<String>,
+}
+
+impl TopicArgs {
+    /// The topics, as far as they are named.
+    pub fn wanted(&self) -> [Option<String>; 2] {
+        [self.left_topic.clone(), self.right_topic.clone()]
+    }
+}
+
+impl RecordingArgs {
+    /// The recording, if one is named.
+    pub fn spec(&self) -> Option<SourceSpec> {
+        Some(SourceSpec::recording(self.recording.as_ref()?, self.topics.wanted()))
+    }
+
+    /// Adds the topics to the settings if these name the recording.
+    fn lay(&self, layer: &mut FlagLayer) {
+        if self.recording.is_none() {
+            layer.put("source", "left_topic", "--left-topic", self.topics.left_topic.clone());
+            layer.put("source", "right_topic", "--right-topic", self.topics.right_topic.clone());
+        }
+    }
+}
+
 /// The two views by position, or one input that holds both.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PairArgs {
     /// Left view: an image, a video, images (left/%06d.png), a URI, or a GStreamer source
-    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath, requires = "right")]
+    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath)]
     #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
     pub left: Option<OsString>,
 
     /// Right view, likewise
     #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
-    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
     pub right: Option<OsString>,
 
     /// One input with the left view in its left half, instead of LEFT and RIGHT
@@ -143,6 +198,7 @@ impl SourceArgs {
         }
         let eyes = [self.left.as_ref(), self.right.as_ref()];
         SourceSpec::choose(eyes, self.side_by_side.as_ref(), self.top_bottom.as_ref())
+            .or_else(|| self.recording.spec())
     }
 
     /// After how many pairs to stop; `None` goes on to the end of the source.
@@ -152,6 +208,7 @@ impl SourceArgs {
 
     /// Adds the flags that stand for settings.
     pub fn lay(&self, layer: &mut FlagLayer) {
+        self.recording.lay(layer);
         layer.add(&self.pairing);
         layer.add(&self.cameras);
         layer.add(&self.pictures);
@@ -192,6 +249,10 @@ mod tests {
         assert_eq!(spec("--left a --right b"), Some(SourceSpec::two("a", "b")));
         assert_eq!(spec("--side-by-side a"), Some(SourceSpec::side_by_side("a")));
         assert_eq!(spec("--top-bottom a"), Some(SourceSpec::top_bottom("a")));
+        let topics = [Some("/l".to_owned()), None];
+        let recording = Some(SourceSpec::recording("a.mcap", topics));
+        assert_eq!(spec("a.mcap --left-topic /l"), recording);
+        assert_eq!(spec("--left-topic /l"), None);
     }
 
     #[test]
@@ -205,6 +266,10 @@ mod tests {
             "--left a --side-by-side c",
             "--side-by-side a --top-bottom b",
             "--demo --demo",
+            "a.mcap --demo",
+            "a.mcap --left a --right b",
+            "a.mcap --side-by-side b",
+            "a.mcap b.mcap",
             "--side-by-side a --seed 3",
             "--demo --swap",
             "--side-by-side a --size 640",

@@ -8,6 +8,7 @@ pub mod config;
 pub mod devices;
 mod error;
 pub mod evaluate;
+pub mod info;
 pub mod man;
 pub mod match_still;
 mod prepare;

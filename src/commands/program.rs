@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::{
-    Error, bench, calibrate, calibration, completions, config, devices, evaluate, man, match_still,
-    rectify, run, signals,
+    Error, bench, calibrate, calibration, completions, config, devices, evaluate, info, man,
+    match_still, rectify, run, signals,
 };
 use crate::cli::{Cli, Command};
 use crate::core::redact::redact;
@@ -60,6 +60,7 @@ fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Calibrate(args) => calibrate::run(*args),
         Command::Rectify(args) => rectify::run(*args),
         Command::Calibration(args) => calibration::run(args),
+        Command::Info(args) => info::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Config(args) => config::run(args),
         Command::Completions(args) => completions::run(args),

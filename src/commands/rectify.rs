@@ -22,7 +22,9 @@ use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::png::{encode_grey, encode_rgb};
 use crate::sink::video::{GreyVideo, GreyVideoOptions};
-use crate::source::gst::{self, Keep};
+use crate::source;
+use crate::source::demo::DemoOptions;
+use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
 
 /// Name of the file with the cameras of the rectified images.
@@ -32,15 +34,15 @@ const CAMERAS: &str = "rectified.toml";
 pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
-    let spec =
-        args.pair.spec().ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
+    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
     let cameras = Cameras::read(settings, Some(&spec))?;
-    if settings.calibration.file.is_empty() {
+    if !cameras.have_calibration() {
         return Err(Error::usage(
             "rectifying needs to know the cameras: give --calibration FILE, which `stereod calibrate` \
              or another program has written",
         ));
     }
+    let is_recording = matches!(spec, SourceSpec::Recording { .. });
     let (stills, others): (Vec<_>, Vec<_>) = spec.streams().partition(|s| is_still(s));
     if let ([still, ..], [other, ..]) = (&stills[..], &others[..]) {
         return Err(Error::usage(format!(
@@ -49,7 +51,7 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
             other.name()
         )));
     }
-    let are_stills = others.is_empty();
+    let are_stills = others.is_empty() && !is_recording;
     let extension = if are_stills { "png" } else { "mkv" };
     let outputs = Eye::BOTH.map(|eye| args.output.join(format!("{eye}.{extension}")));
     let inputs = inputs(&loaded, spec.local_files());
@@ -128,7 +130,7 @@ fn videos(
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
     let options = settings.source.stream_options(&settings.camera, &control.stop, &Keep::default());
-    let mut source = gst::open(spec, &options)?;
+    let mut source = source::open(spec, DemoOptions::default(), &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;
     let size = rectifier.size();

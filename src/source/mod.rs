@@ -17,6 +17,8 @@ pub mod orientation;
 pub mod pairing;
 #[cfg(feature = "video")]
 pub mod pictures;
+#[cfg(feature = "cli")]
+pub mod recording;
 #[cfg(feature = "video")]
 pub mod spec;
 pub mod still;
@@ -44,6 +46,8 @@ pub fn open(
         SourceSpec::Demo => {
             Ok(Box::new(DemoSource::new(demo)?.with_pool(streams.keep.pixels.clone())))
         }
+        #[cfg(feature = "cli")]
+        SourceSpec::Recording { path, topics } => recording::replay(path, topics, streams),
         _ => gst::open(spec, streams),
     }
 }

@@ -28,6 +28,13 @@ pub enum SourceSpec {
     SideBySide(StreamSpec),
     /// One stream whose upper half is the left view.
     TopBottom(StreamSpec),
+    /// A recording of messages, or a data set.
+    Recording {
+        /// File or folder.
+        path: PathBuf,
+        /// Topics of the left and the right view; `None` is chosen.
+        topics: [Option<String>; 2],
+    },
 }
 
 /// Source of one stream.
@@ -61,6 +68,11 @@ impl SourceSpec {
         Self::TopBottom(StreamSpec::parse(both))
     }
 
+    /// Creates a recording of messages with these topics.
+    pub fn recording(path: impl AsRef<OsStr>, topics: [Option<String>; 2]) -> Self {
+        Self::Recording { path: path.as_ref().into(), topics }
+    }
+
     /// Returns the given source: `left` and `right`, or one of the others; `None` without any.
     pub fn choose<T: AsRef<OsStr>>(
         [left, right]: [Option<T>; 2],
@@ -72,18 +84,22 @@ impl SourceSpec {
             .or_else(|| top_bottom.map(Self::top_bottom))
     }
 
-    /// Returns the streams: two, one, or none for the synthetic scene.
+    /// Returns the streams: two, one, or none for the synthetic scene and recordings of messages.
     pub fn streams(&self) -> impl Iterator<Item = &StreamSpec> {
         let streams = match self {
             Self::Two { left, right } => [Some(left), Some(right)],
             Self::SideBySide(both) | Self::TopBottom(both) => [Some(both), None],
-            Self::Demo => [None, None],
+            Self::Demo | Self::Recording { .. } => [None, None],
         };
         streams.into_iter().flatten()
     }
 
     /// Returns every existing local file that the source may read.
     pub fn local_files(&self) -> Vec<PathBuf> {
+        #[cfg(feature = "cli")]
+        if let Self::Recording { path, .. } = self {
+            return super::recording::files(path);
+        }
         self.streams().flat_map(StreamSpec::local_files).collect()
     }
 

@@ -107,6 +107,24 @@ pub fn read_levels(path: &Path) -> Result<Levels> {
     Ok(Levels { width, height, deep, values })
 }
 
+/// Decodes the content of an image file within the memory budget.
+pub fn decode(content: &[u8]) -> Result<DynamicImage> {
+    let Some(format) = header::format(content) else {
+        bail!("it is no PNG, JPEG, PGM, PPM, BMP, TIFF or EXR picture");
+    };
+    header::check(content)?;
+    let picture = decode_whole(content, format)?.picture;
+    ensure!(picture.width() > 0 && picture.height() > 0, "the picture has no pixels");
+    Ok(linear::encode_floats(picture))
+}
+
+/// Returns width and height of an image by the header in its content.
+pub fn size(content: &[u8]) -> Result<(usize, usize)> {
+    let reader = ImageReader::new(Cursor::new(content)).with_guessed_format()?;
+    let (width, height) = reader.into_dimensions()?;
+    Ok((width as usize, height as usize))
+}
+
 /// Reports whether a file is an image, by its first bytes or else by its name.
 pub fn is_picture(path: &Path) -> bool {
     // Opening a FIFO would wait for its writer.

@@ -74,6 +74,14 @@ pub fn supply(folder: &Path, name: &str) {
             let kind = if view == "both" { "mkv" } else { "mp4" };
             fs::copy(folder.join(view).with_extension(kind), path).unwrap();
         }
+        "mcap" => {
+            let source = ["run", "--left", "left.mp4", "--right", "right.mp4"];
+            let outputs = ["-d", "16", "--headless", "--mcap", "left,right", "--record", name];
+            let cameras = ["--focal", "400", "--baseline", "0.1"];
+            let mut record = stereod(&[&source[..], &outputs, &cameras].concat());
+            let (status, _, stderr) = outcome(record.current_dir(folder));
+            assert_eq!(status, 0, "{stderr}");
+        }
         _ => {}
     }
 }

@@ -15,6 +15,7 @@ mod metrics;
 mod outputs;
 mod ranges;
 mod recording;
+mod recordings;
 #[cfg(target_os = "linux")]
 mod reload;
 mod rigs;

@@ -3,5 +3,6 @@
 pub mod fit;
 pub mod loading;
 pub mod ranging;
+pub mod recorded;
 pub mod rig;
 pub mod timing;

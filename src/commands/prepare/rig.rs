@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
+use super::recorded;
 use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
 use crate::calibration::{CalibrationError, Fit, Rectification, Rectifier};
 use crate::commands::Error;
@@ -26,6 +27,8 @@ pub struct Cameras<'a> {
     /// Names of the inputs if these are videos written by `stereod rectify`. Their tags are the
     /// calibration unless a file is given.
     rectified: Option<String>,
+    /// Origin of the calibration if the input is a recording that has one.
+    recorded: Option<String>,
 }
 
 /// The cameras of a run.
@@ -60,6 +63,7 @@ impl<'a> Cameras<'a> {
             _ => None,
         };
         let rectified = tags.as_ref().map(|(names, _)| names.clone());
+        let mut recorded = None;
         if files.is_empty() {
             if !known && (settings.focal_px > 0.0 || settings.baseline_m > 0.0) {
                 return Err(Error::usage("depth needs both --focal and --baseline"));
@@ -67,8 +71,13 @@ impl<'a> Cameras<'a> {
             let of_tags = |(_, RectifiedTags { size, geometry, .. })| {
                 Loaded::of(format::of_rectified(size, &geometry), Format::Own)
             };
-            let calibration = tags.map(of_tags);
-            let cameras = Self { settings, files, loaded: calibration, options, rectified };
+            let mut calibration = tags.map(of_tags);
+            if let Some(SourceSpec::Recording { path, topics }) = inputs.filter(|_| !known) {
+                (recorded, calibration) =
+                    recorded::calibration(path, topics, loaded.source.swap)?.unzip();
+            }
+            let cameras =
+                Self { settings, files, loaded: calibration, options, rectified, recorded };
             if loaded.output.depth {
                 cameras.required_by("--depth")?;
             }
@@ -85,7 +94,12 @@ impl<'a> Cameras<'a> {
             Err(error) if error.lacks_size() => None,
             Err(error) => return Err(wrong(error)),
         };
-        Ok(Self { settings, files, loaded, options, rectified })
+        Ok(Self { settings, files, loaded, options, rectified, recorded })
+    }
+
+    /// Reports whether a calibration was given, or is in the recording.
+    pub fn have_calibration(&self) -> bool {
+        !self.files.is_empty() || self.recorded.is_some()
     }
 
     /// Checks that depth can be computed, which `flag` needs.
@@ -104,6 +118,7 @@ impl<'a> Cameras<'a> {
         !self.files.is_empty()
             || self.settings.focal_and_baseline().is_some()
             || self.rectified.is_some()
+            || self.recorded.is_some()
     }
 
     /// Returns the rig for images of `width` x `height` pixels.
@@ -125,8 +140,9 @@ impl<'a> Cameras<'a> {
             return Ok(Rig { pairs, calibrated: false });
         }
         let by_tags = self.files.is_empty();
-        let file = match &self.rectified {
-            Some(names) if by_tags => &format!("the tags of {names}"),
+        let file = match (&self.rectified, &self.recorded) {
+            (Some(names), _) if by_tags => &format!("the tags of {names}"),
+            (_, Some(origin)) => origin,
             _ => &self.settings.file,
         };
         let loaded = match &self.loaded {
@@ -150,7 +166,7 @@ impl<'a> Cameras<'a> {
             _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),
             _ => tracing::info!("{file}: {fit}"),
         }
-        let alpha = self.settings.alpha.filter(|_| !by_tags);
+        let alpha = self.settings.alpha.filter(|_| self.have_calibration());
         if alpha.is_none() && calibration.comes_rectified() {
             let geometry = calibration.rectification.as_ref().map(Rectification::geometry);
             if let Some(StereoGeometry { focal_px, baseline_m, .. }) = geometry {

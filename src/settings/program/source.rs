@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::core::control::Switch as Stop;
 use crate::settings::Camera;
 use crate::settings::row::Plain::{Real, Switch};
-use crate::settings::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PICTURES, Row};
+use crate::settings::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PICTURES, Row, any};
 use crate::source::gst::{GstOptions, Keep, Offset, Reconnect};
 use crate::source::orientation::Orient;
 use crate::source::pairing::PairBy;
@@ -28,7 +28,7 @@ pub enum Pace {
 }
 
 /// The source, and the pairing of its streams. A source on the command line replaces the first
-/// four.
+/// seven.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -37,6 +37,9 @@ pub struct Source {
     pub right: String,
     pub side_by_side: String,
     pub top_bottom: String,
+    pub recording: String,
+    pub left_topic: String,
+    pub right_topic: String,
     pub pair_by: PairBy,
     pub tolerance_ms: Option<f64>,
     pub offset_ms: Option<f64>,
@@ -58,6 +61,9 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("right"),
     Row::path("side_by_side"),
     Row::path("top_bottom"),
+    Row::path("recording"),
+    Row::text("left_topic", "", any),
+    Row::text("right_topic", "", any),
     Row::names("pair_by", "auto", &["auto", "time", "index"]),
     Row::real("tolerance_ms", AUTO, [0.0, 60_000.0])
         .or(&["auto"])
@@ -140,9 +146,16 @@ impl Source {
     /// Checks that there is one kind of source. A missing right or left view is found by
     /// [`Source::complete`], because keys are checked one by one here.
     pub(in crate::settings) fn check(&self) -> Result<(), Conflict> {
-        let [left, right, side_by_side, top_bottom] =
-            [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
-                .map(|text| !text.is_empty());
+        let [left, right, side_by_side, top_bottom, recording, left_topic, right_topic] = [
+            &self.left,
+            &self.right,
+            &self.side_by_side,
+            &self.top_bottom,
+            &self.recording,
+            &self.left_topic,
+            &self.right_topic,
+        ]
+        .map(|text| !text.is_empty());
         if side_by_side && (left || right) {
             return Err(Conflict::new("side_by_side", "nothing (\"\") beside `left` and `right`"));
         }
@@ -151,6 +164,16 @@ impl Source {
                 "top_bottom",
                 "nothing (\"\") beside `left`, `right` and `side_by_side`",
             ));
+        }
+        if recording && (left || right || side_by_side || top_bottom) {
+            return Err(Conflict::new(
+                "recording",
+                "nothing (\"\") beside `left`, `right`, `side_by_side` and `top_bottom`",
+            ));
+        }
+        if (left_topic || right_topic) && !recording {
+            let key = if left_topic { "left_topic" } else { "right_topic" };
+            return Err(Conflict::new(key, "nothing (\"\") without `recording`"));
         }
         if self.pair_by == PairBy::Index && self.offset_ms != Some(0.0) {
             return Err(Conflict::new("offset_ms", "0 where `pair_by` is \"index\""));
@@ -175,7 +198,11 @@ impl Source {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
                 .map(|text| Some(text).filter(|text| !text.is_empty()));
-        SourceSpec::choose([left, right], side_by_side, top_bottom)
+        let topic = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
+        let topics = || [topic(&self.left_topic), topic(&self.right_topic)];
+        SourceSpec::choose([left, right], side_by_side, top_bottom).or_else(|| {
+            (!self.recording.is_empty()).then(|| SourceSpec::recording(&self.recording, topics()))
+        })
     }
 
     /// Returns the time to wait for missing devices at the start. By default it is unlimited under
@@ -256,6 +283,14 @@ mod tests {
         }
         assert_eq!(source("a", "b", "c", "").check().unwrap_err().key, "side_by_side");
         assert_eq!(source("", "", "c", "d").check().unwrap_err().key, "top_bottom");
+        let recording = |source: Source| Source { recording: "r".into(), ..source };
+        let alone = recording(source("", "", "", ""));
+        let topic = Source { right_topic: "/r".into(), ..alone.clone() };
+        let topics = [None, Some("/r".to_owned())];
+        assert!(topic.check().is_ok() && topic.spec() == Some(SourceSpec::recording("r", topics)));
+        assert_eq!(recording(source("", "", "c", "")).check().unwrap_err().key, "recording");
+        let no_recording = Source { recording: String::new(), ..topic };
+        assert_eq!(no_recording.check().unwrap_err().key, "right_topic");
         assert!(source("a", "", "", "").complete().unwrap_err().contains("no `right`"));
         assert!(source("", "b", "", "").complete().unwrap_err().contains("no `left`"));
     }

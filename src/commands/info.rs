@@ -1,0 +1,90 @@
+//! `stereod info`: what is in a recording of messages.
+
+use std::fmt::Write;
+
+use super::{Error, load, print, progress_bar, signals};
+use crate::cli::{FlagLayer, InfoArgs};
+use crate::core::control::Control;
+use crate::core::text::on_one_line;
+use crate::source::recording::Recording;
+use crate::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, survey};
+
+/// Runs the command.
+pub fn run(args: InfoArgs) -> Result<(), Error> {
+    load(&args.common, FlagLayer::default())?;
+    let control = Control::default();
+    signals::stop_on_signals(&control, None, None)?;
+    let mut recording = Recording::open(&args.recording)?;
+    let counts: Option<u64> = recording.topics().iter().map(|topic| topic.messages).sum();
+    let bar = progress_bar(counts, args.common.quiet, "messages");
+    let survey = survey(&mut recording, &args.topics.wanted(), &control.stop, || bar.inc(1))?;
+    bar.finish_and_clear();
+    if let (true, Some(status)) = (control.stop.is_set(), signals::exit_status()) {
+        return Err(Error::Stopped(anyhow::anyhow!("stopped by a signal"), status));
+    }
+    print(match args.json {
+        true => serde_json::to_string_pretty(&survey).map_err(anyhow::Error::from)? + "\n",
+        false => in_words(&recording.name, &survey),
+    })
+}
+
+/// Formats the survey as a table and lines.
+fn in_words(name: &str, survey: &Survey) -> String {
+    let Survey { kind, duration_s, topics, .. } = survey;
+    let mut text = format!("{name}: {kind}, {duration_s:.2} s\n");
+    if let Some(cut) = &survey.cut {
+        let _ = writeln!(text, "unfinished: {cut}");
+    }
+    let width = topics.iter().map(|topic| topic.name.chars().count()).max().unwrap_or(0);
+    for topic in topics {
+        let name = on_one_line(&topic.name);
+        let _ = writeln!(text, "  {name:width$}  {}", on_one_line(&about(topic)));
+    }
+    match &survey.pair {
+        Chosen::NoPair(choice) => {
+            let _ = writeln!(text, "pair: none is taken: {choice}");
+        }
+        Chosen::Pair(pair) => text += &about_pair(pair, survey),
+    }
+    text
+}
+
+/// Describes a topic after its name.
+fn about(topic: &TopicSurvey) -> String {
+    let TopicSurvey { kind, messages, rate, gaps, longest_gap_s, .. } = topic;
+    let mut text = format!("{kind}, {messages} messages");
+    if let Some(rate) = rate {
+        let _ = write!(text, ", {rate:.2}/s");
+    }
+    if let Some(image) = &topic.image {
+        let _ = write!(text, ", {}x{} {}", image.width, image.height, image.format);
+    }
+    if *gaps > 0 {
+        let s = if *gaps == 1 { "" } else { "s" };
+        let _ = write!(text, ", {gaps} gap{s} of up to {:.0} ms", longest_gap_s * 1e3);
+    }
+    if let Some(flaw) = &topic.unreadable {
+        let _ = write!(text, ", unreadable: {flaw}");
+    }
+    text
+}
+
+fn about_pair(pair: &PairSurvey, survey: &Survey) -> String {
+    let PairSurvey { left, right, pairs, unpaired, skew_ms, largest_skew_ms, .. } = pair;
+    let mut text = format!(
+        "pair: {left} and {right}: {pairs} pairs, skew {skew_ms:.3} ms (at most {largest_skew_ms:.3} ms)"
+    );
+    if unpaired.iter().any(|count| *count > 0) {
+        let _ = write!(
+            text,
+            "; {} left and {} right images without a partner",
+            unpaired[0], unpaired[1]
+        );
+    }
+    let calibration = match (&pair.camera_infos, &survey.calibration_files[..]) {
+        (Some([left, right]), _) => format!("{left} and {right}"),
+        (None, []) => "none; --calibration FILE names one".to_owned(),
+        (None, files) => files.join(" and "),
+    };
+    text + &format!("\ncalibration: {calibration}\n")
+}

@@ -1,0 +1,370 @@
+//! The choice of the two topics that are the views, and of their calibrations.
+//!
+//! A pair is two topics with images whose names differ only in a mark of the side: left and right, infra1 and
+//! infra2, cam0 and cam1 and the like. Pairs with the same name before the mark are variants of one rig, of
+//! which the best is taken: rectified before raw, whole pixels before compressed ones, grey before colour. Pairs
+//! of different rigs are never chosen between.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+
+use super::interface::Topic;
+
+/// Marks of the left and the right view in names, in lower case, as words of their own.
+const MARKS: [[&str; 2]; 13] = [
+    ["left", "right"],
+    ["infra1", "infra2"],
+    ["infra_1", "infra_2"],
+    ["infrared_1", "infrared_2"],
+    ["ir1", "ir2"],
+    ["cam0", "cam1"],
+    ["cam_0", "cam_1"],
+    ["camera0", "camera1"],
+    ["camera_0", "camera_1"],
+    ["l", "r"],
+    ["fisheye1", "fisheye2"],
+    ["image_00", "image_01"],
+    ["image_02", "image_03"],
+];
+
+/// Words of topics that hold no view of a camera.
+const NO_VIEWS: [&str; 7] =
+    ["depth", "disparity", "confidence", "compresseddepth", "theora", "mask", "segmentation"];
+
+/// Words of topics with colour.
+const COLOURS: [&str; 5] = ["color", "colour", "rgb", "bgr", "image_02"];
+
+/// Largest number of topics that an error lists.
+const LISTED: usize = 30;
+
+/// The topics that were asked for; `None` is chosen.
+pub type Wanted = [Option<String>; 2];
+
+/// Properties of a pair, the better the smaller.
+type Rank = (bool, bool, bool);
+
+/// Reports whether a name has `word` between characters that are neither letters nor digits.
+fn has_word(name: &str, word: &str) -> bool {
+    !places(&name.to_lowercase(), word).is_empty()
+}
+
+/// Returns the positions of `word` in a name in lower case.
+fn places(name: &str, word: &str) -> Vec<usize> {
+    let is_apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    let places = name.match_indices(word).map(|(at, _)| at);
+    let is_word = |at: &usize| {
+        is_apart(name[..*at].chars().next_back())
+            && is_apart(name[at + word.len()..].chars().next())
+    };
+    places.filter(is_word).collect()
+}
+
+/// Returns the name before the first mark of the left view, and the name of the right view in lower case, for
+/// every mark in a name.
+fn others(name: &str) -> Vec<(String, String)> {
+    let name = name.to_lowercase();
+    let other = |[left, right]: [&str; 2]| {
+        let places = places(&name, left);
+        let first = *places.first()?;
+        let (mut text, mut end) = (String::new(), 0);
+        for at in places {
+            text += &name[end..at];
+            text += right;
+            end = at + left.len();
+        }
+        Some((name[..first].to_owned(), text + &name[end..]))
+    };
+    MARKS.into_iter().filter_map(other).collect()
+}
+
+/// Reports whether a topic has rectified images, by its name.
+pub fn is_rectified(topic: &Topic) -> bool {
+    ["rect", "rectified"].iter().any(|word| has_word(&topic.name, word))
+}
+
+fn rank(topic: &Topic) -> Rank {
+    let has_colour = COLOURS.iter().any(|word| has_word(&topic.name, word));
+    (!is_rectified(topic), topic.is_compressed(), has_colour)
+}
+
+/// Returns the topics of the left and the right view: those that were asked for, or the only pair that fits.
+pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
+    let named = |name: &String| {
+        let found = topics.iter().position(|topic| topic.name == *name && topic.has_images());
+        found.with_context(|| match topics.iter().find(|topic| topic.name == *name) {
+            Some(Topic { kind, encoding, .. }) => {
+                format!(
+                    "the topic {name} has no images that are read ({kind}, {encoding}){}",
+                    list(topics)
+                )
+            }
+            None => format!("there is no topic {name}{}", list(topics)),
+        })
+    };
+    if let [Some(left), Some(right)] = wanted {
+        if left == right {
+            bail!("{left} is named for both views");
+        }
+        return Ok([named(left)?, named(right)?]);
+    }
+    let pairs = pairs(topics);
+    if let Some((eye, name)) =
+        wanted.iter().enumerate().find_map(|(i, name)| Some((i, name.as_ref()?)))
+    {
+        let given = named(name)?;
+        let fitting: Vec<_> = pairs.iter().filter(|(_, pair)| pair[eye] == given).collect();
+        return match fitting[..] {
+            [(_, pair)] => Ok(*pair),
+            _ => {
+                let other = ["--right-topic", "--left-topic"][eye];
+                bail!(
+                    "no other topic is the partner of {name} by its name: give {other}{}",
+                    list(topics)
+                )
+            }
+        };
+    }
+    // The best variants of every rig.
+    let mut rigs: BTreeMap<&str, Vec<[usize; 2]>> = BTreeMap::new();
+    for (rig, pair) in &pairs {
+        rigs.entry(rig).or_default().push(*pair);
+    }
+    let mut best = Vec::new();
+    for variants in rigs.values() {
+        let rank = |pair: &[usize; 2]| rank(&topics[pair[0]]).max(rank(&topics[pair[1]]));
+        let least = variants.iter().map(rank).min();
+        best.extend(variants.iter().filter(|pair| Some(rank(pair)) == least));
+    }
+    match best[..] {
+        [pair] => Ok(pair),
+        [] if !topics.iter().any(Topic::has_images) => {
+            bail!("it has no topic with images that are read{}", list(topics))
+        }
+        [] => bail!(
+            "no two topics with images differ only in left and right, cam0 and cam1 or the like: name the views \
+             by --left-topic and --right-topic{}",
+            list(topics)
+        ),
+        _ => {
+            let names = |pair: &[usize; 2]| {
+                format!(
+                    "\n  --left-topic {} --right-topic {}",
+                    topics[pair[0]].name, topics[pair[1]].name
+                )
+            };
+            let choices: String = best.iter().take(LISTED).map(names).collect();
+            bail!("{} pairs of topics could be the views; choose one:{choices}", best.len())
+        }
+    }
+}
+
+/// Returns every pair of topics, with the name of its rig.
+fn pairs(topics: &[Topic]) -> Vec<(String, [usize; 2])> {
+    let is_view = |topic: &Topic| {
+        topic.has_images()
+            && topic.messages != Some(0)
+            && !NO_VIEWS.iter().any(|word| has_word(&topic.name, word))
+    };
+    let mut pairs = Vec::new();
+    for (left, topic) in topics.iter().enumerate().filter(|(_, topic)| is_view(topic)) {
+        for (rig, name) in others(&topic.name) {
+            let is_other = |other: &Topic| {
+                other.name.to_lowercase() == name && other.kind == topic.kind && is_view(other)
+            };
+            let right = topics.iter().position(is_other).filter(|right| *right != left);
+            if let Some(right) = right
+                && !pairs.iter().any(|(_, pair)| *pair == [left, right])
+            {
+                pairs.push((rig, [left, right]));
+            }
+        }
+    }
+    pairs
+}
+
+/// Lists the topics with images.
+fn list(topics: &[Topic]) -> String {
+    let images: Vec<_> = topics.iter().filter(|topic| topic.has_images()).collect();
+    let line = |topic: &&Topic| {
+        let count = topic.messages.map_or(String::new(), |count| format!(", {count} messages"));
+        format!("\n  {} ({}{count})", topic.name, topic.kind)
+    };
+    match images.len() {
+        0 => String::new(),
+        _ => format!(
+            "; topics with images:{}",
+            images.iter().take(LISTED).map(line).collect::<String>()
+        ),
+    }
+}
+
+/// Returns the topics with the calibrations of two views, if each has one: `camera_info` beside the images, or
+/// the only one below a folder that the views do not share.
+pub fn camera_infos(topics: &[Topic], views: [usize; 2]) -> Option<[usize; 2]> {
+    let own = |eye: usize| {
+        let (topic, other) = (&topics[views[eye]], &topics[views[1 - eye]].name);
+        let is_rectified = is_rectified(topic);
+        let mut folder = topic.name.as_str();
+        while let Some((above, _)) = folder.rsplit_once('/') {
+            folder = above;
+            let below = format!("{folder}/");
+            if other.starts_with(&below) {
+                return None;
+            }
+            let is_below =
+                |topic: &Topic| topic.has_calibrations() && topic.name.starts_with(&below);
+            let found: Vec<_> = (0..topics.len()).filter(|&i| is_below(&topics[i])).collect();
+            // Some recordings have camera_info_rect as well.
+            let same = |&&i: &&usize| self::is_rectified(&topics[i]) == is_rectified;
+            let fitting: Vec<_> = found.iter().filter(same).collect();
+            match (&found[..], &fitting[..]) {
+                ([only], _) => return Some(*only),
+                (_, [only]) => return Some(**only),
+                ([], _) => {}
+                _ => return None,
+            }
+        }
+        None
+    };
+    let [left, right] = [own(0)?, own(1)?];
+    (left != right).then_some([left, right])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::recording::interface::Encoding;
+
+    fn topics(names: &[&str]) -> Vec<Topic> {
+        let topic = |name: &&str| {
+            let kind = if name.contains("info") {
+                "sensor_msgs/msg/CameraInfo"
+            } else if name.ends_with("compressed") {
+                "sensor_msgs/msg/CompressedImage"
+            } else if name.contains("imu") {
+                "sensor_msgs/msg/Imu"
+            } else {
+                "sensor_msgs/msg/Image"
+            };
+            Topic::new(name, kind, Encoding::Cdr, Some(3))
+        };
+        names.iter().map(topic).collect()
+    }
+
+    fn chosen(names: &[&str]) -> Result<[String; 2]> {
+        let topics = topics(names);
+        let chosen = choose(&topics, &[None, None])?;
+        Ok(chosen.map(|topic| topics[topic].name.clone()))
+    }
+
+    #[test]
+    fn the_only_pair_is_taken_whatever_its_order() {
+        for [left, right] in [
+            ["/left/image_raw", "/right/image_raw"],
+            ["/cam0/image_raw", "/cam1/image_raw"],
+            ["/camera/infra1/image_rect_raw", "/camera/infra2/image_rect_raw"],
+            [
+                "/device_0/sensor_0/Infrared_1/image/data",
+                "/device_0/sensor_0/Infrared_2/image/data",
+            ],
+            ["/snappy_cam/stereo_l", "/snappy_cam/stereo_r"],
+            ["/zed/left/left_image", "/zed/right/right_image"],
+            ["/alphasense/cam0/image/compressed", "/alphasense/cam1/image/compressed"],
+            ["image_00", "image_01"],
+        ] {
+            let names = [right, "/imu", "/depth/image", left, "/camera/color/image_raw"];
+            assert_eq!(chosen(&names).unwrap(), [left, right].map(str::to_owned));
+        }
+    }
+
+    #[test]
+    fn the_best_variant_of_a_rig_is_taken() {
+        let variants =
+            ["image_raw", "image_rect_color", "image_rect", "image_rect/compressed", "depth/image"];
+        let names: Vec<_> = variants
+            .iter()
+            .flat_map(|v| [format!("/c/left/{v}"), format!("/c/right/{v}")])
+            .collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        assert_eq!(chosen(&names).unwrap(), ["/c/left/image_rect", "/c/right/image_rect"]);
+        let raw = ["/left/image_raw/compressed", "/right/image_raw/compressed"];
+        let both = [raw[0], raw[1], "/left/image_raw", "/right/image_raw"];
+        assert_eq!(chosen(&both).unwrap()[0], "/left/image_raw");
+        // Half a pair is none.
+        assert_eq!(chosen(&[raw[0], raw[1], "/left/image_raw"]).unwrap(), raw);
+        let zed = [
+            "/z/left/image_rect_color",
+            "/z/right/image_rect_color",
+            "/z/left_raw/image_raw_color",
+        ];
+        assert_eq!(
+            chosen(&[zed[0], zed[1], zed[2], "/z/right_raw/image_raw_color"]).unwrap()[1],
+            zed[1]
+        );
+        let kitti = ["image_02", "image_03", "image_00", "image_01"];
+        assert_eq!(chosen(&kitti).unwrap(), ["image_00", "image_01"]);
+    }
+
+    #[test]
+    fn two_rigs_are_a_question() {
+        let names =
+            ["/front/left/image", "/front/right/image", "/rear/left/image", "/rear/right/image"];
+        let error = chosen(&names).unwrap_err().to_string();
+        assert!(
+            error.contains("2 pairs") && error.contains("--left-topic /rear/left/image"),
+            "{error}"
+        );
+        let error = chosen(&["/a/image", "/b/image"]).unwrap_err().to_string();
+        assert!(error.contains("--left-topic") && error.contains("/b/image"), "{error}");
+        assert!(chosen(&["/imu"]).unwrap_err().to_string().contains("no topic with images"));
+        // No words of their own.
+        assert!(chosen(&["/leftover/image", "/rightover/image"]).is_err());
+    }
+
+    #[test]
+    fn topics_by_name() {
+        let topics = topics(&["/a", "/b", "/left", "/right", "/imu"]);
+        let choose = |left: Option<&str>, right: Option<&str>| {
+            self::choose(&topics, &[left.map(str::to_owned), right.map(str::to_owned)])
+        };
+        assert_eq!(choose(Some("/b"), Some("/a")).unwrap(), [1, 0]);
+        assert_eq!(choose(Some("/left"), None).unwrap(), [2, 3]);
+        assert_eq!(choose(None, Some("/right")).unwrap(), [2, 3]);
+        for (left, right, what) in [
+            (Some("/a"), None, "give --right-topic"),
+            (Some("/a"), Some("/a"), "both views"),
+            (Some("/a"), Some("/c"), "no topic /c"),
+            (Some("/a"), Some("/imu"), "no images"),
+        ] {
+            let error = choose(left, right).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn calibrations_stand_beside_their_images() {
+        let infos = |names: &[&str]| {
+            let topics = topics(names);
+            let found = camera_infos(&topics, [0, 1])?;
+            Some(found.map(|topic| topics[topic].name.clone()))
+        };
+        let expect = |names: &[&str], expected: [&str; 2]| {
+            assert_eq!(infos(names), Some(expected.map(str::to_owned)));
+        };
+        let views = ["/left/image_raw", "/right/image_raw"];
+        let own = ["/left/camera_info", "/right/camera_info"];
+        expect(&[views[0], views[1], own[1], own[0], "/rgb/camera_info"], own);
+        let compressed = ["/left/image_raw/compressed", "/right/image_raw/compressed"];
+        expect(&[compressed[0], compressed[1], own[0], own[1]], own);
+        let rect = ["/left/camera_info_rect", "/right/camera_info_rect"];
+        expect(&["/left/image_rect", "/right/image_rect", own[0], own[1], rect[0], rect[1]], rect);
+        expect(&[views[0], views[1], own[0], own[1], rect[0], rect[1]], own);
+        let device = ["/d/Infrared_1/image/data", "/d/Infrared_2/image/data"];
+        let info = ["/d/Infrared_1/info/camera_info", "/d/Infrared_2/info/camera_info"];
+        expect(&[device[0], device[1], info[0], info[1]], info);
+        assert_eq!(infos(&[views[0], views[1], own[0]]), None);
+        assert_eq!(infos(&[views[0], views[1], "/camera_info"]), None);
+        assert_eq!(infos(&["image_00", "image_01", own[0]]), None);
+    }
+}

@@ -1,0 +1,24 @@
+//! Recordings of messages: MCAP, ROS 1 bags, rosbag2, and the folders of EuRoC and KITTI raw.
+//!
+//! A [`Reader`] lists topics and yields their messages in order of log time; everything else (which two topics
+//! are the views, pairing, calibration) is the same for all of them. A recording that was cut off is read to its
+//! last whole message.
+
+#[cfg(feature = "bags")]
+mod bag;
+pub mod choice;
+mod fields;
+mod folder;
+mod interface;
+mod joined;
+mod mcap;
+pub mod messages;
+mod open;
+mod pixels;
+mod replay;
+#[cfg(feature = "bags")]
+mod rosbag2;
+pub mod survey;
+
+pub use open::{Recording, files};
+pub use replay::open as replay;

@@ -1,0 +1,210 @@
+//! Opens recordings of any kind, by their content.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::choice::{self, Wanted};
+use super::interface::{Message, Reader, Topic};
+use super::messages::CameraInfo;
+#[cfg(feature = "bags")]
+use super::{bag, rosbag2};
+use super::{folder, joined, mcap};
+use crate::core::reading;
+
+/// An opened recording.
+pub struct Recording {
+    /// Path for messages.
+    pub name: String,
+    /// Kind of recording: "MCAP".
+    pub kind: &'static str,
+    /// Calibration files that belong to it.
+    pub calibrations: Vec<PathBuf>,
+    reader: Box<dyn Reader>,
+}
+
+/// What a file or folder is, by its content.
+enum Kind {
+    Mcap,
+    Bag,
+    Sqlite,
+    /// A whole file compressed by zstd, as rosbag2 does.
+    Zstd,
+    Rosbag2,
+    Euroc(PathBuf),
+    Kitti,
+}
+
+/// Returns the kind of recording at `path`, if it is one. Nothing but names and first bytes are read.
+fn kind(path: &Path) -> Option<Kind> {
+    if path.is_dir() {
+        if let Some(folder) = folder::euroc(path) {
+            return Some(Kind::Euroc(folder));
+        }
+        if folder::is_kitti(path) {
+            return Some(Kind::Kitti);
+        }
+        let holds_files = || !parts(path).is_empty();
+        return (path.join("metadata.yaml").is_file() || holds_files()).then_some(Kind::Rosbag2);
+    }
+    if !path.is_file() {
+        return None;
+    }
+    let mut start = Vec::new();
+    reading::open(path).ok()?.take(16).read_to_end(&mut start).ok()?;
+    match &start[..] {
+        [0x89, b'M', b'C', b'A', b'P', ..] => Some(Kind::Mcap),
+        start if start.starts_with(b"#ROSBAG V2.0\n") => Some(Kind::Bag),
+        b"SQLite format 3\0" => Some(Kind::Sqlite),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Kind::Zstd),
+        _ => None,
+    }
+}
+
+/// Returns the files of a folder of rosbag2 in their order.
+fn parts(folder: &Path) -> Vec<PathBuf> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_part = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let endings = [".db3", ".mcap", ".db3.zstd", ".mcap.zstd"];
+        name.is_some_and(|name| endings.iter().any(|ending| name.ends_with(ending)))
+    };
+    let mut parts: Vec<PathBuf> = names.filter(is_part).collect();
+    // Recorders number them: name_0.db3, name_10.db3.
+    parts.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    parts
+}
+
+/// Returns every file of the recording at `path`.
+pub fn files(path: &Path) -> Vec<PathBuf> {
+    match kind(path) {
+        Some(Kind::Rosbag2) => {
+            parts(path).into_iter().chain([path.join("metadata.yaml")]).collect()
+        }
+        Some(Kind::Euroc(folder)) => folder::Folder::euroc(&folder).map_or(vec![], |f| f.files()),
+        Some(Kind::Kitti) => folder::Folder::kitti(path).map_or(vec![], |f| f.files()),
+        _ => vec![path.to_owned()],
+    }
+}
+
+impl Recording {
+    /// Opens a recording and finds its topics.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let of = |kind, reader| Ok(Self { name: name.clone(), kind, calibrations: vec![], reader });
+        let Some(found) = kind(path) else {
+            if !path.exists() {
+                bail!("there is no {name}");
+            }
+            if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
+                bail!("{name}: {SVO}");
+            }
+            bail!(
+                "{name} is no recording: MCAP, a ROS 1 bag (.bag), rosbag2 (.db3 or its folder), or a folder of \
+                 EuRoC (with mav0) or KITTI raw (with image_00) is; videos and images are given by --left and \
+                 --right"
+            );
+        };
+        let within = || name.clone();
+        match found {
+            Kind::Mcap => {
+                let reader = mcap::open(path).with_context(within)?;
+                if reader.topics().iter().any(|topic| topic.name == "svo_header") {
+                    bail!("{name}: {SVO}");
+                }
+                of("MCAP", reader)
+            }
+            Kind::Euroc(folder) => {
+                let folder = folder::Folder::euroc(&folder).with_context(within)?;
+                let calibrations = folder.calibrations.clone();
+                Ok(Self { name, kind: "EuRoC folder", calibrations, reader: Box::new(folder) })
+            }
+            Kind::Kitti => {
+                let folder = folder::Folder::kitti(path).with_context(within)?;
+                let calibrations = folder.calibrations.clone();
+                Ok(Self { name, kind: "KITTI raw folder", calibrations, reader: Box::new(folder) })
+            }
+            Kind::Rosbag2 => of("rosbag2 folder", open_folder(path).with_context(within)?),
+            #[cfg(feature = "bags")]
+            Kind::Bag => of("ROS 1 bag", bag::open(path).with_context(within)?),
+            #[cfg(feature = "bags")]
+            Kind::Sqlite | Kind::Zstd => {
+                of("rosbag2 file", rosbag2::open(path, None).with_context(within)?)
+            }
+            #[cfg(not(feature = "bags"))]
+            Kind::Bag | Kind::Sqlite | Kind::Zstd => bail!("{name}: {WITHOUT_BAGS}"),
+        }
+    }
+
+    /// Returns the topics.
+    pub fn topics(&self) -> &[Topic] {
+        self.reader.topics()
+    }
+
+    /// Starts from the beginning, with the messages of these topics only.
+    pub(super) fn begin(&mut self, topics: &[usize]) -> Result<()> {
+        self.reader.begin(topics).with_context(|| self.name.clone())
+    }
+
+    /// Reads the next message; false at the end.
+    pub(super) fn next(&mut self, message: &mut Message) -> Result<bool> {
+        self.reader.next(message).with_context(|| self.name.clone())
+    }
+
+    /// Returns the reason why the recording ended before its end, if it did.
+    pub(super) fn cut(&self) -> Option<String> {
+        self.reader.cut()
+    }
+
+    /// Returns the two topics of the views.
+    pub fn choose(&self, wanted: &Wanted) -> Result<[usize; 2]> {
+        choice::choose(self.topics(), wanted).with_context(|| self.name.clone())
+    }
+
+    /// Returns the calibrations of these views with the names of their topics, if there are any: the first
+    /// message of each camera's `CameraInfo`.
+    pub fn camera_infos(&mut self, views: [usize; 2]) -> Result<Option<[(String, CameraInfo); 2]>> {
+        let Some(topics) = choice::camera_infos(self.topics(), views) else { return Ok(None) };
+        self.begin(&topics)?;
+        let (mut found, mut message) = ([None, None], Message::default());
+        while found.iter().any(Option::is_none) && self.next(&mut message)? {
+            let eye = usize::from(message.topic == topics[1]);
+            if found[eye].is_none() {
+                let Topic { name, encoding, .. } = &self.topics()[message.topic];
+                let info = CameraInfo::read(encoding, &message.data)
+                    .with_context(|| format!("{}: {name}", self.name))?;
+                found[eye] = Some((name.clone(), info));
+            }
+        }
+        let [left, right] = found;
+        Ok(left.zip(right).map(|(left, right)| [left, right]))
+    }
+}
+
+/// Refusal of what SQLite, bzip2 and LZ4 are needed for.
+#[cfg(not(feature = "bags"))]
+const WITHOUT_BAGS: &str = "this program was built without the feature `bags`, which reads .bag, .db3 and zstd files; MCAP is read";
+
+/// Refusal of the recordings of ZED cameras.
+const SVO: &str = "recordings of ZED's own format (.svo, .svo2) are not read; ZED's tools export them as a video, \
+                   which `--side-by-side` takes";
+
+/// Opens a folder of rosbag2: one file, or several in sequence.
+fn open_folder(folder: &Path) -> Result<Box<dyn Reader>> {
+    let parts = parts(folder);
+    ensure!(!parts.is_empty(), "the folder holds no .db3 and no .mcap file");
+    let open = |path: &PathBuf| -> Result<Box<dyn Reader>> {
+        match kind(path) {
+            Some(Kind::Mcap) => mcap::open(path),
+            #[cfg(feature = "bags")]
+            Some(Kind::Sqlite | Kind::Zstd) => rosbag2::open(path, Some(folder)),
+            #[cfg(not(feature = "bags"))]
+            Some(Kind::Sqlite | Kind::Zstd) => bail!(WITHOUT_BAGS),
+            _ => bail!("the file is neither MCAP nor SQLite; is it empty or damaged?"),
+        }
+        .with_context(|| path.display().to_string())
+    };
+    joined::join(parts.iter().map(open).collect::<Result<Vec<_>>>()?)
+}

@@ -1,0 +1,208 @@
+//! Overview of a recording, from one pass over all its messages.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::choice::{self, Wanted};
+use super::interface::{Message, Topic};
+use super::open::Recording;
+use super::{messages, pixels};
+use crate::core::control::Switch;
+use crate::core::frame::{Eye, EyeFrame, Image};
+use crate::source::pairing::{Pairer, Pairing};
+
+/// Part of the usual period by which two messages must lie further apart to have a gap between them.
+const GAP: f64 = 1.5;
+
+/// A recording at a glance.
+#[derive(Clone, Debug, Serialize)]
+pub struct Survey {
+    /// Kind of recording.
+    pub kind: &'static str,
+    /// Reason why it ended before its end, if it did.
+    pub cut: Option<String>,
+    /// Time from the first message to the last in seconds.
+    pub duration_s: f64,
+    /// Every topic with messages.
+    pub topics: Vec<TopicSurvey>,
+    /// Pair that would be taken, or why there is none.
+    #[serde(flatten)]
+    pub pair: Chosen,
+    /// Calibration files that belong to the recording.
+    pub calibration_files: Vec<String>,
+}
+
+/// The pair that would be taken.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chosen {
+    /// A pair.
+    Pair(PairSurvey),
+    /// The choice to make.
+    NoPair(String),
+}
+
+/// A topic at a glance.
+#[derive(Clone, Debug, Serialize)]
+pub struct TopicSurvey {
+    /// Name.
+    pub name: String,
+    /// Type of the messages.
+    pub kind: String,
+    /// Encoding of the messages.
+    pub encoding: String,
+    /// Number of messages.
+    pub messages: u64,
+    /// Messages per second: the inverse of their median distance in time.
+    pub rate: Option<f64>,
+    /// Number of gaps, and the longest in seconds.
+    pub gaps: u64,
+    /// Longest distance between two messages in seconds.
+    pub longest_gap_s: f64,
+    /// Size and pixel format of the first image.
+    pub image: Option<ImageSurvey>,
+    /// Reason why the first image cannot be read.
+    pub unreadable: Option<String>,
+}
+
+/// The first image of a topic.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImageSurvey {
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+    /// Pixel format, or file format.
+    pub format: String,
+}
+
+/// Two views at a glance.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairSurvey {
+    /// Topic of the left view.
+    pub left: String,
+    /// Topic of the right view.
+    pub right: String,
+    /// Number of pairs by their stamps.
+    pub pairs: u64,
+    /// Images without a partner, left and right.
+    pub unpaired: [u64; 2],
+    /// Median of the right stamp minus the left one, in milliseconds.
+    pub skew_ms: f64,
+    /// Largest absolute value of it.
+    pub largest_skew_ms: f64,
+    /// Topics with the calibrations, if there are any.
+    pub camera_infos: Option<[String; 2]>,
+}
+
+/// Times of one topic.
+#[derive(Default)]
+struct Times {
+    all: Vec<u64>,
+    image: Option<ImageSurvey>,
+    unreadable: Option<String>,
+}
+
+/// Reads a recording once. Stops early if `stop` is set.
+pub fn survey(
+    recording: &mut Recording,
+    wanted: &Wanted,
+    stop: &Switch,
+    mut tick: impl FnMut(),
+) -> Result<Survey> {
+    let pair = choice::choose(recording.topics(), wanted);
+    let views = pair.as_ref().ok().copied();
+    let topics = recording.topics().to_vec();
+    recording.begin(&(0..topics.len()).collect::<Vec<_>>())?;
+    let mut times: Vec<Times> = topics.iter().map(|_| Times::default()).collect();
+    let (mut pairer, mut skews) = (Pairer::new(Pairing::default()), Vec::new());
+    let (mut first, mut last) = (u64::MAX, 0);
+    let mut message = Message::default();
+    while !stop.is_set() && recording.next(&mut message)? {
+        tick();
+        let (topic, seen) = (&topics[message.topic], &mut times[message.topic]);
+        (first, last) = (first.min(message.log_ns), last.max(message.log_ns));
+        let mut time = message.log_ns;
+        if topic.has_images() {
+            match messages::picture(topic, message.log_ns, &message.data) {
+                Ok((stamp, picture)) => {
+                    time = stamp;
+                    if seen.image.is_none() {
+                        match pixels::size(&picture) {
+                            Ok((width, height)) => {
+                                let format = pixels::format(&picture);
+                                seen.image = Some(ImageSurvey { width, height, format });
+                            }
+                            Err(error) => {
+                                seen.unreadable.get_or_insert(format!("{error:#}"));
+                            }
+                        }
+                    }
+                }
+                Err(error) => {
+                    seen.unreadable.get_or_insert(format!("{error:#}"));
+                }
+            }
+        }
+        let index = seen.all.len() as u64;
+        seen.all.push(time);
+        if let Some(eye) = views.and_then(|views| views.iter().position(|v| *v == message.topic)) {
+            // Only the time counts.
+            let image = Image::from_vec(1, 1, vec![0]);
+            let timestamp = Some(Duration::from_nanos(time));
+            let arrived = Instant::now();
+            pairer.push(Eye::BOTH[eye], EyeFrame { image, timestamp, index, arrived });
+            skews.extend(std::iter::from_fn(|| pairer.pop()).map(|pair| pair.skew_ns));
+        }
+    }
+    Eye::BOTH.into_iter().for_each(|eye| pairer.finish(eye));
+    skews.extend(std::iter::from_fn(|| pairer.pop()).map(|pair| pair.skew_ns));
+    skews.sort_unstable();
+    let ms = |ns: i64| ns as f64 * 1e-6;
+    let pair = match pair {
+        Ok(views) => {
+            let infos = choice::camera_infos(&topics, views);
+            Chosen::Pair(PairSurvey {
+                left: topics[views[0]].name.clone(),
+                right: topics[views[1]].name.clone(),
+                pairs: pairer.pairs(),
+                unpaired: Eye::BOTH.map(|eye| pairer.unpaired(eye)),
+                skew_ms: ms(skews.get(skews.len() / 2).copied().unwrap_or(0)),
+                largest_skew_ms: ms(skews.iter().map(|ns| ns.saturating_abs()).max().unwrap_or(0)),
+                camera_infos: infos.map(|infos| infos.map(|topic| topics[topic].name.clone())),
+            })
+        }
+        Err(error) => Chosen::NoPair(format!("{error:#}")),
+    };
+    let files = recording.calibrations.iter().map(|file| file.display().to_string());
+    Ok(Survey {
+        kind: recording.kind,
+        cut: recording.cut(),
+        duration_s: last.saturating_sub(first) as f64 * 1e-9,
+        topics: topics.iter().zip(times).map(|(topic, times)| topic_survey(topic, times)).collect(),
+        pair,
+        calibration_files: files.collect(),
+    })
+}
+
+fn topic_survey(topic: &Topic, times: Times) -> TopicSurvey {
+    let Times { mut all, image, unreadable } = times;
+    all.sort_unstable();
+    let mut steps: Vec<u64> = all.windows(2).map(|two| two[1] - two[0]).collect();
+    steps.sort_unstable();
+    let period = steps.get(steps.len() / 2).copied().filter(|&step| step > 0);
+    let is_gap = |step: &&u64| period.is_some_and(|period| **step as f64 > GAP * period as f64);
+    TopicSurvey {
+        name: topic.name.clone(),
+        kind: topic.kind.clone(),
+        encoding: topic.encoding.to_string(),
+        messages: all.len() as u64,
+        rate: period.map(|period| 1e9 / period as f64),
+        gaps: steps.iter().filter(is_gap).count() as u64,
+        longest_gap_s: steps.last().map_or(0.0, |&step| step as f64 * 1e-9),
+        image,
+        unreadable,
+    }
+}

@@ -1,0 +1,206 @@
+"""The same pairs from a recording and from images give the same disparities."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from conftest import (BASELINE, EUROC, FOCAL, OAKD, RECORDERS, ROS2, VIEWS, camera_infos, euroc, euroc_infos, maps,
+                      messages_of, mono, same, stamp_of, stereod, write_pngs)
+from PIL import Image
+from rosbags.highlevel import AnyReader
+
+KINDS = list(RECORDERS)
+
+
+def record(kind, folder, pairs, infos=None, name="image_rect", encode=mono, compressed=False):
+    return RECORDERS[kind](folder, messages_of(pairs, infos, name, encode, compressed))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_disparities_are_those_of_the_images(kind, tmp_path, pairs, plain):
+    path = record(kind, tmp_path, pairs)
+    before = sorted(path.parent.rglob("*"))
+    found, log = maps(tmp_path, path)
+    same(found, plain)
+    assert "cut" not in log and "unfinished" not in log
+    shutil.rmtree(tmp_path / "out")
+    assert sorted(path.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_info_says(kind, tmp_path, pairs):
+    path = record(kind, tmp_path, pairs, camera_infos((192, 120)))
+    said = json.loads(stereod("info", path, "--json", folder=tmp_path)[0])
+    topics = {topic["name"]: topic for topic in said["topics"]}
+    image = topics["/left/image_rect"]
+    assert (image["messages"], image["kind"]) == (len(pairs), "sensor_msgs/Image")
+    assert image["image"] == {"width": 192, "height": 120, "format": "mono8"}
+    assert image["rate"] == pytest.approx(20) and image["gaps"] == 0
+    pair = said["pair"]
+    assert (pair["left"], pair["right"]) == ("/left/image_rect", "/right/image_rect")
+    assert pair["pairs"] == len(pairs) and pair["skew_ms"] == pytest.approx(0.04)
+    assert pair["camera_infos"] == ["/left/camera_info", "/right/camera_info"]
+    assert said["cut"] is None
+    text, _ = stereod("info", path, folder=tmp_path)
+    assert "20.00/s" in text and "192x120 mono8" in text and "/right/camera_info" in text
+
+
+@pytest.mark.parametrize("kind", ["bag", "db3", "mcap-zstd"])
+def test_compressed_images(kind, tmp_path, pairs, plain):
+    same(maps(tmp_path, record(kind, tmp_path, pairs, compressed=True))[0], plain)
+
+
+@pytest.mark.parametrize("kind", ["bag", "mcap-zstd"])
+def test_the_calibration_of_the_recording_gives_depth(kind, tmp_path, pairs, plain):
+    path = record(kind, tmp_path, pairs, camera_infos((192, 120)))
+    found, log = maps(tmp_path, path, "--depth")
+    assert "/left/camera_info and /right/camera_info" in log and "come rectified" in log
+    for name, depth in found.items():
+        disparity = plain[name] / 256
+        known = disparity > 0
+        assert known.mean() > 0.5
+        expected = 1000 * FOCAL * BASELINE / disparity[known]
+        near = expected < 60_000
+        assert np.abs(depth[known][near] - expected[near]).max() <= 1 + 1e-3 * expected[near].max()
+
+
+FORMATS = {
+    "mono8, padded": lambda p: ("mono8", np.pad(p, ((0, 0), (0, 8))).reshape(-1), p.shape[1] + 8),
+    "rgb8": lambda p: ("rgb8", np.repeat(p, 3), 3 * p.shape[1]),
+    "bgr8": lambda p: ("bgr8", np.repeat(p, 3), 3 * p.shape[1]),
+    "bgra8": lambda p: ("bgra8", np.dstack([p, p, p, np.full_like(p, 255)]).reshape(-1), 4 * p.shape[1]),
+    "yuv422": lambda p: ("yuv422", np.dstack([np.full_like(p, 128), p]).reshape(-1), 2 * p.shape[1]),
+    "yuv422_yuy2": lambda p: ("yuv422_yuy2", np.dstack([p, np.full_like(p, 128)]).reshape(-1), 2 * p.shape[1]),
+}
+
+
+@pytest.mark.parametrize("encode", FORMATS.values(), ids=FORMATS)
+def test_pixel_formats(encode, tmp_path, pairs, plain):
+    same(maps(tmp_path, record("mcap", tmp_path, pairs, encode=encode))[0], plain)
+
+
+def test_sixteen_bits(tmp_path, pairs):
+    deep = [tuple(view.astype(np.uint16) * 200 for view in pair) for pair in pairs]
+    write_pngs(tmp_path, deep)
+    expected, _ = maps(tmp_path, "--left", tmp_path / "left/%06d.png", "--right", tmp_path / "right/%06d.png")
+    encode = lambda p: ("mono16", p.astype("<u2").view(np.uint8).reshape(-1), 2 * p.shape[1])
+    same(maps(tmp_path, record("mcap", tmp_path, deep, encode=encode))[0], expected)
+
+
+@pytest.mark.parametrize("kind", ["bag", "mcap", "db3"])
+def test_topics_written_one_after_the_other(kind, tmp_path, pairs, plain):
+    messages = list(messages_of(pairs, None, "image_rect", mono, False))
+    path = RECORDERS[kind](tmp_path, sorted(messages, key=lambda message: (message[0], message[2])))
+    same(maps(tmp_path, path)[0], plain)
+
+
+@pytest.mark.parametrize("kind", ["bag", "mcap-zstd", "mcap", "db3"])
+def test_a_recording_that_was_cut_off(kind, tmp_path, pairs, plain):
+    path = record(kind, tmp_path, pairs)
+    file = path if path.is_file() else next(path.glob("*.db3"))
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) * 7 // 10])
+    found, log = maps(tmp_path, path)
+    assert 1 <= len(found) < len(pairs)
+    same(found, {name: image for name, image in plain.items() if name in found})
+    assert "last whole message" in log
+    said = json.loads(stereod("info", path, "--json", folder=tmp_path)[0])
+    assert said["cut"]
+    # Nearly nothing is left.
+    file.write_bytes(content[:60])
+    _, log = stereod("run", path, "--headless", folder=tmp_path, status=1)
+    assert "panicked" not in log
+
+
+def test_the_recording_is_no_output(tmp_path, pairs):
+    path = record("mcap", tmp_path, pairs)
+    content = path.read_bytes()
+    _, log = stereod("run", path, "--headless", "--record", path, folder=tmp_path, status=2)
+    assert "also an input" in log and path.read_bytes() == content
+
+
+def needs_euroc():
+    if not EUROC.is_dir():
+        pytest.skip(f"{EUROC} is not here")
+
+
+@pytest.mark.parametrize("kind", ["bag-lz4", "db3", "mcap-zstd"])
+def test_raw_images_are_rectified_by_the_calibration_in_the_recording(kind, tmp_path):
+    needs_euroc()
+    raw = euroc()
+    write_pngs(tmp_path, raw)
+    calibration = f"{EUROC}/left.yaml,{EUROC}/right.yaml"
+    sources = ["--left", tmp_path / "left/%06d.png", "--right", tmp_path / "right/%06d.png"]
+    expected, _ = maps(tmp_path, *sources, "--calibration", calibration)
+    path = record(kind, tmp_path, raw, euroc_infos(), name="image_raw")
+    found, log = maps(tmp_path, path)
+    assert "rectifying" in log
+    same(found, expected)
+    # A calibration that is given wins, and is the same here.
+    found, log = maps(tmp_path, path, "--calibration", calibration)
+    assert "left.yaml" in log and "camera_info" not in log.replace("ROS camera_info", "")
+    same(found, expected)
+    # Without a calibration in the recording, and with one in a file.
+    path = record("mcap", tmp_path, raw, name="image_raw")
+    same(maps(tmp_path, path, "--calibration", calibration)[0], expected)
+    stereod("rectify", path, "--calibration", calibration, "-o", "rectified", folder=tmp_path)
+    assert (tmp_path / "rectified/left.mkv").stat().st_size > 0
+
+
+@pytest.mark.parametrize("kind", ["bag-lz4", "db3-messages", "mcap-lz4"])
+def test_frames_of_a_video(kind, tmp_path):
+    if not OAKD.is_dir():
+        pytest.skip(f"{OAKD} is not here")
+    # In colour, the left view would be recorded as red, green and blue.
+    grey = "filesrc location={} ! qtdemux ! h264parse ! avdec_h264 ! videoconvert ! video/x-raw,format=GRAY8"
+    left, right = (grey.format(OAKD / f"{view}.mp4") for view in VIEWS)
+    sources = ["--left", left, "--right", right, "--frames", "5"]
+    expected, _ = maps(tmp_path, *sources)
+    stereod("run", *sources, "-d", "16", "--headless", "--record", "views.mcap", "--mcap", "left,right", folder=tmp_path)
+    views = {view: [] for view in VIEWS}
+    with AnyReader([tmp_path / "views.mcap"], default_typestore=ROS2.store) as reader:
+        for connection, _, raw in reader.messages():
+            image = reader.deserialize(raw, connection.msgtype)
+            views[connection.topic.split("/")[1]].append(image.data.reshape(image.height, image.width))
+    same(maps(tmp_path, record(kind, tmp_path, list(zip(*views.values(), strict=True))))[0], expected)
+
+
+def test_a_folder_of_euroc(tmp_path):
+    needs_euroc()
+    raw = euroc()
+    write_pngs(tmp_path, raw)
+    sources = ["--left", tmp_path / "left/%06d.png", "--right", tmp_path / "right/%06d.png"]
+    files = [EUROC / f"cam{eye}_sensor.yaml" for eye in (0, 1)]
+    expected, _ = maps(tmp_path, *sources, "--calibration", ",".join(map(str, files)))
+    for eye in (0, 1):
+        camera = tmp_path / "V1_01/mav0" / f"cam{eye}"
+        (camera / "data").mkdir(parents=True)
+        lines = ["#timestamp [ns],filename"]
+        for number, pair in enumerate(raw):
+            name = f"{stamp_of(number, 0)}.png"
+            Image.fromarray(pair[eye]).save(camera / "data" / name)
+            lines.append(f"{stamp_of(number, 0)},{name}")
+        (camera / "data.csv").write_text("\r\n".join(lines) + "\r\n")
+        shutil.copy(files[eye], camera / "sensor.yaml")
+    found, log = maps(tmp_path, tmp_path / "V1_01")
+    same(found, expected)
+    assert "sensor.yaml" in log
+    said = json.loads(stereod("info", "V1_01", "--json", folder=tmp_path)[0])
+    assert said["pair"]["left"] == "cam0" and len(said["calibration_files"]) == 2
+
+
+def test_a_drive_of_kitti(tmp_path, pairs, plain):
+    for camera in range(4):
+        folder = tmp_path / f"drive/image_{camera:02}"
+        (folder / "data").mkdir(parents=True)
+        for number, pair in enumerate(pairs):
+            Image.fromarray(pair[camera % 2]).save(folder / f"data/{number:010}.png")
+        times = [f"2011-09-26 13:02:25.{100_000_000 * number + camera:09}" for number in range(len(pairs))]
+        (folder / "timestamps.txt").write_text("\n".join(times) + "\n")
+    found, log = maps(tmp_path, "drive")
+    same(found, plain)
+    assert "image_00 + image_01" in log
+    found, log = maps(tmp_path, "drive", "--left-topic", "image_02")
+    same(found, plain)
+    assert "image_02 + image_03" in log

@@ -1,0 +1,195 @@
+//! Recordings of messages, written by the library that wrote the first MCAP files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+
+use mcap::WriteOptions;
+use mcap::records::MessageHeader;
+
+use super::*;
+
+/// A message of a topic: its name, its type without package, and the time of recording in nanoseconds.
+type Sent = (&'static str, &'static str, u64, Vec<u8>);
+
+/// Stamp of pair 0 in nanoseconds, and the time between pairs.
+const START: u64 = 1_700_000_000_000_000_000;
+const PERIOD: u64 = 33_000_000;
+
+/// Begins a message in CDR with a header of this stamp.
+fn header(stamp: u64) -> Vec<u8> {
+    let numbers = [(stamp / 1_000_000_000) as u32, (stamp % 1_000_000_000) as u32, 4];
+    let mut message = vec![0, 1, 0, 0];
+    numbers.iter().for_each(|number| message.extend(number.to_le_bytes()));
+    message.extend(b"eye\0");
+    message
+}
+
+/// An image with rows of `step` bytes.
+fn image(stamp: u64, encoding: &str, [width, height, step]: [usize; 3], data: &[u8]) -> Vec<u8> {
+    let mut message = header(stamp);
+    let number = |message: &mut Vec<u8>, number: usize| {
+        message.resize(message.len().next_multiple_of(4), 0);
+        message.extend((number as u32).to_le_bytes());
+    };
+    number(&mut message, height);
+    number(&mut message, width);
+    number(&mut message, encoding.len() + 1);
+    message.extend(encoding.as_bytes());
+    // The end of the text, and is_bigendian.
+    message.extend([0, 0]);
+    number(&mut message, step);
+    number(&mut message, data.len());
+    message.extend(data);
+    message
+}
+
+/// Both views of the first pairs of the demo scene; the right ones are recorded late.
+fn views(pairs: u64, topics: [&'static str; 2]) -> Vec<Sent> {
+    let of_pair = |number| {
+        let (pair, stamp) = (demo_pair(number), START + number * PERIOD);
+        let size = [SIZE.0, SIZE.1, SIZE.0];
+        let of = |view: usize, pixels: &[u8]| {
+            let late = stamp + 70_000_000 * view as u64;
+            (topics[view], "Image", late, image(stamp, "mono8", size, pixels))
+        };
+        [of(0, pair.left.pixels()), of(1, pair.right.pixels())]
+    };
+    (0..pairs).flat_map(of_pair).collect()
+}
+
+fn write(path: &Path, messages: &[Sent], options: WriteOptions, is_finished: bool) {
+    let file = BufWriter::new(File::create(path).unwrap());
+    let mut writer = options.chunk_size(Some(20_000)).create(file).unwrap();
+    let mut channels = BTreeMap::new();
+    for (topic, kind, log_time, data) in messages {
+        let channel_id = *channels.entry(topic).or_insert_with(|| {
+            let schema =
+                writer.add_schema(&format!("sensor_msgs/msg/{kind}"), "ros2msg", b"").unwrap();
+            writer.add_channel(schema, topic, "cdr", &BTreeMap::new()).unwrap()
+        });
+        let (log_time, publish_time) = (*log_time, *log_time);
+        let header = MessageHeader { channel_id, sequence: 0, log_time, publish_time };
+        writer.write_to_known_channel(&header, data).unwrap();
+    }
+    match is_finished {
+        true => drop(writer.finish().unwrap()),
+        false => {
+            writer.flush().unwrap();
+            std::mem::forget(writer);
+        }
+    }
+}
+
+const TOPICS: [&str; 2] = ["/cam/left/image_rect", "/cam/right/image_rect"];
+
+/// Expected frames of a recording of the first pairs.
+fn expected(pairs: u64) -> Vec<Vec<u16>> {
+    (0..pairs).map(reference).collect()
+}
+
+#[test]
+fn the_stamps_pair_the_views() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("a.mcap"), &views(7, TOPICS), WriteOptions::new(), true);
+    let said = statistics(folder.path(), &["a.mcap", "--record", "out.mkv"]);
+    assert_eq!(said["pairs_matched"], 7, "{said}");
+    assert_eq!(recorded(&folder.path().join("out.mkv")), expected(7));
+    // With the topics by name, the other way round.
+    let named = ["--right-topic", TOPICS[0], "--left-topic", TOPICS[1], "--swap"];
+    let said =
+        statistics(folder.path(), &[&["a.mcap", "--record", "out.mkv"], &named[..]].concat());
+    assert_eq!(said["pairs_matched"], 7, "{said}");
+    assert_eq!(recorded(&folder.path().join("out.mkv")), expected(7));
+}
+
+#[test]
+fn what_a_killed_recorder_leaves_is_played_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcap");
+    write(&path, &views(6, TOPICS), WriteOptions::new(), false);
+    let (status, _, stderr) =
+        run(folder.path(), &["run", "-d", "24", "a.mcap", "--record", "o.mkv"]);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stderr.contains("unfinished") && stderr.contains("last whole message"), "{stderr}");
+    assert_eq!(recorded(&folder.path().join("o.mkv")), expected(6));
+}
+
+#[test]
+fn wrong_messages_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcap");
+    let refused = |messages: &[Sent], what: &[&str]| {
+        write(&path, messages, WriteOptions::new(), true);
+        let (status, _, stderr) = run(folder.path(), &["run", "a.mcap", "-d", "24", "--headless"]);
+        assert_ne!(status, 0, "{stderr}");
+        for what in what {
+            assert!(stderr.contains(what) && !stderr.contains("panicked"), "{what}: {stderr}");
+        }
+    };
+    let both =
+        |message: Vec<u8>| [0, 1].map(|view| (TOPICS[view], "Image", START, message.clone()));
+    let data = vec![9; 96 * 64];
+    refused(&both(image(START, "32FC1", [96, 16, 384], &data)), &["32FC1", "mono8", TOPICS[0]]);
+    refused(&both(image(START, "mono8", [96, 65, 96], &data)), &["96x65", "need more than"]);
+    refused(&both(image(START, "mono8", [1 << 20, 1 << 20, 1 << 20], &data)), &["budget"]);
+    refused(&both(image(START, "mono8", [1 << 31, 1 << 31, 96], &data)), &["budget"]);
+    refused(&both(image(START, "mono8", [96, 64, 4], &data)), &["4 bytes a row"]);
+    refused(&both(image(START, "mono8", [0, 0, 0], &[])), &["no pixels"]);
+    refused(&both(header(START)), &["the message ends"]);
+    refused(&both(vec![0, 9, 0, 0, 1]), &["CDR encoding 0009"]);
+    refused(&views(2, ["/a/image", "/b/image"]), &["--left-topic", "/a/image (sensor_msgs/Image"]);
+    refused(&[("/imu", "Imu", START, header(START))], &["no topic with images"]);
+    let sizes = [
+        (TOPICS[0], "Image", START, image(START, "mono8", [96, 64, 96], &data)),
+        (TOPICS[1], "Image", START, image(START, "mono8", [64, 64, 64], &data)),
+    ];
+    refused(&sizes, &["differ in size", "64x64"]);
+    let mut late = views(3, TOPICS);
+    late[3].3 = image(START + 9_000_000_000, "mono8", [96, 64, 96], &data);
+    late.truncate(4);
+    late.remove(1);
+    refused(&late, &["no stamp of one view", "--tolerance"]);
+}
+
+#[test]
+fn a_bomb_is_refused_within_the_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut messages = views(1, TOPICS);
+    // Compresses to nearly nothing.
+    messages.push(("/zeros", "Image", START, vec![0; 400 << 20]));
+    write(&folder.path().join("a.mcap"), &messages, WriteOptions::new(), true);
+    let small = std::fs::metadata(folder.path().join("a.mcap")).unwrap().len();
+    assert!(small < 1 << 20, "{small} bytes");
+    for command in [&["run", "--headless"][..], &["info"]] {
+        let arguments = [command, &["a.mcap", "--set", "engine.memory_mib=256"]].concat();
+        let (status, _, stderr) = run(folder.path(), &arguments);
+        assert_eq!(status, 1, "{stderr}");
+        assert!(stderr.contains("budget") && stderr.contains("256 MiB"), "{stderr}");
+    }
+}
+
+#[test]
+fn info_describes_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut messages = views(9, TOPICS);
+    // A gap, and an image that has no partner.
+    messages.drain(8..10);
+    messages.remove(0);
+    write(&folder.path().join("a.mcap"), &messages, WriteOptions::new(), true);
+    let (status, stdout, stderr) = run(folder.path(), &["info", "a.mcap", "--json"]);
+    assert_eq!(status, 0, "{stderr}");
+    let said: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(said["kind"], "MCAP");
+    assert_eq!(said["pair"]["pairs"], 7);
+    assert_eq!(said["pair"]["unpaired"], serde_json::json!([0, 1]));
+    let right = &said["topics"][1];
+    assert_eq!((&right["messages"], &right["gaps"]), (&8.into(), &1.into()));
+    assert!((right["longest_gap_s"].as_f64().unwrap() - 0.066).abs() < 1e-6, "{right}");
+    let (status, stdout, _) = run(folder.path(), &["info", "a.mcap"]);
+    assert!(status == 0 && stdout.contains("1 gap of up to 66 ms"), "{stdout}");
+    for (name, what) in [("missing.mcap", "there is no"), (".", "is no recording")] {
+        let (status, _, stderr) = run(folder.path(), &["info", name]);
+        assert!(status == 1 && stderr.contains(what), "{stderr}");
+    }
+}
