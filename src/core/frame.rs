@@ -287,6 +287,9 @@ pub struct Truth {
 /// Value of a [`DisparityMap`] that means "unknown".
 pub const INVALID: i16 = i16::MIN;
 
+/// Confidence of pixels without evidence of their own; all others have more.
+pub const LEAST_CONFIDENCE: u8 = 1;
+
 /// Units of a [`DisparityMap`] value per pixel of disparity.
 pub const SUBPIXEL: i32 = 16;
 

@@ -10,11 +10,11 @@
 //! the unknown pixels, and by how much others are nearer and farther. A learnt [`model`] adds a
 //! number for each pair of neighbouring levels (a generalised additive model with interactions: Lou
 //! et al., KDD 2013) and turns the sum into a probability. A pixel whose own peak is 0 has the
-//! [`LEAST`] confidence.
+//! [`LEAST_CONFIDENCE`] confidence.
 
 pub mod model;
 
-use crate::core::frame::{INVALID, Image, SUBPIXEL, clamped};
+use crate::core::frame::{INVALID, Image, LEAST_CONFIDENCE, SUBPIXEL, clamped};
 use crate::matching::aggregation::Sums;
 use crate::matching::saturation::is_saturated;
 use crate::matching::uniqueness::rival;
@@ -36,9 +36,6 @@ pub const LEVELS: usize = 5;
 
 /// Values of a level, from 0 on.
 pub const STEPS: usize = 16;
-
-/// Confidence of pixels without evidence of their own; all others have more.
-pub const LEAST: u8 = 1;
 
 /// The peak of every pixel, row by row.
 pub fn peaks(sums: &Sums, winners: &[usize]) -> Vec<u8> {
@@ -174,7 +171,7 @@ pub fn apply(width: usize, values: &mut [i16], peaks: &[u8], least: u8) -> Vec<u
     let levels = levels_of_map(width, values, peaks);
     let mut confidence = vec![0; peaks.len()];
     for (i, value) in values.iter_mut().enumerate().filter(|(_, value)| **value != INVALID) {
-        confidence[i] = levels[i].map_or(LEAST, of_levels);
+        confidence[i] = levels[i].map_or(LEAST_CONFIDENCE, of_levels);
         if confidence[i] < least {
             *value = INVALID;
         }
@@ -239,7 +236,7 @@ mod tests {
         assert_eq!((levels[1], levels[2], levels[4]), (None, None, None));
         let mut known = values;
         let confidence = apply(3, &mut known, &[100, 200, 0, 50, 0, 1], 2);
-        assert_eq!([1, 2, 4].map(|i| confidence[i]), [0, LEAST, LEAST]);
+        assert_eq!([1, 2, 4].map(|i| confidence[i]), [0, LEAST_CONFIDENCE, LEAST_CONFIDENCE]);
         assert_eq!(
             [0, 3, 5].map(|i| confidence[i]),
             [0, 3, 5].map(|i| of_levels(levels[i].unwrap()))
@@ -253,7 +250,7 @@ mod tests {
             (0..STEPS.pow(5)).map(|i| [4, 3, 2, 1, 0].map(|k| (i / STEPS.pow(k) % STEPS) as u8));
         for levels in all.step_by(7) {
             let confidence = of_levels(levels);
-            assert!(confidence > LEAST);
+            assert!(confidence > LEAST_CONFIDENCE);
             for level in (0..2).filter(|&level| levels[level] < 15) {
                 let mut better = levels;
                 better[level] += 1;

@@ -15,10 +15,10 @@ use super::surfaces::Surfaces;
 use super::truth::{self, Region};
 use crate::commands::prepare::ranging::{self, small_matcher};
 use crate::commands::prepare::rig::{Cameras, Rig};
-use crate::core::frame::{DisparityRange, Eye, Image, Matched, StereoPair};
+use crate::core::frame::{DisparityRange, Eye, Image, LEAST_CONFIDENCE, Matched, StereoPair};
 use crate::engine::cuda::Unusable;
 use crate::engine::{self, Engine};
-use crate::matching::confidence::{LEAST, LEVELS};
+use crate::matching::confidence::LEVELS;
 use crate::matching::{Params, confidence_levels};
 use crate::observe::range::Spare;
 use crate::settings::{Loaded, Origin, Source};
@@ -248,7 +248,7 @@ fn learnt_from(
     let of_pixel = |(i, levels): (usize, &Option<[u8; LEVELS]>)| {
         let (value, truth) = (map.at(i)?, region.at(i)?);
         let is_wrong = u8::from((value - truth).abs() > BAD);
-        Some((*levels)?.into_iter().chain([is_wrong])).filter(|_| sure[i] > LEAST)
+        Some((*levels)?.into_iter().chain([is_wrong])).filter(|_| sure[i] > LEAST_CONFIDENCE)
     };
     levels.iter().enumerate().filter_map(of_pixel).flatten().collect()
 }

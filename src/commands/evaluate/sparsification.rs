@@ -6,7 +6,7 @@
 
 use super::scoring::Values;
 use super::truth::Region;
-use crate::matching::confidence::LEAST;
+use crate::core::frame::LEAST_CONFIDENCE;
 
 /// Largest error of a good disparity in pixels.
 pub(super) const BAD: f64 = 1.0;
@@ -71,7 +71,7 @@ impl Sparsification {
 /// Returns the calibration error of levels; 0 of none.
 fn calibration(levels: &[Level; LEVELS]) -> f64 {
     let (mut excess, mut all) = ([0.0; 10], 0);
-    for (level, of) in levels.iter().enumerate().skip(usize::from(LEAST) + 1) {
+    for (level, of) in levels.iter().enumerate().skip(usize::from(LEAST_CONFIDENCE) + 1) {
         let count = of.good + of.bad;
         all += count;
         excess[level * 10 / LEVELS] += (count * level as u64) as f64 / 255.0 - of.good as f64;

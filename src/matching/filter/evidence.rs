@@ -15,8 +15,7 @@
 //! [`noise_threshold`]: crate::matching::texture::noise_threshold
 
 use super::rays::{Met, RAYS, REACH_MAX, meet};
-use crate::core::frame::{INVALID, Image, SUBPIXEL, clamped};
-use crate::matching::confidence::LEAST;
+use crate::core::frame::{INVALID, Image, LEAST_CONFIDENCE, SUBPIXEL, clamped};
 
 /// Side of the window of means that has to show something.
 pub const SIDE: usize = 7;
@@ -34,7 +33,7 @@ pub const THRESHOLD_MAX: u32 = 24;
 pub const DEVIATION_SHIFT: u32 = 5;
 
 /// Confidence of a weak pixel that stays.
-pub const CONFIDENCE: u8 = LEAST;
+pub const CONFIDENCE: u8 = LEAST_CONFIDENCE;
 
 /// Treatment of pixels without evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

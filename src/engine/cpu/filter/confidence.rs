@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::pass::Pass;
-use crate::core::frame::{INVALID, Image};
+use crate::core::frame::{INVALID, Image, LEAST_CONFIDENCE};
 use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
-use crate::matching::confidence::{LEAST, RADIUS, REACH, is_blind, levels, of_known, of_levels};
+use crate::matching::confidence::{RADIUS, REACH, is_blind, levels, of_known, of_levels};
 
 /// Numbers that are kept of each column.
 const KINDS: usize = 5;
@@ -195,7 +195,7 @@ impl SimdKernel for Row<'_> {
             sums = [sums[0] + i32::from(far[next]), sums[1] + i32::from(unknown[next])];
             *to = match (value, peak) {
                 (INVALID, _) => 0,
-                (_, 0) => LEAST,
+                (_, 0) => LEAST_CONFIDENCE,
                 _ => {
                     let near = sum(&near[x + REACH - RADIUS..][..2 * RADIUS + 1]);
                     let ends =

@@ -10,7 +10,7 @@ use super::super::launch::{Arg, BufferId, Chain, Scope, Unit};
 use super::builder::Builder;
 use super::temporal::residuals;
 use crate::calibration::Rectifier;
-use crate::core::frame::Eye;
+use crate::core::frame::{Eye, LEAST_CONFIDENCE};
 use crate::matching::confidence::{self, model};
 use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
 use crate::matching::filter::{Filter, evidence, rays, spatial, steady};
@@ -50,7 +50,7 @@ pub fn units(job: &Job) -> Vec<Unit> {
         let unit = Unit::new("filter_confidence.cu").pixelwise();
         let unit = unit.define("CONFIDENCE_MIN", least).define("RADIUS", confidence::RADIUS);
         let unit = unit.define("REACH", confidence::REACH).define("LEVELS", confidence::LEVELS);
-        let unit = unit.define("STEPS", confidence::STEPS).define("LEAST", confidence::LEAST);
+        let unit = unit.define("STEPS", confidence::STEPS).define("LEAST", LEAST_CONFIDENCE);
         let unit = unit.define("WHITE", params.white).define("ALIKE", ALIKE);
         units.push(unit.define("TILE", CONFIDENCE_TILE));
     }
