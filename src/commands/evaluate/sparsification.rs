@@ -148,10 +148,10 @@ mod tests {
 
     #[test]
     fn the_calibration_error_compares_tenths_with_their_share_of_good_pixels() {
-        // 204 and 179 are 80 and 70.2 %: the eighth tenth is from 179 to 204. 2 of 3 are good. 51 is
+        // 204 and 180 are 80 and 70.6 %, in the eighth tenth, from 180 to 204. 2 of 3 are good. 51 is
         // 20 %, of which none is good. The least confidence does not count.
-        let pixels = [('r', 204), ('r', 204), ('w', 179), ('w', 51), ('w', 1), ('r', 1)];
-        let expected = (204.0 + 204.0 + 179.0) / 255.0 - 2.0 + 0.2;
+        let pixels = [('r', 204), ('r', 204), ('w', 180), ('w', 51), ('w', 1), ('r', 1)];
+        let expected = (204.0 + 204.0 + 180.0) / 255.0 - 2.0 + 0.2;
         near(of(&pixels).unwrap().calibration, 100.0 * expected / 4.0);
         near(of(&[('r', 255), ('r', 255)]).unwrap().calibration, 0.0);
         near(of(&[('w', 1)]).unwrap().calibration, 0.0);

@@ -16,7 +16,6 @@
 
 use super::rays::{Met, RAYS, REACH_MAX, meet};
 use crate::core::frame::{INVALID, Image, SUBPIXEL, clamped};
-use crate::matching::confidence::LEAST;
 
 /// Side of the window of means that has to show something.
 pub const SIDE: usize = 7;
@@ -34,7 +33,7 @@ pub const THRESHOLD_MAX: u32 = 24;
 pub const DEVIATION_SHIFT: u32 = 5;
 
 /// Confidence of a weak pixel that stays.
-pub const CONFIDENCE: u8 = LEAST;
+pub const CONFIDENCE: u8 = 1;
 
 /// Treatment of pixels without evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@
 //! Where more than a quarter of the image moves the rig does, and nothing is held.
 
 use crate::core::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
-use crate::matching::confidence::LEAST;
 use crate::matching::history::State;
 use crate::matching::residuals::{Decision, Limits, RESIDUAL_MAX, UNIT, variance};
 use crate::matching::texture::responses;
@@ -47,7 +46,7 @@ pub const VARIANCE_MIN: u32 = 256;
 pub const SURE: u8 = 204;
 
 /// Confidence of what is held, and the least of what is measured beside it.
-pub const HELD: u8 = LEAST;
+pub const HELD: u8 = 1;
 
 /// Numbers of the state for maps of this many pixels: for each its disparity, then for each its
 /// [`Memory`].
