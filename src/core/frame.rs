@@ -407,7 +407,8 @@ pub struct Matched {
     pub pair: StereoPair,
     /// Disparity of the left image.
     pub disparity: DisparityMap,
-    /// Confidence of each pixel, from 1 to 255, and 0 if the disparity is unknown; `None` unless the
+    /// Confidence of each pixel, from 1 to 255 (the disparity is right within 1 px with the probability
+    /// c / 255, 1 states none), and 0 if the disparity is unknown; `None` unless the
     /// parameters ask for it.
     pub confidence: Option<Image>,
     /// The left image without its background, if the parameters ask for it.

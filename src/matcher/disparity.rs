@@ -46,8 +46,9 @@ impl Disparity {
         self.map().values().iter().map(of).collect()
     }
 
-    /// Returns the confidence of every pixel, row by row: 1 to 255, and 0 if the disparity is unknown
-    /// or filled; `None` unless [`Params::confidence`](crate::Params::confidence) asks for it.
+    /// Returns the confidence of every pixel, row by row: the disparity is right within 1 px with the
+    /// probability c / 255; 1 without evidence of its own, and 0 if the disparity is unknown or filled;
+    /// `None` unless [`Params::confidence`](crate::Params::confidence) asks for it.
     pub fn confidence(&self) -> Option<&[u8]> {
         self.0.confidence.as_ref().map(Image::pixels)
     }

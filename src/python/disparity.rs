@@ -68,7 +68,8 @@ impl Disparity {
         self.kept(py, &self.pixels, || self.disparity.disparity_px())
     }
 
-    /// uint8: confidence, 1 to 255; 0 if the disparity is unknown or filled. None without confidence.
+    /// uint8: confidence, 1 to 255: right within 1 px with the probability c / 255; 0 if the disparity is
+    /// unknown or filled. None without confidence.
     #[getter]
     fn confidence(&self, py: Python<'_>) -> Option<Py<PyArray2<u8>>> {
         let confidence = self.disparity.confidence()?;

@@ -121,7 +121,7 @@ impl Filter {
     }
 
     /// Applies the filter to a map. `confidence` holds the peaks of the winners until the filter of
-    /// that name puts its means in their place; `None` if nobody asks for them. `state` is what
+    /// that name puts itself in their place; `None` if nobody asks for them. `state` is what
     /// the filter left there at the map before; empty for the first one of a stream.
     pub fn apply(
         self,
