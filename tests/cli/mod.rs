@@ -38,6 +38,7 @@ fn help_names_every_command() {
         "match",
         "bench",
         "evaluate",
+        "info",
         "calibration",
         "devices",
         "config",
