@@ -197,7 +197,7 @@ fn describe(hover: &Hover) -> String {
         text += &format!("  {depth:.3} m");
     }
     if let Some(confidence) = hover.confidence {
-        text += &format!("  confidence {confidence}");
+        text += &format!("  confidence {:.0} %", f64::from(confidence) / 2.55);
     }
     text
 }

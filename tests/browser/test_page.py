@@ -154,7 +154,7 @@ def test_values_under_the_mouse_are_those_recorded(run, open_page):
             assert "unknown" in shown
             continue
         assert f"{raw / 16:.2f}"[:-1] in shown and abs(float(re.search(r"([\d.]+) px", shown)[1]) - raw / 16) < 0.0051
-        assert f"confidence {confidence[row, column]}" in shown
+        assert f"confidence {round(int(confidence[row, column]) / 2.55)} %" in shown
         depth = re.search(r"([\d.]+) m\b", shown)
         assert abs(float(depth[1]) / (300 * 0.12 / (raw / 16)) - 1) < 0.006 if raw > 0 else depth is None
     # The download is the same file.

@@ -793,7 +793,7 @@ function showReadout() {
     const depth = depthOf(raw / 16);
     parts.push(say("b", (raw / 16).toFixed(2) + " px"));
     if (depth !== null) parts.push(say("b", metres(depth) + " m"));
-    if (confidence) parts.push(say("span", confidence[at] ? "confidence " + confidence[at] : "filled"));
+    if (confidence) parts.push(say("span", confidence[at] ? `confidence ${Math.round(confidence[at] / 2.55)} %` : "filled"));
   }
   out.replaceChildren(...parts);
 }
