@@ -218,7 +218,8 @@ pub(super) fn of_confidence(
     let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
     let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
     pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
-    let meaning = "probability * 255 that the disparity is right within 1 px; 1 without evidence of its own, 0 where it is unknown or was filled";
+    let meaning = "255 times the probability that the disparity is right within 1 px; 1 without \
+                   evidence of its own, 0 where it is unknown or was filled";
     with_title("stereod confidence", meaning, pairs)
 }
 
