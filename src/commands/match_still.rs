@@ -138,9 +138,13 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     still.write(&args.output)?;
     if let (Some(path), Some(geometry)) = (&args.cloud, rig.pairs.geometry) {
         let colours = colours_of(&stills, &rig)?;
-        let points = cloud::write_cloud(path, &matched.disparity, &geometry, |x, y| {
-            [0, 1, 2].map(|channel| colours[channel].row(y)[x])
-        })?;
+        let points = cloud::write_cloud(
+            path,
+            &matched.disparity,
+            matched.confidence.as_ref(),
+            &geometry,
+            |x, y| [0, 1, 2].map(|channel| colours[channel].row(y)[x]),
+        )?;
         tracing::info!("{}: {points} points", path.display());
     }
     if let (Some(path), Some(confidence)) = (&args.confidence, &matched.confidence) {

@@ -391,6 +391,14 @@ impl StereoGeometry {
         (depth.is_finite() && depth > 0.0).then_some(depth)
     }
 
+    /// Returns the standard deviation in metres of the depth at a disparity with a standard deviation of
+    /// `deviation` pixels: Z^2 / (focal length * baseline) times it (Gallup et al., Variable
+    /// baseline/resolution stereo, CVPR 2008, section 2); `None` where there is no depth.
+    pub fn depth_deviation_m(&self, disparity: f64, deviation: f64) -> Option<f64> {
+        let depth = self.depth_m(disparity)?;
+        Some(depth * depth / (self.focal_px * self.baseline_m) * deviation)
+    }
+
     /// Returns the point in metres shown by pixel (x, y) of the left image: x to the right, y down, z
     /// forward from the left camera's centre.
     pub fn point_m(&self, x: f64, y: f64, disparity: f64) -> Option<[f64; 3]> {

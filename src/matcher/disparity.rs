@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::Error;
 use crate::core::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoGeometry};
+use crate::matching::confidence::deviation_px;
 use crate::matching::filter::{evidence, steady};
-
-const _: () = assert!(evidence::CONFIDENCE == steady::HELD, "both mean `Status::Supported`");
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::png::DisparityPng;
 use crate::sink::{cloud, files};
+
+const _: () = assert!(evidence::CONFIDENCE == steady::HELD, "both mean `Status::Supported`");
 
 /// The disparity of a pair, with its images and cameras.
 #[derive(Debug)]
@@ -105,6 +106,27 @@ impl Disparity {
         Ok(self.disparity_px().into_iter().map(of).collect())
     }
 
+    /// Returns the standard deviation of every pixel's depth in metres, row by row, provided that its
+    /// disparity is right within 1 px ([`Disparity::confidence`]); NaN if the depth is unknown, filled or
+    /// without evidence of its own. `geometry` replaces the cameras of the matcher. `None` without
+    /// confidence.
+    ///
+    /// # Errors
+    /// [`Error::NoGeometry`].
+    pub fn depth_deviation_m(
+        &self,
+        geometry: Option<StereoGeometry>,
+    ) -> Result<Option<Vec<f32>>, Error> {
+        let geometry = geometry.or(self.geometry()).ok_or(Error::NoGeometry)?;
+        let of = |(disparity, &confidence): (f32, &u8)| {
+            let deviation = deviation_px(confidence)
+                .and_then(|px| geometry.depth_deviation_m(f64::from(disparity), px));
+            deviation.map_or(f32::NAN, |metres| metres as f32)
+        };
+        let pixels = |confidence| self.disparity_px().into_iter().zip(confidence).map(of).collect();
+        Ok(self.confidence().map(pixels))
+    }
+
     /// Returns the point of every pixel in metres from the left camera, row by row: x to the right, y
     /// down, z forward; three NaN if unknown. `geometry` replaces the cameras of the matcher.
     ///
@@ -146,6 +168,7 @@ impl Disparity {
     ) -> Result<usize, Error> {
         let geometry = geometry.or(self.geometry()).ok_or(Error::NoGeometry)?;
         let colour = |x, y| self.0.pair.left.rgb_at(x, y);
-        cloud::write_cloud(path.as_ref(), self.map(), &geometry, colour).map_err(Error::of_file)
+        cloud::write_cloud(path.as_ref(), self.map(), self.0.confidence.as_ref(), &geometry, colour)
+            .map_err(Error::of_file)
     }
 }

@@ -184,6 +184,13 @@ pub fn of_percent(percent: u8) -> u8 {
     (u32::from(percent) * 255).div_ceil(100).min(255) as u8
 }
 
+/// Standard deviation in pixels of a disparity with this confidence, provided that it is right within 1
+/// px; `None` without evidence of its own. A straight line through the root mean square errors of the
+/// data sets (docs/accuracy.md, "Confidence").
+pub fn deviation_px(confidence: u8) -> Option<f64> {
+    (confidence > LEAST_CONFIDENCE).then(|| 0.68 - 0.41 * f64::from(confidence) / 255.0)
+}
+
 /// Sets the confidence to 0 at pixels that the filters have invalidated since. Pixels that are
 /// filled afterwards have none either, because they were not measured.
 pub fn of_known(values: &[i16], confidence: &mut [u8]) {

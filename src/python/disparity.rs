@@ -93,6 +93,20 @@ impl Disparity {
         Ok(array2(py, depth, self.width()))
     }
 
+    /// float32: standard deviation of the depth in metres, provided that the disparity is right within 1
+    /// px; NaN if the depth is unknown, filled or without evidence of its own. None without confidence.
+    /// `rig` is needed if the matcher has no calibration.
+    #[pyo3(signature = (rig=None))]
+    fn depth_std(
+        &self,
+        py: Python<'_>,
+        rig: Option<&Calibration>,
+    ) -> PyResult<Option<Py<PyArray2<f32>>>> {
+        let geometry = rig.map(Calibration::geometry);
+        let deviation = py.detach(|| self.disparity.depth_deviation_m(geometry))?;
+        Ok(deviation.map(|deviation| array2(py, deviation, self.width())))
+    }
+
     /// float32 (H, W, 3): points in metres from the left camera, x to the right, y down, z forward;
     /// NaN if unknown. `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]

@@ -4,11 +4,16 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::core::frame::{DisparityMap, StereoGeometry};
+use crate::core::frame::{DisparityMap, Image, StereoGeometry};
+use crate::matching::confidence::deviation_px;
 use crate::sink::files;
 
 /// Bytes of a point: three floats and three bytes of colour.
 const POINT_BYTES: usize = 15;
+
+/// Property of points whose confidence is known: standard deviation of z in metres, provided that the
+/// disparity is right within 1 px; NaN where nothing is known of it.
+const DEVIATION: &str = "property float z_std\n";
 
 /// Checks that a path names a point cloud.
 pub fn check_name(path: &Path) -> Result<()> {
@@ -30,24 +35,28 @@ pub fn is_cloud(begin: &[u8]) -> bool {
 pub fn write_cloud(
     path: &Path,
     map: &DisparityMap,
+    confidence: Option<&Image>,
     geometry: &StereoGeometry,
     colour: impl Fn(usize, usize) -> [u8; 3],
 ) -> Result<usize> {
     check_name(path)?;
-    let (file, count) = encode_cloud(map, geometry, colour);
+    let (file, count) = encode_cloud(map, confidence, geometry, colour);
     files::write_whole(path, &file)?;
     Ok(count)
 }
 
 /// Encodes every pixel with a finite depth as a point of a binary PLY file (Turk, "The PLY Polygon
 /// File Format"): x to the right, y down, z forward from the left camera, in metres, with the
-/// colour that `colour` gives for pixel (x, y). Also returns the number of points.
+/// colour that `colour` gives for pixel (x, y), and the standard deviation of z if the confidence is
+/// known. Also returns the number of points.
 pub fn encode_cloud(
     map: &DisparityMap,
+    confidence: Option<&Image>,
     geometry: &StereoGeometry,
     colour: impl Fn(usize, usize) -> [u8; 3],
 ) -> (Vec<u8>, usize) {
     let mut points = Vec::with_capacity(map.values().len() * POINT_BYTES);
+    let mut count = 0;
     for y in 0..map.height() {
         for x in 0..map.width() {
             let Some(disparity) = map.at(x, y) else { continue };
@@ -58,13 +67,20 @@ pub fn encode_cloud(
                 points.extend((coordinate as f32).to_le_bytes());
             }
             points.extend(colour(x, y));
+            if let Some(confidence) = confidence {
+                let deviation = deviation_px(confidence.row(y)[x])
+                    .and_then(|px| geometry.depth_deviation_m(f64::from(disparity), px));
+                let deviation = deviation.map_or(f32::NAN, |metres| metres as f32);
+                points.extend(deviation.to_le_bytes());
+            }
+            count += 1;
         }
     }
-    let count = points.len() / POINT_BYTES;
+    let deviation = if confidence.is_some() { DEVIATION } else { "" };
     let mut file = format!(
         "{MAGIC}: metres from the left camera, x right, y down, z forward\n\
          element vertex {count}\nproperty float x\nproperty float y\nproperty float z\n\
-         property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n"
+         property uchar red\nproperty uchar green\nproperty uchar blue\n{deviation}end_header\n"
     )
     .into_bytes();
     file.append(&mut points);
@@ -74,7 +90,7 @@ pub fn encode_cloud(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::{INVALID, Image};
+    use crate::core::frame::INVALID;
     use crate::core::pool::Pooled;
 
     #[test]
@@ -97,7 +113,10 @@ mod tests {
             Pooled::unpooled(values),
         );
         let image = Image::from_fn(2, 2, |x, y| (100 * y + 10 * x) as u8);
-        assert_eq!(write_cloud(&path, &map, &geometry, |x, y| image.rgb_at(x, y)).unwrap(), 2);
+        assert_eq!(
+            write_cloud(&path, &map, None, &geometry, |x, y| image.rgb_at(x, y)).unwrap(),
+            2
+        );
         let file = std::fs::read(&path).unwrap();
         let end = file.windows(11).position(|w| w == b"end_header\n").unwrap() + 11;
         let header = String::from_utf8(file[..end].to_vec()).unwrap();
@@ -109,8 +128,20 @@ mod tests {
         };
         assert_eq!(of(points[0]), ([-0.02, 0.0, 2.0], [0, 0, 0]));
         assert_eq!(of(points[1]), ([0.0, 0.04, 4.0], [110, 110, 110]));
-        let wrong =
-            write_cloud(&dir.path().join("a.xyz"), &map, &geometry, |x, y| image.rgb_at(x, y));
+        let wrong = write_cloud(&dir.path().join("a.xyz"), &map, None, &geometry, |x, y| {
+            image.rgb_at(x, y)
+        });
         assert!(wrong.unwrap_err().to_string().contains(".ply"));
+
+        // 2^2 / 50 times 0.27 px; nothing is known of the other point's.
+        let confidence = Image::from_vec(2, 2, vec![255, 0, 255, 1]);
+        let (file, count) =
+            encode_cloud(&map, Some(&confidence), &geometry, |x, y| image.rgb_at(x, y));
+        let end = file.windows(11).position(|w| w == b"end_header\n").unwrap() + 11;
+        assert!(std::str::from_utf8(&file[..end]).unwrap().contains(DEVIATION));
+        let points: Vec<_> = file[end..].chunks_exact(POINT_BYTES + 4).collect();
+        assert_eq!((points.len(), count), (2, 2));
+        let deviation = |point: &[u8]| f32::from_le_bytes(point[15..].try_into().unwrap());
+        assert!((deviation(points[0]) - 0.0216).abs() < 1e-6 && deviation(points[1]).is_nan());
     }
 }

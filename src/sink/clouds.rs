@@ -73,7 +73,8 @@ impl Sink for Clouds {
         let geometry = frame.geometry.context("the cameras are not known any more")?;
         let left = &frame.pair.left;
         let colour = |x, y| left.rgb_at(x, y);
-        let (file, _) = cloud::encode_cloud(&frame.disparity, &geometry, colour);
+        let (file, _) =
+            cloud::encode_cloud(&frame.disparity, frame.confidence.as_ref(), &geometry, colour);
         self.files.write(frame.pair.sequence, &file)
     }
 

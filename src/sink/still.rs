@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 
 use crate::core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
+use crate::matching::confidence::deviation_px;
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
 use crate::sink::files;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
@@ -88,8 +89,8 @@ impl<'a> Still<'a> {
     /// - `.pfm`: 32-bit floats in pixels or metres, unknown = +infinity, little endian, bottom row
     ///   first;
     /// - `.tiff`, `.npy`: 32-bit floats in pixels or metres, unknown = NaN, top row first;
-    /// - `.exr`: the channels `disparity` in pixels, `Z` in metres and `confidence` from 0 to 1, as
-    ///   far as they are known; unknown = disparity 0 at infinity;
+    /// - `.exr`: the channels `disparity` in pixels, `Z` and its standard deviation `Z_std` in metres
+    ///   and `confidence` from 0 to 1, as far as they are known; unknown = disparity 0 at infinity;
     /// - `.pgm`: 8 bits, [`pgm_factor`] and offset in the header's comment, 0 = unknown.
     ///
     /// [`Encoding::for_range`]: crate::sink::encoding::Encoding::for_range
@@ -142,6 +143,16 @@ impl<'a> Still<'a> {
                 metres.unwrap_or(f32::INFINITY)
             });
             channels.push(channel("Z", depth.collect()));
+        }
+        if let (Some(geometry), Some(confidence)) = (self.geometry, self.confidence) {
+            let pixels = values.iter().zip(confidence.pixels());
+            let deviation = pixels.map(|(&value, &confidence)| {
+                let disparity = f64::from(value) / f64::from(SUBPIXEL);
+                let metres = deviation_px(confidence)
+                    .and_then(|px| geometry.depth_deviation_m(disparity, px));
+                metres.map_or(f32::INFINITY, |metres| metres as f32)
+            });
+            channels.push(channel("Z_std", deviation.collect()));
         }
         if let Some(confidence) = self.confidence {
             let share = confidence.pixels().iter().map(|&level| f32::from(level) / 255.0);
@@ -387,10 +398,14 @@ mod tests {
         still.write(&path).unwrap();
         let channels = read();
         let names: Vec<&str> = channels.iter().map(|(name, _)| &**name).collect();
-        assert_eq!(names, ["Z", "confidence", "disparity"]);
+        assert_eq!(names, ["Z", "Z_std", "confidence", "disparity"]);
         assert_eq!(channels[0].1[..4], [f32::INFINITY, f32::INFINITY, 40.0, 6.0]);
-        assert_eq!(channels[1].1, [0, 0, 255, 51, 1, 204].map(|level| level as f32 / 255.0));
-        assert_eq!(channels[2].1, disparity);
+        // 40^2 / 60 times 0.27 px, and 6^2 / 60 times 0.68 - 0.41 * 0.2; none without evidence.
+        let deviations = &channels[1].1;
+        assert!((deviations[2] - 7.2).abs() < 1e-4 && (deviations[3] - 0.3588).abs() < 1e-4);
+        assert_eq!([deviations[1], deviations[4]], [f32::INFINITY; 2]);
+        assert_eq!(channels[2].1, [0, 0, 255, 51, 1, 204].map(|level| level as f32 / 255.0));
+        assert_eq!(channels[3].1, disparity);
     }
 
     #[test]

@@ -56,10 +56,13 @@ def test_exr_has_channels_for_compositing(matched):
     path = matched("d.exr", "--focal", "100", "--baseline", "0.5")
     with OpenEXR.File(path, separate_channels=True) as file:
         channels = {name: channel.pixels for name, channel in file.channels().items()}
-    assert sorted(channels) == ["Z", "confidence", "disparity"]
+    assert sorted(channels) == ["Z", "Z_std", "confidence", "disparity"]
     unknown = np.isnan(matched.disparity)
     assert (channels["disparity"][unknown] == 0).all() and np.isinf(channels["Z"][unknown]).all()
     assert (channels["confidence"][unknown] == 0).all() and channels["confidence"].max() <= 1
     known = ~unknown & (matched.disparity > 1)
     assert (channels["disparity"][known] == matched.disparity[known]).all()
     assert np.allclose(channels["Z"][known], 50 / matched.disparity[known], rtol=1e-6)
+    sure = known & (channels["confidence"] > 1.5 / 255)
+    pixels = 0.68 - 0.41 * channels["confidence"]
+    assert sure.any() and np.allclose(channels["Z_std"][sure], (channels["Z"] ** 2 / 50 * pixels)[sure], rtol=1e-5)

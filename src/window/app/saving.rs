@@ -47,7 +47,13 @@ impl App {
         let frame = frame.clone();
         self.save("point cloud", move || {
             let colour = |x, y| frame.pair.left.rgb_at(x, y);
-            let points = cloud::write_cloud(&path, &frame.disparity, &geometry, colour)?;
+            let points = cloud::write_cloud(
+                &path,
+                &frame.disparity,
+                frame.confidence.as_ref(),
+                &geometry,
+                colour,
+            )?;
             Ok(format!("saved {} ({points} points)", path.display()))
         });
     }
