@@ -17,7 +17,7 @@ use mcap::{Channel, McapError, Summary};
 use super::interface::{
     Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize,
 };
-use crate::core::reading;
+use crate::core::{reading, thread};
 
 /// An MCAP file.
 struct McapFile {
@@ -113,7 +113,7 @@ fn summary(file: &mut BufReader<File>) -> Result<Option<Summary>> {
     let options =
         SummaryReaderOptions::default().with_file_size(length).with_record_length_limit(limit());
     let mut reader = SummaryReader::new_with_options(options);
-    while let Some(event) = reader.next_event() {
+    while let Some(event) = guarded(|| reader.next_event()) {
         match event? {
             SummaryReadEvent::ReadRequest(need) => {
                 check_length("the index of the file", need as u64)?;
@@ -131,6 +131,12 @@ fn summary(file: &mut BufReader<File>) -> Result<Option<Summary>> {
 
 fn limit() -> usize {
     usize::try_from(longest()).unwrap_or(usize::MAX)
+}
+
+/// Returns what a reader of the library does next. Version 0.26 subtracts the lengths that a damaged
+/// record states without checking them; a panic of it is the end of the chunk.
+fn guarded<E>(next: impl FnOnce() -> Option<Result<E, McapError>>) -> Option<Result<E, McapError>> {
+    thread::guarded("the reader of MCAP files", next).unwrap_or(Some(Err(McapError::UnexpectedEoc)))
 }
 
 /// Explains an error of the library.
@@ -191,7 +197,7 @@ impl McapFile {
     fn next_from_start(&mut self) -> Result<Option<mcap::Message<'static>>> {
         let Some(Reading::FromStart(reader)) = &mut self.reading else { return Ok(None) };
         loop {
-            match reader.next_event() {
+            match guarded(|| reader.next_event()) {
                 None => return Ok(None),
                 Some(Ok(MessageReadEvent::ReadRequest(need))) => {
                     check_length("a part of the file", need as u64)?;
@@ -264,7 +270,7 @@ impl Reader for McapFile {
             return Ok(false);
         }
         let Some(Reading::ByIndex(reader)) = &mut self.reading else { return Ok(false) };
-        while let Some(event) = reader.next_event() {
+        while let Some(event) = guarded(|| reader.next_event()) {
             match event.map_err(explain)? {
                 IndexedReadEvent::ReadChunkRequest { offset, length } => {
                     check_length("a chunk of the file", length as u64)?;
