@@ -278,6 +278,13 @@ def test_tuning_changes_the_run(run, open_page):
     reports("uniqueness = 41")
     knob(page, "matching.subpixel").locator("select").select_option("parabola")
     reports('subpixel = "parabola"')
+    preset = knob(page, "matching.preset").locator("select")
+    for name, least in [("accurate", "80"), ("balanced", "0")]:
+        preset.select_option(name)
+        reports(f'preset = "{name}"')
+        until(lambda: value_of(page, "matching.min_confidence") == value_of(other, "matching.min_confidence") == least)
+    # What no preset sets stays.
+    assert value_of(page, "matching.uniqueness") == "41"
     slider = knob(page, "matching.min_confidence").locator("input[type=range]")
     slider.focus()
     slider.press("ArrowRight")
