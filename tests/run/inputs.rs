@@ -132,7 +132,7 @@ fn passwords_are_told_nowhere() {
         &["run", "--headless", "--left", &element, "--right", &element],
         &["run", "--demo", "--frames", "2", "--headless", "--stream", stream],
         &["run", "--demo", "--set", wrong],
-        &["run", "--demo", argument],
+        &["run", "--headless", argument],
     ] {
         let (_, stdout, stderr) = run(folder.path(), arguments);
         let told = stdout + &stderr;

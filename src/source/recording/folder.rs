@@ -228,7 +228,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn any_list_is_read_or_refused(text in "([0-9#,./a-z \\r]{0,30}\n){0,4}") {
             let folder = tempfile::tempdir().unwrap();

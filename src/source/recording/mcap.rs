@@ -361,7 +361,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn damage_is_an_error_at_worst(
             places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),

@@ -96,7 +96,10 @@ impl Recording {
         let of = |kind, reader| Ok(Self { name: name.clone(), kind, calibrations: vec![], reader });
         let Some(found) = kind(path) else {
             if !path.exists() {
-                bail!("there is no {name}");
+                bail!(
+                    "there is no recording {name}; videos, images, cameras and streams are given by --left and \
+                     --right, or --side-by-side"
+                );
             }
             if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
                 bail!("{name}: {SVO}");

@@ -352,7 +352,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn damage_is_an_error_at_worst(
             places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
