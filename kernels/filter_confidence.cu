@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(TILE * TILE)
     const int left = blockIdx.x * TILE, top = blockIdx.y * TILE;
     __shared__ short values[AROUND][AROUND];
     __shared__ u8 tile[AROUND][AROUND];
-    // What the part of a row inside a window shows.
+    // Sums and extremes over the part of a row that lies in the window of a pixel.
     __shared__ unsigned short near[AROUND][TILE], far[AROUND][TILE];
     __shared__ u8 unknown[AROUND][TILE];
     __shared__ short least[AROUND][TILE], greatest[AROUND][TILE];

@@ -77,7 +77,7 @@ pub fn blind(values: &[i16], peaks: &mut [u8], left: &Image, right: &Image, whit
     }
 }
 
-/// What a window shows.
+/// Sums and extremes over the pixels of a window.
 #[derive(Clone, Copy)]
 struct Window {
     peaks: i32,

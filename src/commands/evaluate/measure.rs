@@ -44,7 +44,7 @@ pub(super) struct Compared {
     pub(super) maps: [Values; 2],
     /// The truth.
     pub(super) truth: Areas<Region>,
-    /// What the confidence is learnt from, if that is asked for: for each pixel that was measured and
+    /// Samples to learn the confidence from, if they are asked for: for each pixel that was measured and
     /// has a truth its levels, and 1 if it is off by more than a pixel, else 0.
     pub(super) levels: Vec<u8>,
 }

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(line(&values, &[90, 90, 90, 122, 90], 1), [0, 2, 2, 2, 0]);
         assert_eq!(line(&values, &[90, 90, 90, 123, 90], 1), [0, 2, 6, 0, 0]);
         assert_eq!(line(&values, &[90, 57, 90, 90, 90], 1), [0, 0, 6, 2, 0]);
-        // What lies behind a thin line does.
+        // A pair beyond a thin line counts.
         assert_eq!(line(&values, &[90, 90, 90, 255, 90], 2), [0, 2, 2, 0, 0]);
     }
 
