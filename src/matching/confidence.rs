@@ -261,8 +261,9 @@ mod tests {
             for level in (0..2).filter(|&level| levels[level] < 15) {
                 let mut better = levels;
                 better[level] += 1;
-                // Rounding of the tables may take a little.
-                assert!(of_levels(better).saturating_add(10) >= confidence, "{levels:?}");
+                // The near mean is in two tables, whose rounding may take 1 from their sum.
+                let rounding = [10, 0][level];
+                assert!(of_levels(better).saturating_add(rounding) >= confidence, "{levels:?}");
             }
         }
         assert!(model::CONFIDENCES.is_sorted());

@@ -283,7 +283,7 @@ def test_tuning_changes_the_run(run, open_page):
         preset.select_option(name)
         reports(f'preset = "{name}"')
         until(lambda: value_of(page, "matching.min_confidence") == value_of(other, "matching.min_confidence") == least)
-    # What no preset sets stays.
+    # Values that no preset sets stay.
     assert value_of(page, "matching.uniqueness") == "41"
     slider = knob(page, "matching.min_confidence").locator("input[type=range]")
     slider.focus()

@@ -189,7 +189,7 @@ mod tests {
         let dense = tuned.with_texts([("matching", "preset", "dense")]).unwrap();
         assert_eq!(dense.given("matching", "fill"), &Value::from("rays"));
         assert_eq!(dense.origin("matching", "fill").to_string(), "preset dense");
-        // What no preset sets stays.
+        // Values that no preset sets stay.
         assert_eq!((dense.params.p1, dense.params.uniqueness), (9, 9));
         // Viewers send all values with the one that was changed.
         let both = [("matching", "preset", "accurate"), ("matching", "fill", "rays")];

@@ -296,7 +296,7 @@ fn a_preset_sets_what_nobody_set() {
         }
         assert_eq!(loaded.values()["matching"]["fill"], Value::from("row"));
     }
-    // What follows the cost still does.
+    // Values that follow the cost still do.
     let mut fast = with_variables(&[("STEREOD_MATCHING_PRESET", "fast")]);
     fast.flag("matching", "cost", "--cost", "census".into());
     let fast = fast.finish().unwrap();

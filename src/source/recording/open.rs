@@ -25,7 +25,7 @@ pub struct Recording {
     reader: Box<dyn Reader>,
 }
 
-/// What a file or folder is, by its content.
+/// Kind of a recording, by the content of its file or folder.
 enum Kind {
     Mcap,
     Bag,

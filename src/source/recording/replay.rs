@@ -102,7 +102,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
     }))
 }
 
-/// What the first images tell.
+/// Properties of the views, from their first images.
 struct Beginning {
     /// Size of each view.
     first: [(usize, usize); 2],

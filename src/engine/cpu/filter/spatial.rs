@@ -165,8 +165,8 @@ fn smooth(own: &Pixels, reach: usize, pair: impl Fn(usize) -> [Pixels; 2]) -> Bl
     for k in 1..=reach {
         let [a, b] = pair(k);
         for i in 0..BLOCK {
-            // Where one difference saturates, the other one is never as large: the sum is not
-            // among those that count.
+            // If one difference saturates, the other one is never as large: the sum is not among
+            // those that count.
             let [to_a, to_b] = [&a, &b].map(|end| end.values[i].saturating_sub(own.values[i]));
             let step = to_a.saturating_add(to_b);
             let [edge_a, edge_b] = [&a, &b].map(|end| end.grey[i].abs_diff(own.grey[i]));
