@@ -84,6 +84,8 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Print or check the settings
     Config(ConfigArgs),
+    /// Print the JSON Schema of the statistics that `run --stats` writes
+    Schema,
     /// Print the completions for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),

@@ -63,6 +63,7 @@ fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Info(args) => info::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Config(args) => config::run(args),
+        Command::Schema => run::schema(),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
     }

@@ -8,6 +8,7 @@ mod session;
 
 use super::Error;
 use crate::cli::RunArgs;
+pub use report::schema;
 use session::Session;
 
 /// Runs the command.

@@ -31,7 +31,7 @@ pub struct Accuracy {
 
 /// The errors over all frames; shares are in percent of the pixels visible in both views, unless
 /// stated otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct AccuracySummary {
     /// Frames that were compared with their truth.
     pub frames: u64,
@@ -44,13 +44,14 @@ pub struct AccuracySummary {
     /// Pixels that are wrong by more than 2 pixels, or have no disparity.
     pub bad_2: f64,
     /// Pixels that are wrong by more than half a pixel, in percent of those with a disparity;
-    /// `None` if there are none.
+    /// none without such pixels.
     pub bad_0_5_of_valid: Option<f64>,
-    /// Same as [`Self::bad_0_5_of_valid`] for 1 pixel.
+    /// Pixels that are wrong by more than 1 pixel, in percent of those with a disparity.
     pub bad_1_of_valid: Option<f64>,
-    /// Same as [`Self::bad_0_5_of_valid`] for 2 pixels.
+    /// Pixels that are wrong by more than 2 pixels, in percent of those with a disparity.
     pub bad_2_of_valid: Option<f64>,
-    /// Mean absolute error in pixels of those with a disparity; `None` if there are none.
+    /// Mean absolute error in pixels of those with a disparity; none without such
+    /// pixels.
     pub mean_error_px: Option<f64>,
 }
 

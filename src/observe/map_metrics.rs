@@ -1,4 +1,4 @@
-//! Figures of the maps for the metrics.
+//! Figures of the maps for statistics and metrics.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,13 +50,21 @@ pub struct MapMetrics {
     pub skew: Classes,
     /// Share of the sampled pixels of the last map that have a disparity.
     pub valid_share: Option<f64>,
+    /// Sum of that share over all maps, and their number.
+    valid_shares: (f64, u32),
 }
 
 impl MapMetrics {
     /// Figures with classes up to these times in microseconds.
     pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> Self {
         let (engine, skew) = (Classes::new(engine_us), Classes::new(skew_us));
-        Self { engine, skew, valid_share: None }
+        Self { engine, skew, valid_share: None, valid_shares: (0.0, 0) }
+    }
+
+    /// Returns the mean share of the sampled pixels that have a disparity; `None` before the first map.
+    pub fn mean_valid_share(&self) -> Option<f64> {
+        let (sum, maps) = self.valid_shares;
+        (maps > 0).then(|| sum / f64::from(maps))
     }
 }
 
@@ -68,6 +76,8 @@ impl Observer for Shared {
         let share = valid_share(frame);
         let mut metrics = locked(self);
         metrics.valid_share = Some(share);
+        metrics.valid_shares.0 += share;
+        metrics.valid_shares.1 += 1;
         metrics.engine.count(frame.engine_time());
         metrics.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
     }
@@ -105,13 +115,17 @@ mod tests {
     fn times_fall_into_their_classes() {
         let mut metrics = Shared::new(MapMetrics::new(&[1000, 2000], &[100, 5000]).into());
         let map = || vec![16, INVALID, 16, 16];
+        assert_eq!(metrics.lock().unwrap().mean_valid_share(), None);
         for (skew_ns, us) in [(0, 1000), (-100_001, 1001), (6_000_000, 9000)] {
             metrics.observe(&matched(skew_ns, map(), Duration::from_micros(us)));
         }
+        metrics.observe(&matched(0, vec![INVALID; 4], Duration::from_millis(1)));
+        assert_eq!(metrics.lock().unwrap().mean_valid_share(), Some(0.5625));
+        metrics.observe(&matched(0, map(), Duration::from_millis(1)));
         let metrics = metrics.lock().unwrap().clone();
         let counts = |classes: &Classes| classes.counts().map(|(_, n)| n).collect::<Vec<_>>();
-        assert_eq!(counts(&metrics.engine), [1, 1, 1]);
-        assert_eq!(counts(&metrics.skew), [1, 1, 1]);
+        assert_eq!(counts(&metrics.engine), [3, 1, 1]);
+        assert_eq!(counts(&metrics.skew), [3, 1, 1]);
         assert_eq!(metrics.skew.sum(), Duration::from_nanos(6_100_001));
         assert_eq!(metrics.valid_share, Some(0.75));
         assert_eq!(metrics.skew.counts().last().unwrap().0, f64::INFINITY);

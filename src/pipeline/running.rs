@@ -73,7 +73,7 @@ impl SinkCounters {
 }
 
 /// Counts of a sink at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SinkCounts {
     /// Its name.
     pub name: String,

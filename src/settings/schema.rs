@@ -300,7 +300,7 @@ mod tests {
         let other = check_key("engine", "median").err().unwrap();
         assert!(other.contains("in [engine]; did you mean [matching]? keys: cores, "), "{other}");
         let strange = check_key("log", "resolution").err().unwrap();
-        assert_eq!(strange, "unknown key `resolution` in [log]; keys: filter");
+        assert_eq!(strange, "unknown key `resolution` in [log]; keys: filter, format, time");
     }
 
     #[test]

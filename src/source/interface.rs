@@ -63,6 +63,7 @@ pub struct SourceCounts {
 
 /// Counts of a view's damaged frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Damage {
     /// Frames with damage that the decoder concealed.
     pub concealed: u64,

@@ -33,6 +33,7 @@ pub struct EyeState {
 
 /// Summary of one view's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct EyeSummary {
     /// True if it is lost at present.
     pub lost: bool,
@@ -54,12 +55,13 @@ pub struct EyeSummary {
 
 /// Summary of a live source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LiveSummary {
     /// The left view, or the stream that holds both.
     pub left: EyeSummary,
     /// The right view.
     pub right: EyeSummary,
-    /// Synchronisation of the views; `None` for one stream with both.
+    /// Synchronisation of the views; none for one stream with both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synchronisation: Option<synchronisation::Summary>,
 }

@@ -5,11 +5,14 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, OnceLock};
 
 use indicatif::ProgressBar;
+use serde::Deserialize;
 use tracing::field::Field;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
-use tracing_subscriber::fmt::time;
+use tracing_subscriber::fmt::{layer, time};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use super::stderr::Stderr;
 use crate::core::redact::redact;
@@ -25,6 +28,26 @@ pub enum Verbosity {
     Quiet,
     /// More: 1 is debug messages of this program, 2 is also traces, 3 is everything of every library.
     Verbose(u8),
+}
+
+/// Form of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Text for people.
+    Text,
+    /// A JSON object.
+    Json,
+}
+
+/// Time at the beginning of a log line of [`Format::Text`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Time {
+    /// Seconds since the start: journald and CI add the time of day themselves.
+    Uptime,
+    /// Date and time of day, UTC.
+    Clock,
 }
 
 /// A filter that cannot be understood.
@@ -87,32 +110,48 @@ fn choose(
 
 /// Starts logging to standard error, with `filter` unless the variable RUST_LOG or the command line
 /// override it. A second call changes nothing.
-pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
+pub fn init(
+    filter: &str,
+    verbosity: Verbosity,
+    format: Format,
+    time: Time,
+) -> Result<(), FilterError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let directives = choose(filter, verbosity, rust_log.as_deref())?;
-    let colours = io::stderr().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let filter = EnvFilter::builder().parse_lossy(directives);
-    // Seconds since the start: journald and CI add the time of day themselves.
-    let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| AboveBar)
-        .with_ansi(colours)
-        .with_timer(time::uptime())
-        .with_target(false)
-        .compact()
-        .fmt_fields(debug_fn(write_field).delimited(" "))
-        // They would be printed in a way that panics.
-        .log_internal_errors(false)
-        .with_filter_reloading();
-    let handle = logs.reload_handle();
-    if logs.try_init().is_ok() {
+    let (filter, handle) = reload::Layer::new(EnvFilter::builder().parse_lossy(directives));
+    if tracing_subscriber::registry()
+        .with(lines(format, time).with_filter(filter))
+        .try_init()
+        .is_ok()
+    {
         let _ = REFILTER.set(Box::new(move |filter| {
             // The logs live as long as the process.
             let _ = handle.reload(filter);
         }));
     }
     Ok(())
+}
+
+/// Returns the layer that writes the lines.
+fn lines(format: Format, time: Time) -> Box<dyn Layer<Registry> + Send + Sync> {
+    let colours = io::stderr().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let lines = layer()
+        .with_writer(|| AboveBar)
+        .with_ansi(colours)
+        .with_target(false)
+        // They would be printed in a way that panics.
+        .log_internal_errors(false);
+    match (format, time) {
+        (Format::Json, _) => lines.json().with_target(true).flatten_event(true).boxed(),
+        (Format::Text, time) => {
+            let lines = lines.compact().fmt_fields(debug_fn(write_field).delimited(" "));
+            match time {
+                Time::Uptime => lines.with_timer(time::uptime()).boxed(),
+                Time::Clock => lines.boxed(),
+            }
+        }
+    }
 }
 
 /// Writes a message or another field of an event on the event's own line: names of files may hold

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -38,6 +38,8 @@ pub struct Progress {
     temporal: Mutex<TemporalAccount>,
     last_latency_us: AtomicU64,
     started: Instant,
+    /// The same moment by the clock of the system.
+    started_at: SystemTime,
     /// Time of the last matched pair, in milliseconds after `started`.
     last_matched_ms: AtomicU64,
     /// Time that the source was paused until then, in milliseconds.
@@ -83,7 +85,7 @@ pub struct Distribution {
 }
 
 /// Quantiles of times over the pairs of a run, in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TimesMs {
     /// Median over the pairs.
     pub p50: f64,
@@ -116,6 +118,7 @@ impl Progress {
             temporal: Mutex::default(),
             last_latency_us: AtomicU64::new(0),
             started: Instant::now(),
+            started_at: SystemTime::now(),
             last_matched_ms: AtomicU64::new(0),
             paused_ms: AtomicU64::new(0),
             cut_short: AtomicBool::new(false),
@@ -206,6 +209,11 @@ impl Progress {
     pub fn since_matched(&self) -> Duration {
         let last = Duration::from_millis(self.last_matched_ms.load(Ordering::Relaxed));
         self.started.elapsed().saturating_sub(last)
+    }
+
+    /// Returns the start by the clock of the system.
+    pub fn started_at(&self) -> SystemTime {
+        self.started_at
     }
 
     /// Returns the time since the start.

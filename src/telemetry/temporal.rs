@@ -22,20 +22,20 @@ pub struct TemporalAccount {
 }
 
 /// Figures of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TemporalSummary {
     /// Pairs that went through the stage.
     pub pairs: u64,
     /// Pairs with a known shift to the previous one.
     pub registered: u64,
-    /// Root mean square of these shifts in pixels; `None` if there are none.
+    /// Root mean square of these shifts in pixels; none without such a pair.
     pub shift_px: Option<f64>,
-    /// Shift of the last pair against the one before, to the right and down; `None` if unknown.
+    /// Shift of the last pair against the one before, to the right and down; none if unknown.
     pub newest_shift_px: Option<[f32; 2]>,
-    /// Standard deviation of the noise in grey levels, of the raw images; `None` if none had
+    /// Standard deviation of the noise in grey levels, of the raw images; none if no pair had
     /// earlier ones.
     pub noise: Option<f64>,
-    /// The same for their best estimate.
+    /// Standard deviation of the noise in grey levels, after the stage.
     pub noise_left: Option<f64>,
     /// Percentage of moving pixels.
     pub moving: f64,

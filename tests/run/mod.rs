@@ -18,6 +18,7 @@ mod recording;
 mod recordings;
 #[cfg(target_os = "linux")]
 mod reload;
+mod reports;
 mod rigs;
 mod served;
 #[cfg(target_os = "linux")]

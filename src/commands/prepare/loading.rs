@@ -16,7 +16,8 @@ use crate::telemetry::logs;
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
     Budget::set_of_process(loaded.settings.engine.memory_mib);
-    logs::init(&loaded.settings.log.filter, common.verbosity())?;
+    let log = &loaded.settings.log;
+    logs::init(&log.filter, common.verbosity(), log.format, log.time)?;
     say_what_is_ignored(&loaded);
     if let Some(file) = file {
         tracing::debug!("configuration file {}", file.display());

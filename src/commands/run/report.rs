@@ -2,6 +2,7 @@
 
 mod banners;
 mod overload;
+mod schema;
 mod statistics;
 mod watch;
 
@@ -10,6 +11,7 @@ use crate::commands::{Error, print, signals, told};
 use crate::pipeline::Outcome;
 use crate::settings::{AtEnd, Stats};
 use crate::sink::new_file::NewFile;
+pub use schema::schema;
 use statistics::Statistics;
 pub use watch::Watch;
 
@@ -23,6 +25,7 @@ pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Re
     }
     match loaded.settings.output.stats() {
         Some(Stats::Stdout) => print(json()),
+        _ if handles.args.common.quiet => Ok(()),
         _ => print(format!("{statistics}\n")),
     }
 }

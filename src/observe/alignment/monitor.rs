@@ -84,29 +84,30 @@ impl Default for State {
 }
 
 /// Alignment of the views for the report of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Verdict on it.
     pub verdict: Verdict,
     /// Number of successful measurements.
     pub measurements: u64,
-    /// Smoothed value at the end, as in [`Measurement`]; `None` without a measurement.
+    /// Root mean square of the row error over the image, in pixels, smoothed over time, at the end; none
+    /// without a measurement.
     pub row_error_px: Option<f64>,
     /// Largest smoothed `row_error_px`.
     pub largest_row_error_px: Option<f64>,
     /// Smallest and largest `shift_px` if the rows have wandered.
     pub wandered_px: Option<[f64; 2]>,
-    /// See [`Measurement`].
+    /// Row error at the centre, in pixels; positive if the right image is lower.
     pub shift_px: Option<f64>,
-    /// See [`Measurement`].
+    /// Roll of the right image relative to the left one, in degrees, clockwise.
     pub roll_deg: Option<f64>,
-    /// See [`Measurement`].
+    /// Vertical scale of the right image relative to the left one.
     pub scale: Option<f64>,
-    /// See [`Measurement`].
+    /// Root mean square of the rows' curvature over the image (keystone and lens distortion), in pixels.
     pub curvature_px: Option<f64>,
-    /// See [`Measurement`].
+    /// Spread of the residual row errors, in pixels: 1.4826 times their median absolute value.
     pub spread_px: Option<f64>,
-    /// See [`Measurement`].
+    /// Median disparity of the points found in both images, in pixels.
     pub median_disparity_px: Option<f64>,
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Measurement;
 
 /// Verdict on the alignment of the views.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Too little common texture to tell.

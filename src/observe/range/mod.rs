@@ -64,7 +64,7 @@ pub fn enough<'a>(
 }
 
 /// Finding of too few candidates.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TooFew {
     /// The candidates in use.
     #[serde(skip)]

@@ -236,8 +236,8 @@ fn several_mistakes_are_listed() {
     let message = with_file("[log]\na = 1\nb = 2").finish().unwrap_err().to_string();
     assert_eq!(
         message,
-        "2 mistakes in the settings:\n  config.toml:2: unknown key `a` in [log]; keys: filter\n  \
-         config.toml:3: unknown key `b` in [log]; keys: filter"
+        "2 mistakes in the settings:\n  config.toml:2: unknown key `a` in [log]; keys: filter, format, \
+         time\n  config.toml:3: unknown key `b` in [log]; keys: filter, format, time"
     );
 }
 

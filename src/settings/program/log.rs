@@ -11,13 +11,19 @@ use crate::telemetry::logs;
 pub struct Log {
     /// A level, or levels of modules, as in the variable RUST_LOG.
     pub filter: String,
+    pub format: logs::Format,
+    pub time: logs::Time,
 }
 
-pub(in crate::settings) const ROWS: &[Row] = &[Row::text("filter", "info", |text| {
-    logs::check_filter(text).map_err(|_| {
-        "`off`, `error`, `warn`, `info`, `debug` or `trace`, \
-         or levels of modules such as `info,stereod::engine=debug`"
-            .into()
+pub(in crate::settings) const ROWS: &[Row] = &[
+    Row::text("filter", "info", |text| {
+        logs::check_filter(text).map_err(|_| {
+            "`off`, `error`, `warn`, `info`, `debug` or `trace`, \
+             or levels of modules such as `info,stereod::engine=debug`"
+                .into()
+        })
     })
-})
-.live()];
+    .live(),
+    Row::names("format", "text", &["text", "json"]),
+    Row::names("time", "uptime", &["uptime", "clock"]),
+];

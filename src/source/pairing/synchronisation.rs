@@ -36,6 +36,7 @@ pub struct Synchronisation {
 
 /// Differences between the capture times of pairs, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Differences {
     /// Median of the absolute differences.
     pub p50: f64,
@@ -51,10 +52,11 @@ pub struct Differences {
 
 /// One camera's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Clock {
     /// Frames per second, by the host's clock.
     pub rate_hz: f64,
-    /// Error of the stated rate in millionths, positive if the camera is faster; `None` without a
+    /// Error of the stated rate in millionths, positive if the camera is faster; none without a
     /// stated rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ppm: Option<f64>,
@@ -64,8 +66,9 @@ pub struct Clock {
 
 /// Summary of the synchronisation of two cameras.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// Differences of all pairs; `None` before the first.
+    /// Time between the two frames, over all pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference_ms: Option<Differences>,
     /// Latest state of the left camera's clock.

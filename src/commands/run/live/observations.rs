@@ -30,7 +30,7 @@ pub struct Observations {
     /// The range that would suffice, if the candidate disparities do not.
     pub too_few: range::Shared,
     exposure: exposure::Shared,
-    map_metrics: Option<map_metrics::Shared>,
+    map_metrics: map_metrics::Shared,
 }
 
 impl Observations {
@@ -49,11 +49,9 @@ impl Observations {
         if info.has_truth {
             figures.push(Box::new(accuracy.clone()));
         }
-        let map_metrics = settings.metrics.listen().map(|_| {
-            let metrics = MapMetrics::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
-            Arc::new(Mutex::new(metrics))
-        });
-        figures.extend(map_metrics.clone().map(|shared| Box::new(shared) as Box<dyn Observer>));
+        let map_metrics = MapMetrics::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
+        let map_metrics = Arc::new(Mutex::new(map_metrics));
+        figures.push(Box::new(map_metrics.clone()));
         let alignment = settings.alignment.check.then(|| {
             let shared = alignment::Shared::default();
             let options = Options { range: Some(range), ..Options::default() };
@@ -101,8 +99,8 @@ impl Observations {
         }
     }
 
-    /// Figures of the maps so far, if they are published.
-    pub fn map_metrics(&self) -> Option<MapMetrics> {
-        self.map_metrics.as_ref().map(|shared| locked(shared).clone())
+    /// Figures of the maps so far.
+    pub fn map_metrics(&self) -> MapMetrics {
+        locked(&self.map_metrics).clone()
     }
 }

@@ -89,10 +89,10 @@ impl State for Handles {
             matched: progress.matched.load(Ordering::Relaxed),
             outputs: outputs.map(output).collect(),
             latency: self.clocked.then(|| progress.latency_within(&TIME_CLASSES_US)),
-            engine_time: maps.as_ref().map(|maps| distribution(&maps.engine)),
+            engine_time: Some(distribution(&maps.engine)),
             device_time: progress.device_time_within(&TIME_CLASSES_US),
-            skew: maps.as_ref().map(|maps| distribution(&maps.skew)),
-            valid_share: maps.and_then(|maps| maps.valid_share),
+            skew: Some(distribution(&maps.skew)),
+            valid_share: maps.valid_share,
             exposure: self
                 .observations
                 .exposure()

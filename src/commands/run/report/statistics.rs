@@ -25,8 +25,11 @@ use crate::telemetry::temporal::TemporalSummary;
 const WRITING: [&str; 7] =
     ["recording", "confidence", "whitened", "preview", "pictures", "clouds", "stream"];
 
-/// A count for each view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Number of the layout of the statistics; it grows when a key changes its meaning or goes.
+const SCHEMA: u32 = 1;
+
+/// A value for each view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct BothEyes<T = u64> {
     /// Value of the left view, or of the stream that holds both.
     pub left: T,
@@ -35,9 +38,15 @@ pub struct BothEyes<T = u64> {
 }
 
 /// Statistics of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Statistics {
-    /// Frames and pairs that were read.
+    /// Number of this layout. It grows when a key changes its meaning or goes; new keys may come at any time.
+    pub schema: u32,
+    /// Version of stereod.
+    pub version: &'static str,
+    /// Start of the run, UTC (RFC 3339).
+    pub started: String,
+    /// The source in words.
     pub source: String,
     /// Width of a view in pixels.
     pub width: usize,
@@ -56,30 +65,35 @@ pub struct Statistics {
     pub dropped: u64,
     /// Pairs matched.
     pub matched: u64,
+    /// Mean percentage of pixels with a disparity, over the pairs, sampled in every 16th row; absent without
+    /// a pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known: Option<f64>,
     /// Pairs in the lossless recording, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
-    /// Pairs that each kind of output wrote: `recording`, `confidence`, `whitened`, `preview`, `pictures`, `stream`.
+    /// Pairs that each kind of output wrote: `recording`, `confidence`, `whitened`, `preview`, `pictures`,
+    /// `clouds`, `stream`.
     pub written: BTreeMap<&'static str, u64>,
     /// Frames that each output took.
     pub outputs: Vec<SinkCounts>,
-    /// From the start to the last file finished.
+    /// Seconds from the start to the last file finished.
     pub seconds: f64,
-    /// From the start to the last pair matched, without pauses.
+    /// Seconds from the start to the last pair matched, without pauses.
     pub matching_seconds: f64,
     /// Pairs matched a second, over `matching_seconds`.
     pub fps: f64,
-    /// From a pair's capture (for recordings at their own pace: its time) to its disparity.
+    /// Milliseconds from a pair's capture (for recordings at their own pace: its time) to its disparity.
     /// Recordings that are matched as fast as possible have none, because their pairs wait in
     /// queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<TimesMs>,
-    /// From the submission of a pair to the engine to its disparity.
+    /// Milliseconds from the submission of a pair to the engine to its disparity.
     pub engine_ms: TimesMs,
-    /// Time of the GPU per pair without copies, if one was used.
+    /// Milliseconds of the GPU per pair without copies, if one was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_ms: Option<TimesMs>,
-    /// The engine.
+    /// The engine in words.
     pub engine: String,
     /// Number of changes of the parameters in the run, if any.
     #[serde(skip_serializing_if = "is_zero")]
@@ -129,6 +143,9 @@ impl Statistics {
             }
         }
         Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            started: humantime::format_rfc3339_millis(progress.started_at()).to_string(),
             source: source.description.clone(),
             width: source.width,
             height: source.height,
@@ -140,6 +157,10 @@ impl Statistics {
                 .filter(|eyes| !(eyes.left.is_none() && eyes.right.is_none())),
             dropped: outcome.dropped + handles.dropped_before.load(Ordering::Relaxed),
             matched: outcome.matched,
+            known: observations
+                .map_metrics()
+                .mean_valid_share()
+                .map(|share| rounded(100.0 * share, 100.0)),
             recorded: written.get("recording").copied(),
             written,
             outputs: outcome.sinks.iter().filter(|sink| !sink.is_check).cloned().collect(),
@@ -211,6 +232,9 @@ impl fmt::Display for Statistics {
             "  matched {} in {:.2} s, {:.1} pairs/s, on {}",
             self.matched, self.matching_seconds, self.fps, self.engine
         )?;
+        if let Some(known) = self.known {
+            writeln!(f, "  pixels with a disparity: {known:.1} %")?;
+        }
         let (what, TimesMs { p50, p95, p99 }) = match self.latency_ms {
             Some(latency) => ("latency", latency),
             None => ("engine", self.engine_ms),

@@ -3,15 +3,16 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::banners::Banners;
 use super::overload::Overload;
+use crate::commands::progress_bar;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::live::service::Service;
 use crate::pipeline::{Outcome, Running};
 use crate::sink::viewer::{Counts, Figures};
-use crate::telemetry::{logs, stderr};
+use crate::telemetry::logs;
 
 /// Period in which the figures are updated.
 const TICK: Duration = Duration::from_millis(100);
@@ -33,15 +34,7 @@ impl<'a> Watch<'a> {
     pub fn new(handles: &'a Handles, service: Option<Service>) -> Self {
         let expected =
             [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();
-        let quiet = handles.args.common.quiet;
-        let target = if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
-        let bar = ProgressBar::with_draw_target(expected, target);
-        let template = match expected {
-            Some(_) => "{wide_bar} {pos}/{len} pairs, {per_sec}, {eta} left",
-            None => "{spinner} {pos} pairs, {per_sec}, {elapsed}",
-        };
-        bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
-        logs::write_above(Some(bar.clone()));
+        let bar = progress_bar(expected, handles.args.common.quiet, "pairs");
         Self { handles, bar, service, banners: Banners::default(), overload: Overload::default() }
     }
 
