@@ -12,7 +12,7 @@ pub mod source;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 use toml::Value;
 
 pub use calibrate::CalibrateArgs;
@@ -32,12 +32,22 @@ use crate::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]
 #[command(name = "stereod", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(propagate_version = false, after_help = EXAMPLES)]
+#[command(propagate_version = false, after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+
+    /// Print help on the most used flags
+    #[arg(short, long, action = ArgAction::HelpShort, global = true, help_heading = HELP)]
+    help: Option<bool>,
+
+    /// Print help on all flags
+    #[arg(long, action = ArgAction::HelpLong, global = true, help_heading = HELP)]
+    help_all: Option<bool>,
 }
+
+const HELP: &str = "Help";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +56,7 @@ Examples:
   stereod match left.png right.png -o disparity.png --colour disparity-colour.png
   stereod bench --size 1280x720 --disparities 128
 
-`stereod COMMAND --help` explains each command. Exit status: 0 done, 1 failed, 2 wrong usage or \
+`stereod COMMAND --help` explains each command, `stereod COMMAND --help-all` each of its flags. Exit status: 0 done, 1 failed, 2 wrong usage or \
 configuration.";
 
 /// What to do.
@@ -165,7 +175,7 @@ pub struct RunArgs {
     pub headless: bool,
 
     /// Open a window, or fail if there is no display
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub window: bool,
 
     /// The outputs.

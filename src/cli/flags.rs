@@ -12,9 +12,27 @@ use toml::Value;
 
 use crate::matching::{BlockWindow, CensusWindow};
 use crate::settings::names::text_of;
-use crate::settings::row::{Flag, Group, Integer, Kind, Row};
+use crate::settings::row::{Flag, Group, Integer, Kind, Plain, Row};
 use crate::settings::{Layers, MEMORY_MIB_MAX, Size, row, rows};
 use crate::telemetry::logs::Verbosity;
+
+/// Flags of settings that `--help` shows; `--help-all` shows all.
+const MOST_USED: [&str; 14] = [
+    "--calibration",
+    "--colour-map",
+    "--depth",
+    "--disparities",
+    "--engine",
+    "--fill",
+    "--fit",
+    "--pictures",
+    "--preset",
+    "--preview",
+    "--record",
+    "--serve",
+    "--stats",
+    "--swap",
+];
 
 /// Settings that were given as flags, in the order in which they are laid on the settings.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +88,13 @@ impl<const G: Group> Args for SettingFlags<G> {
         let flags =
             Self::all().filter(|(_, _, flag)| !taken.iter().any(|taken| taken == id(*flag)));
         command.args(flags.map(|(_, row, flag)| {
-            let arg = Arg::new(id(flag)).long(id(flag)).help(row.help);
+            let default = match row.default {
+                Plain::Switch(_) | Plain::Text("") => String::new(),
+                _ if row.help.contains("[default: ") => String::new(),
+                default => format!(" [default: {default}]"),
+            };
+            let arg = Arg::new(id(flag)).long(id(flag)).help(format!("{}{default}", row.help));
+            let arg = arg.hide_short_help(!MOST_USED.contains(&flag.name));
             let shorter = flag.shorter.filter(|shorter| !taken.iter().any(|id| id == shorter));
             let arg = shorter.map_or(arg.clone(), |shorter| arg.visible_alias(shorter));
             let arg = match flag.value {

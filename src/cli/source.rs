@@ -62,6 +62,7 @@ pub struct SourceArgs {
 
     /// One stream with the left view in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
+    #[arg(hide_short_help = true)]
     pub top_bottom: Option<OsString>,
 
     /// The recording.
@@ -88,12 +89,14 @@ pub struct SourceArgs {
     /// Size of each view of the demo scene in pixels
     #[arg(long, value_name = "WxH", requires = "demo")]
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
+    #[arg(hide_short_help = true)]
     pub demo_size: Option<Size>,
 
     /// Seed of the demo scene: the same seed gives the same images
     #[arg(long, value_name = "N", requires = "demo")]
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    #[arg(hide_short_help = true)]
     pub seed: Option<u64>,
 }
 
@@ -116,10 +119,12 @@ pub struct RecordingArgs {
 pub struct TopicArgs {
     /// Topic of the left view in a recording [default: the only pair that fits]
     #[arg(long, value_name = "TOPIC", help_heading = "Source")]
+    #[arg(hide_short_help = true)]
     pub left_topic: Option<String>,
 
     /// Topic of the right view
     #[arg(long, value_name = "TOPIC", help_heading = "Source")]
+    #[arg(hide_short_help = true)]
     pub right_topic: Option<String>,
 }
 

@@ -1,6 +1,8 @@
 //! Rows of the table of settings, one per key: kind and default, flag, changes during a run, and
 //! knob in the window. `config/default.toml` has comments on the keys.
 
+use std::fmt;
+
 use crate::matching::cost::CostDefaults;
 
 /// A key of a section. It sets the field of the same name in the section's struct.
@@ -58,6 +60,17 @@ pub enum Plain {
     Real(f64),
     /// A text or a word.
     Text(&'static str),
+}
+
+impl fmt::Display for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Plain::Switch(on) => on.fmt(f),
+            Plain::Whole(number) => number.fmt(f),
+            Plain::Real(number) => number.fmt(f),
+            Plain::Text(text) => text.fmt(f),
+        }
+    }
 }
 
 /// Kind of a key's value, besides the words of its row.

@@ -49,12 +49,30 @@ fn help_names_every_command() {
     }
     assert_eq!(prints(&["-h"]), help);
     for name in ["run", "match", "bench", "evaluate"] {
-        let help = prints(&[name, "--help"]);
-        for part in
-            ["Usage: stereod ", "--disparities <N|auto>", "--set <SECTION.KEY=VALUE>", "Examples:"]
-        {
-            assert!(help.contains(part), "{name}: {part}");
+        for help in ["--help", "--help-all"].map(|flag| prints(&[name, flag])) {
+            for part in [
+                "Usage: stereod ",
+                "--disparities <N|auto>",
+                "[default: 64]",
+                "--set <SECTION.KEY=VALUE>",
+                "Examples:",
+            ] {
+                assert!(help.contains(part), "{name}: {part}");
+            }
         }
+    }
+}
+
+/// `--help` fits a screen and `--help-all` has every flag of the table of settings.
+#[test]
+fn help_is_short_unless_all_is_asked_for() {
+    let help = prints(&["run", "--help"]);
+    assert_eq!(prints(&["run", "-h"]), help);
+    assert!(help.lines().count() <= 75, "{help}");
+    assert!(!help.contains("--p2-guide"));
+    let all = prints(&["run", "--help-all"]);
+    for part in ["--p2-guide", "--demo-size", "--top-bottom", "--keep-free", "--gpu-priority"] {
+        assert!(all.contains(&format!("\n      {part} ")), "{part}");
     }
 }
 
@@ -75,7 +93,7 @@ fn help_is_wrapped_once() {
     let single = commands.filter(|name| *name != "help").map(|name| vec![name]);
     let nested = [["calibration", "show"], ["calibration", "convert"], ["config", "print"]];
     for command in single.chain(nested.map(|names| names.to_vec())).chain([Vec::new()]) {
-        let help = prints(&[&command[..], &["--help"]].concat());
+        let help = prints(&[&command[..], &["--help-all"]].concat());
         let lines: Vec<&str> = help.lines().collect();
         for pair in lines.windows(2) {
             let is_prose = |line: &str| line.starts_with(|c: char| !c.is_whitespace());

@@ -355,7 +355,7 @@ fn flags_in(text: &str) -> BTreeSet<String> {
 
 /// Returns the help of a command, or `None` if there is no such command.
 fn help(command: &[&str]) -> Option<String> {
-    let (status, help, _) = outcome(&mut stereod(&[command, &["--help"]].concat()));
+    let (status, help, _) = outcome(&mut stereod(&[command, &["--help-all"]].concat()));
     (status == 0).then_some(help)
 }
 

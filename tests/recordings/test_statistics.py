@@ -47,7 +47,7 @@ def test_a_failed_run_follows_the_schema(schema, tmp_path):
     write_pngs(tmp_path, generated())
     (tmp_path / "left" / "000003.png").write_bytes(b"no image")
     (tmp_path / "left" / "000004.png").write_bytes(b"no image")
-    out, _ = stereod("run", *IMAGES, "--headless", "--stats", "-", folder=tmp_path)
+    out, _ = stereod("run", *IMAGES, "--headless", "--stats", "-", folder=tmp_path, status=1)
     jsonschema.validate(json.loads(out), schema)
 
 

@@ -95,8 +95,7 @@ pub struct Statistics {
     pub gpu_ms: Option<TimesMs>,
     /// The engine in words.
     pub engine: String,
-    /// Number of changes of the parameters in the run, if any.
-    #[serde(skip_serializing_if = "is_zero")]
+    /// Number of changes of the parameters in the run.
     pub retuned: u64,
     /// The settings that the result depends on, as they were at the end.
     pub settings: serde_json::Value,
@@ -195,10 +194,6 @@ fn without_secrets(value: serde_json::Value) -> serde_json::Value {
         }
         other => other,
     }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Rounds `value` to one part in `unit`.
