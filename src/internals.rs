@@ -80,6 +80,7 @@ pub mod sink {
     }
     pub mod pictures {
         pub use crate::sink::pictures::{PICTURES, Pictures};
+        pub use crate::sink::still::StillFormat;
     }
     pub mod png {
         pub use crate::sink::png::{encode_grey, encode_rgb};

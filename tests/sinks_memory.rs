@@ -15,7 +15,7 @@ use stereod::DisparityRange;
 use stereod::internals::sink::colour::{ColourMap, ColourRange};
 use stereod::internals::sink::colouring::{Colouring, LiveColouring};
 use stereod::internals::sink::numbers::Quantity;
-use stereod::internals::sink::pictures::Pictures;
+use stereod::internals::sink::pictures::{Pictures, StillFormat};
 use stereod::internals::sink::video::{Preview, Recorder, VideoView};
 use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 
@@ -65,8 +65,9 @@ fn memory_does_not_grow() {
     let colouring = LiveColouring::new(colouring);
     let recorder = Recorder::create(&file("a.mkv"), &stream, quantity).unwrap();
     let preview =
-        Preview::create(&file("a.mp4"), &stream, VideoView::Disparity, colouring).unwrap();
-    let pictures = Pictures::create(&file("pictures"), &stream, quantity).unwrap();
+        Preview::create(&file("a.mp4"), &stream, VideoView::Disparity, colouring, 20).unwrap();
+    let pictures =
+        Pictures::create(&file("pictures"), &stream, quantity, StillFormat::Png).unwrap();
     for (sink, grown) in [
         ("recorder", growth(Box::new(recorder))),
         ("preview", growth(Box::new(preview))),

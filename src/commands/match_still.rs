@@ -10,7 +10,7 @@ use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
 use super::{Error, inputs, load, print};
 use crate::cli::MatchArgs;
-use crate::core::frame::{Eye, Image, StereoPair};
+use crate::core::frame::{Eye, Image, StereoGeometry, StereoPair};
 use crate::engine;
 use crate::matching::History;
 use crate::observe::alignment::{Options, Verdict, measure};
@@ -143,6 +143,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
             &matched.disparity,
             matched.confidence.as_ref(),
             &geometry,
+            settings.output.clouds(),
             |x, y| [0, 1, 2].map(|channel| colours[channel].row(y)[x]),
         )?;
         tracing::info!("{}: {points} points", path.display());
@@ -151,7 +152,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         write_grey_png(path, confidence)?;
     }
     if let Some(path) = &args.colour {
-        let mut scale = ColourScale::new(colour_range(&loaded), params.range);
+        let mut scale = ColourScale::new(colour_range(&loaded, geometry), params.range);
         scale.update(&matched.disparity, Duration::ZERO);
         let (low, high) = scale.limits();
         tracing::info!("{}: the colours span {low:.1} to {high:.1} px", path.display());
@@ -167,10 +168,11 @@ fn pair(left: Image, right: Image) -> StereoPair {
 
 /// Returns the disparities that the colours span: those found, unless the settings say otherwise,
 /// because there is no other image to compare the colours with.
-fn colour_range(loaded: &Loaded) -> ColourRange {
+fn colour_range(loaded: &Loaded, geometry: Option<&StereoGeometry>) -> ColourRange {
     let said = |key| *loaded.origin("colour", key) != Origin::Default;
-    match ["range", "min", "max"].into_iter().any(said) {
-        true => loaded.settings.colour.span(loaded.params.range),
+    let is_limited = loaded.settings.output.has_depth_limits();
+    match is_limited || ["range", "min", "max"].into_iter().any(said) {
+        true => loaded.settings.colour_range(loaded.params.range, geometry),
         false => ColourRange::ADAPTIVE,
     }
 }

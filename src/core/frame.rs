@@ -391,6 +391,11 @@ impl StereoGeometry {
         (depth.is_finite() && depth > 0.0).then_some(depth)
     }
 
+    /// Returns the disparity in pixels of a point at this depth in metres, which is positive.
+    pub fn disparity_px(&self, depth_m: f64) -> f64 {
+        self.focal_px * self.baseline_m / depth_m + self.centre_x_px - self.right_centre_x_px
+    }
+
     /// Returns the standard deviation in metres of the depth at a disparity with a standard deviation of
     /// `deviation` pixels: Z^2 / (focal length * baseline) times it (Gallup et al., Variable
     /// baseline/resolution stereo, CVPR 2008, section 2); `None` where there is no depth.

@@ -7,9 +7,10 @@ use super::Error;
 use crate::core::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoGeometry};
 use crate::matching::confidence::deviation_px;
 use crate::matching::filter::{evidence, steady};
+use crate::sink::cloud::{self, CloudOptions};
+use crate::sink::files;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::png::DisparityPng;
-use crate::sink::{cloud, files};
 
 const _: () = assert!(evidence::CONFIDENCE == steady::HELD, "both mean `Status::Supported`");
 
@@ -168,7 +169,8 @@ impl Disparity {
     ) -> Result<usize, Error> {
         let geometry = geometry.or(self.geometry()).ok_or(Error::NoGeometry)?;
         let colour = |x, y| self.0.pair.left.rgb_at(x, y);
-        cloud::write_cloud(path.as_ref(), self.map(), self.0.confidence.as_ref(), &geometry, colour)
+        let (confidence, options) = (self.0.confidence.as_ref(), CloudOptions::default());
+        cloud::write_cloud(path.as_ref(), self.map(), confidence, &geometry, options, colour)
             .map_err(Error::of_file)
     }
 }

@@ -9,6 +9,10 @@ use super::program::{
 };
 use super::row::Conflict;
 use super::{Engine, Matching};
+#[cfg(feature = "cli")]
+use crate::core::frame::{DisparityRange, StereoGeometry};
+#[cfg(feature = "cli")]
+use crate::sink::{cloud::CloudOptions, colour::ColourRange, colouring::Colouring};
 
 /// All settings of the program; those of the library are the matcher's.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -41,6 +45,31 @@ pub struct Settings {
     pub serve: Serve,
     #[cfg(feature = "cli")]
     pub log: Log,
+}
+
+#[cfg(feature = "cli")]
+impl Settings {
+    /// Returns the disparities that the colours span: between the limits of depth where they are given and
+    /// the cameras are known.
+    pub fn colour_range(
+        &self,
+        range: DisparityRange,
+        geometry: Option<&StereoGeometry>,
+    ) -> ColourRange {
+        let Some(geometry) = geometry.filter(|_| self.output.has_depth_limits()) else {
+            return self.colour.span(range);
+        };
+        let CloudOptions { near_m, far_m, .. } = self.output.clouds();
+        let limit = |metres: Option<f64>, other: i32| {
+            metres.map_or(other as f32, |metres| geometry.disparity_px(metres) as f32)
+        };
+        ColourRange::Fixed { low: limit(far_m, range.min), high: limit(near_m, range.max()) }
+    }
+
+    /// Returns the colours and the disparities that they span.
+    pub fn colouring(&self, range: DisparityRange, geometry: Option<&StereoGeometry>) -> Colouring {
+        Colouring { map: self.colour.map, span: self.colour_range(range, geometry) }
+    }
 }
 
 impl Settings {

@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::core::frame::{Matched, StereoGeometry};
-use crate::sink::cloud;
-use crate::sink::numbered::{Kind, NumberedFiles};
+use crate::sink::cloud::{self, CloudOptions};
+use crate::sink::numbered::{Kind, NumberedFiles, Open};
 use crate::sink::{Sink, StreamInfo};
 
 /// Point clouds.
 pub static CLOUDS: Kind = Kind {
     plural: "point clouds",
     singular: "point cloud",
-    extension: "ply",
+    extensions: &["ply"],
     description: "clouds.json",
     is_ours: cloud::is_cloud,
 };
@@ -25,36 +25,36 @@ pub static CLOUDS: Kind = Kind {
 #[derive(Debug)]
 pub struct Clouds {
     name: String,
+    options: CloudOptions,
     files: NumberedFiles,
 }
 
 impl Clouds {
     /// Creates the folder (and its parents) if missing.
-    pub fn create(dir: &Path, stream: &StreamInfo) -> Result<Self> {
-        Self::of(dir, stream, NumberedFiles::create)
+    pub fn create(dir: &Path, stream: &StreamInfo, options: CloudOptions) -> Result<Self> {
+        Self::of(dir, stream, options, NumberedFiles::create)
     }
 
     /// Continues in a folder with clouds of this run.
-    pub fn resume(dir: &Path, stream: &StreamInfo) -> Result<Self> {
-        Self::of(dir, stream, NumberedFiles::resume)
+    pub fn resume(dir: &Path, stream: &StreamInfo, options: CloudOptions) -> Result<Self> {
+        Self::of(dir, stream, options, NumberedFiles::resume)
     }
 
-    fn of(
-        dir: &Path,
-        stream: &StreamInfo,
-        open: impl FnOnce(&Path, &'static Kind, String) -> Result<NumberedFiles>,
-    ) -> Result<Self> {
+    fn of(dir: &Path, stream: &StreamInfo, options: CloudOptions, open: Open) -> Result<Self> {
         let geometry = stream.geometry.context("the cameras are not known")?;
         let name = format!("clouds in {}", dir.display());
-        Ok(Self { name, files: open(dir, &CLOUDS, describe(&geometry))? })
+        let files = open(dir, &CLOUDS, "ply", describe(&geometry, options))?;
+        Ok(Self { name, options, files })
     }
 }
 
 /// Returns the description of the clouds of a folder, as JSON.
-fn describe(geometry: &StereoGeometry) -> String {
+fn describe(geometry: &StereoGeometry, options: CloudOptions) -> String {
+    let axes = options.axes.words();
     let description = json!({
-        "meaning": "points in metres from the left camera: x to the right, y down, z forward; colours \
-                    of the left picture",
+        "meaning": format!("points in metres from the left camera: {axes}; colours of the left picture"),
+        "near_m": options.near_m,
+        "far_m": options.far_m,
         "focal_px": geometry.focal_px,
         "baseline_m": geometry.baseline_m,
         "centre_x_px": geometry.centre_x_px,
@@ -73,8 +73,9 @@ impl Sink for Clouds {
         let geometry = frame.geometry.context("the cameras are not known any more")?;
         let left = &frame.pair.left;
         let colour = |x, y| left.rgb_at(x, y);
+        let confidence = frame.confidence.as_ref();
         let (file, _) =
-            cloud::encode_cloud(&frame.disparity, frame.confidence.as_ref(), &geometry, colour);
+            cloud::encode_cloud(&frame.disparity, confidence, &geometry, self.options, colour);
         self.files.write(frame.pair.sequence, &file)
     }
 

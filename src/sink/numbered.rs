@@ -21,8 +21,8 @@ pub struct Kind {
     pub plural: &'static str,
     /// Singular name for people.
     pub singular: &'static str,
-    /// Extension of each.
-    pub extension: &'static str,
+    /// Extensions that they may have.
+    pub extensions: &'static [&'static str],
     /// Name of the folder's description.
     pub description: &'static str,
     /// Reports whether a file with these first bytes was written by stereod.
@@ -30,25 +30,21 @@ pub struct Kind {
 }
 
 impl Kind {
-    fn path_of(&self, dir: &Path, number: u64) -> PathBuf {
-        dir.join(format!("{number:06}.{}", self.extension))
-    }
-
     /// Returns the number in a file's name, if it is such a name.
     fn number_of(&self, name: &OsStr) -> Option<u64> {
         let (number, extension) = name.to_str()?.split_once('.')?;
-        let number = number.parse().ok().filter(|_| extension == self.extension)?;
-        (self.path_of(Path::new(""), number).as_os_str() == name).then_some(number)
+        let number = number.parse().ok().filter(|_| self.extensions.contains(&extension))?;
+        (OsStr::new(&name_of(number, extension)) == name).then_some(number)
     }
 
     /// Returns the numbered files of a folder in order.
     fn numbered(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let entries = fs::read_dir(dir).map_err(|error| files::explain(dir, &error))?;
-        let entries = entries.filter_map(Result::ok);
-        let mut numbers: Vec<u64> =
-            entries.filter_map(|entry| self.number_of(&entry.file_name())).collect();
-        numbers.sort_unstable();
-        Ok(numbers.into_iter().map(|number| self.path_of(dir, number)).collect())
+        let names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
+        let mut numbered: Vec<_> =
+            names.filter_map(|name| Some((self.number_of(&name)?, name))).collect();
+        numbered.sort_unstable();
+        Ok(numbered.into_iter().map(|(_, name)| dir.join(name)).collect())
     }
 
     /// Reports whether a file may have been written by stereod.
@@ -65,6 +61,11 @@ impl Kind {
     }
 }
 
+/// Returns the name of the file of a pair.
+fn name_of(number: u64, extension: &str) -> String {
+    format!("{number:06}.{extension}")
+}
+
 /// Writes `DIR/NNNNNN.EXT`, numbered by the pairs' sequence numbers.
 ///
 /// Each file appears under its name only when it is complete, with a description next to it. The
@@ -74,10 +75,14 @@ impl Kind {
 pub struct NumberedFiles {
     dir: PathBuf,
     kind: &'static Kind,
+    extension: &'static str,
     /// Until the first file is written.
     waiting: Option<Waiting>,
     _claim: Claim,
 }
+
+/// [`NumberedFiles::create`] or [`NumberedFiles::resume`].
+pub type Open = fn(&Path, &'static Kind, &'static str, String) -> Result<NumberedFiles>;
 
 /// Work to do with the first file.
 #[derive(Debug)]
@@ -89,9 +94,15 @@ struct Waiting {
 }
 
 impl NumberedFiles {
-    /// Creates the folder (and its parents) if missing. `text` becomes the description.
-    pub fn create(dir: &Path, kind: &'static Kind, text: String) -> Result<Self> {
-        let mut files = Self::resume(dir, kind, text)?;
+    /// Creates the folder (and its parents) if missing, for files with one of the kind's extensions.
+    /// `text` becomes the description.
+    pub fn create(
+        dir: &Path,
+        kind: &'static Kind,
+        extension: &'static str,
+        text: String,
+    ) -> Result<Self> {
+        let mut files = Self::resume(dir, kind, extension, text)?;
         let earlier = kind.numbered(dir)?;
         let (Some(waiting), Some(first)) = (&mut files.waiting, earlier.first()) else {
             return Ok(files);
@@ -117,7 +128,12 @@ impl NumberedFiles {
     }
 
     /// Continues in a folder with files of this run.
-    pub fn resume(dir: &Path, kind: &'static Kind, text: String) -> Result<Self> {
+    pub fn resume(
+        dir: &Path,
+        kind: &'static Kind,
+        extension: &'static str,
+        text: String,
+    ) -> Result<Self> {
         if dir.exists() && !dir.is_dir() {
             bail!("cannot write {} into {}: it is not a folder", kind.plural, dir.display());
         }
@@ -126,12 +142,12 @@ impl NumberedFiles {
         // This also checks, before the first match, that the folder can be written.
         let description = NewFile::create(&dir.join(kind.description))?;
         let waiting = Some(Waiting { description, text, earlier: Vec::new() });
-        Ok(Self { dir: dir.to_path_buf(), kind, waiting, _claim: claim })
+        Ok(Self { dir: dir.to_path_buf(), kind, extension, waiting, _claim: claim })
     }
 
     /// Writes the file of a pair.
     pub fn write(&mut self, sequence: u64, content: &[u8]) -> Result<()> {
-        let path = self.kind.path_of(&self.dir, sequence);
+        let path = self.dir.join(name_of(sequence, self.extension));
         files::write_whole(&path, content)?;
         match self.waiting.take() {
             Some(waiting) => self.take_over(waiting, &path),

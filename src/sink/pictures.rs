@@ -1,32 +1,37 @@
-//! A folder of numbered 16-bit PNGs.
+//! A folder of numbered images of disparity or depth.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::core::frame::{Matched, StereoGeometry};
 use crate::sink::encoding::UNKNOWN;
-use crate::sink::numbered::{Kind, NumberedFiles};
+use crate::sink::numbered::{Kind, NumberedFiles, Open};
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
+use crate::sink::still::{Still, StillFormat};
 use crate::sink::{Sink, StreamInfo};
 
 /// The kind of numbered images.
 pub static PICTURES: Kind = Kind {
     plural: "pictures",
     singular: "picture",
-    extension: "png",
+    extensions: &["png", "tiff", "exr", "npy", "pfm"],
     description: "disparity.json",
-    is_ours: png::is_disparity,
+    is_ours: |begin| png::is_disparity(begin) || StillFormat::may_hold_floats(begin),
 };
 
-/// Writes each map as `DIR/NNNNNN.png`, disparity in the KITTI convention or depth, as
-/// [`NumberedFiles`]. The description holds scale, offset, range and the cameras, if known.
+/// Writes each map as `DIR/NNNNNN.EXT`, as [`NumberedFiles`]: disparity in the KITTI convention or depth as
+/// 16-bit PNG, or floats in another format of [`Still::write`]. The description holds what the numbers mean,
+/// the range and the cameras, if known.
 #[derive(Debug)]
 pub struct Pictures {
     name: String,
+    quantity: Quantity,
+    format: StillFormat,
+    /// Meaning of the numbers of PNG images.
     numbers: Numbers,
     png: DisparityPng,
     files: NumberedFiles,
@@ -34,42 +39,50 @@ pub struct Pictures {
 
 impl Pictures {
     /// Creates the folder (and its parents) if missing.
-    pub fn create(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
-        Self::of(dir, stream, quantity, NumberedFiles::create)
+    pub fn create(
+        dir: &Path,
+        stream: &StreamInfo,
+        quantity: Quantity,
+        format: StillFormat,
+    ) -> Result<Self> {
+        Self::of(dir, stream, quantity, format, NumberedFiles::create)
     }
 
     /// Continues in a folder with images of this run.
-    pub fn resume(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
-        Self::of(dir, stream, quantity, NumberedFiles::resume)
+    pub fn resume(
+        dir: &Path,
+        stream: &StreamInfo,
+        quantity: Quantity,
+        format: StillFormat,
+    ) -> Result<Self> {
+        Self::of(dir, stream, quantity, format, NumberedFiles::resume)
     }
 
     fn of(
         dir: &Path,
         stream: &StreamInfo,
         quantity: Quantity,
-        open: impl FnOnce(&Path, &'static Kind, String) -> Result<NumberedFiles>,
+        format: StillFormat,
+        open: Open,
     ) -> Result<Self> {
         let numbers = Numbers::new(quantity, stream.range, stream.geometry.as_ref())?;
-        let text = describe(stream, quantity, &numbers);
+        let text = describe(stream, quantity, format, &numbers);
         let name = format!("pictures in {}", dir.display());
-        Ok(Self { name, numbers, png: DisparityPng::default(), files: open(dir, &PICTURES, text)? })
+        let files = open(dir, &PICTURES, format.extension(), text)?;
+        Ok(Self { name, quantity, format, numbers, png: DisparityPng::default(), files })
     }
 }
 
 /// Returns the description of the images of a folder, as JSON.
-fn describe(stream: &StreamInfo, quantity: Quantity, numbers: &Numbers) -> String {
-    let (scale, offset) = match quantity {
-        Quantity::Disparity => (numbers.encoding().scale().into(), numbers.encoding().offset()),
-        Quantity::Depth(unit) => (unit.per_metre(), 0),
-    };
-    // Whole scales are written as whole numbers.
-    let scale = if scale.fract() == 0.0 { json!(scale as u64) } else { json!(scale) };
+fn describe(
+    stream: &StreamInfo,
+    quantity: Quantity,
+    format: StillFormat,
+    numbers: &Numbers,
+) -> String {
     let of = |value: fn(&StereoGeometry) -> f64| stream.geometry.as_ref().map(value);
-    let description = json!({
-        "scale": scale,
-        "offset": offset,
-        "unknown": UNKNOWN,
-        "meaning": numbers.describe(),
+    let mut description = json!({
+        "format": format.extension(),
         "min_disparity": stream.range.min,
         "disparities": stream.range.count,
         "focal_px": of(|g| g.focal_px),
@@ -78,6 +91,26 @@ fn describe(stream: &StreamInfo, quantity: Quantity, numbers: &Numbers) -> Strin
         "centre_y_px": of(|g| g.centre_y_px),
         "right_centre_x_px": of(|g| g.right_centre_x_px),
     });
+    let meaning = match (format, quantity) {
+        (StillFormat::Png, _) => numbers.describe(),
+        (StillFormat::Exr, _) => {
+            "disparity in pixels; Z and Z_std in metres; confidence from 0 to 1".into()
+        }
+        (_, Quantity::Disparity) => "disparity in pixels".into(),
+        (_, Quantity::Depth(_)) => "depth in metres".into(),
+    };
+    description["meaning"] = meaning.into();
+    if format == StillFormat::Png {
+        let (scale, offset) = match quantity {
+            Quantity::Disparity => (numbers.encoding().scale().into(), numbers.encoding().offset()),
+            Quantity::Depth(unit) => (unit.per_metre(), 0),
+        };
+        // Whole scales are written as whole numbers.
+        let whole = scale.fract() == 0.0;
+        description["scale"] = if whole { json!(scale as u64) } else { json!(scale) };
+        description["offset"] = offset.into();
+        description["unknown"] = Value::from(UNKNOWN);
+    }
     format!("{description:#}\n")
 }
 
@@ -87,8 +120,23 @@ impl Sink for Pictures {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        let picture = self.png.encode(&frame.disparity, &self.numbers)?;
-        self.files.write(frame.pair.sequence, picture)
+        let number = frame.pair.sequence;
+        if self.format == StillFormat::Png {
+            let picture = self.png.encode(&frame.disparity, &self.numbers)?;
+            return self.files.write(number, picture);
+        }
+        let depth = match self.quantity {
+            Quantity::Disparity => None,
+            Quantity::Depth(unit) => Some(unit),
+        };
+        let still = Still {
+            map: &frame.disparity,
+            range: frame.disparity.range(),
+            geometry: frame.geometry.as_ref(),
+            depth,
+            confidence: frame.confidence.as_ref(),
+        };
+        self.files.write(number, &still.encode(self.format)?)
     }
 
     fn finish(&mut self) -> Result<()> {

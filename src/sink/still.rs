@@ -4,6 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
+use serde::Deserialize;
 
 use crate::core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
 use crate::matching::confidence::deviation_px;
@@ -13,7 +14,8 @@ use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
 
 /// The formats of [`Still::write`], by extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StillFormat {
     /// `.png`: 16 bits, KITTI convention, or depth in a unit.
     Png,
@@ -25,7 +27,8 @@ pub enum StillFormat {
     Npy,
     /// `.exr`: floats, with depth and confidence as channels of their own.
     Exr,
-    /// `.pgm`: 8 bits, disparity times a factor.
+    /// `.pgm`: 8 bits, disparity times a factor; not for sequences.
+    #[serde(skip_deserializing)]
     Pgm,
 }
 
@@ -46,6 +49,25 @@ impl StillFormat {
                 path.display()
             ),
         }
+    }
+
+    /// Returns the extension.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Pfm => "pfm",
+            Self::Tiff => "tiff",
+            Self::Npy => "npy",
+            Self::Exr => "exr",
+            Self::Pgm => "pgm",
+        }
+    }
+
+    /// Reports whether a file with these first bytes may be in one of the formats of floats.
+    pub fn may_hold_floats(begin: &[u8]) -> bool {
+        [&b"Pf\n"[..], b"II*\0", b"\x93NUMPY", b"\x76\x2f\x31\x01"]
+            .iter()
+            .any(|magic| begin.starts_with(magic))
     }
 
     /// Returns the format for depth, which does not fit 8 bits.
@@ -95,24 +117,28 @@ impl<'a> Still<'a> {
     ///
     /// [`Encoding::for_range`]: crate::sink::encoding::Encoding::for_range
     pub fn write(&self, path: &Path) -> Result<()> {
-        let Self { map, range, geometry, depth, .. } = *self;
-        let format = match depth {
+        let format = match self.depth {
             None => StillFormat::of(path)?,
             Some(_) => StillFormat::of_depth(path)?,
         };
-        let file = match format {
+        files::write_whole(path, &self.encode(format)?)
+    }
+
+    /// Encodes the map in a format, as [`Self::write`].
+    pub fn encode(&self, format: StillFormat) -> Result<Vec<u8>> {
+        let Self { map, range, geometry, depth, .. } = *self;
+        Ok(match format {
             StillFormat::Png => {
                 let quantity = depth.map_or(Quantity::Disparity, Quantity::Depth);
                 let numbers = Numbers::new(quantity, range, geometry)?;
-                return files::write_whole(path, DisparityPng::default().encode(map, &numbers)?);
+                DisparityPng::default().encode(map, &numbers)?.to_vec()
             }
             StillFormat::Pfm => pfm(map, self.floats(f32::INFINITY)),
             StillFormat::Tiff => tiff(map, &self.floats(f32::NAN).collect::<Vec<_>>())?,
             StillFormat::Npy => npy(map, self.floats(f32::NAN)),
             StillFormat::Exr => self.exr()?,
             StillFormat::Pgm => pgm(map, range),
-        };
-        files::write_whole(path, &file)
+        })
     }
 
     /// Returns disparity in pixels, or depth in metres if that is written; row by row.

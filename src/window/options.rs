@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::view::View;
 use crate::core::frame::{DisparityRange, Matched};
+use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::viewer::Tuning;
 
@@ -20,6 +21,8 @@ pub struct WindowOptions {
     pub colour_range: ColourRange,
     pub view: View,
     pub snapshot_dir: PathBuf,
+    /// Options of the point clouds that a key saves.
+    pub clouds: CloudOptions,
     /// File for the settings; `None` is a new one among the snapshots.
     pub settings_file: Option<PathBuf>,
     /// Settings that can be changed in the window.
@@ -43,6 +46,7 @@ impl WindowOptions {
             colour_range: ColourRange::Full,
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
+            clouds: CloudOptions::default(),
             settings_file: None,
             tuning: None,
             smallest: (640, 360),

@@ -10,7 +10,7 @@ use stereod::internals::sink::colour::{ColourMap, ColourRange};
 use stereod::internals::sink::colouring::{Colouring, LiveColouring};
 use stereod::internals::sink::encoding::Encoding;
 use stereod::internals::sink::numbers::Quantity;
-use stereod::internals::sink::pictures::Pictures;
+use stereod::internals::sink::pictures::{Pictures, StillFormat};
 use stereod::internals::sink::video::{Preview, Recorder, VideoView, read_recording_tags};
 use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 
@@ -49,9 +49,12 @@ fn child_that_writes_until_it_is_killed() {
     let mut sinks: [Box<dyn Sink>; 3] = [
         Box::new(Recorder::create(&dir.join("a.mkv"), &stream, quantity).unwrap()),
         Box::new(
-            Preview::create(&dir.join("a.mp4"), &stream, VideoView::Disparity, colouring).unwrap(),
+            Preview::create(&dir.join("a.mp4"), &stream, VideoView::Disparity, colouring, 20)
+                .unwrap(),
         ),
-        Box::new(Pictures::create(&dir.join("pictures"), &stream, quantity).unwrap()),
+        Box::new(
+            Pictures::create(&dir.join("pictures"), &stream, quantity, StillFormat::Png).unwrap(),
+        ),
     ];
     for i in 0.. {
         for sink in &mut sinks {

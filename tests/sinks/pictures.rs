@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stereod::internals::sink::encoding::Encoding;
 use stereod::internals::sink::numbers::Quantity;
-use stereod::internals::sink::pictures::{PICTURES, Pictures};
+use stereod::internals::sink::pictures::{PICTURES, Pictures, StillFormat};
 use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 use stereod::{DisparityRange, StereoGeometry};
 
@@ -36,7 +36,8 @@ fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("made/with/parents");
     let stream = stream(-5, 90);
-    let mut pictures = Pictures::create(&folder, &stream, Quantity::Disparity).unwrap();
+    let mut pictures =
+        Pictures::create(&folder, &stream, Quantity::Disparity, StillFormat::Png).unwrap();
     let mut random = Random(3);
     let encoding = Encoding::for_range(stream.range);
     for sequence in [0, 1, 42, 1_234_567] {
@@ -62,7 +63,8 @@ fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     // Images of another run, and their description, are replaced when the first one is written.
     drop(pictures);
     let unknown = StreamInfo { geometry: None, ..stream };
-    let mut pictures = Pictures::create(&folder, &unknown, Quantity::Disparity).unwrap();
+    let mut pictures =
+        Pictures::create(&folder, &unknown, Quantity::Disparity, StillFormat::Png).unwrap();
     assert_eq!(fs::read_to_string(folder.join(PICTURES.description)).unwrap(), text);
     pictures.consume(&matched(31, vec![16; 31 * 7], 42, Duration::ZERO)).unwrap();
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
@@ -76,11 +78,17 @@ fn wrong_places_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, b"").unwrap();
-    let error =
-        Pictures::create(&file, &stream(0, 64), Quantity::Disparity).unwrap_err().to_string();
-    assert!(error.contains("is not a folder"), "{error}");
-    let error = Pictures::create(&file.join("below"), &stream(0, 64), Quantity::Disparity)
+    let error = Pictures::create(&file, &stream(0, 64), Quantity::Disparity, StillFormat::Png)
         .unwrap_err()
         .to_string();
+    assert!(error.contains("is not a folder"), "{error}");
+    let error = Pictures::create(
+        &file.join("below"),
+        &stream(0, 64),
+        Quantity::Disparity,
+        StillFormat::Png,
+    )
+    .unwrap_err()
+    .to_string();
     assert!(error.contains("file/below"), "{error}");
 }

@@ -41,7 +41,7 @@ fn thirds(width: usize, height: usize) -> Vec<i16> {
 
 fn write(path: &Path, stream: &StreamInfo, times: &[u64]) {
     let mut preview =
-        Preview::create(path, stream, VideoView::Disparity, LiveColouring::default()).unwrap();
+        Preview::create(path, stream, VideoView::Disparity, LiveColouring::default(), 20).unwrap();
     for (sequence, &time) in times.iter().enumerate() {
         let (width, height) = stream.size;
         let values = thirds(width, height);
@@ -156,9 +156,14 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
     let path = dir.path().join("a.mp4");
     std::fs::write(&path, b"earlier").unwrap();
     for is_finished in [false, true] {
-        let mut preview =
-            Preview::create(&path, &stream(64, 48), VideoView::Disparity, LiveColouring::default())
-                .unwrap();
+        let mut preview = Preview::create(
+            &path,
+            &stream(64, 48),
+            VideoView::Disparity,
+            LiveColouring::default(),
+            20,
+        )
+        .unwrap();
         if is_finished {
             preview.finish().unwrap();
         }
@@ -167,7 +172,7 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
     let mut preview =
-        Preview::create(&path, &stream(64, 48), VideoView::Disparity, LiveColouring::default())
+        Preview::create(&path, &stream(64, 48), VideoView::Disparity, LiveColouring::default(), 20)
             .unwrap();
     for i in 0..400 {
         let frame = matched(64, thirds(64, 48), i, Duration::from_millis(i * 40));
@@ -184,11 +189,16 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
 fn wrong_names_and_places_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |path: &Path, words: &str| {
-        let error =
-            Preview::create(path, &stream(8, 8), VideoView::Disparity, LiveColouring::default())
-                .err()
-                .unwrap()
-                .to_string();
+        let error = Preview::create(
+            path,
+            &stream(8, 8),
+            VideoView::Disparity,
+            LiveColouring::default(),
+            20,
+        )
+        .err()
+        .unwrap()
+        .to_string();
         assert!(error.contains(&*path.to_string_lossy()) && error.contains(words), "{error}");
     };
     refused(&dir.path().join("a.mkv"), "name it .mp4");
@@ -196,7 +206,7 @@ fn wrong_names_and_places_are_refused() {
 
     let path = dir.path().join("wide.mp4");
     let colours = LiveColouring::default();
-    let wide = Preview::create(&path, &stream(16_386, 64), VideoView::Disparity, colours);
+    let wide = Preview::create(&path, &stream(16_386, 64), VideoView::Disparity, colours, 20);
     let error = wide.err().unwrap().to_string();
     assert!(error.contains("16386x64") && error.contains("at most 16384"), "{error}");
     assert!(!path.exists());
@@ -213,6 +223,7 @@ fn a_full_disk_is_an_error_and_not_a_hang() {
         &stream(64, 48),
         VideoView::Disparity,
         LiveColouring::default(),
+        20,
     ) {
         Ok(preview) => preview,
         Err(error) => panic!("{error:#}"),

@@ -29,6 +29,8 @@ pub struct Cameras<'a> {
     rectified: Option<String>,
     /// Origin of the calibration if the input is a recording that has one.
     recorded: Option<String>,
+    /// Cameras of the demo scene, unless others are given.
+    demo: Option<StereoGeometry>,
 }
 
 /// The cameras of a run.
@@ -64,6 +66,14 @@ impl<'a> Cameras<'a> {
         };
         let rectified = tags.as_ref().map(|(names, _)| names.clone());
         let mut recorded = None;
+        let is_demo = matches!(inputs, Some(SourceSpec::Demo)) && files.is_empty() && !known;
+        let demo = match is_demo {
+            true => {
+                let range = loaded.matching.params().map_err(anyhow::Error::new)?.range;
+                Some(loaded.demo.options(range).geometry())
+            }
+            false => None,
+        };
         if files.is_empty() {
             if !known && (settings.focal_px > 0.0 || settings.baseline_m > 0.0) {
                 return Err(Error::usage("depth needs both --focal and --baseline"));
@@ -77,7 +87,7 @@ impl<'a> Cameras<'a> {
                     recorded::calibration(path, topics, loaded.source.swap)?.unzip();
             }
             let cameras =
-                Self { settings, files, loaded: calibration, options, rectified, recorded };
+                Self { settings, files, loaded: calibration, options, rectified, recorded, demo };
             if loaded.output.depth {
                 cameras.required_by("--depth")?;
             }
@@ -94,7 +104,7 @@ impl<'a> Cameras<'a> {
             Err(error) if error.lacks_size() => None,
             Err(error) => return Err(wrong(error)),
         };
-        Ok(Self { settings, files, loaded, options, rectified, recorded })
+        Ok(Self { settings, files, loaded, options, rectified, recorded, demo })
     }
 
     /// Reports whether a calibration was given, or is in the recording.
@@ -119,6 +129,7 @@ impl<'a> Cameras<'a> {
             || self.settings.focal_and_baseline().is_some()
             || self.rectified.is_some()
             || self.recorded.is_some()
+            || self.demo.is_some()
     }
 
     /// Returns the rig for images of `width` x `height` pixels.
@@ -136,7 +147,7 @@ impl<'a> Cameras<'a> {
                     right_centre_x_px: centre_x_px,
                 }
             });
-            let pairs = PairSpec { size, rectifier: None, geometry };
+            let pairs = PairSpec { size, rectifier: None, geometry: geometry.or(self.demo) };
             return Ok(Rig { pairs, calibrated: false });
         }
         let by_tags = self.files.is_empty();

@@ -59,6 +59,9 @@ impl Session {
         if !loaded.settings.output.clouds.is_empty() {
             cameras.required_by("--clouds")?;
         }
+        if loaded.settings.output.has_depth_limits() {
+            cameras.required_by("--near and --far")?;
+        }
         let (control, requests) = (Control::default(), Requests::default());
         let window = connect_window(loaded.settings.window.mode)?;
         let hangup = requests.clone();
@@ -92,7 +95,7 @@ impl Session {
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
-        let colouring = LiveColouring::new(settings.colour.colouring(range));
+        let colouring = LiveColouring::new(settings.colouring(range, rig.pairs.geometry.as_ref()));
         let suspended = &control.suspend_recording;
         suspended.set(settings.output.on_demand);
         let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring, suspended)?;
@@ -118,6 +121,7 @@ impl Session {
                 is_live: info.live,
                 control: control.clone(),
                 colouring: colouring.clone(),
+                clouds: settings.output.clouds(),
                 tuned: Tuned {
                     number: None,
                     knobs: knobs(&loaded),

@@ -24,6 +24,7 @@ use crate::core::control::Control;
 use crate::core::frame::Matched;
 use crate::core::thread::locked;
 use crate::sink::Sink;
+use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::messages::{TOPICS, stamp};
@@ -49,6 +50,8 @@ pub struct Source {
     pub control: Control,
     /// The colours of disparity.
     pub colouring: LiveColouring,
+    /// Options of the point clouds that the page saves.
+    pub clouds: CloudOptions,
     /// The knobs at the start.
     pub tuned: Tuned,
     /// Takes requests and never waits.

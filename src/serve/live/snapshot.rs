@@ -22,10 +22,13 @@ pub fn of(live: &Live, name: &str) -> Option<Result<(&'static str, Vec<u8>)>> {
         let geometry =
             frame.geometry.ok_or(anyhow!("points need a calibration (--calibration)"))?;
         let left = &frame.pair.left;
-        let (file, _) =
-            encode_cloud(&frame.disparity, frame.confidence.as_ref(), &geometry, |x, y| {
-                left.rgb_at(x, y)
-            });
+        let (file, _) = encode_cloud(
+            &frame.disparity,
+            frame.confidence.as_ref(),
+            &geometry,
+            live.0.source.clouds,
+            |x, y| left.rgb_at(x, y),
+        );
         Ok(("application/octet-stream", file))
     };
     match name {

@@ -5,7 +5,6 @@ use serde::Deserialize;
 use crate::core::frame::DisparityRange;
 use crate::settings::row::{AUTO, Conflict, OUTPUT, Row};
 use crate::sink::colour::{ColourMap, ColourRange};
-use crate::sink::colouring::Colouring;
 
 /// Choice of the disparities that the colours span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -70,11 +69,6 @@ impl Colour {
                 ColourRange::Fixed { low: limit(min, range.min), high: limit(max, range.max()) }
             }
         }
-    }
-
-    /// Returns the colours and the disparities that they span.
-    pub fn colouring(&self, range: DisparityRange) -> Colouring {
-        Colouring { map: self.map, span: self.span(range) }
     }
 
     pub(in crate::settings) fn check(&self) -> Result<(), Conflict> {

@@ -6,11 +6,13 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::settings::names::path_of;
-use crate::settings::row::Plain::{Real, Switch};
-use crate::settings::row::{Conflict, Kind, OUTPUT, QUANTITY, Row, any};
+use crate::settings::row::Plain::{Real, Switch, Text, Whole};
+use crate::settings::row::{Conflict, Integer, Kind, OUTPUT, QUANTITY, Row, any};
+use crate::sink::cloud::{Axes, CloudOptions};
 use crate::sink::mcap;
 use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
+use crate::sink::still::StillFormat;
 use crate::sink::video::{StreamPicture, VideoView};
 
 /// Outputs besides the window. An empty text means none.
@@ -29,13 +31,18 @@ pub struct Output {
     pub whitened: String,
     pub preview: String,
     pub preview_view: VideoView,
+    pub preview_quality: u32,
     pub pictures: String,
+    pub pictures_format: StillFormat,
     pub clouds: String,
     pub stream: String,
     pub stream_view: StreamPicture,
     pub stats: String,
     pub depth: bool,
     pub depth_unit: f64,
+    pub near_m: Option<f64>,
+    pub far_m: Option<f64>,
+    pub axes: Axes,
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
@@ -84,7 +91,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("preview")
         .flag(OUTPUT, "--preview", "OUT.mp4")
         .help("Record a coloured video for viewing (H.264, MP4)"),
-    Row::names("preview_view", "disparity", &["disparity", "left", "side-by-side"])
+    Row::names("preview_view", "side-by-side", &["disparity", "left", "side-by-side"])
         .flag(OUTPUT, "--preview-view", "VIEW")
         .help("Content of the preview")
         .about(&[
@@ -92,12 +99,23 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "The left picture, in colour where the source has it",
             "The left picture, and the disparity in colours",
         ]),
+    Row::whole("preview_quality", Whole(20), Integer::U32, [0, 51]),
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(
             "Write numbered 16-bit PNG images (disparity * 256, or * 128 or * 64 beyond 255 px) into \
              a folder, and remove those of an earlier run",
         ),
+    Row::names("pictures_format", "png", &["png", "tiff", "exr", "npy", "pfm"])
+        .flag(OUTPUT, "--pictures-format", "FORMAT")
+        .help("Format of --pictures")
+        .about(&[
+            "16 bits",
+            "32-bit floats in pixels, or in metres with --depth",
+            "32-bit floats with channels for disparity, depth and confidence, as far as they are known",
+            "32-bit floats for NumPy, in pixels or metres",
+            "32-bit floats in pixels or metres, portable float map",
+        ]),
     Row::path("clouds")
         .flag(OUTPUT, "--clouds", "DIR")
         .help(
@@ -127,7 +145,22 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .unit("millimetres")
         .flag(QUANTITY, "--depth-unit", "MM")
         .help("Unit of 16-bit depth in millimetres: 1 reaches 65.535 m, 10 ten times as far"),
+    limit("near_m")
+        .flag(QUANTITY, "--near", "METRES")
+        .help("Depth of the last colour, and of the nearest points of clouds"),
+    limit("far_m")
+        .flag(QUANTITY, "--far", "METRES")
+        .help("Depth of the first colour, and of the farthest points of clouds"),
+    Row::names("axes", "opencv", &["opencv", "y-up"])
+        .flag(QUANTITY, "--axes", "AXES")
+        .help("Axes of point clouds")
+        .about(&["x right, y down, z forward, as in OpenCV", "x right, y up, z backward, as in OpenGL"]),
 ];
+
+/// A limit of depth.
+const fn limit(key: &'static str) -> Row {
+    Row::real(key, Text("off"), [0.001, 1e6]).or(&["off"]).unit("metres")
+}
 
 /// Destination of the statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,6 +193,16 @@ impl Output {
         if self.depth { Quantity::Depth(self.depth_unit()) } else { Quantity::Disparity }
     }
 
+    /// Returns the options of point clouds.
+    pub fn clouds(&self) -> CloudOptions {
+        CloudOptions { axes: self.axes, near_m: self.near_m, far_m: self.far_m }
+    }
+
+    /// Reports whether there are limits of depth, which need known cameras.
+    pub fn has_depth_limits(&self) -> bool {
+        self.near_m.is_some() || self.far_m.is_some()
+    }
+
     /// Returns the destination of the statistics.
     pub fn stats(&self) -> Option<Stats> {
         match self.stats.as_str() {
@@ -183,15 +226,22 @@ impl Output {
 
     /// Reports whether an output holds the confidence.
     pub(in crate::settings) fn shows_confidence(&self) -> bool {
-        !self.confidence.is_empty() || mcap::names(&self.mcap).any(|name| name == "confidence")
+        !self.confidence.is_empty()
+            || (!self.pictures.is_empty() && self.pictures_format == StillFormat::Exr)
+            || mcap::names(&self.mcap).any(|name| name == "confidence")
     }
 
-    /// Checks that a unit of depth is given with depth only.
+    /// Checks that a unit of depth is given with depth only, and that the limits of depth leave something.
     pub(in crate::settings) fn check(&self) -> Result<(), Conflict> {
         if !self.depth && self.depth_unit() != DepthUnit::default() {
             return Err(Conflict::new("depth_unit", "1 unless `depth` is true (--depth)"));
         }
-        Ok(())
+        match (self.near_m, self.far_m) {
+            (Some(near), Some(far)) if far <= near => {
+                Err(Conflict::new("far_m", format!("more than output.near_m, which is {near}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the reason why the disparity range cannot change in a run, if any.
@@ -203,7 +253,7 @@ impl Output {
         if self.stream().is_some() && self.stream_view == StreamPicture::Numbers {
             return Some("who receives the stream's numbers knows one range");
         }
-        (!self.pictures.is_empty())
+        (!self.pictures.is_empty() && self.pictures_format == StillFormat::Png)
             .then_some("disparity.json says for all pictures what the range is")
     }
 

@@ -69,12 +69,14 @@ fn pad_side(side: usize) -> usize {
 }
 
 impl Preview {
-    /// Creates the file and starts the encoder; the colours of disparity follow `colouring`.
+    /// Creates the file and starts the encoder with this quantizer, 0 (no loss) to 51; the colours of
+    /// disparity follow `colouring`.
     pub fn create(
         path: &Path,
         stream: &StreamInfo,
         view: VideoView,
         colouring: LiveColouring,
+        quality: u32,
     ) -> Result<Self> {
         check_preview_name(path)?;
         let (width, height) = (view.width(stream.size.0), stream.size.1);
@@ -103,7 +105,7 @@ impl Preview {
             .field("framerate", rate)
             .field("colorimetry", "sRGB")
             .build();
-        let elements = elements(&file, stream.rate)?;
+        let elements = elements(&file, stream.rate, quality)?;
         let elements: Vec<&gst::Element> = elements.iter().collect();
         let (file, progress) = (Arc::new(Mutex::new(file)), Arc::new(FeedState::default()));
         let writer = elements.last().and_then(|element| element.static_pad("sink"));
@@ -213,7 +215,7 @@ fn name_with_first_fragment(
 }
 
 /// Returns the elements after the source of frames.
-fn elements(file: &NewFile, rate: Option<f64>) -> Result<[gst::Element; 6]> {
+fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Element; 6]> {
     let make = gst::ElementFactory::make;
     let filter = |caps: gst::Caps| make("capsfilter").property("caps", caps).build();
     // Players support only 4:2:0; BT.709 is stated in the stream, so that they need not guess.
@@ -228,7 +230,7 @@ fn elements(file: &NewFile, rate: Option<f64>) -> Result<[gst::Element; 6]> {
     let interval = rate.filter(|rate| (1.0..=1000.0).contains(rate)).unwrap_or(30.0) * 2.0;
     let encoder = make("x264enc")
         .property_from_str("pass", "qual")
-        .property("quantizer", 20u32)
+        .property("quantizer", quality)
         .property_from_str("speed-preset", "veryfast")
         .property("key-int-max", interval as u32)
         .property("bframes", 0u32)

@@ -6,7 +6,7 @@
 //! y points down. All of it is +, -, *, / and square roots, which IEEE 754 defines to the last bit.
 
 use super::texture::{Texture, seeded};
-use crate::core::frame::DisparityRange;
+use crate::core::frame::{DisparityRange, StereoGeometry};
 
 /// Options of the scene, within the ranges of its settings and of the matcher.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +49,23 @@ impl Default for DemoOptions {
 
 /// Focal length in units of the longer side of the image: 58 degrees of view.
 const FOCAL: f32 = 0.9;
+
+impl DemoOptions {
+    /// Returns the cameras, if a unit of the scene is a metre: the back is 5 to 10 m away.
+    pub fn geometry(&self) -> StereoGeometry {
+        let focal_px = f64::from(FOCAL) * self.width.max(self.height) as f64;
+        let [centre_x_px, centre_y_px] =
+            [self.width, self.height].map(|side| 0.5 * (side as f64 - 1.0));
+        StereoGeometry {
+            focal_px,
+            // By `Scene::scale`.
+            baseline_m: (self.disparities.count - 1) as f64 / focal_px,
+            centre_x_px,
+            centre_y_px,
+            right_centre_x_px: centre_x_px - f64::from(self.disparities.min),
+        }
+    }
+}
 
 /// A vector or point (x, y, z).
 pub(super) type Vec3 = [f32; 3];

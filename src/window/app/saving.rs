@@ -44,7 +44,7 @@ impl App {
         };
         let folder = &self.shell.options.snapshot_dir;
         let path = snapshot::cloud_path(folder, SystemTime::now(), frame.pair.sequence);
-        let frame = frame.clone();
+        let (frame, options) = (frame.clone(), self.shell.options.clouds);
         self.save("point cloud", move || {
             let colour = |x, y| frame.pair.left.rgb_at(x, y);
             let points = cloud::write_cloud(
@@ -52,6 +52,7 @@ impl App {
                 &frame.disparity,
                 frame.confidence.as_ref(),
                 &geometry,
+                options,
                 colour,
             )?;
             Ok(format!("saved {} ({points} points)", path.display()))

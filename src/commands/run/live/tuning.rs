@@ -244,7 +244,8 @@ impl Worker {
             self.replace_engine(&next)?;
         }
         let settings = &next.settings;
-        self.handles.colouring.set(settings.colour.colouring(next.params.range));
+        let geometry = self.handles.rig.pairs.geometry.as_ref();
+        self.handles.colouring.set(settings.colouring(next.params.range, geometry));
         self.handles.observations.warn_above(settings.alignment.warn_px);
         let changes = changes(&now, &next);
         *self.handles.in_effect.lock().unwrap_or_else(PoisonError::into_inner) = next;

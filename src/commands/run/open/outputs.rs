@@ -18,6 +18,7 @@ use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
 use crate::settings::{Loaded, Settings, Stats};
 use crate::sink::claim::Claim;
+use crate::sink::cloud::CloudOptions;
 use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::encoding::Encoding;
@@ -29,6 +30,7 @@ use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Factory, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
+use crate::sink::still::StillFormat;
 use crate::sink::video::{
     FragmentError, Preview, Recorder, StreamOptions, StreamPicture, StreamSink, VideoView,
     check_fragment, check_preview_name, check_recording_name,
@@ -131,8 +133,8 @@ static OUTPUTS: [Output; 9] = [
         path: |settings| path_of(&settings.output.pictures),
         kind: Kind::Folder(
             &PICTURES,
-            |folder, to| Pictures::create(folder, &to.stream, to.quantity).map(boxed),
-            |folder, to| Pictures::resume(folder, &to.stream, to.quantity).map(boxed),
+            |folder, to| Pictures::create(folder, &to.stream, to.quantity, to.format).map(boxed),
+            |folder, to| Pictures::resume(folder, &to.stream, to.quantity, to.format).map(boxed),
         ),
     },
     Output {
@@ -140,8 +142,8 @@ static OUTPUTS: [Output; 9] = [
         path: |settings| path_of(&settings.output.clouds),
         kind: Kind::Folder(
             &CLOUDS,
-            |folder, to| Clouds::create(folder, &to.stream).map(boxed),
-            |folder, to| Clouds::resume(folder, &to.stream).map(boxed),
+            |folder, to| Clouds::create(folder, &to.stream, to.clouds).map(boxed),
+            |folder, to| Clouds::resume(folder, &to.stream, to.clouds).map(boxed),
         ),
     },
 ];
@@ -152,7 +154,10 @@ struct Setup {
     stream: StreamInfo,
     quantity: Quantity,
     mcap: McapOptions,
+    format: StillFormat,
+    clouds: CloudOptions,
     view: VideoView,
+    preview_quality: u32,
     colouring: LiveColouring,
 }
 
@@ -306,10 +311,21 @@ pub fn open(
     let (quantity, view) = (output.quantity(), output.preview_view);
     let mcap =
         McapOptions { topics: output.mcap.clone(), calibration: calibration_files(settings)? };
-    let setup = Setup { stream, quantity, mcap, view, colouring: colouring.clone() };
+    let setup = Setup {
+        stream,
+        quantity,
+        mcap,
+        format: output.pictures_format,
+        clouds: output.clouds(),
+        view,
+        preview_quality: output.preview_quality,
+        colouring: colouring.clone(),
+    };
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
     let records_numbers = !output.record.is_empty() && !mcap::is_name(output.record.as_ref());
-    let has_numbers = records_numbers || !output.pictures.is_empty() || streams_numbers;
+    let are_numbers = output.pictures_format == StillFormat::Png;
+    let writes_numbers = !output.pictures.is_empty() && are_numbers;
+    let has_numbers = records_numbers || writes_numbers || streams_numbers;
     if has_numbers && quantity == Quantity::Disparity {
         Encoding::for_range(range).report("recordings and pictures");
     }
@@ -459,7 +475,8 @@ fn recording(
 /// Opens a preview. After a failure it continues in a file named like a segment.
 fn preview(path: PathBuf, setup: Setup) -> (Made, Factory) {
     let create = move |path: &Path| {
-        Preview::create(path, &setup.stream, setup.view, setup.colouring.clone()).map(boxed)
+        let Setup { stream, view, colouring, preview_quality, .. } = &setup;
+        Preview::create(path, stream, *view, colouring.clone(), *preview_quality).map(boxed)
     };
     let first = create(&path);
     let mut last: Option<PathBuf> = None;

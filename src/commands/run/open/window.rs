@@ -29,7 +29,8 @@ pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOp
     let title = format!("stereod: {}", info.description);
     let picture = (rig.pairs.size.0 as u32, rig.pairs.size.1 as u32);
     let mut options = WindowOptions::new(title, picture, range);
-    options.colour_range = settings.colour.span(range);
+    options.colour_range = settings.colour_range(range, rig.pairs.geometry.as_ref());
+    options.clouds = settings.output.clouds();
     options.colour_map = settings.colour.map;
     options.view = settings.window.view;
     options.snapshot_dir = (&settings.window.snapshots).into();
