@@ -15,6 +15,7 @@ Examples:
   stereod evaluate middlebury/ eth3d/ --markdown table.md --errors wrong/
   stereod evaluate middlebury/ --noise 5 --seed 7
   stereod evaluate middlebury/ --even 128 --noise 1
+  stereod evaluate middlebury/ --compare 'cost=census,ad,mi; paths=4,8' --latex table.tex
 
 A DATASET is a folder that is searched recursively for pairs of known disparity: folders with an \
 item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3), \
@@ -42,6 +43,19 @@ pub struct EvaluateArgs {
     /// Write the tables in Markdown; - is standard output, in place of the aligned ones
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub markdown: Option<PathBuf>,
+
+    /// Write the tables as comma-separated values; - is standard output
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
+
+    /// Write the tables for LaTeX; - is standard output
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub latex: Option<PathBuf>,
+
+    /// Compare settings: every combination of these values, such as 'cost=census,ad,mi; paths=4,8', with the
+    /// means over all pairs
+    #[arg(long, value_name = "KEY=VALUES;...", conflicts_with_all = ["errors", "learn"])]
+    pub compare: Option<String>,
 
     /// Write an image of each pair's errors into this folder, which is created if missing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -1,5 +1,6 @@
 //! `stereod evaluate`: accuracy of the disparity, on pairs of known disparity.
 
+mod compare;
 mod described;
 mod even;
 mod find;
@@ -20,15 +21,19 @@ mod truth;
 
 use std::path::PathBuf;
 
+use indicatif::ProgressBar;
+
 use super::prepare::rig::Cameras;
-use super::{Error, load, progress_bar};
+use super::{Error, load, progress_bar, read_over};
 use crate::cli::EvaluateArgs;
 use crate::matching::Cost;
+use crate::settings::Loaded;
 use crate::telemetry::logs;
+use compare::Variant;
 use find::{Found, Searched};
 use measure::{Bench, Failure};
 use noise::Noise;
-use outputs::Outputs;
+use outputs::{Outputs, Prepared};
 use report::{Dataset, Report};
 
 /// Default seed of the noise.
@@ -40,6 +45,50 @@ const NAMED: usize = 5;
 /// Runs the command.
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
+    let variants = match &args.compare {
+        None => vec![(String::new(), loaded)],
+        Some(text) => {
+            let variants = compare::variants(text).map_err(Error::Usage)?.into_iter();
+            let with = |Variant { name, assignments }: Variant| {
+                Ok((name, read_over(&args.common, args.flags(), &assignments)?))
+            };
+            variants.map(with).collect::<Result<_, Error>>()?
+        }
+    };
+    for (_, loaded) in &variants {
+        check(&args, loaded)?;
+    }
+    let outputs = Outputs::of(&args)?;
+    let datasets = search(&args.datasets)?;
+    let outputs = outputs.prepare(&variants[0].1, &datasets)?;
+    let count: usize = datasets.iter().map(|searched| searched.pairs.len()).sum();
+    let bar = progress_bar(Some((count * variants.len()) as u64), args.common.quiet, "pairs");
+    let mut unshown = None;
+    let mut reports = Vec::new();
+    for (name, loaded) in &variants {
+        // Errors of pairs can be reported only once.
+        let datasets = search(&args.datasets)?;
+        reports.push((name, evaluate(&args, loaded, datasets, &outputs, &bar, &mut unshown)?));
+    }
+    bar.finish_and_clear();
+    logs::write_above(None);
+    let failed = reports.iter().try_for_each(|(_, report)| failures(report));
+    let report = match &args.compare {
+        None => reports.remove(0).1,
+        Some(_) => Report::comparison(reports),
+    };
+    outputs.write(&report)?;
+    failed?;
+    match unshown {
+        None => Ok(()),
+        Some((count, error)) => Err(error
+            .context(format!("{count} of the pictures of errors could not be written"))
+            .into()),
+    }
+}
+
+/// Checks that settings and flags go together.
+fn check(args: &EvaluateArgs, loaded: &Loaded) -> Result<(), Error> {
     if args.even.is_some() && !loaded.settings.calibration.file.is_empty() {
         return Err(Error::usage(
             "--even paints regions into rectified pictures; leave out --calibration",
@@ -48,11 +97,20 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     if args.learn.is_some() && matches!(loaded.params.cost, Cost::MutualInformation { .. }) {
         return Err(Error::usage("--learn cannot learn from --cost mi; choose another cost"));
     }
-    let outputs = Outputs::of(&args)?;
-    let cameras = Cameras::read(&loaded.settings, None)?;
-    let datasets = search(&args.datasets)?;
-    let outputs = outputs.prepare(&loaded, &datasets)?;
+    Ok(())
+}
 
+/// Matches all pairs with these settings. `unshown` counts images of errors that could not be written, and
+/// has the reason of the first.
+fn evaluate(
+    args: &EvaluateArgs,
+    loaded: &Loaded,
+    datasets: Vec<Searched>,
+    outputs: &Prepared<'_>,
+    bar: &ProgressBar,
+    unshown: &mut Option<(usize, anyhow::Error)>,
+) -> Result<Report, Error> {
+    let cameras = Cameras::read(&loaded.settings, None)?;
     let noise = args.noise.map(|sigma| Noise::new(sigma, args.seed.unwrap_or(SEED)));
     let mut report = Report {
         engine: None,
@@ -61,12 +119,11 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
         noise: noise.as_ref().map(|noise| (noise.sigma, noise.seed)),
         settings: loaded.values()["matching"].clone(),
         datasets: Vec::new(),
+        is_comparison: false,
     };
     let mut bench =
-        Bench::new(&loaded, cameras, args.even, noise, args.repeat, args.learn.is_some());
-    let count = datasets.iter().map(|searched| searched.pairs.len() as u64).sum();
-    let bar = progress_bar(Some(count), args.common.quiet, "pairs");
-    let (mut number, mut unshown) = (0, None);
+        Bench::new(loaded, cameras, args.even, noise, args.repeat, args.learn.is_some());
+    let mut number = 0;
     for Searched { path, pairs } in datasets {
         let mut evaluated = Vec::new();
         for (name, item) in pairs {
@@ -88,17 +145,8 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
         }
         report.datasets.push(Dataset { path, pairs: evaluated });
     }
-    bar.finish_and_clear();
-    logs::write_above(None);
     report.engine = bench.engine();
-    outputs.write(&report)?;
-    failures(&report)?;
-    match unshown {
-        None => Ok(()),
-        Some((count, error)) => Err(error
-            .context(format!("{count} of the pictures of errors could not be written"))
-            .into()),
-    }
+    Ok(report)
 }
 
 /// Returns the error of a run with failed pairs.

@@ -22,7 +22,7 @@ mod stills;
 mod verify;
 
 pub use error::{Error, told};
-use prepare::loading::{inputs, layers, load, read};
+use prepare::loading::{inputs, layers, load, read, read_over};
 pub use program::program;
 use progress::progress_bar;
 use stdout::print;

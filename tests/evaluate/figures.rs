@@ -93,3 +93,32 @@ fn means_are_of_each_data_set_and_of_all() {
         assert_eq!((&figures["bad0.5"], &figures["items"]), (&json!(66.6667), &json!(items)));
     }
 }
+
+/// Every combination has the figures of an evaluation with its flags.
+#[test]
+fn a_comparison_has_the_means_of_each_combination() {
+    let data = Data::new();
+    data.described("a");
+    let compared = data.report(&["a", "--paths", "16", "--compare", "cost=census,ad; paths=0,8"]);
+    let rows = compared["comparison"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["settings"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["cost=census paths=0", "cost=census paths=8", "cost=ad paths=0", "cost=ad paths=8"]
+    );
+    for (cost, paths, row) in [("census", "8", &rows[1]), ("ad", "0", &rows[2])] {
+        let alone = data.report(&["a", "--cost", cost, "--paths", paths]);
+        for map in ["unfilled", "dense", "map"] {
+            assert_eq!(row["mean"][map], alone["mean"][map], "{cost} {paths}");
+        }
+    }
+    assert_ne!(rows[1]["mean"]["unfilled"], rows[2]["mean"]["unfilled"]);
+
+    let (status, stdout, stderr) = data.evaluate(&["a", "--compare", "paths=4,8", "--csv", "-"]);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stdout.contains("\r\nsettings,known,") && stdout.contains("\r\npaths=8,"), "{stdout}");
+    let (status, _, stderr) = data.evaluate(&["a", "--compare", "paths=4,7"]);
+    assert!(status == 2 && stderr.contains("paths"), "{stderr}");
+    let (status, _, stderr) = data.evaluate(&["a", "--csv", "-", "--latex", "-"]);
+    assert!(status == 2 && stderr.contains("--csv - and --latex -"), "{stderr}");
+}

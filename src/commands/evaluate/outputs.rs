@@ -19,8 +19,8 @@ use crate::sink::png::encode_rgb;
 
 /// The requested outputs.
 pub(super) struct Outputs<'a> {
-    json: Option<&'a Path>,
-    markdown: Option<&'a Path>,
+    /// Reports: flag, destination and form.
+    reports: Vec<(&'static str, &'a Path, fn(&Report) -> String)>,
     errors: Option<&'a Path>,
     learn: Option<&'a Path>,
 }
@@ -41,13 +41,20 @@ const STDOUT: &str = "-";
 impl<'a> Outputs<'a> {
     /// Creates the outputs that the command line names.
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
-        let [json, markdown, errors, learn] =
-            [&args.json, &args.markdown, &args.errors, &args.learn].map(|path| path.as_deref());
-        let outputs = Self { json, markdown, errors, learn };
-        if is_stdout(json) && is_stdout(markdown) {
-            return Err(Error::usage(
-                "--json - and --markdown - would mix on standard output; name a file for one of them",
-            ));
+        let forms: [(_, &Option<PathBuf>, fn(&Report) -> String); 4] = [
+            ("--json", &args.json, Report::json),
+            ("--markdown", &args.markdown, table::markdown),
+            ("--csv", &args.csv, table::csv),
+            ("--latex", &args.latex, table::latex),
+        ];
+        let reports = forms.into_iter().filter_map(|(flag, path, form)| Some((flag, path.as_deref()?, form)));
+        let [errors, learn] = [&args.errors, &args.learn].map(|path| path.as_deref());
+        let outputs = Self { reports: reports.collect(), errors, learn };
+        let mut printed = outputs.reports.iter().filter(|(_, path, _)| *path == STDOUT);
+        if let (Some((first, ..)), Some((second, ..))) = (printed.next(), printed.next()) {
+            return Err(Error::usage(format!(
+                "{first} - and {second} - would mix on standard output; name a file for one of them"
+            )));
         }
         files::refuse_same(outputs.files()).map_err(Error::Usage)?;
         Ok(outputs)
@@ -55,9 +62,8 @@ impl<'a> Outputs<'a> {
 
     /// Returns those that are files, with their flags.
     fn files(&self) -> impl Iterator<Item = (&'static str, &'a Path)> {
-        let all = [("--json", self.json), ("--markdown", self.markdown)];
-        all.into_iter()
-            .filter_map(|(flag, path)| Some((flag, path.filter(|path| *path != STDOUT)?)))
+        let files = self.reports.iter().filter(|(_, path, _)| *path != STDOUT);
+        files.map(|&(flag, path, _)| (flag, path))
     }
 
     /// Checks that no input would be destroyed and that every output can be written.
@@ -109,25 +115,16 @@ impl Prepared<'_> {
 
     /// Writes the report; aligned tables go to standard output unless something else does.
     pub(super) fn write(&self, report: &Report) -> Result<(), Error> {
-        let Outputs { json, markdown, .. } = self.outputs;
-        for (path, text) in
-            [(json, Report::json as fn(&Report) -> String), (markdown, table::markdown)]
-        {
-            match path {
-                Some(path) if path == STDOUT => print(text(report))?,
-                Some(path) => files::write_whole(path, text(report).as_bytes())?,
-                None => {}
+        let mut is_printed = false;
+        for (_, path, form) in &self.outputs.reports {
+            match *path == STDOUT {
+                true => print(form(report))?,
+                false => files::write_whole(path, form(report).as_bytes())?,
             }
+            is_printed |= *path == STDOUT;
         }
-        match is_stdout(json) || is_stdout(markdown) {
-            true => Ok(()),
-            false => print(table::aligned(report)),
-        }
+        if is_printed { Ok(()) } else { print(table::aligned(report)) }
     }
-}
-
-fn is_stdout(path: Option<&Path>) -> bool {
-    path.is_some_and(|path| path == STDOUT)
 }
 
 /// Makes the folder if it is missing, and claims it.

@@ -44,9 +44,27 @@ pub(super) struct Report {
     pub(super) settings: toml::Value,
     /// The data sets, in the order of the command line.
     pub(super) datasets: Vec<Dataset>,
+    /// Set if each "pair" is a combination of settings with the means over all pairs.
+    pub(super) is_comparison: bool,
 }
 
 impl Report {
+    /// Makes the comparison of reports with these names, at least one.
+    pub(super) fn comparison(mut reports: Vec<(&String, Report)>) -> Self {
+        let row = |(name, report): &(&String, Report)| {
+            let Some(summary) = report.mean() else {
+                return ((*name).clone(), Err("no pair could be evaluated".to_owned()));
+            };
+            let pairs = report.datasets.iter().flat_map(Dataset::measured);
+            let (_, first) = pairs.into_iter().next().expect("a mean is of pairs");
+            ((*name).clone(), Ok(Measured { size: first.size, range: first.range, summary }))
+        };
+        let pairs = reports.iter().map(row).collect();
+        let (_, first) = reports.remove(0);
+        let all = Dataset { path: "all".into(), pairs };
+        Self { datasets: vec![all], is_comparison: true, ..first }
+    }
+
     /// Returns the numbers of evaluated pairs and of all.
     pub(super) fn counts(&self) -> (usize, usize) {
         let measured = self.datasets.iter().map(|dataset| dataset.measured().count()).sum();
@@ -62,6 +80,9 @@ impl Report {
     /// scoring script of the test data: `unfilled` corresponds to `--fill none`, `dense` to `--fill
     /// kitti`.
     pub(super) fn json(&self) -> String {
+        if self.is_comparison {
+            return self.comparison_json();
+        }
         let datasets = self.datasets.iter().map(|dataset| {
             json!({
                 "dataset": dataset.path.to_string_lossy(),
@@ -78,6 +99,23 @@ impl Report {
             "settings": self.settings,
             "datasets": datasets.collect::<Vec<_>>(),
             "mean": self.mean().map(|mean| summary(&mean, "items")),
+        });
+        format!("{report:#}\n")
+    }
+
+    fn comparison_json(&self) -> String {
+        let combination = |(name, outcome): &(String, Result<Measured, String>)| match outcome {
+            Err(error) => json!({ "settings": name, "error": error }),
+            Ok(measured) => json!({ "settings": name, "mean": summary(&measured.summary, "items") }),
+        };
+        let pairs = self.datasets.iter().flat_map(|dataset| &dataset.pairs);
+        let report = json!({
+            "stereod": env!("CARGO_PKG_VERSION"),
+            "engine": self.engine,
+            "repeat": self.repeat,
+            "even": self.even,
+            "noise": self.noise.map(|(sigma, seed)| json!({ "sigma": sigma, "seed": seed })),
+            "comparison": pairs.map(combination).collect::<Vec<_>>(),
         });
         format!("{report:#}\n")
     }
@@ -184,6 +222,7 @@ mod tests {
                 Dataset { path: "one".into(), pairs: first },
                 Dataset { path: "two".into(), pairs: second },
             ],
+            is_comparison: false,
         };
         assert_eq!(report.counts(), (2, 3));
         let json: Value = serde_json::from_str(&report.json()).unwrap();
@@ -210,5 +249,21 @@ mod tests {
         let map = json!({ "density": 58.3333, "plane_residual": null, "thin_gaps": 12.5 });
         assert_eq!(json["mean"]["map"], map);
         assert_eq!(json["datasets"][1]["mean"]["time_ms"], 4.0);
+
+        let lost = Dataset { path: "one".into(), pairs: vec![("b".into(), Err("lost".into()))] };
+        let none = Report {
+            engine: None,
+            repeat: 3,
+            even: None,
+            noise: None,
+            settings: toml::Value::from(0),
+            datasets: vec![lost],
+            is_comparison: false,
+        };
+        let names = ["paths=4".to_owned(), "paths=8".to_owned()];
+        let comparison = Report::comparison(vec![(&names[0], report), (&names[1], none)]);
+        let compared: Value = serde_json::from_str(&comparison.json()).unwrap();
+        assert_eq!(compared["comparison"][0], json!({ "settings": "paths=4", "mean": json["mean"] }));
+        assert_eq!(compared["comparison"][1]["error"], "no pair could be evaluated");
     }
 }

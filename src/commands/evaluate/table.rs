@@ -1,4 +1,4 @@
-//! The report for people: aligned for a terminal, or in Markdown.
+//! The report for people: aligned for a terminal, in Markdown, as comma-separated values, or for LaTeX.
 
 use std::fmt::Write;
 
@@ -16,33 +16,41 @@ struct Column {
     map: fn(&Summary) -> &Areas<Score>,
     figure: &'static str,
     digits: usize,
+    /// Head in a table for a terminal, which has not room for all.
+    on_terminal: Option<&'static str>,
+}
+
+impl Column {
+    const fn on_terminal(self, head: &'static str) -> Self {
+        Column { on_terminal: Some(head), ..self }
+    }
 }
 
 const fn matched(head: &'static str, figure: &'static str, digits: usize) -> Column {
-    Column { head, map: |summary| &summary.unfilled, figure, digits }
+    Column { head, map: |summary| &summary.unfilled, figure, digits, on_terminal: None }
 }
 
 const fn dense(head: &'static str, figure: &'static str, digits: usize) -> Column {
-    Column { head, map: |summary| &summary.dense, figure, digits }
+    Column { head, map: |summary| &summary.dense, figure, digits, on_terminal: None }
 }
 
 /// The columns of figures; the time follows.
 const COLUMNS: [Column; 17] = [
-    matched("known", "density", 1),
-    matched("wrong", "bad1.0_valid", 2),
-    matched("nearer", "nearer_valid", 2),
-    matched("error", "avgerr", 3),
+    matched("known", "density", 1).on_terminal("known"),
+    matched("wrong", "bad1.0_valid", 2).on_terminal("wrong"),
+    matched("nearer", "nearer_valid", 2).on_terminal("nearer"),
+    matched("error", "avgerr", 3).on_terminal("error"),
     matched("rms", "rms", 3),
     matched("bad 0.5", "bad0.5", 2),
-    matched("1", "bad1.0", 2),
+    matched("1", "bad1.0", 2).on_terminal("bad 1"),
     matched("2", "bad2.0", 2),
     matched("4", "bad4.0", 2),
-    matched("D1", "d1", 2),
+    matched("D1", "d1", 2).on_terminal("D1"),
     dense("dense 0.5", "bad0.5", 2),
-    dense("1", "bad1.0", 2),
+    dense("1", "bad1.0", 2).on_terminal("dense 1"),
     dense("2", "bad2.0", 2),
     dense("4", "bad4.0", 2),
-    dense("D1", "d1", 2),
+    dense("D1", "d1", 2).on_terminal("D1"),
     dense("error", "avgerr", 3),
     dense("rms", "rms", 3),
 ];
@@ -100,7 +108,7 @@ struct Table {
 /// Returns the report as aligned tables.
 pub(super) fn aligned(report: &Report) -> String {
     let mut text = String::new();
-    for table in tables(report) {
+    for table in tables(report, true) {
         let columns = table.rows[0].len();
         let width = |column: usize| table.rows.iter().map(|row| row[column].chars().count()).max();
         let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
@@ -121,7 +129,7 @@ pub(super) fn aligned(report: &Report) -> String {
 /// Returns the report in Markdown.
 pub(super) fn markdown(report: &Report) -> String {
     let mut text = String::new();
-    for table in tables(report) {
+    for table in tables(report, false) {
         let _ = writeln!(text, "{}:\n", table.title);
         for (number, row) in table.rows.iter().enumerate() {
             let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
@@ -136,9 +144,65 @@ pub(super) fn markdown(report: &Report) -> String {
     text
 }
 
-/// Returns a table for each area with any truth; its means are over the pairs in it.
-fn tables(report: &Report) -> Vec<Table> {
+/// Returns the report as comma-separated values (RFC 4180). The tables follow each other with an empty line in
+/// between.
+pub(super) fn csv(report: &Report) -> String {
+    let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    };
+    let mut text = String::new();
+    for (number, Table { title, rows }) in tables(report, false).into_iter().enumerate() {
+        let separator = if number == 0 { "" } else { "\r\n" };
+        let _ = write!(text, "{separator}{}\r\n", quoted(&title.to_owned()));
+        for row in rows {
+            let cells: Vec<String> = row.iter().map(quoted).collect();
+            let _ = write!(text, "{}\r\n", cells.join(","));
+        }
+    }
+    text
+}
+
+/// Returns the report as tables of LaTeX, with the rules of the package booktabs.
+pub(super) fn latex(report: &Report) -> String {
+    let mut text = String::from("% needs \\usepackage{booktabs}\n");
+    for Table { title, rows } in tables(report, false) {
+        let columns = "r".repeat(rows[0].len() - 1);
+        let _ = writeln!(text, "% {title}\n\\begin{{tabular}}{{l{columns}}}\n\\toprule");
+        for (number, row) in rows.iter().enumerate() {
+            let cells: Vec<String> = row.iter().map(|cell| escaped_for_latex(cell)).collect();
+            let rule = if number == 0 { "\n\\midrule" } else { "" };
+            let _ = writeln!(text, "{} \\\\{rule}", cells.join(" & "));
+        }
+        text.push_str("\\bottomrule\n\\end{tabular}\n");
+    }
+    text
+}
+
+fn escaped_for_latex(cell: &str) -> String {
+    cell.chars().fold(String::new(), |mut text, c| {
+        match c {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => text.extend(['\\', c]),
+            '\\' => text.push_str("\\textbackslash{}"),
+            '~' => text.push_str("\\textasciitilde{}"),
+            '^' => text.push_str("\\textasciicircum{}"),
+            other => text.push(other),
+        }
+        text
+    })
+}
+
+/// Returns a table for each area with any truth; its means are over the pairs in it. One for a terminal has
+/// fewer columns.
+fn tables(report: &Report, on_terminal: bool) -> Vec<Table> {
     let several = report.datasets.len() > 1;
+    let columns: Vec<(&Column, &str)> = COLUMNS
+        .iter()
+        .filter_map(|column| match on_terminal {
+            true => Some((column, column.on_terminal?)),
+            false => Some((column, column.head)),
+        })
+        .collect();
     let mut tables = Vec::new();
     for section in SECTIONS {
         let curves = report.datasets.iter().flat_map(Dataset::measured);
@@ -146,25 +210,27 @@ fn tables(report: &Report) -> Vec<Table> {
         let has_curves = curves.any(|areas| (section.curve)(areas).is_some());
         let area = Section { has_curves, ..section };
         let (mut rows, mut all) = (Vec::new(), Vec::new());
-        let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?, area);
+        let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?, area, &columns);
         for dataset in &report.datasets {
             let before = all.len();
             for (name, measured) in dataset.measured() {
-                if let Some(row) = row(&on_one_line(name), &measured.summary, area) {
+                if let Some(row) = row(&on_one_line(name), &measured.summary, area, &columns) {
                     rows.push(row);
                     all.push(&measured.summary);
                 }
             }
-            let name = on_one_line(&dataset.path.to_string_lossy()).into_owned();
-            rows.extend(mean(&format!("mean of {name}"), &all[before..]));
+            if !report.is_comparison {
+                let name = on_one_line(&dataset.path.to_string_lossy()).into_owned();
+                rows.extend(mean(&format!("mean of {name}"), &all[before..]));
+            }
         }
         if several {
             rows.extend(mean("mean of all", &all));
         }
         if !rows.is_empty() {
-            let heads = COLUMNS.iter().map(|column| column.head);
+            let heads = columns.iter().map(|(_, head)| *head);
             let curves = CURVES.iter().filter(|_| has_curves).map(|(head, _)| *head);
-            let head = ["pair"].into_iter().chain(heads).chain(curves).chain(["ms"]);
+            let head = [first(report)].into_iter().chain(heads).chain(curves).chain(["ms"]);
             rows.insert(0, head.map(str::to_owned).collect());
             tables.push(Table { title: section.title, rows });
         }
@@ -189,7 +255,8 @@ fn whole_maps(report: &Report) -> Option<Table> {
                 .map(|(name, measured)| row(&on_one_line(name), &measured.summary).collect()),
         );
         let name = format!("mean of {}", on_one_line(&dataset.path.to_string_lossy()));
-        rows.extend(dataset.mean().map(|mean| row(&name, &mean).collect()));
+        let mean = dataset.mean().filter(|_| !report.is_comparison);
+        rows.extend(mean.map(|mean| row(&name, &mean).collect()));
     }
     if report.datasets.len() > 1 {
         rows.extend(report.mean().map(|mean| row("mean of all", &mean).collect()));
@@ -199,15 +266,25 @@ fn whole_maps(report: &Report) -> Option<Table> {
     }
     rows.insert(
         0,
-        ["pair", "known", "plane residual", "thin gaps", "ms"].map(str::to_owned).into(),
+        [first(report), "known", "plane residual", "thin gaps", "ms"].map(str::to_owned).into(),
     );
     Some(Table { title: "Whole maps, without the truth", rows })
 }
 
+/// Returns the head of the first column.
+fn first(report: &Report) -> &'static str {
+    if report.is_comparison { "settings" } else { "pair" }
+}
+
 /// Returns a row; `None` if there is no truth for the area.
-fn row(name: &str, summary: &Summary, area: Section) -> Option<Vec<String>> {
+fn row(
+    name: &str,
+    summary: &Summary,
+    area: Section,
+    columns: &[(&Column, &str)],
+) -> Option<Vec<String>> {
     let mut cells = vec![name.to_owned()];
-    for column in &COLUMNS {
+    for (column, _) in columns {
         let score = (area.score)((column.map)(summary)).as_ref()?;
         let figure = score.figures.get(column.figure);
         cells.push(figure.map_or("-".into(), |figure| format!("{figure:.0$}", column.digits)));
@@ -234,9 +311,10 @@ fn conditions(report: &Report) -> String {
         format!("; noise of {sigma} grey levels was added to both views (seed {seed})")
     });
     let (measured, all) = report.counts();
+    let what = if report.is_comparison { "combination" } else { "pair" };
     let count = match measured == all {
-        true => format!("{all} pair{}", if all == 1 { "" } else { "s" }),
-        false => format!("{measured} of {all} pairs"),
+        true => format!("{all} {what}{}", if all == 1 { "" } else { "s" }),
+        false => format!("{measured} of {all} {what}s"),
     };
     let engine = report.engine.as_ref().map(|engine| format!(" on {engine}"));
     let [engine, even, noise] = [engine, even, noise].map(Option::unwrap_or_default);
@@ -278,7 +356,9 @@ mod tests {
 
     fn report(datasets: Vec<Dataset>) -> Report {
         let (engine, noise) = (Some("CPU".into()), Some((5.0, 7)));
-        Report { engine, repeat: 3, even: None, noise, settings: toml::Value::from(0), datasets }
+        let settings = toml::Value::from(0);
+        let is_comparison = false;
+        Report { engine, repeat: 3, even: None, noise, settings, datasets, is_comparison }
     }
 
     fn dataset(path: &str, pairs: &[(&str, f64, bool)]) -> Dataset {
@@ -327,11 +407,35 @@ mod tests {
     }
 
     #[test]
+    fn other_programs_can_read_the_tables() {
+        let report = report(vec![dataset("v2", &[("te_ddy, 1", 2.0, false)])]);
+        let csv = csv(&report);
+        let lines: Vec<&str> = csv.split("\r\n").collect();
+        assert_eq!(lines[0], "Pixels that both cameras see");
+        assert!(lines[1].starts_with("pair,known,wrong,nearer,error,rms,bad 0.5,1,2,"), "{csv}");
+        assert!(lines[2].starts_with("\"te_ddy, 1\",3.0,3.00,"), "{csv}");
+        let latex = latex(&report);
+        assert!(latex.contains("te\\_ddy, 1 & 3.0 & 3.00 & "), "{latex}");
+        assert_eq!(latex.matches("\\begin{tabular}").count(), latex.matches("\\bottomrule").count());
+    }
+
+    #[test]
+    fn a_comparison_has_a_row_for_each_combination_and_no_means() {
+        let rows = dataset("all", &[("paths=4", 2.0, false), ("paths=8", 1.0, false)]);
+        let report = Report { is_comparison: true, ..report(vec![rows]) };
+        let text = aligned(&report);
+        assert!(text.lines().nth(1).unwrap().trim_start().starts_with("settings "), "{text}");
+        assert!(!text.contains("mean of all"), "{text}");
+        assert!(text.contains("2 combinations on CPU"), "{text}");
+    }
+
+    #[test]
     fn columns_are_aligned() {
         let text =
             aligned(&report(vec![dataset("v2", &[("teddy", 2.0, false), ("x", 40.0, false)])]));
         let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
         assert_eq!(lines.len(), 5);
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
         let widths: Vec<usize> = lines[1..].iter().map(|line| line.chars().count()).collect();
         assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
         assert!(!text.contains("All pixels") && !text.contains("mean of all"), "{text}");

@@ -48,6 +48,20 @@ pub fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loade
     Ok((file, loaded))
 }
 
+/// Reads the settings as they are now, with assignments (`section.key=value`) that win over all.
+pub fn read_over(
+    common: &Common,
+    flags: FlagLayer,
+    assignments: &[String],
+) -> Result<Loaded, Error> {
+    let file = config_file(common.config.as_deref(), &Places::of_this_process());
+    let mut layers = layers(file.as_deref(), common, flags);
+    for assignment in assignments {
+        layers.assignment(assignment);
+    }
+    Ok(layers.finish()?)
+}
+
 pub fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {
     let mut layers = Layers::new();
     if let Some(file) = file {
