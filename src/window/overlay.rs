@@ -13,7 +13,7 @@ use super::options::Timing;
 use super::rows::Rows;
 use super::scene::Limits;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
-use crate::core::frame::{SUBPIXEL, TemporalReport};
+use crate::core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use crate::sink::colour::ColourMap;
 use crate::sink::viewer::{Banner, Counts};
 
@@ -55,11 +55,32 @@ pub struct OverlayContent {
 }
 
 /// Legend of the colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Legend {
     pub colour_map: ColourMap,
     /// Disparities at both ends.
     pub limits: Limits,
+    /// Cameras, by which the labels are metres instead of pixels.
+    pub geometry: Option<StereoGeometry>,
+}
+
+impl Legend {
+    /// Returns the label at a disparity in pixels, of a range that is wide enough for whole pixels or not.
+    fn label(&self, disparity: f32, is_wide: bool) -> String {
+        match &self.geometry {
+            Some(geometry) => match geometry.depth_m(f64::from(disparity)) {
+                Some(metres) if metres < 9.95 => format!("{metres:.1}"),
+                Some(metres) if metres < 999.5 => format!("{metres:.0}"),
+                _ => "far".into(),
+            },
+            None if is_wide => format!("{disparity:.0}"),
+            None => format!("{disparity:.1}"),
+        }
+    }
+
+    fn unit(&self) -> &'static str {
+        if self.geometry.is_some() { "m" } else { "px" }
+    }
 }
 
 /// A pixel of the left view.
@@ -298,14 +319,37 @@ fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
     }
     painter.add(Shape::mesh(mesh));
     let unit = pos2(bar.max.x + 4.0, bar.center().y);
-    painter.text(unit, Align2::LEFT_CENTER, "px", font.clone(), DIM);
-    // Whole pixels if the range is wide enough for labels to differ.
-    let digits = if high - low >= 8 * SUBPIXEL { 0 } else { 1 };
+    painter.text(unit, Align2::LEFT_CENTER, legend.unit(), font.clone(), DIM);
+    let is_wide = high - low >= 8 * SUBPIXEL;
     for label in 0..LABELS {
         let share = label as f32 / (LABELS - 1) as f32;
-        let text = format!("{:.digits$}", value_at(share) / SUBPIXEL as f32);
+        let text = legend.label(value_at(share) / SUBPIXEL as f32, is_wide);
         let at = pos2(bar.min.x + share * width, bar.max.y + 0.5 * PADDING);
         painter.text(at, Align2::CENTER_TOP, text, font.clone(), BRIGHT);
     }
     Some(rect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_metres_where_the_cameras_are_known() {
+        let limits = Limits { low: 0, high: 63 * SUBPIXEL };
+        let unknown = Legend { colour_map: ColourMap::Turbo, limits, geometry: None };
+        assert_eq!(unknown.label(15.75, true), "16");
+        assert_eq!((unknown.label(15.75, false), unknown.unit()), ("15.8".into(), "px"));
+        let geometry = StereoGeometry {
+            focal_px: 500.0,
+            baseline_m: 0.1,
+            centre_x_px: 10.0,
+            centre_y_px: 10.0,
+            right_centre_x_px: 10.0,
+        };
+        let known = Legend { geometry: Some(geometry), ..unknown };
+        let labels = [63.0, 5.0, 0.5, 0.01, 0.0].map(|disparity| known.label(disparity, true));
+        assert_eq!(labels, ["0.8", "10", "100", "far", "far"]);
+        assert_eq!(known.unit(), "m");
+    }
 }

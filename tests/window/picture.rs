@@ -160,7 +160,7 @@ fn full_overlay() -> OverlayContent {
         counts: Some(Counts { pairs: 1234, dropped: 5, unpaired: 1 }),
         alignment: Some(("rows 3.2 px  roll 0.12 deg  rows off".into(), true)),
         exposure: Some(("noise 2.1 1.9  brightness 97 88".into(), false)),
-        legend: Some(Legend { colour_map: ColourMap::Turbo, limits: LIMITS }),
+        legend: Some(Legend { colour_map: ColourMap::Turbo, limits: LIMITS, geometry: None }),
         hover: Some(Hover {
             pixel: (60, 100),
             disparity: Some(31.5),

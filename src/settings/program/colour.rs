@@ -41,7 +41,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             .knob("Colours", "map")
             .hint("The colours of the disparity.")
     },
-    Row::names("range", "fixed", &["fixed", "adaptive"])
+    Row::names("range", "adaptive", &["fixed", "adaptive"])
         .knob("Colours", "span")
         .hint("fixed: from first to last; adaptive: follows the disparities of the scene slowly."),
     limit("min", "first", "Disparity of the first colour; auto: the smallest candidate."),

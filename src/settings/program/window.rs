@@ -48,7 +48,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::names("mode", "auto", &["auto", "on", "off"]),
     Row::names(
         "view",
-        "disparity",
+        "side-by-side",
         &["disparity", "left", "side-by-side", "pair", "confidence", "whitened"],
     ),
     Row::new("full_screen", Switch(false), Kind::Switch),

@@ -24,7 +24,11 @@ impl App {
         let (rates, on_screen) =
             self.figures.map(|(_, rates, age)| (rates, age)).unwrap_or_default();
         let scene = self.scene();
-        let legend = Legend { colour_map: scene.colour_map, limits: scene.limits };
+        let legend = Legend {
+            colour_map: scene.colour_map,
+            limits: scene.limits,
+            geometry: self.frame.as_ref().and_then(|frame| frame.geometry),
+        };
         let message = |error| {
             let notice = self.notice.as_ref().filter(|notice| notice.error == error);
             notice.map(|notice| notice.text.clone())
