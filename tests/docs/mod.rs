@@ -19,11 +19,12 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 7] = [
+const SHOWN: [(&str, &str, &str); 8] = [
     ("docs/design.md", "left  ──", "a diagram"),
     ("docs/outputs.md", "rec/out-", "names of files"),
     ("docs/outputs.md", "WARN recording", "messages"),
     ("docs/python.md", "scripts/wheel.sh", "installs wheels; scripts/test.sh does that"),
+    ("docs/recipes.md", "stored = double", "MATLAB"),
     ("docs/remote.md", "page on", "a message"),
     ("docs/remote.md", "ssh", "needs another machine"),
     ("docs/remote.md", "location", "settings of nginx"),
@@ -248,8 +249,12 @@ impl Scratch {
                 fs::write(self.path().join("settings.toml"), &block.text).unwrap();
                 self.run(&mut stereod(&["config", "check", "settings.toml"]))
             }
-            // tests/python/test_docs.py runs these examples.
-            Some(Check::Python) if ["README.md", "docs/python.md"].contains(&document) => Ok(()),
+            // tests/python/test_docs.py and tests/recordings/test_recipes.py run these examples.
+            Some(Check::Python)
+                if ["README.md", "docs/python.md", "docs/recipes.md"].contains(&document) =>
+            {
+                Ok(())
+            }
             Some(Check::Python) => self.check_python(&block.text),
             // Rust's own tests compile it: src/lib.rs includes the document.
             Some(Check::Rust) if document == "README.md" => Ok(()),

@@ -25,10 +25,12 @@ pub(super) fn variants(text: &str) -> Result<Vec<Variant>> {
             bail!("--compare: `{axis}` is not KEY=VALUE,VALUE, such as `paths=4,8`");
         };
         let key = key.trim();
-        let (section, row) =
-            parameter(&key.replace('-', "_")).map_err(|error| anyhow::anyhow!("--compare: {error}"))?;
+        let (section, row) = parameter(&key.replace('-', "_"))
+            .map_err(|error| anyhow::anyhow!("--compare: {error}"))?;
         if !keys.insert(row.key) {
-            bail!("--compare: `{key}` occurs twice; give all its values at once, such as `paths=4,8`");
+            bail!(
+                "--compare: `{key}` occurs twice; give all its values at once, such as `paths=4,8`"
+            );
         }
         let values: Vec<&str> = values.split(',').map(str::trim).collect();
         if values.contains(&"") {
@@ -45,7 +47,9 @@ pub(super) fn variants(text: &str) -> Result<Vec<Variant>> {
             .flat_map(|variant| values.iter().map(move |value| with(variant, value)))
             .collect();
         if variants.len() > COMBINATIONS_MAX {
-            bail!("--compare: more than {COMBINATIONS_MAX} combinations; compare fewer values at once");
+            bail!(
+                "--compare: more than {COMBINATIONS_MAX} combinations; compare fewer values at once"
+            );
         }
     }
     match keys.is_empty() {
@@ -71,10 +75,7 @@ mod tests {
                 "cost=ad min-confidence=80",
             ]
         );
-        assert_eq!(
-            variants[1].assignments,
-            ["matching.cost=census", "matching.min_confidence=80"]
-        );
+        assert_eq!(variants[1].assignments, ["matching.cost=census", "matching.min_confidence=80"]);
     }
 
     #[test]

@@ -47,7 +47,8 @@ impl<'a> Outputs<'a> {
             ("--csv", &args.csv, table::csv),
             ("--latex", &args.latex, table::latex),
         ];
-        let reports = forms.into_iter().filter_map(|(flag, path, form)| Some((flag, path.as_deref()?, form)));
+        let reports =
+            forms.into_iter().filter_map(|(flag, path, form)| Some((flag, path.as_deref()?, form)));
         let [errors, learn] = [&args.errors, &args.learn].map(|path| path.as_deref());
         let outputs = Self { reports: reports.collect(), errors, learn };
         let mut printed = outputs.reports.iter().filter(|(_, path, _)| *path == STDOUT);

@@ -106,7 +106,9 @@ impl Report {
     fn comparison_json(&self) -> String {
         let combination = |(name, outcome): &(String, Result<Measured, String>)| match outcome {
             Err(error) => json!({ "settings": name, "error": error }),
-            Ok(measured) => json!({ "settings": name, "mean": summary(&measured.summary, "items") }),
+            Ok(measured) => {
+                json!({ "settings": name, "mean": summary(&measured.summary, "items") })
+            }
         };
         let pairs = self.datasets.iter().flat_map(|dataset| &dataset.pairs);
         let report = json!({
@@ -263,7 +265,10 @@ mod tests {
         let names = ["paths=4".to_owned(), "paths=8".to_owned()];
         let comparison = Report::comparison(vec![(&names[0], report), (&names[1], none)]);
         let compared: Value = serde_json::from_str(&comparison.json()).unwrap();
-        assert_eq!(compared["comparison"][0], json!({ "settings": "paths=4", "mean": json["mean"] }));
+        assert_eq!(
+            compared["comparison"][0],
+            json!({ "settings": "paths=4", "mean": json["mean"] })
+        );
         assert_eq!(compared["comparison"][1]["error"], "no pair could be evaluated");
     }
 }

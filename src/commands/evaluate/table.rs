@@ -416,7 +416,10 @@ mod tests {
         assert!(lines[2].starts_with("\"te_ddy, 1\",3.0,3.00,"), "{csv}");
         let latex = latex(&report);
         assert!(latex.contains("te\\_ddy, 1 & 3.0 & 3.00 & "), "{latex}");
-        assert_eq!(latex.matches("\\begin{tabular}").count(), latex.matches("\\bottomrule").count());
+        assert_eq!(
+            latex.matches("\\begin{tabular}").count(),
+            latex.matches("\\bottomrule").count()
+        );
     }
 
     #[test]
