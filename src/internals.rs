@@ -94,8 +94,8 @@ pub mod sink {
     pub mod window {
         pub use crate::sink::viewer::{Banner, Counts, Figures, Viewer};
         pub use crate::window::{
-            Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows, Scene,
-            Timing, View, Window, WindowOptions, WindowSink, panes,
+            ALL_DEPTHS, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Rates,
+            Rows, Scene, Timing, View, Window, WindowOptions, WindowSink, panes,
         };
     }
     pub use crate::sink::{Sink, StagesInTime, StreamInfo};

@@ -11,19 +11,21 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use winit::event::{KeyEvent, WindowEvent};
+use winit::event::{KeyEvent, MouseButton, MouseScrollDelta, WindowEvent};
 use winit::keyboard::ModifiersState;
 use winit::window::Fullscreen;
 
 use super::event_loop::{Content, Shell};
 use super::mailbox::Rates;
+use super::orbit::Orbit;
 use super::panel::Panel;
 use super::remote::Wake;
-use super::scene::{Limits, Scene};
+use super::scene::{ALL_DEPTHS, Limits, Scene};
 use super::screen::Drawn;
 use super::view::View;
 use crate::core::control::Control;
 use crate::core::frame::Matched;
+use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::Colouring;
 use crate::sink::viewer::Figures;
@@ -59,6 +61,10 @@ pub(crate) struct App {
     /// The figures on the screen, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
+    /// Viewpoint of the points in space.
+    orbit: Orbit,
+    /// Button with which the mouse moves that viewpoint.
+    dragging: Option<MouseButton>,
     modifiers: ModifiersState,
     overlay: bool,
     /// The view to return to from the stereo pair.
@@ -90,6 +96,8 @@ impl App {
             stats: None,
             figures: None,
             cursor: None,
+            orbit: Orbit::default(),
+            dragging: None,
             modifiers: ModifiersState::empty(),
             overlay: true,
             view_before: View::Disparity,
@@ -103,7 +111,11 @@ impl App {
     }
 
     fn scene(&self) -> Scene {
+        let CloudOptions { near_m, far_m, .. } = self.shell.options.clouds;
+        let [nearest, farthest] = ALL_DEPTHS;
         Scene {
+            orbit: self.orbit,
+            depths: [near_m.map_or(nearest, |m| m as f32), far_m.map_or(farthest, |m| m as f32)],
             view: self.view,
             colour_map: self.colouring.map,
             limits: Limits::of(&self.scale),
@@ -140,6 +152,11 @@ impl App {
                 let whitens = self.frame.as_ref().is_some_and(|frame| frame.whitened.is_some());
                 self.view = self.view.next(whitens);
             }
+            Action::Points => {
+                // Once more: back to the left camera's viewpoint.
+                self.orbit = Orbit::default();
+                self.view = View::Points;
+            }
             Action::Snapshot => self.snapshot(),
             Action::PointCloud => self.point_cloud(),
             Action::BothEyes => self.toggle_both_eyes(),
@@ -159,6 +176,24 @@ impl App {
         }
         self.shell.request_redraw();
         ControlFlow::Continue(())
+    }
+
+    /// Reports whether the mouse is over points in space.
+    fn moves_viewpoint(&self) -> bool {
+        let (Some(screen), Some((x, _))) = (&self.shell.screen, self.cursor) else { return false };
+        self.view == View::Points && x < f64::from(self.scene().room(screen.size()).0)
+    }
+
+    /// Moves the viewpoint with the mouse: the left button turns, the others shift.
+    fn drag(&mut self, before: (f64, f64), now: (f64, f64)) {
+        let (Some(button), Some(screen)) = (self.dragging, &self.shell.screen) else { return };
+        let height = f64::from(screen.size().1.max(1));
+        let [across, down] =
+            [now.0 - before.0, now.1 - before.1].map(|pixels| (pixels / height) as f32);
+        match button {
+            MouseButton::Left => self.orbit.turn(across, down),
+            _ => self.orbit.shift(across, down),
+        }
     }
 
     fn toggle_both_eyes(&mut self) {
@@ -231,7 +266,21 @@ impl Content for App {
         match event {
             WindowEvent::ModifiersChanged(modifiers) => self.modifiers = modifiers.state(),
             WindowEvent::KeyboardInput { event, .. } => return self.key(event),
+            WindowEvent::MouseInput { state, button, .. } => {
+                let may_drag = state.is_pressed() && self.moves_viewpoint();
+                self.dragging = may_drag.then_some(*button);
+            }
+            WindowEvent::MouseWheel { delta, .. } if self.moves_viewpoint() => {
+                self.orbit.approach(match delta {
+                    MouseScrollDelta::LineDelta(_, lines) => *lines,
+                    MouseScrollDelta::PixelDelta(pixels) => pixels.y as f32 / 40.0,
+                });
+                self.shell.request_redraw();
+            }
             WindowEvent::CursorMoved { position, .. } => {
+                if let Some(before) = self.cursor {
+                    self.drag(before, (position.x, position.y));
+                }
                 self.cursor = Some((position.x, position.y));
                 self.shell.request_redraw();
             }

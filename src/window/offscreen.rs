@@ -60,7 +60,8 @@ impl Offscreen {
             self.overlay.prepare(&mut canvas, content);
         }
         let view = target.view();
-        let pass = self.renderer.draw(queue, &mut encoder, &self.pipelines, scene, &view, size);
+        let pass =
+            self.renderer.draw(device, queue, &mut encoder, &self.pipelines, scene, &view, size);
         if overlay.is_some() {
             self.overlay.paint(&mut pass.forget_lifetime());
         } else {

@@ -98,7 +98,7 @@ pub struct Hover {
 }
 
 /// Keys and their meaning.
-const KEYS: &str = "space pause   c colours   l view   e both views, with lines along rows   \
+const KEYS: &str = "space pause   c colours   l view   3 in space   e both views, with lines along rows   \
                     g histograms   t tuning   w write settings   s snapshot   p point cloud   \
                     f full screen   o overlay   h help   q quit";
 

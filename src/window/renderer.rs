@@ -3,18 +3,37 @@
 use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
 
+use super::orbit::Matrix;
 use super::scene::{Scene, panes};
 use super::textures::{PictureTextures, Taken, extent, group, texture, write};
-use super::view::Content;
-use crate::core::frame::{Image, Matched, Whitened};
+use super::view::{Content, View};
+use crate::core::frame::{Image, Matched, SUBPIXEL, StereoGeometry, Whitened};
 use crate::sink::colour::ColourMap;
 
 /// The shaders, by file name.
-pub(crate) const SHADERS: [(&str, &str); 3] = [
+pub(crate) const SHADERS: [(&str, &str); 4] = [
     ("pane.wgsl", include_str!("../../shaders/pane.wgsl")),
     ("picture.wgsl", include_str!("../../shaders/picture.wgsl")),
     ("disparity.wgsl", include_str!("../../shaders/disparity.wgsl")),
+    ("points.wgsl", include_str!("../../shaders/points.wgsl")),
 ];
+
+/// Format of the distances by which points in space hide each other.
+const DEPTHS: wgpu::TextureFormat = wgpu::TextureFormat::Depth32Float;
+
+/// `struct Points` of shaders/points.wgsl.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Points {
+    matrix: Matrix,
+    centre: [f32; 2],
+    focal: f32,
+    scale: f32,
+    offset: f32,
+    near: f32,
+    far: f32,
+    unused: f32,
+}
 
 /// `struct Colouring` of shaders/disparity.wgsl.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -30,9 +49,13 @@ struct Colouring {
 pub(crate) struct Renderer {
     picture_layout: wgpu::BindGroupLayout,
     disparity_layout: wgpu::BindGroupLayout,
+    points_layout: wgpu::BindGroupLayout,
     sampler: wgpu::Sampler,
     tables: wgpu::TextureView,
     colouring: wgpu::Buffer,
+    points: wgpu::Buffer,
+    /// Distances of the points in space, as large as the last target that showed them.
+    depths: Option<wgpu::Texture>,
     frame: Option<FrameTextures>,
 }
 
@@ -47,12 +70,15 @@ struct FrameTextures {
     whitens: bool,
     disparity: wgpu::Texture,
     disparity_group: wgpu::BindGroup,
+    points_group: wgpu::BindGroup,
+    geometry: StereoGeometry,
 }
 
 /// The drawing programs for targets of one format.
 pub(crate) struct Pipelines {
     picture: wgpu::RenderPipeline,
     disparity: wgpu::RenderPipeline,
+    points: wgpu::RenderPipeline,
 }
 
 impl Renderer {
@@ -60,6 +86,7 @@ impl Renderer {
     pub(crate) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
         let picture_layout = layout(
             device,
+            wgpu::ShaderStages::FRAGMENT,
             &[
                 texture_binding(wgpu::TextureSampleType::Float { filterable: true }),
                 texture_binding(wgpu::TextureSampleType::Float { filterable: true }),
@@ -73,9 +100,22 @@ impl Renderer {
         );
         let disparity_layout = layout(
             device,
+            wgpu::ShaderStages::FRAGMENT,
             &[
                 texture_binding(wgpu::TextureSampleType::Sint),
                 texture_binding(wgpu::TextureSampleType::Float { filterable: false }),
+                wgpu::BindingType::Buffer {
+                    ty: wgpu::BufferBindingType::Uniform,
+                    has_dynamic_offset: false,
+                    min_binding_size: None,
+                },
+            ],
+        );
+        let points_layout = layout(
+            device,
+            wgpu::ShaderStages::VERTEX,
+            &[
+                texture_binding(wgpu::TextureSampleType::Sint),
                 wgpu::BindingType::Buffer {
                     ty: wgpu::BufferBindingType::Uniform,
                     has_dynamic_offset: false,
@@ -89,14 +129,25 @@ impl Renderer {
             min_filter: wgpu::FilterMode::Linear,
             ..Default::default()
         });
-        let colouring = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("colouring"),
-            size: size_of::<Colouring>() as u64,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        let tables = tables(device, queue);
-        Self { picture_layout, disparity_layout, sampler, tables, colouring, frame: None }
+        let uniform = |label, size: usize| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(label),
+                size: size as u64,
+                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        };
+        Self {
+            picture_layout,
+            disparity_layout,
+            points_layout,
+            sampler,
+            tables: tables(device, queue),
+            colouring: uniform("colouring", size_of::<Colouring>()),
+            points: uniform("points", size_of::<Points>()),
+            depths: None,
+            frame: None,
+        }
     }
 
     /// Uploads a frame, which replaces the one before.
@@ -142,6 +193,7 @@ impl Renderer {
         let (layout, sampler) = (&self.picture_layout, &self.sampler);
         let taken = Taken { device, layout, sampler };
         if let Some(textures) = &mut self.frame {
+            textures.geometry = frame.geometry.unwrap_or_else(|| some_cameras(size));
             textures.left.show(&taken, queue, left);
             textures.right.show(&taken, queue, right);
             if let Some(confidence) = &frame.confidence {
@@ -175,8 +227,18 @@ impl Renderer {
                 self.colouring.as_entire_binding(),
             ],
         );
+        let points_group = group(
+            device,
+            &self.points_layout,
+            [
+                wgpu::BindingResource::TextureView(&disparity.create_view(&Default::default())),
+                self.points.as_entire_binding(),
+            ],
+        );
         FrameTextures {
             size,
+            geometry: some_cameras(size),
+            points_group,
             left,
             right,
             confidence,
@@ -194,8 +256,10 @@ impl Renderer {
 
     /// Draws the scene into `target` (width, height in pixels), black outside the panes. Returns the
     /// open pass for the overlay.
+    #[allow(clippy::too_many_arguments)] // Device and target come from different owners.
     pub(crate) fn draw<'encoder>(
-        &self,
+        &mut self,
+        device: &wgpu::Device,
         queue: &wgpu::Queue,
         encoder: &'encoder mut wgpu::CommandEncoder,
         pipelines: &Pipelines,
@@ -210,16 +274,20 @@ impl Renderer {
             unused: 0,
         };
         queue.write_buffer(&self.colouring, 0, bytemuck::bytes_of(&colouring));
+        if scene.view == View::Points {
+            self.draw_points(device, queue, encoder, pipelines, scene, target, size);
+        }
+        let load = match scene.view {
+            View::Points => wgpu::LoadOp::Load,
+            _ => wgpu::LoadOp::Clear(wgpu::Color::BLACK),
+        };
         let mut pass = encoder.begin_render_pass(&wgpu::RenderPassDescriptor {
             label: Some("scene"),
             color_attachments: &[Some(wgpu::RenderPassColorAttachment {
                 view: target,
                 depth_slice: None,
                 resolve_target: None,
-                ops: wgpu::Operations {
-                    load: wgpu::LoadOp::Clear(wgpu::Color::BLACK),
-                    store: wgpu::StoreOp::Store,
-                },
+                ops: wgpu::Operations { load, store: wgpu::StoreOp::Store },
             })],
             ..Default::default()
         });
@@ -234,6 +302,8 @@ impl Renderer {
                     }
                     Content::Whitened => (&pipelines.picture, &frame.left.group),
                     Content::Disparity => (&pipelines.disparity, &frame.disparity_group),
+                    // They are drawn already, with their distances.
+                    Content::Points => continue,
                 };
                 let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];
                 pass.set_viewport(x as f32, y as f32, width as f32, height as f32, 0.0, 1.0);
@@ -248,6 +318,87 @@ impl Renderer {
         pass
     }
 
+    /// Draws the points in space in a pass of their own, because they hide each other, which the overlay does
+    /// not.
+    #[allow(clippy::too_many_arguments)] // As above.
+    fn draw_points(
+        &mut self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        encoder: &mut wgpu::CommandEncoder,
+        pipelines: &Pipelines,
+        scene: &Scene,
+        target: &wgpu::TextureView,
+        size: (u32, u32),
+    ) {
+        let is_as_large = |depths: &wgpu::Texture| (depths.width(), depths.height()) == size;
+        let depths = self.depths.take().filter(is_as_large).unwrap_or_else(|| {
+            device.create_texture(&wgpu::TextureDescriptor {
+                label: Some("distances"),
+                size: extent(size),
+                mip_level_count: 1,
+                sample_count: 1,
+                dimension: wgpu::TextureDimension::D2,
+                format: DEPTHS,
+                usage: wgpu::TextureUsages::RENDER_ATTACHMENT,
+                view_formats: &[],
+            })
+        });
+        let view = depths.create_view(&Default::default());
+        let mut pass = encoder.begin_render_pass(&wgpu::RenderPassDescriptor {
+            label: Some("points"),
+            color_attachments: &[Some(wgpu::RenderPassColorAttachment {
+                view: target,
+                depth_slice: None,
+                resolve_target: None,
+                ops: wgpu::Operations {
+                    load: wgpu::LoadOp::Clear(wgpu::Color::BLACK),
+                    store: wgpu::StoreOp::Store,
+                },
+            })],
+            depth_stencil_attachment: Some(wgpu::RenderPassDepthStencilAttachment {
+                view: &view,
+                depth_ops: Some(wgpu::Operations {
+                    load: wgpu::LoadOp::Clear(1.0),
+                    store: wgpu::StoreOp::Discard,
+                }),
+                stencil_ops: None,
+            }),
+            ..Default::default()
+        });
+        if let Some(frame) = &self.frame {
+            let geometry = &frame.geometry;
+            let offset = (geometry.centre_x_px - geometry.right_centre_x_px) as f32;
+            let scale = (geometry.focal_px * geometry.baseline_m) as f32;
+            // The depth in the middle of the colours.
+            let middle = (scene.limits.low + scene.limits.high) as f32 / (2 * SUBPIXEL) as f32;
+            let pivot = scale / (middle - offset).max(0.5);
+            let [near, far] = scene.depths;
+            let points = Points {
+                matrix: scene.orbit.matrix(geometry, frame.size, pivot),
+                centre: [geometry.centre_x_px as f32, geometry.centre_y_px as f32],
+                focal: geometry.focal_px as f32,
+                scale,
+                offset,
+                near,
+                far,
+                unused: 0.0,
+            };
+            queue.write_buffer(&self.points, 0, bytemuck::bytes_of(&points));
+            pass.set_pipeline(&pipelines.points);
+            pass.set_bind_group(0, &frame.left.group, &[]);
+            pass.set_bind_group(1, &frame.points_group, &[]);
+            for pane in panes(scene.view, frame.size, scene.room(size)) {
+                let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];
+                pass.set_viewport(x as f32, y as f32, width as f32, height as f32, 0.0, 1.0);
+                pass.set_scissor_rect(x, y, width, height);
+                pass.draw(0..6 * frame.size.0 * frame.size.1, 0..1);
+            }
+        }
+        drop(pass);
+        self.depths = Some(depths);
+    }
+
     /// Creates the pipelines for targets of this format. Colours arrive byte by byte, even if the
     /// format encodes as sRGB.
     pub(crate) fn pipelines(
@@ -255,16 +406,23 @@ impl Renderer {
         device: &wgpu::Device,
         format: wgpu::TextureFormat,
     ) -> Pipelines {
-        let [pane, picture, disparity] = SHADERS.map(|(name, source)| {
+        let [pane, picture, disparity, points] = SHADERS.map(|(name, source)| {
             device.create_shader_module(wgpu::ShaderModuleDescriptor {
                 label: Some(name),
                 source: wgpu::ShaderSource::Wgsl(source.into()),
             })
         });
-        let pipeline = |fragment, entry, layout| {
+        let hidden = wgpu::DepthStencilState {
+            format: DEPTHS,
+            depth_write_enabled: Some(true),
+            depth_compare: Some(wgpu::CompareFunction::Less),
+            stencil: Default::default(),
+            bias: Default::default(),
+        };
+        let pipeline = |vertex: (_, _), fragment, entry, layouts: &[_], depth_stencil| {
             let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
                 label: Some(entry),
-                bind_group_layouts: &[Some(layout)],
+                bind_group_layouts: layouts,
                 immediate_size: 0,
             });
             let constants = [("encoding_target", f64::from(u8::from(format.is_srgb())))];
@@ -272,13 +430,13 @@ impl Renderer {
                 label: Some(entry),
                 layout: Some(&layout),
                 vertex: wgpu::VertexState {
-                    module: &pane,
-                    entry_point: Some("cover"),
+                    module: vertex.0,
+                    entry_point: Some(vertex.1),
                     compilation_options: Default::default(),
                     buffers: &[],
                 },
                 primitive: Default::default(),
-                depth_stencil: None,
+                depth_stencil,
                 multisample: Default::default(),
                 fragment: Some(wgpu::FragmentState {
                     module: fragment,
@@ -293,9 +451,19 @@ impl Renderer {
                 cache: None,
             })
         };
+        let cover = (&pane, "cover");
+        let [of_picture, of_disparity, of_points] =
+            [&self.picture_layout, &self.disparity_layout, &self.points_layout].map(Some);
         Pipelines {
-            picture: pipeline(&picture, "shown", &self.picture_layout),
-            disparity: pipeline(&disparity, "coloured", &self.disparity_layout),
+            picture: pipeline(cover, &picture, "shown", &[of_picture], None),
+            disparity: pipeline(cover, &disparity, "coloured", &[of_disparity], None),
+            points: pipeline(
+                (&points, "corner_of_point"),
+                &picture,
+                "shown",
+                &[of_picture, of_points],
+                Some(hidden),
+            ),
         }
     }
 }
@@ -331,16 +499,27 @@ fn texture_binding(sample_type: wgpu::TextureSampleType) -> wgpu::BindingType {
     }
 }
 
-/// Bindings 0, 1, ... of the fragment shader.
-fn layout(device: &wgpu::Device, bindings: &[wgpu::BindingType]) -> wgpu::BindGroupLayout {
+/// Returns cameras for images whose own are unknown: depths have the right order and no true unit.
+fn some_cameras((width, height): (u32, u32)) -> StereoGeometry {
+    let [centre_x_px, centre_y_px] = [width, height].map(|side| 0.5 * (f64::from(side) - 1.0));
+    StereoGeometry {
+        focal_px: f64::from(width.max(height)),
+        baseline_m: 0.1,
+        centre_x_px,
+        centre_y_px,
+        right_centre_x_px: centre_x_px,
+    }
+}
+
+/// Bindings 0, 1, ... of a stage.
+fn layout(
+    device: &wgpu::Device,
+    visibility: wgpu::ShaderStages,
+    bindings: &[wgpu::BindingType],
+) -> wgpu::BindGroupLayout {
     let entries: Vec<_> = (0..)
         .zip(bindings)
-        .map(|(binding, &ty)| wgpu::BindGroupLayoutEntry {
-            binding,
-            visibility: wgpu::ShaderStages::FRAGMENT,
-            ty,
-            count: None,
-        })
+        .map(|(binding, &ty)| wgpu::BindGroupLayoutEntry { binding, visibility, ty, count: None })
         .collect();
     device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
         label: None,

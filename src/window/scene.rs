@@ -1,5 +1,6 @@
 //! The scene: the view, and the layout of its panes on a target, independent of any graphics device.
 
+use super::orbit::Orbit;
 use super::view::{Content, View};
 use crate::core::frame::SUBPIXEL;
 use crate::sink::colour::{ColourMap, ColourScale};
@@ -35,7 +36,7 @@ impl Limits {
 }
 
 /// The choices of the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scene {
     pub view: View,
     pub colour_map: ColourMap,
@@ -43,7 +44,14 @@ pub struct Scene {
     pub limits: Limits,
     /// Width in pixels left free at the right edge of the target.
     pub taken: u32,
+    /// Viewpoint of the points in space.
+    pub orbit: Orbit,
+    /// Nearest and farthest depth in metres of these points.
+    pub depths: [f32; 2],
 }
+
+/// All depths.
+pub const ALL_DEPTHS: [f32; 2] = [0.0, f32::MAX];
 
 impl Scene {
     /// Returns the part of a target of `size` pixels that is free for panes.
@@ -177,6 +185,7 @@ mod tests {
             View::Disparity,
             View::SideBySide,
             View::Pair,
+            View::Points,
             View::Confidence,
             View::Whitened,
         ] {

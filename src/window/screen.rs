@@ -214,7 +214,8 @@ impl Screen {
         let mut canvas = Canvas { device, queue, encoder: &mut encoder, size, scale };
         let overlaid = prepare(&mut self.overlay, &mut canvas, &mut scene);
         let view = texture.texture.create_view(&Default::default());
-        let pass = self.renderer.draw(queue, &mut encoder, &self.pipelines, &scene, &view, size);
+        let pass =
+            self.renderer.draw(device, queue, &mut encoder, &self.pipelines, &scene, &view, size);
         if overlaid {
             self.overlay.paint(&mut pass.forget_lifetime());
         } else {
@@ -267,7 +268,8 @@ impl Screen {
             .snapshot_pipelines
             .get_or_insert_with(|| self.renderer.pipelines(device, offscreen::FORMAT));
         let mut encoder = device.create_command_encoder(&Default::default());
-        drop(self.renderer.draw(queue, &mut encoder, pipelines, scene, &target.view(), size));
+        let view = target.view();
+        drop(self.renderer.draw(device, queue, &mut encoder, pipelines, scene, &view, size));
         let readback = target.read_back(device, &mut encoder);
         queue.submit([encoder.finish()]);
         Ok((readback, device.clone()))

@@ -10,6 +10,8 @@ pub enum View {
     SideBySide,
     /// The left image and, right of it, the right one.
     Pair,
+    /// The pixels as points in space, from a viewpoint that the mouse moves.
+    Points,
     /// The confidence of each pixel, in grey.
     Confidence,
     /// The left view without its background, with motion in black and white.
@@ -22,7 +24,8 @@ impl View {
         match self {
             View::Left => View::Disparity,
             View::Disparity => View::SideBySide,
-            View::SideBySide => View::Confidence,
+            View::SideBySide => View::Points,
+            View::Points => View::Confidence,
             View::Confidence if whitens => View::Whitened,
             View::Confidence | View::Whitened | View::Pair => View::Left,
         }
@@ -40,6 +43,7 @@ impl View {
             View::Disparity => &[Content::Disparity],
             View::SideBySide => &[Content::Left, Content::Disparity],
             View::Pair => &[Content::Left, Content::Right],
+            View::Points => &[Content::Points],
             View::Confidence => &[Content::Confidence],
             View::Whitened => &[Content::Whitened],
         }
@@ -57,6 +61,8 @@ pub enum Content {
     Left,
     Disparity,
     Right,
+    /// The pixels as points in space.
+    Points,
     /// The confidence in grey.
     Confidence,
     /// The whitened image in grey.

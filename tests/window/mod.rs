@@ -19,8 +19,9 @@ use stereod::internals::pool::Pooled;
 use stereod::internals::sink::Sink;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::window::{
-    Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates,
-    Rows, Scene, Timing, View, Viewer, Window, WindowOptions, WindowSink, panes,
+    ALL_DEPTHS, Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, Orbit,
+    OverlayContent, Rates, Rows, Scene, Timing, View, Viewer, Window, WindowOptions, WindowSink,
+    panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
 
@@ -73,7 +74,14 @@ fn grey(x: usize, y: usize) -> u8 {
 }
 
 fn scene(view: View, colour_map: ColourMap) -> Scene {
-    Scene { view, colour_map, limits: LIMITS, taken: 0 }
+    Scene {
+        view,
+        colour_map,
+        limits: LIMITS,
+        taken: 0,
+        orbit: Orbit::default(),
+        depths: ALL_DEPTHS,
+    }
 }
 
 /// Expected colour of the disparity of a block.

@@ -74,7 +74,7 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
     all.disparity = disparity_map(width, RANGE, values.clone());
     for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
         let limits = Limits { low, high };
-        let scene = Scene { view: View::Disparity, colour_map: ColourMap::Turbo, limits, taken: 0 };
+        let scene = Scene { limits, ..scene(View::Disparity, ColourMap::Turbo) };
         let size = (width as u32, height as u32);
         let shown = offscreen.render(&all, &scene, size, None).unwrap();
         let table = ColourMap::Turbo.table();
@@ -258,4 +258,39 @@ fn both_eyes_are_shown_with_lines_along_their_rows() {
     let white = |x: u32| shown.get_pixel(x, 2 * 100 + 1).0[..3].iter().all(|&value| value > 200);
     assert!(white(120) && white(size.0 - 130), "the mouse's row");
     assert!(left.len() < 40, "{left:?}");
+}
+
+/// The left camera's viewpoint shows its image, as far as the pixels have a depth.
+#[test]
+fn points_seen_from_the_left_camera_are_its_image() {
+    let Some(mut offscreen) = offscreen("points_seen_from_the_left_camera_are_its_image") else {
+        return;
+    };
+    let frame = frame(0);
+    let left =
+        offscreen.render(&frame, &scene(View::Left, ColourMap::Turbo), PICTURE, None).unwrap();
+    let from_left = scene(View::Points, ColourMap::Turbo);
+    // The cameras of this frame are unknown: a disparity of d px counts as 16 / d metres.
+    for (depths, is_drawn) in [
+        (ALL_DEPTHS, (|value| value > 0) as fn(i16) -> bool),
+        ([0.55, 2.0], |value| value == 160 || value == 331),
+    ] {
+        let points =
+            offscreen.render(&frame, &Scene { depths, ..from_left }, PICTURE, None).unwrap();
+        for (x, y, pixel) in points.enumerate_pixels() {
+            let value = BLOCKS[y as usize / BLOCK][x as usize / BLOCK];
+            let expected = match is_drawn(value) {
+                true => left.get_pixel(x, y).0,
+                false => [0, 0, 0, 255],
+            };
+            let is_same = pixel.0.iter().zip(expected).all(|(a, b)| a.abs_diff(b) <= 2);
+            assert!(is_same, "({x}, {y}): {pixel:?} instead of {expected:?}");
+        }
+    }
+    // From the side, the near surfaces move away from the far ones.
+    let mut aside = from_left;
+    aside.orbit.turn(0.2, 0.0);
+    let points = offscreen.render(&frame, &aside, PICTURE, None).unwrap();
+    let same = points.pixels().zip(left.pixels()).filter(|(a, b)| a == b).count();
+    assert!(same < points.pixels().len() / 2, "{same}");
 }

@@ -17,10 +17,13 @@ use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::png::encode_rgb;
 
+/// Form of a report.
+type Form = fn(&Report) -> String;
+
 /// The requested outputs.
 pub(super) struct Outputs<'a> {
     /// Reports: flag, destination and form.
-    reports: Vec<(&'static str, &'a Path, fn(&Report) -> String)>,
+    reports: Vec<(&'static str, &'a Path, Form)>,
     errors: Option<&'a Path>,
     learn: Option<&'a Path>,
 }
@@ -41,7 +44,7 @@ const STDOUT: &str = "-";
 impl<'a> Outputs<'a> {
     /// Creates the outputs that the command line names.
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
-        let forms: [(_, &Option<PathBuf>, fn(&Report) -> String); 4] = [
+        let forms: [(_, _, Form); 4] = [
             ("--json", &args.json, Report::json),
             ("--markdown", &args.markdown, table::markdown),
             ("--csv", &args.csv, table::csv),

@@ -49,7 +49,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::names(
         "view",
         "side-by-side",
-        &["disparity", "left", "side-by-side", "pair", "confidence", "whitened"],
+        &["disparity", "left", "side-by-side", "pair", "points", "confidence", "whitened"],
     ),
     Row::new("full_screen", Switch(false), Kind::Switch),
     Row::text("snapshots", ".", |text| match text {

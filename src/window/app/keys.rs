@@ -8,6 +8,7 @@ pub(super) enum Action {
     Pause,
     NextColours,
     NextView,
+    Points,
     Snapshot,
     PointCloud,
     BothEyes,
@@ -34,6 +35,7 @@ impl Action {
                 " " => Some(Action::Pause),
                 "c" => Some(Action::NextColours),
                 "l" => Some(Action::NextView),
+                "3" => Some(Action::Points),
                 "s" => Some(Action::Snapshot),
                 "p" => Some(Action::PointCloud),
                 "e" => Some(Action::BothEyes),
@@ -63,6 +65,7 @@ mod tests {
         assert_eq!(Action::of(&Key::Named(NamedKey::Escape), plain), Some(Action::Quit));
         assert_eq!(of("c"), Some(Action::NextColours));
         assert_eq!(of("L"), Some(Action::NextView));
+        assert_eq!(of("3"), Some(Action::Points));
         assert_eq!(of("s"), Some(Action::Snapshot));
         assert_eq!(of("p"), Some(Action::PointCloud));
         assert_eq!(of("e"), Some(Action::BothEyes));
