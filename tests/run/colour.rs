@@ -151,7 +151,8 @@ fn point_clouds_of_a_video_have_the_colours_of_its_left_pictures() {
         "{stderr}"
     );
     assert!(at("c/000002.ply").exists());
-    let (status, _, stderr) = run(folder.path(), &["run", "--demo", "--clouds", "new"]);
+    let (status, _, stderr) =
+        run(folder.path(), &["run", "--left", "l.mkv", "--right", "r.mkv", "--clouds", "new"]);
     assert!(status == 2 && stderr.contains("--clouds needs to know the cameras"), "{stderr}");
     assert!(!at("new").exists());
 }

@@ -91,6 +91,9 @@ impl<'a> Cameras<'a> {
             if loaded.output.depth {
                 cameras.required_by("--depth")?;
             }
+            if loaded.output.has_depth_limits() {
+                cameras.required_by("--near or --far")?;
+            }
             return Ok(cameras);
         }
         if known {

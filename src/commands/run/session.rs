@@ -59,9 +59,6 @@ impl Session {
         if !loaded.settings.output.clouds.is_empty() {
             cameras.required_by("--clouds")?;
         }
-        if loaded.settings.output.has_depth_limits() {
-            cameras.required_by("--near and --far")?;
-        }
         let (control, requests) = (Control::default(), Requests::default());
         let window = connect_window(loaded.settings.window.mode)?;
         let hangup = requests.clone();
