@@ -173,8 +173,6 @@ pub struct Flag {
 pub struct Panel {
     /// Its heading.
     pub group: &'static str,
-    /// Name in the panel.
-    pub label: &'static str,
 }
 
 /// Values that a knob offers; others can be typed.
@@ -307,8 +305,8 @@ impl Row {
     }
 
     /// Allows changes during a run, by a knob below the heading `group` of the panel.
-    pub const fn knob(self, group: &'static str, label: &'static str) -> Row {
-        Row { live: Live::Always, panel: Some(Panel { group, label }), ..self }
+    pub const fn knob(self, group: &'static str) -> Row {
+        Row { live: Live::Always, panel: Some(Panel { group }), ..self }
     }
 
     /// Describes the knob in a sentence.

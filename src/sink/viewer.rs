@@ -46,8 +46,6 @@ pub struct Knob {
     pub name: (&'static str, &'static str),
     /// Heading of its group.
     pub group: &'static str,
-    /// Label.
-    pub label: &'static str,
     pub hint: &'static str,
     pub kind: KnobKind,
     /// Value as written in a configuration file, without quotation marks.
@@ -56,6 +54,13 @@ pub struct Knob {
     pub means: Option<String>,
     /// Reason why it cannot be changed in this run.
     pub locked: Option<String>,
+}
+
+impl Knob {
+    /// Returns the key in words.
+    pub fn label(&self) -> String {
+        self.name.1.replace('_', " ")
+    }
 }
 
 /// Kind of the values that a knob takes.

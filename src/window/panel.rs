@@ -8,10 +8,10 @@ use super::style::{ALARM, BRIGHT};
 use crate::sink::viewer::{Ask, Knob, KnobKind, Tuned, Wish};
 
 /// Width in points, limited to half of a small window.
-const WIDTH: f32 = 304.0;
+const WIDTH: f32 = 344.0;
 
 /// Width of the labels, in points.
-const LABEL: f32 = 96.0;
+const LABEL: f32 = 136.0;
 
 /// Panel of knobs, with the changes of the user and the answers to them.
 #[derive(Default)]
@@ -135,13 +135,15 @@ impl Panel {
         // The rest next to a label, a number and a word, with the spaces between them.
         ui.spacing_mut().slider_width = (ui.available_width() - LABEL - 108.0).max(30.0);
         ui.spacing_mut().interact_size.x = 36.0;
+        let groups: Vec<&str> = self.knobs.iter().map(|knob| knob.group).collect();
         for knob in &mut self.knobs {
+            let is_alone = groups.iter().filter(|group| **group == knob.group).count() == 1;
             if knob.group != group {
                 group = knob.group;
                 ui.add_space(6.0);
                 ui.label(RichText::new(group).strong());
             }
-            turned |= one_knob(ui, knob);
+            turned |= one_knob(ui, knob, is_alone);
         }
         turned
     }
@@ -175,17 +177,17 @@ impl Clicks {
     }
 }
 
-/// Lays out a row with a knob. Returns whether it was changed.
-fn one_knob(ui: &mut Ui, knob: &mut Knob) -> bool {
+/// Lays out a row with a knob, which may be alone below its heading. Returns whether it was changed.
+fn one_knob(ui: &mut Ui, knob: &mut Knob, is_alone: bool) -> bool {
     let before = knob.value.clone();
     ui.push_id(knob.name, |ui| {
         ui.add_enabled_ui(knob.locked.is_none(), |ui| {
             let line = ui.horizontal(|ui| {
-                // The only knob below its heading needs no label.
-                if knob.label == knob.group {
-                    return buttons(ui, knob);
+                // A choice below a heading of its own needs no label.
+                if let (KnobKind::Choice(names), true) = (knob.kind, is_alone) {
+                    return buttons(ui, knob, names);
                 }
-                let label = egui::Label::new(knob.label).truncate();
+                let label = egui::Label::new(knob.label()).truncate();
                 let cell = egui::Layout::left_to_right(egui::Align::Center);
                 let label = ui.allocate_ui_with_layout(vec2(LABEL, 18.0), cell, |ui| {
                     ui.set_min_width(LABEL);
@@ -194,10 +196,10 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob) -> bool {
                 widget(ui, knob);
                 label.inner
             });
-            let hint = match &knob.locked {
-                Some(why) => format!("{}\n\nCannot change in this run: {why}.", knob.hint),
-                None => knob.hint.to_owned(),
-            };
+            let mut hint = format!("{}\n\n{}.{}", knob.hint, knob.name.0, knob.name.1);
+            if let Some(why) = &knob.locked {
+                hint.push_str(&format!("\n\nCannot change in this run: {why}."));
+            }
             line.inner.on_hover_text(&hint).on_disabled_hover_text(hint);
         });
     });
@@ -205,8 +207,7 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob) -> bool {
 }
 
 /// Lays out the names of a choice as a row of buttons.
-fn buttons(ui: &mut Ui, knob: &mut Knob) -> egui::Response {
-    let KnobKind::Choice(names) = knob.kind else { return ui.label(knob.label) };
+fn buttons(ui: &mut Ui, knob: &mut Knob, names: &[&str]) -> egui::Response {
     let buttons = ui.horizontal(|ui| {
         for name in names {
             ui.selectable_value(&mut knob.value, (*name).to_owned(), *name);

@@ -28,7 +28,7 @@ pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
 }
 
 fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob {
-    let (Panel { group, label }, hint) = (panel, row.hint);
+    let (Panel { group }, hint) = (panel, row.hint);
     let name = (section, row.key);
     let kind = match (row.offers, row.kind) {
         (Some(Offers::Slider { low, high, step }), _) => {
@@ -47,7 +47,7 @@ fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob
     };
     let means = (value == "auto").then_some(means);
     let locked = loaded.why_fixed(section, row.key).map(str::to_owned);
-    Knob { name, group, label, hint, kind, value, means, locked }
+    Knob { name, group, hint, kind, value, means, locked }
 }
 
 /// Returns a value without quotation marks.

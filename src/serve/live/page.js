@@ -953,7 +953,8 @@ function buildKnobs() {
 
 function buildKnob(knob, id) {
   const disabled = Boolean(knob.locked);
-  const title = disabled ? knob.hint + "\n\nCannot change in this run: " + knob.locked + "." : knob.hint;
+  let title = knob.hint + "\n\n" + knob.section + "." + knob.key;
+  if (disabled) title += "\n\nCannot change in this run: " + knob.locked + ".";
   const set = element("div", { className: "set" });
   const row = element("div", { className: "knob", title }, element("label", { htmlFor: id, textContent: knob.label }), set);
   row.dataset.name = knob.section + "." + knob.key;

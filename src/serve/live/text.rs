@@ -88,7 +88,7 @@ fn knob(knob: &Knob) -> Value {
         "section": knob.name.0,
         "key": knob.name.1,
         "group": knob.group,
-        "label": knob.label,
+        "label": knob.label(),
         "hint": knob.hint,
         "value": knob.value,
         "means": knob.means,

@@ -38,21 +38,21 @@ pub(in crate::settings) const ROWS: &[Row] = &[
                 "Violet over green to yellow, with even steps of brightness",
                 "Black to white",
             ])
-            .knob("Colours", "map")
+            .knob("Colours")
             .hint("The colours of the disparity.")
     },
     Row::names("range", "adaptive", &["fixed", "adaptive"])
-        .knob("Colours", "span")
-        .hint("fixed: from first to last; adaptive: follows the disparities of the scene slowly."),
-    limit("min", "first", "Disparity of the first colour; auto: the smallest candidate."),
-    limit("max", "last", "Disparity of the last colour; auto: the largest candidate."),
+        .knob("Colours")
+        .hint("fixed: from min to max; adaptive: follows the disparities of the scene slowly."),
+    limit("min", "Disparity of the first colour; auto: the smallest candidate."),
+    limit("max", "Disparity of the last colour; auto: the largest candidate."),
 ];
 
-const fn limit(key: &'static str, label: &'static str, hint: &'static str) -> Row {
+const fn limit(key: &'static str, hint: &'static str) -> Row {
     Row::real(key, AUTO, [-2048.0, 2048.0])
         .or(&["auto"])
         .unit("pixels")
-        .knob("Colours", label)
+        .knob("Colours")
         .hint(hint)
         .slider(-64.0, 256.0, 1.0)
         .only("range", &["fixed"])

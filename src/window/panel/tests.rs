@@ -9,7 +9,6 @@ fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {
     Knob {
         name: ("matching", key),
         group: "Group",
-        label: key,
         hint: "",
         kind,
         value: value.to_owned(),
