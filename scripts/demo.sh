@@ -36,12 +36,11 @@ if [[ $headless == no ]]; then
     "$stereod" run --demo --stats out/demo.json "${flags[@]}"
 else
     echo "demo: no window, so the result goes into files"
-    "$stereod" run --demo --headless --record out/demo.mkv --preview out/demo.mp4 --clouds out/clouds \
+    "$stereod" run --demo --headless --record out/demo.mkv --preview out/demo.mp4 \
         --stats out/demo.json "${flags[@]}"
     echo
     echo "demo: files in $PWD/out"
     echo "  demo.mkv   disparity without loss, 16-bit FFV1 (disparity * 256, 0 is unknown)"
-    echo "  clouds/    a point cloud of each pair, in metres (PLY)"
     echo "  demo.json  statistics of the run (docs/statistics.md)"
     echo "  demo.mp4   left image and disparity in colours, for any player:"
     echo
