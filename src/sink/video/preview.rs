@@ -84,7 +84,7 @@ impl Preview {
         ensure!(
             width.max(height) <= LARGEST_SIDE,
             "cannot write the preview {}: it would be {width}x{height}, and the encoder takes at most \
-             {LARGEST_SIDE} pixels a side; use smaller pictures, or leave it out",
+             {LARGEST_SIDE} pixels a side; use --preview-view disparity or smaller pictures, or leave it out",
             path.display()
         );
         require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
