@@ -33,8 +33,8 @@ impl Default for Orbit {
 impl Orbit {
     /// Turns the scene as the mouse moves across and down it, in parts of the pane's height.
     pub fn turn(&mut self, across: f32, down: f32) {
-        self.yaw += across * 2.0;
-        self.pitch = (self.pitch + down * 2.0).clamp(-PITCH_MAX, PITCH_MAX);
+        self.yaw -= across * 2.0;
+        self.pitch = (self.pitch - down * 2.0).clamp(-PITCH_MAX, PITCH_MAX);
     }
 
     /// Moves the scene with the mouse, in parts of the pane's height.
@@ -127,7 +127,7 @@ mod tests {
         assert!(front[0] > 310.0 && front[1] > 250.0, "{front:?}");
         assert!(behind[0] < 310.0 && behind[1] < 250.0, "{behind:?}");
         orbit.turn(0.0, 9.0);
-        assert!(orbit.pitch <= PITCH_MAX);
+        assert!(orbit.pitch >= -PITCH_MAX);
     }
 
     #[test]

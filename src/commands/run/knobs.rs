@@ -88,7 +88,9 @@ mod tests {
 
     #[test]
     fn auto_shows_what_it_comes_to() {
-        let of_ad = knobs(&loaded("[matching]\ncost = 'ad'\np2 = 90\ndisparities = 48\n"));
+        let of_ad = knobs(&loaded(
+            "[matching]\ncost = 'ad'\np2 = 90\ndisparities = 48\n[colour]\nrange = 'fixed'\n",
+        ));
         assert_eq!(value(&of_ad, "p1"), ("auto".into(), Some("12".into())));
         assert_eq!(value(&of_ad, "p2"), ("90".into(), None));
         assert_eq!(value(&of_ad, "median"), ("auto".into(), Some("5".into())));
