@@ -162,10 +162,13 @@ fn a_full_disk_costs_whole_pairs_and_the_next_file_goes_on() {
 #[test]
 fn what_cannot_be_recorded_is_refused_with_the_cure() {
     let folder = tempfile::tempdir().unwrap();
-    let unknown =
-        ["run", "--left", "l.mkv", "--right", "r.mkv", "--record", "o.mcap", "--mcap", "depth"];
-    let (status, _, stderr) = run(folder.path(), &unknown);
-    assert!(status == 2 && stderr.contains("give --calibration FILE"), "{stderr}");
+    let with_eyes = tempfile::tempdir().unwrap();
+    write_eyes(with_eyes.path(), 1, 1);
+    let unknown = ["run", "--headless", "--left", "l.mkv", "--right", "r.mkv", "-d", "24"];
+    let depth = ["--record", "o.mcap", "--mcap", "left,depth"];
+    let (status, _, stderr) = run(with_eyes.path(), &[&unknown[..], &depth].concat());
+    assert!(status != 0 && stderr.contains("give --calibration FILE"), "{stderr}");
+    assert!(!with_eyes.path().join("o.mcap").exists());
     let refused: [(&[&str], &str); 5] = [
         (&["--record", "o.mcap", "--mcap", "colour"], "a list of left, left-jpeg"),
         (&["--record", "o.mkv", "--mcap", "left"], "give --record OUT.mcap"),
