@@ -11,7 +11,7 @@ use super::interface::{Message, Reader, Topic};
 use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, rosbag2};
-use super::{folder, joined, mcap};
+use super::{folder, joined, mcap, svo};
 use crate::core::reading;
 
 /// An opened recording.
@@ -102,7 +102,7 @@ impl Recording {
                 );
             }
             if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
-                bail!("{name}: {SVO}");
+                bail!("{name}: {}", svo::FIRST_VERSION);
             }
             bail!(
                 "{name} is no recording: MCAP, a ROS 1 bag (.bag), rosbag2 (.db3 or its folder), or a folder of \
@@ -113,11 +113,8 @@ impl Recording {
         let within = || name.clone();
         match found {
             Kind::Mcap => {
-                let reader = mcap::open(path).with_context(within)?;
-                if reader.topics().iter().any(|topic| topic.name == "svo_header") {
-                    bail!("{name}: {SVO}");
-                }
-                of("MCAP", reader)
+                let (reader, is_svo) = mcap::open(path).with_context(within)?;
+                of(if is_svo { "ZED .svo2" } else { "MCAP" }, reader)
             }
             Kind::Euroc(folder) => {
                 let folder = folder::Folder::euroc(&folder).with_context(within)?;
@@ -190,17 +187,13 @@ impl Recording {
 #[cfg(not(feature = "bags"))]
 const WITHOUT_BAGS: &str = "this program was built without the feature `bags`, which reads .bag, .db3 and zstd files; MCAP is read";
 
-/// Refusal of the recordings of ZED cameras.
-const SVO: &str = "recordings of ZED's own format (.svo, .svo2) are not read; ZED's tools export them as a video, \
-                   which `--side-by-side` takes";
-
 /// Opens a folder of rosbag2: one file, or several in sequence.
 fn open_folder(folder: &Path) -> Result<Box<dyn Reader>> {
     let parts = parts(folder);
     ensure!(!parts.is_empty(), "the folder holds no .db3 and no .mcap file");
     let open = |path: &PathBuf| -> Result<Box<dyn Reader>> {
         match kind(path) {
-            Some(Kind::Mcap) => mcap::open(path),
+            Some(Kind::Mcap) => mcap::open(path).map(|(reader, _)| reader),
             #[cfg(feature = "bags")]
             Some(Kind::Sqlite | Kind::Zstd) => rosbag2::open(path, Some(folder)),
             #[cfg(not(feature = "bags"))]
