@@ -269,3 +269,46 @@ def test_svo_that_is_not_read(tmp_path):
     (tmp_path / "old.svo").write_bytes(b"SVO and more")
     _, log = stereod("run", "old.svo", "--headless", folder=tmp_path, status=1)
     assert "ZED's older format (.svo) are not read" in log
+
+
+@pytest.mark.parametrize("views", [
+    ("image_left/{:06}_left.png", "image_right/{:06}_right.png"),
+    ("image_lcam_front/{:06}_lcam_front.png", "image_rcam_front/{:06}_rcam_front.png"),
+    ("image_2/{:06}_10.png", "image_3/{:06}_10.png"),
+    ("scene{}/im0.png", "scene{}/im1.png"),
+    ("scene{}/camera_00/im0.png", "scene{}/camera_02/im0.png"),
+])
+def test_folders_of_data_sets(views, tmp_path, pairs, plain):
+    for number, pair in enumerate(pairs):
+        for eye, view in enumerate(views):
+            path = tmp_path / "set" / view.format(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pair[eye]).save(path)
+    same(maps(tmp_path, "set")[0], plain)
+    said = json.loads(stereod("info", "set", "--json", folder=tmp_path)[0])
+    assert said["pair"]["pairs"] == len(pairs) and said["pair"]["skew_ms"] == 0
+    assert said["topics"][0]["rate"] == pytest.approx(30, rel=1e-6)
+
+
+def test_a_sequence_of_kitti_odometry(tmp_path, pairs, plain):
+    width, height = pairs[0][0].shape[::-1]
+    for number, pair in enumerate(pairs):
+        for camera in range(4):
+            path = tmp_path / f"00/image_{camera}/{number:06}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pair[camera % 2]).save(path)
+    (tmp_path / "00/times.txt").write_text("".join(f"{0.1 * number:.6e}\n" for number in range(len(pairs))))
+    rows = [f"{FOCAL} 0 {width / 2} {-FOCAL * shift} 0 {FOCAL} {height / 2} 0 0 0 1 0"
+            for shift in (0, BASELINE, -0.06, BASELINE)]
+    (tmp_path / "00/calib.txt").write_text("".join(f"P{camera}: {row}\n" for camera, row in enumerate(rows)))
+    found, log = maps(tmp_path, "00", "--depth")
+    assert "image_0 + image_1" in log and "calib.txt" in log and f"baseline {1000 * BASELINE:.1f} mm" in log
+    for name, depth in found.items():
+        disparity = plain[name] / 256
+        known = disparity > 1
+        expected = 1000 * FOCAL * BASELINE / disparity[known]
+        assert known.mean() > 0.5 and np.abs(depth[known] - expected).max() <= 1 + 1e-3 * expected.max()
+    _, log = maps(tmp_path, "00", "--left-topic", "image_2", "--depth")
+    assert f"baseline {1000 * (BASELINE + 0.06):.1f} mm" in log
+    said = json.loads(stereod("info", "00", "--json", folder=tmp_path)[0])
+    assert said["kind"] == "KITTI odometry" and said["topics"][0]["rate"] == pytest.approx(10)

@@ -13,7 +13,7 @@ use super::interface::Topic;
 use crate::source::gst::ViewLayout;
 
 /// Marks of the left and the right view in names, in lower case, as words of their own.
-const MARKS: [[&str; 2]; 13] = [
+const MARKS: [[&str; 2]; 19] = [
     ["left", "right"],
     ["infra1", "infra2"],
     ["infra_1", "infra_2"],
@@ -27,6 +27,12 @@ const MARKS: [[&str; 2]; 13] = [
     ["fisheye1", "fisheye2"],
     ["image_00", "image_01"],
     ["image_02", "image_03"],
+    ["image_0", "image_1"],
+    ["image_2", "image_3"],
+    ["colored_0", "colored_1"],
+    ["lcam", "rcam"],
+    ["im0", "im1"],
+    ["camera_00", "camera_02"],
 ];
 
 /// Words of topics that hold no view of a camera.
@@ -34,7 +40,7 @@ const NO_VIEWS: [&str; 7] =
     ["depth", "disparity", "confidence", "compresseddepth", "theora", "mask", "segmentation"];
 
 /// Words of topics with colour.
-const COLOURS: [&str; 5] = ["color", "colour", "rgb", "bgr", "image_02"];
+const COLOURS: [&str; 7] = ["color", "colour", "rgb", "bgr", "image_02", "image_2", "colored_0"];
 
 /// Largest number of topics that an error lists.
 const LISTED: usize = 30;

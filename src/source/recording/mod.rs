@@ -1,4 +1,4 @@
-//! Recordings of messages: MCAP, ZED's .svo2, ROS 1 bags, rosbag2, and the folders of EuRoC and KITTI raw.
+//! Recordings of messages: MCAP, ZED's .svo2, ROS 1 bags, rosbag2, and folders of data sets.
 //!
 //! A [`Reader`] lists topics and yields their messages in order of log time; everything else (which two topics
 //! are the views, pairing, calibration) is the same for all of them. A recording that was cut off is read to its
@@ -7,6 +7,7 @@
 #[cfg(feature = "bags")]
 mod bag;
 pub mod choice;
+mod dataset;
 mod decoder;
 mod fields;
 mod folder;
