@@ -18,8 +18,9 @@ Examples:
   stereod evaluate middlebury/ --compare 'cost=census,ad,mi; paths=4,8' --latex table.tex
 
 A DATASET is a folder that is searched recursively for pairs of known disparity: folders with an \
-item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3), \
-KITTI (2012 and 2015) and ETH3D's two-view sets as they are published. Each pair is matched with the range \
+item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014, 2021 and version 3), \
+KITTI (2012 and 2015), ETH3D's two-view sets, DrivingStereo (half size), Booster and TartanAir as they are \
+published. Each pair is matched with the range \
 that its publisher gives, unless --disparities says otherwise. The report has each pair, and the means of \
 each DATASET and of all.
 

@@ -19,7 +19,7 @@ own stamps, other messages by the time of their recording. The whole recording i
 /// Arguments of `info`.
 #[derive(Clone, Debug, Args)]
 pub struct InfoArgs {
-    /// MCAP, ROS 1 bag, rosbag2 (.db3 or its folder), or a folder of EuRoC or KITTI raw
+    /// MCAP, ZED's .svo2, ROS 1 bag, rosbag2 (.db3 or its folder), or the folder of a data set (EuRoC, KITTI, ...)
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub recording: PathBuf,
 

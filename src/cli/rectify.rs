@@ -26,7 +26,7 @@ view are black. DIR/rectified.toml is the calibration of the rectified images.";
 
 const LEFT: &str = "\
 Left view: an image, a video, images (left/%06d.png), a URI, or a GStreamer source; alone, a recording of \
-messages (MCAP, ROS bags, a folder of EuRoC or KITTI raw)";
+messages (MCAP, .svo2, ROS bags, the folder of a data set)";
 
 /// Arguments of `rectify`.
 #[derive(Clone, Debug, Args)]

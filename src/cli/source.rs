@@ -26,7 +26,7 @@ pub const NO_SOURCE: &str = "\
       stereod run --side-by-side /dev/video0
   --top-bottom BOTH                 one stream with the left view in its upper half
       stereod run --top-bottom both.mkv
-  RECORDING                         MCAP, ROS bags, folders of EuRoC and KITTI raw
+  RECORDING                         MCAP, .svo2, ROS bags, folders of EuRoC, KITTI, ...
       stereod run drive.mcap
       stereod run drive.bag --left-topic /cam0/image_raw --right-topic /cam1/image_raw
 
@@ -103,8 +103,8 @@ pub struct SourceArgs {
 /// A recording of messages.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RecordingArgs {
-    /// A recording of messages: MCAP, ROS 1 bag, rosbag2 (.db3 or its folder), a folder of EuRoC or
-    /// KITTI raw (`stereod info` shows what is in it)
+    /// A recording of messages: MCAP, ZED's .svo2, ROS 1 bag, rosbag2 (.db3 or its folder), the folder
+    /// of a data set such as EuRoC or KITTI (`stereod info` shows what is in it)
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     pub recording: Option<OsString>,

@@ -8,6 +8,7 @@ mod item;
 mod layouts;
 mod measure;
 mod noise;
+mod npy;
 mod outputs;
 mod pfm;
 mod pictures;
@@ -181,9 +182,10 @@ fn search(paths: &[PathBuf]) -> Result<Vec<Searched>, Error> {
                 _ => format!(" ({more} folders hold pictures, but no truth)"),
             };
             return Err(Error::usage(format!(
-                "no pair with known disparity in {}{lacking}: name a folder of Middlebury, KITTI or ETH3D, or \
-                 one with an {} (`stereod evaluate --help`)",
+                "no pair with known disparity in {}{lacking}: name a folder of {}, or one with an {} (`stereod \
+                 evaluate --help`)",
                 path.display(),
+                layouts::KNOWN,
                 described::NAME
             )));
         }

@@ -1,5 +1,7 @@
 //! Sources of stereo pairs.
 
+#[cfg(feature = "cli")]
+mod byte_stream;
 #[cfg(feature = "video")]
 pub mod demo;
 pub mod grey;

@@ -67,7 +67,7 @@ pub fn supply(folder: &Path, name: &str) {
             let picture = image::open(folder.join(view).with_extension("png")).unwrap();
             picture.into_luma8().save(path).unwrap();
         }
-        "toml" | "yml" | "yaml" | "json" | "xml" => {
+        "toml" | "yml" | "yaml" | "json" | "xml" | "conf" => {
             fs::copy(folder.join("rig.toml"), path).unwrap();
         }
         "mp4" | "mkv" | "avi" | "mov" | "nut" | "ts" => {
@@ -81,6 +81,11 @@ pub fn supply(folder: &Path, name: &str) {
             let mut record = stereod(&[&source[..], &outputs, &cameras].concat());
             let (status, _, stderr) = outcome(record.current_dir(folder));
             assert_eq!(status, 0, "{stderr}");
+        }
+        // The content decides, not the name.
+        "svo2" => {
+            supply(folder, "plain.mcap");
+            fs::copy(folder.join("plain.mcap"), path).unwrap();
         }
         _ => {}
     }

@@ -155,3 +155,60 @@ fn pictures_in_colour_are_matched_as_match_does() {
     let density = 100.0 * known as f64 / (96.0 * 48.0);
     assert!((item["image_density"].as_f64().unwrap() - density).abs() < 1e-4, "{density}: {item}");
 }
+
+/// An array as numpy.save writes it.
+fn write_array(data: &Data, name: &str, value: impl Fn(u32) -> f32) {
+    let (width, height) = SIZE;
+    let shape = format!("'shape': ({height}, {width}), }}");
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, {shape}\n");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.bytes());
+    for _ in 0..height {
+        file.extend((0..width).flat_map(|x| value(x).to_le_bytes()));
+    }
+    fs::write(data.file(name), file).unwrap();
+}
+
+#[test]
+fn a_folder_gives_the_figures_of_its_description() {
+    let data = Data::new();
+    let known = |x: u32, value: f32| if x < HIDDEN { 0.0 } else { value };
+    let sets = [
+        ("driving", ["left-image-half-size/a_1.jpg", "right-image-half-size/a_1.jpg"]),
+        ("drives", ["train-left-image/d/a_1.jpg", "train-right-image/d/a_1.jpg"]),
+        ("booster", ["camera_00/im0.png", "camera_02/im0.png"]),
+        ("tartan", ["image_left/000000_left.png", "image_right/000000_right.png"]),
+        ("middlebury2021", ["im0.png", "im1.png"]),
+    ];
+    // The truth is a pixel too large, so that there are errors to count.
+    let truth = SHIFT as f32 + 1.0;
+    let stored = |x: u32| known(x, 256.0 * truth) as u16;
+    deep(&data, "driving/disparity-map-half-size/a_1.png", stored);
+    deep(&data, "drives/train-disparity-map/d/a_1.png", stored);
+    write_array(&data, "booster/disp_00.npy", |x| known(x, truth));
+    // Nothing is in the distance of 0, and the sky is far.
+    write_array(&data, "tartan/depth_left/000000_left_depth.npy", |x| known(x, 80.0 / truth));
+    write_floats(&data.file("middlebury2021/disp0.pfm"), SIZE, |x, _| {
+        if x < HIDDEN { f32::INFINITY } else { truth }
+    });
+    deep(&data, "list/truth.png", stored);
+    for (set, views) in sets {
+        let [left, right] = views.map(|view| format!("{set}/{view}"));
+        data.wall(&left, &right, SIZE);
+        let item = serde_json::json!({
+            "left": format!("../{left}"), "right": format!("../{right}"), "gt": "truth.png"
+        });
+        fs::write(data.file("list/item.json"), item.to_string()).unwrap();
+        let figures = |dataset: &str| {
+            let mut item = data.report(&[dataset])["datasets"][0]["items"][0].clone();
+            let item = item.as_object_mut().unwrap();
+            item.retain(|key, _| key != "item" && key != "ms");
+            item.clone()
+        };
+        let found = figures(set);
+        assert_eq!(found, figures("list"), "{set}");
+        assert_eq!(found["dense"]["all"]["n"], (SIZE.0 - HIDDEN) * SIZE.1, "{set}");
+        assert!(found["dense"]["all"]["avgerr"].as_f64().unwrap() > 0.9, "{set}");
+    }
+}

@@ -1,14 +1,21 @@
 """Recordings of a few pairs by programs that are not ours, and the same pairs as PNG images."""
 
+import base64
 import io
+import json
 import os
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
+import foxglove
 import numpy as np
 import pytest
+from foxglove.channels import CompressedVideoChannel
+from foxglove.messages import CompressedVideo, Timestamp
 from mcap.writer import CompressionType
+from mcap.writer import Writer as PlainWriter
 from mcap_ros2.writer import Writer as McapWriter
 from PIL import Image
 from rosbags import rosbag1, rosbag2
@@ -213,6 +220,102 @@ RECORDERS = {
     "mcap-lz4": mcap(CompressionType.LZ4),
     "mcap": mcap(CompressionType.NONE),
 }
+
+
+ENCODERS = {
+    "h264": "x264enc bframes=0 key-int-max=3",
+    "h265": "x265enc key-int-max=3 option-string=bframes=0",
+}
+
+
+def encode(folder, images, codec):
+    """The access units of a video, and the same video as a file: PERIOD apart."""
+    folder.mkdir()
+    for number, image in enumerate(images):
+        Image.fromarray(image).save(folder / f"{number:06}.png")
+    stream = f"{codec}parse config-interval=-1 ! video/x-{codec},stream-format=byte-stream,alignment=au"
+    pipeline = (f"multifilesrc location={folder}/%06d.png caps=image/png,framerate=20/1 ! pngdec ! videoconvert "
+                f"! video/x-raw,format=I420 ! {ENCODERS[codec]} ! {stream} ! tee name=t "
+                f"t. ! queue ! multifilesink location={folder}/%06d.unit "
+                f"t. ! queue ! {codec}parse ! matroskamux ! filesink location={folder}/video.mkv")
+    subprocess.run(["gst-launch-1.0", "-q", *pipeline.split()], check=True, timeout=120, env=ENVIRONMENT)
+    units = [path.read_bytes() for path in sorted(folder.glob("*.unit"))]
+    assert len(units) == len(images)
+    return units, folder / "video.mkv"
+
+
+def video_messages(videos):
+    """Topic, time of recording, stamp and unit of every message of both views."""
+    for number, pair in enumerate(zip(*videos, strict=True)):
+        for eye, view in enumerate(VIEWS):
+            stamp = stamp_of(number, eye)
+            yield f"/{view}/image_rect/video", stamp + eye * 30_000_000, stamp, pair[eye]
+
+
+COMPRESSED_VIDEO = """builtin_interfaces/Time timestamp
+string frame_id
+uint8[] data
+string format
+================================================================================
+MSG: builtin_interfaces/Time
+int32 sec
+uint32 nanosec
+"""
+
+
+def ros_video(path, videos, codec):
+    """Writes foxglove_msgs/msg/CompressedVideo by mcap-ros2-support."""
+    writer = McapWriter(str(path))
+    schema = writer.register_msgdef("foxglove_msgs/msg/CompressedVideo", COMPRESSED_VIDEO)
+    for topic, log, stamp, unit in video_messages(videos):
+        time = {"sec": stamp // 10**9, "nanosec": stamp % 10**9}
+        made = {"timestamp": time, "frame_id": "optical", "data": unit, "format": codec}
+        writer.write_message(topic, schema, made, log_time=log, publish_time=log)
+    writer.finish()
+
+
+def foxglove_video(path, videos, codec):
+    """Writes foxglove.CompressedVideo in Protocol Buffers by Foxglove's own library."""
+    context = foxglove.Context()
+    with foxglove.open_mcap(path, context=context):
+        channels = {}
+        for topic, log, stamp, unit in video_messages(videos):
+            if topic not in channels:
+                channels[topic] = CompressedVideoChannel(topic, context=context)
+            time = Timestamp(sec=stamp // 10**9, nsec=stamp % 10**9)
+            made = CompressedVideo(timestamp=time, frame_id="optical", data=unit, format=codec)
+            channels[topic].log(made, log_time=log)
+
+
+SERIAL = 40735594
+
+
+def svo2(path, units, size):
+    """Writes ZED's .svo2 by the layout of RadarML/open-svo2, docs/format.md."""
+    width, height = size
+    writer = PlainWriter(str(path))
+    writer.start(profile="", library="test")
+    names = ["svo_header", f"Camera_SN{SERIAL}/side_by_side", f"Camera_SN{SERIAL}/sensors", "svo_footer"]
+    channels = {name: writer.register_channel(name, "", 0) for name in names}
+
+    def write(name, time, data):
+        writer.add_message(channels[name], time, data, time)
+
+    header = struct.pack("<9I12f3If7I", width, height, SERIAL, 20, 0, 8, 0, 1000, 2001, *range(12), 0, 0, 0, 1.0,
+                         5, 0, 0, 0, 0, 1, 0)
+    assert len(header) == 128
+    head = {"header": base64.b64encode(header).decode(), "zed_sdk_version": "5.0.0", "imu_frequency_hz": 200.0}
+    write(names[0], START, json.dumps(head).encode())
+    for number, unit in enumerate(units):
+        stamp = stamp_of(number, 0)
+        footer = struct.pack("<IIIiiiQIiiIi4x", width, height, 0x5C002C00, 1, 2, -1, stamp, len(unit), 0, 0, number, 7)
+        assert len(footer) == 56
+        lengths = struct.pack("<II", 4 + len(unit) + len(footer), len(unit))
+        # Written later than captured.
+        write(names[1], stamp + 5_000_000, lengths + unit + footer)
+        write(names[2], stamp + 6_000_000, bytes(24))
+    write(names[3], START + len(units) * PERIOD, json.dumps({names[1]: ""}).encode())
+    writer.finish()
 
 
 def maps(folder, *source):

@@ -5,8 +5,9 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import (BASELINE, EUROC, FOCAL, OAKD, RECORDERS, ROS2, VIEWS, camera_infos, euroc, euroc_infos, maps,
-                      messages_of, mono, same, stamp_of, stereod, write_pngs)
+from conftest import (BASELINE, EUROC, FOCAL, OAKD, RECORDERS, ROS2, SERIAL, VIEWS, camera_infos, encode, euroc,
+                      euroc_infos, foxglove_video, maps, messages_of, mono, ros_video, same, stamp_of, stereod, svo2,
+                      write_pngs)
 from PIL import Image
 from rosbags.highlevel import AnyReader
 
@@ -204,3 +205,110 @@ def test_a_drive_of_kitti(tmp_path, pairs, plain):
     found, log = maps(tmp_path, "drive", "--left-topic", "image_02")
     same(found, plain)
     assert "image_02 + image_03" in log
+
+
+@pytest.mark.parametrize("write", [ros_video, foxglove_video])
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+def test_videos_in_messages(write, codec, tmp_path, pairs):
+    left, right = (encode(tmp_path / view, [pair[eye] for pair in pairs], codec) for eye, view in enumerate(VIEWS))
+    expected, _ = maps(tmp_path, "--left", left[1], "--right", right[1])
+    write(tmp_path / "drive.mcap", [left[0], right[0]], codec)
+    found, log = maps(tmp_path, "drive.mcap")
+    same(found, expected)
+    assert "left out" not in log
+    said = json.loads(stereod("info", "drive.mcap", "--json", folder=tmp_path)[0])
+    topic = next(topic for topic in said["topics"] if topic["name"] == "/left/image_rect/video")
+    assert topic["image"] == {"width": 192, "height": 120, "format": codec}
+    assert topic["rate"] == pytest.approx(20) and topic["messages"] == len(pairs)
+    assert said["pair"]["pairs"] == len(pairs) and said["pair"]["skew_ms"] == pytest.approx(0.04)
+
+
+def test_a_video_that_begins_between_key_frames(tmp_path, pairs):
+    left, right = (encode(tmp_path / view, [pair[eye] for pair in pairs], "h264") for eye, view in enumerate(VIEWS))
+    expected, _ = maps(tmp_path, "--left", left[1], "--right", right[1])
+    # The fourth frame is the next one that builds on no other.
+    foxglove_video(tmp_path / "drive.mcap", [left[0][1:], right[0][1:]], "h264")
+    found, log = maps(tmp_path, "drive.mcap")
+    assert len(found) == 3 and "image 0: it cannot be decoded" in log and "2 damaged frames left out" in log
+    for image, due in zip(found.values(), list(expected.values())[3:], strict=True):
+        assert np.array_equal(image, due)
+
+
+@pytest.mark.parametrize("codec", ["vp9", "av1"])
+def test_other_videos_are_refused_by_name(codec, tmp_path):
+    foxglove_video(tmp_path / "drive.mcap", [[b"1"], [b"1"]], codec)
+    _, log = stereod("run", "drive.mcap", "--headless", folder=tmp_path, status=1)
+    assert f'video in the format "{codec}" is not read; h264 and h265 are' in log
+    said, _ = stereod("info", "drive.mcap", folder=tmp_path)
+    assert f'unreadable: video in the format "{codec}"' in said
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+def test_svo2(codec, tmp_path, pairs):
+    units, video = encode(tmp_path / "both", [np.hstack(pair) for pair in pairs], codec)
+    expected, _ = maps(tmp_path, "--side-by-side", video)
+    svo2(tmp_path / "zed.svo2", units, (384, 120))
+    found, log = maps(tmp_path, "zed.svo2")
+    same(found, expected)
+    assert f"zed.svo2 (Camera_SN{SERIAL}/side_by_side)" in log
+    swapped, _ = maps(tmp_path, "zed.svo2", "--swap")
+    same(swapped, maps(tmp_path, "--side-by-side", video, "--swap")[0])
+    said = json.loads(stereod("info", "zed.svo2", "--json", folder=tmp_path)[0])
+    assert said["kind"] == "ZED .svo2"
+    topic = next(topic for topic in said["topics"] if topic["name"].endswith("side_by_side"))
+    assert topic["image"] == {"width": 192, "height": 120, "format": f"{codec}, side by side"}
+    assert topic["rate"] == pytest.approx(20)
+    assert said["pair"]["left"] == said["pair"]["right"] == topic["name"]
+    assert said["pair"]["pairs"] == len(pairs) and said["pair"]["largest_skew_ms"] == 0
+
+
+def test_svo_that_is_not_read(tmp_path):
+    svo2(tmp_path / "lossless.svo2", [b"\x89PNG and more"] * 3, (384, 120))
+    _, log = stereod("run", "lossless.svo2", "--headless", folder=tmp_path, status=1)
+    assert "encrypted and lossless .svo2 files are not read" in log
+    (tmp_path / "old.svo").write_bytes(b"SVO and more")
+    _, log = stereod("run", "old.svo", "--headless", folder=tmp_path, status=1)
+    assert "ZED's older format (.svo) are not read" in log
+
+
+@pytest.mark.parametrize("views", [
+    ("image_left/{:06}_left.png", "image_right/{:06}_right.png"),
+    ("image_lcam_front/{:06}_lcam_front.png", "image_rcam_front/{:06}_rcam_front.png"),
+    ("image_2/{:06}_10.png", "image_3/{:06}_10.png"),
+    ("scene{}/im0.png", "scene{}/im1.png"),
+    ("scene{}/camera_00/im0.png", "scene{}/camera_02/im0.png"),
+])
+def test_folders_of_data_sets(views, tmp_path, pairs, plain):
+    for number, pair in enumerate(pairs):
+        for eye, view in enumerate(views):
+            path = tmp_path / "set" / view.format(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pair[eye]).save(path)
+    same(maps(tmp_path, "set")[0], plain)
+    said = json.loads(stereod("info", "set", "--json", folder=tmp_path)[0])
+    assert said["pair"]["pairs"] == len(pairs) and said["pair"]["skew_ms"] == 0
+    assert said["topics"][0]["rate"] == pytest.approx(30, rel=1e-6)
+
+
+def test_a_sequence_of_kitti_odometry(tmp_path, pairs, plain):
+    width, height = pairs[0][0].shape[::-1]
+    for number, pair in enumerate(pairs):
+        for camera in range(4):
+            path = tmp_path / f"00/image_{camera}/{number:06}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pair[camera % 2]).save(path)
+    (tmp_path / "00/times.txt").write_text("".join(f"{0.1 * number:.6e}\n" for number in range(len(pairs))))
+    rows = [f"{FOCAL} 0 {width / 2} {-FOCAL * shift} 0 {FOCAL} {height / 2} 0 0 0 1 0"
+            for shift in (0, BASELINE, -0.06, BASELINE)]
+    (tmp_path / "00/calib.txt").write_text("".join(f"P{camera}: {row}\n" for camera, row in enumerate(rows)))
+    found, log = maps(tmp_path, "00", "--depth")
+    assert "image_0 + image_1" in log and "calib.txt" in log and f"baseline {1000 * BASELINE:.1f} mm" in log
+    for name, depth in found.items():
+        disparity = plain[name] / 256
+        known = disparity > 1
+        expected = 1000 * FOCAL * BASELINE / disparity[known]
+        assert known.mean() > 0.5 and np.abs(depth[known] - expected).max() <= 1 + 1e-3 * expected.max()
+    _, log = maps(tmp_path, "00", "--left-topic", "image_2", "--depth")
+    assert f"baseline {1000 * (BASELINE + 0.06):.1f} mm" in log
+    said = json.loads(stereod("info", "00", "--json", folder=tmp_path)[0])
+    assert said["kind"] == "KITTI odometry" and said["topics"][0]["rate"] == pytest.approx(10)

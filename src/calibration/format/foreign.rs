@@ -11,12 +11,6 @@ pub(super) fn of_text(text: &str) -> Option<&'static str> {
              that it saves in the same archive: left.yaml,right.yaml",
         );
     }
-    if has("[LEFT_CAM_") || has("[RIGHT_CAM_") {
-        return Some(
-            "a factory calibration of a ZED (SN*.conf), which is not read; give the camera_info of its \
-             ROS driver (left.yaml,right.yaml), or write its numbers as OpenCV YAML (K1 D1 K2 D2 R T)",
-        );
-    }
     None
 }
 

@@ -20,6 +20,7 @@ mod rectified;
 mod ros;
 mod syntax;
 mod tree;
+mod zed;
 
 #[cfg(test)]
 mod tests;
@@ -61,6 +62,8 @@ pub enum Format {
     Kitti,
     /// calib.txt of Middlebury (2014 and later) and ETH3D, of rectified pairs; read only.
     Middlebury,
+    /// SN*.conf of ZED cameras; read only.
+    Zed,
 }
 
 impl Format {
@@ -94,13 +97,14 @@ impl fmt::Display for Format {
             Format::DepthAi => "DepthAI JSON",
             Format::Kitti => "KITTI calib.txt",
             Format::Middlebury => "Middlebury calib.txt",
+            Format::Zed => "ZED SN*.conf",
         })
     }
 }
 
 const KNOWN: &str = "stereod's own TOML; OpenCV YAML, XML or JSON (K1 D1 K2 D2 R T ..., in one or \
                      two files); ROS camera_info (left.yaml,right.yaml); Kalibr camchain; EuRoC \
-                     sensor.yaml (left,right); DepthAI JSON; calib.txt of KITTI, Middlebury and ETH3D";
+                     sensor.yaml (left,right); DepthAI JSON; calib.txt of KITTI, Middlebury and ETH3D; ZED's SN*.conf";
 
 /// A checked calibration.
 #[derive(Clone, Debug, PartialEq)]
@@ -219,6 +223,7 @@ enum Parsed {
     Toml,
     Kitti,
     Middlebury,
+    Zed,
     Tree(Syntax, Node),
 }
 
@@ -233,6 +238,9 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     }
     if middlebury::is_calibration(text) {
         return Ok(Parsed::Middlebury);
+    }
+    if zed::is_calibration(text) {
+        return Ok(Parsed::Zed);
     }
     if let Some(what) = foreign::of_text(text) {
         return Err(wrong(format!(": {what}")));
@@ -295,6 +303,7 @@ fn dispatch(
             Parsed::Middlebury => {
                 return Ok((middlebury::read(file, text, options)?, Format::Middlebury));
             }
+            Parsed::Zed => return Ok((zed::read(file, text, options)?, Format::Zed)),
         }
     }
     let mut kinds = Vec::new();
@@ -362,8 +371,11 @@ pub fn render(
         Format::OpenCvXml => Ok(vec![opencv_write::xml(calibration)]),
         Format::OpenCvJson => Ok(vec![opencv_write::json(calibration)]),
         Format::Ros => ros::write(calibration).map(Vec::from),
-        Format::Kalibr | Format::Euroc | Format::DepthAi | Format::Kitti | Format::Middlebury => {
-            Err(CalibrationError::new(format!("{format} is only read, not written")))
-        }
+        Format::Kalibr
+        | Format::Euroc
+        | Format::DepthAi
+        | Format::Kitti
+        | Format::Middlebury
+        | Format::Zed => Err(CalibrationError::new(format!("{format} is only read, not written"))),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use serde::Deserialize;
 
 use super::item::{Areas, Item, Truth};
@@ -67,11 +67,8 @@ pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
         described_by: vec![path.to_owned()],
     };
     let Some(file) = found.gt.map(|file| folder.join(file)) else { return Ok(item) };
-    if files::extension(&file) == "npy" {
-        bail!("{shown}: {} is read as PFM or PNG only; convert it", file.display());
-    }
     let (scale, unknown, largest) = (found.gt_scale, found.gt_invalid, found.max_disp);
-    let truth = Truth { file, scale, unknown, largest, mask: None };
+    let truth = Truth { file, scale, unknown, of_depth: None, largest, mask: None };
     let with_mask = |mask: Option<&PathBuf>| Truth {
         mask: mask.map(|mask| folder.join(mask)),
         ..truth.clone()
@@ -113,7 +110,8 @@ mod tests {
 
     fn truth(mask: Option<&str>) -> Truth {
         let mask = mask.map(PathBuf::from);
-        Truth { file: "g.png".into(), scale: Some(4.0), unknown: Some(0.0), largest: None, mask }
+        let (file, scale, unknown) = ("g.png".into(), Some(4.0), Some(0.0));
+        Truth { file, scale, unknown, of_depth: None, largest: None, mask }
     }
 
     const BEGIN: &str = r#"{"name": "x", "metric": "middlebury", "left": "l.png", "right": "r.png",
@@ -157,7 +155,6 @@ mod tests {
             ("[]", "describes no pair"),
             (r#"{"left": "l.png", "right": "r.png"}"#, "missing field `gt`"),
             (r#"{"left": "l", "right": "r", "gt": "g.png", "gt_scale": 0}"#, "gt_scale is 0"),
-            (r#"{"left": "l", "right": "r", "gt": "g.npy"}"#, "convert it"),
             (r#"{"left": "l", "right": "r", "gt": "g.png", "ndisp": -4}"#, "`-4`"),
         ] {
             let error = format!("{:#}", of(text).unwrap_err());

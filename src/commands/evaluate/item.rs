@@ -22,13 +22,15 @@ impl<T> Areas<T> {
 /// File of the true disparities of the left image, and the pixels that count.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Truth {
-    /// A PFM file, or a grey image of 8 or 16 bits.
+    /// A PFM file, an array of NumPy, or a grey image of 8 or 16 bits.
     pub(super) file: PathBuf,
-    /// Stored value of one pixel of disparity; `None`: 1 for PFM, 256 for images of 16 bits.
+    /// Stored value of one pixel of disparity; `None`: 256 for images of 16 bits, else 1.
     pub(super) scale: Option<f64>,
-    /// Value that stands for unknown truth; `None`: 0 for images. In a PFM file negative and
-    /// non-finite values are unknown anyway.
+    /// Value that stands for unknown truth; `None`: 0 for images. Negative and non-finite values are
+    /// unknown anyway.
     pub(super) unknown: Option<f64>,
+    /// Set if the file has depths: the focal length in pixels times the baseline, in the unit of the depths.
+    pub(super) of_depth: Option<f64>,
     /// Larger disparities do not count.
     pub(super) largest: Option<f64>,
     /// Mask of the pixels that count, with the value 255; `None`: all of them.

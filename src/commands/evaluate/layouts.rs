@@ -11,21 +11,71 @@ use super::item::{Areas, Item, Truth};
 use crate::calibration::format;
 use crate::source::header;
 
-/// Usual number of candidates for KITTI, which names no range.
-const KITTI_DISPARITIES: usize = 128;
+/// The data sets, for messages.
+pub(super) const KNOWN: &str = "Middlebury, KITTI, ETH3D, DrivingStereo, Booster or TartanAir";
 
-/// KITTI: folders of the left and right images, and of the truth without and with occluded pixels.
-/// All files of a pair have one name.
-struct Kitti {
+/// Data sets with a folder for each view and for the truth. A star stands for the name of a pair, which may be in
+/// a folder of its own.
+struct Folders {
+    /// Left and right images.
     eyes: [&'static str; 2],
-    non_occluded: &'static str,
-    all: &'static str,
+    /// Truth of the pixels that both cameras see.
+    non_occluded: Option<&'static str>,
+    /// Truth of all pixels.
+    all: Option<&'static str>,
+    /// See [`Truth::unknown`].
+    unknown: Option<f64>,
+    /// See [`Truth::of_depth`].
+    of_depth: Option<f64>,
+    /// Number of candidates; the data sets name no range.
+    disparities: Option<usize>,
 }
 
-const KITTI: [Kitti; 3] = [
-    Kitti { eyes: ["image_2", "image_3"], non_occluded: "disp_noc_0", all: "disp_occ_0" },
-    Kitti { eyes: ["image_0", "image_1"], non_occluded: "disp_noc", all: "disp_occ" },
-    Kitti { eyes: ["colored_0", "colored_1"], non_occluded: "disp_noc", all: "disp_occ" },
+impl Folders {
+    /// Returns a layout whose truth is in images of 16 bits.
+    const fn of(eyes: [&'static str; 2], all: &'static str) -> Self {
+        let (non_occluded, all, disparities) = (None, Some(all), None);
+        Self { eyes, non_occluded, all, unknown: None, of_depth: None, disparities }
+    }
+
+    /// Returns a layout of KITTI.
+    const fn of_kitti(
+        eyes: [&'static str; 2],
+        non_occluded: &'static str,
+        all: &'static str,
+    ) -> Self {
+        let (non_occluded, disparities) = (Some(non_occluded), Some(KITTI_DISPARITIES));
+        Self { non_occluded, disparities, ..Self::of(eyes, all) }
+    }
+}
+
+/// Usual number of candidates for KITTI.
+const KITTI_DISPARITIES: usize = 128;
+
+/// The layouts; docs/accuracy.md has their sources.
+const FOLDERS: [Folders; 7] = [
+    Folders::of_kitti(["image_2/*.png", "image_3/*.png"], "disp_noc_0/*.png", "disp_occ_0/*.png"),
+    Folders::of_kitti(["image_0/*.png", "image_1/*.png"], "disp_noc/*.png", "disp_occ/*.png"),
+    Folders::of_kitti(["colored_0/*.png", "colored_1/*.png"], "disp_noc/*.png", "disp_occ/*.png"),
+    // DrivingStereo in half size and the drives for training, which store 256 times the disparity.
+    Folders::of(
+        ["left-image-half-size/*.jpg", "right-image-half-size/*.jpg"],
+        "disparity-map-half-size/*.png",
+    ),
+    Folders::of(["train-left-image/*.jpg", "train-right-image/*.jpg"], "train-disparity-map/*.png"),
+    // Booster: all images of a scene have one truth.
+    Folders {
+        unknown: Some(0.0),
+        ..Folders::of(["camera_00/*.png", "camera_02/*.png"], "disp_00.npy")
+    },
+    // TartanAir: 320 px times 0.25 m.
+    Folders {
+        of_depth: Some(80.0),
+        ..Folders::of(
+            ["image_left/*_left.png", "image_right/*_right.png"],
+            "depth_left/*_left_depth.npy",
+        )
+    },
 ];
 
 /// Middlebury 2001 to 2006: names of the images and of the truth without extensions, and the stored
@@ -69,12 +119,13 @@ pub(super) struct Contents {
 /// Returns the pairs of a folder with these files and folders.
 pub(super) fn contents(folder: &Path, names: &BTreeSet<OsString>) -> Contents {
     let has = |name: &str| names.contains(&OsString::from(name)).then(|| folder.join(name));
-    for kitti in &KITTI {
-        let truths = [has(kitti.non_occluded), has(kitti.all)];
-        if let ([Some(left), Some(right)], true) =
-            (kitti.eyes.map(has), truths.iter().any(Option::is_some))
-        {
-            return Contents { items: of_kitti([left, right], truths), lacks_truth: false };
+    for layout in &FOLDERS {
+        // The first part of a path is there or not.
+        let first = |path: &'static str| has(path.split('/').next().unwrap_or(path));
+        let truths = [layout.non_occluded, layout.all];
+        let has_truth = truths.into_iter().flatten().any(|truth| first(truth).is_some());
+        if has_truth && layout.eyes.iter().all(|eye| first(eye).is_some()) {
+            return Contents { items: of_folders(folder, layout), lacks_truth: false };
         }
     }
     let any_of = |stem: &str, endings: &[&str]| {
@@ -107,43 +158,66 @@ pub(super) fn contents(folder: &Path, names: &BTreeSet<OsString>) -> Contents {
     Contents { items: Vec::new(), lacks_truth }
 }
 
-fn of_kitti(
-    eyes: [PathBuf; 2],
-    truths: [Option<PathBuf>; 2],
-) -> Vec<(Option<OsString>, anyhow::Result<Item>)> {
+/// Returns the pairs of a layout, by the files of their truth.
+fn of_folders(root: &Path, layout: &Folders) -> Vec<(Option<OsString>, anyhow::Result<Item>)> {
     let mut names = BTreeSet::new();
-    for folder in truths.iter().flatten() {
-        let entries = match fs::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) => {
-                let failed =
-                    Err(error).with_context(|| format!("cannot read {}", folder.display()));
-                return vec![(None, failed)];
-            }
-        };
-        let files = entries.flatten().map(|entry| entry.file_name());
-        names.extend(files.filter(|name| Path::new(name).extension().is_some_and(|e| e == "png")));
+    for pattern in [layout.non_occluded, layout.all].into_iter().flatten() {
+        // A truth of all images of a scene.
+        let pattern = if pattern.contains('*') { pattern } else { layout.eyes[0] };
+        // Often only one of the two truths is there.
+        if !root.join(pattern.split('/').next().unwrap_or(pattern)).exists() {
+            continue;
+        }
+        match names_of(root, pattern) {
+            Ok(found) => names.extend(found),
+            Err(error) => return vec![(None, Err(error))],
+        }
     }
-    let item = |name: &OsString| {
-        let truth = |folder: &Option<PathBuf>| {
-            let file = folder.as_ref()?.join(name);
-            file.exists().then_some(Truth {
+    let item = |name: &str| {
+        let file = |pattern: &str| root.join(pattern.replace('*', name));
+        let truth = |pattern: Option<&str>| {
+            Some(file(pattern?)).filter(|file| file.exists()).map(|file| Truth {
                 file,
                 scale: None,
-                unknown: None,
+                unknown: layout.unknown,
+                of_depth: layout.of_depth,
                 largest: None,
                 mask: None,
             })
         };
-        let [non_occluded, all] = truths.each_ref().map(truth);
         Item {
-            eyes: eyes.each_ref().map(|folder| folder.join(name)),
-            truth: Areas { non_occluded, all },
-            disparities: Some(KITTI_DISPARITIES),
+            eyes: layout.eyes.map(file),
+            truth: Areas { non_occluded: truth(layout.non_occluded), all: truth(layout.all) },
+            disparities: layout.disparities,
             described_by: Vec::new(),
         }
     };
-    names.iter().map(|name| (Some(name.clone()), Ok(item(name)))).collect()
+    // The ending keeps a name with a dot whole.
+    names.iter().map(|name| (Some(format!("{name}.png").into()), Ok(item(name)))).collect()
+}
+
+/// Returns the texts that the star of a pattern stands for: names in its folder, and in those below.
+fn names_of(root: &Path, pattern: &str) -> anyhow::Result<Vec<String>> {
+    let Some((folder, (start, end))) =
+        pattern.split_once('/').and_then(|(folder, name)| Some((folder, name.split_once('*')?)))
+    else {
+        bail!("no pattern of files: {pattern}");
+    };
+    let folder = root.join(folder);
+    let failed = || format!("cannot read {}", folder.display());
+    let (mut names, mut folders) = (Vec::new(), vec![String::new()]);
+    while let Some(below) = folders.pop() {
+        for entry in fs::read_dir(folder.join(&below)).with_context(failed)? {
+            let entry = entry.with_context(failed)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if below.is_empty() && entry.path().is_dir() {
+                folders.push(format!("{name}/"));
+            } else if let Some(star) = name.strip_prefix(start).and_then(|n| n.strip_suffix(end)) {
+                names.push(format!("{below}{star}"));
+            }
+        }
+    }
+    Ok(names)
 }
 
 fn of_middlebury(
@@ -166,6 +240,7 @@ fn of_middlebury(
         file: file.clone(),
         scale: Some(*scale),
         unknown: None,
+        of_depth: None,
         largest: None,
         mask,
     };
@@ -196,7 +271,8 @@ fn of_two_view(
             Err(error) => return Err(error.into()),
         },
     };
-    let truth = Truth { file, scale: None, unknown: None, largest: None, mask: None };
+    let truth =
+        Truth { file, scale: None, unknown: None, of_depth: None, largest: None, mask: None };
     let non_occluded = mask.map(|mask| Truth { mask: Some(mask), ..truth.clone() });
     let truth = Areas { non_occluded, all: Some(truth) };
     Ok(Item { eyes, truth, disparities, described_by })
@@ -218,7 +294,7 @@ mod tests {
             for file in files {
                 let path = folder.at(file);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
-                match file.ends_with("pfm") || file.ends_with("txt") {
+                match ["pfm", "txt", "npy"].iter().any(|end| file.ends_with(end)) {
                     true => fs::write(path, "").unwrap(),
                     false => picture.save(path).unwrap(),
                 }
@@ -317,6 +393,54 @@ mod tests {
             ["image_0/a.png", "image_1/a.png", "disp_noc/a.png"]
         );
         assert_eq!(item.truth.all, None);
+    }
+
+    #[test]
+    fn driving_stereo_booster_and_tartanair() {
+        for (files, names, unknown, of_depth) in [
+            (
+                [
+                    "left-image-half-size/a.1.jpg",
+                    "right-image-half-size/a.1.jpg",
+                    "disparity-map-half-size/a.1.png",
+                ],
+                "a.1.png",
+                None,
+                None,
+            ),
+            (
+                [
+                    "train-left-image/2018/a.jpg",
+                    "train-right-image/2018/a.jpg",
+                    "train-disparity-map/2018/a.png",
+                ],
+                "2018/a.png",
+                None,
+                None,
+            ),
+            (["camera_00/im3.png", "camera_02/im3.png", "disp_00.npy"], "im3.png", Some(0.0), None),
+            (
+                [
+                    "image_left/000003_left.png",
+                    "image_right/000003_right.png",
+                    "depth_left/000003_left_depth.npy",
+                ],
+                "000003.png",
+                None,
+                Some(80.0),
+            ),
+        ] {
+            let folder = Folder::new(5, &files);
+            let mut items = folder.contents().items;
+            assert_eq!(items.len(), 1, "{files:?}");
+            let (name, item) = items.remove(0);
+            let item = item.unwrap();
+            assert_eq!(name.unwrap(), names);
+            assert_eq!(folder.names(item.files()), files);
+            let all = item.truth.all.unwrap();
+            assert_eq!((all.unknown, all.of_depth, all.scale), (unknown, of_depth, None));
+            assert_eq!((item.disparities, item.truth.non_occluded), (None, None));
+        }
     }
 
     #[test]

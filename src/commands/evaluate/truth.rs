@@ -9,7 +9,7 @@ use std::rc::Rc;
 use anyhow::{Context, ensure};
 
 use super::item::{Areas, Item, Truth};
-use super::pfm;
+use super::{npy, pfm};
 use crate::sink::files;
 use crate::source::still::read_levels;
 
@@ -99,8 +99,12 @@ fn region(truth: &Truth, map: Rc<Map>) -> anyhow::Result<Region> {
 /// Reads the disparities of a file, without masks.
 fn map_of(truth: &Truth) -> anyhow::Result<Rc<Map>> {
     let (width, height, scale, mut stored) = match files::extension(&truth.file).as_str() {
-        "pfm" => {
-            let pfm::Floats { width, height, mut values } = pfm::read(&truth.file)?;
+        ending @ ("pfm" | "npy") => {
+            let read = if ending == "pfm" { pfm::read } else { npy::read };
+            let pfm::Floats { width, height, mut values } = read(&truth.file)?;
+            if let Some(of_depth) = truth.of_depth {
+                values.iter_mut().for_each(|value| *value = (of_depth / f64::from(*value)) as f32);
+            }
             let scale = truth.scale.unwrap_or(1.0);
             let known = |value: f32| {
                 value.is_finite() && value >= 0.0 && truth.unknown != Some(f64::from(value) / scale)
@@ -175,7 +179,7 @@ mod tests {
     }
 
     fn truth(file: PathBuf, scale: Option<f64>) -> Truth {
-        Truth { file, scale, unknown: None, largest: None, mask: None }
+        Truth { file, scale, unknown: None, of_depth: None, largest: None, mask: None }
     }
 
     fn values(truth: Truth) -> anyhow::Result<[Option<f64>; 4]> {

@@ -27,7 +27,8 @@ pub fn calibration(
     if !recording.calibrations.is_empty() {
         let files = recording.calibrations.clone();
         let listed: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-        return Ok(usable(of_files(files, &names, swap), listed.join(" and ")));
+        let loaded = of_files(files, &names, swap, recording.size);
+        return Ok(usable(loaded, listed.join(" and ")));
     }
     let are_rectified = views.iter().all(|&view| is_rectified(&recording.topics()[view]));
     match recording.camera_infos(views) {
@@ -58,13 +59,18 @@ fn usable(loaded: anyhow::Result<Loaded>, origin: String) -> Option<(String, Loa
 }
 
 /// Reads the calibration files of a data set for these cameras.
-fn of_files(files: Vec<PathBuf>, names: &[String; 2], swap: bool) -> anyhow::Result<Loaded> {
+fn of_files(
+    files: Vec<PathBuf>,
+    names: &[String; 2],
+    swap: bool,
+    size: Option<(usize, usize)>,
+) -> anyhow::Result<Loaded> {
     let kitti = match names[usize::from(swap)].as_str() {
-        "image_00" => Some(KittiCameras::Grey),
-        "image_02" => Some(KittiCameras::Colour),
+        "image_0" | "image_00" => Some(KittiCameras::Grey),
+        "image_2" | "image_02" => Some(KittiCameras::Colour),
         _ => None,
     };
-    Ok(format::read_with(&files, &ReadOptions { kitti, swap, ..ReadOptions::default() })?)
+    Ok(format::read_with(&files, &ReadOptions { kitti, swap, size, ..ReadOptions::default() })?)
 }
 
 /// Returns the calibration of rectified images: the projections of both views.

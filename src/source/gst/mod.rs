@@ -3,6 +3,8 @@
 //!
 //! Each stream has a pipeline of its own, so that trouble in one view never delays the other.
 
+#[cfg(feature = "cli")]
+mod access_units;
 mod appsink;
 mod camera;
 mod camera_pools;
@@ -35,12 +37,14 @@ use anyhow::{Context, bail, ensure};
 use gstreamer as gst;
 use gstreamer::glib;
 
-use self::plane::ViewLayout;
 use super::Source;
 use super::spec::SourceSpec;
 use crate::core::reading::require_spare_files;
 use crate::core::thread;
+#[cfg(feature = "cli")]
+pub use access_units::{Decoded, Undecodable, UnitDecoder};
 pub use options::{GstOptions, Keep, Offset, Reconnect};
+pub use plane::{ViewLayout, Views};
 
 /// Timeout for closing streams that are being opened when the run ends.
 const LEAVING: Duration = Duration::from_secs(5);

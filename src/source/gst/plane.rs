@@ -21,7 +21,7 @@ use crate::source::tone::Tone;
 
 /// ViewLayout of the views in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ViewLayout {
+pub enum ViewLayout {
     /// One view.
     Whole,
     /// The left half is the left view.
@@ -32,8 +32,10 @@ pub(super) enum ViewLayout {
 
 /// Views of one frame.
 #[derive(Debug)]
-pub(super) enum Views {
+pub enum Views {
+    /// One view.
     One(Image),
+    /// The first one is in the left or upper half.
     Both(Image, Image),
 }
 

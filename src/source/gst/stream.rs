@@ -475,8 +475,7 @@ impl InputStream {
         self.shared.skipped()
     }
 
-    /// Stops the pipeline and drops the frames in the channel. If a driver or a demuxer hangs, its
-    /// thread is left behind.
+    /// Stops the pipeline and drops the frames in the channel.
     pub(super) fn close(&mut self) {
         if std::mem::replace(&mut self.closed, true) {
             return;
@@ -485,17 +484,7 @@ impl InputStream {
         self.first.clear();
         self.delivered = crossbeam_channel::never();
         self.pools.note(&self.pipeline);
-        let pipeline = self.pipeline.clone();
-        let stop = move || pipeline.set_state(gst::State::Null);
-        match thread::bounded("closing", stop, |waited| waited > CLOSING) {
-            Ok(Some(_)) => {}
-            Ok(None) => tracing::debug!("{} does not close; it is left behind", self.name()),
-            Err(error) => {
-                tracing::debug!("{} is not closed: {error}", self.name());
-                // A pipeline must not be freed while it runs.
-                std::mem::forget(self.pipeline.clone());
-            }
-        }
+        close_pipeline(&self.pipeline, &self.input.name());
     }
 
     fn asks_for_latency(&self) -> bool {
@@ -507,6 +496,21 @@ impl InputStream {
 impl Drop for InputStream {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// Stops a pipeline. If one of its threads hangs, it is left behind.
+pub(super) fn close_pipeline(pipeline: &gst::Pipeline, name: &str) {
+    let closing = pipeline.clone();
+    let stop = move || closing.set_state(gst::State::Null);
+    match thread::bounded("closing", stop, |waited| waited > CLOSING) {
+        Ok(Some(_)) => {}
+        Ok(None) => tracing::debug!("{name} does not close; it is left behind"),
+        Err(error) => {
+            tracing::debug!("{name} is not closed: {error}");
+            // A pipeline must not be freed while it runs.
+            std::mem::forget(pipeline.clone());
+        }
     }
 }
 

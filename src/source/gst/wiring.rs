@@ -63,6 +63,18 @@ pub(super) fn connect(
     }
 }
 
+/// Adds `source`, which delivers an encoded video, and a decoder whose frames arrive at `target`.
+pub(super) fn decode(
+    source: gst::Element,
+    pipeline: &gst::Pipeline,
+    target: gst::Pad,
+    shared: &Arc<Shared>,
+) -> anyhow::Result<()> {
+    let (pipeline_of, shared) = (pipeline.downgrade(), shared.clone());
+    let wiring = Wiring { pipeline: pipeline_of, target, shared, reach: Reach::Itself };
+    wiring.decode_from(pipeline, source)
+}
+
 /// Loads the network plug-ins while no stream of theirs runs: GLib 2.74 can deadlock if one
 /// thread registers the types of sockets (loading "soup") while another first uses them.
 fn load_network() {

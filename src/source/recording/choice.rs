@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 
 use super::interface::Topic;
+use crate::source::gst::ViewLayout;
 
 /// Marks of the left and the right view in names, in lower case, as words of their own.
-const MARKS: [[&str; 2]; 13] = [
+const MARKS: [[&str; 2]; 19] = [
     ["left", "right"],
     ["infra1", "infra2"],
     ["infra_1", "infra_2"],
@@ -26,6 +27,12 @@ const MARKS: [[&str; 2]; 13] = [
     ["fisheye1", "fisheye2"],
     ["image_00", "image_01"],
     ["image_02", "image_03"],
+    ["image_0", "image_1"],
+    ["image_2", "image_3"],
+    ["colored_0", "colored_1"],
+    ["lcam", "rcam"],
+    ["im0", "im1"],
+    ["camera_00", "camera_02"],
 ];
 
 /// Words of topics that hold no view of a camera.
@@ -33,7 +40,7 @@ const NO_VIEWS: [&str; 7] =
     ["depth", "disparity", "confidence", "compresseddepth", "theora", "mask", "segmentation"];
 
 /// Words of topics with colour.
-const COLOURS: [&str; 5] = ["color", "colour", "rgb", "bgr", "image_02"];
+const COLOURS: [&str; 7] = ["color", "colour", "rgb", "bgr", "image_02", "image_2", "colored_0"];
 
 /// Largest number of topics that an error lists.
 const LISTED: usize = 30;
@@ -88,7 +95,8 @@ fn rank(topic: &Topic) -> Rank {
     (!is_rectified(topic), topic.is_compressed(), has_colour)
 }
 
-/// Returns the topics of the left and the right view: those that were asked for, or the only pair that fits.
+/// Returns the topics of the left and the right view: those that were asked for, or the only pair that fits. A
+/// topic with both views is both.
 pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
     let named = |name: &String| {
         let found = topics.iter().position(|topic| topic.name == *name && topic.has_images());
@@ -102,17 +110,22 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
             None => format!("there is no topic {name}{}", list(topics)),
         })
     };
+    let has_both = |topic: usize| topics[topic].layout() != ViewLayout::Whole;
     if let [Some(left), Some(right)] = wanted {
-        if left == right {
-            bail!("{left} is named for both views");
+        let views = [named(left)?, named(right)?];
+        if views.into_iter().any(has_both) != (left == right) {
+            bail!("{left} and {right} are not the two views of one pair");
         }
-        return Ok([named(left)?, named(right)?]);
+        return Ok(views);
     }
     let pairs = pairs(topics);
     if let Some((eye, name)) =
         wanted.iter().enumerate().find_map(|(i, name)| Some((i, name.as_ref()?)))
     {
         let given = named(name)?;
+        if has_both(given) {
+            return Ok([given; 2]);
+        }
         let fitting: Vec<_> = pairs.iter().filter(|(_, pair)| pair[eye] == given).collect();
         return match fitting[..] {
             [(_, pair)] => Ok(*pair),
@@ -168,6 +181,10 @@ fn pairs(topics: &[Topic]) -> Vec<(String, [usize; 2])> {
     };
     let mut pairs = Vec::new();
     for (left, topic) in topics.iter().enumerate().filter(|(_, topic)| is_view(topic)) {
+        if topic.layout() != ViewLayout::Whole {
+            pairs.push((topic.name.to_lowercase(), [left; 2]));
+            continue;
+        }
         for (rig, name) in others(&topic.name) {
             let is_other = |other: &Topic| {
                 other.name.to_lowercase() == name && other.kind == topic.kind && is_view(other)
@@ -333,13 +350,29 @@ mod tests {
         assert_eq!(choose(None, Some("/right")).unwrap(), [2, 3]);
         for (left, right, what) in [
             (Some("/a"), None, "give --right-topic"),
-            (Some("/a"), Some("/a"), "both views"),
+            (Some("/a"), Some("/a"), "not the two views"),
             (Some("/a"), Some("/c"), "no topic /c"),
             (Some("/a"), Some("/imu"), "no images"),
         ] {
             let error = choose(left, right).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
+    }
+
+    #[test]
+    fn a_topic_with_both_views_is_a_pair() {
+        let mut topics = topics(&["/imu", "Camera_SN7/side_by_side", "/left", "/right"]);
+        topics[1].encoding = Encoding::Svo;
+        assert_eq!(choose(&topics[..2], &[None, None]).unwrap(), [1, 1]);
+        let name = Some(topics[1].name.clone());
+        for wanted in [[name.clone(), None], [None, name.clone()], [name.clone(), name.clone()]] {
+            assert_eq!(choose(&topics, &wanted).unwrap(), [1, 1]);
+        }
+        let error = choose(&topics, &[None, None]).unwrap_err().to_string();
+        assert!(error.contains("--left-topic Camera_SN7/side_by_side"), "{error}");
+        let error = choose(&topics, &[name, Some("/right".to_owned())]).unwrap_err().to_string();
+        assert!(error.contains("not the two views"), "{error}");
+        assert_eq!(camera_infos(&topics, [1, 1]), None);
     }
 
     #[test]

@@ -104,8 +104,14 @@ impl<'a> Fields<'a> {
             // The sequence number, which ROS 2 does not have.
             self.u32()?;
         }
-        let (seconds, nanoseconds) = (self.u32()?, self.u32()?);
+        let stamp = self.time()?;
         self.text()?;
+        Ok(stamp)
+    }
+
+    /// Reads a `time`, and returns it in nanoseconds.
+    pub fn time(&mut self) -> Result<u64> {
+        let (seconds, nanoseconds) = (self.u32()?, self.u32()?);
         Ok(u64::from(seconds) * 1_000_000_000 + u64::from(nanoseconds))
     }
 }

@@ -13,6 +13,7 @@ use crate::source::header;
 const LIST_MAX: u64 = 256 << 20;
 
 /// Images with their times, a topic for each camera.
+#[derive(Debug)]
 pub(super) struct Folder {
     topics: Vec<Topic>,
     /// Time, topic and file of every image, in order of time.
@@ -21,6 +22,8 @@ pub(super) struct Folder {
     lists: Vec<PathBuf>,
     /// Calibration files.
     pub calibrations: Vec<PathBuf>,
+    /// Size of the images, if it is known.
+    pub size: Option<(usize, usize)>,
     wanted: Vec<usize>,
     at: usize,
 }
@@ -90,33 +93,75 @@ impl Folder {
         let name = "calib_cam_to_cam.txt";
         let day = folder.canonicalize().ok().and_then(|folder| Some(folder.parent()?.join(name)));
         let file = [Some(folder.join(name)), day].into_iter().flatten().find(|file| file.is_file());
+        // By it the calibration tells raw images from rectified ones. Damaged images are reported later.
+        found.size = found.images.first().and_then(|(.., file)| header::dimensions(file).ok());
         found.finish(file)
     }
 
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             topics: Vec::new(),
             images: Vec::new(),
             lists: Vec::new(),
             calibrations: Vec::new(),
+            size: None,
             wanted: Vec::new(),
             at: 0,
         }
     }
 
-    fn add_topic(&mut self, name: &str) -> usize {
+    /// Adds a topic, and returns its number.
+    pub(super) fn add_topic(&mut self, name: &str) -> usize {
         self.topics.push(Topic::new(name, "images", Encoding::File, None));
         self.topics.len() - 1
     }
 
-    fn read_list(&mut self, list: &Path) -> Result<String> {
+    /// Reports whether there is a topic of this name.
+    pub(super) fn has_topic(&self, name: &str) -> bool {
+        self.topics.iter().any(|topic| topic.name == name)
+    }
+
+    /// Adds an image with its time in nanoseconds.
+    pub(super) fn add_image(&mut self, time: u64, topic: usize, file: PathBuf) {
+        self.images.push((time, topic, file));
+    }
+
+    /// Checks that all images have one size, by their headers.
+    pub(super) fn check_sizes(&mut self) -> Result<()> {
+        let mut first: Option<((usize, usize), &Path)> = None;
+        for (_, _, file) in &self.images {
+            let name = || file.display().to_string();
+            let size = header::dimensions(file).with_context(name)?;
+            let (known, of) = *first.get_or_insert((size, file));
+            ensure!(
+                size == known,
+                "the images differ in size ({} is {}x{}, {} is {}x{}), but a run takes images of one size: \
+                 `stereod match` takes each pair by itself, `stereod evaluate` all that have known disparities",
+                of.display(),
+                known.0,
+                known.1,
+                name(),
+                size.0,
+                size.1
+            );
+        }
+        self.size = first.map(|(size, _)| size);
+        Ok(())
+    }
+
+    /// Reads a list, and notes it as a file of the data set.
+    pub(super) fn read_list(&mut self, list: &Path) -> Result<String> {
         let name = || list.display().to_string();
         let text = reading::read(list, LIST_MAX).with_context(name)?;
         self.lists.push(list.to_owned());
         String::from_utf8(text).with_context(name)
     }
 
-    fn finish(mut self, calibrations: impl IntoIterator<Item = PathBuf>) -> Result<Self> {
+    /// Sorts the images, and takes the calibration files if all are there.
+    pub(super) fn finish(
+        mut self,
+        calibrations: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<Self> {
         if self.images.is_empty() {
             bail!("the folder lists no images");
         }
@@ -130,6 +175,13 @@ impl Folder {
             self.calibrations = files;
         }
         Ok(self)
+    }
+
+    /// Returns time and file of the images of these topics.
+    #[cfg(test)]
+    pub(super) fn images_of(&self, topics: &[usize]) -> Vec<(u64, PathBuf)> {
+        let images = self.images.iter().filter(|(_, topic, _)| topics.contains(topic));
+        images.map(|(time, _, file)| (*time, file.clone())).collect()
     }
 
     /// Returns every file that may be read.

@@ -21,6 +21,10 @@ pub enum Encoding {
     Ros1,
     /// The message is an image file.
     File,
+    /// Protocol Buffers.
+    Protobuf,
+    /// Frames of ZED's side-by-side video (.svo2).
+    Svo,
     /// Another one, which is not read.
     Other(String),
 }
@@ -31,13 +35,14 @@ impl Encoding {
         match name {
             "cdr" => Self::Cdr,
             "ros1" => Self::Ros1,
+            "protobuf" => Self::Protobuf,
             other => Self::Other(other.to_owned()),
         }
     }
 
-    /// Reports whether messages in it can be read.
-    pub fn is_known(&self) -> bool {
-        !matches!(self, Self::Other(_))
+    /// Reports whether it is one of ROS.
+    pub fn is_of_ros(&self) -> bool {
+        matches!(self, Self::Cdr | Self::Ros1)
     }
 }
 
@@ -47,6 +52,8 @@ impl fmt::Display for Encoding {
             Self::Cdr => "cdr",
             Self::Ros1 => "ros1",
             Self::File => "file",
+            Self::Protobuf => "protobuf",
+            Self::Svo => "svo2",
             Self::Other(name) => name,
         })
     }

@@ -17,6 +17,7 @@ use mcap::{Channel, McapError, Summary};
 use super::interface::{
     Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize,
 };
+use super::svo;
 use crate::core::{reading, thread};
 
 /// An MCAP file.
@@ -45,8 +46,8 @@ enum Reading {
     FromStart(Box<MessageReader>),
 }
 
-/// Opens a file and finds its topics.
-pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
+/// Opens a file and finds its topics. Reports also whether it is ZED's `.svo2`.
+pub(super) fn open(path: &Path) -> Result<(Box<dyn Reader>, bool)> {
     let mut file = BufReader::with_capacity(1 << 20, reading::open(path)?);
     // Without an index, or with a damaged one, the file is read from its start.
     let summary = summary(&mut file).ok().flatten().filter(is_complete);
@@ -83,7 +84,8 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
         }
         None => opened.find_topics()?,
     }
-    Ok(Box::new(opened))
+    let is_svo = svo::mark(&mut opened.topics);
+    Ok((Box::new(opened), is_svo))
 }
 
 /// Reports whether the index lists all messages, and little enough is to be held at once.
@@ -336,7 +338,7 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("a.mcap");
         std::fs::write(&path, content)?;
-        let mut reader = open(&path)?;
+        let (mut reader, _) = open(&path)?;
         let all: Vec<usize> = (0..reader.topics().len()).collect();
         reader.begin(&all)?;
         let (mut message, mut seen) = (Message::default(), Vec::new());

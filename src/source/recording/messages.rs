@@ -1,17 +1,23 @@
-//! The messages that are read: images and calibrations of `sensor_msgs`.
+//! The messages that are read: images and calibrations of `sensor_msgs`, and frames of videos.
 
 use std::fmt::Write;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::fields::Fields;
 use super::interface::{Encoding, Topic};
+use super::{protobuf, svo};
+use crate::source::byte_stream::Codec;
+use crate::source::gst::ViewLayout;
 
 /// Most distortion coefficients of a calibration; OpenCV knows 14.
 const COEFFICIENTS_MAX: usize = 32;
 
 /// Types of messages that hold an image.
 const IMAGES: [&str; 2] = ["sensor_msgs/Image", "sensor_msgs/CompressedImage"];
+
+/// Types of messages that hold a frame of a video, in ROS and in Protocol Buffers.
+const VIDEOS: [&str; 2] = ["foxglove_msgs/CompressedVideo", "foxglove.CompressedVideo"];
 
 /// Type of messages that hold a calibration.
 const CAMERA_INFO: &str = "sensor_msgs/CameraInfo";
@@ -20,17 +26,32 @@ impl Topic {
     /// Reports whether its messages are images that can be read.
     pub fn has_images(&self) -> bool {
         self.encoding == Encoding::File
-            || IMAGES.contains(&self.kind.as_str()) && self.encoding.is_known()
+            || IMAGES.contains(&self.kind.as_str()) && self.encoding.is_of_ros()
+            || self.is_video()
     }
 
     /// Reports whether its images are compressed.
     pub fn is_compressed(&self) -> bool {
-        self.kind == IMAGES[1]
+        self.kind == IMAGES[1] || self.is_video()
+    }
+
+    /// Reports whether its images are a video, most of whose frames build on others.
+    pub fn is_video(&self) -> bool {
+        match self.encoding {
+            Encoding::Svo => true,
+            Encoding::Protobuf => self.kind == VIDEOS[1],
+            _ => self.kind == VIDEOS[0] && self.encoding.is_of_ros(),
+        }
+    }
+
+    /// Returns the views in each of its images.
+    pub fn layout(&self) -> ViewLayout {
+        if self.encoding == Encoding::Svo { ViewLayout::SideBySide } else { ViewLayout::Whole }
     }
 
     /// Reports whether its messages are calibrations.
     pub fn has_calibrations(&self) -> bool {
-        self.kind == CAMERA_INFO && self.encoding.is_known()
+        self.kind == CAMERA_INFO && self.encoding.is_of_ros()
     }
 }
 
@@ -41,6 +62,8 @@ pub enum Picture<'a> {
     Raw(Raw<'a>),
     /// A file, such as a JPEG.
     File(&'a [u8]),
+    /// An access unit of a video as a byte stream. Only the first units need tell the codec.
+    Unit(Option<Codec>, &'a [u8]),
 }
 
 /// Pixels of a `sensor_msgs/Image`.
@@ -66,8 +89,25 @@ pub fn picture<'a>(topic: &Topic, log_ns: u64, data: &'a [u8]) -> Result<(u64, P
     if topic.encoding == Encoding::File {
         return Ok((log_ns, Picture::File(data)));
     }
+    let set = |stamp: u64| if stamp > 0 { stamp } else { log_ns };
+    match topic.encoding {
+        Encoding::Svo => {
+            let (stamp, unit) = svo::frame(data)?;
+            return Ok((set(stamp), Picture::Unit(Codec::of_stream(unit), unit)));
+        }
+        Encoding::Protobuf => {
+            let video = protobuf::CompressedVideo::read(data)?;
+            return Ok((set(video.stamp), Picture::Unit(Some(codec(video.format)?), video.data)));
+        }
+        _ => {}
+    }
     let mut fields = Fields::new(data, &topic.encoding)?;
-    let stamp = Some(fields.stamp()?).filter(|&stamp| stamp > 0).unwrap_or(log_ns);
+    if topic.is_video() {
+        let stamp = set(fields.time()?);
+        let (_frame, data) = (fields.text()?, fields.bytes()?);
+        return Ok((stamp, Picture::Unit(Some(codec(fields.text()?)?), data)));
+    }
+    let stamp = set(fields.stamp()?);
     if topic.is_compressed() {
         let format = fields.text()?;
         if format.contains("compressedDepth") {
@@ -81,6 +121,14 @@ pub fn picture<'a>(topic: &Topic, log_ns: u64, data: &'a [u8]) -> Result<(u64, P
     let step = fields.u32()? as usize;
     let data = fields.bytes()?;
     Ok((stamp, Picture::Raw(Raw { width, height, encoding, is_big_endian, step, data })))
+}
+
+/// Returns the codec of a `CompressedVideo`.
+fn codec(format: &str) -> Result<Codec> {
+    Codec::of(format).with_context(|| {
+        let format: String = format.chars().take(20).collect();
+        format!("video in the format \"{format}\" is not read; h264 and h265 are")
+    })
 }
 
 /// A `sensor_msgs/CameraInfo`: the calibration of one camera.
@@ -184,13 +232,43 @@ mod tests {
         assert!(error.to_string().contains("are depth"), "{error}");
     }
 
+    #[test]
+    fn a_frame_of_a_video_is_read_in_every_encoding() {
+        let numbers = [5_u32, 7].map(u32::to_le_bytes).concat();
+        let cdr: [&[u8]; 6] = [
+            &[0, 1, 0, 0],
+            &numbers,
+            &[2, 0, 0, 0, b'a', 0, 0, 0],
+            &[3, 0, 0, 0, 1, 2, 3, 0],
+            &[5, 0, 0, 0],
+            b"h265\0",
+        ];
+        let ros1: [&[u8]; 5] =
+            [&numbers, &[1, 0, 0, 0, b'a'], &[3, 0, 0, 0, 1, 2, 3], &[4, 0, 0, 0], b"h265"];
+        for (encoding, data) in [(Encoding::Cdr, cdr.concat()), (Encoding::Ros1, ros1.concat())] {
+            let topic = Topic { encoding, ..topic(VIDEOS[0]) };
+            let (stamp, Picture::Unit(codec, unit)) = picture(&topic, 9, &data).unwrap() else {
+                panic!()
+            };
+            assert_eq!((stamp, codec, unit), (5_000_000_007, Some(Codec::H265), &[1, 2, 3][..]));
+            for length in 0..data.len() {
+                assert!(picture(&topic, 9, &data[..length]).is_err(), "{length} bytes");
+            }
+            let text = String::from_utf8_lossy(&data).replace("h265", "mpeg");
+            let error = picture(&topic, 9, text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("\"mpeg\" is not read; h264"), "{error}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(data in prop::collection::vec(any::<u8>(), 0..500)) {
             for encoding in [Encoding::Cdr, Encoding::Ros1] {
-                for kind in IMAGES {
+                for kind in IMAGES.into_iter().chain(VIDEOS) {
                     let _ = picture(&Topic { encoding: encoding.clone(), ..topic(kind) }, 1, &data);
                 }
+                let protobuf = Topic { encoding: Encoding::Protobuf, ..topic(VIDEOS[1]) };
+                let _ = picture(&protobuf, 1, &data);
                 if let Ok(info) = CameraInfo::read(&encoding, &data) {
                     prop_assert!(info.to_yaml().lines().count() == 14);
                 }

@@ -1,4 +1,4 @@
-//! Recordings of messages: MCAP, ROS 1 bags, rosbag2, and the folders of EuRoC and KITTI raw.
+//! Recordings of messages: MCAP, ZED's .svo2, ROS 1 bags, rosbag2, and folders of data sets.
 //!
 //! A [`Reader`] lists topics and yields their messages in order of log time; everything else (which two topics
 //! are the views, pairing, calibration) is the same for all of them. A recording that was cut off is read to its
@@ -7,6 +7,8 @@
 #[cfg(feature = "bags")]
 mod bag;
 pub mod choice;
+mod dataset;
+mod decoder;
 mod fields;
 mod folder;
 mod interface;
@@ -15,10 +17,12 @@ mod mcap;
 pub mod messages;
 mod open;
 mod pixels;
+mod protobuf;
 mod replay;
 #[cfg(feature = "bags")]
 mod rosbag2;
 pub mod survey;
+mod svo;
 
 pub use open::{Recording, files};
 pub use replay::open as replay;

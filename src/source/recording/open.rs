@@ -11,7 +11,7 @@ use super::interface::{Message, Reader, Topic};
 use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, rosbag2};
-use super::{folder, joined, mcap};
+use super::{dataset, folder, joined, mcap, svo};
 use crate::core::reading;
 
 /// An opened recording.
@@ -22,6 +22,8 @@ pub struct Recording {
     pub kind: &'static str,
     /// Calibration files that belong to it.
     pub calibrations: Vec<PathBuf>,
+    /// Size of the images of a folder, if it is known before they are read.
+    pub size: Option<(usize, usize)>,
     reader: Box<dyn Reader>,
 }
 
@@ -35,6 +37,7 @@ enum Kind {
     Rosbag2,
     Euroc(PathBuf),
     Kitti,
+    Dataset,
 }
 
 /// Returns the kind of recording at `path`, if it is one. Nothing but names and first bytes are read.
@@ -46,8 +49,10 @@ fn kind(path: &Path) -> Option<Kind> {
         if folder::is_kitti(path) {
             return Some(Kind::Kitti);
         }
-        let holds_files = || !parts(path).is_empty();
-        return (path.join("metadata.yaml").is_file() || holds_files()).then_some(Kind::Rosbag2);
+        if path.join("metadata.yaml").is_file() || !parts(path).is_empty() {
+            return Some(Kind::Rosbag2);
+        }
+        return dataset::is_dataset(path).then_some(Kind::Dataset);
     }
     if !path.is_file() {
         return None;
@@ -85,6 +90,7 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
         }
         Some(Kind::Euroc(folder)) => folder::Folder::euroc(&folder).map_or(vec![], |f| f.files()),
         Some(Kind::Kitti) => folder::Folder::kitti(path).map_or(vec![], |f| f.files()),
+        Some(Kind::Dataset) => dataset::open(path).map_or(vec![], |(f, _)| f.files()),
         _ => vec![path.to_owned()],
     }
 }
@@ -93,7 +99,15 @@ impl Recording {
     /// Opens a recording and finds its topics.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let of = |kind, reader| Ok(Self { name: name.clone(), kind, calibrations: vec![], reader });
+        let of = |kind, reader| {
+            let (name, calibrations, size) = (name.clone(), vec![], None);
+            Ok(Self { name, kind, calibrations, size, reader })
+        };
+        let of_folder = |kind, folder: folder::Folder| {
+            let (name, calibrations, size) =
+                (name.clone(), folder.calibrations.clone(), folder.size);
+            Ok(Self { name, kind, calibrations, size, reader: Box::new(folder) })
+        };
         let Some(found) = kind(path) else {
             if !path.exists() {
                 bail!(
@@ -102,32 +116,30 @@ impl Recording {
                 );
             }
             if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
-                bail!("{name}: {SVO}");
+                bail!("{name}: {}", svo::FIRST_VERSION);
             }
             bail!(
-                "{name} is no recording: MCAP, a ROS 1 bag (.bag), rosbag2 (.db3 or its folder), or a folder of \
-                 EuRoC (with mav0) or KITTI raw (with image_00) is; videos and images are given by --left and \
-                 --right"
+                "{name} is no recording: MCAP, ZED's .svo2, a ROS 1 bag (.bag), rosbag2 (.db3 or its folder), or the \
+                 folder of a data set is (EuRoC with mav0, KITTI raw with image_00, {}; docs/recordings.md has \
+                 their files); videos and images are given by --left and --right",
+                dataset::names()
             );
         };
         let within = || name.clone();
         match found {
             Kind::Mcap => {
-                let reader = mcap::open(path).with_context(within)?;
-                if reader.topics().iter().any(|topic| topic.name == "svo_header") {
-                    bail!("{name}: {SVO}");
-                }
-                of("MCAP", reader)
+                let (reader, is_svo) = mcap::open(path).with_context(within)?;
+                of(if is_svo { "ZED .svo2" } else { "MCAP" }, reader)
             }
             Kind::Euroc(folder) => {
-                let folder = folder::Folder::euroc(&folder).with_context(within)?;
-                let calibrations = folder.calibrations.clone();
-                Ok(Self { name, kind: "EuRoC folder", calibrations, reader: Box::new(folder) })
+                of_folder("EuRoC folder", folder::Folder::euroc(&folder).with_context(within)?)
             }
             Kind::Kitti => {
-                let folder = folder::Folder::kitti(path).with_context(within)?;
-                let calibrations = folder.calibrations.clone();
-                Ok(Self { name, kind: "KITTI raw folder", calibrations, reader: Box::new(folder) })
+                of_folder("KITTI raw folder", folder::Folder::kitti(path).with_context(within)?)
+            }
+            Kind::Dataset => {
+                let (folder, kind) = dataset::open(path).with_context(within)?;
+                of_folder(kind, folder)
             }
             Kind::Rosbag2 => of("rosbag2 folder", open_folder(path).with_context(within)?),
             #[cfg(feature = "bags")]
@@ -190,17 +202,13 @@ impl Recording {
 #[cfg(not(feature = "bags"))]
 const WITHOUT_BAGS: &str = "this program was built without the feature `bags`, which reads .bag, .db3 and zstd files; MCAP is read";
 
-/// Refusal of the recordings of ZED cameras.
-const SVO: &str = "recordings of ZED's own format (.svo, .svo2) are not read; ZED's tools export them as a video, \
-                   which `--side-by-side` takes";
-
 /// Opens a folder of rosbag2: one file, or several in sequence.
 fn open_folder(folder: &Path) -> Result<Box<dyn Reader>> {
     let parts = parts(folder);
     ensure!(!parts.is_empty(), "the folder holds no .db3 and no .mcap file");
     let open = |path: &PathBuf| -> Result<Box<dyn Reader>> {
         match kind(path) {
-            Some(Kind::Mcap) => mcap::open(path),
+            Some(Kind::Mcap) => mcap::open(path).map(|(reader, _)| reader),
             #[cfg(feature = "bags")]
             Some(Kind::Sqlite | Kind::Zstd) => rosbag2::open(path, Some(folder)),
             #[cfg(not(feature = "bags"))]

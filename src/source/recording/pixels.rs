@@ -66,8 +66,12 @@ pub fn size(picture: &Picture<'_>) -> Result<(usize, usize)> {
     match picture {
         Picture::Raw(raw) => Ok((raw.width, raw.height)),
         Picture::File(content) => still::size(content),
+        Picture::Unit(..) => bail!(IS_VIDEO),
     }
 }
+
+/// Refusal of a frame of a video by itself.
+const IS_VIDEO: &str = "a frame of a video cannot be decoded by itself";
 
 /// Returns the pixel format of an image, for people.
 pub fn format(picture: &Picture<'_>) -> String {
@@ -77,6 +81,7 @@ pub fn format(picture: &Picture<'_>) -> String {
             let known = image::guess_format(content).ok();
             known.map_or("unknown", |format| format.extensions_str()[0]).to_owned()
         }
+        Picture::Unit(codec, _) => codec.map_or("unknown".to_owned(), |codec| codec.to_string()),
     }
 }
 
@@ -85,6 +90,7 @@ pub fn frame(picture: &Picture<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
     match picture {
         Picture::Raw(raw) => of_raw(raw, keep, tone),
         Picture::File(content) => of_still(still::decode(content)?, keep, tone),
+        Picture::Unit(..) => bail!(IS_VIDEO),
     }
 }
 

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::choice::Wanted;
-use super::interface::Message;
+use super::decoder::{self, Decoder};
+use super::interface::{Message, Topic};
+use super::messages;
 use super::open::Recording;
-use super::{messages, pixels};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image, StereoPair};
-use crate::matching::saturation::WHITE;
-use crate::source::gst::{GstOptions, Offset};
+use crate::source::gst::{GstOptions, Offset, Undecodable, Views};
 use crate::source::pairing::{PairBy, Pairer, Pairing};
 use crate::source::{Damage, Source, SourceCounts, SourceInfo};
 
@@ -30,13 +30,12 @@ const MANY: f64 = 0.1;
 struct Replay {
     info: SourceInfo,
     recording: Recording,
-    /// Left, right.
+    /// Left, right; twice the same if it has both views.
     topics: [usize; 2],
+    decoder: Decoder,
     pairer: Pairer,
     /// Nanoseconds added to the stamps of each view before pairing.
     delays: [u64; 2],
-    /// Number of the next image of each view.
-    index: [u64; 2],
     left_out: [u64; 2],
     /// The first reason why an image was left out.
     flaw: Option<String>,
@@ -57,7 +56,8 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
             "`--offset auto` compares two videos; the stamps of a recording need `--offset MS`, if any"
         ),
     };
-    let Beginning { first, period, has_colour } = Beginning::of(&mut recording, topics, options)?;
+    let Beginning { first, period, has_colour, white } =
+        Beginning::of(&mut recording, topics, options)?;
     let [left, right] = topics.map(|topic| &recording.topics()[topic]);
     let [size, other] = first;
     ensure!(
@@ -73,8 +73,12 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
     );
     let file =
         path.file_name().map_or(recording.name.clone(), |n| n.to_string_lossy().into_owned());
+    let views = match topics[0] == topics[1] {
+        true => left.name.clone(),
+        false => format!("{} + {}", left.name, right.name),
+    };
     let info = SourceInfo {
-        description: format!("{file} ({} + {})", left.name, right.name),
+        description: format!("{file} ({views})"),
         width: size.0,
         height: size.1,
         rate: period.map(|period| (period.as_secs_f64().recip() * 1e4).round() / 1e4),
@@ -82,7 +86,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         live: false,
         has_truth: false,
         has_colour,
-        white: WHITE,
+        white,
     };
     let by = if offset == 0 { options.pair_by } else { PairBy::Time };
     let pairing =
@@ -92,9 +96,9 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         info,
         recording,
         topics,
+        decoder: Decoder::new(options),
         pairer: Pairer::new(pairing),
         delays: [delay(offset.saturating_neg()), delay(offset)],
-        index: [0; 2],
         left_out: [0; 2],
         flaw: None,
         options: options.clone(),
@@ -109,50 +113,62 @@ struct Beginning {
     /// Median time between left images.
     period: Option<Duration>,
     has_colour: bool,
+    /// Grey level from which on pixels are white.
+    white: u8,
 }
 
 impl Beginning {
     fn of(recording: &mut Recording, topics: [usize; 2], options: &GstOptions) -> Result<Self> {
         recording.begin(&topics)?;
+        let mut decoder = Decoder::new(options);
         let (mut message, mut stamps) = (Message::default(), Vec::new());
         let (mut first, mut flaws) = ([None, None], [0; 2]);
-        let mut has_colour = false;
-        while stamps.len() < MEASURED || first.iter().any(Option::is_none) {
+        let (mut has_colour, mut is_whole) = (false, true);
+        while is_whole && (stamps.len() < MEASURED || first.iter().any(Option::is_none)) {
             ensure!(!options.stop.is_set(), "stopped while the recording was being opened");
-            if !recording.next(&mut message)? {
-                break;
-            }
-            let eye = usize::from(message.topic == topics[1]);
-            let topic = &recording.topics()[message.topic];
-            let read = messages::picture(topic, message.log_ns, &message.data);
-            let frame = read.and_then(|(stamp, picture)| {
-                if eye == 0 && stamps.len() < MEASURED {
+            is_whole = recording.next(&mut message)?;
+            let images = if is_whole {
+                let topic = &recording.topics()[message.topic];
+                let read = messages::picture(topic, message.log_ns, &message.data);
+                if let Ok((stamp, _)) = read
+                    && message.topic == topics[0]
+                    && stamps.len() < MEASURED
+                {
                     stamps.push(stamp);
                 }
-                match first[eye] {
-                    Some(_) => Ok(None),
-                    None => pixels::frame(&picture, &options.keep, options.tone).map(Some),
+                let is_known =
+                    topics.iter().zip(&first).all(|(t, f)| *t != message.topic || f.is_some());
+                match is_known {
+                    true => continue,
+                    false => decoder.decode(recording, message.topic, read)?,
                 }
-            });
-            match frame {
-                Ok(Some(frame)) => {
-                    first[eye] = Some((frame.width(), frame.height()));
-                    has_colour |= eye == 0 && frame.chroma().is_some();
-                }
-                Ok(None) => {}
-                Err(error) if first[eye].is_none() => {
-                    flaws[eye] += 1;
-                    if flaws[eye] > UNREADABLE_MAX || !is_damage(&error) {
-                        return Err(error.context(format!("{}: {}", recording.name, topic.name)));
+            } else {
+                decoder.finish()?
+            };
+            for image in images {
+                let Topic { name, .. } = &recording.topics()[image.topic];
+                match image.views {
+                    Ok(views) => {
+                        for (eye, view) in views_of(views, image.topic, topics, false) {
+                            first[eye].get_or_insert((view.width(), view.height()));
+                            has_colour |= eye == 0 && view.chroma().is_some();
+                        }
+                    }
+                    // A video may begin long before a frame that builds on no other.
+                    Err(error) if error.is::<Undecodable>() => {}
+                    Err(error) => {
+                        let flaws = &mut flaws[usize::from(image.topic == topics[1])];
+                        *flaws += 1;
+                        if *flaws > UNREADABLE_MAX || !is_damage(&error) {
+                            return Err(error.context(format!("{}: {name}", recording.name)));
+                        }
                     }
                 }
-                // It is left out later.
-                Err(_) => {}
             }
         }
         let found = |eye: usize| {
             first[eye].with_context(|| {
-                let name = &recording.topics()[topics[eye]].name;
+                let Topic { name, .. } = &recording.topics()[topics[eye]];
                 let cut = recording.cut().map_or(String::new(), |cut| format!("; {cut}"));
                 format!("{}: {name} has no readable image{cut}", recording.name)
             })
@@ -164,8 +180,26 @@ impl Beginning {
             .collect();
         steps.sort_unstable();
         let period = steps.get(steps.len() / 2).map(|&step| Duration::from_nanos(step));
-        Ok(Self { first: [found(0)?, found(1)?], period, has_colour })
+        let first = [found(0)?, found(1)?];
+        let white = decoder.white(topics[0]).min(decoder.white(topics[1]));
+        Ok(Self { first, period, has_colour, white })
     }
+}
+
+/// Returns each view of an image of this topic with its side.
+fn views_of(
+    views: Views,
+    topic: usize,
+    topics: [usize; 2],
+    swap: bool,
+) -> impl Iterator<Item = (usize, Image)> {
+    let views = match views {
+        Views::One(view) => [Some((usize::from(topic != topics[0]), view)), None],
+        Views::Both(first, second) => {
+            [Some((usize::from(swap), first)), Some((usize::from(!swap), second))]
+        }
+    };
+    views.into_iter().flatten()
 }
 
 /// Reports whether an error concerns one image only, so that the next one may be readable.
@@ -174,21 +208,23 @@ fn is_damage(error: &anyhow::Error) -> bool {
 }
 
 impl Replay {
-    /// Decodes a message, and hands it to the pairing.
+    /// Decodes a message, and hands the images that are known by now to the pairing.
     fn take(&mut self, message: &Message) -> Result<()> {
-        let eye = usize::from(message.topic == self.topics[1]);
-        let index = self.index[eye];
-        self.index[eye] += 1;
         let topic = &self.recording.topics()[message.topic];
         let read = messages::picture(topic, message.log_ns, &message.data);
-        let frame = read.and_then(|(stamp, picture)| {
-            Ok((stamp, pixels::frame(&picture, &self.options.keep, self.options.tone)?))
-        });
-        let (stamp, image) = match frame {
-            Ok(frame) => frame,
+        let images = self.decoder.decode(&self.recording, message.topic, read)?;
+        images.into_iter().try_for_each(|image| self.push(image))
+    }
+
+    fn push(&mut self, image: decoder::Image) -> Result<()> {
+        let decoder::Image { topic, number, stamp, views } = image;
+        let name = &self.recording.topics()[topic].name;
+        let views = match views {
+            Ok(views) => views,
             Err(error) => {
-                self.left_out[eye] += 1;
-                let what = format!("{}, image {index}: {error:#}", topic.name);
+                let is_of = |eye: &usize| self.topics[*eye] == topic;
+                (0..2).filter(is_of).for_each(|eye| self.left_out[eye] += 1);
+                let what = format!("{name}, image {number}: {error:#}");
                 if self.flaw.is_none() {
                     tracing::warn!("{}: {what}; it is left out", self.recording.name);
                     self.flaw = Some(what);
@@ -196,24 +232,23 @@ impl Replay {
                 return Ok(());
             }
         };
-        let size = (image.width(), image.height());
-        ensure!(
-            size == (self.info.width, self.info.height),
-            "{}: {} changes its size from {}x{} to {}x{} at image {index}",
-            self.recording.name,
-            topic.name,
-            self.info.width,
-            self.info.height,
-            size.0,
-            size.1
-        );
-        self.push(eye, image, Duration::from_nanos(stamp.saturating_add(self.delays[eye])), index);
+        for (eye, image) in views_of(views, topic, self.topics, self.options.swap) {
+            let size = (image.width(), image.height());
+            ensure!(
+                size == (self.info.width, self.info.height),
+                "{}: {name} changes its size from {}x{} to {}x{} at image {number}",
+                self.recording.name,
+                self.info.width,
+                self.info.height,
+                size.0,
+                size.1
+            );
+            let time = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
+            let (timestamp, arrived) = (Some(time), Instant::now());
+            let frame = EyeFrame { image, timestamp, index: number, arrived };
+            self.pairer.push(Eye::BOTH[eye], frame);
+        }
         Ok(())
-    }
-
-    fn push(&mut self, eye: usize, image: Image, timestamp: Duration, index: u64) {
-        let frame = EyeFrame { image, timestamp: Some(timestamp), index, arrived: Instant::now() };
-        self.pairer.push(Eye::BOTH[eye], frame);
     }
 
     /// Emits the pairs that are complete. Breaks if no more are wanted.
@@ -238,7 +273,8 @@ impl Replay {
             tracing::warn!("{name}: {cut}; it was read to its last whole message");
         }
         let SourceCounts { left, right, pairs, damaged_left, damaged_right, .. } = self.counts();
-        for (topic, damage) in self.topics.iter().zip([damaged_left, damaged_right]) {
+        let views = if self.topics[0] == self.topics[1] { 1 } else { 2 };
+        for (topic, damage) in self.topics.iter().zip([damaged_left, damaged_right]).take(views) {
             if !damage.is_none() {
                 tracing::warn!("{name}: {}: {damage}", self.recording.topics()[*topic].name);
             }
@@ -286,6 +322,12 @@ impl Source for Replay {
                 return Ok(());
             }
         }
+        for image in self.decoder.finish()? {
+            self.push(image)?;
+            if self.emit_pairs(stop, emit).is_break() {
+                return Ok(());
+            }
+        }
         Eye::BOTH.into_iter().for_each(|eye| self.pairer.finish(eye));
         if self.emit_pairs(stop, emit).is_break() {
             return Ok(());
@@ -299,7 +341,11 @@ impl Source for Replay {
             self.pairer.unpaired(Eye::Left),
             self.pairer.unpaired(Eye::Right),
         );
-        let damage = |left_out| Damage { left_out, ..Damage::default() };
+        let damage = |eye: usize| Damage {
+            concealed: self.decoder.concealed(self.topics[eye]),
+            left_out: self.left_out[eye],
+            mistimed: 0,
+        };
         // An image that still waits for its partner is counted later.
         SourceCounts {
             left: pairs + unpaired_left,
@@ -307,8 +353,8 @@ impl Source for Replay {
             pairs,
             unpaired_left,
             unpaired_right,
-            damaged_left: damage(self.left_out[0]),
-            damaged_right: damage(self.left_out[1]),
+            damaged_left: damage(0),
+            damaged_right: damage(1),
         }
     }
 }

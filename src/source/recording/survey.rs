@@ -6,11 +6,13 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::choice::{self, Wanted};
+use super::decoder::{self, Decoder};
 use super::interface::{Message, Topic};
 use super::open::Recording;
 use super::{messages, pixels};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image};
+use crate::source::gst::{GstOptions, Undecodable, Views};
 use crate::source::pairing::{Pairer, Pairing};
 
 /// Part of the usual period by which two messages must lie further apart to have a gap between them.
@@ -105,6 +107,26 @@ struct Times {
     unreadable: Option<String>,
 }
 
+impl Times {
+    /// Notes an image of a video.
+    fn note(&mut self, image: decoder::Image, videos: &Decoder) {
+        let (view, layout) = match image.views {
+            Ok(Views::One(view)) => (view, ""),
+            Ok(Views::Both(view, _)) => (view, ", side by side"),
+            Err(error) => {
+                // A video may begin long before a frame that builds on no other.
+                if !error.is::<Undecodable>() {
+                    self.unreadable.get_or_insert(format!("{error:#}"));
+                }
+                return;
+            }
+        };
+        let codec = videos.codec(image.topic).map_or(String::new(), |codec| codec.to_string());
+        let (width, height, format) = (view.width(), view.height(), codec + layout);
+        self.image.get_or_insert(ImageSurvey { width, height, format });
+    }
+}
+
 /// Reads a recording once. Stops early if `stop` is set.
 pub fn survey(
     recording: &mut Recording,
@@ -118,6 +140,8 @@ pub fn survey(
     recording.begin(&(0..topics.len()).collect::<Vec<_>>())?;
     let mut times: Vec<Times> = topics.iter().map(|_| Times::default()).collect();
     let (mut pairer, mut skews) = (Pairer::new(Pairing::default()), Vec::new());
+    // The size of a video is that of its first frame.
+    let mut videos = Decoder::new(&GstOptions { stop: stop.clone(), ..GstOptions::default() });
     let (mut first, mut last) = (u64::MAX, 0);
     let mut message = Message::default();
     while !stop.is_set() && recording.next(&mut message)? {
@@ -126,13 +150,14 @@ pub fn survey(
         (first, last) = (first.min(message.log_ns), last.max(message.log_ns));
         let mut time = message.log_ns;
         if topic.has_images() {
-            match messages::picture(topic, message.log_ns, &message.data) {
+            let read = messages::picture(topic, message.log_ns, &message.data);
+            match &read {
                 Ok((stamp, picture)) => {
-                    time = stamp;
-                    if seen.image.is_none() {
-                        match pixels::size(&picture) {
+                    time = *stamp;
+                    if seen.image.is_none() && !topic.is_video() {
+                        match pixels::size(picture) {
                             Ok((width, height)) => {
-                                let format = pixels::format(&picture);
+                                let format = pixels::format(picture);
                                 seen.image = Some(ImageSurvey { width, height, format });
                             }
                             Err(error) => {
@@ -145,16 +170,32 @@ pub fn survey(
                     seen.unreadable.get_or_insert(format!("{error:#}"));
                 }
             }
+            if topic.is_video() && seen.image.is_none() && seen.unreadable.is_none() {
+                match videos.decode(recording, message.topic, read) {
+                    Ok(images) => images.into_iter().for_each(|image| seen.note(image, &videos)),
+                    Err(error) => seen.unreadable = Some(format!("{error:#}")),
+                }
+            }
         }
         let index = seen.all.len() as u64;
         seen.all.push(time);
-        if let Some(eye) = views.and_then(|views| views.iter().position(|v| *v == message.topic)) {
+        let eyes = views.into_iter().flatten().zip(Eye::BOTH);
+        for (_, eye) in eyes.filter(|(view, _)| *view == message.topic) {
             // Only the time counts.
             let image = Image::from_vec(1, 1, vec![0]);
             let timestamp = Some(Duration::from_nanos(time));
             let arrived = Instant::now();
-            pairer.push(Eye::BOTH[eye], EyeFrame { image, timestamp, index, arrived });
+            pairer.push(eye, EyeFrame { image, timestamp, index, arrived });
             skews.extend(std::iter::from_fn(|| pairer.pop()).map(|pair| pair.skew_ns));
+        }
+    }
+    match videos.finish() {
+        Ok(images) => images.into_iter().for_each(|i| times[i.topic].note(i, &videos)),
+        Err(error) => tracing::debug!("{error:#}"),
+    }
+    for (_, times) in topics.iter().zip(&mut times).filter(|(topic, _)| topic.is_video()) {
+        if times.image.is_none() && !times.all.is_empty() {
+            times.unreadable.get_or_insert("no frame can be decoded".to_owned());
         }
     }
     Eye::BOTH.into_iter().for_each(|eye| pairer.finish(eye));

@@ -173,7 +173,6 @@ fn formats_that_are_not_read_are_named() {
              matrix\n400.0 0.0 319.5\n",
             "left.yaml,right.yaml",
         ),
-        ("[LEFT_CAM_VGA]\nfx=400\n\n[STEREO]\nBaseline=120\n", "ZED"),
         (
             "%YAML:1.0\n---\nmodel_type: PINHOLE\ncamera_name: camera\nimage_width: 752\nimage_height: \
              480\nprojection_parameters:\n   fx: 461.6\n",

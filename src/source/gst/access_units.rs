@@ -1,0 +1,350 @@
+//! Decodes an H.264 or H.265 stream whose access units are in messages of their own.
+//!
+//! A unit goes into the decoder once the one before it has been taken, and each frame is told by the stamp of its
+//! unit, because a decoder may hold frames back, reorder them, and lose some.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use crossbeam_channel::{Receiver, select};
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use gstreamer_app as gst_app;
+
+use super::appsink::{Format, Frame, FrameCopier, Shared, build_appsink};
+use super::options::GstOptions;
+use super::plane::{ViewLayout, Views};
+use super::stream::close_pipeline;
+use super::times::TICK;
+use super::{libav, limits, wiring};
+use crate::core::control::Switch;
+use crate::core::thread::locked;
+use crate::source::byte_stream::Codec;
+use crate::source::live::EyeState;
+
+/// Capacity of the channel of the frames.
+const CHANNEL: usize = 4;
+
+/// Longest time until the decoder takes a unit, or delivers its last frame.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Largest number of units without a frame that are remembered. Decoders hold back fewer than 100.
+const UNITS_MAX: usize = 1000;
+
+/// An access unit that gave no frame.
+#[derive(Debug, thiserror::Error)]
+#[error("it cannot be decoded: it is damaged, or a frame that it builds on is missing")]
+pub struct Undecodable;
+
+/// Fate of an access unit.
+#[derive(Debug)]
+pub struct Decoded {
+    /// Number of the unit, from 0.
+    pub number: u64,
+    /// Its stamp.
+    pub stamp: u64,
+    /// Its frame.
+    pub views: Result<Views, Undecodable>,
+}
+
+/// Decoder of one stream.
+pub struct UnitDecoder {
+    name: String,
+    pipeline: gst::Pipeline,
+    source: gst_app::AppSrc,
+    /// A message each time the decoder has taken everything.
+    idle: Receiver<()>,
+    delivered: Receiver<Option<Box<Frame>>>,
+    shared: Arc<Shared>,
+    format: Arc<Mutex<Format>>,
+    stop: Switch,
+    /// Number and stamp of each unit whose frame is awaited.
+    waiting: VecDeque<(u64, u64)>,
+    units: u64,
+    done: Vec<Decoded>,
+    ended: bool,
+}
+
+impl UnitDecoder {
+    /// Starts a decoder for units of `codec` whose frames have this layout. `name` is for messages. GStreamer must
+    /// be initialised.
+    pub fn new(
+        name: &str,
+        codec: Codec,
+        layout: ViewLayout,
+        options: &GstOptions,
+    ) -> anyhow::Result<Self> {
+        let shared = Arc::new(Shared::of(Arc::<EyeState>::default(), name.to_owned(), false));
+        let pipeline = gst::Pipeline::new();
+        libav::listen(&pipeline, &shared);
+        limits::watch(&pipeline, &shared);
+        let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
+        let format = Arc::new(Mutex::new(Format::default()));
+        let copier = FrameCopier::new(name.to_owned(), layout, options, format.clone());
+        let sink = build_appsink(sender, shared.clone(), copier);
+        let convert = wiring::element("videoconvert")?;
+        pipeline.add_many([&convert, sink.upcast_ref()])?;
+        convert.link(&sink)?;
+        let target = convert.static_pad("sink").context("no pad to link")?;
+        let caps = gst::Caps::builder(format!("video/x-{codec}"))
+            .field("stream-format", "byte-stream")
+            .field("alignment", "au")
+            .build();
+        let source = gst_app::AppSrc::builder().format(gst::Format::Time).caps(&caps).build();
+        let (is_idle, idle) = crossbeam_channel::unbounded();
+        let need_data = move |_: &gst_app::AppSrc, _| {
+            // It fails once the decoder is closed.
+            let _ = is_idle.send(());
+        };
+        source.set_callbacks(gst_app::AppSrcCallbacks::builder().need_data(need_data).build());
+        if let Some(bus) = pipeline.bus() {
+            let shared = shared.clone();
+            bus.set_sync_handler(move |_, message| {
+                shared.message(message);
+                gst::BusSyncReply::Drop
+            });
+        }
+        wiring::decode(source.clone().upcast(), &pipeline, target, &shared)?;
+        let decoder = Self {
+            name: name.to_owned(),
+            pipeline,
+            source,
+            idle,
+            delivered,
+            shared,
+            format,
+            stop: options.stop.clone(),
+            waiting: VecDeque::new(),
+            units: 0,
+            done: Vec::new(),
+            ended: false,
+        };
+        if decoder.pipeline.set_state(gst::State::Playing).is_err() {
+            return Err(decoder.failure());
+        }
+        Ok(decoder)
+    }
+
+    /// Decodes the next unit. Returns units whose fate is known by now, in order of their frames.
+    pub fn feed(&mut self, stamp: u64, unit: &[u8]) -> anyhow::Result<Vec<Decoded>> {
+        self.wait(false)?;
+        let mut buffer = gst::Buffer::from_slice(unit.to_vec());
+        if let Some(buffer) = buffer.get_mut() {
+            buffer.set_pts(clock_time(stamp));
+        }
+        self.waiting.push_back((self.units, stamp));
+        self.units += 1;
+        if self.waiting.len() > UNITS_MAX {
+            self.lose(0);
+        }
+        if self.source.push_buffer(buffer).is_err() {
+            return Err(self.failure());
+        }
+        Ok(std::mem::take(&mut self.done))
+    }
+
+    /// Ends the stream. Returns every unit that is left.
+    pub fn finish(&mut self) -> anyhow::Result<Vec<Decoded>> {
+        if self.source.end_of_stream().is_err() {
+            return Err(self.failure());
+        }
+        self.wait(true)?;
+        while !self.waiting.is_empty() {
+            self.lose(0);
+        }
+        Ok(std::mem::take(&mut self.done))
+    }
+
+    /// Returns the number of frames with damage that the decoder concealed.
+    pub fn concealed(&self) -> u64 {
+        self.shared.eye().summary().concealed
+    }
+
+    /// Returns the grey level from which on pixels are white.
+    pub fn white(&self) -> u8 {
+        locked(&self.format).white
+    }
+
+    /// Waits until the decoder has taken every unit, or has ended.
+    fn wait(&mut self, until_end: bool) -> anyhow::Result<()> {
+        // Waits are added up because the clock also runs while the process is suspended.
+        let mut waited = Duration::ZERO;
+        while !self.ended {
+            select! {
+                recv(self.delivered) -> frame => self.take(frame.ok().flatten()),
+                recv(self.idle) -> _ => {
+                    while let Ok(frame) = self.delivered.try_recv() {
+                        self.take(frame);
+                    }
+                    if !until_end {
+                        return Ok(());
+                    }
+                }
+                default(TICK) => {
+                    if self.shared.failure().is_some() {
+                        return Err(self.failure());
+                    }
+                    if self.stop.is_set() {
+                        bail!("{}: stopped while a frame was being decoded", self.name);
+                    }
+                    waited += TICK;
+                    if waited > ANSWER {
+                        let seconds = ANSWER.as_secs();
+                        bail!("{}: the decoder does not answer for {seconds} s", self.name);
+                    }
+                }
+            }
+        }
+        if self.shared.failure().is_some() || !until_end {
+            return Err(self.failure());
+        }
+        Ok(())
+    }
+
+    /// Takes a frame, or the end.
+    fn take(&mut self, frame: Option<Box<Frame>>) {
+        let Some(frame) = frame else {
+            self.ended = true;
+            return;
+        };
+        let pts = frame.times.written;
+        let is_own = |(_, stamp): &(u64, u64)| Some(clock_time(*stamp)) == pts;
+        let Some(mut own) = self.waiting.iter().position(is_own) else {
+            tracing::debug!("{}: a frame has the stamp of no message ({pts:?})", self.name);
+            return;
+        };
+        // Frames come in the order of their stamps, so earlier ones that have not come are lost.
+        let is_lost = |(_, stamp): &(u64, u64)| Some(clock_time(*stamp)) < pts;
+        while let Some(earlier) = self.waiting.iter().take(own).position(is_lost) {
+            self.lose(earlier);
+            own -= 1;
+        }
+        if let Some((number, stamp)) = self.waiting.remove(own) {
+            self.done.push(Decoded { number, stamp, views: Ok(frame.views) });
+        }
+    }
+
+    /// Gives up the unit at this place of those that wait.
+    fn lose(&mut self, at: usize) {
+        if let Some((number, stamp)) = self.waiting.remove(at) {
+            self.done.push(Decoded { number, stamp, views: Err(Undecodable) });
+        }
+    }
+
+    /// Returns why no more frames come.
+    fn failure(&self) -> anyhow::Error {
+        let reason = self.shared.first_failure();
+        let reason = reason.unwrap_or_else(|| "the decoder ended without saying why".to_owned());
+        anyhow!("{}: {reason}", self.name)
+    }
+}
+
+impl Drop for UnitDecoder {
+    fn drop(&mut self) {
+        // Wakes a thread that waits for room in the channel.
+        self.delivered = crossbeam_channel::never();
+        close_pipeline(&self.pipeline, &self.name);
+    }
+}
+
+/// Returns a stamp as a time of GStreamer, which calculates with signed numbers.
+fn clock_time(stamp: u64) -> gst::ClockTime {
+    gst::ClockTime::from_nseconds(stamp.min(i64::MAX as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::frame::Image;
+    use crate::matching::saturation::WHITE_OF_LIMITED_RANGE;
+
+    /// Encodes `count` frames of GStreamer's ball with this encoder, each unit by itself.
+    fn units(encoder: &str, count: u64) -> Vec<Vec<u8>> {
+        gst::init().unwrap();
+        let text = format!(
+            "videotestsrc num-buffers={count} pattern=ball ! video/x-raw,width=96,height=64,framerate=25/1 ! \
+             {encoder},stream-format=byte-stream,alignment=au ! appsink name=end sync=false"
+        );
+        let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
+        let end = pipeline.by_name("end").unwrap().downcast::<gst_app::AppSink>().unwrap();
+        pipeline.set_state(gst::State::Playing).unwrap();
+        let mut units = Vec::new();
+        while let Ok(sample) = end.pull_sample() {
+            units.push(sample.buffer().unwrap().map_readable().unwrap().to_vec());
+        }
+        pipeline.set_state(gst::State::Null).unwrap();
+        units
+    }
+
+    const H264: &str =
+        "x264enc key-int-max=5 bframes=0 ! h264parse config-interval=-1 ! video/x-h264";
+    const H265: &str = "x265enc key-int-max=5 option-string=bframes=0 ! h265parse config-interval=-1 ! video/x-h265";
+
+    fn stamp(number: u64) -> u64 {
+        1_700_000_000_000_000_000 + number * 40_000_000
+    }
+
+    /// Decodes these units; the stamp of unit n is that of frame n.
+    fn decode(codec: Codec, units: &[Vec<u8>]) -> anyhow::Result<(Vec<Decoded>, UnitDecoder)> {
+        let options = GstOptions::default();
+        let mut decoder = UnitDecoder::new("/left", codec, ViewLayout::SideBySide, &options)?;
+        let mut all = Vec::new();
+        for (number, unit) in units.iter().enumerate() {
+            all.extend(decoder.feed(stamp(number as u64), unit)?);
+        }
+        all.extend(decoder.finish()?);
+        Ok((all, decoder))
+    }
+
+    fn sides(decoded: &Decoded) -> [&Image; 2] {
+        match decoded.views.as_ref().unwrap() {
+            Views::Both(left, right) => [left, right],
+            Views::One(_) => panic!("one view"),
+        }
+    }
+
+    #[test]
+    fn every_unit_gives_its_frame_with_its_stamp() {
+        for (codec, encoder) in [(Codec::H264, H264), (Codec::H265, H265)] {
+            let units = units(encoder, 40);
+            assert_eq!((units.len(), Codec::of_stream(&units[0])), (40, Some(codec)));
+            let (all, decoder) = decode(codec, &units).unwrap();
+            let order: Vec<_> = all.iter().map(|one| (one.number, one.stamp)).collect();
+            assert_eq!(order, (0..40).map(|n| (n, stamp(n))).collect::<Vec<_>>());
+            assert_eq!(sides(&all[0])[1].width(), 48);
+            assert_eq!((decoder.concealed(), decoder.white()), (0, WHITE_OF_LIMITED_RANGE));
+            // The ball moves: no frame is another one's.
+            let first = sides(&all[0]).map(|side| side.pixels().to_vec());
+            assert!(
+                all[1..].iter().all(|one| sides(one).map(|side| side.pixels().to_vec()) != first)
+            );
+        }
+    }
+
+    #[test]
+    fn a_stream_that_begins_between_key_frames_loses_the_first_units() {
+        let units = units(H264, 20);
+        let (all, _) = decode(Codec::H264, &units[2..]).unwrap();
+        assert!(all.iter().map(|one| one.number).eq(0..18));
+        let lost: Vec<_> = all.iter().map(|one| one.views.is_err()).collect();
+        assert_eq!((lost.len(), &lost[..4]), (18, &[true, true, true, false][..]));
+        assert!(lost[3..].iter().all(|is_lost| !is_lost), "{lost:?}");
+    }
+
+    #[test]
+    fn units_without_a_picture_are_lost_and_counted() {
+        let mut units = units(H264, 20);
+        // No frame builds on the last one of a group.
+        units[4] = vec![0, 0, 1, 0x41, 0xff, 0xff];
+        units[9].clear();
+        let (all, _) = decode(Codec::H264, &units).unwrap();
+        assert_eq!(all.len(), 20);
+        let lost: Vec<_> = all.iter().filter(|one| one.views.is_err()).map(|o| o.number).collect();
+        assert_eq!(lost, [4, 9]);
+        // GStreamer refuses a stream that has none.
+        let error = decode(Codec::H264, &vec![vec![7; 50]; 3]).err().unwrap();
+        assert!(error.to_string().starts_with("/left: "), "{error}");
+    }
+}

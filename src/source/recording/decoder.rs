@@ -1,0 +1,124 @@
+//! Decodes the images of a recording: each by itself, or the frames of a video in their order.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+
+use super::messages::Picture;
+use super::open::Recording;
+use super::pixels;
+use crate::matching::saturation::WHITE;
+use crate::source::byte_stream::Codec;
+use crate::source::gst::{self, Decoded, GstOptions, Undecodable, UnitDecoder, Views};
+
+/// Fate of a message with an image.
+pub struct Image {
+    /// Topic of the message.
+    pub topic: usize,
+    /// Number of the message among those of its topic.
+    pub number: u64,
+    /// Stamp in nanoseconds.
+    pub stamp: u64,
+    /// One view, or both.
+    pub views: Result<Views>,
+}
+
+/// Decoders of the topics of one recording.
+pub struct Decoder {
+    options: GstOptions,
+    /// Number of the next message of each topic.
+    numbers: HashMap<usize, u64>,
+    videos: HashMap<usize, Video>,
+}
+
+/// Decoder of a topic with a video.
+struct Video {
+    decoder: UnitDecoder,
+    codec: Codec,
+    /// Number of the message of its first unit.
+    first: u64,
+}
+
+impl Decoder {
+    /// Creates decoders with these options.
+    pub fn new(options: &GstOptions) -> Self {
+        Self { options: options.clone(), numbers: HashMap::new(), videos: HashMap::new() }
+    }
+
+    /// Decodes the next message of a topic. Returns the images that are known by now: of a video they may be
+    /// those of earlier messages. An image that cannot be decoded is no error of this function, but a decoder
+    /// that fails is.
+    pub fn decode(
+        &mut self,
+        recording: &Recording,
+        topic: usize,
+        picture: Result<(u64, Picture<'_>)>,
+    ) -> Result<Vec<Image>> {
+        let number = self.skip(topic);
+        let image = |stamp, views| vec![Image { topic, number, stamp, views }];
+        let (stamp, picture) = match picture {
+            Ok(read) => read,
+            Err(flaw) => return Ok(image(0, Err(flaw))),
+        };
+        let Picture::Unit(codec, unit) = picture else {
+            let frame = pixels::frame(&picture, &self.options.keep, self.options.tone);
+            return Ok(image(stamp, frame.map(Views::One)));
+        };
+        let video = match (self.videos.get_mut(&topic), codec) {
+            (Some(video), _) => video,
+            // Nothing can be decoded before the first parameters.
+            (None, None) => return Ok(image(stamp, Err(Undecodable.into()))),
+            (None, Some(codec)) => {
+                let described = &recording.topics()[topic];
+                let name = format!("{}: {}", recording.name, described.name);
+                gst::initialise()?;
+                let decoder = UnitDecoder::new(&name, codec, described.layout(), &self.options)?;
+                self.videos.entry(topic).or_insert(Video { decoder, codec, first: number })
+            }
+        };
+        if let Some(other) = codec.filter(|codec| *codec != video.codec) {
+            let codec = video.codec;
+            let flaw = anyhow::anyhow!("the video changes from {codec} to {other}");
+            return Ok(image(stamp, Err(flaw)));
+        }
+        let done = video.decoder.feed(stamp, unit)?;
+        Ok(done.into_iter().map(|unit| of_unit(topic, video.first, unit)).collect())
+    }
+
+    /// Counts a message that is not decoded, and returns its number.
+    pub fn skip(&mut self, topic: usize) -> u64 {
+        let next = self.numbers.entry(topic).or_default();
+        *next += 1;
+        *next - 1
+    }
+
+    /// Ends the videos. Returns the images that are left.
+    pub fn finish(&mut self) -> Result<Vec<Image>> {
+        let mut all = Vec::new();
+        for (topic, video) in &mut self.videos {
+            let done = video.decoder.finish()?;
+            all.extend(done.into_iter().map(|unit| of_unit(*topic, video.first, unit)));
+        }
+        Ok(all)
+    }
+
+    /// Returns the codec of a topic with a video, once it is known.
+    pub fn codec(&self, topic: usize) -> Option<Codec> {
+        self.videos.get(&topic).map(|video| video.codec)
+    }
+
+    /// Returns the number of images of a topic whose damage was concealed.
+    pub fn concealed(&self, topic: usize) -> u64 {
+        self.videos.get(&topic).map_or(0, |video| video.decoder.concealed())
+    }
+
+    /// Returns the grey level from which on pixels of a topic are white.
+    pub fn white(&self, topic: usize) -> u8 {
+        self.videos.get(&topic).map_or(WHITE, |video| video.decoder.white())
+    }
+}
+
+fn of_unit(topic: usize, first: u64, unit: Decoded) -> Image {
+    let Decoded { number, stamp, views } = unit;
+    Image { topic, number: first + number, stamp, views: views.map_err(Into::into) }
+}
