@@ -15,7 +15,7 @@ fn raw_pictures_of_every_kind() {
     let folder = tempfile::tempdir().unwrap();
     let (width, height) = SIZE;
     let streamed = |view: &str| {
-        let arguments = ["--frames", "10", "--stream-view", view];
+        let arguments = ["--frames", "10", "--stream-view", view, "--set", "colour.range=fixed"];
         let stream = ["--stream", "filesink location=o.raw"];
         let statistics = statistics(folder.path(), &[&DEMO[..], &arguments, &stream].concat());
         let output = &statistics["outputs"][0];

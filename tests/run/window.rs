@@ -64,7 +64,9 @@ fn tuned_in_the_window_written_down_and_read_back() {
     let streams = ["--left", left.as_str(), "--right", right.as_str(), "--stats", "-"];
     let arguments =
         ["--window", "-d", "24", "--pictures", "out", "--window-settings", "tuned.toml"];
-    let arguments = [&streams[..], &arguments[..]].concat();
+    // A window that is high enough for the panel.
+    let view = ["--set", "window.view=disparity"];
+    let arguments = [&streams[..], &arguments[..], &view].concat();
     let child = windowed(folder.path(), &x, &arguments).spawn().unwrap();
     let window = x.window("stereod: ");
     let out = folder.path().join("out");

@@ -270,10 +270,10 @@ fn points_seen_from_the_left_camera_are_its_image() {
     let left =
         offscreen.render(&frame, &scene(View::Left, ColourMap::Turbo), PICTURE, None).unwrap();
     let from_left = scene(View::Points, ColourMap::Turbo);
-    // The cameras of this frame are unknown: a disparity of d px counts as 16 / d metres.
+    // A disparity of d px is 48 / d metres.
     for (depths, is_drawn) in [
         (ALL_DEPTHS, (|value| value > 0) as fn(i16) -> bool),
-        ([0.55, 2.0], |value| value == 160 || value == 331),
+        ([2.0, 5.0], |value| value == 160 || value == 331),
     ] {
         let points =
             offscreen.render(&frame, &Scene { depths, ..from_left }, PICTURE, None).unwrap();

@@ -72,6 +72,8 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     assert_disparity(&shown, ColourMap::Turbo, (320, 120), 2.0);
     assert_black(&shown, [0, 0, 640, 120]);
     x.key(&window, "l");
+    expect(&x, View::Points, ColourMap::Turbo, "points in space");
+    x.key(&window, "l");
     let (shown, ..) = expect(&x, View::Confidence, ColourMap::Turbo, "the confidence");
     assert_grey(&shown, (0, 0), 4.0, |x, y| 255 - grey(x, y));
     x.key(&window, "l");
