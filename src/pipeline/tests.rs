@@ -28,12 +28,9 @@ fn numbers(length: u64, live: bool) -> Numbers {
         description: "numbers".into(),
         width: 1,
         height: 1,
-        rate: None,
-        pairs: None,
         live,
-        has_truth: false,
-        has_colour: false,
         white: WHITE,
+        ..SourceInfo::default()
     };
     Numbers { info, length, delivered: 0, fails: false }
 }

@@ -13,6 +13,7 @@ mod keeping_up;
 mod messages;
 mod metrics;
 mod outputs;
+mod parts;
 mod ranges;
 mod recording;
 mod recordings;

@@ -74,7 +74,8 @@ impl Session {
             (is_seen || output.stream().is_some()) && !outputs::writes_frames(&loaded.settings);
         let colours = (is_seen || output.shows_left()).then(Pool::new);
         let keep = Keep { colours, ..Keep::default() };
-        let source = source::wait_for(&spec, &loaded, watched, &keep, &control)?;
+        let source =
+            source::wait_for(&spec, &loaded, watched, args.source.part.frames(), &keep, &control)?;
         let Some(source) = source else { return Ok(None) };
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures((info.width, info.height))?;

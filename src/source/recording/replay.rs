@@ -15,7 +15,7 @@ use crate::core::frame::{Eye, EyeFrame, Image, StereoPair};
 use crate::matching::saturation::WHITE;
 use crate::source::gst::{GstOptions, Offset};
 use crate::source::pairing::{PairBy, Pairer, Pairing};
-use crate::source::{Damage, Source, SourceCounts, SourceInfo};
+use crate::source::{Damage, Place, Source, SourceCounts, SourceInfo};
 
 /// Images of the left view from which its rate is measured.
 const MEASURED: usize = 16;
@@ -40,6 +40,8 @@ struct Replay {
     left_out: [u64; 2],
     /// The first reason why an image was left out.
     flaw: Option<String>,
+    /// Images of earlier pairs are not decoded.
+    from: Place,
     options: GstOptions,
     done: bool,
 }
@@ -57,7 +59,8 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
             "`--offset auto` compares two videos; the stamps of a recording need `--offset MS`, if any"
         ),
     };
-    let Beginning { first, period, has_colour } = Beginning::of(&mut recording, topics, options)?;
+    let Beginning { first, begin, period, has_colour } =
+        Beginning::of(&mut recording, topics, options)?;
     let [left, right] = topics.map(|topic| &recording.topics()[topic]);
     let [size, other] = first;
     ensure!(
@@ -79,6 +82,9 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         height: size.1,
         rate: period.map(|period| (period.as_secs_f64().recip() * 1e4).round() / 1e4),
         pairs: left.messages.zip(right.messages).map(|(left, right)| left.min(right)),
+        begin,
+        length: None,
+        seekable: true,
         live: false,
         has_truth: false,
         has_colour,
@@ -97,6 +103,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         index: [0; 2],
         left_out: [0; 2],
         flaw: None,
+        from: Place::Pair(0),
         options: options.clone(),
         done: false,
     }))
@@ -106,6 +113,8 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
 struct Beginning {
     /// Size of each view.
     first: [(usize, usize); 2],
+    /// Stamp of the first left image.
+    begin: Duration,
     /// Median time between left images.
     period: Option<Duration>,
     has_colour: bool,
@@ -164,7 +173,8 @@ impl Beginning {
             .collect();
         steps.sort_unstable();
         let period = steps.get(steps.len() / 2).map(|&step| Duration::from_nanos(step));
-        Ok(Self { first: [found(0)?, found(1)?], period, has_colour })
+        let begin = Duration::from_nanos(stamps.first().copied().unwrap_or_default());
+        Ok(Self { first: [found(0)?, found(1)?], begin, period, has_colour })
     }
 }
 
@@ -182,7 +192,11 @@ impl Replay {
         let topic = &self.recording.topics()[message.topic];
         let read = messages::picture(topic, message.log_ns, &message.data);
         let frame = read.and_then(|(stamp, picture)| {
-            Ok((stamp, pixels::frame(&picture, &self.options.keep, self.options.tone)?))
+            if self.is_early(eye, stamp) {
+                // Pairing needs the stamps alone.
+                return Ok((stamp, None));
+            }
+            Ok((stamp, Some(pixels::frame(&picture, &self.options.keep, self.options.tone)?)))
         });
         let (stamp, image) = match frame {
             Ok(frame) => frame,
@@ -196,6 +210,11 @@ impl Replay {
                 return Ok(());
             }
         };
+        let timestamp = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
+        let Some(image) = image else {
+            self.push(eye, Image::from_vec(1, 1, vec![0]), timestamp, index);
+            return Ok(());
+        };
         let size = (image.width(), image.height());
         ensure!(
             size == (self.info.width, self.info.height),
@@ -207,8 +226,21 @@ impl Replay {
             size.0,
             size.1
         );
-        self.push(eye, image, Duration::from_nanos(stamp.saturating_add(self.delays[eye])), index);
+        self.push(eye, image, timestamp, index);
         Ok(())
+    }
+
+    /// Reports whether an image of this stamp can only belong to a pair before the place that was asked
+    /// for.
+    fn is_early(&self, eye: usize, stamp: u64) -> bool {
+        match self.from {
+            Place::Pair(number) => self.pairer.highest_number(Eye::BOTH[eye]) < number,
+            Place::Time(time) => self.pairer.tolerance().is_some_and(|tolerance| {
+                let own = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
+                let asked = time.saturating_add(Duration::from_nanos(self.delays[0]));
+                own.saturating_add(tolerance) < asked
+            }),
+        }
     }
 
     fn push(&mut self, eye: usize, image: Image, timestamp: Duration, index: u64) {
@@ -291,6 +323,12 @@ impl Source for Replay {
             return Ok(());
         }
         self.judge()
+    }
+
+    fn seek(&mut self, place: Place) -> Result<()> {
+        self.pairer.move_to(0);
+        (self.from, self.index, self.left_out, self.done) = (place, [0; 2], [0; 2], false);
+        Ok(())
     }
 
     fn counts(&self) -> SourceCounts {
