@@ -94,7 +94,7 @@ pub mod sink {
         pub use crate::sink::viewer::{Banner, Counts, Figures, Viewer};
         pub use crate::window::{
             Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows, Scene,
-            Timing, View, Window, WindowOptions, WindowSink, panes,
+            Timeline, Timing, View, Window, WindowOptions, WindowSink, panes,
         };
     }
     pub use crate::sink::{Sink, StagesInTime, StreamInfo};

@@ -189,8 +189,9 @@ impl Source for Excerpt {
         Ok(())
     }
 
+    /// Moves to any pair of the whole source, also outside of the part.
     fn seek(&mut self, place: Place) -> Result<()> {
-        self.from = place;
+        (self.from, self.part) = (place, Part::default());
         self.is_there = true;
         self.source.seek(place)
     }

@@ -3,6 +3,7 @@
 mod content;
 mod keys;
 mod saving;
+mod timeline;
 mod tuning;
 
 use std::ops::ControlFlow;
@@ -11,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use winit::event::{KeyEvent, WindowEvent};
+use winit::event::{KeyEvent, MouseButton, WindowEvent};
 use winit::keyboard::ModifiersState;
 use winit::window::Fullscreen;
 
@@ -27,7 +28,7 @@ use crate::core::frame::Matched;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::Colouring;
 use crate::sink::viewer::Figures;
-use keys::Action;
+use keys::{Action, Travel};
 
 /// Redraw period of the figures while no frame arrives.
 const IDLE: Duration = Duration::from_millis(500);
@@ -59,6 +60,8 @@ pub(crate) struct App {
     /// The figures on the screen, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
+    /// True while the mouse is held since it was pressed on the timeline.
+    is_dragging: bool,
     modifiers: ModifiersState,
     overlay: bool,
     /// The view to return to from the stereo pair.
@@ -90,6 +93,7 @@ impl App {
             stats: None,
             figures: None,
             cursor: None,
+            is_dragging: false,
             modifiers: ModifiersState::empty(),
             overlay: true,
             view_before: View::Disparity,
@@ -126,13 +130,17 @@ impl App {
     }
 
     fn key(&mut self, event: &KeyEvent) -> ControlFlow<()> {
-        let ignored = !event.state.is_pressed() || event.repeat;
-        if ignored || self.panel.open && self.panel_takes(&event.logical_key) {
+        if !event.state.is_pressed() || self.panel.open && self.panel_takes(&event.logical_key) {
             return ControlFlow::Continue(());
         }
         let Some(action) = Action::of(&event.logical_key, self.modifiers) else {
             return ControlFlow::Continue(());
         };
+        // A key that is held steps on from pair to pair.
+        let steps = [Travel::Forwards, Travel::Backwards].map(Action::Travel);
+        if event.repeat && !steps.contains(&action) {
+            return ControlFlow::Continue(());
+        }
         match action {
             Action::Pause => self.control.pause.toggle(),
             Action::NextColours => self.next_colours(),
@@ -155,6 +163,7 @@ impl App {
                 self.help = !self.help;
                 self.overlay |= self.help;
             }
+            Action::Travel(travel) => self.travel(travel),
             Action::Quit => return ControlFlow::Break(()),
         }
         self.shell.request_redraw();
@@ -233,6 +242,11 @@ impl Content for App {
             WindowEvent::KeyboardInput { event, .. } => return self.key(event),
             WindowEvent::CursorMoved { position, .. } => {
                 self.cursor = Some((position.x, position.y));
+                self.drag(false);
+                self.shell.request_redraw();
+            }
+            WindowEvent::MouseInput { state, button: MouseButton::Left, .. } => {
+                self.is_dragging = state.is_pressed() && self.drag(true);
                 self.shell.request_redraw();
             }
             WindowEvent::CursorLeft { .. } => {

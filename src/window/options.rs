@@ -8,6 +8,19 @@ use crate::core::frame::{DisparityRange, Matched};
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::viewer::Tuning;
 
+/// Times of a recording that the window can move through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Time of the first image.
+    pub begin: Duration,
+    /// Time from there to the end.
+    pub length: Duration,
+    /// Time from pair to pair.
+    pub period: Duration,
+    /// True if pairs are shown at the recorded pace, so that there is a speed.
+    pub is_paced: bool,
+}
+
 /// Options of the window: its appearance at the start, and its files.
 #[derive(Clone, Debug)]
 pub struct WindowOptions {
@@ -22,6 +35,8 @@ pub struct WindowOptions {
     pub snapshot_dir: PathBuf,
     /// File for the settings; `None` is a new one among the snapshots.
     pub settings_file: Option<PathBuf>,
+    /// Times of a recording that can be moved through, or why there is no timeline.
+    pub timeline: Result<Span, String>,
     /// Settings that can be changed in the window.
     pub tuning: Option<Tuning>,
     /// Smaller frames (width, height) are enlarged at the start.
@@ -44,6 +59,7 @@ impl WindowOptions {
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
             settings_file: None,
+            timeline: Err("only recordings have a timeline".to_owned()),
             tuning: None,
             smallest: (640, 360),
             largest: (1600, 1000),

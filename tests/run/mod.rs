@@ -24,6 +24,7 @@ mod served;
 #[cfg(target_os = "linux")]
 mod service;
 mod streaming;
+mod timeline;
 mod times;
 mod window;
 

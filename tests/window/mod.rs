@@ -20,7 +20,7 @@ use stereod::internals::sink::Sink;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::window::{
     Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates,
-    Rows, Scene, Timing, View, Viewer, Window, WindowOptions, WindowSink, panes,
+    Rows, Scene, Timeline, Timing, View, Viewer, Window, WindowOptions, WindowSink, panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
 

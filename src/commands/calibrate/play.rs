@@ -27,7 +27,7 @@ pub(super) fn play(
             let (mut pacer, mut left) = (paced.then(Pacer::new), limit.unwrap_or(u64::MAX));
             source.run(stop, &mut |pair, _| {
                 if let Some(pacer) = &mut pacer {
-                    pacer.wait(pair.timestamp, stop);
+                    pacer.wait(pair.timestamp, || stop.is_set());
                 }
                 left -= 1;
                 match sender.send(pair) {

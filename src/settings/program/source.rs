@@ -225,6 +225,13 @@ impl Source {
         self.wait_s.map_or(unsaid, Duration::from_secs_f64)
     }
 
+    /// Returns the begin and end of the part of a recording by its times, as far as they are given.
+    pub fn marks(&self) -> [Option<Duration>; 2] {
+        let Part { start, duration, .. } = self.part();
+        let begin = (!start.is_zero()).then_some(start);
+        [begin, duration.map(|duration| start.saturating_add(duration))]
+    }
+
     /// Returns the part of a recording by its times.
     fn part(&self) -> Part {
         Part {

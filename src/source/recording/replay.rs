@@ -42,6 +42,8 @@ struct Replay {
     flaw: Option<String>,
     /// Images of earlier pairs are not decoded.
     from: Place,
+    /// Time of the last pair, while the recording is being read.
+    last: Option<Duration>,
     options: GstOptions,
     done: bool,
 }
@@ -104,6 +106,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         left_out: [0; 2],
         flaw: None,
         from: Place::Pair(0),
+        last: None,
         options: options.clone(),
         done: false,
     }))
@@ -258,6 +261,7 @@ impl Replay {
             let Some(mut pair) = self.pairer.pop() else { return ControlFlow::Continue(()) };
             // A pair has the left view's own time.
             pair.timestamp = pair.timestamp.saturating_sub(Duration::from_nanos(self.delays[0]));
+            self.last = Some(pair.timestamp);
             emit(pair, self.counts())?;
         }
         ControlFlow::Break(())
@@ -310,7 +314,9 @@ impl Source for Replay {
         if std::mem::replace(&mut self.done, true) {
             return Ok(());
         }
-        self.recording.begin(&self.topics)?;
+        if self.last.is_none() {
+            self.recording.begin(&self.topics)?;
+        }
         let mut message = Message::default();
         while !stop.is_set() && self.recording.next(&mut message)? {
             self.take(&message)?;
@@ -319,15 +325,18 @@ impl Source for Replay {
             }
         }
         Eye::BOTH.into_iter().for_each(|eye| self.pairer.finish(eye));
-        if self.emit_pairs(stop, emit).is_break() {
-            return Ok(());
-        }
-        self.judge()
+        let wanted = self.emit_pairs(stop, emit);
+        self.last = None;
+        if wanted.is_break() { Ok(()) } else { self.judge() }
     }
 
     fn seek(&mut self, place: Place) -> Result<()> {
-        self.pairer.move_to(0);
-        (self.from, self.index, self.left_out, self.done) = (place, [0; 2], [0; 2], false);
+        (self.from, self.done) = (place, false);
+        // A later place is reached by reading on.
+        if !matches!(place, Place::Time(time) if self.last.is_some_and(|last| last < time)) {
+            self.pairer.move_to(0);
+            (self.index, self.left_out, self.last) = ([0; 2], [0; 2], None);
+        }
         Ok(())
     }
 

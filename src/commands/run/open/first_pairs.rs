@@ -34,6 +34,9 @@ const TICK: Duration = Duration::from_millis(10);
 
 type Item = (StereoPair, SourceCounts);
 
+/// A source at the end of its thread, and how it ended.
+type Ended = (Box<dyn Source>, anyhow::Result<()>);
+
 /// A source that runs on its own thread, with its first pairs at hand.
 pub struct FirstPairs {
     info: SourceInfo,
@@ -44,7 +47,7 @@ pub struct FirstPairs {
     rest: Option<LinkReceiver<Item>>,
     /// Pairs dropped while the first ones were examined.
     dropped: Arc<AtomicU64>,
-    thread: Option<JoinHandle<(Box<dyn Source>, anyhow::Result<()>)>>,
+    thread: Option<JoinHandle<Ended>>,
     /// The source after its thread has ended.
     source: Option<Box<dyn Source>>,
 }
