@@ -4,28 +4,29 @@
 //! lost. A live source never waits; each link drops its oldest pairs instead. A part that fails
 //! stops the source; pairs in transit are still matched, and files are finished.
 
+mod deliver;
 mod engine_swap;
 mod match_loop;
 mod running;
 
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context;
 
 use crate::core::control::Control;
-use crate::core::frame::{Matched, StereoPair};
-use crate::core::queue::{LinkReceiver, LinkSender, WhenFull, link};
+use crate::core::frame::Matched;
+use crate::core::queue::{LinkReceiver, WhenFull, link};
 use crate::core::text::on_one_line;
 use crate::core::thread;
 use crate::engine::Engine;
 use crate::sink::Sink;
+use crate::source::Source;
 use crate::source::pairing::pace::Pacer;
-use crate::source::{Source, SourceCounts};
 use crate::telemetry::progress::Progress;
+use deliver::Delivery;
+pub use deliver::Timeline;
 pub use engine_swap::EngineSwap;
 use match_loop::MatchLoop;
 use running::PATIENCE;
@@ -49,12 +50,15 @@ pub struct PipelineConfig {
     pub limit: Option<u64>,
     /// Deliver pairs no faster than they were recorded; a live source has its own pace.
     pub realtime: bool,
+    /// Set if the user moves through the recording.
+    pub timeline: Option<Timeline>,
 }
 
 /// Starts every part. The run ends with its source, by `control.stop`, or by a failure.
 pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Running> {
-    let PipelineConfig { source, engine, swap, sinks, limit, realtime, .. } = config;
-    let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
+    let PipelineConfig { source, engine, swap, sinks, limit, realtime, timeline, .. } = config;
+    let is_live = source.info().live;
+    let when_full = if is_live { WhenFull::DropOldest } else { WhenFull::Block };
     let (started, progress) = (Instant::now(), Arc::new(Progress::new()));
 
     let (pairs_in, pairs) = link(config.pair_room, when_full);
@@ -79,7 +83,8 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
     }
     let mut match_loop = {
         let progress = progress.clone();
-        MatchLoop { engine, swap, pairs, fan_out, progress, in_flight: 0 }
+        let is_recorded = !is_live;
+        MatchLoop { engine, swap, pairs, fan_out, progress, in_flight: 0, is_recorded, last: None }
     };
     let matcher = spawn("matcher", control, move |control| {
         let result = match_loop.run();
@@ -88,7 +93,9 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
     })?;
     let for_source = progress.clone();
     let source = spawn("source", control, move |control| {
-        deliver(source, &pairs_in, control, &for_source, limit, realtime)
+        let pacer = (realtime && !is_live).then(Pacer::new);
+        let (left, progress) = (limit.unwrap_or(u64::MAX), &*for_source);
+        Delivery { pairs: &pairs_in, control, progress, left, pacer, timeline }.run(source)
     })?;
     Ok(Running {
         source,
@@ -100,75 +107,6 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
         patience: (when_full == WhenFull::DropOldest).then_some(PATIENCE),
         at_the_end: Mutex::default(),
     })
-}
-
-/// Runs the source's thread: pairs go into the link until the source ends or a stop is requested.
-fn deliver(
-    mut source: Box<dyn Source>,
-    pairs: &LinkSender<StereoPair>,
-    control: &Control,
-    progress: &Progress,
-    limit: Option<u64>,
-    realtime: bool,
-) -> (SourceCounts, anyhow::Result<()>) {
-    let mut pacer = (realtime && !source.info().live).then(Pacer::new);
-    let mut left = limit.unwrap_or(u64::MAX);
-    // Time that the previous pair waited for room in the link.
-    let mut held = Duration::ZERO;
-    let mut emit = |mut pair: StereoPair, counts: SourceCounts| {
-        let unpaired = [counts.unpaired_left, counts.unpaired_right];
-        progress.note_source([counts.left, counts.right], unpaired);
-        if left == 0 || wait_while_paused(control, progress, pacer.as_mut()).is_break() {
-            return ControlFlow::Break(());
-        }
-        let mut delay = Duration::ZERO;
-        if let Some(pacer) = &mut pacer {
-            // A source that decodes too slowly is late, too, but cheaper matching would not help
-            // it.
-            delay = pacer.wait(pair.timestamp, &control.stop).min(held);
-            // The pair was held back on purpose, so its latency starts now, as with a camera.
-            pair.arrived = Instant::now();
-        }
-        let (ready, position) = (Instant::now(), pair.timestamp);
-        if pairs.send(pair).is_err() {
-            return ControlFlow::Break(());
-        }
-        held = ready.elapsed();
-        if pacer.is_some() {
-            progress.note_paced(position, delay);
-        }
-        progress.pairs.fetch_add(1, Ordering::Relaxed);
-        left -= 1;
-        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let result = source.run(&control.stop, &mut emit);
-    let cut_short = left > 0 && control.stop.is_set();
-    progress.cut_short.store(cut_short, Ordering::SeqCst);
-    progress.source_ended.store(true, Ordering::SeqCst);
-    // The source also counts a pair that was refused because the run ended.
-    let pairs = progress.pairs.load(Ordering::Relaxed);
-    (SourceCounts { pairs, ..source.counts() }, result)
-}
-
-/// Holds the source while the pipeline is paused, except for single steps. Breaks if it is stopped
-/// meanwhile.
-fn wait_while_paused(
-    control: &Control,
-    progress: &Progress,
-    pacer: Option<&mut Pacer>,
-) -> ControlFlow<()> {
-    let since = Instant::now();
-    let mut paused = false;
-    while control.pause.is_set() && !control.stop.is_set() && !control.step.take() {
-        paused = true;
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    if paused {
-        let pause = since.elapsed();
-        progress.note_pause(pause);
-        pacer.into_iter().for_each(|pacer| pacer.shift(pause));
-    }
-    if control.stop.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// Runs a sink's thread.

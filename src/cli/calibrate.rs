@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::flags::{Common, FlagLayer, Named, named};
-use super::source::RecordingArgs;
+use super::source::{PartArgs, RecordingArgs};
 use crate::calibration::board::Pattern;
 use crate::calibration::solve::Model;
 use crate::sink::board::Page;
@@ -82,6 +82,10 @@ pub struct CalibrateArgs {
     /// Exchange the cameras: the left input becomes the right view
     #[arg(long, help_heading = "Source", conflicts_with = "left_pictures")]
     pub swap: bool,
+
+    /// Part of a recording.
+    #[command(flatten)]
+    pub part: PartArgs,
 
     /// The board: chessboard:9x6 (inner corners) or charuco:11x8[:MARKER/SQUARE[:DICTIONARY]]
     #[arg(long, value_name = "BOARD")]
@@ -180,6 +184,7 @@ impl CalibrateArgs {
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
+        layer.add(&self.part.times);
         layer.put("source", "swap", "--swap", self.swap.then_some(true));
         layer.put("window", "mode", "--headless", self.headless.then_some("off"));
         layer.put("window", "mode", "--window", self.window.then_some("on"));

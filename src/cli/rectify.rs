@@ -7,7 +7,7 @@ use toml::Value;
 
 use super::PairArgs;
 use super::flags::{Common, FlagLayer, SettingFlags, parser};
-use super::source::TopicArgs;
+use super::source::{PartArgs, TopicArgs};
 use crate::settings::row::CALIBRATION;
 use crate::source::spec::SourceSpec;
 
@@ -46,9 +46,9 @@ pub struct RectifyArgs {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
 
-    /// Stop after this many pairs of a video
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub frames: Option<u64>,
+    /// Part of a recording.
+    #[command(flatten)]
+    pub part: PartArgs,
 
     /// Largest time difference between the two frames of a pair, in milliseconds, or `auto`
     #[arg(long, value_name = "MS", value_parser = parser("source", "tolerance_ms"))]
@@ -79,6 +79,7 @@ impl RectifyArgs {
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.pair.lay(&mut layer);
+        layer.add(&self.part.times);
         layer.put("source", "tolerance_ms", "--tolerance", self.tolerance.clone());
         layer.put("engine", "threads", "--threads", self.threads.clone());
         layer.add(&self.calibration);

@@ -6,7 +6,8 @@ use clap::{Args, ValueHint};
 
 use super::flags::{FlagLayer, SettingFlags};
 use crate::settings::Size;
-use crate::settings::row::{CAMERAS, PAIRING, PICTURES};
+use crate::settings::row::{CAMERAS, PAIRING, PART, PICTURES};
+use crate::source::excerpt::Frames;
 use crate::source::spec::SourceSpec;
 
 /// Message of `run` without a source.
@@ -77,10 +78,9 @@ pub struct SourceArgs {
     #[command(flatten)]
     pub pictures: SettingFlags<PICTURES>,
 
-    /// Stop after this many pairs; 0 continues to the end (the demo scene has none)
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
-    pub frames: Option<u64>,
+    /// Part of a recording.
+    #[command(flatten)]
+    pub part: PartArgs,
 
     /// Pairing of frames.
     #[command(flatten)]
@@ -98,6 +98,26 @@ pub struct SourceArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     #[arg(hide_short_help = true)]
     pub seed: Option<u64>,
+}
+
+/// Part of a recording.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PartArgs {
+    /// Stop after N pairs (0: at the end), or use the pairs A to B - 1 of a recording: 20..50, 20..,
+    /// ..50; the first pair is number 0
+    #[arg(long, value_name = "N|A..B", help_heading = "Source")]
+    pub frames: Option<Frames>,
+
+    /// Part by time.
+    #[command(flatten, next_help_heading = "Source")]
+    pub times: SettingFlags<PART>,
+}
+
+impl PartArgs {
+    /// Returns the numbers of the pairs.
+    pub fn frames(&self) -> Frames {
+        self.frames.unwrap_or_default()
+    }
 }
 
 /// A recording of messages.
@@ -208,12 +228,13 @@ impl SourceArgs {
 
     /// After how many pairs to stop; `None` goes on to the end of the source.
     pub fn limit(&self) -> Option<u64> {
-        self.frames.filter(|frames| *frames > 0)
+        self.part.frames().limit
     }
 
     /// Adds the flags that stand for settings.
     pub fn lay(&self, layer: &mut FlagLayer) {
         self.recording.lay(layer);
+        layer.add(&self.part.times);
         layer.add(&self.pairing);
         layer.add(&self.cameras);
         layer.add(&self.pictures);
@@ -221,7 +242,9 @@ impl SourceArgs {
         layer.put("demo", "width", "--demo-size", side(|size| size.width));
         layer.put("demo", "height", "--demo-size", side(|size| size.height));
         layer.put("demo", "seed", "--seed", self.seed.map(|seed| seed as i64));
-        let frames = self.frames.filter(|_| self.demo).map(|frames| frames as i64);
+        let frames = self.part.frames.filter(|_| self.demo);
+        // Without an end, `--frames 0` makes the scene endless.
+        let frames = frames.map(|frames| frames.limit.or(frames.end).unwrap_or_default() as i64);
         layer.put("demo", "frames", "--frames", frames);
     }
 }

@@ -53,6 +53,12 @@ pub fn run(args: CalibrateArgs) -> Result<(), Error> {
     for (_, output) in outputs {
         files::check_writable(output)?;
     }
+    if !args.left_pictures.is_empty() && (args.part.frames.is_some() || !args.part.times.is_empty())
+    {
+        let message =
+            "`--start`, `--duration` and `--frames` are for recordings, not for single images";
+        return Err(Error::usage(message));
+    }
     let solved = if !args.left_pictures.is_empty() {
         let found = pictures::look_at(&args, &loaded, board)?;
         solve::solve(&board, found.size, options(&args), found.sightings)

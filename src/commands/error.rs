@@ -6,6 +6,7 @@ use crate::core::redact::redact;
 use crate::core::text::as_a_list;
 use crate::matching::ParamsError;
 use crate::settings;
+use crate::source::excerpt::NoPartOfLive;
 use crate::telemetry::logs;
 
 /// Reason why a command failed, which decides the exit status.
@@ -98,6 +99,9 @@ pub fn told(error: &anyhow::Error) -> String {
 
 impl From<anyhow::Error> for Error {
     fn from(error: anyhow::Error) -> Self {
+        if error.is::<NoPartOfLive>() {
+            return Error::Usage(error);
+        }
         Error::Failed(error)
     }
 }

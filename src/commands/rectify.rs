@@ -129,7 +129,9 @@ fn videos(
 ) -> Result<(), Error> {
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
-    let options = settings.source.stream_options(&settings.camera, &control.stop, &Keep::default());
+    let mut options =
+        settings.source.stream_options(&settings.camera, &control.stop, &Keep::default());
+    options.part.frames = args.part.frames();
     let mut source = source::open(spec, DemoOptions::default(), &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;
@@ -152,7 +154,7 @@ fn videos(
             Ok(()) => pairs += 1,
             Err(error) => failed = Some(error),
         }
-        match failed.is_some() || args.frames == Some(pairs) {
+        match failed.is_some() || args.part.frames().limit == Some(pairs) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

@@ -156,6 +156,14 @@ pub struct Chroma {
 }
 
 impl Chroma {
+    /// Copies the colour of an unrectified image.
+    pub fn copy(&self) -> Self {
+        let raw = &self.raw;
+        let samples = Pooled::unpooled(raw.samples.to_vec());
+        let copy = ChromaPlane { samples, ..*raw };
+        Self { through: self.through.clone(), ..Self::new(self.coding, copy, self.pool.clone()) }
+    }
+
     /// Creates the colour of an unrectified image. `pool` holds it after a later rectification.
     pub fn new(coding: ColourCoding, raw: ChromaPlane, pool: Pool<Differences>) -> Self {
         Self { coding, raw, through: None, resampled: OnceLock::new(), pool }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::core::playback::Playback;
+
 /// A flag shared by threads. Clones are the same flag.
 #[derive(Clone, Debug, Default)]
 pub struct Switch(Arc<AtomicBool>);
@@ -40,4 +42,6 @@ pub struct Control {
     pub step: Switch,
     /// Suspends the writing of frames to files.
     pub suspend_recording: Switch,
+    /// Moves through a recording.
+    pub playback: Playback,
 }

@@ -137,6 +137,13 @@ impl Image {
         }
     }
 
+    /// Copies the image.
+    pub fn copy(&self) -> Self {
+        let pixels = Pooled::unpooled(self.pixels.to_vec());
+        let chroma = self.chroma.as_ref().map(|chroma| Box::new(chroma.copy()));
+        Self { pixels, valid: self.valid.clone(), chroma, ..*self }
+    }
+
     /// Creates an image that belongs to no pool.
     ///
     /// # Panics
@@ -247,7 +254,8 @@ pub struct StereoPair {
     pub left: Image,
     /// Right image, of the same size.
     pub right: Image,
-    /// Number of this pair within the run, from 0, without gaps at the source.
+    /// Number of this pair within the whole source, from 0. The next pair has the next number, unless
+    /// a recording was moved.
     pub sequence: u64,
     /// Capture time of the left image on the stream's clock.
     pub timestamp: Duration,
@@ -261,6 +269,11 @@ pub struct StereoPair {
 }
 
 impl StereoPair {
+    /// Copies the pair without the true disparity.
+    pub fn copy(&self) -> Self {
+        Self { left: self.left.copy(), right: self.right.copy(), truth: None, ..*self }
+    }
+
     /// Creates a pair of still images, without a time.
     pub fn of_stills(left: Image, right: Image) -> Self {
         Self {

@@ -8,6 +8,7 @@ pub mod ebml;
 #[warn(missing_docs)]
 pub mod frame;
 pub mod memory;
+pub mod playback;
 pub mod pool;
 pub mod queue;
 pub mod reading;

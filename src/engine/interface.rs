@@ -44,6 +44,11 @@ pub trait Engine: Send {
         Ok(())
     }
 
+    /// Forgets the stream so far. No pair may be in flight.
+    fn restart(&mut self) -> anyhow::Result<()> {
+        self.resume(History::default())
+    }
+
     /// Reports whether the engine computes on a device of its own.
     fn is_on_device(&self) -> bool {
         // Only such a device has memory that images had better lie in.

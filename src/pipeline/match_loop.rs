@@ -22,6 +22,10 @@ pub(super) struct MatchLoop {
     pub(super) progress: Arc<Progress>,
     /// Pairs that the engine holds.
     pub(super) in_flight: usize,
+    /// Set for a recording, whose pairs come without gaps unless it is moved.
+    pub(super) is_recorded: bool,
+    /// Number of the last pair.
+    pub(super) last: Option<u64>,
 }
 
 impl MatchLoop {
@@ -37,6 +41,7 @@ impl MatchLoop {
             open &= next.is_ok();
             if let Ok(Some(pair)) = next {
                 self.swap_engine()?;
+                self.restart_after_move(pair.sequence)?;
                 self.engine.submit(pair)?;
                 self.in_flight += 1;
                 if self.in_flight < self.engine.depth() {
@@ -56,6 +61,16 @@ impl MatchLoop {
         next.resume(self.engine.take_history()?)?;
         self.engine = next;
         self.progress.retuned.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets stages with a memory start anew if a recording was moved before the pair of this number.
+    fn restart_after_move(&mut self, number: u64) -> anyhow::Result<()> {
+        let last = self.last.replace(number);
+        if self.is_recorded && last.is_some_and(|last| number != last + 1) {
+            while self.hand_out()? {}
+            self.engine.restart()?;
+        }
         Ok(())
     }
 

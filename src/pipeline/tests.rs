@@ -2,19 +2,20 @@
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::anyhow;
 
 use super::*;
 use crate::core::control::Switch;
-use crate::core::frame::{DisparityMap, DisparityRange, Image};
+use crate::core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+use crate::core::playback::Move;
 use crate::core::pool::Pooled;
 use crate::engine::Engine;
 use crate::matching::History;
 use crate::matching::saturation::WHITE;
-use crate::source::SourceInfo;
+use crate::source::{Place, SourceCounts, SourceInfo};
 
 struct Numbers {
     info: SourceInfo,
@@ -28,12 +29,9 @@ fn numbers(length: u64, live: bool) -> Numbers {
         description: "numbers".into(),
         width: 1,
         height: 1,
-        rate: None,
-        pairs: None,
         live,
-        has_truth: false,
-        has_colour: false,
         white: WHITE,
+        ..SourceInfo::default()
     };
     Numbers { info, length, delivered: 0, fails: false }
 }
@@ -67,6 +65,13 @@ impl Source for Numbers {
         }
         if self.fails { Err(anyhow!("left.mkv is damaged")) } else { Ok(()) }
     }
+    fn seek(&mut self, place: Place) -> anyhow::Result<()> {
+        self.delivered = match place {
+            Place::Time(time) => time.as_micros().div_ceil(1000) as u64,
+            Place::Pair(number) => number,
+        };
+        Ok(())
+    }
     fn counts(&self) -> SourceCounts {
         SourceCounts { pairs: self.delivered, ..SourceCounts::default() }
     }
@@ -78,10 +83,12 @@ struct Delaying {
     held: std::collections::VecDeque<StereoPair>,
     fails_at: Option<u64>,
     nap: Duration,
+    restarts: Arc<AtomicU64>,
 }
 
 fn delaying(depth: usize) -> Delaying {
-    Delaying { depth, held: Default::default(), fails_at: None, nap: Duration::ZERO }
+    let (held, restarts) = Default::default();
+    Delaying { depth, held, fails_at: None, nap: Duration::ZERO, restarts }
 }
 
 fn boxed(engine: Delaying) -> Box<dyn Engine> {
@@ -99,6 +106,10 @@ impl Engine for Delaying {
         assert!(self.held.len() < self.depth, "too many pairs in flight");
         anyhow::ensure!(self.fails_at != Some(pair.sequence), "the device was lost");
         self.held.push_back(pair);
+        Ok(())
+    }
+    fn resume(&mut self, history: History) -> anyhow::Result<()> {
+        self.restarts.fetch_add(u64::from(history == History::default()), Ordering::Relaxed);
         Ok(())
     }
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
@@ -155,6 +166,7 @@ fn start_with(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option
         result_room: 2,
         limit,
         realtime: false,
+        timeline: None,
     };
     start(config, &Control::default()).unwrap()
 }
@@ -284,6 +296,7 @@ fn a_panicking_sink_stops_the_run() {
         result_room: 2,
         limit: None,
         realtime: false,
+        timeline: None,
     };
     let outcome = start(config, &Control::default()).unwrap().join();
     let error = outcome.error.unwrap().to_string();
@@ -307,6 +320,7 @@ fn stopping_matches_what_is_on_the_way() {
         result_room: 4,
         limit: None,
         realtime: false,
+        timeline: None,
     };
     let running = start(config, &control).unwrap();
     let progress = running.progress.clone();
@@ -404,6 +418,7 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
         result_room: 2,
         limit: None,
         realtime: false,
+        timeline: None,
     };
     let running = start(config, &Control::default()).unwrap();
     let progress = running.progress.clone();
@@ -431,6 +446,7 @@ fn an_output_that_is_held_up_is_a_failure_and_a_check_is_none() {
             result_room: 2,
             limit: None,
             realtime: false,
+            timeline: None,
         };
         let mut running = start(config, &Control::default()).unwrap();
         running.patience = Some(Duration::from_millis(300));
@@ -458,6 +474,7 @@ fn a_step_lets_one_pair_pass_while_the_source_is_held() {
         result_room: 4,
         limit: None,
         realtime: false,
+        timeline: None,
     };
     let running = start(config, &control).unwrap();
     let progress = running.progress.clone();
@@ -475,4 +492,86 @@ fn a_step_lets_one_pair_pass_while_the_source_is_held() {
     }
     control.stop.set(true);
     assert!(running.join().error.is_none());
+}
+
+/// Starts a recording of so many pairs, one each millisecond, that is moved through.
+fn moved_through(length: u64, control: &Control, sink: &Keeper, engine: Delaying) -> Running {
+    let mut source = numbers(length, false);
+    source.info.rate = Some(1000.0);
+    let config = PipelineConfig {
+        source: Box::new(source),
+        engine: boxed(engine),
+        swap: EngineSwap::default(),
+        sinks: vec![Box::new(sink.clone())],
+        pair_room: 2,
+        result_room: 2,
+        limit: None,
+        realtime: false,
+        timeline: Some(Timeline { stays: true }),
+    };
+    start(config, control).unwrap()
+}
+
+fn wait_for(sink: &Keeper, pairs: usize) {
+    while sink.seen.lock().unwrap().len() < pairs {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_paused_recording_shows_the_pair_that_is_asked_for() {
+    let (control, sink, engine) = (Control::default(), Keeper::default(), delaying(1));
+    let restarts = engine.restarts.clone();
+    control.pause.set(true);
+    let running = moved_through(100, &control, &sink, engine);
+    let ms = Duration::from_millis;
+    let moves = [
+        (Move::To(ms(50)), 50),
+        (Move::Forwards, 51),
+        (Move::Backwards, 50),
+        (Move::Again, 50),
+        // Behind the end: the last pair.
+        (Move::To(ms(1000)), 99),
+        (Move::Again, 99),
+        (Move::Backwards, 98),
+        (Move::To(ms(0)), 0),
+        (Move::Backwards, 0),
+    ];
+    for (count, (wanted, _)) in moves.iter().enumerate() {
+        control.playback.ask(*wanted);
+        wait_for(&sink, count + 1);
+    }
+    control.stop.set(true);
+    let outcome = running.join();
+    assert!(outcome.error.is_none());
+    assert_eq!(*sink.seen.lock().unwrap(), moves.map(|(_, number)| number));
+    assert_eq!(restarts.load(Ordering::Relaxed), 7, "all but the first pair and the next one");
+}
+
+#[test]
+fn a_marked_part_repeats_until_it_is_stopped() {
+    let (control, sink) = (Control::default(), Keeper::default());
+    let part = [Some(Duration::from_millis(3)), Some(Duration::from_millis(6))];
+    control.playback.change(|playing| (playing.marks, playing.repeats) = (part, true));
+    let running = moved_through(10, &control, &sink, delaying(1));
+    wait_for(&sink, 12);
+    control.stop.set(true);
+    assert!(running.join().error.is_none());
+    assert_eq!(sink.seen.lock().unwrap()[..12], [0, 1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5]);
+}
+
+#[test]
+fn at_its_end_a_recording_waits_to_be_played_again() {
+    let (control, sink) = (Control::default(), Keeper::default());
+    let running = moved_through(3, &control, &sink, delaying(1));
+    wait_for(&sink, 3);
+    while !control.playback.playing().is_at_end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!running.is_finished() && control.pause.is_set());
+    control.pause.set(false);
+    wait_for(&sink, 6);
+    control.stop.set(true);
+    assert!(running.join().error.is_none());
+    assert_eq!(sink.seen.lock().unwrap()[..6], [0, 1, 2, 0, 1, 2]);
 }

@@ -155,6 +155,9 @@ pub const PICTURES: Group = 8;
 /// Rate to reach.
 pub const RATE: Group = 9;
 
+/// Part of a recording.
+pub const PART: Group = 10;
+
 /// A flag.
 #[derive(Clone, Copy)]
 pub struct Flag {

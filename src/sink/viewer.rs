@@ -28,6 +28,8 @@ pub struct Counts {
     pub dropped: u64,
     /// Frames of either view without a partner.
     pub unpaired: u64,
+    /// Pairs by which a paced recording is late, because matching is too slow.
+    pub late: u64,
 }
 
 /// A problem or its end.

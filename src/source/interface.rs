@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ pub struct Unavailable {
 }
 
 /// Properties of a source, known before its first pair.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SourceInfo {
     /// Name for people: "left.mp4 + right.mp4", "demo scene".
     pub description: String,
@@ -31,6 +32,12 @@ pub struct SourceInfo {
     pub rate: Option<f64>,
     /// Expected number of pairs, if known (estimated from the duration).
     pub pairs: Option<u64>,
+    /// Time of the first image of the left view.
+    pub begin: Duration,
+    /// Time from there to the end, if known.
+    pub length: Option<Duration>,
+    /// True if the source can be moved by [`Source::seek`] at any time.
+    pub seekable: bool,
     /// True if the source is live. Live sources never wait for the matcher; their oldest pairs are
     /// dropped instead.
     pub live: bool,
@@ -96,6 +103,15 @@ impl std::fmt::Display for Damage {
     }
 }
 
+/// Place in a recorded source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The first pair of this time or a later one.
+    Time(Duration),
+    /// The pair of this number.
+    Pair(u64),
+}
+
 /// A source that has been opened and knows its size.
 pub trait Source: Send {
     /// Returns the properties of the source.
@@ -109,6 +125,14 @@ pub trait Source: Send {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()>;
+
+    /// Moves a recorded source before or after [`Source::run`], which then delivers the pairs from
+    /// that place on. Earlier pairs may come before them, because streams begin at a key frame or at
+    /// their first frame; [`Excerpt`](crate::source::excerpt::Excerpt) leaves them out. Pairs keep the
+    /// numbers that they have in the whole source.
+    fn seek(&mut self, _place: Place) -> anyhow::Result<()> {
+        anyhow::bail!("{} plays once only, from its beginning", self.info().description)
+    }
 
     /// Returns the counts of delivered frames and pairs so far.
     fn counts(&self) -> SourceCounts;

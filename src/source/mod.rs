@@ -4,6 +4,8 @@
 mod byte_stream;
 #[cfg(feature = "video")]
 pub mod demo;
+#[cfg(feature = "video")]
+pub mod excerpt;
 pub mod grey;
 #[cfg(feature = "video")]
 pub mod gst;
@@ -31,25 +33,27 @@ pub mod v4l2;
 #[cfg(feature = "video")]
 use crate::source::demo::{DemoOptions, DemoSource};
 #[cfg(feature = "video")]
+use crate::source::excerpt::Excerpt;
+#[cfg(feature = "video")]
 use crate::source::gst::GstOptions;
 #[cfg(feature = "video")]
 use crate::source::spec::SourceSpec;
 #[cfg(feature = "video")]
-pub use interface::{Damage, Source, SourceCounts, SourceInfo, Unavailable};
+pub use interface::{Damage, Place, Source, SourceCounts, SourceInfo, Unavailable};
 
-/// Opens a source; its size is known then. Its images are kept in the pool of `streams`.
+/// Opens a source, or the part of it that `streams` names; its size is known then. Its images are
+/// kept in the pool of `streams`.
 #[cfg(feature = "video")]
 pub fn open(
     spec: &SourceSpec,
     demo: DemoOptions,
     streams: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
-    match spec {
-        SourceSpec::Demo => {
-            Ok(Box::new(DemoSource::new(demo)?.with_pool(streams.keep.pixels.clone())))
-        }
+    let source: Box<dyn Source> = match spec {
+        SourceSpec::Demo => Box::new(DemoSource::new(demo)?.with_pool(streams.keep.pixels.clone())),
         #[cfg(feature = "cli")]
-        SourceSpec::Recording { path, topics } => recording::replay(path, topics, streams),
-        _ => gst::open(spec, streams),
-    }
+        SourceSpec::Recording { path, topics } => recording::replay(path, topics, streams)?,
+        _ => gst::open(spec, streams)?,
+    };
+    Excerpt::of(source, &streams.part)
 }

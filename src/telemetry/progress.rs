@@ -29,6 +29,8 @@ pub struct Progress {
     pub source_ended: AtomicBool,
     /// Delay in microseconds of a paced recording because pairs waited for the engine.
     delayed_us: AtomicU64,
+    /// Number of times that a recording was moved.
+    pub moves: AtomicU64,
     /// Time of its newest pair in the recording, in microseconds.
     position_us: AtomicU64,
     eyes: [EyeCounts; 2],
@@ -110,6 +112,7 @@ impl Progress {
             retuned: AtomicU64::new(0),
             source_ended: AtomicBool::new(false),
             delayed_us: AtomicU64::new(0),
+            moves: AtomicU64::new(0),
             position_us: AtomicU64::new(0),
             eyes: Default::default(),
             latency: times(),
@@ -149,6 +152,12 @@ impl Progress {
     pub fn note_paced(&self, position: Duration, delay: Duration) {
         self.position_us.store(position.as_micros() as u64, Ordering::Relaxed);
         self.delayed_us.fetch_add(delay.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// Notes that a recording was moved, so that it is no longer late.
+    pub fn note_move(&self) {
+        self.delayed_us.store(0, Ordering::Relaxed);
+        self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the time of the newest pair of a paced recording, and all delays so far.

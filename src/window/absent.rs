@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-pub use options::{Timing, WindowOptions};
+pub use options::{Span, Timing, WindowOptions};
 pub use view::View;
 
 use crate::core::control::Control;

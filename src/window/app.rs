@@ -3,7 +3,9 @@
 mod content;
 mod keys;
 mod saving;
+mod timeline;
 mod tuning;
+mod viewpoint;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::Colouring;
 use crate::sink::viewer::Figures;
-use keys::Action;
+use keys::{Action, Travel};
 
 /// Redraw period of the figures while no frame arrives.
 const IDLE: Duration = Duration::from_millis(500);
@@ -39,6 +41,13 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// Time for which a notice is shown.
 const NOTICE: Duration = Duration::from_secs(4);
+
+/// What the mouse moves while a button of it is pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Timeline,
+    Viewpoint(MouseButton),
+}
 
 /// A message for a few seconds.
 struct Notice {
@@ -63,8 +72,8 @@ pub(crate) struct App {
     cursor: Option<(f64, f64)>,
     /// Viewpoint of the points in space.
     orbit: Orbit,
-    /// Button with which the mouse moves that viewpoint.
-    dragging: Option<MouseButton>,
+    /// What the pressed mouse moves.
+    held: Option<Held>,
     modifiers: ModifiersState,
     overlay: bool,
     /// The view to return to from the stereo pair.
@@ -97,7 +106,7 @@ impl App {
             figures: None,
             cursor: None,
             orbit: Orbit::default(),
-            dragging: None,
+            held: None,
             modifiers: ModifiersState::empty(),
             overlay: true,
             view_before: View::Disparity,
@@ -138,13 +147,17 @@ impl App {
     }
 
     fn key(&mut self, event: &KeyEvent) -> ControlFlow<()> {
-        let ignored = !event.state.is_pressed() || event.repeat;
-        if ignored || self.panel.open && self.panel_takes(&event.logical_key) {
+        if !event.state.is_pressed() || self.panel.open && self.panel_takes(&event.logical_key) {
             return ControlFlow::Continue(());
         }
         let Some(action) = Action::of(&event.logical_key, self.modifiers) else {
             return ControlFlow::Continue(());
         };
+        // A key that is held steps on from pair to pair.
+        let steps = [Travel::Forwards, Travel::Backwards].map(Action::Travel);
+        if event.repeat && !steps.contains(&action) {
+            return ControlFlow::Continue(());
+        }
         match action {
             Action::Pause => self.control.pause.toggle(),
             Action::NextColours => self.next_colours(),
@@ -172,27 +185,29 @@ impl App {
                 self.help = !self.help;
                 self.overlay |= self.help;
             }
+            Action::Travel(travel) => self.travel(travel),
             Action::Quit => return ControlFlow::Break(()),
         }
         self.shell.request_redraw();
         ControlFlow::Continue(())
     }
 
-    /// Reports whether the mouse is over points in space.
-    fn moves_viewpoint(&self) -> bool {
-        let (Some(screen), Some((x, _))) = (&self.shell.screen, self.cursor) else { return false };
-        self.view == View::Points && x < f64::from(self.scene().room(screen.size()).0)
+    /// Returns what a button that is pressed now moves.
+    fn hold(&mut self, button: MouseButton) -> Option<Held> {
+        if button == MouseButton::Left && self.drag_timeline(true) {
+            return Some(Held::Timeline);
+        }
+        self.is_over_points().then_some(Held::Viewpoint(button))
     }
 
-    /// Moves the viewpoint with the mouse: the left button turns, the others shift.
-    fn drag(&mut self, before: (f64, f64), now: (f64, f64)) {
-        let (Some(button), Some(screen)) = (self.dragging, &self.shell.screen) else { return };
-        let height = f64::from(screen.size().1.max(1));
-        let [across, down] =
-            [now.0 - before.0, now.1 - before.1].map(|pixels| (pixels / height) as f32);
-        match button {
-            MouseButton::Left => self.orbit.turn(across, down),
-            _ => self.orbit.shift(across, down),
+    /// Moves what is held with the mouse, which was at `before`.
+    fn drag(&mut self, before: Option<(f64, f64)>) {
+        match (self.held, before, self.cursor) {
+            (Some(Held::Timeline), ..) => drop(self.drag_timeline(false)),
+            (Some(Held::Viewpoint(button)), Some(before), Some(now)) => {
+                self.move_viewpoint(button, before, now)
+            }
+            _ => {}
         }
     }
 
@@ -267,10 +282,10 @@ impl Content for App {
             WindowEvent::ModifiersChanged(modifiers) => self.modifiers = modifiers.state(),
             WindowEvent::KeyboardInput { event, .. } => return self.key(event),
             WindowEvent::MouseInput { state, button, .. } => {
-                let may_drag = state.is_pressed() && self.moves_viewpoint();
-                self.dragging = may_drag.then_some(*button);
+                self.held = if state.is_pressed() { self.hold(*button) } else { None };
+                self.shell.request_redraw();
             }
-            WindowEvent::MouseWheel { delta, .. } if self.moves_viewpoint() => {
+            WindowEvent::MouseWheel { delta, .. } if self.is_over_points() => {
                 self.orbit.approach(match delta {
                     MouseScrollDelta::LineDelta(_, lines) => *lines,
                     MouseScrollDelta::PixelDelta(pixels) => pixels.y as f32 / 40.0,
@@ -278,10 +293,8 @@ impl Content for App {
                 self.shell.request_redraw();
             }
             WindowEvent::CursorMoved { position, .. } => {
-                if let Some(before) = self.cursor {
-                    self.drag(before, (position.x, position.y));
-                }
-                self.cursor = Some((position.x, position.y));
+                let before = self.cursor.replace((position.x, position.y));
+                self.drag(before);
                 self.shell.request_redraw();
             }
             WindowEvent::CursorLeft { .. } => {

@@ -30,6 +30,7 @@ mod screen;
 mod snapshot;
 mod style;
 mod textures;
+mod timeline;
 mod view;
 mod xlib;
 
@@ -47,12 +48,13 @@ pub use guided_paint::{GuidedState, GuidedView};
 pub use histogram::Histogram;
 pub use mailbox::Rates;
 pub use offscreen::Offscreen;
-pub use options::{Timing, WindowOptions};
+pub use options::{Span, Timing, WindowOptions};
 pub use orbit::Orbit;
 pub use overlay::{Hover, Legend, OverlayContent};
 pub use remote::Remote;
 pub use rows::Rows;
 pub use scene::{ALL_DEPTHS, Limits, Scene, panes};
+pub use timeline::Timeline;
 pub use view::View;
 
 use crate::core::control::Control;

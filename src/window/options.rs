@@ -9,6 +9,19 @@ use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::viewer::Tuning;
 
+/// Times of a recording that the window can move through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Time of the first image.
+    pub begin: Duration,
+    /// Time from there to the end.
+    pub length: Duration,
+    /// Time from pair to pair.
+    pub period: Duration,
+    /// True if pairs are shown at the recorded pace, so that there is a speed.
+    pub is_paced: bool,
+}
+
 /// Options of the window: its appearance at the start, and its files.
 #[derive(Clone, Debug)]
 pub struct WindowOptions {
@@ -25,6 +38,8 @@ pub struct WindowOptions {
     pub clouds: CloudOptions,
     /// File for the settings; `None` is a new one among the snapshots.
     pub settings_file: Option<PathBuf>,
+    /// Times of a recording that can be moved through, or why there is no timeline.
+    pub timeline: Result<Span, String>,
     /// Settings that can be changed in the window.
     pub tuning: Option<Tuning>,
     /// Smaller frames (width, height) are enlarged at the start.
@@ -48,6 +63,7 @@ impl WindowOptions {
             snapshot_dir: PathBuf::from("."),
             clouds: CloudOptions::default(),
             settings_file: None,
+            timeline: Err("only recordings have a timeline".to_owned()),
             tuning: None,
             smallest: (640, 360),
             largest: (1600, 1000),

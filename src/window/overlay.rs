@@ -13,6 +13,7 @@ use super::options::Timing;
 use super::rows::Rows;
 use super::scene::Limits;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
+use super::timeline::Timeline;
 use crate::core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use crate::sink::colour::ColourMap;
 use crate::sink::viewer::{Banner, Counts};
@@ -36,6 +37,8 @@ pub struct OverlayContent {
     pub temporal: Option<TemporalReport>,
     /// Legend of the colours, if disparity is shown.
     pub legend: Option<Legend>,
+    /// Timeline of a recording.
+    pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
     pub rows: Option<Rows>,
     /// Histograms of latency and of the time between the views.
@@ -102,9 +105,16 @@ const KEYS: &str = "space pause   c colours   l view   3 in space   e both views
                     g histograms   t tuning   w write settings   s snapshot   p point cloud   \
                     f full screen   o overlay   h help   q quit";
 
+/// Keys of the timeline.
+const TIMELINE_KEYS: &str = ", . or arrows one pair back, on   home end   [ ] mark begin, end   \
+                             r repeat   - + slower, faster";
+
 /// Paints the overlay.
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
-    let area = painter.clip_rect().shrink(MARGIN);
+    let mut area = painter.clip_rect().shrink(MARGIN);
+    if let Some(timeline) = &content.timeline {
+        area.max.y = timeline.paint(painter, painter.clip_rect()).min.y - MARGIN;
+    }
     if let Some(rows) = &content.rows {
         rows.paint(painter, scale);
     }
@@ -139,7 +149,9 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     }
     banners(painter, area, content);
     if content.help {
-        let lines = KEYS.split("   ").map(|key| Line::new(key.into(), BRIGHT)).collect();
+        let timeline = content.timeline.map_or("", |_| TIMELINE_KEYS);
+        let keys = KEYS.split("   ").chain(timeline.split("   ")).filter(|key| !key.is_empty());
+        let lines = keys.map(|key| Line::new(key.into(), BRIGHT)).collect();
         panel(painter, area, Align2::CENTER_CENTER, Color32::from_black_alpha(200), lines);
     }
 }
@@ -165,10 +177,13 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
         let engine = if content.engine.is_empty() { "" } else { "  " };
         lines.push(Line::new(format!("{width}x{height}{engine}{}", content.engine), DIM));
     }
-    if let Some(Counts { pairs, dropped, unpaired }) = content.counts {
+    if let Some(Counts { pairs, dropped, unpaired, late }) = content.counts {
         let mut text = format!("pairs {pairs}  dropped {dropped}");
         if unpaired > 0 {
             text += &format!("  unpaired {unpaired}");
+        }
+        if late > 0 {
+            text += &format!("  late {late}");
         }
         lines.push(Line::new(text, DIM));
     }

@@ -110,6 +110,11 @@ impl X {
         self.xdotool(&["mousemove", "--window", window, &place[0], &place[1]]);
     }
 
+    /// Presses and releases the mouse's left button.
+    pub fn click(&self) {
+        self.xdotool(&["click", "1"]);
+    }
+
     /// Changes the size of the window.
     pub fn resize(&self, window: &str, (width, height): (u32, u32)) {
         let size = [width.to_string(), height.to_string()];

@@ -13,6 +13,7 @@ mod keeping_up;
 mod messages;
 mod metrics;
 mod outputs;
+mod parts;
 mod ranges;
 mod recording;
 mod recordings;
@@ -24,6 +25,7 @@ mod served;
 #[cfg(target_os = "linux")]
 mod service;
 mod streaming;
+mod timeline;
 mod times;
 mod window;
 

@@ -81,6 +81,11 @@ fn write(path: &Path, messages: &[Sent], options: WriteOptions, is_finished: boo
     }
 }
 
+/// Writes the first pairs of the demo scene as a recording.
+pub(super) fn write_demo(path: &Path, pairs: u64) {
+    write(path, &views(pairs, TOPICS), WriteOptions::new(), true);
+}
+
 const TOPICS: [&str; 2] = ["/cam/left/image_rect", "/cam/right/image_rect"];
 
 /// Expected frames of a recording of the first pairs.

@@ -5,14 +5,14 @@ use crate::common::screen::X;
 
 const DEMO: [&str; 5] = ["--demo", "--demo-size", "320x240", "--window", "--stats"];
 
-fn windowed(folder: &Path, x: &X, arguments: &[&str]) -> Command {
+pub(super) fn windowed(folder: &Path, x: &X, arguments: &[&str]) -> Command {
     let mut command = stereod(folder, &[&["run"], arguments].concat());
     command.env("DISPLAY", x.display());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn ends_well(output: Output) -> Value {
+pub(super) fn ends_well(output: Output) -> Value {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     assert!(!stderr.contains("panicked"), "{stderr}");

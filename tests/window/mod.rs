@@ -20,8 +20,8 @@ use stereod::internals::sink::Sink;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::window::{
     ALL_DEPTHS, Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, Orbit,
-    OverlayContent, Rates, Rows, Scene, Timing, View, Viewer, Window, WindowOptions, WindowSink,
-    panes,
+    OverlayContent, Rates, Rows, Scene, Timeline, Timing, View, Viewer, Window, WindowOptions,
+    WindowSink, panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
 

@@ -145,6 +145,17 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
     assert!(format!("{error:#}").contains("confidence of another size"), "{error:#}");
 }
 
+/// A timeline in the middle of its recording, of which a part is marked.
+const TIMELINE: Timeline = Timeline {
+    position: Duration::from_secs(30),
+    number: 900,
+    length: Duration::from_secs(60),
+    marks: [Some(Duration::from_secs(10)), Some(Duration::from_secs(50))],
+    repeats: true,
+    speed: Some(0.5),
+    is_at_end: false,
+};
+
 fn full_overlay() -> OverlayContent {
     OverlayContent {
         temporal: None,
@@ -157,7 +168,7 @@ fn full_overlay() -> OverlayContent {
         on_screen: Some(Duration::from_micros(18_200)),
         picture: Some(PICTURE),
         engine: "CPU (AVX2, 4 threads)".into(),
-        counts: Some(Counts { pairs: 1234, dropped: 5, unpaired: 1 }),
+        counts: Some(Counts { pairs: 1234, dropped: 5, unpaired: 1, late: 7 }),
         alignment: Some(("rows 3.2 px  roll 0.12 deg  rows off".into(), true)),
         exposure: Some(("noise 2.1 1.9  brightness 97 88".into(), false)),
         legend: Some(Legend { colour_map: ColourMap::Turbo, limits: LIMITS, geometry: None }),
@@ -172,6 +183,7 @@ fn full_overlay() -> OverlayContent {
         ended: true,
         error: Some("the left camera is gone: /dev/video0 was unplugged".into()),
         notice: Some("saved stereod-20260101-000000-000-000012-disparity.png".into()),
+        timeline: Some(TIMELINE),
         rows: None,
         histograms: Some([
             Histogram::of_times(Timing::Latency, (5..90).map(Duration::from_millis)),
@@ -194,6 +206,7 @@ fn the_overlay_is_where_it_should_be() {
     let bare = offscreen.render(&frame(0), &scene, size, None).unwrap();
     let figures = OverlayContent {
         help: false,
+        timeline: None,
         error: None,
         notice: None,
         ended: false,
@@ -218,6 +231,13 @@ fn the_overlay_is_where_it_should_be() {
     assert_eq!(count(0..752, 130..500), 0, "the middle stays free");
     let all = count(0..752, 0..564);
     assert!(all < 752 * 564 / 8, "the overlay covers {all} pixels");
+    // A timeline takes the lower edge, and nothing else moves below it.
+    let with_timeline = OverlayContent { timeline: Some(TIMELINE), ..figures.clone() };
+    let shown = offscreen.render(&frame(0), &scene, size, Some(&with_timeline)).unwrap();
+    let pixel = |x: u32| shown.get_pixel(x, 543).0;
+    // Before the part, within it, its end, and the position.
+    assert_eq!([pixel(60), pixel(300), pixel(710)].map(|p| p[2] > p[0] + 40), [false, true, false]);
+    assert!(pixel(14 + 724 / 2)[..3].iter().all(|&v| v > 200), "{:?}", pixel(14 + 724 / 2));
     let full = offscreen.render(&frame(0), &scene, size, Some(&full_overlay())).unwrap();
     assert_ne!(full, shown);
     let again = offscreen.render(&frame(0), &scene, size, None).unwrap();

@@ -29,6 +29,7 @@ const SHOWN: usize = 7;
 pub(super) fn calibrate(
     window: Window,
     source: Box<dyn Source>,
+    limit: Option<u64>,
     session: Session,
     loaded: &Loaded,
     control: &Control,
@@ -50,7 +51,7 @@ pub(super) fn calibrate(
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let played = thread::guarded("the calibration", || {
-                play(source, control, paced, |pairs| guided.watch(&pairs))
+                play(source, limit, control, paced, |pairs| guided.watch(&pairs))
             });
             remote.close();
             played.map_err(anyhow::Error::from)??;

@@ -10,10 +10,11 @@ use crate::core::thread;
 use crate::source::Source;
 use crate::source::pairing::pace::Pacer;
 
-/// Plays the source on its own thread while `watch` takes the pairs. If it is too slow, live pairs
+/// Plays the source, at most `limit` pairs of it, on its own thread while `watch` takes the pairs. If it is too slow, live pairs
 /// are dropped. Recordings are played at their own speed if `paced`.
 pub(super) fn play(
     mut source: Box<dyn Source>,
+    limit: Option<u64>,
     control: &Control,
     paced: bool,
     watch: impl FnOnce(LinkReceiver<StereoPair>),
@@ -23,14 +24,15 @@ pub(super) fn play(
     let stop = &control.stop;
     let played = std::thread::scope(|scope| {
         let player = scope.spawn(move || {
-            let mut pacer = paced.then(Pacer::new);
+            let (mut pacer, mut left) = (paced.then(Pacer::new), limit.unwrap_or(u64::MAX));
             source.run(stop, &mut |pair, _| {
                 if let Some(pacer) = &mut pacer {
-                    pacer.wait(pair.timestamp, stop);
+                    pacer.wait(pair.timestamp, || stop.is_set());
                 }
+                left -= 1;
                 match sender.send(pair) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(_) => ControlFlow::Break(()),
+                    Ok(()) if left > 0 => ControlFlow::Continue(()),
+                    Ok(()) | Err(_) => ControlFlow::Break(()),
                 }
             })
         });

@@ -41,17 +41,22 @@ pub(super) fn calibrate(
     };
     let window = connect_window(wanted)?;
     signals::stop_on_signals(&control, window.as_ref().map(Window::remote), None)?;
-    let source = open_source(spec, loaded, false, &Keep::default(), &control)?;
+    let frames = args.part.frames();
+    let source = open_source(spec, loaded, false, frames, &Keep::default(), &control)?;
     let info = source.info().clone();
     tracing::info!("{}", describe(&info));
     let mut session = Session::new(args, board, &info, spec.are_pictures());
     // A file may be given as a pipeline fragment.
     match window.filter(|_| info.live || args.window) {
         #[cfg(feature = "window")]
-        Some(window) => super::guided::calibrate(window, source, session, loaded, &control),
+        Some(window) => {
+            super::guided::calibrate(window, source, frames.limit, session, loaded, &control)
+        }
         _ => {
             let advise = info.live.then_some(ADVICE);
-            play(source, &control, false, |pairs| watch(&mut session, &pairs, advise, &control))?;
+            play(source, frames.limit, &control, false, |pairs| {
+                watch(&mut session, &pairs, advise, &control)
+            })?;
             Ok(session.solve())
         }
     }

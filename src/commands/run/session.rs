@@ -13,7 +13,7 @@ use super::live::served::Listeners;
 use super::live::service::{Service, Watchdog};
 use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
-use super::open::window::{connect_window, window_options};
+use super::open::window::{connect_window, span_of, window_options};
 use super::open::{engine, outputs, source};
 use super::report::{Watch, report, tell_window};
 use crate::cli::RunArgs;
@@ -25,20 +25,22 @@ use crate::core::control::Control;
 use crate::core::memory;
 use crate::core::pool::Pool;
 use crate::core::thread;
-use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running};
+use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running, Timeline};
 #[cfg(feature = "serve")]
 use crate::serve::{Live, LiveSink, live};
-use crate::settings::Pace;
+use crate::settings::{AtEnd, Pace};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::viewer::{Tuned, Tuning, Viewer};
 use crate::source::gst::Keep;
-use crate::window::{Remote, Timing, Window, WindowSink};
+use crate::window::{Remote, Span, Timing, Window, WindowSink};
 
 /// A running run.
 pub struct Session {
     handles: Arc<Handles>,
     running: Running,
     window: Option<Window>,
+    /// Times of the window's timeline, or why there is none.
+    span: Option<Result<Span, String>>,
     listeners: Listeners,
     #[cfg(feature = "serve")]
     page: Option<Live>,
@@ -74,7 +76,8 @@ impl Session {
             (is_seen || output.stream().is_some()) && !outputs::writes_frames(&loaded.settings);
         let colours = (is_seen || output.shows_left()).then(Pool::new);
         let keep = Keep { colours, ..Keep::default() };
-        let source = source::wait_for(&spec, &loaded, watched, &keep, &control)?;
+        let source =
+            source::wait_for(&spec, &loaded, watched, args.source.part.frames(), &keep, &control)?;
         let Some(source) = source else { return Ok(None) };
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures((info.width, info.height))?;
@@ -141,6 +144,14 @@ impl Session {
         let viewers = viewers.chain(page.iter().map(|page| Arc::new(page.clone()) as _));
         let viewers = viewers.collect();
 
+        let span = window.is_some().then(|| span_of(&info, settings, realtime));
+        let stays = settings.window.at_end == AtEnd::Stay;
+        let timeline =
+            span.as_ref().and_then(|span| span.as_ref().ok()).map(|_| Timeline { stays });
+        if timeline.is_some() {
+            control.playback.change(|playing| playing.marks = settings.source.marks());
+        }
+
         // Start: pairs flow from here on.
         let swap = EngineSwap::default();
         let (description, on_gpu) = (engine.description(), engine.is_on_device());
@@ -153,6 +164,7 @@ impl Session {
             result_room: settings.queue.results,
             limit: args.source.limit(),
             realtime,
+            timeline,
         };
         let running = pipeline::start(config, &control)?;
         let handles = Arc::new(Handles {
@@ -166,6 +178,7 @@ impl Session {
             live,
             one_stream: spec.is_one_stream(),
             clocked,
+            is_movable: timeline.is_some(),
             rig,
             engine: description,
             on_gpu,
@@ -180,6 +193,7 @@ impl Session {
             handles,
             running,
             window,
+            span,
             listeners,
             #[cfg(feature = "serve")]
             page,
@@ -192,7 +206,7 @@ impl Session {
     pub fn finish(self) -> Result<(), Error> {
         #[cfg(feature = "serve")]
         let page = self.page.clone();
-        let Self { handles, running, window, listeners, files, room: _room, .. } = self;
+        let Self { handles, running, window, span, listeners, files, room: _room, .. } = self;
         let service = Service::ready();
         #[cfg(feature = "serve")]
         let _servers = listeners.serve(&handles, page)?;
@@ -208,7 +222,7 @@ impl Session {
         };
         let (outcome, written) = match window {
             None => report(),
-            Some(window) => show(window, &handles, report)?,
+            Some(window) => show(window, span, &handles, report)?,
         };
         tuner.close();
         match outcome.error {
@@ -239,6 +253,7 @@ type Reported = (Outcome, Result<(), Error>);
 /// Shows the run in its window on this thread, while another thread watches and reports.
 fn show(
     window: Window,
+    span: Option<Result<Span, String>>,
     handles: &Arc<Handles>,
     report: impl FnOnce() -> Reported + Send + 'static,
 ) -> anyhow::Result<Reported> {
@@ -251,6 +266,7 @@ fn show(
     let loaded = handles.loaded();
     let mut options = window_options(&loaded, &handles.info, &handles.rig);
     let ask = Arc::new(move |wanted| for_panel.requests.ask(Request::Viewer(wanted)));
+    options.timeline = span.unwrap_or(options.timeline);
     options.tuning = Some(Tuning { knobs: knobs(&loaded), ask });
     let shown = window.run(options, handles.control.clone());
     let (mut outcome, written) = thread::joined("the report of the run", reporter.join())?;

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use crate::core::control::Switch as Stop;
 use crate::settings::Camera;
 use crate::settings::row::Plain::{Real, Switch};
-use crate::settings::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PICTURES, Row, any};
+use crate::settings::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PART, PICTURES, Row, any};
+use crate::source::excerpt::{Frames, Part};
 use crate::source::gst::{GstOptions, Keep, Offset, Reconnect};
 use crate::source::orientation::Orient;
 use crate::source::pairing::PairBy;
@@ -44,6 +45,8 @@ pub struct Source {
     pub tolerance_ms: Option<f64>,
     pub offset_ms: Option<f64>,
     pub pace: Pace,
+    pub start_s: f64,
+    pub duration_s: Option<f64>,
     pub picture_rate: f64,
     pub swap: bool,
     pub tone: Tone,
@@ -81,6 +84,15 @@ pub(in crate::settings) const ROWS: &[Row] = &[
              estimated from the images of two recordings",
         ),
     Row::names("pace", "auto", &["auto", "realtime", "fast"]),
+    Row::real("start_s", Real(0.0), [0.0, 1e9])
+        .unit("seconds")
+        .flag(PART, "--start", "SECONDS")
+        .help("Where to begin in a recording, in seconds after the first image of the left view"),
+    Row::real("duration_s", AUTO, [0.001, 1e9])
+        .or(&["auto"])
+        .unit("seconds")
+        .flag(PART, "--duration", "SECONDS")
+        .help("How many seconds of a recording to play, or `auto`: to its end"),
     Row::real("picture_rate", Real(30.0), [0.01, 1000.0]),
     Row::new("swap", Switch(false), Kind::Switch)
         .flag(CAMERAS, "--swap", "")
@@ -213,6 +225,22 @@ impl Source {
         self.wait_s.map_or(unsaid, Duration::from_secs_f64)
     }
 
+    /// Returns the begin and end of the part of a recording by its times, as far as they are given.
+    pub fn marks(&self) -> [Option<Duration>; 2] {
+        let Part { start, duration, .. } = self.part();
+        let begin = (!start.is_zero()).then_some(start);
+        [begin, duration.map(|duration| start.saturating_add(duration))]
+    }
+
+    /// Returns the part of a recording by its times.
+    fn part(&self) -> Part {
+        Part {
+            start: Duration::from_secs_f64(self.start_s),
+            duration: self.duration_s.map(Duration::from_secs_f64),
+            frames: Frames::default(),
+        }
+    }
+
     /// Returns the options of the streams, which take their memory from the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
         let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } =
@@ -230,6 +258,7 @@ impl Source {
             silence: self.silence_s.map(Duration::from_secs_f64),
             tone,
             orient,
+            part: self.part(),
             stop: stop.clone(),
             keep: keep.clone(),
             ..GstOptions::default()

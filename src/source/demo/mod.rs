@@ -24,7 +24,7 @@ use crate::core::frame::{Image, StereoPair, Truth};
 use crate::core::memory::{Budget, Refused, product};
 use crate::core::pool::Pool;
 use crate::matching::saturation::WHITE;
-use crate::source::{Source, SourceCounts, SourceInfo};
+use crate::source::{Place, Source, SourceCounts, SourceInfo};
 pub use scene::DemoOptions;
 use scene::{Frame, Scene};
 
@@ -39,6 +39,8 @@ pub struct DemoSource {
     info: SourceInfo,
     scene: Scene,
     threads: usize,
+    /// Number of the next pair.
+    next: u64,
     delivered: u64,
     pictures: Pool<u8>,
     disparities: Pool<f32>,
@@ -59,6 +61,9 @@ impl DemoSource {
             height,
             rate: Some(rate),
             pairs: options.frames,
+            begin: Duration::ZERO,
+            length: options.frames.map(|frames| Duration::from_secs_f64(frames as f64 / rate)),
+            seekable: true,
             live: false,
             has_truth: true,
             has_colour: false,
@@ -68,6 +73,7 @@ impl DemoSource {
             info,
             scene: Scene::new(options),
             threads: useful.min(cores),
+            next: 0,
             delivered: 0,
             pictures: Pool::new(),
             disparities: Pool::new(),
@@ -145,15 +151,22 @@ impl Source for DemoSource {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> Result<()> {
-        while self.scene.options.frames.is_none_or(|frames| self.delivered < frames)
-            && !stop.is_set()
-        {
-            let pair = self.try_pair(self.delivered)?;
+        while self.scene.options.frames.is_none_or(|frames| self.next < frames) && !stop.is_set() {
+            let pair = self.try_pair(self.next)?;
+            self.next += 1;
             self.delivered += 1;
             if emit(pair, self.counts()).is_break() {
                 break;
             }
         }
+        Ok(())
+    }
+
+    fn seek(&mut self, place: Place) -> Result<()> {
+        self.next = match place {
+            Place::Time(time) => (time.as_secs_f64() * self.scene.options.rate) as u64,
+            Place::Pair(number) => number,
+        };
         Ok(())
     }
 

@@ -77,8 +77,14 @@ fn read_beginning(
     options: &GstOptions,
 ) -> anyhow::Result<Beginning> {
     let (layout, zero) = (ViewLayout::Whole, now());
-    let recipe =
-        StreamSetup { input: input.clone(), layout, timing, zero, state: Default::default() };
+    let recipe = StreamSetup {
+        input: input.clone(),
+        layout,
+        timing,
+        zero,
+        state: Default::default(),
+        at: None,
+    };
     let mut stream = InputStream::start(&recipe, options)?;
     stream.preroll(options)?;
     if timing.is_some() {

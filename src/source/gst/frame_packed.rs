@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::ensure;
+
 use super::appsink::Frame;
 use super::camera;
 use super::ending::check_ending;
@@ -11,12 +13,12 @@ use super::options::GstOptions;
 use super::plane::{ViewLayout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Received, StreamSetup};
-use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
+use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, StereoPair};
 use crate::source::live::LiveState;
 use crate::source::spec::StreamSpec;
-use crate::source::{Source, SourceCounts, SourceInfo, orientation};
+use crate::source::{Place, Source, SourceCounts, SourceInfo, orientation};
 
 /// Opens a stream that holds both views.
 pub(super) fn open(
@@ -31,7 +33,7 @@ pub(super) fn open(
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
     let eye = state.eye(Eye::Left).clone();
-    let recipe = StreamSetup { input, layout, timing, zero, state: eye };
+    let recipe = StreamSetup { input, layout, timing, zero, state: eye, at: None };
     let mut stream = ReconnectingStream::start("camera", recipe, options)?;
     stream.prepare()?;
     orientation::report(&[(stream.name(), stream.orientation())], options.orient);
@@ -42,13 +44,25 @@ pub(super) fn open(
         height,
         rate: stream.rate(),
         pairs: stream.expected(),
+        begin: stream.begin_time().unwrap_or_default(),
+        length: stream.length(),
+        seekable: stream.is_seekable(),
         live: stream.live(),
         has_truth: false,
         has_colour: stream.has_colour(),
         white: stream.white(),
     };
     let swap = options.swap;
-    Ok(Box::new(FramePackedStream { info, stream, state, swap, pairs: 0, last: None, done: false }))
+    Ok(Box::new(FramePackedStream {
+        info,
+        stream,
+        state,
+        swap,
+        pairs: 0,
+        next: Some(0),
+        last: None,
+        done: false,
+    }))
 }
 
 /// One stream that holds both views.
@@ -59,6 +73,8 @@ struct FramePackedStream {
     /// True if the views are exchanged.
     swap: bool,
     pairs: u64,
+    /// Number of the next pair; `None`: it follows from its time.
+    next: Option<u64>,
     last: Option<Duration>,
     done: bool,
 }
@@ -105,8 +121,10 @@ impl Source for FramePackedStream {
                 continue;
             };
             let (left, right) = if self.swap { (right, left) } else { (left, right) };
-            let sequence = self.pairs;
             let timestamp = self.time(timestamp);
+            let by_time = || number_at(timestamp, self.info.begin, self.info.rate);
+            let sequence = self.next.unwrap_or_else(by_time);
+            self.next = Some(sequence + 1);
             self.pairs += 1;
             let pair =
                 StereoPair { left, right, sequence, timestamp, skew_ns: 0, arrived, truth: None };
@@ -118,6 +136,31 @@ impl Source for FramePackedStream {
             if finished { check_ending(std::slice::from_ref(&self.stream)) } else { Ok(()) };
         self.stream.close();
         result
+    }
+
+    fn seek(&mut self, place: Place) -> anyhow::Result<()> {
+        if !self.info.seekable {
+            // All that a source which plays once can do is to go on.
+            ensure!(!self.done, "{} plays once only, from its beginning", self.info.description);
+            return Ok(());
+        }
+        (self.done, self.last) = (false, None);
+        if let (Some(pictures), Some(timing)) = (self.stream.pictures(), self.stream.timing()) {
+            let skipped = match place {
+                Place::Time(time) => {
+                    pictures.numbers().take_while(|&number| timing.time(number) < time).count()
+                }
+                Place::Pair(number) => usize::try_from(number).unwrap_or(usize::MAX),
+            };
+            self.next = Some(skipped as u64);
+            return self.stream.reopen_pictures(skipped);
+        }
+        let at = match place {
+            Place::Time(time) => Some(lead_to(time, self.info.rate, None)),
+            Place::Pair(_) => None,
+        };
+        self.next = if self.stream.reopen_at(at)? { None } else { Some(0) };
+        Ok(())
     }
 
     fn counts(&self) -> SourceCounts {

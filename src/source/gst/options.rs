@@ -6,6 +6,7 @@ use crate::core::chroma::Differences;
 use crate::core::control::Switch;
 use crate::core::frame::Eye;
 use crate::core::pool::Pool;
+use crate::source::excerpt::Part;
 use crate::source::orientation::Orient;
 use crate::source::pairing::PairBy;
 use crate::source::tone::Tone;
@@ -81,6 +82,8 @@ pub struct GstOptions {
     pub tone: Tone,
     /// Use of orientation tags.
     pub orient: Orient,
+    /// Part of a recording to play.
+    pub part: Part,
     /// Memory that holds the frames.
     pub keep: Keep,
     /// Ends the wait for the first frame.
@@ -103,6 +106,7 @@ impl Default for GstOptions {
             silence: None,
             tone: Tone::default(),
             orient: Orient::default(),
+            part: Part::default(),
             keep: Keep::default(),
             stop: Switch::default(),
         }

@@ -18,6 +18,7 @@ use super::times::{TICK, period_of};
 use crate::core::backoff::Backoff;
 use crate::core::control::Switch;
 use crate::core::thread;
+use crate::source::pictures::{Pictures, Timing};
 use crate::source::{Damage, Unavailable};
 
 /// Shortest time that an attempt waits for a frame.
@@ -36,6 +37,10 @@ pub(super) struct ReconnectingStream {
     has_colour: bool,
     white: u8,
     rate: Option<f64>,
+    /// True if the container states the rate, so that numbers of pairs follow from times.
+    states_rate: bool,
+    /// Time of the first frame at the opening.
+    begin: Option<Duration>,
     /// True if the stream is reopened after a loss.
     again: bool,
     silence: Duration,
@@ -83,6 +88,8 @@ impl ReconnectingStream {
             has_colour: false,
             white: u8::MAX,
             rate: None,
+            states_rate: false,
+            begin: None,
             again: false,
             silence: SILENCE.0,
             link: Link::Up(Box::new(stream)),
@@ -103,8 +110,10 @@ impl ReconnectingStream {
         if self.recipe.timing.is_some() {
             stream.set_rate(self.options.picture_rate);
         }
+        self.states_rate = stream.rate().is_some();
         stream.measure_rate(&self.options.stop);
         (self.size, self.rate) = (stream.view_size(), stream.rate());
+        self.begin = stream.begin_time();
         (self.has_colour, self.white) = (stream.has_colour(), stream.white());
         self.again = stream.live() && self.options.reconnect != Reconnect::Off;
         let frames = self.rate.map_or(Duration::ZERO, period_of) * SILENCE.1;
@@ -255,6 +264,89 @@ impl ReconnectingStream {
     /// Raises the number of the next frame after a loss.
     pub(super) fn skip_to(&mut self, index: u64) {
         self.index = self.index.max(index);
+    }
+
+    /// Reports whether the stream can be reopened at another place: an ordinary file, or images.
+    pub(super) fn is_seekable(&self) -> bool {
+        match &self.recipe.input {
+            Input::File(path) => path.is_file(),
+            Input::Pictures(_) => true,
+            Input::Uri(_) | Input::Fragment(_) | Input::Camera(_) => false,
+        }
+    }
+
+    /// Returns the time of the first frame, if it has one.
+    pub(super) fn begin_time(&self) -> Option<Duration> {
+        self.begin
+    }
+
+    /// Returns the time from the first frame to the end, if known.
+    pub(super) fn length(&self) -> Option<Duration> {
+        let period = period_of(self.rate?);
+        match (&self.recipe.input, self.recipe.timing) {
+            (Input::Pictures(pictures), Some(timing)) => {
+                let last = timing.time(pictures.numbers().last()?);
+                Some(last.saturating_sub(self.begin?) + period)
+            }
+            _ => Some(Duration::from_secs_f64(self.expected()? as f64 / self.rate?)),
+        }
+    }
+
+    /// Returns the image files of the stream, if these are its input.
+    pub(super) fn pictures(&self) -> Option<&Pictures> {
+        match &self.recipe.input {
+            Input::Pictures(pictures) => Some(pictures),
+            _ => None,
+        }
+    }
+
+    /// Returns the times of its images.
+    pub(super) fn timing(&self) -> Option<Timing> {
+        self.recipe.timing
+    }
+
+    /// Reopens images without the first `skipped` files. Frames are numbered on from there.
+    pub(super) fn reopen_pictures(&mut self, skipped: usize) -> anyhow::Result<()> {
+        let mut recipe = self.recipe.clone();
+        if let Input::Pictures(pictures) = &mut recipe.input {
+            pictures.files.drain(..skipped.min(pictures.files.len()));
+        }
+        self.index = skipped as u64;
+        self.reopen(&recipe)
+    }
+
+    /// Reopens a recording at or before a time; `None`: at its beginning. Returns whether it begins to
+    /// play later than at its beginning.
+    pub(super) fn reopen_at(&mut self, at: Option<Duration>) -> anyhow::Result<bool> {
+        self.index = 0;
+        let at = at.filter(|&at| self.states_rate && self.begin.is_some_and(|begin| at > begin));
+        if let Some(at) = at {
+            self.reopen(&StreamSetup { at: Some(at), ..self.recipe.clone() })?;
+            let (begin, rate, period) = (self.begin, self.rate, self.rate.map(period_of));
+            let Link::Up(stream) = &mut self.link else { return Ok(false) };
+            let first = stream.resume(begin, rate, &self.options);
+            let latest = at + 3 * period.unwrap_or_default();
+            if stream.is_moved && first.is_some_and(|first| first <= latest) {
+                return Ok(true);
+            }
+            if !stream.is_moved {
+                return Ok(false);
+            }
+            // The container led behind the place, or behind the end.
+        }
+        let recipe = self.recipe.clone();
+        self.reopen(&recipe)?;
+        if let Link::Up(stream) = &mut self.link {
+            stream.resume(self.begin, self.rate, &self.options);
+        }
+        Ok(false)
+    }
+
+    fn reopen(&mut self, recipe: &StreamSetup) -> anyhow::Result<()> {
+        // The old stream is closed first, so that only one decoder holds memory.
+        self.close();
+        self.link = Link::Up(Box::new(start_in_time(recipe, &self.options)?));
+        Ok(())
     }
 
     fn stream(&self) -> Option<&InputStream> {

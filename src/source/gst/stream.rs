@@ -52,6 +52,9 @@ const JUMP: Duration = Duration::from_secs(1);
 /// Largest age of a fresh live frame at the beginning of a run.
 const FRESH: Duration = Duration::from_millis(50);
 
+/// Demuxers whose index finds the key frame before any time.
+const EXACT: [&str; 2] = ["qtdemux", "matroskademux"];
+
 /// Number of frames from which an unstated frame rate is measured.
 const RATE_SAMPLE: usize = 8;
 
@@ -63,6 +66,8 @@ pub(super) struct StreamSetup {
     pub(super) timing: Option<Timing>,
     pub(super) zero: gst::ClockTime,
     pub(super) state: Arc<EyeState>,
+    /// Time at which a recording begins to play; `None`: its beginning.
+    pub(super) at: Option<Duration>,
 }
 
 /// Result of waiting for a frame.
@@ -100,6 +105,8 @@ pub(super) struct InputStream {
     /// Time of the last returned frame.
     last_time: Option<Duration>,
     live: bool,
+    /// True if the stream began to play within the recording.
+    pub(super) is_moved: bool,
     /// If set, times are those of arrival relative to this.
     by_arrival: Option<Instant>,
     /// Zero of a live stream's times.
@@ -128,7 +135,7 @@ impl InputStream {
     }
 
     fn build(recipe: StreamSetup, options: &GstOptions) -> anyhow::Result<Self> {
-        let StreamSetup { input, layout, timing, zero, state } = recipe;
+        let StreamSetup { input, layout, timing, zero, state, at } = recipe;
         // Frames in files of their own are looked at before they are decoded.
         let video = matches!(input, Input::File(_));
         let shared = Arc::new(Shared::of(state.clone(), input.name(), video));
@@ -165,6 +172,7 @@ impl InputStream {
             begin: None,
             last_time: None,
             live: false,
+            is_moved: false,
             by_arrival: None,
             zero: None,
             live_times: LiveTimes::default(),
@@ -197,8 +205,55 @@ impl InputStream {
                     bail!(reason.unwrap_or_else(|| "the pipeline does not start".to_owned()));
                 }
             }
+            if let (gst::State::Paused, Some(at)) = (state, at) {
+                stream.is_moved = stream.move_to(at, options.patience);
+            }
         }
         Ok(stream)
+    }
+
+    /// Moves a paused recording to a time at or before `at`. Returns false if it still plays from its
+    /// beginning, because its container does not tell where the time is.
+    fn move_to(&self, at: Duration, patience: Duration) -> bool {
+        let clock_time = |time: Duration| gst::ClockTime::from_nseconds(time.as_nanos() as u64);
+        // The demuxer is known once the first frame waits at the end of the pipeline.
+        let (paused, ..) = self.pipeline.state(Some(clock_time(patience)));
+        let is_exact = |element: gst::Element| {
+            element.factory().is_some_and(|factory| EXACT.contains(&factory.name().as_str()))
+        };
+        let mut elements = self.pipeline.iterate_recurse();
+        paused.is_ok()
+            && elements.find(is_exact).is_some()
+            && self
+                .pipeline
+                .seek_simple(gst::SeekFlags::FLUSH | gst::SeekFlags::ACCURATE, clock_time(at))
+                .is_ok()
+    }
+
+    /// Takes over what was learnt when the recording was opened at its beginning, and returns the time
+    /// of the first frame; `None` if it has ended before.
+    pub(super) fn resume(
+        &mut self,
+        begin: Option<Duration>,
+        rate: Option<f64>,
+        options: &GstOptions,
+    ) -> Option<Duration> {
+        (self.begin, self.rate) = (begin, rate);
+        // The decoder sets the time of the frame at the place of a seek to that place.
+        let mut is_clipped = self.is_moved;
+        while !options.stop.is_set() {
+            match self.next(TICK) {
+                Received::Frame(_) if std::mem::take(&mut is_clipped) => {}
+                Received::Frame(frame) => {
+                    let time = self.time(&frame);
+                    self.first.push_back(frame);
+                    return time;
+                }
+                Received::End => break,
+                Received::Nothing => {}
+            }
+        }
+        None
     }
 
     /// Waits for the first frame.

@@ -41,6 +41,11 @@ impl Jumps {
         shift
     }
 
+    /// Forgets all times, because the stream was moved.
+    fn restart(&self) {
+        *locked(&self.0) = Shifts::default();
+    }
+
     /// Reports whether times have jumped back.
     pub(super) fn have_occurred(&self) -> bool {
         !locked(&self.0).all.is_empty()
@@ -59,6 +64,11 @@ pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
     let jumps = jumps.clone();
     pipeline.connect_deep_element_added(move |_, _, element| {
         let Some(pad) = decoder_input(element) else { return };
+        let of_events = jumps.clone();
+        pad.add_probe(gst::PadProbeType::EVENT_FLUSH, move |_, _| {
+            of_events.restart();
+            gst::PadProbeReturn::Ok
+        });
         let jumps = jumps.clone();
         pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
             if let Some(time) = info.buffer().and_then(|buffer| buffer.pts()) {

@@ -1,5 +1,6 @@
 //! Two streams, one for each view, paired by capture time or number.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +16,14 @@ use super::options::{GstOptions, Offset};
 use super::plane::{ViewLayout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Received, StreamSetup};
-use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
+use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, StereoPair};
 use crate::source::live::LiveState;
 use crate::source::pairing::synchronisation::Remark;
 use crate::source::pairing::{PairBy, Pairer, Pairing};
 use crate::source::spec::StreamSpec;
-use crate::source::{Source, SourceCounts, SourceInfo, orientation, pictures, v4l2};
+use crate::source::{Place, Source, SourceCounts, SourceInfo, orientation, pictures, v4l2};
 
 /// Recordings that begin further apart than this part of a frame may have been cut or started
 /// separately.
@@ -48,7 +49,7 @@ pub(super) fn open(
     let mut common = None;
     let timings = match (&left, &right) {
         (Input::Pictures(l), Input::Pictures(r)) => {
-            let numbers: std::collections::HashSet<u64> = l.numbers().collect();
+            let numbers: HashSet<u64> = l.numbers().collect();
             let shared = r.numbers().filter(|number| numbers.contains(number)).count();
             ensure!(
                 shared > 0 || options.pair_by == PairBy::Index,
@@ -74,7 +75,7 @@ pub(super) fn open(
     let state = Arc::new(LiveState::since(zero.into()));
     let recipe = |input, eye: Eye, timing| {
         let state = state.eye(eye).clone();
-        StreamSetup { input, layout: ViewLayout::Whole, timing, zero, state }
+        StreamSetup { input, layout: ViewLayout::Whole, timing, zero, state, at: None }
     };
     let mut streams = [
         ReconnectingStream::start("left camera", recipe(left, Eye::Left, timings[0]), options)?,
@@ -104,6 +105,9 @@ pub(super) fn open(
         height: size.1,
         rate: rates.into_iter().flatten().reduce(f64::min),
         pairs: common.or_else(|| expected_pairs(&streams)),
+        begin: left.begin_time().unwrap_or_default(),
+        length: left.length(),
+        seekable: streams.iter().all(ReconnectingStream::is_seekable),
         live: left.live() || right.live(),
         has_truth: false,
         has_colour: left.has_colour(),
@@ -128,6 +132,8 @@ pub(super) fn open(
         by_number: options.pair_by == PairBy::Index,
         delays: [delay(offset.saturating_neg()), delay(offset)],
         first: [None; 2],
+        is_moved: false,
+        tolerance: options.tolerance,
         // The frames' numbers show the start of each view.
         is_begin_told: offset != 0 || numbered,
         restarts: 0,
@@ -180,6 +186,10 @@ struct TwoStreams {
     delays: [Duration; 2],
     /// Times of the first frames.
     first: [Option<Duration>; 2],
+    /// Largest difference of a pair's times, if set.
+    tolerance: Option<Duration>,
+    /// True after a seek in videos, until the first pair has its number.
+    is_moved: bool,
     /// True if the distance of the views' beginnings has been reported, or needs no report.
     is_begin_told: bool,
     /// Number of restarts of the pairing that have been reported.
@@ -325,6 +335,37 @@ impl TwoStreams {
         Ok(())
     }
 
+    /// Returns the time of the first pair, by the first frame of each view.
+    fn first_pair(&self) -> Duration {
+        let first = self.first.into_iter().flatten().max();
+        first.unwrap_or(self.info.begin).saturating_sub(self.delays[0])
+    }
+
+    /// Returns how many image files of each view come before a place, and the number of the pair
+    /// there; `None` if the views are not both images that are paired by their numbers or positions.
+    fn find_pictures(&self, place: Place) -> Option<([usize; 2], u64)> {
+        let [left, right] = self.streams.each_ref().map(ReconnectingStream::pictures);
+        let [left, right]: [Vec<u64>; 2] = [left?.numbers().collect(), right?.numbers().collect()];
+        let timing = self.streams[0].timing()?;
+        let before = |numbers: &[u64]| match place {
+            Place::Time(time) => numbers.partition_point(|&number| timing.time(number) < time),
+            Place::Pair(number) => numbers.len().min(usize::try_from(number).unwrap_or(usize::MAX)),
+        };
+        if self.by_number {
+            let skipped = before(&left);
+            return Some(([skipped; 2], skipped as u64));
+        }
+        if self.delays != [Duration::ZERO; 2] {
+            return None;
+        }
+        let others: HashSet<u64> = right.iter().copied().collect();
+        let common: Vec<u64> = left.iter().copied().filter(|n| others.contains(n)).collect();
+        let pairs = before(&common);
+        let from = common.get(pairs).copied().unwrap_or(u64::MAX);
+        let skipped = [left, right].map(|numbers| numbers.partition_point(|&n| n < from));
+        Some((skipped, pairs as u64))
+    }
+
     /// Pairs until the end. Returns false if it was stopped before.
     fn pair_all(
         &mut self,
@@ -339,6 +380,10 @@ impl TwoStreams {
                     return false;
                 }
                 let Some(mut pair) = self.pairer.pop() else { break };
+                if std::mem::take(&mut self.is_moved) {
+                    let number = number_at(pair.timestamp, self.first_pair(), self.info.rate);
+                    self.pairer.renumber(&mut pair, number);
+                }
                 // A pair has the left view's own time.
                 pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
                 self.tell_of_times();
@@ -397,6 +442,41 @@ impl Source for TwoStreams {
         let result = if finished { check_ending(&self.streams) } else { Ok(()) };
         self.streams.iter_mut().for_each(ReconnectingStream::close);
         if finished && result.is_ok() { self.judge_pairs() } else { result }
+    }
+
+    fn seek(&mut self, place: Place) -> anyhow::Result<()> {
+        if !self.info.seekable {
+            // All that a source which plays once can do is to go on.
+            ensure!(!self.done, "{} plays once only, from its beginning", self.info.description);
+            return Ok(());
+        }
+        for (first, (stream, delay)) in
+            self.first.iter_mut().zip(self.streams.iter().zip(self.delays))
+        {
+            *first = first.or(stream.begin_time().map(|time| time.saturating_add(delay)));
+        }
+        self.done = false;
+        if let Some((skipped, number)) = self.find_pictures(place) {
+            self.pairer.move_to(number);
+            for (stream, skipped) in self.streams.iter_mut().zip(skipped) {
+                stream.reopen_pictures(skipped)?;
+            }
+            return Ok(());
+        }
+        let at = match place {
+            Place::Time(time) if !self.by_number => {
+                let lead = lead_to(time, self.info.rate, self.tolerance);
+                let lead = lead.saturating_add(self.delays[0]);
+                self.delays.map(|delay| Some(lead.saturating_sub(delay)))
+            }
+            _ => [None; 2],
+        };
+        self.pairer.move_to(0);
+        self.is_moved = false;
+        for (stream, at) in self.streams.iter_mut().zip(at) {
+            self.is_moved |= stream.reopen_at(at)?;
+        }
+        Ok(())
     }
 
     fn counts(&self) -> SourceCounts {

@@ -116,6 +116,8 @@ pub struct Pairer {
     left: Side,
     right: Side,
     pairs: u64,
+    /// Number of the next pair in the whole source.
+    sequence: u64,
     /// Number of restarts because the times of both views jumped back.
     restarts: u64,
     /// Nanoseconds added to the times of pairs, so that they rise across such a jump.
@@ -133,6 +135,7 @@ impl Pairer {
             left: Side::default(),
             right: Side::default(),
             pairs: 0,
+            sequence: 0,
             restarts: 0,
             added_ns: 0,
             last_pair: None,
@@ -171,6 +174,27 @@ impl Pairer {
     /// Marks the end of `eye`.
     pub fn finish(&mut self, eye: Eye) {
         self.side_mut(eye).finished = true;
+    }
+
+    /// Restarts at another place of a recording, with the rule that was chosen. Counts go on; the next
+    /// pair has the number `sequence`.
+    pub fn move_to(&mut self, sequence: u64) {
+        for side in [&mut self.left, &mut self.right] {
+            let Side { frames, unpaired, unpaired_at_first, .. } = *side;
+            *side = Side { frames, unpaired, unpaired_at_first, ..Side::default() };
+        }
+        (self.sequence, self.added_ns, self.last_pair) = (sequence, 0, None);
+    }
+
+    /// Corrects the number of the pair that was returned last.
+    pub fn renumber(&mut self, pair: &mut StereoPair, sequence: u64) {
+        pair.sequence = sequence;
+        self.sequence = sequence + 1;
+    }
+
+    /// Returns the largest number that the next frame's pair can have if it is a frame of `eye`.
+    pub fn highest_number(&self, eye: Eye) -> u64 {
+        self.sequence + self.side(eye).waiting.len() as u64
     }
 
     /// Returns the next pair, or `None` until more frames or an end come.
@@ -388,13 +412,14 @@ impl Pairer {
     fn join(&mut self) -> Option<StereoPair> {
         let left = self.left.take_first()?;
         let right = self.right.take_first()?;
-        let sequence = self.pairs;
+        let sequence = self.sequence;
         if self.pairs == 0 {
             for side in [&mut self.left, &mut self.right] {
                 side.unpaired_at_first = side.unpaired;
             }
         }
         self.pairs += 1;
+        self.sequence += 1;
         let (timestamp, skew_ns) = match self.rule? {
             Rule::Time { .. } => {
                 (time(&left), time(&right).as_nanos() as i64 - time(&left).as_nanos() as i64)

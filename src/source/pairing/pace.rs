@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::core::control::Switch;
-
-/// Longest sleep before the stop switch is checked again.
+/// Longest sleep before the end of the wait is checked again.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Longest wait for a pair; a recording with a jump or a gap continues after it.
@@ -12,10 +10,18 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// Delays each pair until its time. If the matcher is slower than the recording, the clock falls
 /// behind and nothing is skipped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pacer {
     /// Wall-clock time and stream time of one moment.
     anchor: Option<(Instant, Duration)>,
+    /// Seconds of the recording per second.
+    speed: f64,
+}
+
+impl Default for Pacer {
+    fn default() -> Self {
+        Self { anchor: None, speed: 1.0 }
+    }
 }
 
 impl Pacer {
@@ -24,17 +30,32 @@ impl Pacer {
         Self::default()
     }
 
-    /// Waits until `timestamp` is due, or `stop` is set; returns how late it is already.
-    pub fn wait(&mut self, timestamp: Duration, stop: &Switch) -> Duration {
+    /// Restarts with the next pair, because the recording was moved.
+    pub fn restart(&mut self) {
+        self.anchor = None;
+    }
+
+    /// Sets the speed relative to the recording's.
+    pub fn set_speed(&mut self, speed: f64) {
+        if speed != self.speed {
+            self.speed = speed;
+            self.restart();
+        }
+    }
+
+    /// Waits until `timestamp` is due, or `is_over`; returns how late it is already.
+    pub fn wait(&mut self, timestamp: Duration, is_over: impl Fn() -> bool) -> Duration {
         let now = Instant::now();
         let (wall, stream) = *self.anchor.get_or_insert((now, timestamp));
-        let mut due = wall.checked_add(timestamp.saturating_sub(stream)).unwrap_or(now + LONGEST);
+        let after = timestamp.saturating_sub(stream).as_secs_f64() / self.speed;
+        let after = Duration::try_from_secs_f64(after).unwrap_or(Duration::MAX);
+        let mut due = wall.checked_add(after).unwrap_or(now + LONGEST);
         if due < now || due >= now + LONGEST {
             // If late or after a gap, play on from here instead of rushing to catch up.
             due = due.min(now + LONGEST);
             self.anchor = Some((due.max(now), timestamp));
         }
-        while !stop.is_set() {
+        while !is_over() {
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -58,27 +79,32 @@ mod tests {
 
     #[test]
     fn pairs_are_held_back_but_never_hurried() {
-        let (mut pacer, stop) = (Pacer::new(), Switch::default());
+        let (mut pacer, stop) = (Pacer::new(), || false);
         let start = Instant::now();
-        assert_eq!(pacer.wait(Duration::from_secs(5), &stop), Duration::ZERO);
-        assert_eq!(pacer.wait(Duration::from_millis(5040), &stop), Duration::ZERO);
+        assert_eq!(pacer.wait(Duration::from_secs(5), stop), Duration::ZERO);
+        assert_eq!(pacer.wait(Duration::from_millis(5040), stop), Duration::ZERO);
         assert!(start.elapsed() >= Duration::from_millis(40));
         std::thread::sleep(Duration::from_millis(30));
         // 5050 is already late, so the clock restarts there.
-        let lateness = pacer.wait(Duration::from_millis(5050), &stop);
+        let lateness = pacer.wait(Duration::from_millis(5050), stop);
         assert!(lateness >= Duration::from_millis(20), "{lateness:?}");
         let late = Instant::now();
-        pacer.wait(Duration::from_millis(5070), &stop);
+        pacer.wait(Duration::from_millis(5070), stop);
         assert!(late.elapsed() >= Duration::from_millis(19));
+        // At half the speed the same time takes twice as long, from the next pair on.
+        pacer.set_speed(0.5);
+        pacer.wait(Duration::from_millis(5090), stop);
+        let slow = Instant::now();
+        pacer.wait(Duration::from_millis(5110), stop);
+        assert!(slow.elapsed() >= Duration::from_millis(39));
     }
 
     #[test]
     fn a_stop_ends_the_wait() {
-        let (mut pacer, stop) = (Pacer::new(), Switch::default());
-        pacer.wait(Duration::ZERO, &stop);
-        stop.set(true);
+        let mut pacer = Pacer::new();
+        pacer.wait(Duration::ZERO, || false);
         // Would be ten seconds.
-        pacer.wait(Duration::from_secs(3600), &stop);
+        pacer.wait(Duration::from_secs(3600), || true);
         // A gap of an hour causes no wait of an hour, and the clock continues after it.
         let (due, stream) = pacer.anchor.unwrap();
         assert!(due.duration_since(Instant::now()) <= LONGEST);

@@ -9,13 +9,13 @@ use anyhow::{Context, Result, bail, ensure};
 use super::choice::Wanted;
 use super::decoder::{self, Decoder};
 use super::interface::{Message, Topic};
-use super::messages;
+use super::messages::{self, Picture};
 use super::open::Recording;
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image, StereoPair};
 use crate::source::gst::{GstOptions, Offset, Undecodable, Views};
 use crate::source::pairing::{PairBy, Pairer, Pairing};
-use crate::source::{Damage, Source, SourceCounts, SourceInfo};
+use crate::source::{Damage, Place, Source, SourceCounts, SourceInfo};
 
 /// Images of the left view from which its rate is measured.
 const MEASURED: usize = 16;
@@ -39,6 +39,10 @@ struct Replay {
     left_out: [u64; 2],
     /// The first reason why an image was left out.
     flaw: Option<String>,
+    /// Images of earlier pairs are not decoded.
+    from: Place,
+    /// Time of the last pair, while the recording is being read.
+    last: Option<Duration>,
     options: GstOptions,
     done: bool,
 }
@@ -56,7 +60,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
             "`--offset auto` compares two videos; the stamps of a recording need `--offset MS`, if any"
         ),
     };
-    let Beginning { first, period, has_colour, white } =
+    let Beginning { first, begin, period, has_colour, white } =
         Beginning::of(&mut recording, topics, options)?;
     let [left, right] = topics.map(|topic| &recording.topics()[topic]);
     let [size, other] = first;
@@ -83,6 +87,9 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         height: size.1,
         rate: period.map(|period| (period.as_secs_f64().recip() * 1e4).round() / 1e4),
         pairs: left.messages.zip(right.messages).map(|(left, right)| left.min(right)),
+        begin,
+        length: None,
+        seekable: true,
         live: false,
         has_truth: false,
         has_colour,
@@ -101,6 +108,8 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         delays: [delay(offset.saturating_neg()), delay(offset)],
         left_out: [0; 2],
         flaw: None,
+        from: Place::Pair(0),
+        last: None,
         options: options.clone(),
         done: false,
     }))
@@ -110,6 +119,8 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
 struct Beginning {
     /// Size of each view.
     first: [(usize, usize); 2],
+    /// Stamp of the first left image.
+    begin: Duration,
     /// Median time between left images.
     period: Option<Duration>,
     has_colour: bool,
@@ -180,9 +191,10 @@ impl Beginning {
             .collect();
         steps.sort_unstable();
         let period = steps.get(steps.len() / 2).map(|&step| Duration::from_nanos(step));
+        let begin = Duration::from_nanos(stamps.first().copied().unwrap_or_default());
         let first = [found(0)?, found(1)?];
         let white = decoder.white(topics[0]).min(decoder.white(topics[1]));
-        Ok(Self { first, period, has_colour, white })
+        Ok(Self { first, begin, period, has_colour, white })
     }
 }
 
@@ -212,6 +224,18 @@ impl Replay {
     fn take(&mut self, message: &Message) -> Result<()> {
         let topic = &self.recording.topics()[message.topic];
         let read = messages::picture(topic, message.log_ns, &message.data);
+        if let Ok((stamp, picture)) = &read
+            && !matches!(picture, Picture::Unit(..))
+        {
+            // The frames of a video build on each other.
+            let (stamp, eye) = (*stamp, usize::from(message.topic != self.topics[0]));
+            if self.is_early(eye, stamp) {
+                // Pairing needs the stamps alone.
+                let number = self.decoder.skip(message.topic);
+                self.pair(eye, Image::from_vec(1, 1, vec![0]), stamp, number);
+                return Ok(());
+            }
+        }
         let images = self.decoder.decode(&self.recording, message.topic, read)?;
         images.into_iter().try_for_each(|image| self.push(image))
     }
@@ -232,7 +256,8 @@ impl Replay {
                 return Ok(());
             }
         };
-        for (eye, image) in views_of(views, topic, self.topics, self.options.swap) {
+        let swap = self.options.swap;
+        for (eye, image) in views_of(views, topic, self.topics, swap) {
             let size = (image.width(), image.height());
             ensure!(
                 size == (self.info.width, self.info.height),
@@ -243,12 +268,29 @@ impl Replay {
                 size.0,
                 size.1
             );
-            let time = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
-            let (timestamp, arrived) = (Some(time), Instant::now());
-            let frame = EyeFrame { image, timestamp, index: number, arrived };
-            self.pairer.push(Eye::BOTH[eye], frame);
+            self.pair(eye, image, stamp, number);
         }
         Ok(())
+    }
+
+    /// Reports whether an image of this stamp can only belong to a pair before the place that was asked
+    /// for.
+    fn is_early(&self, eye: usize, stamp: u64) -> bool {
+        match self.from {
+            Place::Pair(number) => self.pairer.highest_number(Eye::BOTH[eye]) < number,
+            Place::Time(time) => self.pairer.tolerance().is_some_and(|tolerance| {
+                let own = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
+                let asked = time.saturating_add(Duration::from_nanos(self.delays[0]));
+                own.saturating_add(tolerance) < asked
+            }),
+        }
+    }
+
+    fn pair(&mut self, eye: usize, image: Image, stamp: u64, number: u64) {
+        let time = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
+        let (timestamp, arrived) = (Some(time), Instant::now());
+        let frame = EyeFrame { image, timestamp, index: number, arrived };
+        self.pairer.push(Eye::BOTH[eye], frame);
     }
 
     /// Emits the pairs that are complete. Breaks if no more are wanted.
@@ -261,6 +303,7 @@ impl Replay {
             let Some(mut pair) = self.pairer.pop() else { return ControlFlow::Continue(()) };
             // A pair has the left view's own time.
             pair.timestamp = pair.timestamp.saturating_sub(Duration::from_nanos(self.delays[0]));
+            self.last = Some(pair.timestamp);
             emit(pair, self.counts())?;
         }
         ControlFlow::Break(())
@@ -314,7 +357,9 @@ impl Source for Replay {
         if std::mem::replace(&mut self.done, true) {
             return Ok(());
         }
-        self.recording.begin(&self.topics)?;
+        if self.last.is_none() {
+            self.recording.begin(&self.topics)?;
+        }
         let mut message = Message::default();
         while !stop.is_set() && self.recording.next(&mut message)? {
             self.take(&message)?;
@@ -329,10 +374,20 @@ impl Source for Replay {
             }
         }
         Eye::BOTH.into_iter().for_each(|eye| self.pairer.finish(eye));
-        if self.emit_pairs(stop, emit).is_break() {
-            return Ok(());
+        let wanted = self.emit_pairs(stop, emit);
+        self.last = None;
+        if wanted.is_break() { Ok(()) } else { self.judge() }
+    }
+
+    fn seek(&mut self, place: Place) -> Result<()> {
+        (self.from, self.done) = (place, false);
+        // A later place is reached by reading on.
+        if !matches!(place, Place::Time(time) if self.last.is_some_and(|last| last < time)) {
+            self.pairer.move_to(0);
+            self.decoder = Decoder::new(&self.options);
+            (self.left_out, self.last) = ([0; 2], None);
         }
-        self.judge()
+        Ok(())
     }
 
     fn counts(&self) -> SourceCounts {

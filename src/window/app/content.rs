@@ -43,6 +43,7 @@ impl App {
             exposure: self.stats.as_ref().and_then(|stats| stats.exposure.clone()),
             temporal: self.frame.as_ref().and_then(|frame| frame.temporal),
             legend: self.view.has_disparity().then_some(legend),
+            timeline: self.timeline(),
             hover: self.hover(),
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
             histograms: self.histograms.then(|| {

@@ -19,6 +19,21 @@ pub(super) enum Action {
     Overlay,
     Help,
     Quit,
+    Travel(Travel),
+}
+
+/// Ways to move through a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Travel {
+    Forwards,
+    Backwards,
+    Begin,
+    End,
+    MarkBegin,
+    MarkEnd,
+    Repeat,
+    Slower,
+    Faster,
 }
 
 impl Action {
@@ -31,6 +46,10 @@ impl Action {
         match key {
             Key::Named(NamedKey::Space) => Some(Action::Pause),
             Key::Named(NamedKey::Escape) => Some(Action::Quit),
+            Key::Named(NamedKey::ArrowRight) => Some(Action::Travel(Travel::Forwards)),
+            Key::Named(NamedKey::ArrowLeft) => Some(Action::Travel(Travel::Backwards)),
+            Key::Named(NamedKey::Home) => Some(Action::Travel(Travel::Begin)),
+            Key::Named(NamedKey::End) => Some(Action::Travel(Travel::End)),
             Key::Character(character) => match character.to_lowercase().as_str() {
                 " " => Some(Action::Pause),
                 "c" => Some(Action::NextColours),
@@ -46,6 +65,13 @@ impl Action {
                 "o" => Some(Action::Overlay),
                 "h" | "?" => Some(Action::Help),
                 "q" => Some(Action::Quit),
+                "." => Some(Action::Travel(Travel::Forwards)),
+                "," => Some(Action::Travel(Travel::Backwards)),
+                "[" => Some(Action::Travel(Travel::MarkBegin)),
+                "]" => Some(Action::Travel(Travel::MarkEnd)),
+                "r" => Some(Action::Travel(Travel::Repeat)),
+                "-" => Some(Action::Travel(Travel::Slower)),
+                "+" | "=" => Some(Action::Travel(Travel::Faster)),
                 _ => None,
             },
             _ => None,
@@ -77,6 +103,19 @@ mod tests {
         assert_eq!(of("?"), Some(Action::Help));
         assert_eq!(of("q"), Some(Action::Quit));
         assert_eq!(of("x"), None);
+        let travel = [(".", Travel::Forwards), (",", Travel::Backwards), ("[", Travel::MarkBegin)];
+        let others = [("]", Travel::MarkEnd), ("r", Travel::Repeat), ("-", Travel::Slower)];
+        for (key, travel) in travel.into_iter().chain(others).chain([("=", Travel::Faster)]) {
+            assert_eq!(of(key), Some(Action::Travel(travel)), "{key}");
+        }
+        for (key, travel) in [
+            (NamedKey::ArrowRight, Travel::Forwards),
+            (NamedKey::ArrowLeft, Travel::Backwards),
+            (NamedKey::Home, Travel::Begin),
+            (NamedKey::End, Travel::End),
+        ] {
+            assert_eq!(Action::of(&Key::Named(key), plain), Some(Action::Travel(travel)));
+        }
         let shifted = Action::of(&Key::Character("Q".into()), ModifiersState::SHIFT);
         assert_eq!(shifted, Some(Action::Quit));
         assert_eq!(Action::of(&Key::Character("f".into()), ModifiersState::ALT), None);

@@ -47,7 +47,13 @@ impl App {
                 self.shell.request_redraw();
                 true
             }
-            Key::Named(NamedKey::Space) => focused,
+            Key::Named(
+                NamedKey::Space
+                | NamedKey::ArrowLeft
+                | NamedKey::ArrowRight
+                | NamedKey::Home
+                | NamedKey::End,
+            ) => focused,
             key => focused && *key == space,
         }
     }
@@ -62,7 +68,10 @@ impl App {
         let Some(screen) = &mut self.shell.screen else { return Ok((Drawn::Hidden, None)) };
         let live = match self.ended || self.failure.is_some() {
             true => Err("the stream has ended: nothing can be tried any more"),
-            false if self.control.pause.is_set() => Ok("paused: each change shows the next pair"),
+            false if self.control.pause.is_set() => Ok(match self.shell.options.timeline {
+                Ok(_) => "paused: each change matches this pair again",
+                Err(_) => "paused: each change shows the next pair",
+            }),
             false => Ok(""),
         };
         let mut clicks = Clicks::default();

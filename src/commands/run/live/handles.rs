@@ -40,6 +40,8 @@ pub struct Handles {
     pub one_stream: bool,
     /// Set if pairs come at their own pace, so that there is a latency.
     pub clocked: bool,
+    /// Set if the window moves through the recording.
+    pub is_movable: bool,
     /// The cameras.
     pub rig: Rig,
     /// The engine, in a few words.

@@ -16,6 +16,7 @@ use super::service;
 use crate::cli::RunArgs;
 use crate::commands::run::knobs::knobs;
 use crate::commands::{Error, read, told};
+use crate::core::playback::Move;
 use crate::core::redact::holds_secret;
 use crate::core::thread;
 use crate::engine::{self, Choice};
@@ -253,7 +254,7 @@ impl Worker {
     }
 
     fn replace_engine(&self, next: &Loaded) -> anyhow::Result<()> {
-        let Handles { rig, on_gpu, swap, progress, control, .. } = &*self.handles;
+        let Handles { rig, on_gpu, swap, progress, control, is_movable, .. } = &*self.handles;
         if progress.source_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -262,8 +263,11 @@ impl Worker {
         let options = next.settings.engine.options();
         let engine = engine::create(choice, &next.params, &rig.pairs, &options)?;
         swap.put(engine);
-        // A paused run shows the change by one step.
-        control.step.set(control.pause.is_set());
+        match is_movable {
+            true => control.playback.ask(Move::Again),
+            // A paused run shows the change by one step.
+            false => control.step.set(control.pause.is_set()),
+        }
         Ok(())
     }
 }

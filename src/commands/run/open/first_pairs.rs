@@ -21,7 +21,7 @@ use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::Spare;
 use crate::settings::Loaded;
 use crate::source::live::LiveState;
-use crate::source::{Source, SourceCounts, SourceInfo};
+use crate::source::{Place, Source, SourceCounts, SourceInfo};
 
 /// Number of pairs to examine.
 pub const FIRST: usize = 4;
@@ -34,6 +34,9 @@ const TICK: Duration = Duration::from_millis(10);
 
 type Item = (StereoPair, SourceCounts);
 
+/// A source at the end of its thread, and how it ended.
+type Ended = (Box<dyn Source>, anyhow::Result<()>);
+
 /// A source that runs on its own thread, with its first pairs at hand.
 pub struct FirstPairs {
     info: SourceInfo,
@@ -44,7 +47,9 @@ pub struct FirstPairs {
     rest: Option<LinkReceiver<Item>>,
     /// Pairs dropped while the first ones were examined.
     dropped: Arc<AtomicU64>,
-    thread: Option<JoinHandle<(SourceCounts, anyhow::Result<()>)>>,
+    thread: Option<JoinHandle<Ended>>,
+    /// The source after its thread has ended.
+    source: Option<Box<dyn Source>>,
 }
 
 impl FirstPairs {
@@ -65,7 +70,7 @@ impl FirstPairs {
                     Err(_) => ControlFlow::Break(()),
                 };
                 let result = source.run(&stop, &mut emit);
-                (source.counts(), result)
+                (source, result)
             };
             // The link ends with the thread, which `run` joins.
             thread::spawn("first pairs", work, |_| ())
@@ -85,7 +90,7 @@ impl FirstPairs {
         }
         let counts = SourceCounts::default();
         let (rest, thread) = (Some(rest), Some(thread));
-        Ok(Self { info, live, counts, first, rest, dropped, thread })
+        Ok(Self { info, live, counts, first, rest, dropped, thread, source: None })
     }
 
     /// Returns the pairs at hand.
@@ -140,10 +145,15 @@ impl Source for FirstPairs {
 
     fn run(
         &mut self,
-        _: &Switch,
+        stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()> {
-        let Some(rest) = self.rest.take() else { return Ok(()) };
+        let Some(rest) = self.rest.take() else {
+            let Some(source) = &mut self.source else { return Ok(()) };
+            let result = source.run(stop, emit);
+            self.counts = source.counts();
+            return result;
+        };
         let first = std::mem::take(&mut self.first);
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
@@ -159,12 +169,26 @@ impl Source for FirstPairs {
         // A source that waits for room in the link is released.
         drop(rest);
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        let (counts, result) = thread::joined("the source", thread.join())?;
+        let (source, result) = thread::joined("the source", thread.join())?;
+        let counts = source.counts();
+        self.source = Some(source);
         // Frames that it read beyond the last wanted pair do not count.
         if result.is_err() || counts.pairs == self.counts.pairs {
             self.counts = counts;
         }
         result
+    }
+
+    fn seek(&mut self, place: Place) -> anyhow::Result<()> {
+        // A source that waits for room in the link is released.
+        drop(self.rest.take());
+        self.first.clear();
+        if let Some(thread) = self.thread.take() {
+            let (source, result) = thread::joined("the source", thread.join())?;
+            result?;
+            self.source = Some(source);
+        }
+        self.source.as_mut().map_or(Ok(()), |source| source.seek(place))
     }
 
     fn counts(&self) -> SourceCounts {
@@ -223,6 +247,10 @@ impl Source for Compared {
             *done = true;
         }
         result
+    }
+
+    fn seek(&mut self, place: Place) -> anyhow::Result<()> {
+        self.source.seek(place)
     }
 
     fn counts(&self) -> SourceCounts {

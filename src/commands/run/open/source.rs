@@ -6,6 +6,7 @@ use crate::cli::source::NO_SOURCE;
 use crate::commands::Error;
 use crate::core::control::Control;
 use crate::settings::{self, Loaded, Origin};
+use crate::source::excerpt::Frames;
 use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
 use crate::source::{self, Source, SourceInfo};
@@ -25,10 +26,11 @@ pub fn wait_for(
     spec: &SourceSpec,
     loaded: &Loaded,
     endless: bool,
+    frames: Frames,
     keep: &Keep,
     control: &Control,
 ) -> anyhow::Result<Option<Box<dyn Source>>> {
-    let open = || open_source(spec, loaded, endless, keep, control);
+    let open = || open_source(spec, loaded, endless, frames, keep, control);
     let source = until_there(loaded.settings.source.wait(), &control.stop, open)?;
     match &source {
         Some(source) => tracing::info!("{}", describe(source.info())),
@@ -43,6 +45,7 @@ pub fn open_source(
     spec: &SourceSpec,
     loaded: &Loaded,
     endless: bool,
+    frames: Frames,
     keep: &Keep,
     control: &Control,
 ) -> anyhow::Result<Box<dyn Source>> {
@@ -51,7 +54,8 @@ pub fn open_source(
     if endless && *loaded.origin("demo", "frames") == Origin::Default {
         demo.frames = None;
     }
-    let streams = settings.source.stream_options(&settings.camera, &control.stop, keep);
+    let mut streams = settings.source.stream_options(&settings.camera, &control.stop, keep);
+    streams.part.frames = frames;
     source::open(spec, demo, &streams)
 }
 

@@ -1,10 +1,13 @@
 //! The window of a run.
 
+use std::time::Duration;
+
+use super::outputs;
 use crate::commands::Error;
 use crate::commands::prepare::rig::Rig;
-use crate::settings::{Loaded, WindowMode};
+use crate::settings::{Loaded, Settings, WindowMode};
 use crate::source::SourceInfo;
-use crate::window::{Window, WindowOptions};
+use crate::window::{Span, Window, WindowOptions};
 
 /// Opens a window if there is a display and one is wanted.
 pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
@@ -21,6 +24,19 @@ pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
             Ok(None)
         }
     }
+}
+
+/// Returns the times of the window's timeline, or why the source cannot be moved through.
+pub fn span_of(info: &SourceInfo, settings: &Settings, is_paced: bool) -> Result<Span, String> {
+    let rate = info.rate.filter(|_| info.seekable && !info.live);
+    let rate = rate.ok_or("only recorded videos, images and messages have a timeline")?;
+    if outputs::writes_frames(settings) || settings.output.stream().is_some() {
+        return Err("no moving while something is written or sent: its times would jump".into());
+    }
+    let by_number = info.pairs.map(|pairs| Duration::from_secs_f64(pairs as f64 / rate));
+    let length = info.length.or(by_number).ok_or("the recording's length is unknown")?;
+    let period = Duration::from_secs_f64(rate.recip());
+    Ok(Span { begin: info.begin, length, period, is_paced })
 }
 
 /// Returns the options that the window starts with.

@@ -44,6 +44,7 @@ pub struct Overload {
     before: Option<Counted>,
     is_warm: bool,
     retuned: u64,
+    moves: u64,
     told: bool,
 }
 
@@ -57,9 +58,11 @@ impl Overload {
         }
         let retuned = progress.retuned.load(Ordering::Relaxed);
         if retuned != self.retuned {
-            *self = Self { retuned, ..Self::default() };
+            *self = Self { retuned, moves: self.moves, ..Self::default() };
         }
-        if handles.control.pause.is_set() {
+        let moves = progress.moves.load(Ordering::Relaxed);
+        let is_moved = std::mem::replace(&mut self.moves, moves) != moves;
+        if is_moved || handles.control.pause.is_set() {
             self.before = None;
             return;
         }

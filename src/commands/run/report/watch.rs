@@ -71,6 +71,8 @@ impl<'a> Watch<'a> {
                 pairs: progress.pairs.load(Ordering::Relaxed),
                 dropped: self.handles.counters.dropped_pairs.load(Ordering::Relaxed),
                 unpaired: progress.unpaired.load(Ordering::Relaxed),
+                late: (progress.paced()[1].as_secs_f64() * self.handles.info.rate.unwrap_or(0.0))
+                    as u64,
             };
             let alignment = self.handles.observations.alignment().and_then(|state| state.line());
             let off = alignment.clone().filter(|(_, alarm)| *alarm).map(|(line, _)| line);

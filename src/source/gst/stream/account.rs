@@ -65,12 +65,12 @@ impl InputStream {
             && let Ok(Some(lacking)) = length::lacking(path)
         {
             let expected = lacking.pictures.or_else(|| self.expected());
-            let expected = expected.filter(|&expected| expected > count);
+            let expected = expected.filter(|&expected| expected > count && !self.is_moved);
             let bytes = Some((lacking.length, lacking.said));
             return Some(CutShort { count, expected, certain: true, bytes });
         }
-        if self.shared.jumps.have_occurred() {
-            // The length is that of the latest time.
+        if self.is_moved || self.shared.jumps.have_occurred() {
+            // The length is that of the whole, or of the latest time.
             return None;
         }
         let expected = self.expected()?;
@@ -121,6 +121,11 @@ impl InputStream {
     /// Reports whether the stream is live.
     pub(in super::super) fn live(&self) -> bool {
         self.live
+    }
+
+    /// Returns the time of the first frame of the recording.
+    pub(in super::super) fn begin_time(&self) -> Option<Duration> {
+        self.begin
     }
 
     /// Returns the approximate number of frames, if known.

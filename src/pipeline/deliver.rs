@@ -1,0 +1,327 @@
+//! The source's thread: pairs go into the first link at their pace. In a window, a recording goes on
+//! from wherever the user moves it.
+
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::core::control::Control;
+use crate::core::frame::StereoPair;
+use crate::core::playback::Move;
+use crate::core::queue::LinkSender;
+use crate::source::pairing::pace::Pacer;
+use crate::source::{Place, Source, SourceCounts, SourceInfo};
+use crate::telemetry::progress::Progress;
+
+/// Period in which requests are checked while no pair flows.
+const POLL: Duration = Duration::from_millis(5);
+
+/// First distance before the end at which the last pair is looked for.
+const FIRST_REACH: Duration = Duration::from_secs(1);
+
+/// Frame period if no other is known.
+const UNKNOWN_PERIOD: Duration = Duration::from_millis(33);
+
+/// Timeline of a recording that the user moves through.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeline {
+    /// True to wait at the end for further moves.
+    pub stays: bool,
+}
+
+/// Delivery of a source's pairs.
+pub(super) struct Delivery<'a> {
+    pub(super) pairs: &'a LinkSender<StereoPair>,
+    pub(super) control: &'a Control,
+    pub(super) progress: &'a Progress,
+    /// Pairs that are still wanted.
+    pub(super) left: u64,
+    /// Set if pairs are held back until they are due.
+    pub(super) pacer: Option<Pacer>,
+    pub(super) timeline: Option<Timeline>,
+}
+
+/// A delivery that has begun.
+struct Run<'a> {
+    to: Delivery<'a>,
+    /// Time of the recording's first image.
+    begin: Duration,
+    period: Duration,
+    /// Time that the previous pair waited for room in the link.
+    held: Duration,
+    /// Copy of the last pair, to be matched again.
+    last: Option<StereoPair>,
+    /// Time of the pair directly before it.
+    before: Option<Duration>,
+    /// Place to continue at.
+    wanted: Option<Duration>,
+    /// True until the first pair after a move, which is shown even if the source is paused.
+    is_due: bool,
+    /// Place of the last move.
+    place: Duration,
+    /// Set to look for the last pair this far before a place behind it.
+    reach: Option<Duration>,
+    /// The last pair found there.
+    found: Option<StereoPair>,
+    /// A step back: the time before which a pair is looked for, and the place where to look.
+    back: Option<(Duration, Duration)>,
+    /// True if the source is to be left: the run ends, or no pair is wanted.
+    is_over: bool,
+}
+
+impl Delivery<'_> {
+    /// Delivers pairs until the source ends or a stop is requested.
+    pub(super) fn run(self, mut source: Box<dyn Source>) -> (SourceCounts, anyhow::Result<()>) {
+        let SourceInfo { begin, rate, .. } = *source.info();
+        let period = rate.map_or(UNKNOWN_PERIOD, |rate| Duration::from_secs_f64(rate.recip()));
+        let (control, progress) = (self.control, self.progress);
+        let mut run = Run {
+            to: self,
+            begin,
+            period,
+            held: Duration::ZERO,
+            last: None,
+            before: None,
+            wanted: None,
+            is_due: false,
+            place: begin,
+            reach: None,
+            found: None,
+            back: None,
+            is_over: false,
+        };
+        let mut result = source.run(&control.stop, &mut |pair, counts| run.take(pair, counts));
+        let mut is_at_end = false;
+        while let (Ok(()), Some(timeline)) = (&result, run.to.timeline) {
+            is_at_end = run.wanted.is_none() && !run.is_over && !control.stop.is_set();
+            let Some(place) = run.next_place(timeline) else { break };
+            result = source.seek(Place::Time(place)).and_then(|()| {
+                source.run(&control.stop, &mut |pair, counts| run.take(pair, counts))
+            });
+        }
+        let cut_short = run.to.left > 0 && control.stop.is_set() && !is_at_end;
+        progress.cut_short.store(cut_short, Ordering::SeqCst);
+        progress.source_ended.store(true, Ordering::SeqCst);
+        // The source also counts a pair that was refused because the run ended.
+        let pairs = progress.pairs.load(Ordering::Relaxed);
+        (SourceCounts { pairs, ..source.counts() }, result)
+    }
+}
+
+impl Run<'_> {
+    /// Takes a pair from the source. Breaks if the source is to be moved or left.
+    fn take(&mut self, pair: StereoPair, counts: SourceCounts) -> ControlFlow<()> {
+        let unpaired = [counts.unpaired_left, counts.unpaired_right];
+        self.to.progress.note_source([counts.left, counts.right], unpaired);
+        if self.to.left == 0 {
+            return self.leave();
+        }
+        if self.reach.is_some() {
+            self.found = Some(pair);
+            return Continue(());
+        }
+        if let Some((time, place)) = self.back.take()
+            && pair.timestamp >= time
+            && place > self.begin
+        {
+            // The pair before is further away than those around it.
+            return self.look_back(time, 2 * time.saturating_sub(place));
+        }
+        self.wait_for_turn(pair.timestamp)?;
+        self.send(pair)
+    }
+
+    /// Waits while the source is paused, except for single pairs, and until the pair is due. Breaks if
+    /// the source is stopped or to be moved.
+    fn wait_for_turn(&mut self, time: Duration) -> ControlFlow<()> {
+        let control = self.to.control;
+        let since = Instant::now();
+        let mut paused = false;
+        while !std::mem::take(&mut self.is_due) && !control.stop.is_set() {
+            match self.asked() {
+                Some(Move::Forwards) => break,
+                Some(Move::Again) if control.pause.is_set() => self.send_again()?,
+                Some(Move::Again) | None => {}
+                Some(wanted) => return self.go(wanted),
+            }
+            if control.step.take() {
+                break;
+            }
+            if !control.pause.is_set() {
+                // Steps may leave the marked part.
+                if self.passes_mark(time) {
+                    return Break(());
+                }
+                break;
+            }
+            paused = true;
+            std::thread::sleep(POLL);
+        }
+        if paused {
+            self.note_pause(since.elapsed());
+        }
+        if control.stop.is_set() { self.leave() } else { self.pace(time) }
+    }
+
+    /// Holds a pair back until it is due. Breaks if the source is to be moved meanwhile.
+    fn pace(&mut self, time: Duration) -> ControlFlow<()> {
+        let Delivery { control, timeline, progress, .. } = self.to;
+        let Some(pacer) = &mut self.to.pacer else { return Continue(()) };
+        if timeline.is_some() {
+            pacer.set_speed(control.playback.playing().speed);
+        }
+        let is_asked = || timeline.is_some() && control.playback.is_asked();
+        // A source that decodes too slowly is late, too, but cheaper matching would not help it.
+        let delay = pacer.wait(time, || control.stop.is_set() || is_asked()).min(self.held);
+        progress.note_paced(time, delay);
+        match self.asked() {
+            Some(Move::Again | Move::Forwards) | None => Continue(()),
+            Some(wanted) => self.go(wanted),
+        }
+    }
+
+    fn send(&mut self, mut pair: StereoPair) -> ControlFlow<()> {
+        if self.to.pacer.is_some() {
+            // The pair was held back on purpose, so its latency starts now, as with a camera.
+            pair.arrived = Instant::now();
+        }
+        if self.to.timeline.is_some() {
+            let follows = |last: &&StereoPair| last.sequence + 1 == pair.sequence;
+            self.before = self.last.as_ref().filter(follows).map(|last| last.timestamp);
+            self.last = Some(pair.copy());
+        }
+        let ready = Instant::now();
+        if self.to.pairs.send(pair).is_err() {
+            return self.leave();
+        }
+        self.held = ready.elapsed();
+        self.to.progress.pairs.fetch_add(1, Ordering::Relaxed);
+        self.to.left -= 1;
+        if self.to.left == 0 { self.leave() } else { Continue(()) }
+    }
+
+    /// Sends the last pair once more.
+    fn send_again(&mut self) -> ControlFlow<()> {
+        let Some(last) = &self.last else { return Continue(()) };
+        let again = StereoPair { arrived: Instant::now(), ..last.copy() };
+        if self.to.pairs.send(again).is_err() {
+            return self.leave();
+        }
+        self.to.progress.pairs.fetch_add(1, Ordering::Relaxed);
+        Continue(())
+    }
+
+    /// Returns the user's latest request, if the recording can be moved through.
+    fn asked(&self) -> Option<Move> {
+        self.to.timeline.and_then(|_| self.to.control.playback.take())
+    }
+
+    /// Breaks, to continue where a request says.
+    fn go(&mut self, wanted: Move) -> ControlFlow<()> {
+        match (wanted, &self.last) {
+            (Move::To(time), _) => self.wanted = Some(self.begin.saturating_add(time)),
+            (Move::Backwards, Some(last)) => {
+                let time = last.timestamp;
+                return match self.before {
+                    Some(before) => self.look_back(time, time.saturating_sub(before)),
+                    None => self.look_back(time, self.period * 3 / 2),
+                };
+            }
+            _ => {}
+        }
+        Break(())
+    }
+
+    /// Breaks, to look for the pair before `time` this far back.
+    fn look_back(&mut self, time: Duration, by: Duration) -> ControlFlow<()> {
+        let place = time.saturating_sub(by).max(self.begin);
+        (self.wanted, self.back) = (Some(place), Some((time, place)));
+        Break(())
+    }
+
+    fn leave(&mut self) -> ControlFlow<()> {
+        self.is_over = true;
+        Break(())
+    }
+
+    /// Reports whether a pair at `time` is the first one behind the marked part.
+    fn passes_mark(&self, time: Duration) -> bool {
+        let [_, Some(end)] = self.to.control.playback.playing().marks else { return false };
+        let end = self.begin.saturating_add(end);
+        let last = self.last.as_ref().filter(|_| self.to.timeline.is_some());
+        time >= end && last.is_some_and(|last| last.timestamp < end)
+    }
+
+    /// Returns the place to continue at after the source has broken off or ended; `None` ends the run.
+    fn next_place(&mut self, timeline: Timeline) -> Option<Duration> {
+        if self.is_over || self.to.control.stop.is_set() {
+            return None;
+        }
+        let place = match self.wanted.take() {
+            Some(place) => place,
+            None => self.place_after_end(timeline)?,
+        };
+        if self.reach.is_none() || place == self.begin {
+            self.place = place;
+        }
+        self.to.pacer.iter_mut().for_each(Pacer::restart);
+        self.to.progress.note_move();
+        (self.is_due, self.held, self.before) = (true, Duration::ZERO, None);
+        Some(place)
+    }
+
+    /// Returns where to continue at the end of the recording or of its marked part. Unless it repeats,
+    /// waits until the user moves it or plays it again; `None` ends the run.
+    fn place_after_end(&mut self, timeline: Timeline) -> Option<Duration> {
+        let Delivery { control, .. } = self.to;
+        let playback = &control.playback;
+        if std::mem::take(&mut self.is_due) && self.found.is_none() && self.place > self.begin {
+            // The user moved it behind the last pair, which has to be found.
+            let reach = self.reach.map_or(FIRST_REACH, |reach| 2 * reach);
+            self.reach = Some(reach);
+            return Some(self.place.saturating_sub(reach).max(self.begin));
+        }
+        self.reach = None;
+        if let Some(found) = self.found.take()
+            && self.send(found).is_break()
+        {
+            return None;
+        }
+        let begin = self.begin;
+        let first = || begin.saturating_add(playback.playing().marks[0].unwrap_or_default());
+        if playback.playing().repeats && self.last.is_some() {
+            return Some(first());
+        }
+        if !timeline.stays {
+            return None;
+        }
+        let since = Instant::now();
+        control.pause.set(true);
+        playback.change(|playing| playing.is_at_end = true);
+        let place = loop {
+            if control.stop.is_set() {
+                break None;
+            }
+            match self.asked() {
+                Some(Move::Again) => drop(self.send_again()),
+                Some(wanted @ (Move::To(_) | Move::Backwards)) => {
+                    let _ = self.go(wanted);
+                    break self.wanted.take();
+                }
+                Some(Move::Forwards) | None => {}
+            }
+            if !control.pause.is_set() {
+                break Some(first());
+            }
+            std::thread::sleep(POLL);
+        };
+        playback.change(|playing| playing.is_at_end = false);
+        self.note_pause(since.elapsed());
+        place
+    }
+
+    fn note_pause(&mut self, pause: Duration) {
+        self.to.progress.note_pause(pause);
+        self.to.pacer.iter_mut().for_each(|pacer| pacer.shift(pause));
+    }
+}
