@@ -203,7 +203,7 @@ fn a_folder_gives_the_figures_of_its_description() {
         let figures = |dataset: &str| {
             let mut item = data.report(&[dataset])["datasets"][0]["items"][0].clone();
             let item = item.as_object_mut().unwrap();
-            item.retain(|key, _| key != "item" && key != "ms");
+            item.retain(|key, _| key != "item" && key != "time_ms");
             item.clone()
         };
         let found = figures(set);

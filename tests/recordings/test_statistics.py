@@ -34,7 +34,7 @@ IMAGES = ["--left", "left/%06d.png", "--right", "right/%06d.png"]
     DEMO + ["--record", "o.mkv", "--preview", "o.mp4", "--pictures", "p"],
     DEMO + ["--temporal", "denoise"],
     IMAGES + ["-d", 8],
-    IMAGES + ["--realtime", "--focal", 300, "--baseline", 0.1, "--depth", "--record", "o.mcap"],
+    IMAGES + ["--set", "source.pace=realtime", "--focal", 300, "--baseline", 0.1, "--depth", "--record", "o.mcap"],
 ])
 def test_statistics_follow_the_schema(arguments, schema, tmp_path):
     write_pngs(tmp_path, generated())

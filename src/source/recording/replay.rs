@@ -242,7 +242,7 @@ impl Replay {
 
     fn push(&mut self, image: decoder::Image) -> Result<()> {
         let decoder::Image { topic, number, stamp, views } = image;
-        let name = &self.recording.topics()[topic].name;
+        let name = self.recording.topics()[topic].name.clone();
         let views = match views {
             Ok(views) => views,
             Err(error) => {

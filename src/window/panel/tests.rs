@@ -27,7 +27,7 @@ fn knobs() -> Vec<Knob> {
     ]
 }
 
-/// A panel on a made-up screen of 640x480 points, and who works with it.
+/// A panel on a made-up screen of 700x480 points, and who works with it.
 struct User {
     context: Context,
     panel: Panel,
@@ -52,7 +52,7 @@ impl User {
     fn pass(&mut self, events: Vec<Event>) -> Clicks {
         self.time += 0.1;
         let input = RawInput {
-            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(640.0, 480.0))),
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(700.0, 480.0))),
             time: Some(self.time),
             focused: true,
             events,
@@ -61,7 +61,7 @@ impl User {
         let mut clicks = Clicks::default();
         let mut output = self.context.run_pass(input, |context| {
             let (done, edge) = self.panel.show(context, Ok(""));
-            assert!((330.0..=340.0).contains(&edge), "{edge}");
+            assert!((350.0..=360.0).contains(&edge), "{edge}");
             clicks = clicks.or(done);
         });
         // Nobody paints.
@@ -138,7 +138,7 @@ fn choices_and_switches() {
     assert!(clicks.turned());
     assert_eq!(user.value("cost"), "census");
     let label = user.place("subpixel");
-    user.click(pos2(user.place("cost").x.max(336.0) + LABEL, label.y));
+    user.click(pos2(user.place("cost").x.max(352.0) + LABEL, label.y));
     assert_eq!(user.value("subpixel"), "false");
 }
 
