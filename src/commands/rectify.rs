@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 
 use super::prepare::rig::Cameras;
 use super::stills::{Stills, is_still};
-use super::{Error, inputs, load, print, signals};
+use super::{Error, inputs, load, print, progress_bar, signals};
 use crate::calibration::Rectifier;
 use crate::calibration::format::{self, Format, Report};
 use crate::cli::RectifyArgs;
@@ -26,6 +26,7 @@ use crate::source;
 use crate::source::demo::DemoOptions;
 use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
+use crate::telemetry::logs;
 
 /// Name of the file with the cameras of the rectified images.
 const CAMERAS: &str = "rectified.toml";
@@ -62,7 +63,8 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     files::refuse_same([("left", left), ("right", right)]).map_err(Error::Usage)?;
     if are_stills {
         let stills = Stills::find(&spec, &settings.source)?;
-        return write_stills(&cameras, &stills, &args.output, &outputs);
+        write_stills(&cameras, &stills, &args.output, &outputs)?;
+        return tell("1 pair", &args, &outputs);
     }
     videos(&cameras, &args, &spec, settings, &outputs)
 }
@@ -107,8 +109,7 @@ fn write_stills(
         };
         files::write_whole(&outputs[i], &file)?;
     }
-    write_cameras(folder, &rectifier)?;
-    tell("1 pair", folder, outputs)
+    write_cameras(folder, &rectifier)
 }
 
 /// Writes the cameras of the rectified images as a calibration.
@@ -147,6 +148,8 @@ fn videos(
     write_cameras(&args.output, &rectifier)?;
     let mut cpu = CpuRectifier::new(rectifier, engine.cpu)?;
 
+    let expected = [info.pairs, args.part.frames().limit].into_iter().flatten().min();
+    let bar = progress_bar(expected, args.common.quiet, "pairs");
     let (mut pairs, mut origin, mut failed) = (0, None, None);
     let delivered = source.run(&control.stop, &mut |raw, _| {
         let origin = *origin.get_or_insert(raw.timestamp);
@@ -154,11 +157,14 @@ fn videos(
             Ok(()) => pairs += 1,
             Err(error) => failed = Some(error),
         }
+        bar.set_position(pairs);
         match failed.is_some() || args.part.frames().limit == Some(pairs) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
+    bar.finish_and_clear();
+    logs::write_above(None);
     // Both files are finished in any case; the first error is returned.
     let finished = eyes.each_mut().map(GreyVideo::finish);
     failed.map_or(Ok(()), Err)?;
@@ -168,7 +174,7 @@ fn videos(
     {
         return Err(Error::Stopped(anyhow!("stopped by a signal after {pairs} pairs"), status));
     }
-    tell(&format!("{pairs} pair{}", if pairs == 1 { "" } else { "s" }), &args.output, outputs)
+    tell(&format!("{pairs} pair{}", if pairs == 1 { "" } else { "s" }), args, outputs)
 }
 
 /// Rectifies a pair and adds each image to its video at its own capture time.
@@ -188,8 +194,11 @@ fn write(
     right.write(&pair.right, right_time, origin).context("right view")
 }
 
-fn tell(what: &str, folder: &Path, outputs: &[PathBuf; 2]) -> Result<(), Error> {
+fn tell(what: &str, args: &RectifyArgs, outputs: &[PathBuf; 2]) -> Result<(), Error> {
+    if args.common.quiet {
+        return Ok(());
+    }
     let [left, right] = outputs.each_ref().map(|path| path.display());
-    let cameras = folder.join(CAMERAS);
+    let cameras = args.output.join(CAMERAS);
     print(format!("rectified {what}: {left}, {right}; their cameras: {}\n", cameras.display()))
 }
