@@ -181,8 +181,8 @@ fn a_folder_gives_the_figures_of_its_description() {
         ("tartan", ["image_left/000000_left.png", "image_right/000000_right.png"]),
         ("middlebury2021", ["im0.png", "im1.png"]),
     ];
-    // The truth is a pixel too large, so that there are errors to count.
-    let truth = SHIFT as f32 + 1.0;
+    // The truth is too large, so that there are errors to count.
+    let truth = SHIFT as f32 + 1.25;
     let stored = |x: u32| known(x, 256.0 * truth) as u16;
     deep(&data, "driving/disparity-map-half-size/a_1.png", stored);
     deep(&data, "drives/train-disparity-map/d/a_1.png", stored);
@@ -203,12 +203,12 @@ fn a_folder_gives_the_figures_of_its_description() {
         let figures = |dataset: &str| {
             let mut item = data.report(&[dataset])["datasets"][0]["items"][0].clone();
             let item = item.as_object_mut().unwrap();
-            item.retain(|key, _| key != "item" && key != "ms");
+            item.retain(|key, _| key != "item" && key != "time_ms");
             item.clone()
         };
         let found = figures(set);
         assert_eq!(found, figures("list"), "{set}");
         assert_eq!(found["dense"]["all"]["n"], (SIZE.0 - HIDDEN) * SIZE.1, "{set}");
-        assert!(found["dense"]["all"]["avgerr"].as_f64().unwrap() > 0.9, "{set}");
+        assert!(found["dense"]["all"]["avgerr"].as_f64().unwrap() > 1.0, "{set}");
     }
 }
