@@ -71,8 +71,12 @@ fn about(topic: &TopicSurvey) -> String {
 
 fn about_pair(pair: &PairSurvey, survey: &Survey) -> String {
     let PairSurvey { left, right, pairs, unpaired, skew_ms, largest_skew_ms, .. } = pair;
+    let views = match left == right {
+        true => format!("both views of {left}"),
+        false => format!("{left} and {right}"),
+    };
     let mut text = format!(
-        "pair: {left} and {right}: {pairs} pairs, skew {skew_ms:.3} ms (at most {largest_skew_ms:.3} ms)"
+        "pair: {views}: {pairs} pairs, skew {skew_ms:.3} ms (at most {largest_skew_ms:.3} ms)"
     );
     if unpaired.iter().any(|count| *count > 0) {
         let _ = write!(

@@ -181,8 +181,8 @@ fn a_folder_gives_the_figures_of_its_description() {
         ("tartan", ["image_left/000000_left.png", "image_right/000000_right.png"]),
         ("middlebury2021", ["im0.png", "im1.png"]),
     ];
-    // The truth is a pixel too large, so that there are errors to count.
-    let truth = SHIFT as f32 + 1.0;
+    // The truth is too large, so that there are errors to count.
+    let truth = SHIFT as f32 + 1.25;
     let stored = |x: u32| known(x, 256.0 * truth) as u16;
     deep(&data, "driving/disparity-map-half-size/a_1.png", stored);
     deep(&data, "drives/train-disparity-map/d/a_1.png", stored);
@@ -209,6 +209,6 @@ fn a_folder_gives_the_figures_of_its_description() {
         let found = figures(set);
         assert_eq!(found, figures("list"), "{set}");
         assert_eq!(found["dense"]["all"]["n"], (SIZE.0 - HIDDEN) * SIZE.1, "{set}");
-        assert!(found["dense"]["all"]["avgerr"].as_f64().unwrap() > 0.9, "{set}");
+        assert!(found["dense"]["all"]["avgerr"].as_f64().unwrap() > 1.0, "{set}");
     }
 }

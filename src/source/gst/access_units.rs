@@ -27,8 +27,8 @@ use crate::source::live::EyeState;
 /// Capacity of the channel of the frames.
 const CHANNEL: usize = 4;
 
-/// Longest time until the decoder takes a unit, or delivers its last frame.
-const ANSWER: Duration = Duration::from_secs(30);
+/// Default of [`UnitDecoder::patience`]: many times what a frame of any size takes.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Largest number of units without a frame that are remembered. Decoders hold back fewer than 100.
 const UNITS_MAX: usize = 1000;
@@ -41,7 +41,7 @@ pub struct Undecodable;
 /// Fate of an access unit.
 #[derive(Debug)]
 pub struct Decoded {
-    /// Number of the unit, from 0.
+    /// Number that it was fed with.
     pub number: u64,
     /// Its stamp.
     pub stamp: u64,
@@ -60,9 +60,10 @@ pub struct UnitDecoder {
     shared: Arc<Shared>,
     format: Arc<Mutex<Format>>,
     stop: Switch,
+    /// Longest time until the decoder takes a unit, or delivers its last frame.
+    patience: Duration,
     /// Number and stamp of each unit whose frame is awaited.
     waiting: VecDeque<(u64, u64)>,
-    units: u64,
     done: Vec<Decoded>,
     ended: bool,
 }
@@ -116,8 +117,8 @@ impl UnitDecoder {
             shared,
             format,
             stop: options.stop.clone(),
+            patience: PATIENCE,
             waiting: VecDeque::new(),
-            units: 0,
             done: Vec::new(),
             ended: false,
         };
@@ -127,15 +128,18 @@ impl UnitDecoder {
         Ok(decoder)
     }
 
-    /// Decodes the next unit. Returns units whose fate is known by now, in order of their frames.
-    pub fn feed(&mut self, stamp: u64, unit: &[u8]) -> anyhow::Result<Vec<Decoded>> {
+    /// Decodes the next unit, the image of message `number`. Returns units whose fate is known by now, in order of their frames. Does nothing once
+    /// the run ends.
+    pub fn feed(&mut self, number: u64, stamp: u64, unit: &[u8]) -> anyhow::Result<Vec<Decoded>> {
         self.wait(false)?;
+        if self.stop.is_set() {
+            return Ok(Vec::new());
+        }
         let mut buffer = gst::Buffer::from_slice(unit.to_vec());
         if let Some(buffer) = buffer.get_mut() {
             buffer.set_pts(clock_time(stamp));
         }
-        self.waiting.push_back((self.units, stamp));
-        self.units += 1;
+        self.waiting.push_back((number, stamp));
         if self.waiting.len() > UNITS_MAX {
             self.lose(0);
         }
@@ -145,12 +149,15 @@ impl UnitDecoder {
         Ok(std::mem::take(&mut self.done))
     }
 
-    /// Ends the stream. Returns every unit that is left.
+    /// Ends the stream. Returns every unit that is left, or none once the run ends.
     pub fn finish(&mut self) -> anyhow::Result<Vec<Decoded>> {
         if self.source.end_of_stream().is_err() {
             return Err(self.failure());
         }
         self.wait(true)?;
+        if self.stop.is_set() {
+            return Ok(Vec::new());
+        }
         while !self.waiting.is_empty() {
             self.lose(0);
         }
@@ -167,7 +174,7 @@ impl UnitDecoder {
         locked(&self.format).white
     }
 
-    /// Waits until the decoder has taken every unit, or has ended.
+    /// Waits until the decoder has taken every unit, has ended, or the run ends.
     fn wait(&mut self, until_end: bool) -> anyhow::Result<()> {
         // Waits are added up because the clock also runs while the process is suspended.
         let mut waited = Duration::ZERO;
@@ -187,12 +194,12 @@ impl UnitDecoder {
                         return Err(self.failure());
                     }
                     if self.stop.is_set() {
-                        bail!("{}: stopped while a frame was being decoded", self.name);
+                        return Ok(());
                     }
                     waited += TICK;
-                    if waited > ANSWER {
-                        let seconds = ANSWER.as_secs();
-                        bail!("{}: the decoder does not answer for {seconds} s", self.name);
+                    if waited > self.patience {
+                        let seconds = self.patience.as_secs_f64();
+                        bail!("{}: the decoder has taken no frame for {seconds:.1} s", self.name);
                     }
                 }
             }
@@ -291,8 +298,8 @@ mod tests {
         let options = GstOptions::default();
         let mut decoder = UnitDecoder::new("/left", codec, ViewLayout::SideBySide, &options)?;
         let mut all = Vec::new();
-        for (number, unit) in units.iter().enumerate() {
-            all.extend(decoder.feed(stamp(number as u64), unit)?);
+        for (number, unit) in (0..).zip(units) {
+            all.extend(decoder.feed(number, stamp(number), unit)?);
         }
         all.extend(decoder.finish()?);
         Ok((all, decoder))
@@ -320,6 +327,30 @@ mod tests {
             assert!(
                 all[1..].iter().all(|one| sides(one).map(|side| side.pixels().to_vec()) != first)
             );
+        }
+    }
+
+    #[test]
+    fn a_decoder_that_hangs_is_an_error_and_a_stopped_run_is_none() {
+        let units = units(H264, 20);
+        for is_stopped in [false, true] {
+            let options = GstOptions::default();
+            let layout = ViewLayout::Whole;
+            let mut decoder = UnitDecoder::new("/left", Codec::H264, layout, &options).unwrap();
+            decoder.patience = Duration::from_millis(200);
+            // In this state its end holds up the second frame.
+            decoder.pipeline.set_state(gst::State::Paused).unwrap();
+            if is_stopped {
+                options.stop.set(true);
+            }
+            let fed = (0..).zip(&units).find_map(|(n, unit)| decoder.feed(n, stamp(n), unit).err());
+            match is_stopped {
+                false => assert_eq!(
+                    fed.unwrap().to_string(),
+                    "/left: the decoder has taken no frame for 0.2 s"
+                ),
+                true => assert!(fed.is_none() && decoder.finish().unwrap().is_empty()),
+            }
         }
     }
 

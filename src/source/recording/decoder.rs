@@ -35,8 +35,6 @@ pub struct Decoder {
 struct Video {
     decoder: UnitDecoder,
     codec: Codec,
-    /// Number of the message of its first unit.
-    first: u64,
 }
 
 impl Decoder {
@@ -54,7 +52,9 @@ impl Decoder {
         topic: usize,
         picture: Result<(u64, Picture<'_>)>,
     ) -> Result<Vec<Image>> {
-        let number = self.skip(topic);
+        let next = self.numbers.entry(topic).or_default();
+        let number = *next;
+        *next += 1;
         let image = |stamp, views| vec![Image { topic, number, stamp, views }];
         let (stamp, picture) = match picture {
             Ok(read) => read,
@@ -73,7 +73,7 @@ impl Decoder {
                 let name = format!("{}: {}", recording.name, described.name);
                 gst::initialise()?;
                 let decoder = UnitDecoder::new(&name, codec, described.layout(), &self.options)?;
-                self.videos.entry(topic).or_insert(Video { decoder, codec, first: number })
+                self.videos.entry(topic).or_insert(Video { decoder, codec })
             }
         };
         if let Some(other) = codec.filter(|codec| *codec != video.codec) {
@@ -81,15 +81,8 @@ impl Decoder {
             let flaw = anyhow::anyhow!("the video changes from {codec} to {other}");
             return Ok(image(stamp, Err(flaw)));
         }
-        let done = video.decoder.feed(stamp, unit)?;
-        Ok(done.into_iter().map(|unit| of_unit(topic, video.first, unit)).collect())
-    }
-
-    /// Counts a message that is not decoded, and returns its number.
-    pub fn skip(&mut self, topic: usize) -> u64 {
-        let next = self.numbers.entry(topic).or_default();
-        *next += 1;
-        *next - 1
+        let done = video.decoder.feed(number, stamp, unit)?;
+        Ok(done.into_iter().map(|unit| of_unit(topic, unit)).collect())
     }
 
     /// Ends the videos. Returns the images that are left.
@@ -97,7 +90,7 @@ impl Decoder {
         let mut all = Vec::new();
         for (topic, video) in &mut self.videos {
             let done = video.decoder.finish()?;
-            all.extend(done.into_iter().map(|unit| of_unit(*topic, video.first, unit)));
+            all.extend(done.into_iter().map(|unit| of_unit(*topic, unit)));
         }
         Ok(all)
     }
@@ -118,7 +111,7 @@ impl Decoder {
     }
 }
 
-fn of_unit(topic: usize, first: u64, unit: Decoded) -> Image {
+fn of_unit(topic: usize, unit: Decoded) -> Image {
     let Decoded { number, stamp, views } = unit;
-    Image { topic, number: first + number, stamp, views: views.map_err(Into::into) }
+    Image { topic, number, stamp, views: views.map_err(Into::into) }
 }
