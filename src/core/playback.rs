@@ -33,11 +33,14 @@ pub struct Playing {
     pub speed: f64,
     /// True while the recording waits at its end.
     pub is_at_end: bool,
+    /// True once no window is left that could move it.
+    pub is_unattended: bool,
 }
 
 impl Default for Playing {
     fn default() -> Self {
-        Self { marks: [None; 2], repeats: false, speed: 1.0, is_at_end: false }
+        let marks = [None; 2];
+        Self { marks, repeats: false, speed: 1.0, is_at_end: false, is_unattended: false }
     }
 }
 

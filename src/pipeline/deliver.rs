@@ -289,17 +289,18 @@ impl Run<'_> {
         }
         let begin = self.begin;
         let first = || begin.saturating_add(playback.playing().marks[0].unwrap_or_default());
-        if playback.playing().repeats && self.last.is_some() {
+        let is_unattended = || playback.playing().is_unattended;
+        if playback.playing().repeats && self.last.is_some() && !is_unattended() {
             return Some(first());
         }
-        if !timeline.stays {
+        if !timeline.stays || is_unattended() {
             return None;
         }
         let since = Instant::now();
         control.pause.set(true);
         playback.change(|playing| playing.is_at_end = true);
         let place = loop {
-            if control.stop.is_set() {
+            if control.stop.is_set() || is_unattended() {
                 break None;
             }
             match self.asked() {

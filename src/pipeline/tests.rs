@@ -575,3 +575,14 @@ fn at_its_end_a_recording_waits_to_be_played_again() {
     assert!(running.join().error.is_none());
     assert_eq!(sink.seen.lock().unwrap()[..6], [0, 1, 2, 0, 1, 2]);
 }
+
+#[test]
+fn without_a_window_a_recording_ends() {
+    let (control, sink) = (Control::default(), Keeper::default());
+    control.playback.change(|playing| playing.repeats = true);
+    let running = moved_through(3, &control, &sink, delaying(1));
+    wait_for(&sink, 6);
+    control.playback.change(|playing| playing.is_unattended = true);
+    assert!(running.join().error.is_none());
+    assert_eq!(sink.seen.lock().unwrap().len() % 3, 0);
+}

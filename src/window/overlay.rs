@@ -106,8 +106,8 @@ const KEYS: &str = "space pause   c colours   l view   3 in space   e both views
                     f full screen   o overlay   h help   q quit";
 
 /// Keys of the timeline.
-const TIMELINE_KEYS: &str = ", . or arrows one pair back, on   home end   [ ] mark begin, end   \
-                             r repeat   - + slower, faster";
+const TIMELINE_KEYS: &str = ", . or arrows: pair before, next pair   home end first, last pair   \
+                             [ ] mark begin, end   r repeat   - + slower, faster";
 
 /// Paints the overlay.
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {

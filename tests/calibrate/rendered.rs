@@ -92,6 +92,13 @@ fn still_and_different_pairs_of_a_video_are_chosen() {
         let number: usize = name.split_whitespace().nth(1).unwrap().parse().unwrap();
         assert!(number % 13 < 9, "{name} was taken while the board moved");
     }
+    // Of a part, which begins at the fourth pose, pairs keep their numbers.
+    let later = report(folder.path(), &[&arguments[..], &["--start", "1.3"]].concat());
+    let names = later["pairs"].as_array().unwrap().iter().map(|pair| pair["name"].as_str());
+    let numbers: Vec<usize> = names
+        .map(|name| name.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap())
+        .collect();
+    assert!(numbers.len() >= 7 && numbers.iter().all(|&number| number >= 39), "{numbers:?}");
     let fewer = report(folder.path(), &[&arguments[..], &["--max-pairs", "7"]].concat());
     assert_eq!(fewer["pairs"].as_array().unwrap().len(), 7);
 }

@@ -207,6 +207,15 @@ fn videos_keep_every_pixel_and_time() {
     assert_eq!(depth(["right", "left"], &["--swap"]).0, 0);
     let (status, _, stderr) = depth(["left", "right"], &["--calibration", "rig.json"]);
     assert!(status == 2 && stderr.contains("has rectified"), "{stderr}");
+    // A part, by the times of the left view.
+    let part = ["left.mkv", "right.mkv", "--start", "0.09", "--duration", "0.1"];
+    let told = bench.succeed(&[&part[..], &calibrated[..]].concat());
+    assert!(told.contains("2 pairs"), "{told}");
+    let pairs = play(&bench.path("out/left.mkv"), &bench.path("out/right.mkv"));
+    for (number, pair) in (2..4).zip(&pairs) {
+        let expected = expected(&rectifier, Eye::Right, &raw(Eye::Right, number));
+        assert_eq!(pair.right.pixels(), expected, "pair {number}");
+    }
     // Fewer if fewer are requested.
     let told =
         bench.succeed(&[&["left.mkv", "right.mkv", "--frames", "2"], &calibrated[..]].concat());

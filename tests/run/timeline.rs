@@ -207,6 +207,22 @@ fn messages_and_images_are_moved_through_too() {
 }
 
 #[test]
+fn without_its_display_a_recording_plays_to_its_end() {
+    let Some(x) = X::start("a timeline without its display", (640, 480)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    write_recording(folder.path());
+    let child = windowed(folder.path(), &x, &BOTH).spawn().unwrap();
+    x.window("stereod: ");
+    wait_for_pair(&x);
+    drop(x);
+    // winit may panic at that moment, which is reported.
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(statistics["matched"], PAIRS, "{statistics}");
+}
+
+#[test]
 fn nothing_moves_while_something_is_written() {
     let Some(x) = X::start("a timeline and a recording", (1280, 720)) else { return };
     let folder = tempfile::tempdir().unwrap();

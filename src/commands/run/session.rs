@@ -269,6 +269,8 @@ fn show(
     options.timeline = span.unwrap_or(options.timeline);
     options.tuning = Some(Tuning { knobs: knobs(&loaded), ask });
     let shown = window.run(options, handles.control.clone());
+    // If the display is gone, a recording plays on to its end.
+    handles.control.playback.change(|playing| playing.is_unattended = true);
     let (mut outcome, written) = thread::joined("the report of the run", reporter.join())?;
     outcome.error = outcome.error.or(shown.err());
     Ok((outcome, written))

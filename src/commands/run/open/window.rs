@@ -31,7 +31,9 @@ pub fn span_of(info: &SourceInfo, settings: &Settings, is_paced: bool) -> Result
     let rate = info.rate.filter(|_| info.seekable && !info.live);
     let rate = rate.ok_or("only recorded videos, images and messages have a timeline")?;
     if outputs::writes_frames(settings) || settings.output.stream().is_some() {
-        return Err("no moving while something is written or sent: its times would jump".into());
+        return Err(
+            "the timeline is off while frames are written or sent: their times would jump".into()
+        );
     }
     let by_number = info.pairs.map(|pairs| Duration::from_secs_f64(pairs as f64 / rate));
     let length = info.length.or(by_number).ok_or("the recording's length is unknown")?;
