@@ -52,9 +52,7 @@ impl Decoder {
         topic: usize,
         picture: Result<(u64, Picture<'_>)>,
     ) -> Result<Vec<Image>> {
-        let next = self.numbers.entry(topic).or_default();
-        let number = *next;
-        *next += 1;
+        let number = self.skip(topic);
         let image = |stamp, views| vec![Image { topic, number, stamp, views }];
         let (stamp, picture) = match picture {
             Ok(read) => read,
@@ -83,6 +81,13 @@ impl Decoder {
         }
         let done = video.decoder.feed(number, stamp, unit)?;
         Ok(done.into_iter().map(|unit| of_unit(topic, unit)).collect())
+    }
+
+    /// Counts a message that need not be decoded, and returns its number.
+    pub fn skip(&mut self, topic: usize) -> u64 {
+        let next = self.numbers.entry(topic).or_default();
+        *next += 1;
+        *next - 1
     }
 
     /// Ends the videos. Returns the images that are left.
