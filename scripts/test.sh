@@ -90,7 +90,7 @@ if [[ $# -gt 0 ]]; then
 else
     check "library has few dependencies" few_crates
     check "library alone" cargo test --locked --no-default-features --features image --test library
-    check "headless program" cargo check --locked --lib --no-default-features --features cli
+    check "headless program, ROS 2" cargo check --locked --lib --no-default-features --features ros2
     check "documentation" env RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" cargo doc --locked --no-deps --lib --no-default-features
 fi
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 #[cfg(feature = "cli")]
 use super::program::{
-    Alignment, Calibration, Camera, Colour, Demo, Log, Metrics, Output, Queue, Serve, Source,
+    Alignment, Calibration, Camera, Colour, Demo, Log, Metrics, Output, Queue, Ros2, Serve, Source,
     Window,
 };
 use super::row::Conflict;
@@ -43,6 +43,8 @@ pub struct Settings {
     pub metrics: Metrics,
     #[cfg(feature = "cli")]
     pub serve: Serve,
+    #[cfg(feature = "cli")]
+    pub ros2: Ros2,
     #[cfg(feature = "cli")]
     pub log: Log,
 }

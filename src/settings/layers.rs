@@ -424,7 +424,9 @@ impl Layers {
         })?;
         let shows_confidence = self.shows_confidence;
         #[cfg(feature = "cli")]
-        let shows_confidence = shows_confidence || settings.output.shows_confidence();
+        let shows_confidence = shows_confidence
+            || settings.output.shows_confidence()
+            || settings.ros2.shows_confidence();
         if shows_confidence {
             params.confidence.get_or_insert(0);
         }

@@ -33,6 +33,7 @@ const SECTIONS: &[Section] = &[
     ("alignment", program::alignment::ROWS),
     ("metrics", program::metrics::ROWS),
     ("serve", program::serve::ROWS),
+    ("ros2", program::ros2::ROWS),
     ("colour", program::colour::ROWS),
     ("log", program::log::ROWS),
 ];

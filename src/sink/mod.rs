@@ -23,6 +23,8 @@ mod output;
 pub mod pictures;
 pub mod png;
 pub mod restarting;
+#[cfg(feature = "ros2")]
+pub mod ros2;
 pub mod segments;
 pub mod still;
 mod target;

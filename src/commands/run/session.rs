@@ -72,9 +72,10 @@ impl Session {
         // Open: in this order, so that earlier output survives if the input cannot be opened.
         let output = &loaded.settings.output;
         let is_seen = window.is_some() || loaded.settings.serve.listen().is_some();
-        let watched =
-            (is_seen || output.stream().is_some()) && !outputs::writes_frames(&loaded.settings);
-        let colours = (is_seen || output.shows_left()).then(Pool::new);
+        let is_published = loaded.settings.ros2.namespace().is_some();
+        let watched = (is_seen || is_published || output.stream().is_some())
+            && !outputs::writes_frames(&loaded.settings);
+        let colours = (is_seen || is_published || output.shows_left()).then(Pool::new);
         let keep = Keep { colours, ..Keep::default() };
         let source =
             source::wait_for(&spec, &loaded, watched, args.source.part.frames(), &keep, &control)?;

@@ -12,6 +12,7 @@ pub(super) mod metrics;
 pub(super) mod output;
 mod print;
 pub(super) mod queue;
+pub(super) mod ros2;
 pub(super) mod serve;
 mod size;
 pub(super) mod source;
@@ -29,6 +30,9 @@ pub use metrics::Metrics;
 pub use output::{Output, Stats};
 pub use print::{DEFAULT_TOML, default_lines};
 pub use queue::Queue;
+#[cfg(feature = "ros2")]
+pub use ros2::Discovery;
+pub use ros2::Ros2;
 pub use serve::Serve;
 pub use size::Size;
 pub use source::{Pace, Source};

@@ -9,11 +9,11 @@ use crate::settings::names::path_of;
 use crate::settings::row::Plain::{Real, Switch, Text, Whole};
 use crate::settings::row::{Conflict, Integer, Kind, OUTPUT, QUANTITY, Row, any};
 use crate::sink::cloud::{Axes, CloudOptions};
-use crate::sink::mcap;
 use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::still::StillFormat;
 use crate::sink::video::{StreamPicture, VideoView};
+use crate::sink::{mcap, messages};
 
 /// Outputs besides the window. An empty text means none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -52,7 +52,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "Record the disparity without loss (.mkv: FFV1, 16 bits, Matroska), or pictures, disparity \
              and depth as ROS 2 messages (.mcap)",
         ),
-    Row::text("mcap", "", mcap::check_topics).flag(OUTPUT, "--mcap", "TOPICS").help(
+    Row::text("mcap", "", messages::check_topics).flag(OUTPUT, "--mcap", "TOPICS").help(
         "Content of --record OUT.mcap, a list of left, left-jpeg, right, disparity, depth, points and \
          confidence; by default left, disparity and, with a calibration, depth",
     ),
@@ -228,7 +228,7 @@ impl Output {
     pub(in crate::settings) fn shows_confidence(&self) -> bool {
         !self.confidence.is_empty()
             || (!self.pictures.is_empty() && self.pictures_format == StillFormat::Exr)
-            || mcap::names(&self.mcap).any(|name| name == "confidence")
+            || messages::names(&self.mcap).any(|name| name == "confidence")
     }
 
     /// Checks that a unit of depth is given with depth only, and that the limits of depth leave something.

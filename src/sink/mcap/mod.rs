@@ -16,7 +16,7 @@ pub use super::output::Place;
 use super::video::run_tags;
 use super::{Sink, StreamInfo, check_same_size, files};
 use crate::core::frame::Matched;
-use crate::sink::messages::{Needs, TOPICS, Topic, stamp};
+use crate::sink::messages::{Topic, chosen, stamp};
 
 /// Topics of a file for which none are chosen, as far as the cameras are known.
 const DEFAULT: &str = "left, disparity, depth";
@@ -24,35 +24,6 @@ const DEFAULT: &str = "left, disparity, depth";
 /// Reports whether a path names an MCAP file.
 pub fn is_name(path: &Path) -> bool {
     files::extension(path) == "mcap"
-}
-
-/// Returns the names in a list of topics.
-pub fn names(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim).filter(|name| !name.is_empty())
-}
-
-/// Checks a list of topics.
-pub fn check_topics(list: &str) -> Result<(), String> {
-    let known = || TOPICS.iter().filter_map(|topic| topic.key);
-    match names(list).all(|name| known().any(|key| key == name)) {
-        true => Ok(()),
-        false => Err(format!("a list of {}", known().collect::<Vec<_>>().join(", "))),
-    }
-}
-
-/// Returns the topics of a list, and those that accompany them. An empty list is the default.
-fn topics(list: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
-    let is_default = names(list).next().is_none();
-    let list = if is_default { DEFAULT } else { list };
-    let chosen = |topic: &Topic| topic.key.is_none_or(|key| names(list).any(|name| name == key));
-    let is_known = |topic: &Topic| topic.needs != Needs::Geometry || stream.geometry.is_some();
-    let unknown = TOPICS.iter().filter(|topic| chosen(topic) && !is_known(topic));
-    if let (false, Some(key)) = (is_default, unknown.filter_map(|topic| topic.key).next()) {
-        anyhow::bail!(
-            "the topic {key} needs a calibration: give --calibration FILE, or --focal and --baseline"
-        );
-    }
-    Ok(TOPICS.iter().filter(|topic| chosen(topic) && is_known(topic)).collect())
 }
 
 /// Content of a recording, besides that of the stream.
@@ -83,7 +54,7 @@ impl McapRecorder {
     pub fn create(place: Place, stream: &StreamInfo, options: &McapOptions) -> Result<Self> {
         let path = place.path().to_path_buf();
         ensure!(is_name(&path), "cannot record to {}: name it .mcap", path.display());
-        let topics = topics(&options.topics, stream)?;
+        let topics = chosen(&options.topics, DEFAULT, stream)?;
         let attachments = options.calibration.clone();
         let run = *stream;
         let metadata = move |first: Duration| -> BTreeMap<String, String> {

@@ -1,5 +1,5 @@
-//! Matched pairs as ROS 2 messages in CDR, for MCAP files and the Foxglove protocol. Topics, types
-//! and conventions are those of the ROS package stereo_image_proc (docs/remote.md).
+//! Matched pairs as ROS 2 messages in CDR, for MCAP files, the Foxglove protocol and ROS 2.
+//! Topics, types and conventions are those of the ROS package stereo_image_proc (docs/remote.md).
 
 mod cdr;
 mod jpeg;
@@ -14,6 +14,7 @@ pub use schema::{definition, full_name};
 
 use crate::core::clock::CaptureClock;
 use crate::core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
+use crate::sink::StreamInfo;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
 
 /// Coordinate frames of the rectified cameras: x to the right, y down, z forward (REP 103).
@@ -137,6 +138,36 @@ impl Topic {
     pub fn is_static(&self) -> bool {
         self.path == "/tf_static"
     }
+}
+
+/// Returns the names in a list of topics.
+pub fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// Checks a list of topics.
+pub fn check_topics(list: &str) -> Result<(), String> {
+    let known = || TOPICS.iter().filter_map(|topic| topic.key);
+    match names(list).all(|name| known().any(|key| key == name)) {
+        true => Ok(()),
+        false => Err(format!("a list of {}", known().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// Returns the topics of a list, and those that accompany them. An empty list is `default`, as far as the
+/// cameras are known.
+pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
+    let is_default = names(list).next().is_none();
+    let list = if is_default { default } else { list };
+    let chosen = |topic: &Topic| topic.key.is_none_or(|key| names(list).any(|name| name == key));
+    let is_known = |topic: &Topic| topic.needs != Needs::Geometry || stream.geometry.is_some();
+    let unknown = TOPICS.iter().filter(|topic| chosen(topic) && !is_known(topic));
+    if let (false, Some(key)) = (is_default, unknown.filter_map(|topic| topic.key).next()) {
+        anyhow::bail!(
+            "the topic {key} needs a calibration: give --calibration FILE, or --focal and --baseline"
+        );
+    }
+    Ok(TOPICS.iter().filter(|topic| chosen(topic) && is_known(topic)).collect())
 }
 
 /// Returns the time of a capture since 1970; for a source without a clock its own time, from 0.

@@ -16,6 +16,8 @@ use crate::core::control::Switch;
 use crate::core::reading;
 use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
+#[cfg(feature = "ros2")]
+use crate::settings::{Discovery, Ros2};
 use crate::settings::{Loaded, Settings, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::cloud::CloudOptions;
@@ -29,6 +31,8 @@ use crate::sink::numbered;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Factory, Restarting};
+#[cfg(feature = "ros2")]
+use crate::sink::ros2::{Ros2Options, Ros2Sink};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::still::StillFormat;
 use crate::sink::video::{
@@ -359,6 +363,18 @@ pub fn open(
         };
         add(first.context(output.flag)?, factory, suspended.clone());
     }
+    #[cfg(feature = "ros2")]
+    if let Some(namespace) = settings.ros2.namespace() {
+        let Ros2 { topics, domain, discovery, reliable, .. } = settings.ros2.clone();
+        let localhost = match discovery {
+            Discovery::Auto => None,
+            Discovery::Localhost => Some(true),
+            Discovery::Subnet => Some(false),
+        };
+        let options = Ros2Options { namespace, topics, domain, localhost, reliable };
+        let mut factory: Factory = Box::new(move || Ros2Sink::open(&options, &stream).map(boxed));
+        add(factory().context("--ros2")?, factory, Switch::default());
+    }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
             fragment: fragment.to_owned(),
@@ -423,6 +439,11 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
         return Err(Error::usage(
             "--whitened records what is left of the pictures without their background, which nothing finds: give \
              --temporal whiten as well",
+        ));
+    }
+    if settings.ros2.namespace().is_some() && !cfg!(feature = "ros2") {
+        return Err(Error::usage(
+            "--ros2: this stereod was built without ROS 2 (Cargo's feature `ros2`)",
         ));
     }
     spare_inputs(spec, loaded).map_err(Error::Usage)?;

@@ -1,0 +1,97 @@
+//! `[ros2]`: messages to a ROS 2 graph.
+
+use serde::Deserialize;
+
+use crate::settings::row::Plain::{Switch, Text};
+use crate::settings::row::{Integer, Kind, OUTPUT, Row};
+use crate::sink::messages;
+
+/// Messages to a ROS 2 graph.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[cfg_attr(not(feature = "ros2"), allow(dead_code))] // The program then refuses the section.
+pub struct Ros2 {
+    pub namespace: String,
+    pub topics: String,
+    pub domain: Option<u8>,
+    pub discovery: Discovery,
+    pub reliable: bool,
+}
+
+/// Where subscribers are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discovery {
+    /// Where the variables of ROS say.
+    Auto,
+    /// On this machine.
+    Localhost,
+    /// On the networks of its interfaces, too.
+    Subnet,
+}
+
+pub(in crate::settings) const ROWS: &[Row] = &[
+    Row::text("namespace", "", |text| match text.is_empty() || namespace(text).is_some() {
+        true => Ok(()),
+        false => Err("names of ROS such as `/front_stereo`, or `/` for no namespace".into()),
+    })
+    .flag(OUTPUT, "--ros2", "NAMESPACE")
+    .help(
+        "Publish pictures, disparity, depth and points as messages to a ROS 2 graph, below this namespace \
+         such as /front_stereo, or / for none",
+    ),
+    Row::text("topics", "", messages::check_topics),
+    Row::whole("domain", Text("auto"), Integer::U8, [0, 232]).or(&["auto"]),
+    Row::names("discovery", "auto", &["auto", "localhost", "subnet"]),
+    Row::new("reliable", Switch(false), Kind::Switch),
+];
+
+impl Ros2 {
+    /// Returns the namespace with a slash before each of its names, empty for none; `None`: nothing is
+    /// published.
+    pub fn namespace(&self) -> Option<String> {
+        namespace(&self.namespace)
+    }
+
+    /// Reports whether the confidence is published.
+    pub(in crate::settings) fn shows_confidence(&self) -> bool {
+        self.namespace().is_some() && messages::names(&self.topics).any(|name| name == "confidence")
+    }
+}
+
+/// Parses a namespace (design.ros2.org/articles/topic_and_service_names.html).
+fn namespace(text: &str) -> Option<String> {
+    if text == "/" {
+        return Some(String::new());
+    }
+    let names = text.strip_prefix('/').unwrap_or(text);
+    let is_name = |name: &str| {
+        let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !name.is_empty()
+            && name.chars().all(letters)
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && !name.contains("__")
+    };
+    names.split('/').all(is_name).then(|| format!("/{names}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use crate::settings::test_support::refused;
+
+    #[test]
+    fn a_namespace_is_made_of_names_of_ros() {
+        for (text, expected) in [("/", ""), ("/front", "/front"), ("a/b_2", "/a/b_2")] {
+            let ros2 = Ros2 { namespace: text.into(), ..Settings::default().ros2 };
+            assert_eq!(ros2.namespace().as_deref(), Some(expected));
+            assert!(!refused("ros2", "namespace", text));
+        }
+        assert_eq!(Settings::default().ros2.namespace(), None);
+        for wrong in ["drive.mcap", "//", "/a/", "/2", "a b", "a__b", "ä", "~"] {
+            assert!(refused("ros2", "namespace", wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+"""Messages of ROS 2, received by ROS's rclpy (Fast DDS) and by Cyclone DDS."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rclpy
+from PIL import Image as Picture
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image, PointCloud2
+from stereo_msgs.msg import DisparityImage
+
+PROGRAM = os.environ["STEREOD_TEST_PROGRAM"]
+HERE = Path(__file__).resolve().parent
+# A cloud of this size fits into the buffer that Linux gives a socket.
+WIDTH, HEIGHT, FOCAL, BASELINE = 96, 72, 90.0, 0.12
+TOPICS = {
+    "left/image_rect": Image,
+    "right/image_rect": Image,
+    "left/image_rect/compressed": CompressedImage,
+    "left/camera_info": CameraInfo,
+    "right/camera_info": CameraInfo,
+    "disparity": DisparityImage,
+    "depth/image_rect": Image,
+    "points2": PointCloud2,
+    "confidence": Image,
+}
+# A domain of this test alone, on this machine alone.
+os.environ |= {"ROS_DOMAIN_ID": str(os.getpid() % 100 + 1), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("STEREOD_")}
+
+
+def start(folder, *arguments, frames=0):
+    """Starts a run of the demo scene at its pace."""
+    command = [PROGRAM, "run", "--demo", "--demo-size", f"{WIDTH}x{HEIGHT}", "-d", "32", "--headless", "--engine", "cpu",
+               "--frames", str(frames), "--focal", str(FOCAL), "--baseline", str(BASELINE),
+               "--set=source.pace=realtime", *arguments]
+    with open(folder / "log", "w") as log:
+        return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stderr=log)
+
+
+def end(program):
+    program.terminate()
+    assert program.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def node():
+    rclpy.init()
+    yield rclpy.create_node("listener")
+    rclpy.shutdown()
+
+
+def whole(messages):
+    """Stamps of the pairs of which every message was received."""
+    return set.intersection(*(set(got) for got in messages.values()))
+
+
+@pytest.fixture(scope="module")
+def received(node, tmp_path_factory):
+    """Folder of the run's pictures, and messages of each topic by their stamp."""
+    folder = tmp_path_factory.mktemp("run")
+    messages = {name: {} for name in TOPICS}
+
+    def keep(name):
+        def taken(message):
+            stamp = message.header.stamp
+            messages[name][stamp.sec * 10**9 + stamp.nanosec] = message
+        return taken
+
+    qos = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+    for name, kind in TOPICS.items():
+        node.create_subscription(kind, f"/front/{name}", keep(name), qos)
+    every = "left,left-jpeg,right,disparity,depth,points,confidence"
+    program = start(folder, "--ros2", "/front", "--set", f"ros2.topics={every}", "--pictures", "out")
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit and len(whole(messages)) < 20:
+        rclpy.spin_once(node, timeout_sec=0.1)
+    end(program)
+    assert len(whole(messages)) >= 20, {name: len(got) for name, got in messages.items()}
+    return folder, messages
+
+
+def pixels(message, kind):
+    return np.frombuffer(message.data, kind).reshape(message.height, message.width)
+
+
+def test_disparities_are_those_of_the_pictures(received):
+    folder, messages = received
+    about = json.loads((folder / "out" / "disparity.json").read_text())
+    assert about["scale"] == 256
+    pictures = [np.asarray(Picture.open(path)) for path in sorted((folder / "out").glob("*.png"))]
+    for stamp, message in messages["disparity"].items():
+        assert (message.f, message.image.encoding) == (FOCAL, "32FC1")
+        assert abs(message.t - BASELINE) < 1e-6
+        # The scene has 30 pairs a second, from 0 on.
+        picture, disparity = pictures[round(stamp * 30 / 1e9)], pixels(message.image, np.float32)
+        assert np.array_equal(np.isfinite(disparity), picture > 0)
+        # A known disparity of 0 is stored as 1, because 0 is unknown.
+        assert np.array_equal(np.maximum(disparity[picture > 0] * 256, 1), picture[picture > 0])
+
+
+def test_messages_of_a_pair_have_one_stamp_and_belong_together(received):
+    _, messages = received
+    for stamp in whole(messages):
+        of = {name: got[stamp] for name, got in messages.items()}
+        disparity = pixels(of["disparity"].image, np.float32)
+        depth = pixels(of["depth/image_rect"], np.uint16) / 1e3
+        known = depth > 0
+        assert known.mean() > 0.5 and np.isfinite(disparity[known]).all()
+        assert np.allclose(depth[known], FOCAL * BASELINE / disparity[known], atol=6e-4)
+        points = np.frombuffer(of["points2"].data, np.float32).reshape(HEIGHT, WIDTH, 4)
+        assert np.allclose(points[known, 2], depth[known], atol=6e-4)
+        assert of["right/camera_info"].p[3] == pytest.approx(-FOCAL * BASELINE)
+        for name, message in of.items():
+            assert message.header.frame_id == ("right" if name.startswith("right") else "left") + "_optical_frame"
+    assert not np.array_equal(*(pixels(messages[f"{eye}/image_rect"][stamp], np.uint8) for eye in ("left", "right")))
+
+
+def test_a_late_subscriber_of_another_implementation_gets_the_transform(node, tmp_path):
+    program = start(tmp_path, "--ros2", "/")
+    got = []
+    best_effort = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+    heard = node.create_subscription(DisparityImage, "/disparity", got.append, best_effort)
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit and not got:
+        rclpy.spin_once(node, timeout_sec=0.1)
+    assert got, "the run has begun"
+    late = subprocess.run([sys.executable, HERE / "late_tf.py"], env=ENVIRONMENT, capture_output=True, text=True,
+                          timeout=60)
+    end(program)
+    node.destroy_subscription(heard)
+    assert late.stdout.split() == ["left_optical_frame", "right_optical_frame", str(BASELINE), "0.0", "0.0"], late.stderr
+
+
+def test_a_stalled_subscriber_costs_the_run_nothing(tmp_path):
+    stalled = subprocess.Popen([sys.executable, HERE / "stalled.py"], env=ENVIRONMENT)
+    try:
+        program = start(tmp_path, "--ros2", "/", "--set", "ros2.reliable=true", "--stats", "stats.json", frames=450)
+        assert program.wait(120) == 0
+        _, status = os.waitpid(stalled.pid, os.WNOHANG | os.WUNTRACED)
+        assert os.WIFSTOPPED(status), "it has received and stopped"
+    finally:
+        stalled.kill()
+    statistics = json.loads((tmp_path / "stats.json").read_text())
+    assert (statistics["matched"], statistics["dropped"]) == (450, 0), statistics
