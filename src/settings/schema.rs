@@ -291,8 +291,8 @@ mod tests {
         assert_eq!(
             check_section("matchng").unwrap_err(),
             "unknown section [matchng]; did you mean [matching]? sections: alignment, \
-             calibration, camera, colour, demo, engine, log, matching, metrics, output, queue, serve, \
-             source, window"
+             calibration, camera, colour, demo, engine, log, matching, metrics, output, queue, ros2, \
+             serve, source, window"
         );
         let key = check_key("matching", "disparites").err().unwrap();
         assert!(key.starts_with(

@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use super::program::{Colour, Log, Window};
+use super::program::{Colour, Log, Ros2, Window};
 use super::row::Kind;
 use super::*;
 
@@ -60,6 +60,7 @@ fn every_name_is_one_of_the_field() {
             "output" => Output::deserialize(keys).map(drop),
             "colour" => Colour::deserialize(keys).map(drop),
             "window" => Window::deserialize(keys).map(drop),
+            "ros2" => Ros2::deserialize(keys).map(drop),
             "log" => Log::deserialize(keys).map(drop),
             other => panic!("no names in [{other}]"),
         }
