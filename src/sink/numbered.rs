@@ -37,14 +37,26 @@ impl Kind {
         (OsStr::new(&name_of(number, extension)) == name).then_some(number)
     }
 
-    /// Returns the numbered files of a folder in order.
-    fn numbered(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+    /// Returns the numbered files of a folder with this extension, in order.
+    fn numbered(&self, dir: &Path, extension: &str) -> Result<Vec<PathBuf>> {
         let entries = fs::read_dir(dir).map_err(|error| files::explain(dir, &error))?;
-        let names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
+        let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+        let paths = paths.filter(|path| path.extension() == Some(OsStr::new(extension)));
         let mut numbered: Vec<_> =
-            names.filter_map(|name| Some((self.number_of(&name)?, name))).collect();
+            paths.filter_map(|path| Some((self.number_of(path.file_name()?)?, path))).collect();
         numbered.sort_unstable();
-        Ok(numbered.into_iter().map(|(_, name)| dir.join(name)).collect())
+        Ok(numbered.into_iter().map(|(_, path)| path).collect())
+    }
+
+    /// Returns the extension of an earlier run's files, as its description names it. Descriptions without a
+    /// format are of the first one.
+    fn earlier_extension(&self, dir: &Path) -> &'static str {
+        let description = fs::read(dir.join(self.description)).ok();
+        let description: Option<serde_json::Value> =
+            description.and_then(|text| serde_json::from_slice(&text).ok());
+        let format = description.as_ref().and_then(|description| description["format"].as_str());
+        let known = self.extensions.iter().find(|known| Some(**known) == format);
+        known.copied().unwrap_or(self.extensions[0])
     }
 
     /// Reports whether a file may have been written by stereod.
@@ -103,12 +115,12 @@ impl NumberedFiles {
         text: String,
     ) -> Result<Self> {
         let mut files = Self::resume(dir, kind, extension, text)?;
-        let earlier = kind.numbered(dir)?;
-        let (Some(waiting), Some(first)) = (&mut files.waiting, earlier.first()) else {
-            return Ok(files);
-        };
+        let Some(waiting) = &mut files.waiting else { return Ok(files) };
         let Kind { plural, description, .. } = kind;
+        let before = kind.earlier_extension(dir);
+        let in_the_way = kind.numbered(dir, extension)?;
         if !waiting.description.spares_earlier() {
+            let Some(first) = in_the_way.first() else { return Ok(files) };
             bail!(
                 "cannot write {plural} into {}: there are numbered {plural} already, such as {}, and no \
                  {description} that says stereod has written them; name another folder",
@@ -116,7 +128,10 @@ impl NumberedFiles {
                 first.display()
             );
         }
-        if let Some(foreign) = earlier.iter().find(|path| !kind.may_be_ours(path)) {
+        let earlier = kind.numbered(dir, before)?;
+        let mut foreign = earlier.iter().filter(|path| !kind.may_be_ours(path));
+        let other = in_the_way.first().filter(|_| extension != before);
+        if let Some(foreign) = foreign.next().or(other) {
             bail!(
                 "cannot write {plural} into {}: {} is none of stereod's; move it, or name another folder",
                 dir.display(),
@@ -176,5 +191,55 @@ impl NumberedFiles {
             tracing::info!("{dir}: new {plural} take the place of {count} of an earlier run");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static KIND: Kind = Kind {
+        plural: "pictures",
+        singular: "picture",
+        extensions: &["png", "tiff"],
+        description: "about.json",
+        is_ours: |begin| begin.starts_with(b"ours"),
+    };
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Writes two files, of which the second is 000001.
+    fn write(dir: &Path, extension: &'static str) -> Result<()> {
+        let about = format!("{{ \"format\": \"{extension}\" }}");
+        let mut files = NumberedFiles::create(dir, &KIND, extension, about)?;
+        let content = [&b"ours"[..], &[0; BEGIN]].concat();
+        files.write(0, &content)?;
+        files.write(1, &content)
+    }
+
+    #[test]
+    fn another_format_takes_the_place_of_the_earlier_one_and_of_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        write(dir, "png").unwrap();
+        // The user has converted one.
+        fs::write(dir.join("000001.tiff"), [&b"ours"[..], &[0; BEGIN]].concat()).unwrap();
+        let refused = write(dir, "tiff").unwrap_err().to_string();
+        assert!(refused.contains("000001.tiff is none of stereod's"), "{refused}");
+        assert_eq!(names(dir), ["000000.png", "000001.png", "000001.tiff", "about.json"]);
+        write(dir, "png").unwrap();
+        assert_eq!(names(dir).len(), 4, "the converted one stays");
+        fs::remove_file(dir.join("000001.tiff")).unwrap();
+        write(dir, "tiff").unwrap();
+        assert_eq!(names(dir), ["000000.tiff", "000001.tiff", "about.json"]);
+        write(dir, "png").unwrap();
+        assert_eq!(names(dir), ["000000.png", "000001.png", "about.json"]);
+        fs::remove_file(dir.join("about.json")).unwrap();
+        assert!(write(dir, "png").unwrap_err().to_string().contains("no about.json"));
     }
 }
