@@ -51,12 +51,15 @@ window.WebSocket = class extends Plain {
 """
 
 
-class Program:
-    """`stereod run --demo --serve`."""
+DEMO = ["--demo", "--demo-size", f"{WIDTH}x{HEIGHT}"]
 
-    def __init__(self, folder, *arguments, port=0):
-        command = [PROGRAM, "run", "--demo", "--demo-size", f"{WIDTH}x{HEIGHT}", "--frames", "0", "-d", "64", "--headless",
-                   "--serve", str(port), "--set=source.pace=realtime", *arguments]
+
+class Program:
+    """`stereod run --serve`, of the demo scene unless another source is given."""
+
+    def __init__(self, folder, *arguments, port=0, source=DEMO):
+        command = [PROGRAM, "run", *source, "--frames", "0", "-d", "64", "--headless", "--serve", str(port),
+                   "--set=source.pace=realtime", "--set=colour.range=fixed", *arguments]
         # The program reads settings from variables STEREOD_..., and refuses those of the tests.
         environment = {k: v for k, v in os.environ.items() if not k.startswith("STEREOD_")}
         environment |= {"NO_COLOR": "1", "XDG_CONFIG_HOME": str(folder)}

@@ -178,8 +178,15 @@ def test_the_painter_without_webgl_agrees(program, open_page):
         assert screen(page).std() > 10
 
 
-def test_without_a_calibration_there_are_no_metres(run, open_page):
-    page = open_page(run().url)
+def test_without_a_calibration_there_are_no_metres(run, open_page, tmp_path):
+    rough = np.random.default_rng(3).integers(0, 256, (HEIGHT // 2, WIDTH // 2 + 8), np.uint8)
+    texture = np.kron(rough, np.ones((2, 2), np.uint8))
+    views = []
+    for view, shift in [("left", 0), ("right", 12)]:
+        Image.fromarray(texture[:, shift:shift + WIDTH]).save(tmp_path / f"{view}.png")
+        still = f"filesrc location={view}.png ! pngdec ! imagefreeze is-live=true ! video/x-raw,framerate=10/1"
+        views += [f"--{view}", still]
+    page = open_page(run(source=views).url)
     assert page.locator("#ticks").inner_text().endswith("63 px")
     page.click("#shoot")
     assert page.locator("#png").is_visible() and not page.locator("#ply").is_visible()
