@@ -63,6 +63,10 @@ impl App {
     /// Returns the pixel under the mouse.
     fn hover(&self) -> Option<Hover> {
         let frame = self.frame.as_ref()?;
+        if self.view == View::Points {
+            // From another viewpoint the place of the mouse is no pixel.
+            return None;
+        }
         let picture = size(frame);
         let room = self.scene().room(self.shell.screen.as_ref()?.size());
         let panes = panes(self.view, picture, room);
