@@ -32,7 +32,7 @@ const HEADER: usize = 4;
 /// Name of the node.
 const NODE: &str = "stereod";
 
-/// What is published, and where.
+/// Topics to publish, and their domain.
 #[derive(Clone, Debug)]
 pub struct Ros2Options {
     /// Namespace with a slash before each of its names; empty for none.

@@ -42,7 +42,7 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Time for which a notice is shown.
 const NOTICE: Duration = Duration::from_secs(4);
 
-/// What the mouse moves while a button of it is pressed.
+/// Thing that the mouse moves while a button of it is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Timeline,
@@ -72,7 +72,7 @@ pub(crate) struct App {
     cursor: Option<(f64, f64)>,
     /// Viewpoint of the points in space.
     orbit: Orbit,
-    /// What the pressed mouse moves.
+    /// Thing that the pressed mouse moves.
     held: Option<Held>,
     modifiers: ModifiersState,
     overlay: bool,

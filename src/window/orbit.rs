@@ -122,7 +122,7 @@ mod tests {
         orbit.turn(0.2, 0.1);
         let [u, v, _] = pixel(&orbit, [0.0, 0.0, 2.0]);
         assert!((u - 310.0).abs() < 1e-2 && (v - 250.0).abs() < 1e-2, "{u} {v}");
-        // What is in front of the pivot follows the mouse, what is behind it goes the other way.
+        // Points in front of the pivot follow the mouse, those behind it go the other way.
         let [front, behind] = [1.5, 2.5].map(|z| pixel(&orbit, [0.0, 0.0, z]));
         assert!(front[0] > 310.0 && front[1] > 250.0, "{front:?}");
         assert!(behind[0] < 310.0 && behind[1] < 250.0, "{behind:?}");

@@ -19,11 +19,11 @@ pub struct Ros2 {
     pub reliable: bool,
 }
 
-/// Where subscribers are looked for.
+/// Reach of the discovery of subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discovery {
-    /// Where the variables of ROS say.
+    /// By the variables of ROS.
     Auto,
     /// On this machine.
     Localhost,
