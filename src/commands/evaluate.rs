@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use indicatif::ProgressBar;
 
 use super::prepare::rig::Cameras;
-use super::{Error, load, progress_bar, read_over};
+use super::{Error, load, progress_bar, read_over, told};
 use crate::cli::EvaluateArgs;
 use crate::matching::Cost;
 use crate::settings::Loaded;
@@ -67,9 +67,8 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let mut unshown = None;
     let mut reports = Vec::new();
     for (name, loaded) in &variants {
-        // Errors of pairs can be reported only once.
-        let datasets = search(&args.datasets)?;
-        reports.push((name, evaluate(&args, loaded, datasets, &outputs, &bar, &mut unshown)?));
+        let report = evaluate(&args, loaded, &datasets, &outputs, &bar, &mut unshown)?;
+        reports.push((name, report));
     }
     bar.finish_and_clear();
     logs::write_above(None);
@@ -106,7 +105,7 @@ fn check(args: &EvaluateArgs, loaded: &Loaded) -> Result<(), Error> {
 fn evaluate(
     args: &EvaluateArgs,
     loaded: &Loaded,
-    datasets: Vec<Searched>,
+    datasets: &[Searched],
     outputs: &Prepared<'_>,
     bar: &ProgressBar,
     unshown: &mut Option<(usize, anyhow::Error)>,
@@ -128,8 +127,9 @@ fn evaluate(
     for Searched { path, pairs } in datasets {
         let mut evaluated = Vec::new();
         for (name, item) in pairs {
-            let outcome = match item.map_err(Failure::Pair).and_then(|item| bench.measure(&item)) {
-                Ok((measured, compared)) => {
+            let outcome = match item.as_ref().map(|item| bench.measure(item)) {
+                Err(error) => Err(told(error)),
+                Ok(Ok((measured, compared))) => {
                     // The figures do not depend on the image.
                     if let Err(error) = outputs.show_errors(number, &compared) {
                         tracing::debug!("{error:#}");
@@ -137,14 +137,14 @@ fn evaluate(
                     }
                     Ok(measured)
                 }
-                Err(Failure::All(error)) => return Err(error.into()),
-                Err(Failure::Pair(error)) => Err(Error::from(error).to_string()),
+                Ok(Err(Failure::All(error))) => return Err(error.into()),
+                Ok(Err(Failure::Pair(error))) => Err(told(&error)),
             };
             number += 1;
-            evaluated.push((name, outcome));
+            evaluated.push((name.clone(), outcome));
             bar.inc(1);
         }
-        report.datasets.push(Dataset { path, pairs: evaluated });
+        report.datasets.push(Dataset { path: path.clone(), pairs: evaluated });
     }
     report.engine = bench.engine();
     Ok(report)

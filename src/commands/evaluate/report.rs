@@ -80,46 +80,37 @@ impl Report {
     /// scoring script of the test data: `unfilled` corresponds to `--fill none`, `dense` to `--fill
     /// kitti`.
     pub(super) fn json(&self) -> String {
-        if self.is_comparison {
-            return self.comparison_json();
-        }
-        let datasets = self.datasets.iter().map(|dataset| {
-            json!({
-                "dataset": dataset.path.to_string_lossy(),
-                "items": dataset.pairs.iter().map(pair).collect::<Vec<_>>(),
-                "mean": dataset.mean().map(|mean| summary(&mean, "items")),
-            })
-        });
-        let report = json!({
+        let mut report = json!({
             "stereod": env!("CARGO_PKG_VERSION"),
             "engine": self.engine,
             "repeat": self.repeat,
             "even": self.even,
             "noise": self.noise.map(|(sigma, seed)| json!({ "sigma": sigma, "seed": seed })),
-            "settings": self.settings,
-            "datasets": datasets.collect::<Vec<_>>(),
-            "mean": self.mean().map(|mean| summary(&mean, "items")),
         });
+        if self.is_comparison {
+            let pairs = self.datasets.iter().flat_map(|dataset| &dataset.pairs);
+            report["comparison"] = pairs.map(combination).collect();
+        } else {
+            report["settings"] = json!(self.settings);
+            report["datasets"] = self.datasets.iter().map(dataset).collect();
+            report["mean"] = json!(self.mean().map(|mean| summary(&mean, "items")));
+        }
         format!("{report:#}\n")
     }
+}
 
-    fn comparison_json(&self) -> String {
-        let combination = |(name, outcome): &(String, Result<Measured, String>)| match outcome {
-            Err(error) => json!({ "settings": name, "error": error }),
-            Ok(measured) => {
-                json!({ "settings": name, "mean": summary(&measured.summary, "items") })
-            }
-        };
-        let pairs = self.datasets.iter().flat_map(|dataset| &dataset.pairs);
-        let report = json!({
-            "stereod": env!("CARGO_PKG_VERSION"),
-            "engine": self.engine,
-            "repeat": self.repeat,
-            "even": self.even,
-            "noise": self.noise.map(|(sigma, seed)| json!({ "sigma": sigma, "seed": seed })),
-            "comparison": pairs.map(combination).collect::<Vec<_>>(),
-        });
-        format!("{report:#}\n")
+fn dataset(dataset: &Dataset) -> Value {
+    json!({
+        "dataset": dataset.path.to_string_lossy(),
+        "items": dataset.pairs.iter().map(pair).collect::<Vec<_>>(),
+        "mean": dataset.mean().map(|mean| summary(&mean, "items")),
+    })
+}
+
+fn combination((name, outcome): &(String, Result<Measured, String>)) -> Value {
+    match outcome {
+        Err(error) => json!({ "settings": name, "error": error }),
+        Ok(measured) => json!({ "settings": name, "mean": summary(&measured.summary, "items") }),
     }
 }
 
