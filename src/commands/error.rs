@@ -61,28 +61,13 @@ impl Error {
     }
 }
 
-/// Returns the error with its causes on one line, without causes that the text already contains.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        for cause in self.cause().chain() {
-            let cause = cause.to_string();
-            let cause = cause.trim_end();
-            if text.contains(cause) {
-                continue;
-            }
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(cause);
-        }
-        // As the system's own text ends.
-        if text.contains(&format!("(os error {})", libc::EMFILE)) {
-            text.push_str("; raise the limit of this process (ulimit -n)");
-        }
-        if let Error::Failed(_) | Error::Stopped(..) = self {
-            text = settings::with_flags(&text);
-        }
+        let text = joined(self.cause());
+        let text = match self {
+            Error::Failed(_) | Error::Stopped(..) => settings::with_flags(&text),
+            Error::Usage(_) => text,
+        };
         // Libraries quote their input.
         f.write_str(&redact(&text))
     }
@@ -90,9 +75,30 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Returns an error with its causes on one line, without causes that the text already contains.
+fn joined(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        let cause = cause.trim_end();
+        if text.contains(cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(cause);
+    }
+    // As the system's own text ends.
+    if text.contains(&format!("(os error {})", libc::EMFILE)) {
+        text.push_str("; raise the limit of this process (ulimit -n)");
+    }
+    text
+}
+
 /// Formats an error of a run with its causes, for the window, the log and reports.
 pub fn told(error: &anyhow::Error) -> String {
-    let text = format!("{error:#}");
+    let text = joined(error);
     // Mistakes in the settings quote keys of the configuration.
     redact(&if error.is::<settings::Error>() { text } else { settings::with_flags(&text) })
 }
