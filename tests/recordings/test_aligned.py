@@ -30,7 +30,7 @@ def expected(depth):
     """Depth in the colour camera's frame and its pixel, of every known pixel of the rectified depth."""
     device = cameras()
     (k1, d1, size, r12, t12), (k2, d2, _, r20, t20), (k0, d0, *_) = device[LEFT], device[RIGHT], device[COLOUR]
-    turn, _, p1, *_ = cv2.stereoRectify(k1, d1, k2, d2, size, r12, t12, alpha=0)
+    turn, _, p1, *_ = cv2.stereoRectify(k1, d1, k2, d2, size, r12, t12.reshape(3, 1), alpha=0)
     y, x = np.nonzero(np.isfinite(depth))
     z = depth[y, x].astype(float)
     rectified = np.stack([(x - p1[0, 2]) / p1[0, 0] * z, (y - p1[1, 2]) / p1[1, 1] * z, z], 1)
@@ -54,6 +54,8 @@ def check(depth, aligned):
     np.minimum.at(nearest, (y[inside], x[inside]), z)
     least = cv2.erode(nearest, np.ones((5, 5)))
     known = np.isfinite(aligned)
+    # Points beyond the border may cover pixels at it.
+    known[[0, 1, -2, -1]] = known[:, [0, 1, -2, -1]] = False
     assert (aligned[known] >= least[known] * (1 - 1e-5)).all()
 
 
@@ -63,7 +65,7 @@ def test_depth_of_a_pair_and_of_a_run(tmp_path):
     videos = ["--left", OAKD / "left.mp4", "--right", OAKD / "right.mp4"]
     stereod("run", *videos, *rig, "--frames", "300..301", "--headless", "--depth", "--depth-unit", 0.5,
             "--pictures", "maps", "--pictures-format", "npy", "--aligned", "aligned.mkv", folder=tmp_path)
-    depth = np.load(tmp_path / "maps/000000.npy")
+    depth = np.load(tmp_path / "maps/000300.npy")
     video = cv2.VideoCapture(str(tmp_path / "aligned.mkv"), cv2.CAP_FFMPEG)
     assert video.set(cv2.CAP_PROP_CONVERT_RGB, 0)
     stored = video.read()[1]
@@ -79,8 +81,11 @@ def test_depth_of_a_pair_and_of_a_run(tmp_path):
     assert aligned.shape == (1080, 1920)
     check(np.load(tmp_path / "depth.npy"), aligned)
     stereod(*pair, "-o", "d.png", "--aligned", "aligned.png", "--depth-unit", 0.5, folder=tmp_path)
-    np.testing.assert_array_equal(
-        np.asarray(Image.open(tmp_path / "aligned.png")), np.rint(np.where(np.isfinite(aligned), aligned, 0) * 2000))
+    png = np.asarray(Image.open(tmp_path / "aligned.png")).astype(float)
+    # 16 bits of half millimetres reach 32.7 m. A half may be rounded to either side.
+    fits = aligned < 32.767
+    assert fits.mean() > 0.8 and np.abs(png - aligned * 2000.0)[fits].max() <= 0.501
+    assert (png[np.isnan(aligned) | (aligned > 32.768)] == 0).all()
 
     of_run = np.where(stored > 0, stored / 2000.0, np.inf).reshape(1080, 1920)
     z, pixels = expected(depth)
