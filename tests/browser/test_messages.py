@@ -1,6 +1,7 @@
 """MCAP files and the Foxglove protocol, read by programs of others."""
 
 import base64
+import io
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 FOCAL, BASELINE = 400.0, 0.1
 CAMERAS = ["--focal", str(FOCAL), "--baseline", str(BASELINE)]
-TOPICS = "left,left-jpeg,right,disparity,depth,points,confidence"
+TOPICS = "left,left-jpeg,right,disparity,depth,depth-float,depth-png,points,confidence"
 FRAMES = 8
 
 
@@ -63,7 +64,7 @@ def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
     assert metadata["stereod"]["FOCAL_LENGTH_PX"] == "400"
     counts = {topic: len(messages) for topic, messages in found.items()}
     assert counts.pop("/tf_static") == 1
-    assert set(counts.values()) == {FRAMES} and len(counts) == 9, counts
+    assert set(counts.values()) == {FRAMES} and len(counts) == 11, counts
     for number in range(FRAMES):
         expected = disparity_of(recording, number)
         known = np.isfinite(expected)
@@ -78,6 +79,12 @@ def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
         fits = known & (metres > 0) & (metres < 65.5)
         assert np.abs(depth[fits] - 1000 * metres[fits]).max() <= 0.51
         assert (depth[~fits] == 0).all()
+        metric = pixels(messages["/depth/image_rect_float"], np.float32)
+        np.testing.assert_allclose(metric[known & (metres > 0)], metres[known & (metres > 0)], rtol=1e-5)
+        assert np.isnan(metric[~(known & (metres > 0))]).all()
+        compressed = messages["/depth/image_rect/compressedDepth"]
+        assert compressed.format == "16UC1; compressedDepth png"
+        np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(bytes(compressed.data)[12:]))), depth)
         cloud = messages["/points2"]
         assert [field.name for field in cloud.fields] == ["x", "y", "z", "rgb"] and not cloud.is_dense
         points = np.frombuffer(bytes(cloud.data), np.float32).reshape(HEIGHT, WIDTH, 4)
@@ -102,7 +109,7 @@ def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
 def test_the_types_are_those_of_ros(recording):
     known = get_typestore(Stores.ROS2_JAZZY)
     with AnyReader([recording / "out.mcap"], default_typestore=known) as reader:
-        assert len(reader.connections) == 10
+        assert len(reader.connections) == 12
         for connection in reader.connections:
             ours = get_typestore(Stores.EMPTY)
             ours.register(get_types_from_msg(connection.msgdef.data, connection.msgtype))
@@ -119,13 +126,13 @@ def test_the_client_of_foxglove_reads_every_topic(run, tmp_path):
     program = run("--pictures", "out", *CAMERAS)
     address = f"ws://127.0.0.1:{program.port}/foxglove?token={program.token}"
     script = Path(__file__).with_name("foxglove.mjs")
-    client = subprocess.run(["node", script, address, "11"], capture_output=True, text=True, timeout=60)
+    client = subprocess.run(["node", script, address, "13"], capture_output=True, text=True, timeout=60)
     assert client.returncode == 0, client.stdout[-3000:] + client.stderr
     lines = [json.loads(line) for line in client.stdout.splitlines()]
     program.stop()
     assert "parameters" in lines[0]["serverInfo"]["capabilities"]
     found = {line["topic"]: line for line in lines if "topic" in line}
-    assert len(found) == 11, found.keys()
+    assert len(found) == 13, found.keys()
     [parameters] = [line for line in lines if "parameters" in line]
     assert {"name": "matching.uniqueness", "value": 17} in parameters["parameters"] and parameters["id"] == "test"
     disparity = found["/disparity"]["message"]

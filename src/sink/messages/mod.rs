@@ -16,6 +16,7 @@ use crate::core::clock::CaptureClock;
 use crate::core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
 use crate::sink::StreamInfo;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
+use crate::sink::png;
 
 /// Coordinate frames of the rectified cameras: x to the right, y down, z forward (REP 103).
 const FRAMES: [&str; 2] = ["left_optical_frame", "right_optical_frame"];
@@ -45,7 +46,7 @@ pub enum Needs {
 }
 
 /// All topics of pairs.
-pub static TOPICS: [Topic; 10] = [
+pub static TOPICS: [Topic; 12] = [
     Topic {
         key: None,
         path: "/left/camera_info",
@@ -101,6 +102,20 @@ pub static TOPICS: [Topic; 10] = [
         schema: "sensor_msgs/Image",
         needs: Needs::Geometry,
         encode: depth,
+    },
+    Topic {
+        key: Some("depth-float"),
+        path: "/depth/image_rect_float",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Geometry,
+        encode: depth_float,
+    },
+    Topic {
+        key: Some("depth-png"),
+        path: "/depth/image_rect/compressedDepth",
+        schema: "sensor_msgs/CompressedImage",
+        needs: Needs::Geometry,
+        encode: depth_png,
     },
     Topic {
         key: Some("points"),
@@ -246,16 +261,52 @@ fn disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     Ok(cdr.finish())
 }
 
-/// Returns depth in millimetres as 16-bit numbers (REP 118); unknown is 0.
-fn depth(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+/// Returns depth in millimetres (REP 118); unknown is 0.
+fn millimetres(frame: &Matched) -> Result<Vec<u16>> {
     let map = &frame.disparity;
     let millimetres = Quantity::Depth(DepthUnit::default());
     let numbers = Numbers::new(millimetres, map.range(), frame.geometry.as_ref())?;
     let mut stored = vec![0; map.values().len()];
     numbers.encode(map.values(), &mut stored);
+    Ok(stored)
+}
+
+/// Returns depth in millimetres as 16-bit numbers.
+fn depth(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let (map, stored) = (&frame.disparity, millimetres(frame)?);
     let mut cdr = with_header(2 * stored.len(), stamp, 0);
     image(&mut cdr, (map.width(), map.height()), ("16UC1", 2), |out| {
         out.extend(stored.iter().flat_map(|number| number.to_le_bytes()));
+    });
+    Ok(cdr.finish())
+}
+
+/// Returns depth in metres as 32-bit floats (REP 118); unknown is NaN.
+fn depth_float(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let (map, geometry) = (&frame.disparity, geometry(frame)?);
+    let (width, height) = (map.width(), map.height());
+    let mut cdr = with_header(4 * width * height, stamp, 0);
+    image(&mut cdr, (width, height), ("32FC1", 4), |out| {
+        let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
+        let metres = pixels.map(|pixel| geometry.depth_m(pixel?.into()));
+        out.extend(metres.flat_map(|z| z.map_or(f32::NAN, |z| z as f32).to_le_bytes()));
+    });
+    Ok(cdr.finish())
+}
+
+/// Returns depth in millimetres as image_transport's plug-in compressedDepth does: a header of 12 bytes,
+/// which 16-bit depth does not use, before a PNG.
+fn depth_png(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let map = &frame.disparity;
+    let file = png::encode_numbers(
+        &millimetres(frame)?,
+        (map.width(), map.height()),
+        &DepthUnit::default().describe(),
+    )?;
+    let mut cdr = with_header(12 + file.len(), stamp, 0);
+    cdr.text("16UC1; compressedDepth png").bytes(|out| {
+        out.extend([0; 12]);
+        out.extend(file);
     });
     Ok(cdr.finish())
 }
