@@ -16,8 +16,6 @@ use crate::core::control::Switch;
 use crate::core::reading;
 use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
-#[cfg(feature = "ros2")]
-use crate::settings::{Discovery, Ros2};
 use crate::settings::{Loaded, Settings, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::cloud::CloudOptions;
@@ -31,8 +29,6 @@ use crate::sink::numbered;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Factory, Restarting};
-#[cfg(feature = "ros2")]
-use crate::sink::ros2::{Ros2Options, Ros2Sink};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::still::StillFormat;
 use crate::sink::video::{
@@ -291,6 +287,24 @@ fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     })
 }
 
+/// Returns the properties of the stream of maps.
+pub fn stream_info(
+    loaded: &Loaded,
+    info: &SourceInfo,
+    rig: &Rig,
+    clock: Option<CaptureClock>,
+) -> StreamInfo {
+    StreamInfo {
+        size: rig.pairs.size,
+        rate: info.rate,
+        range: loaded.params.range,
+        geometry: rig.pairs.geometry,
+        has_colour: info.has_colour,
+        clock,
+        stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
+    }
+}
+
 /// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, if
 /// they have one.
 pub fn open(
@@ -303,15 +317,7 @@ pub fn open(
 ) -> Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let output = &settings.output;
-    let stream = StreamInfo {
-        size: rig.pairs.size,
-        rate: info.rate,
-        range,
-        geometry: rig.pairs.geometry,
-        has_colour: info.has_colour,
-        clock,
-        stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
-    };
+    let stream = stream_info(loaded, info, rig, clock);
     let (quantity, view) = (output.quantity(), output.preview_view);
     let mcap =
         McapOptions { topics: output.mcap.clone(), calibration: calibration_files(settings)? };
@@ -362,18 +368,6 @@ pub fn open(
             Kind::Statistics | Kind::Shared => continue,
         };
         add(first.context(output.flag)?, factory, suspended.clone());
-    }
-    #[cfg(feature = "ros2")]
-    if let Some(namespace) = settings.ros2.namespace() {
-        let Ros2 { topics, domain, discovery, reliable, .. } = settings.ros2.clone();
-        let localhost = match discovery {
-            Discovery::Auto => None,
-            Discovery::Localhost => Some(true),
-            Discovery::Subnet => Some(false),
-        };
-        let options = Ros2Options { namespace, topics, domain, localhost, reliable };
-        let mut factory: Factory = Box::new(move || Ros2Sink::open(&options, &stream).map(boxed));
-        add(factory().context("--ros2")?, factory, Switch::default());
     }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
