@@ -29,6 +29,7 @@ const SHOWN: [(&str, &str, &str); 11] = [
     ("docs/remote.md", "ssh", "needs another machine"),
     ("docs/remote.md", "location", "settings of nginx"),
     ("docs/ros2.md", "stereod run", "needs the feature `ros2`"),
+    ("docs/ros2.md", "ros2 launch", "drivers of ROS"),
     ("docs/ros2.md", "sysctl", "changes the machine"),
     ("docs/ros2.md", "<dds", "a profile of Fast DDS"),
 ];
