@@ -27,6 +27,7 @@ pub use rig::RigFlags;
 pub use source::{PairArgs, SourceArgs};
 
 use crate::settings::Size;
+use crate::settings::names::text_of;
 use crate::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
 
 /// Dense disparity from two cameras or recorded stereo video, live.
@@ -253,6 +254,11 @@ pub struct MatchArgs {
     #[arg(long, value_name = "OUT.ply", value_hint = ValueHint::FilePath)]
     pub cloud: Option<PathBuf>,
 
+    /// Depth for each pixel of a third camera as well, which --align describes: .png (16 bits, --depth-unit),
+    /// .pfm, .tiff, .npy or .exr (float, metres)
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub aligned: Option<PathBuf>,
+
     /// Match with the plain reference as well (slow), and fail if the two differ
     #[arg(long)]
     pub verify: bool,
@@ -280,6 +286,9 @@ impl MatchArgs {
         let mut layer = FlagLayer::default();
         self.pair.lay(&mut layer);
         layer.put("colour", "map", "--colour-map", self.colour_map.clone());
+        // A unit of depth is refused without an output that has depth.
+        let aligned = self.aligned.as_deref().map(|path| text_of(path.as_os_str()));
+        layer.put("output", "aligned", "--aligned", aligned);
         self.rig.lay(&mut layer);
         layer.add(&self.matching);
         layer.add(&self.compute);

@@ -106,10 +106,20 @@ pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<S
         )));
     }
     check_rotation(&calibration.rotation, sources)?;
+    check_distance(&calibration.translation, sources)?;
     check_translation(&calibration.translation, sources, &mut notes)?;
     if let Some(rectification) = &calibration.rectification {
         check_rectification(calibration, rectification, sources)?;
     }
+    Ok(notes)
+}
+
+/// Checks a calibration of the left camera and a third one, which may look and stand anywhere near.
+pub fn check_third(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    check_camera(&calibration.left, &sources.left, &mut notes)?;
+    check_camera(&calibration.right, &sources.right, &mut notes)?;
+    check_distance(&calibration.translation, sources)?;
     Ok(notes)
 }
 
@@ -217,12 +227,7 @@ const BASELINE_MAX_M: f64 = 10.0;
 /// Shortest plausible baseline in metres: those of endoscopes are 4 mm.
 const BASELINE_SHORT_M: f64 = 0.002;
 
-fn check_translation(
-    translation: &Vector3<f64>,
-    sources: &Sources,
-    notes: &mut Vec<String>,
-) -> Result<()> {
-    let [x, y, z] = (*translation).into();
+fn check_distance(translation: &Vector3<f64>, sources: &Sources) -> Result<()> {
     let (baseline, source) = (translation.norm(), &sources.pose);
     if !baseline.is_finite() {
         return wrong(source, "the translation has a number that is not finite");
@@ -243,6 +248,16 @@ fn check_translation(
             ),
         );
     }
+    Ok(())
+}
+
+fn check_translation(
+    translation: &Vector3<f64>,
+    sources: &Sources,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let [x, y, z] = (*translation).into();
+    let (baseline, source) = (translation.norm(), &sources.pose);
     if y.abs() > x.abs() && y.abs() >= z.abs() {
         return wrong(
             source,

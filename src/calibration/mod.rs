@@ -4,6 +4,7 @@
 //! turns both cameras so that a point in space lies on the same row of both images; the remaining
 //! difference of its positions is disparity.
 
+pub mod aligner;
 pub mod board;
 pub mod bouguet;
 pub mod camera;
@@ -21,6 +22,7 @@ pub mod solve;
 mod stereo;
 pub mod summary;
 
+pub use aligner::Aligner;
 pub use camera::{Camera, Lens};
 pub use error::CalibrationError;
 pub use map::RectifyMap;

@@ -30,6 +30,8 @@ pub struct Projection {
     tilt: Option<[Matrix3<f64>; 2]>,
     /// Largest visible angle from the optical axis.
     limit: f64,
+    /// Square of its tangent.
+    limit_tan2: f64,
 }
 
 impl Camera {
@@ -51,8 +53,9 @@ impl Projection {
         };
         let lens = camera.lens.clone();
         let limit = fold(&lens);
+        let limit_tan2 = limit.tan().powi(2);
         let Camera { focal, centre, skew, .. } = *camera;
-        Self { focal, centre, skew, lens, tilt, limit }
+        Self { focal, centre, skew, lens, tilt, limit, limit_tan2 }
     }
 
     /// Projects a direction (x to the right, y down, z forward, of any length) to pixels. Returns
@@ -65,7 +68,7 @@ impl Projection {
                     return None;
                 }
                 let (x, y) = (direction.x / direction.z, direction.y / direction.z);
-                if x.hypot(y).atan() > self.limit {
+                if x * x + y * y > self.limit_tan2 {
                     return None;
                 }
                 self.bend(k, x, y)?

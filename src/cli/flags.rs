@@ -170,9 +170,8 @@ fn with_details(flag: Flag, arg: Arg) -> Arg {
             .value_parser(|text: &str| text.parse::<f64>().map(Value::from)),
         "--focal" | "--baseline" | "--centre" => arg.conflicts_with("calibration"),
         "--pictures" | "--clouds" => arg.value_hint(ValueHint::DirPath),
-        "--record" | "--confidence" | "--whitened" | "--preview" | "--stats" | "--calibration" => {
-            arg.value_hint(ValueHint::FilePath)
-        }
+        "--record" | "--confidence" | "--whitened" | "--aligned" | "--preview" | "--stats"
+        | "--calibration" | "--align" => arg.value_hint(ValueHint::FilePath),
         _ => arg,
     }
 }

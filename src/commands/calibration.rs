@@ -49,6 +49,7 @@ fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
         swap: input.swap,
         unit_m: input.unit,
         kitti: input.kitti_cameras,
+        ..ReadOptions::default()
     };
     let mut loaded = format::read_with(&files, &options)?;
     if let Some(mode) = input.mode {

@@ -21,7 +21,9 @@ use crate::sink::cloud;
 use crate::sink::colour::{ColourRange, ColourScale};
 use crate::sink::encoding::Encoding;
 use crate::sink::files;
-use crate::sink::still::{Still, StillFormat, check_png_name, write_colour_png, write_grey_png};
+use crate::sink::still::{
+    Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,
+};
 
 /// Runs the command.
 pub fn run(args: MatchArgs) -> Result<(), Error> {
@@ -41,14 +43,14 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         ("--colour", args.colour.as_ref()),
         ("--confidence", args.confidence.as_ref()),
         ("--cloud", args.cloud.as_ref()),
+        ("--aligned", args.aligned.as_ref()),
     ];
     let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())));
-    files::refuse_same(outputs).map_err(Error::Usage)?;
-    let others = [args.colour.as_ref(), args.confidence.as_ref(), args.cloud.as_ref()];
+    files::refuse_same(outputs.clone()).map_err(Error::Usage)?;
     let spec = args.pair.spec().ok_or_else(|| Error::usage("give a picture for each view"))?;
     let stills = Stills::find(&spec, &settings.source)?;
     let inputs = inputs(&loaded, spec.local_files());
-    for output in others.into_iter().flatten().chain([&args.output]) {
+    for (_, output) in outputs {
         inputs.refuse(output).map_err(Error::Usage)?;
     }
 
@@ -58,6 +60,10 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let cameras = Cameras::read(settings, Some(&spec))?;
     if args.cloud.is_some() {
         cameras.required_by("--cloud")?;
+    }
+    if let Some(aligned) = &args.aligned {
+        StillFormat::of_depth(aligned).context("--aligned").map_err(Error::Usage)?;
+        cameras.required_by_aligned()?;
     }
 
     let [left, right] = stills.read()?;
@@ -147,6 +153,11 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
             |x, y| [0, 1, 2].map(|channel| colours[channel].row(y)[x]),
         )?;
         tracing::info!("{}: {points} points", path.display());
+    }
+    if let (Some(path), Some(aligner)) = (&args.aligned, &rig.aligner) {
+        let mut depth = Vec::new();
+        aligner.align(&matched.disparity, &mut depth);
+        write_depth(path, aligner.size(), &depth, settings.output.depth_unit())?;
     }
     if let (Some(path), Some(confidence)) = (&args.confidence, &matched.confidence) {
         write_grey_png(path, confidence)?;

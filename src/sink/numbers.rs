@@ -37,9 +37,43 @@ impl DepthUnit {
         self.per_metre
     }
 
+    /// Encodes depth in metres, infinite where it is unknown; `stored` has its length.
+    pub fn encode(self, depth_m: &[f32], stored: &mut [u16]) {
+        for (out, &metres) in stored.iter_mut().zip(depth_m) {
+            *out = number(Some(f64::from(metres)), self);
+            if *out == UNKNOWN && metres.is_finite() {
+                self.report_too_far();
+            }
+        }
+    }
+
+    /// Returns the meaning of stored depth, for people and for programs.
+    pub fn describe(self) -> String {
+        format!("depth in metres = value / {}; 0 = unknown", self.per_metre)
+    }
+
     /// Returns the largest depth in metres that 16 bits hold.
     fn reach_m(self) -> f64 {
         f64::from(u16::MAX) / self.per_metre
+    }
+
+    /// Logs once that depth does not fit 16 bits.
+    fn report_too_far(self) {
+        if !TOO_FAR_REPORTED.swap(true, Ordering::Relaxed) {
+            tracing::info!("{}", self.reach());
+        }
+    }
+
+    /// Returns the warning about depth that does not fit, with a remedy.
+    fn reach(self) -> String {
+        let reach = self.reach_m();
+        let largest = DepthUnit::LIMITS_MM[1];
+        let far = DepthUnit::of_millimetres(largest).reach_m();
+        let cure = match reach < far {
+            true => format!("--depth-unit {largest} reaches {far} m"),
+            false => "disparity (without --depth) has no such limit".to_owned(),
+        };
+        format!("depth beyond {reach} m does not fit 16 bits and is stored as unknown; {cure}")
     }
 }
 
@@ -84,7 +118,7 @@ static TOO_FAR_REPORTED: AtomicBool = AtomicBool::new(false);
 impl Depth {
     fn new(unit: DepthUnit, geometry: &StereoGeometry) -> Self {
         let depth = |value| depth_m(geometry, value);
-        let table = (INVALID..=i16::MAX).map(|value| stored(depth(value), unit)).collect();
+        let table = (INVALID..=i16::MAX).map(|value| number(depth(value), unit)).collect();
         let is_too_far = |value: &i16| depth(*value).is_some_and(|depth| depth > unit.reach_m());
         let mut far = (INVALID..=i16::MAX).filter(is_too_far);
         let too_far = far.next().map(|first| first..=far.next_back().unwrap_or(first));
@@ -98,22 +132,9 @@ impl Depth {
         if let Some(too_far) = &self.too_far
             && !TOO_FAR_REPORTED.load(Ordering::Relaxed)
             && values.iter().any(|value| too_far.contains(value))
-            && !TOO_FAR_REPORTED.swap(true, Ordering::Relaxed)
         {
-            tracing::info!("{}", self.reach());
+            self.unit.report_too_far();
         }
-    }
-
-    /// Returns the warning about depth that does not fit, with a remedy.
-    fn reach(&self) -> String {
-        let reach = self.unit.reach_m();
-        let largest = DepthUnit::LIMITS_MM[1];
-        let far = DepthUnit::of_millimetres(largest).reach_m();
-        let cure = match reach < far {
-            true => format!("--depth-unit {largest} reaches {far} m"),
-            false => "disparity (without --depth) has no such limit".to_owned(),
-        };
-        format!("depth beyond {reach} m does not fit 16 bits and is stored as unknown; {cure}")
     }
 }
 
@@ -157,9 +178,7 @@ impl Numbers {
     /// Returns the meaning of the stored numbers, for people and for programs.
     pub fn describe(&self) -> String {
         match self.quantity() {
-            Quantity::Depth(unit) => {
-                format!("depth in metres = value / {}; 0 = unknown", unit.per_metre())
-            }
+            Quantity::Depth(unit) => unit.describe(),
             Quantity::Disparity => {
                 let (scale, offset) = (self.encoding.scale(), self.encoding.offset());
                 format!("disparity = value / {scale} + {offset}; 0 = unknown")
@@ -175,7 +194,7 @@ fn depth_m(geometry: &StereoGeometry, value: i16) -> Option<f64> {
 }
 
 /// Returns the number that stands for a depth; a point nearer than half a unit counts as 1.
-fn stored(depth_m: Option<f64>, unit: DepthUnit) -> u16 {
+fn number(depth_m: Option<f64>, unit: DepthUnit) -> u16 {
     let rounded = depth_m.map(|metres| (metres * unit.per_metre()).round().max(1.0));
     rounded.filter(|&number| number <= f64::from(u16::MAX)).map_or(UNKNOWN, |number| number as u16)
 }
@@ -227,12 +246,13 @@ mod tests {
             depth.encode(&values, &mut stored);
             assert_eq!((stored, depth.too_far), (expected, too_far), "{unit} mm");
         }
-        let told = of(1.0).reach();
+        let told = DepthUnit::of_millimetres(1.0).reach();
         assert!(
             told.contains("65.535 m") && told.contains("--depth-unit 10 reaches 655.35 m"),
             "{told}"
         );
-        assert!(of(10.0).reach().contains("disparity"), "{}", of(10.0).reach());
+        let told = DepthUnit::of_millimetres(10.0).reach();
+        assert!(told.contains("disparity"), "{told}");
 
         let unit = DepthUnit::of_millimetres(10.0);
         let numbers = Numbers::new(Quantity::Depth(unit), RANGE, Some(&geometry())).unwrap();

@@ -23,17 +23,33 @@ impl DisparityPng {
     pub fn encode(&mut self, map: &DisparityMap, numbers: &Numbers) -> Result<&[u8]> {
         self.stored.resize(map.values().len(), 0);
         numbers.encode(map.values(), &mut self.stored);
-        self.file.clear();
-        write(
+        write_numbers(
             &mut self.file,
-            bytemuck::cast_slice(&self.stored),
+            &self.stored,
             (map.width(), map.height()),
-            ExtendedColorType::L16,
+            &numbers.describe(),
         )?;
-        let comment = text_chunk("Comment", &numbers.describe());
-        self.file.splice(AFTER_HEADER..AFTER_HEADER, comment);
         Ok(&self.file)
     }
+}
+
+/// Encodes 16-bit numbers as a grey PNG file with a text chunk `Comment` on their meaning.
+pub fn encode_numbers(numbers: &[u16], size: (usize, usize), meaning: &str) -> Result<Vec<u8>> {
+    let mut file = Vec::new();
+    write_numbers(&mut file, numbers, size, meaning)?;
+    Ok(file)
+}
+
+fn write_numbers(
+    file: &mut Vec<u8>,
+    numbers: &[u16],
+    size: (usize, usize),
+    meaning: &str,
+) -> Result<()> {
+    file.clear();
+    write(file, bytemuck::cast_slice(numbers), size, ExtendedColorType::L16)?;
+    file.splice(AFTER_HEADER..AFTER_HEADER, text_chunk("Comment", meaning));
+    Ok(())
 }
 
 /// Reports whether a file with these first bytes (48 suffice) may be one of [`DisparityPng`]:

@@ -127,15 +127,16 @@ impl<'a> Still<'a> {
     /// Encodes the map in a format, as [`Self::write`].
     pub fn encode(&self, format: StillFormat) -> Result<Vec<u8>> {
         let Self { map, range, geometry, depth, .. } = *self;
+        let size = (map.width(), map.height());
         Ok(match format {
             StillFormat::Png => {
                 let quantity = depth.map_or(Quantity::Disparity, Quantity::Depth);
                 let numbers = Numbers::new(quantity, range, geometry)?;
                 DisparityPng::default().encode(map, &numbers)?.to_vec()
             }
-            StillFormat::Pfm => pfm(map, self.floats(f32::INFINITY)),
-            StillFormat::Tiff => tiff(map, &self.floats(f32::NAN).collect::<Vec<_>>())?,
-            StillFormat::Npy => npy(map, self.floats(f32::NAN)),
+            StillFormat::Pfm => pfm(size, self.floats(f32::INFINITY)),
+            StillFormat::Tiff => tiff(size, &self.floats(f32::NAN).collect::<Vec<_>>())?,
+            StillFormat::Npy => npy(size, self.floats(f32::NAN)),
             StillFormat::Exr => self.exr()?,
             StillFormat::Pgm => pgm(map, range),
         })
@@ -151,7 +152,7 @@ impl<'a> Still<'a> {
         })
     }
 
-    /// Encodes what is known of the map as OpenEXR (<https://openexr.com/en/latest/>).
+    /// Encodes what is known of the map as OpenEXR.
     fn exr(&self) -> Result<Vec<u8>> {
         let known = |value: &i16| *value != INVALID;
         let values = self.map.values();
@@ -159,9 +160,6 @@ impl<'a> Still<'a> {
             true => f32::from(*value) / SUBPIXEL as f32,
             false => 0.0,
         });
-        let channel = |name: &str, samples: Vec<f32>| {
-            exr::prelude::AnyChannel::new(name, exr::prelude::FlatSamples::F32(samples))
-        };
         let mut channels = vec![channel("disparity", disparity.collect())];
         if let Some(geometry) = self.geometry {
             let depth = values.iter().map(|value| {
@@ -184,16 +182,50 @@ impl<'a> Still<'a> {
             let share = confidence.pixels().iter().map(|&level| f32::from(level) / 255.0);
             channels.push(channel("confidence", share.collect()));
         }
-        let size = (self.map.width(), self.map.height());
-        let image = exr::prelude::Image::from_encoded_channels(
-            size,
-            exr::prelude::Encoding::SMALL_LOSSLESS,
-            exr::prelude::AnyChannels::sort(channels.into()),
-        );
-        let mut file = Cursor::new(Vec::new());
-        exr::prelude::WritableImage::write(&image).to_buffered(&mut file)?;
-        Ok(file.into_inner())
+        encode_exr((self.map.width(), self.map.height()), channels)
     }
+}
+
+/// Writes depth in metres, infinite where it is unknown, in the format of the path's extension, as
+/// [`Still::write`] does.
+pub fn write_depth(
+    path: &Path,
+    size: (usize, usize),
+    depth_m: &[f32],
+    unit: DepthUnit,
+) -> Result<()> {
+    let or_nan = || depth_m.iter().map(|z| if z.is_finite() { *z } else { f32::NAN });
+    let file = match StillFormat::of_depth(path)? {
+        StillFormat::Png | StillFormat::Pgm => {
+            let mut stored = vec![0; depth_m.len()];
+            unit.encode(depth_m, &mut stored);
+            png::encode_numbers(&stored, size, &unit.describe())?
+        }
+        StillFormat::Pfm => pfm(size, depth_m.iter().copied()),
+        StillFormat::Tiff => tiff(size, &or_nan().collect::<Vec<_>>())?,
+        StillFormat::Npy => npy(size, or_nan()),
+        StillFormat::Exr => encode_exr(size, vec![channel("Z", depth_m.to_vec())])?,
+    };
+    files::write_whole(path, &file)
+}
+
+/// A channel of an OpenEXR file.
+type Channel = exr::prelude::AnyChannel<exr::prelude::FlatSamples>;
+
+fn channel(name: &str, samples: Vec<f32>) -> Channel {
+    exr::prelude::AnyChannel::new(name, exr::prelude::FlatSamples::F32(samples))
+}
+
+/// Encodes channels as OpenEXR (<https://openexr.com/en/latest/>).
+fn encode_exr(size: (usize, usize), channels: Vec<Channel>) -> Result<Vec<u8>> {
+    let image = exr::prelude::Image::from_encoded_channels(
+        size,
+        exr::prelude::Encoding::SMALL_LOSSLESS,
+        exr::prelude::AnyChannels::sort(channels.into()),
+    );
+    let mut file = Cursor::new(Vec::new());
+    exr::prelude::WritableImage::write(&image).to_buffered(&mut file)?;
+    Ok(file.into_inner())
 }
 
 fn metres(geometry: &StereoGeometry, value: i16) -> Option<f32> {
@@ -232,22 +264,22 @@ pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
 
 /// Encodes floats as a portable float map (Middlebury's description:
 /// <https://vision.middlebury.edu/stereo/>).
-fn pfm(map: &DisparityMap, floats: impl Iterator<Item = f32>) -> Vec<u8> {
+fn pfm((width, height): (usize, usize), floats: impl Iterator<Item = f32>) -> Vec<u8> {
     // The negative scale means little endian.
-    let mut file = format!("Pf\n{} {}\n-1.0\n", map.width(), map.height()).into_bytes();
+    let mut file = format!("Pf\n{width} {height}\n-1.0\n").into_bytes();
     let floats: Vec<f32> = floats.collect();
-    for row in floats.chunks_exact(map.width().max(1)).rev() {
+    for row in floats.chunks_exact(width.max(1)).rev() {
         file.extend(row.iter().flat_map(|number| number.to_le_bytes()));
     }
     file
 }
 
 /// Encodes floats as TIFF of one sample a pixel, compressed without loss.
-fn tiff(map: &DisparityMap, floats: &[f32]) -> Result<Vec<u8>> {
+fn tiff((width, height): (usize, usize), floats: &[f32]) -> Result<Vec<u8>> {
     let mut file = Cursor::new(Vec::new());
     let encoder = tiff::encoder::TiffEncoder::new(&mut file)?;
     let deflate = tiff::encoder::Compression::Deflate(Default::default());
-    let [width, height] = [map.width(), map.height()].map(|size| size as u32);
+    let [width, height] = [width, height].map(|side| side as u32);
     encoder
         .with_compression(deflate)
         .write_image::<tiff::encoder::colortype::Gray32Float>(width, height, floats)?;
@@ -255,8 +287,8 @@ fn tiff(map: &DisparityMap, floats: &[f32]) -> Result<Vec<u8>> {
 }
 
 /// Encodes floats as an array of NumPy (version 1.0 of its format, `numpy.lib.format`).
-fn npy(map: &DisparityMap, floats: impl Iterator<Item = f32>) -> Vec<u8> {
-    let shape = format!("({}, {})", map.height(), map.width());
+fn npy((width, height): (usize, usize), floats: impl Iterator<Item = f32>) -> Vec<u8> {
+    let shape = format!("({height}, {width})");
     let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     // Magic, version and length are 10 bytes; with them and a newline the header fills blocks of 64.
     let padded = (10 + text.len() + 1).next_multiple_of(64) - 10 - 1;

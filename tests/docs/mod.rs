@@ -19,7 +19,7 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 11] = [
+const SHOWN: [(&str, &str, &str); 13] = [
     ("docs/design.md", "left  ──", "a diagram"),
     ("docs/outputs.md", "rec/out-", "names of files"),
     ("docs/outputs.md", "WARN recording", "messages"),
@@ -28,6 +28,7 @@ const SHOWN: [(&str, &str, &str); 11] = [
     ("docs/remote.md", "page on", "a message"),
     ("docs/remote.md", "ssh", "needs another machine"),
     ("docs/remote.md", "location", "settings of nginx"),
+    ("docs/service.md", "docker", "needs Docker"),
     ("docs/ros2.md", "stereod run", "needs the feature `ros2`"),
     ("docs/ros2.md", "ros2 launch", "drivers of ROS"),
     ("docs/ros2.md", "sysctl", "changes the machine"),

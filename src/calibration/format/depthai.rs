@@ -3,7 +3,7 @@
 
 use nalgebra::{Matrix3, Vector3};
 
-use super::draft::Draft;
+use super::draft::{Draft, ReadOptions};
 use super::kalibr::Motion;
 use super::lens::{self, Model};
 use super::tree::At;
@@ -13,6 +13,8 @@ use crate::calibration::{CalibrationError, Camera, StereoCalibration};
 /// The mono cameras of an OAK-D, if the file does not name the left and right camera.
 const LEFT: usize = 1;
 const RIGHT: usize = 2;
+/// The colour camera.
+const COLOUR: usize = 0;
 
 /// Metres per unit of translations, in the order of depthai-core's `LengthUnit`: metre, centimetre,
 /// millimetre, inch, foot.
@@ -80,7 +82,7 @@ fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>, Calibra
 }
 
 /// Reads a device's calibration.
-pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
+pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft, CalibrationError> {
     let cameras = root.need("cameraData")?;
     let eye = |key: &str, otherwise: usize| -> Result<usize, CalibrationError> {
         let number = root.get("stereoRectificationData").and_then(|data| data.get(key));
@@ -89,7 +91,8 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
             _ => Ok(otherwise),
         }
     };
-    let (left, right) = (eye("leftCameraSocket", LEFT)?, eye("rightCameraSocket", RIGHT)?);
+    let left = eye("leftCameraSocket", LEFT)?;
+    let right = if options.third { COLOUR } else { eye("rightCameraSocket", RIGHT)? };
     let motion = match chain(&cameras, left, right)? {
         Some(motion) => motion,
         None => {

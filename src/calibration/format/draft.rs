@@ -38,6 +38,9 @@ pub struct ReadOptions {
     pub swap: bool,
     /// Metres per unit of the files' translations, if that is not a metre: 0.001 for mm.
     pub unit_m: Option<f64>,
+    /// Takes a third camera as the right one: Kalibr's `cam2`, the colour camera of DepthAI, and in
+    /// other formats the right camera, which may then stand anywhere and have another size.
+    pub third: bool,
     /// Cameras of KITTI to use; `None`: the colour ones, if there are both.
     pub kitti: Option<KittiCameras>,
 }

@@ -1,9 +1,9 @@
 //! The camchain of Kalibr (github.com/ethz-asl/kalibr, wiki page "YAML formats"): all cameras of a
-//! rig in one YAML file. `cam0` is the left camera, `cam1` the right one.
+//! rig in one YAML file. `cam0` is the left camera, `cam1` the right one; a third camera is `cam2`.
 
 use nalgebra::{Matrix3, Vector3};
 
-use super::draft::Draft;
+use super::draft::{Draft, ReadOptions};
 use super::lens;
 use super::tree::At;
 use crate::calibration::check::Sources;
@@ -50,52 +50,60 @@ fn camera(cam: &At) -> Result<Camera, CalibrationError> {
     Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew: 0.0, lens })
 }
 
-/// Reads a camchain.
-pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
-    let (cam0, cam1) = (root.need("cam0")?, root.need("cam1")?);
-    let (left, right) = (camera(&cam0)?, camera(&cam1)?);
-    let through_imu = match (to_imu(&cam0)?, to_imu(&cam1)?) {
+/// Returns the transformation from the frame of one camera of the chain into that of the next, and
+/// the name of its source.
+fn step(from: &At, to: &At, name: &str) -> Result<(Motion, String), CalibrationError> {
+    let through_imu = match (to_imu(from)?, to_imu(to)?) {
         (Some(from), Some(to)) => Some(between(&from, &to)),
         _ => None,
     };
-    let direct = cam1.get("T_cn_cnm1");
-    let (rotation, translation) = match (&direct, through_imu) {
-        (Some(direct), through_imu) => {
-            let motion = direct.motion()?;
-            if let Some(other) = through_imu
-                && !((motion.0 - other.0).amax() < 5e-3
-                    && (motion.1 - other.1).norm() < 5e-3 * motion.1.norm())
-            {
-                return Err(direct.error(
-                    "contradicts the poses to the inertial sensor (T_cam_imu or T_imu_cam) in the same \
-                     file; remove the one that is wrong",
-                ));
-            }
-            motion
-        }
-        (None, Some(through_imu)) => through_imu,
-        (None, None) => return Err(cam1.need("T_cn_cnm1").expect_err("it is not there")),
+    let Some(direct) = to.get("T_cn_cnm1") else {
+        let motion = through_imu.map_or_else(|| to.need("T_cn_cnm1")?.motion(), Ok)?;
+        return Ok((motion, "T_cam_imu or T_imu_cam".into()));
     };
-    let file = root.file();
-    let mut notes = Vec::new();
-    if root.get("cam2").is_some() {
-        notes.push(format!(
-            "{file}: more than two cameras; cam0 is taken as the left camera, cam1 as the right one"
+    let motion = direct.motion()?;
+    if let Some(other) = through_imu
+        && !((motion.0 - other.0).amax() < 5e-3
+            && (motion.1 - other.1).norm() < 5e-3 * motion.1.norm())
+    {
+        return Err(direct.error(
+            "contradicts the poses to the inertial sensor (T_cam_imu or T_imu_cam) in the same file; \
+             remove the one that is wrong",
         ));
+    }
+    Ok((motion, format!("{name}.T_cn_cnm1")))
+}
+
+/// Reads a camchain.
+pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft, CalibrationError> {
+    let (cam0, cam1) = (root.need("cam0")?, root.need("cam1")?);
+    let third = root.get("cam2");
+    let (mut motion, mut pose) = step(&cam0, &cam1, "cam1")?;
+    let (mut right, mut name, mut notes) = (&cam1, "cam1", Vec::new());
+    let file = root.file();
+    match &third {
+        Some(cam2) if options.third => {
+            let ((rotation, translation), last) = step(&cam1, cam2, "cam2")?;
+            motion = (rotation * motion.0, rotation * motion.1 + translation);
+            pose = format!("{pose}, {last}");
+            (right, name) = (cam2, "cam2");
+        }
+        Some(_) => notes.push(format!(
+            "{file}: more than two cameras; cam0 is taken as the left camera, cam1 as the right one"
+        )),
+        None => {}
     }
     let sources = Sources {
         left: format!("{file} (cam0)"),
-        right: format!("{file} (cam1)"),
-        pose: if direct.is_some() {
-            format!("{file} (cam1.T_cn_cnm1)")
-        } else {
-            format!("{file} (T_cam_imu or T_imu_cam)")
-        },
+        right: format!("{file} ({name})"),
+        pose: format!("{file} ({pose})"),
         rectification: file.into(),
         swap: format!(
             "cam1 is the left camera: `stereod calibration convert --swap {file} -o OUT.toml` exchanges them"
         ),
     };
+    let (rotation, translation) = motion;
+    let (left, right) = (camera(&cam0)?, camera(right)?);
     let calibration = StereoCalibration { left, right, rotation, translation, rectification: None };
     Ok(Draft { notes, ..Draft::new(calibration, sources) })
 }
@@ -158,6 +166,23 @@ mod tests {
         let wrong = from_imu(-0.07);
         let error = loaded(&rig(&imu.0, &format!("{BASELINE}{wrong}"))).unwrap_err();
         assert!(error.contains("cam1.T_cn_cnm1: contradicts"), "{error}");
+    }
+
+    #[test]
+    fn a_third_camera_is_reached_along_the_chain() {
+        // It looks down from 0.2 m above the right one, and has a larger image.
+        let larger = INTRINSICS.replace("[752, 480]", "[1504, 960]");
+        let above = "  T_cn_cnm1:\n  - [1.0, 0.0, 0.0, 0.0]\n  - [0.0, 0.0, -1.0, 0.2]\n  - [0.0, 1.0, 0.0, \
+                     0.0]\n  - [0.0, 0.0, 0.0, 1.0]\n";
+        let three = format!("{}cam2:\n{larger}{RADTAN}{above}", rig("", BASELINE));
+        let options = ReadOptions { third: true, ..ReadOptions::default() };
+        let found = parse(&[("k.yaml", &three)], &options).unwrap().calibration;
+        assert_eq!((found.right.width, found.right.height), (1504, 960));
+        assert_eq!(found.translation, Vector3::new(-0.11, 0.2, 0.0));
+        assert_eq!(found.rotation * Vector3::y(), Vector3::z());
+        // A chain of two is the pair of the left camera and the third one.
+        let two = parse(&[("k.yaml", &rig("", BASELINE))], &options).unwrap().calibration;
+        assert_eq!(two.translation, Vector3::new(-0.11, 0.0, 0.0));
     }
 
     #[test]

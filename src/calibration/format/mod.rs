@@ -189,7 +189,8 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, Ca
         draft.windows = draft.windows.map(|[left, right]| [right, left]);
     }
     // Of the whole cameras, because a part need not hold the principal point.
-    draft.notes.extend(check::check(&calibration, &draft.sources)?);
+    let check = if options.third { check::check_third } else { check::check };
+    draft.notes.extend(check(&calibration, &draft.sources)?);
     if let Some(windows) = draft.windows {
         calibration = calibration.within(windows)?;
     }
@@ -344,9 +345,9 @@ fn dispatch(
             Ok((euroc::read(left, right)?, Format::Euroc))
         }
         ([Kind::Euroc], _) => Err(one_eye("a sensor.yaml of EuRoC")),
-        ([Kind::Kalibr], [root]) => Ok((kalibr::read(root)?, Format::Kalibr)),
+        ([Kind::Kalibr], [root]) => Ok((kalibr::read(root, options)?, Format::Kalibr)),
         ([Kind::Kalibr, Kind::Kalibr], _) => Err(both("a camchain of Kalibr")),
-        ([Kind::DepthAi], [root]) => Ok((depthai::read(root)?, Format::DepthAi)),
+        ([Kind::DepthAi], [root]) => Ok((depthai::read(root, options)?, Format::DepthAi)),
         ([Kind::DepthAi, Kind::DepthAi], _) => Err(both("a calibration of DepthAI")),
         _ => Err(CalibrationError::new(match files {
             [(a, _), (b, _)] => format!(

@@ -223,7 +223,11 @@ mod tests {
             let rate = format!("engine.fit={rate}");
             let said = [&rate, "engine.kind=cpu", "matching.disparities=64", "matching.paths=8"];
             let loaded = loaded(&said);
-            let rig = Rig { pairs: engine::PairSpec::rectified(320, 160), calibrated: false };
+            let rig = Rig {
+                pairs: engine::PairSpec::rectified(320, 160),
+                calibrated: false,
+                aligner: None,
+            };
             let mut measured = 0;
             let mut alive = || measured += 1;
             let loaded =

@@ -79,8 +79,9 @@ pub fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers 
 /// Returns the inputs of a command: its sources, calibration files and configuration files.
 pub fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
     // Lists that cannot be parsed are refused when the files are read.
-    let list = Some(&*loaded.settings.calibration.file).filter(|list| !list.is_empty());
-    let calibrations = list.and_then(|list| file_list(list).ok()).unwrap_or_default();
+    let calibration = &loaded.settings.calibration;
+    let lists = [&calibration.file, &calibration.align].into_iter().filter(|list| !list.is_empty());
+    let calibrations = lists.flat_map(|list| file_list(list).unwrap_or_default());
     let configuration = loaded.files().iter().cloned();
     Inputs::new(sources.into_iter().chain(calibrations).chain(configuration))
 }

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use nalgebra::Matrix3;
 
 use super::recorded;
 use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
-use crate::calibration::{CalibrationError, Fit, Rectification, Rectifier};
+use crate::calibration::{
+    Aligner, CalibrationError, Camera, Fit, Rectification, Rectifier, StereoCalibration,
+};
 use crate::commands::Error;
 use crate::core::frame::{Eye, StereoGeometry};
 use crate::engine::PairSpec;
@@ -31,6 +34,8 @@ pub struct Cameras<'a> {
     recorded: Option<String>,
     /// Cameras of the demo scene, unless others are given.
     demo: Option<StereoGeometry>,
+    /// The left camera and a third one, if depth is aligned to that.
+    third: Option<StereoCalibration>,
 }
 
 /// The cameras of a run.
@@ -40,6 +45,8 @@ pub struct Rig {
     pub pairs: PairSpec,
     /// Set if a calibration was given, by which the images are or come rectified.
     pub calibrated: bool,
+    /// Turns maps into the depth that a third camera sees, if one is given.
+    pub aligner: Option<Arc<Aligner>>,
 }
 
 impl<'a> Cameras<'a> {
@@ -65,6 +72,7 @@ impl<'a> Cameras<'a> {
             _ => None,
         };
         let rectified = tags.as_ref().map(|(names, _)| names.clone());
+        let third = third(&settings.align)?;
         let mut recorded = None;
         let is_demo = matches!(inputs, Some(SourceSpec::Demo)) && files.is_empty() && !known;
         let demo = match is_demo {
@@ -86,8 +94,16 @@ impl<'a> Cameras<'a> {
                 (recorded, calibration) =
                     recorded::calibration(path, topics, loaded.source.swap)?.unzip();
             }
-            let cameras =
-                Self { settings, files, loaded: calibration, options, rectified, recorded, demo };
+            let cameras = Self {
+                settings,
+                files,
+                loaded: calibration,
+                options,
+                rectified,
+                recorded,
+                demo,
+                third,
+            };
             if loaded.output.depth {
                 cameras.required_by("--depth")?;
             }
@@ -107,12 +123,24 @@ impl<'a> Cameras<'a> {
             Err(error) if error.lacks_size() => None,
             Err(error) => return Err(wrong(error)),
         };
-        Ok(Self { settings, files, loaded, options, rectified, recorded, demo })
+        Ok(Self { settings, files, loaded, options, rectified, recorded, demo, third })
     }
 
     /// Reports whether a calibration was given, or is in the recording.
     pub fn have_calibration(&self) -> bool {
         !self.files.is_empty() || self.recorded.is_some()
+    }
+
+    /// Checks that depth can be aligned to a third camera.
+    pub fn required_by_aligned(&self) -> Result<(), Error> {
+        self.required_by("--aligned")?;
+        match self.third {
+            Some(_) => Ok(()),
+            None => Err(Error::usage(
+                "--aligned needs to know the third camera: give --align FILE, a calibration of the left \
+                 camera and that one",
+            )),
+        }
     }
 
     /// Checks that depth can be computed, which `flag` needs.
@@ -150,8 +178,10 @@ impl<'a> Cameras<'a> {
                     right_centre_x_px: centre_x_px,
                 }
             });
-            let pairs = PairSpec { size, rectifier: None, geometry: geometry.or(self.demo) };
-            return Ok(Rig { pairs, calibrated: false });
+            let geometry = geometry.or(self.demo);
+            let pairs = PairSpec { size, rectifier: None, geometry };
+            let aligner = self.aligner(geometry, &Matrix3::identity(), None);
+            return Ok(Rig { pairs, calibrated: false, aligner });
         }
         let by_tags = self.files.is_empty();
         let file = match (&self.rectified, &self.recorded) {
@@ -191,7 +221,8 @@ impl<'a> Cameras<'a> {
                 );
             }
             let pairs = PairSpec { size, rectifier: None, geometry };
-            return Ok(Rig { pairs, calibrated: true });
+            let aligner = self.aligner(geometry, &Matrix3::identity(), Some(&calibration.left));
+            return Ok(Rig { pairs, calibrated: true, aligner });
         }
         if let Some(names) = &self.rectified {
             return Err(Error::usage(format!(
@@ -203,13 +234,54 @@ impl<'a> Cameras<'a> {
             .with_context(|| file.clone())
             .map_err(Error::Usage)?;
         let geometry = rectifier.geometry();
+        let rotation = calibration.rectified(alpha).map_err(anyhow::Error::new)?.left.rotation;
+        let aligner = self.aligner(Some(geometry), &rotation, Some(&calibration.left));
         tracing::info!(
             "rectifying: focal length {:.1} px, baseline {:.1} mm",
             geometry.focal_px,
             geometry.baseline_m * 1e3
         );
-        Ok(Rig { pairs: PairSpec::raw(Arc::new(rectifier)), calibrated: true })
+        Ok(Rig { pairs: PairSpec::raw(Arc::new(rectifier)), calibrated: true, aligner })
     }
+
+    /// Returns the aligner to the third camera, if there is one. `rotation` leads from the frame of
+    /// the left camera, which is `left` if that is known, to the rectified one.
+    fn aligner(
+        &self,
+        geometry: Option<StereoGeometry>,
+        rotation: &Matrix3<f64>,
+        left: Option<&Camera>,
+    ) -> Option<Arc<Aligner>> {
+        let (third, geometry) = (self.third.as_ref()?, geometry?);
+        let field = |camera: &Camera| camera.focal[0] / camera.width as f64;
+        if let Some(left) = left
+            && (field(left) / field(&third.left) - 1.0).abs() > 0.02
+        {
+            tracing::warn!(
+                "{}: its left camera has a focal length of {:.3} times the width of its pictures, that of the \
+                 pair {:.3} times; if they are two cameras, aligned depth is wrong",
+                self.settings.align,
+                field(&third.left),
+                field(left)
+            );
+        }
+        Some(Arc::new(Aligner::new(geometry, rotation, third)))
+    }
+}
+
+/// Reads the calibration of the left camera and a third one.
+fn third(list: &str) -> Result<Option<StereoCalibration>, Error> {
+    if list.is_empty() {
+        return Ok(None);
+    }
+    let options = ReadOptions { third: true, ..ReadOptions::default() };
+    let read = format::file_list(list).and_then(|files| format::read_with(&files, &options));
+    let loaded =
+        read.map_err(|error| Error::Usage(anyhow::Error::new(error).context("--align")))?;
+    for note in &loaded.notes {
+        tracing::warn!("{note}");
+    }
+    Ok(Some(loaded.calibration))
 }
 
 impl Rig {

@@ -63,6 +63,9 @@ impl Session {
         if !loaded.settings.output.clouds.is_empty() {
             cameras.required_by("--clouds")?;
         }
+        if !loaded.settings.output.aligned.is_empty() {
+            cameras.required_by_aligned()?;
+        }
         let (control, requests) = (Control::default(), Requests::default());
         let window = connect_window(loaded.settings.window.mode)?;
         let hangup = requests.clone();

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::calibration::format::KittiCameras;
 use crate::settings::row::Plain::Real;
-use crate::settings::row::{AUTO, CALIBRATION, RECTIFIED, Row, any};
+use crate::settings::row::{AUTO, CALIBRATION, QUANTITY, RECTIFIED, Row, any};
 
 /// Rectification and geometry for depth: calibration files, or two numbers for rectified inputs
 /// (depth in metres = focal_px * baseline_m / disparity).
@@ -18,6 +18,7 @@ pub struct Calibration {
     pub focal_px: f64,
     pub baseline_m: f64,
     pub centre_px: String,
+    pub align: String,
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
@@ -60,6 +61,12 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         "Principal point of rectified inputs in pixels, for points in space \
          [default: the middle]",
     ),
+    Row::text("align", "", any)
+        .flag(QUANTITY, "--align", "FILE[,FILE]")
+        .help(
+            "Calibration of the left camera and a third one, for --aligned: Kalibr's or DepthAI's of \
+             three cameras, or any of two, in which the third one is the right camera",
+        ),
 ];
 
 /// Parses a principal point such as `319.5,239.5`.

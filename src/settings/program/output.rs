@@ -29,6 +29,7 @@ pub struct Output {
     pub keep_free: String,
     pub confidence: String,
     pub whitened: String,
+    pub aligned: String,
     pub preview: String,
     pub preview_view: VideoView,
     pub preview_quality: u32,
@@ -87,6 +88,12 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .help(
             "Record the left image minus the background that earlier frames predict, with a mask of moving \
              pixels (FFV1, 16 bits, Matroska); needs --temporal whiten",
+        ),
+    Row::path("aligned")
+        .flag(OUTPUT, "--aligned", "OUT.mkv")
+        .help(
+            "Record the depth for each pixel of a third camera, which --align describes (FFV1, 16 bits, \
+             Matroska)",
         ),
     Row::path("preview")
         .flag(OUTPUT, "--preview", "OUT.mp4")
@@ -233,8 +240,12 @@ impl Output {
 
     /// Checks that a unit of depth is given with depth only, and that the limits of depth leave something.
     pub(in crate::settings) fn check(&self) -> Result<(), Conflict> {
-        if !self.depth && self.depth_unit() != DepthUnit::default() {
-            return Err(Conflict::new("depth_unit", "1 unless `depth` is true (--depth)"));
+        let has_depth = self.depth || !self.aligned.is_empty();
+        if !has_depth && self.depth_unit() != DepthUnit::default() {
+            return Err(Conflict::new(
+                "depth_unit",
+                "1 unless depth is written (--depth, --aligned)",
+            ));
         }
         match (self.near_m, self.far_m) {
             (Some(near), Some(far)) if far <= near => {
@@ -268,7 +279,10 @@ impl Output {
         let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
             return Ok(());
         };
-        if [&self.record, &self.confidence, &self.whitened].iter().all(|to| to.is_empty()) {
+        if [&self.record, &self.confidence, &self.whitened, &self.aligned]
+            .iter()
+            .all(|to| to.is_empty())
+        {
             return Err("output.segment, segment_size, keep and keep_free are about a recording, \
                         and there is none: give --record OUT.mkv as well");
         }

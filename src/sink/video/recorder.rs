@@ -10,9 +10,10 @@ use super::RecordingTags;
 use super::lossless::{Description, Lossless, Sample};
 use super::matroska::Tags;
 use super::tags;
+use crate::calibration::Aligner;
 use crate::core::frame::Matched;
 use crate::sink::encoding::Encoding;
-use crate::sink::numbers::{Numbers, Quantity};
+use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
 use crate::sink::output::Place;
 use crate::sink::segments::Segments;
 use crate::sink::{Losses, Sink, StreamInfo, check_same_size};
@@ -21,6 +22,9 @@ use crate::sink::{Losses, Sink, StreamInfo, check_same_size};
 pub trait Content: Send {
     /// Number of a pixel.
     type Sample: Sample;
+
+    /// Prepares a frame, whose rows are then filled.
+    fn prepare(&mut self, _frame: &Matched) {}
 
     /// Writes the numbers of row `y` of a frame.
     fn fill(&self, frame: &Matched, y: usize, row: &mut [Self::Sample]) -> Result<()>;
@@ -69,8 +73,29 @@ impl Content for Whitened {
     }
 }
 
-/// Records its content of every frame bit-exactly: disparity or depth as [`Numbers`], [`Whitened`]
-/// images (both 16-bit grey), or [`Confidence`] (8-bit grey). The format is FFV1 version 3 (RFC
+/// Depth as a third camera sees it.
+pub struct Aligned {
+    aligner: Arc<Aligner>,
+    unit: DepthUnit,
+    /// The frame's depth in metres.
+    depth: Vec<f32>,
+}
+
+impl Content for Aligned {
+    type Sample = u16;
+
+    fn prepare(&mut self, frame: &Matched) {
+        self.aligner.align(&frame.disparity, &mut self.depth);
+    }
+
+    fn fill(&self, _frame: &Matched, y: usize, row: &mut [u16]) -> Result<()> {
+        self.unit.encode(&self.depth[y * row.len()..][..row.len()], row);
+        Ok(())
+    }
+}
+
+/// Records its content of every frame bit-exactly: disparity or depth as [`Numbers`], depth as
+/// [`Aligned`], [`Whitened`] images (all 16-bit grey), or [`Confidence`] (8-bit grey). The format is FFV1 version 3 (RFC
 /// 9043) in Matroska, every frame decodable alone.
 ///
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
@@ -166,10 +191,60 @@ impl Recorder<Whitened> {
     }
 }
 
+impl Recorder<Aligned> {
+    /// Creates a file of the depth that a third camera sees (an earlier one is replaced) and starts
+    /// the encoder.
+    pub fn of_aligned(
+        path: &Path,
+        stream: &StreamInfo,
+        aligner: Arc<Aligner>,
+        unit: DepthUnit,
+    ) -> Result<Self> {
+        Self::start_aligned(Place::File(path.to_path_buf()), stream, aligner, unit)
+    }
+
+    /// Does the same in segments.
+    pub fn of_aligned_segmented(
+        segments: Segments,
+        stream: &StreamInfo,
+        aligner: Arc<Aligner>,
+        unit: DepthUnit,
+    ) -> Result<Self> {
+        Self::start_aligned(Place::Segments(segments), stream, aligner, unit)
+    }
+
+    fn start_aligned(
+        place: Place,
+        stream: &StreamInfo,
+        aligner: Arc<Aligner>,
+        unit: DepthUnit,
+    ) -> Result<Self> {
+        let clock = stream.clock;
+        let tags = move |first| tags::of_aligned(first, clock, unit);
+        let depth = Vec::new();
+        let size = aligner.size();
+        let content = Aligned { aligner, unit, depth };
+        let name = ("aligned depth", "aligned depth");
+        Self::start_of(size, place, stream, name, content, Box::new(tags))
+    }
+}
+
 impl<C: Content> Recorder<C> {
-    /// Starts the encoder. `kind` is the name of the output in messages, `track` that of its
-    /// content.
+    /// Starts the encoder for images of the map's size, as [`Self::start_of`].
     fn start(
+        place: Place,
+        stream: &StreamInfo,
+        name: (&str, &'static str),
+        content: C,
+        tags: Tags,
+    ) -> Result<Self> {
+        Self::start_of(stream.size, place, stream, name, content, tags)
+    }
+
+    /// Starts the encoder for images of width and height `recorded`. `kind` is the name of the output in messages, `track` that of its
+    /// content.
+    fn start_of(
+        recorded: (usize, usize),
         place: Place,
         stream: &StreamInfo,
         (kind, track): (&str, &'static str),
@@ -178,7 +253,7 @@ impl<C: Content> Recorder<C> {
     ) -> Result<Self> {
         let StreamInfo { size, rate, clock, .. } = *stream;
         let path = place.path().to_path_buf();
-        let description = Description { size, rate, name: track };
+        let description = Description { size: recorded, rate, name: track };
         Ok(Self {
             name: format!("{kind} {}", path.display()),
             path,
@@ -194,6 +269,7 @@ impl<C: Content> Recorder<C> {
         let map = &frame.disparity;
         check_same_size(self.size, (map.width(), map.height()))
             .with_context(|| format!("cannot record to {}", self.path.display()))?;
+        self.content.prepare(frame);
         let (time, content) = (frame.pair.timestamp, &self.content);
         self.video.write(time, time, |y, row| content.fill(frame, y, row))
     }

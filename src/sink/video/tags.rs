@@ -223,6 +223,20 @@ pub(super) fn of_confidence(
     with_title("stereod confidence", meaning, pairs)
 }
 
+/// Returns the tags of a recording of the depth that a third camera sees, whose first frame was
+/// captured at `first` of the source.
+pub(super) fn of_aligned(
+    first: Duration,
+    clock: Option<CaptureClock>,
+    unit: DepthUnit,
+) -> Vec<(&'static str, String)> {
+    let scale = unit.per_metre();
+    let mut pairs = of_capture(first, clock);
+    pairs.push((DEPTH, scale.to_string()));
+    let meaning = format!("depth in metres = value / {scale}, 0 is unknown");
+    with_title("stereod aligned depth", &meaning, pairs)
+}
+
 /// Returns what any recording of a run says of it, whose first frame was captured at `first` of the
 /// source.
 pub fn run_tags(stream: &StreamInfo, first: Duration) -> Vec<(&'static str, String)> {

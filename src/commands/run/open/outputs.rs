@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
+use crate::calibration::Aligner;
 use crate::calibration::format::file_list;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
@@ -26,7 +28,7 @@ use crate::sink::files;
 use crate::sink::mcap::{self, McapOptions, McapRecorder, Place};
 use crate::sink::new_file::NewFile;
 use crate::sink::numbered;
-use crate::sink::numbers::Quantity;
+use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Factory, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
@@ -68,7 +70,7 @@ enum Kind {
 type Made = Result<Box<dyn Sink>>;
 
 /// All outputs but the stream, which has no path.
-static OUTPUTS: [Output; 9] = [
+static OUTPUTS: [Output; 10] = [
     Output {
         flag: "--record",
         path: |settings| path_of(&settings.output.record),
@@ -103,6 +105,17 @@ static OUTPUTS: [Output; 9] = [
         kind: Kind::Recording(
             |path, to| Recorder::of_whitened(path, &to.stream).map(boxed),
             |segments, to| Recorder::of_whitened_segmented(segments, &to.stream).map(boxed),
+        ),
+    },
+    Output {
+        flag: "--aligned",
+        path: |settings| path_of(&settings.output.aligned),
+        kind: Kind::Recording(
+            |path, to| Recorder::of_aligned(path, &to.stream, to.aligner()?, to.unit).map(boxed),
+            |segments, to| {
+                let aligner = to.aligner()?;
+                Recorder::of_aligned_segmented(segments, &to.stream, aligner, to.unit).map(boxed)
+            },
         ),
     },
     Output {
@@ -153,12 +166,21 @@ static OUTPUTS: [Output; 9] = [
 struct Setup {
     stream: StreamInfo,
     quantity: Quantity,
+    /// Unit of aligned depth.
+    unit: DepthUnit,
+    aligner: Option<Arc<Aligner>>,
     mcap: McapOptions,
     format: StillFormat,
     clouds: CloudOptions,
     view: VideoView,
     preview_quality: u32,
     colouring: LiveColouring,
+}
+
+impl Setup {
+    fn aligner(&self) -> Result<Arc<Aligner>> {
+        self.aligner.clone().context("neither the cameras nor --align give a third camera")
+    }
 }
 
 fn boxed<S: Sink + 'static>(sink: S) -> Box<dyn Sink> {
@@ -324,6 +346,8 @@ pub fn open(
     let setup = Setup {
         stream,
         quantity,
+        unit: output.depth_unit(),
+        aligner: rig.aligner.clone(),
         mcap,
         format: output.pictures_format,
         clouds: output.clouds(),
@@ -427,6 +451,12 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
             _ => Ok(()),
         };
         named.context(output.flag).map_err(Error::Usage)?;
+    }
+    let calibration = &settings.calibration;
+    if settings.output.aligned.is_empty() && !calibration.align.is_empty() {
+        return Err(Error::usage(
+            "--align describes a third camera for --aligned, which is missing: give --aligned OUT.mkv as well",
+        ));
     }
     let whitens = |temporal: Temporal| temporal.mode == TemporalMode::Whiten;
     if !settings.output.whitened.is_empty() && !loaded.params.temporal.is_some_and(whitens) {
