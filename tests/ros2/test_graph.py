@@ -170,8 +170,9 @@ def test_parameters_services_and_diagnostics(node, tmp_path):  # noqa: F811
                                   ("matching.disparities", 64, "recording")]:
             answer = changed(name, new)
             assert not answer.successful and reason in answer.reason, answer
-        log = (tmp_path / "log").read_text()
-        assert "matching.p1" in log, log
+        while "[matching] p1 =" not in (log := (tmp_path / "log").read_text()):
+            assert time.monotonic() < limit, log
+            time.sleep(0.1)
 
         answer = call(node, SetBool, f"{own}/record", SetBool.Request(data=False))
         assert answer.success, answer

@@ -201,6 +201,11 @@ pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
     frames.map(|(_, path)| path)
 }
 
+/// Reports whether somebody else may switch files off and on.
+fn is_switched(settings: &Settings) -> bool {
+    settings.serve.listen().is_some() || settings.ros2.namespace().is_some()
+}
+
 /// Reports whether frames are written to files.
 pub fn writes_frames(settings: &Settings) -> bool {
     files_of_frames(settings).next().is_some()
@@ -364,9 +369,9 @@ pub fn open(
         Encoding::for_range(range).report("recordings and pictures");
     }
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    // After a failure a recorded source can be matched again. On a live page somebody may switch the
-    // files off and on.
-    let restarts = info.live || settings.serve.listen().is_some();
+    // After a failure a recorded source can be matched again. On a live page or in a graph somebody may
+    // switch the files off and on.
+    let restarts = info.live || is_switched(settings);
     let mut add = |sink: Box<dyn Sink>, factory, suspended: Switch| {
         let restarting = |sink| Box::new(Restarting::new(sink, factory, suspended));
         sinks.push(if restarts { restarting(sink) } else { sink });
@@ -436,11 +441,10 @@ fn calibration_files(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>> {
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let settings = &loaded.settings;
     settings.output.complete().map_err(Error::usage)?;
-    if settings.output.on_demand && !(writes_frames(settings) && settings.serve.listen().is_some())
-    {
+    if settings.output.on_demand && !(writes_frames(settings) && is_switched(settings)) {
         return Err(Error::usage(
-            "--on-demand is about files that the live page switches on: give an output, such as --record \
-             OUT.mkv, and --serve PORT",
+            "--on-demand is about files that the live page or a service of ROS 2 switches on: give an output, \
+             such as --record OUT.mkv, and --serve PORT or --ros2 NAMESPACE",
         ));
     }
     for (output, path) in wanted(settings) {
