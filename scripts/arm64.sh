@@ -12,7 +12,7 @@ Installs what is missing to build for ARM64 (on Debian, as root), builds, and ru
 vector operations and of the CPU engine, tests/engine_parity.rs, and the program on the demo scene, whose
 output must be that of this machine's own build. Takes most of an hour on two cores.
 
-  --build             only build target/aarch64-unknown-linux-gnu/release/stereod
+  --build             only build target/aarch64-unknown-linux-gnu/release/stereod, as for the package
   --stereod PROGRAM   the x86-64 program to compare with, instead of building it
   --data LEFT RIGHT   also compare on the first pairs of these two videos
 END
@@ -164,7 +164,7 @@ cross() (
 )
 
 if [[ $only_build == yes ]]; then
-    cross cargo build --release --locked --target $target || exit 1
+    cross cargo build --release --locked --features ros2 --target $target || exit 1
     say "built $made/$target/release/stereod"
     exit
 fi

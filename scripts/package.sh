@@ -29,7 +29,7 @@ cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
 deb=(cargo deb --locked --no-build --output target/debian/)
 emulator=()
 if [[ $architecture == "$(dpkg --print-architecture)" ]]; then
-    cargo build --release --locked
+    cargo build --release --locked --features ros2
 else
     scripts/arm64.sh --build
     built=target/aarch64-unknown-linux-gnu/release

@@ -13,8 +13,11 @@ use session::Session;
 
 /// Runs the command.
 pub fn run(args: RunArgs) -> Result<(), Error> {
-    match Session::start(args)? {
-        Some(session) => session.finish(),
-        None => Ok(()),
-    }
+    let done = match Session::start(args) {
+        Ok(Some(session)) => session.finish(),
+        other => other.map(drop),
+    };
+    #[cfg(feature = "ros2")]
+    crate::core::dds::leave();
+    done
 }

@@ -4,6 +4,8 @@ pub mod backoff;
 pub mod chroma;
 pub mod clock;
 pub mod control;
+#[cfg(feature = "ros2")]
+pub mod dds;
 pub mod ebml;
 #[warn(missing_docs)]
 pub mod frame;

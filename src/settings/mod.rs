@@ -28,6 +28,4 @@ pub use program::{
     AtEnd, Calibration, Camera, DEFAULT_TOML, Output, Pace, Places, Queue, Size, Source, Stats,
     WindowMode, config_file, with_flags,
 };
-#[cfg(feature = "ros2")]
-pub use program::{Discovery, Ros2};
 pub use schema::{parameter, row, rows};

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use gstreamer::glib;
 
+#[cfg(feature = "cli")]
+use super::recording::{GRAPH, is_graph};
 use super::{pictures, still, v4l2};
 use crate::core::redact::{redact, remember, string_at};
 
@@ -55,6 +57,10 @@ pub enum StreamSpec {
 impl SourceSpec {
     /// Creates a stream for each view.
     pub fn two(left: impl AsRef<OsStr>, right: impl AsRef<OsStr>) -> Self {
+        #[cfg(feature = "cli")]
+        if let (Some(left), Some(right)) = (topic_of_graph(&left), topic_of_graph(&right)) {
+            return Self::recording(GRAPH, [Some(left), Some(right)]);
+        }
         Self::Two { left: StreamSpec::parse(left), right: StreamSpec::parse(right) }
     }
 
@@ -105,6 +111,10 @@ impl SourceSpec {
 
     /// Reports whether the source may be live, which is certain only once it is open.
     pub fn may_be_live(&self) -> bool {
+        #[cfg(feature = "cli")]
+        if let Self::Recording { path, .. } = self {
+            return is_graph(path);
+        }
         self.streams().any(StreamSpec::may_be_live)
     }
 
@@ -197,6 +207,13 @@ impl StreamSpec {
     pub fn may_be_live(&self) -> bool {
         matches!(self, Self::Camera(_) | Self::Uri(_) | Self::Fragment(_))
     }
+}
+
+/// Returns the topic of a ROS 2 graph that `ros2:/left/image_raw` names.
+#[cfg(feature = "cli")]
+fn topic_of_graph(text: &impl AsRef<OsStr>) -> Option<String> {
+    let text = text.as_ref().to_str()?.trim();
+    text.strip_prefix(GRAPH).filter(|_| is_graph(Path::new(text))).map(str::to_owned)
 }
 
 /// Returns the existing local files that a GStreamer fragment names in any property, because

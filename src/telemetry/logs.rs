@@ -60,7 +60,7 @@ pub struct FilterError {
 
 /// Libraries whose own messages would drown ours, unless the filter names them.
 const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,winit=error,\
-                      calib_targets_charuco=error,rustdds=error,ros2_client=error";
+                      calib_targets_charuco=error,rustdds=off,ros2_client=error";
 
 /// Warnings about images without a board, which are for debugging only because we report these
 /// ourselves.

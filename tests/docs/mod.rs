@@ -19,7 +19,7 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 12] = [
+const SHOWN: [(&str, &str, &str); 13] = [
     ("docs/design.md", "left  ──", "a diagram"),
     ("docs/outputs.md", "rec/out-", "names of files"),
     ("docs/outputs.md", "WARN recording", "messages"),
@@ -30,6 +30,7 @@ const SHOWN: [(&str, &str, &str); 12] = [
     ("docs/remote.md", "location", "settings of nginx"),
     ("docs/service.md", "docker", "needs Docker"),
     ("docs/ros2.md", "stereod run", "needs the feature `ros2`"),
+    ("docs/ros2.md", "ros2 launch", "drivers of ROS"),
     ("docs/ros2.md", "sysctl", "changes the machine"),
     ("docs/ros2.md", "<dds", "a profile of Fast DDS"),
 ];

@@ -16,6 +16,8 @@ use crate::telemetry::logs;
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
     Budget::set_of_process(loaded.settings.engine.memory_mib);
+    #[cfg(feature = "ros2")]
+    crate::core::dds::choose(loaded.settings.ros2.graph());
     let log = &loaded.settings.log;
     logs::init(&log.filter, common.verbosity(), log.format, log.time)?;
     say_what_is_ignored(&loaded);

@@ -2,6 +2,8 @@
 
 pub mod engine;
 pub mod first_pairs;
+#[cfg(feature = "ros2")]
+pub mod graph;
 pub mod outputs;
 pub mod source;
 mod waiting;

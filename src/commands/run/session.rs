@@ -13,6 +13,8 @@ use super::live::served::Listeners;
 use super::live::service::{Service, Watchdog};
 use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
+#[cfg(feature = "ros2")]
+use super::open::graph;
 use super::open::window::{connect_window, span_of, window_options};
 use super::open::{engine, outputs, source};
 use super::report::{Watch, report, tell_window};
@@ -103,6 +105,15 @@ impl Session {
         let suspended = &control.suspend_recording;
         suspended.set(settings.output.on_demand);
         let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring, suspended)?;
+        #[cfg(feature = "ros2")]
+        let graph = {
+            let stream = outputs::stream_info(&loaded, &info, &rig, clock);
+            let joined = graph::join(&loaded, &info.description, stream, &control, &requests)?;
+            joined.map(|(sink, exchange)| {
+                sinks.push(sink);
+                exchange
+            })
+        };
         let observations = Observations::start(&loaded, &info, &rig, &mut sinks);
         let realtime = match settings.source.pace {
             Pace::Auto => watched,
@@ -146,6 +157,8 @@ impl Session {
         let viewers = remote.iter().map(of_window);
         #[cfg(feature = "serve")]
         let viewers = viewers.chain(page.iter().map(|page| Arc::new(page.clone()) as _));
+        #[cfg(feature = "ros2")]
+        let viewers = viewers.chain(graph.map(|exchange| Arc::new(exchange) as _));
         let viewers = viewers.collect();
 
         let span = window.is_some().then(|| span_of(&info, settings, realtime));

@@ -30,8 +30,6 @@ pub use metrics::Metrics;
 pub use output::{Output, Stats};
 pub use print::{DEFAULT_TOML, default_lines};
 pub use queue::Queue;
-#[cfg(feature = "ros2")]
-pub use ros2::Discovery;
 pub use ros2::Ros2;
 pub use serve::Serve;
 pub use size::Size;

@@ -59,7 +59,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     ),
     Row::new("on_demand", Switch(false), Kind::Switch)
         .flag(OUTPUT, "--on-demand", "")
-        .help("Write frames to files only while somebody has switched it on, on the live page"),
+        .help("Write frames to files only while somebody has switched it on, on the live page or by a service of ROS 2"),
     Row::text("segment", "", |text| match duration(text) {
         None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),
         _ => Ok(()),

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+#[cfg(feature = "ros2")]
+use crate::core::dds::Graph;
 use crate::settings::row::Plain::{Switch, Text};
 use crate::settings::row::{Integer, Kind, OUTPUT, Row};
 use crate::sink::messages;
@@ -52,6 +54,17 @@ impl Ros2 {
     /// published.
     pub fn namespace(&self) -> Option<String> {
         namespace(&self.namespace)
+    }
+
+    /// Returns the graph that is joined.
+    #[cfg(feature = "ros2")]
+    pub fn graph(&self) -> Graph {
+        let localhost = match self.discovery {
+            Discovery::Auto => None,
+            Discovery::Localhost => Some(true),
+            Discovery::Subnet => Some(false),
+        };
+        Graph { domain: self.domain, localhost }
     }
 
     /// Reports whether the confidence is published.

@@ -191,6 +191,27 @@ pub fn stamp(clock: Option<CaptureClock>, time: Duration) -> Duration {
     clock.map_or(time, |clock| since(clock.time_of_day(time)))
 }
 
+/// Returns a `diagnostic_msgs/DiagnosticArray` with one status: a warning if there are `troubles`.
+pub fn diagnostics(
+    source: &str,
+    values: &[(&str, String)],
+    troubles: &[String],
+    stamp: Duration,
+) -> Vec<u8> {
+    const OK: u8 = 0;
+    const WARN: u8 = 1;
+    let level = if troubles.is_empty() { OK } else { WARN };
+    let message = if troubles.is_empty() { "ok".to_owned() } else { troubles.join("; ") };
+    let mut cdr = Cdr::with_room(1024);
+    header(&mut cdr, stamp, "");
+    cdr.length(1).u8(level).text("stereod").text(&message).text(source);
+    cdr.length(values.len());
+    for (key, value) in values {
+        cdr.text(key).text(value);
+    }
+    cdr.finish()
+}
+
 /// Begins a message with a `std_msgs/Header` in the coordinate frame of a camera.
 fn with_header(room: usize, stamp: Duration, camera: usize) -> Cdr {
     let mut cdr = Cdr::with_room(128 + room);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::Result;
 
+use crate::core::control::Switch;
 use crate::core::memory::{Budget, Size, TooMuch};
 
 /// Part of the memory budget that one message or chunk may take.
@@ -13,7 +14,7 @@ pub(super) const PART: u64 = 4;
 pub(super) const TOPICS_MAX: usize = 10_000;
 
 /// Encoding of a topic's messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Encoding {
     /// CDR of ROS 2.
     Cdr,
@@ -60,7 +61,7 @@ impl fmt::Display for Encoding {
 }
 
 /// A topic of a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Topic {
     /// Name, such as `/camera/left/image_raw`.
     pub name: String,
@@ -100,6 +101,12 @@ pub(super) trait Reader: Send {
 
     /// Reads the next message into `message`, in order of log time; false at the end.
     fn next(&mut self, message: &mut Message) -> Result<bool>;
+
+    /// Makes a source that is live go on until `stop` is set, and reports whether it is live. Without this
+    /// call its messages end after a few seconds.
+    fn live(&mut self, _stop: &Switch) -> bool {
+        false
+    }
 
     /// Returns the reason why the recording ended before its end, if it did.
     fn cut(&self) -> Option<String> {

@@ -1,4 +1,5 @@
-//! Recordings of messages: MCAP, ZED's .svo2, ROS 1 bags, rosbag2, and folders of data sets.
+//! Recordings of messages: MCAP, ZED's .svo2, ROS 1 bags, rosbag2, and folders of data sets; and the topics of a
+//! ROS 2 graph.
 //!
 //! A [`Reader`] lists topics and yields their messages in order of log time; everything else (which two topics
 //! are the views, pairing, calibration) is the same for all of them. A recording that was cut off is read to its
@@ -11,6 +12,8 @@ mod dataset;
 mod decoder;
 mod fields;
 mod folder;
+#[cfg(feature = "ros2")]
+mod graph;
 mod interface;
 mod joined;
 mod mcap;
@@ -24,5 +27,5 @@ mod rosbag2;
 pub mod survey;
 mod svo;
 
-pub use open::{Recording, files};
+pub use open::{GRAPH, Recording, files, is_graph};
 pub use replay::open as replay;

@@ -12,6 +12,7 @@ use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, rosbag2};
 use super::{dataset, folder, joined, mcap, svo};
+use crate::core::control::Switch;
 use crate::core::reading;
 
 /// An opened recording.
@@ -82,8 +83,19 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     parts
 }
 
+/// Begins the name of a ROS 2 graph; the begin of its topics' names may follow.
+pub const GRAPH: &str = "ros2:";
+
+/// Reports whether a path names a ROS 2 graph.
+pub fn is_graph(path: &Path) -> bool {
+    path.to_str().is_some_and(|name| name.starts_with(GRAPH)) && !path.exists()
+}
+
 /// Returns every file of the recording at `path`.
 pub fn files(path: &Path) -> Vec<PathBuf> {
+    if is_graph(path) {
+        return vec![];
+    }
     match kind(path) {
         Some(Kind::Rosbag2) => {
             parts(path).into_iter().chain([path.join("metadata.yaml")]).collect()
@@ -108,6 +120,9 @@ impl Recording {
                 (name.clone(), folder.calibrations.clone(), folder.size);
             Ok(Self { name, kind, calibrations, size, reader: Box::new(folder) })
         };
+        if is_graph(path) {
+            return of("ROS 2 graph", open_graph(&name[GRAPH.len()..])?);
+        }
         let Some(found) = kind(path) else {
             if !path.exists() {
                 bail!(
@@ -163,6 +178,11 @@ impl Recording {
         self.reader.begin(topics).with_context(|| self.name.clone())
     }
 
+    /// Makes a live source go on until `stop` is set, and reports whether it is live.
+    pub(super) fn live(&mut self, stop: &Switch) -> bool {
+        self.reader.live(stop)
+    }
+
     /// Reads the next message; false at the end.
     pub(super) fn next(&mut self, message: &mut Message) -> Result<bool> {
         self.reader.next(message).with_context(|| self.name.clone())
@@ -201,6 +221,16 @@ impl Recording {
 /// Refusal of what SQLite, bzip2 and LZ4 are needed for.
 #[cfg(not(feature = "bags"))]
 const WITHOUT_BAGS: &str = "this program was built without the feature `bags`, which reads .bag, .db3 and zstd files; MCAP is read";
+
+#[cfg(feature = "ros2")]
+fn open_graph(prefix: &str) -> Result<Box<dyn Reader>> {
+    super::graph::open(prefix)
+}
+
+#[cfg(not(feature = "ros2"))]
+fn open_graph(_prefix: &str) -> Result<Box<dyn Reader>> {
+    bail!("{GRAPH} names a ROS 2 graph, and this program was built without the feature `ros2`")
+}
 
 /// Opens a folder of rosbag2: one file, or several in sequence.
 fn open_folder(folder: &Path) -> Result<Box<dyn Reader>> {

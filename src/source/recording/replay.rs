@@ -15,7 +15,7 @@ use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image, StereoPair};
 use crate::source::gst::{GstOptions, Offset, Undecodable, Views};
 use crate::source::pairing::{PairBy, Pairer, Pairing};
-use crate::source::{Damage, Place, Source, SourceCounts, SourceInfo};
+use crate::source::{Damage, Place, Source, SourceCounts, SourceInfo, Unavailable};
 
 /// Images of the left view from which its rate is measured.
 const MEASURED: usize = 16;
@@ -50,7 +50,13 @@ struct Replay {
 /// Opens a recording, and finds the views and their size.
 pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dyn Source>> {
     let mut recording = Recording::open(path)?;
-    let mut topics = recording.choose(wanted)?;
+    let live = recording.live(&options.stop);
+    let chosen = recording.choose(wanted);
+    let mut topics = match live {
+        // Its publisher may come.
+        true => chosen.map_err(|error| Unavailable { reason: format!("{error:#}") })?,
+        false => chosen?,
+    };
     if options.swap {
         topics.reverse();
     }
@@ -89,8 +95,8 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         pairs: left.messages.zip(right.messages).map(|(left, right)| left.min(right)),
         begin,
         length: None,
-        seekable: true,
-        live: false,
+        seekable: !live,
+        live,
         has_truth: false,
         has_colour,
         white,

@@ -18,8 +18,6 @@ use crate::core::control::Switch;
 use crate::core::reading;
 use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
-#[cfg(feature = "ros2")]
-use crate::settings::{Discovery, Ros2};
 use crate::settings::{Loaded, Settings, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::cloud::CloudOptions;
@@ -33,8 +31,6 @@ use crate::sink::numbered;
 use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Factory, Restarting};
-#[cfg(feature = "ros2")]
-use crate::sink::ros2::{Ros2Options, Ros2Sink};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::still::StillFormat;
 use crate::sink::video::{
@@ -205,6 +201,11 @@ pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
     frames.map(|(_, path)| path)
 }
 
+/// Reports whether somebody else may switch files off and on.
+fn is_switched(settings: &Settings) -> bool {
+    settings.serve.listen().is_some() || settings.ros2.namespace().is_some()
+}
+
 /// Reports whether frames are written to files.
 pub fn writes_frames(settings: &Settings) -> bool {
     files_of_frames(settings).next().is_some()
@@ -313,6 +314,24 @@ fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     })
 }
 
+/// Returns the properties of the stream of maps.
+pub fn stream_info(
+    loaded: &Loaded,
+    info: &SourceInfo,
+    rig: &Rig,
+    clock: Option<CaptureClock>,
+) -> StreamInfo {
+    StreamInfo {
+        size: rig.pairs.size,
+        rate: info.rate,
+        range: loaded.params.range,
+        geometry: rig.pairs.geometry,
+        has_colour: info.has_colour,
+        clock,
+        stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
+    }
+}
+
 /// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, if
 /// they have one.
 pub fn open(
@@ -325,15 +344,7 @@ pub fn open(
 ) -> Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let output = &settings.output;
-    let stream = StreamInfo {
-        size: rig.pairs.size,
-        rate: info.rate,
-        range,
-        geometry: rig.pairs.geometry,
-        has_colour: info.has_colour,
-        clock,
-        stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
-    };
+    let stream = stream_info(loaded, info, rig, clock);
     let (quantity, view) = (output.quantity(), output.preview_view);
     let mcap =
         McapOptions { topics: output.mcap.clone(), calibration: calibration_files(settings)? };
@@ -358,9 +369,9 @@ pub fn open(
         Encoding::for_range(range).report("recordings and pictures");
     }
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    // After a failure a recorded source can be matched again. On a live page somebody may switch the
-    // files off and on.
-    let restarts = info.live || settings.serve.listen().is_some();
+    // After a failure a recorded source can be matched again. On a live page or in a graph somebody may
+    // switch the files off and on.
+    let restarts = info.live || is_switched(settings);
     let mut add = |sink: Box<dyn Sink>, factory, suspended: Switch| {
         let restarting = |sink| Box::new(Restarting::new(sink, factory, suspended));
         sinks.push(if restarts { restarting(sink) } else { sink });
@@ -386,18 +397,6 @@ pub fn open(
             Kind::Statistics | Kind::Shared => continue,
         };
         add(first.context(output.flag)?, factory, suspended.clone());
-    }
-    #[cfg(feature = "ros2")]
-    if let Some(namespace) = settings.ros2.namespace() {
-        let Ros2 { topics, domain, discovery, reliable, .. } = settings.ros2.clone();
-        let localhost = match discovery {
-            Discovery::Auto => None,
-            Discovery::Localhost => Some(true),
-            Discovery::Subnet => Some(false),
-        };
-        let options = Ros2Options { namespace, topics, domain, localhost, reliable };
-        let mut factory: Factory = Box::new(move || Ros2Sink::open(&options, &stream).map(boxed));
-        add(factory().context("--ros2")?, factory, Switch::default());
     }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
@@ -442,11 +441,10 @@ fn calibration_files(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>> {
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let settings = &loaded.settings;
     settings.output.complete().map_err(Error::usage)?;
-    if settings.output.on_demand && !(writes_frames(settings) && settings.serve.listen().is_some())
-    {
+    if settings.output.on_demand && !(writes_frames(settings) && is_switched(settings)) {
         return Err(Error::usage(
-            "--on-demand is about files that the live page switches on: give an output, such as --record \
-             OUT.mkv, and --serve PORT",
+            "--on-demand is about files that the live page or a service of ROS 2 switches on: give an output, \
+             such as --record OUT.mkv, and --serve PORT or --ros2 NAMESPACE",
         ));
     }
     for (output, path) in wanted(settings) {

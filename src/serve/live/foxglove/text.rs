@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::core::thread::locked;
 use crate::serve::live::Live;
 use crate::serve::metrics::Reading;
-use crate::sink::messages::{Cdr, TOPICS, definition, full_name, header};
+use crate::sink::messages::{self, TOPICS, definition, full_name};
 use crate::sink::viewer::{Knob, KnobKind, Tuned, Wish};
 
 /// Number of the diagnostics' channel; those before are the topics of pairs.
@@ -147,8 +147,6 @@ pub(super) fn wishes(tuned: &Tuned, parameters: &[Parameter]) -> Vec<Wish> {
 
 /// Returns the figures of the run as a `diagnostic_msgs/DiagnosticArray`.
 pub(super) fn diagnostics(live: &Live, reading: &Reading, rate: f64, time: Duration) -> Vec<u8> {
-    const OK: u8 = 0;
-    const WARN: u8 = 1;
     let figures = locked(&live.0.figures).clone();
     let mut values = vec![
         ("engine", reading.engine.clone()),
@@ -172,14 +170,5 @@ pub(super) fn diagnostics(live: &Live, reading: &Reading, rate: f64, time: Durat
             values.push((label, text));
         }
     }
-    let level = if troubles.is_empty() { OK } else { WARN };
-    let message = if troubles.is_empty() { "ok".to_owned() } else { troubles.join("; ") };
-    let mut cdr = Cdr::with_room(1024);
-    header(&mut cdr, time, "");
-    cdr.length(1).u8(level).text("stereod").text(&message).text(&live.0.source.name);
-    cdr.length(values.len());
-    for (key, value) in values {
-        cdr.text(key).text(&value);
-    }
-    cdr.finish()
+    messages::diagnostics(&live.0.source.name, &values, &troubles, time)
 }
