@@ -1,5 +1,6 @@
 //! The window of a run: handles messages and keys, and decides when to draw.
 
+mod comparing;
 mod content;
 mod keys;
 mod saving;
@@ -17,6 +18,7 @@ use winit::event::{KeyEvent, MouseButton, MouseScrollDelta, WindowEvent};
 use winit::keyboard::ModifiersState;
 use winit::window::Fullscreen;
 
+use super::comparison::{Comparison, InEffect};
 use super::event_loop::{Content, Shell};
 use super::mailbox::Rates;
 use super::orbit::Orbit;
@@ -46,6 +48,7 @@ const NOTICE: Duration = Duration::from_secs(4);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Timeline,
+    Wipe,
     Viewpoint(MouseButton),
 }
 
@@ -72,6 +75,9 @@ pub(crate) struct App {
     cursor: Option<(f64, f64)>,
     /// Viewpoint of the points in space.
     orbit: Orbit,
+    /// Settings of the frames.
+    in_effect: InEffect,
+    comparison: Option<Comparison>,
     /// Thing that the pressed mouse moves.
     held: Option<Held>,
     modifiers: ModifiersState,
@@ -92,11 +98,13 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(shell: Shell, control: Control) -> Self {
         let options = &shell.options;
+        let knobs = options.tuning.as_ref().map(|t| t.knobs.clone()).unwrap_or_default();
         Self {
             view: options.view,
             colouring: Colouring { map: options.colour_map, span: options.colour_range },
             scale: ColourScale::new(options.colour_range, options.disparities),
-            panel: Panel::new(options.tuning.as_ref().map(|t| t.knobs.clone()).unwrap_or_default()),
+            in_effect: InEffect::new(&knobs),
+            panel: Panel::new(knobs),
             taken: 0,
             shell,
             control,
@@ -106,6 +114,7 @@ impl App {
             figures: None,
             cursor: None,
             orbit: Orbit::default(),
+            comparison: None,
             held: None,
             modifiers: ModifiersState::empty(),
             overlay: true,
@@ -129,6 +138,7 @@ impl App {
             colour_map: self.colouring.map,
             limits: Limits::of(&self.scale),
             taken: if self.panel.open { self.taken } else { 0 },
+            wipe: self.comparison.as_ref().map(|comparison| comparison.share),
         }
     }
 
@@ -177,6 +187,7 @@ impl App {
                 self.histograms = !self.histograms;
                 self.overlay |= self.histograms;
             }
+            Action::Compare => self.toggle_comparison(),
             Action::Tune => self.toggle_panel(),
             Action::WriteSettings => self.write_settings(),
             Action::FullScreen => self.toggle_full_screen(),
@@ -197,6 +208,9 @@ impl App {
         if button == MouseButton::Left && self.drag_timeline(true) {
             return Some(Held::Timeline);
         }
+        if button == MouseButton::Left && self.is_over_wipe() {
+            return Some(Held::Wipe);
+        }
         self.is_over_points().then_some(Held::Viewpoint(button))
     }
 
@@ -204,6 +218,7 @@ impl App {
     fn drag(&mut self, before: Option<(f64, f64)>) {
         match (self.held, before, self.cursor) {
             (Some(Held::Timeline), ..) => drop(self.drag_timeline(false)),
+            (Some(Held::Wipe), _, Some((x, _))) => self.move_wipe(x),
             (Some(Held::Viewpoint(button)), Some(before), Some(now)) => {
                 self.move_viewpoint(button, before, now)
             }
@@ -253,6 +268,7 @@ impl Content for App {
             screen.upload(frame)?;
             self.scale.update(&frame.disparity, frame.pair.timestamp);
             self.frame = newest.clone();
+            self.check_comparison();
         }
         let content = self.overlay.then(|| self.content(now));
         let scene = self.scene();

@@ -10,12 +10,14 @@
 //! thread is given up, because each further call of Xlib on it could end the process.
 
 mod app;
+mod comparison;
 mod event_loop;
 mod gpu;
 mod guided;
 mod guided_paint;
 mod histogram;
 mod layer;
+mod lines;
 mod mailbox;
 mod offscreen;
 mod options;
@@ -32,6 +34,7 @@ mod style;
 mod textures;
 mod timeline;
 mod view;
+mod wipe;
 mod xlib;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +59,7 @@ pub use rows::Rows;
 pub use scene::{ALL_DEPTHS, Limits, Scene, panes};
 pub use timeline::Timeline;
 pub use view::View;
+pub use wipe::{Side, Wipe};
 
 use crate::core::control::Control;
 use crate::core::frame::Matched;

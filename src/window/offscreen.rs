@@ -21,6 +21,8 @@ pub struct Offscreen {
     renderer: Renderer,
     pipelines: Pipelines,
     overlay: Overlay,
+    /// Pixels per point of the overlay.
+    pub scale: f32,
 }
 
 impl Offscreen {
@@ -31,7 +33,7 @@ impl Offscreen {
         let pipelines = renderer.pipelines(&gpu.device, FORMAT);
         let overlay = Overlay::new(&gpu.device, FORMAT);
         gpu.check()?;
-        Ok(Self { gpu, renderer, pipelines, overlay })
+        Ok(Self { gpu, renderer, pipelines, overlay, scale: 1.0 })
     }
 
     /// Returns the name of the device that draws, for people: "llvmpipe (LLVM 15.0.6, 256 bits),
@@ -39,6 +41,11 @@ impl Offscreen {
     pub fn description(&self) -> String {
         let info = self.gpu.adapter.get_info();
         format!("{}, {}", info.name, info.backend)
+    }
+
+    /// Keeps a frame, which is drawn left of the line of a scene with a wipe; `None` removes it.
+    pub fn keep(&mut self, frame: Option<&Matched>) -> Result<()> {
+        self.renderer.keep(&self.gpu.device, &self.gpu.queue, frame)
     }
 
     /// Draws `frame` as a window of `size` (width, height in pixels) shows it, with an overlay if
@@ -56,7 +63,7 @@ impl Offscreen {
         let mut encoder = device.create_command_encoder(&Default::default());
         if let Some(content) = overlay {
             let encoder = &mut encoder;
-            let mut canvas = Canvas { device, queue, encoder, size, scale: 1.0 };
+            let mut canvas = Canvas { device, queue, encoder, size, scale: self.scale };
             self.overlay.prepare(&mut canvas, content);
         }
         let view = target.view();

@@ -4,16 +4,17 @@
 use std::time::Duration;
 
 use egui::epaint::Mesh;
-use egui::text::{LayoutJob, TextFormat};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
 use super::histogram::{self, Histogram};
+use super::lines::{Line, panel};
 use super::mailbox::Rates;
 use super::options::Timing;
 use super::rows::Rows;
 use super::scene::Limits;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 use super::timeline::Timeline;
+use super::wipe::Wipe;
 use crate::core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use crate::sink::colour::ColourMap;
 use crate::sink::viewer::{Banner, Counts};
@@ -41,6 +42,8 @@ pub struct OverlayContent {
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
     pub rows: Option<Rows>,
+    /// Line between two maps that are compared.
+    pub wipe: Option<Wipe>,
     /// Histograms of latency and of the time between the views.
     pub histograms: Option<[Histogram; 2]>,
     /// Present and recent problems.
@@ -98,11 +101,13 @@ pub struct Hover {
     pub depth: Option<f64>,
     /// Positions on the target in pixels, one per pane.
     pub marks: Vec<(f64, f64)>,
+    /// Name of the map, if two are compared.
+    pub side: Option<&'static str>,
 }
 
 /// Keys and their meaning.
 const KEYS: &str = "space pause   c colours   l view   3 in space   e both views, with lines along rows   \
-                    g histograms   t tuning   w write settings   s snapshot   p point cloud   \
+                    g histograms   b compare settings   t tuning   w write settings   s snapshot   p point cloud   \
                     f full screen   o overlay   h help   q quit";
 
 /// Keys of the timeline.
@@ -125,6 +130,7 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     }
     let numbers = panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
     let legend = content.legend.as_ref().and_then(|legend| colour_bar(painter, area, legend));
+    let mut floor = legend.map_or(area.max.y, |legend| legend.min.y - MARGIN);
     if let Some(hover) = &content.hover {
         let mut beside = area;
         if let Some(legend) = legend.filter(|_| area.width() < 520.0) {
@@ -132,7 +138,11 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
             beside.max.y = legend.min.y - MARGIN;
         }
         let line = Line::new(describe(hover), BRIGHT);
-        panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
+        let rect = panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
+        floor = floor.min(rect.min.y - MARGIN);
+    }
+    if let Some(wipe) = &content.wipe {
+        wipe.paint(painter, scale, floor);
     }
     let mut corner = area;
     if content.paused {
@@ -224,7 +234,8 @@ fn milliseconds(duration: Duration) -> String {
 
 fn describe(hover: &Hover) -> String {
     let (x, y) = hover.pixel;
-    let mut text = format!("({x}, {y})  ");
+    let side = hover.side.map(|side| format!("{side}  ")).unwrap_or_default();
+    let mut text = format!("{side}({x}, {y})  ");
     match hover.disparity {
         Some(disparity) => text += &format!("{disparity:.2} px"),
         None => text += "no disparity",
@@ -236,40 +247,6 @@ fn describe(hover: &Hover) -> String {
         text += &format!("  confidence {:.0} %", f64::from(confidence) / 2.55);
     }
     text
-}
-
-/// A line of text.
-pub(super) struct Line {
-    text: String,
-    colour: Color32,
-}
-
-impl Line {
-    pub(super) fn new(text: String, colour: Color32) -> Self {
-        Self { text, colour }
-    }
-}
-
-/// Paints text on a translucent panel at one edge of `area`. Returns its rectangle.
-pub(super) fn panel(
-    painter: &Painter,
-    area: Rect,
-    at: Align2,
-    fill: Color32,
-    lines: Vec<Line>,
-) -> Rect {
-    let mut job = LayoutJob::default();
-    job.wrap.max_width = (area.width() - 2.0 * PADDING).max(1.0);
-    for (i, line) in lines.iter().enumerate() {
-        let lead = if i == 0 { "" } else { "\n" };
-        let format = TextFormat::simple(FontId::monospace(TEXT), line.colour);
-        job.append(&format!("{lead}{}", line.text), 0.0, format);
-    }
-    let galley = painter.layout_job(job);
-    let rect = at.align_size_within_rect(galley.size() + vec2(2.0, 2.0) * PADDING, area);
-    painter.rect_filled(rect, 4.0, fill);
-    painter.galley(rect.min + vec2(PADDING, PADDING), galley, BRIGHT);
-    rect
 }
 
 /// Paints messages at the top, the error first.

@@ -125,6 +125,11 @@ impl Screen {
         self.renderer.upload(&self.gpu.device, &self.gpu.queue, frame)
     }
 
+    /// Uploads a frame to compare the others with; `None` removes it.
+    pub(crate) fn keep(&mut self, frame: Option<&Matched>) -> Result<()> {
+        self.renderer.keep(&self.gpu.device, &self.gpu.queue, frame)
+    }
+
     /// Draws the last uploaded frame.
     pub(crate) fn draw(
         &mut self,
@@ -257,11 +262,11 @@ impl Screen {
         Ok(Err(Drawn::Later))
     }
 
-    /// Draws the scene off-screen at 1:1, without the overlay, and requests the image.
+    /// Draws the present frame off-screen at 1:1, without the overlay, and requests the image.
     pub(crate) fn picture(&mut self, scene: &Scene) -> Result<(Readback, wgpu::Device)> {
         let Gpu { device, queue, .. } = &self.gpu;
         let picture = self.renderer.frame_size().context("there is no picture yet")?;
-        let scene = &Scene { taken: 0, ..*scene };
+        let scene = &Scene { taken: 0, wipe: None, ..*scene };
         let size = scene.view.natural_size(picture);
         let target = Target::new(device, size)?;
         let pipelines = self

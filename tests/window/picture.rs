@@ -178,6 +178,7 @@ fn full_overlay() -> OverlayContent {
             confidence: Some(117),
             depth: Some(1.672),
             marks: vec![(484.0, 400.0)],
+            side: None,
         }),
         paused: true,
         ended: true,
@@ -185,6 +186,11 @@ fn full_overlay() -> OverlayContent {
         notice: Some("saved stereod-20260101-000000-000-000012-disparity.png".into()),
         timeline: Some(TIMELINE),
         rows: None,
+        wipe: Some(Wipe {
+            pane: panes(View::Disparity, PICTURE, (752, 564))[0],
+            line: 400,
+            sides: [Side::default(), Side { pair: 3, known: 0.9, settings: vec!["p1 = 9".into()] }],
+        }),
         histograms: Some([
             Histogram::of_times(Timing::Latency, (5..90).map(Duration::from_millis)),
             Histogram::of_skew((-40..50).map(|i| i * 50_000)),
@@ -212,6 +218,7 @@ fn the_overlay_is_where_it_should_be() {
         ended: false,
         paused: false,
         hover: None,
+        wipe: None,
         histograms: None,
         banners: Vec::new(),
         ..full_overlay()
@@ -278,6 +285,40 @@ fn both_eyes_are_shown_with_lines_along_their_rows() {
     let white = |x: u32| shown.get_pixel(x, 2 * 100 + 1).0[..3].iter().all(|&value| value > 200);
     assert!(white(120) && white(size.0 - 130), "the mouse's row");
     assert!(left.len() < 40, "{left:?}");
+}
+
+/// Left of the line, everything that depends on the settings is of the kept frame.
+#[test]
+fn the_kept_map_is_left_of_the_line() {
+    let Some(mut offscreen) = offscreen("the_kept_map_is_left_of_the_line") else { return };
+    let present = frame(0);
+    let mut kept = Arc::into_inner(frame(1)).unwrap();
+    for value in kept.disparity.values_mut() {
+        *value = if *value == INVALID { 700 } else { 1008 - *value };
+    }
+    kept.confidence = Some(Image::from_fn(PICTURE.0 as usize, PICTURE.1 as usize, |_, _| 77));
+    let size = (2 * PICTURE.0, PICTURE.1);
+    for view in [View::Disparity, View::SideBySide, View::Confidence, View::Points, View::Left] {
+        let scene = scene(view, ColourMap::Turbo);
+        let of_kept = offscreen.render(&kept, &scene, size, None).unwrap();
+        let of_present = offscreen.render(&present, &scene, size, None).unwrap();
+        assert_eq!(of_kept == of_present, view == View::Left, "{view:?}");
+        offscreen.keep(Some(&kept)).unwrap();
+        for share in [0.0, 0.3, 1.0] {
+            let scene = Scene { wipe: Some(share), ..scene };
+            let shown = offscreen.render(&present, &scene, size, None).unwrap();
+            let pane = *panes(view, PICTURE, size).last().unwrap();
+            let line = pane.x + (share * 160.0) as u32;
+            for (x, y, pixel) in shown.enumerate_pixels() {
+                let is_kept = (pane.x..line).contains(&x);
+                let expected = if is_kept { &of_kept } else { &of_present };
+                assert_eq!(pixel, expected.get_pixel(x, y), "{view:?} {share} at {x},{y}");
+            }
+        }
+        // Without a line, the kept frame is nowhere.
+        assert_eq!(offscreen.render(&present, &scene, size, None).unwrap(), of_present);
+        offscreen.keep(None).unwrap();
+    }
 }
 
 /// The left camera's viewpoint shows its image, as far as the pixels have a depth.

@@ -126,6 +126,7 @@ impl Session {
                 tuned: Tuned {
                     number: None,
                     knobs: knobs(&loaded),
+                    since: std::time::Instant::now(),
                     colouring: colouring.get(),
                     problem: None,
                 },

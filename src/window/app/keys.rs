@@ -13,6 +13,7 @@ pub(super) enum Action {
     PointCloud,
     BothEyes,
     Histograms,
+    Compare,
     Tune,
     WriteSettings,
     FullScreen,
@@ -59,6 +60,7 @@ impl Action {
                 "p" => Some(Action::PointCloud),
                 "e" => Some(Action::BothEyes),
                 "g" => Some(Action::Histograms),
+                "b" => Some(Action::Compare),
                 "t" => Some(Action::Tune),
                 "w" => Some(Action::WriteSettings),
                 "f" => Some(Action::FullScreen),
@@ -96,6 +98,7 @@ mod tests {
         assert_eq!(of("p"), Some(Action::PointCloud));
         assert_eq!(of("e"), Some(Action::BothEyes));
         assert_eq!(of("g"), Some(Action::Histograms));
+        assert_eq!(of("b"), Some(Action::Compare));
         assert_eq!(of("t"), Some(Action::Tune));
         assert_eq!(of("w"), Some(Action::WriteSettings));
         assert_eq!(of("f"), Some(Action::FullScreen));

@@ -141,6 +141,7 @@ impl App {
         if !overtaken {
             self.colouring.map = map;
         }
+        self.in_effect.change(tuned.since, &tuned.knobs);
         self.panel.tuned(tuned);
     }
 }

@@ -158,7 +158,8 @@ fn a_late_answer_does_not_turn_knobs_back() {
         let mut knobs = knobs();
         knobs[2].value = value.to_owned();
         let problem = problem.map(str::to_owned);
-        Tuned { number, knobs, colouring: Colouring::default(), problem }
+        let since = std::time::Instant::now();
+        Tuned { number, knobs, since, colouring: Colouring::default(), problem }
     };
     assert!(panel.turn(("matching", "uniqueness"), "20"));
     panel.ask();
