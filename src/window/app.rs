@@ -104,7 +104,7 @@ impl App {
             colouring: Colouring { map: options.colour_map, span: options.colour_range },
             scale: ColourScale::new(options.colour_range, options.disparities),
             in_effect: InEffect::new(&knobs),
-            panel: Panel::new(knobs),
+            panel: Panel::new(knobs, options.cameras.clone()),
             taken: 0,
             shell,
             control,
@@ -138,7 +138,8 @@ impl App {
             colour_map: self.colouring.map,
             limits: Limits::of(&self.scale),
             taken: if self.panel.open { self.taken } else { 0 },
-            wipe: self.comparison.as_ref().map(|comparison| comparison.share),
+            // Without its line, two maps would look like one.
+            wipe: self.comparison.as_ref().filter(|_| self.overlay).map(|kept| kept.share),
         }
     }
 
@@ -329,6 +330,7 @@ impl Content for App {
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Saved(message) => self.notify(message),
             Wake::Tuned(tuned) => self.tuned(*tuned),
+            Wake::Camera(place, report) => self.panel.cameras.report(place, *report),
             Wake::Frame | Wake::Close | Wake::Graphics => (),
         }
     }

@@ -51,7 +51,7 @@ pub use guided_paint::{GuidedState, GuidedView};
 pub use histogram::Histogram;
 pub use mailbox::Rates;
 pub use offscreen::Offscreen;
-pub use options::{Span, Timing, WindowOptions};
+pub use options::{CameraDesk, Span, Timing, WindowOptions};
 pub use orbit::Orbit;
 pub use overlay::{Hover, Legend, OverlayContent};
 pub use remote::Remote;

@@ -23,12 +23,16 @@ impl App {
         }
         match self.panel.open {
             true => self.close_panel(),
-            false => self.panel.open = true,
+            false => {
+                self.panel.open = true;
+                self.panel.cameras.watch(true);
+            }
         }
     }
 
     fn close_panel(&mut self) {
         self.panel.open = false;
+        self.panel.cameras.watch(false);
         if let Some(screen) = &mut self.shell.screen {
             screen.leave_panel();
         }
@@ -108,7 +112,7 @@ impl App {
 
     /// Writes the values in effect to a configuration file.
     pub(super) fn write_settings(&mut self) {
-        if self.panel.is_empty() {
+        if self.panel.has_no_knobs() {
             return self.notify(Err("there are no settings to write here".into()));
         }
         let path = self.shell.options.settings_file.clone().unwrap_or_else(|| {
