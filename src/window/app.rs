@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use winit::event::{KeyEvent, MouseButton, MouseScrollDelta, WindowEvent};
-use winit::keyboard::ModifiersState;
+use winit::keyboard::{Key, ModifiersState, NamedKey};
 use winit::window::Fullscreen;
 
 use super::comparison::{Comparison, InEffect};
@@ -137,7 +137,7 @@ impl App {
             view: self.view,
             colour_map: self.colouring.map,
             limits: Limits::of(&self.scale),
-            taken: if self.panel.open { self.taken } else { 0 },
+            taken: if self.shows_panel() { self.taken } else { 0 },
             // Without its line, two maps would look like one.
             wipe: self.comparison.as_ref().filter(|_| self.overlay).map(|kept| kept.share),
         }
@@ -158,7 +158,10 @@ impl App {
     }
 
     fn key(&mut self, event: &KeyEvent) -> ControlFlow<()> {
-        if !event.state.is_pressed() || self.panel.open && self.panel_takes(&event.logical_key) {
+        if !event.state.is_pressed()
+            || self.shows_panel() && self.panel_takes(&event.logical_key)
+            || self.help_takes(&event.logical_key)
+        {
             return ControlFlow::Continue(());
         }
         let Some(action) = Action::of(&event.logical_key, self.modifiers) else {
@@ -202,6 +205,21 @@ impl App {
         }
         self.shell.request_redraw();
         ControlFlow::Continue(())
+    }
+
+    /// Reports whether the panel is on the screen: the help takes its place.
+    fn shows_panel(&self) -> bool {
+        self.panel.open && !self.help
+    }
+
+    /// Closes the help at the press of Escape, which otherwise quits.
+    fn help_takes(&mut self, key: &Key) -> bool {
+        let is_closed = self.help && *key == Key::Named(NamedKey::Escape);
+        if is_closed {
+            self.help = false;
+            self.shell.request_redraw();
+        }
+        is_closed
     }
 
     /// Returns what a button that is pressed now moves.
@@ -273,7 +291,7 @@ impl Content for App {
         }
         let content = self.overlay.then(|| self.content(now));
         let scene = self.scene();
-        let (drawn, again_in) = if self.panel.open {
+        let (drawn, again_in) = if self.shows_panel() {
             self.draw_with_panel(&scene, content.as_ref())?
         } else {
             let Some(screen) = &mut self.shell.screen else { return Ok(()) };
@@ -291,13 +309,17 @@ impl Content for App {
         if let Some(screen) = &mut self.shell.screen
             && *event != WindowEvent::RedrawRequested
             && screen.feed_panel(event)
-            && self.panel.open
+            && self.shows_panel()
         {
             self.shell.request_redraw();
         }
         match event {
             WindowEvent::ModifiersChanged(modifiers) => self.modifiers = modifiers.state(),
             WindowEvent::KeyboardInput { event, .. } => return self.key(event),
+            WindowEvent::MouseInput { state, .. } if self.help => {
+                self.help = !state.is_pressed();
+                self.shell.request_redraw();
+            }
             WindowEvent::MouseInput { state, button, .. } => {
                 self.held = if state.is_pressed() { self.hold(*button) } else { None };
                 self.shell.request_redraw();

@@ -15,6 +15,7 @@ mod event_loop;
 mod gpu;
 mod guided;
 mod guided_paint;
+mod help;
 mod histogram;
 mod layer;
 mod lines;

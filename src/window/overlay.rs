@@ -6,6 +6,7 @@ use std::time::Duration;
 use egui::epaint::Mesh;
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
+use super::help;
 use super::histogram::{self, Histogram};
 use super::lines::{Line, panel};
 use super::mailbox::Rates;
@@ -56,7 +57,7 @@ pub struct OverlayContent {
     pub error: Option<String>,
     /// Short notice of a success.
     pub notice: Option<String>,
-    /// True to list the keys.
+    /// True to show the sheet with the keys.
     pub help: bool,
 }
 
@@ -105,17 +106,11 @@ pub struct Hover {
     pub side: Option<&'static str>,
 }
 
-/// Keys and their meaning.
-const KEYS: &str = "space pause   c colours   l view   3 in space   e both views, with lines along rows   \
-                    g histograms   b compare settings   t tuning   w write settings   s snapshot   p point cloud   \
-                    f full screen   o overlay   h help   q quit";
-
-/// Keys of the timeline.
-const TIMELINE_KEYS: &str = ", . or arrows: pair before, next pair   home end first, last pair   \
-                             [ ] mark begin, end   r repeat   - + slower, faster";
-
 /// Paints the overlay.
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
+    if let Some(wipe) = &content.wipe {
+        wipe.paint_line(painter, scale);
+    }
     let mut area = painter.clip_rect().shrink(MARGIN);
     if let Some(timeline) = &content.timeline {
         area.max.y = timeline.paint(painter, painter.clip_rect()).min.y - MARGIN;
@@ -142,7 +137,7 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
         floor = floor.min(rect.min.y - MARGIN);
     }
     if let Some(wipe) = &content.wipe {
-        wipe.paint(painter, scale, floor);
+        wipe.paint_labels(painter, scale, floor);
     }
     let mut corner = area;
     if content.paused {
@@ -159,53 +154,57 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     }
     banners(painter, area, content);
     if content.help {
-        let timeline = content.timeline.map_or("", |_| TIMELINE_KEYS);
-        let keys = KEYS.split("   ").chain(timeline.split("   ")).filter(|key| !key.is_empty());
-        let lines = keys.map(|key| Line::new(key.into(), BRIGHT)).collect();
-        panel(painter, area, Align2::CENTER_CENTER, Color32::from_black_alpha(200), lines);
+        help::paint(painter);
     }
 }
 
+/// Returns the lines of figures: rate, latency, size and engine, and the problems. All figures are listed with the
+/// histograms.
 fn numbers(content: &OverlayContent) -> Vec<Line> {
+    let is_full = content.histograms.is_some();
     let rates = &content.rates;
-    let rate = match rates.frames_per_second {
+    let mut text = match rates.frames_per_second {
         Some(rate) => format!("{rate:.1} fps"),
         None => "- fps".into(),
     };
-    let mut lines = vec![Line::new(rate, BRIGHT)];
     if let Some(latency) = rates.latency {
-        let mut text = format!("{} {}", rates.timing.name(), milliseconds(latency));
-        if let Some(p95) = rates.latency_p95 {
-            text += &format!("  p95 {}", milliseconds(p95));
-        }
+        text += &format!("  {} {}", rates.timing.name(), milliseconds(latency));
+    }
+    let mut lines = vec![Line::new(text, BRIGHT)];
+    if let Some(p95) = rates.latency_p95.filter(|_| is_full) {
+        let mut text = format!("p95 {}", milliseconds(p95));
         if let Some(on_screen) = content.on_screen.filter(|_| rates.timing == Timing::Latency) {
             text += &format!("  screen {}", milliseconds(on_screen));
         }
-        lines.push(Line::new(text, BRIGHT));
+        lines.push(Line::new(text, DIM));
     }
     if let Some((width, height)) = content.picture {
         let engine = if content.engine.is_empty() { "" } else { "  " };
         lines.push(Line::new(format!("{width}x{height}{engine}{}", content.engine), DIM));
     }
     if let Some(Counts { pairs, dropped, unpaired, late }) = content.counts {
-        let mut text = format!("pairs {pairs}  dropped {dropped}");
-        if unpaired > 0 {
-            text += &format!("  unpaired {unpaired}");
+        let counts = [
+            ("pairs", pairs, true),
+            ("dropped", dropped, false),
+            ("unpaired", unpaired, false),
+            ("late", late, false),
+        ];
+        let listed =
+            counts.iter().filter(|(_, count, always)| is_full && *always || *count > 0 && !always);
+        let text: Vec<String> = listed.map(|(name, count, _)| format!("{name} {count}")).collect();
+        if !text.is_empty() {
+            lines.push(Line::new(text.join("  "), DIM));
         }
-        if late > 0 {
-            text += &format!("  late {late}");
-        }
-        lines.push(Line::new(text, DIM));
     }
     for (text, alarm) in content.alignment.iter().chain(&content.exposure) {
-        lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
+        if *alarm || is_full {
+            lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
+        }
     }
-    if let Some(report) = &content.temporal {
+    if let Some(report) = content.temporal.as_ref().filter(|_| is_full) {
         lines.push(Line::new(in_time(report), DIM));
     }
-    if !content.help {
-        lines.push(Line::new("h help".into(), DIM));
-    }
+    lines.push(Line::new("h help".into(), DIM));
     lines
 }
 
@@ -220,7 +219,7 @@ fn in_time(report: &TemporalReport) -> String {
         None => "shift -".into(),
     };
     let (of, moving) = (report.remembered, 100.0 * report.moving);
-    format!("{noise}  {shift}  moving {moving:.1} %  of {of} pictures")
+    format!("{noise}  {shift}  moving {moving:.1} %  of {of} images")
 }
 
 fn milliseconds(duration: Duration) -> String {
@@ -325,6 +324,43 @@ fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_lines_only_where_something_is_wrong() {
+        let texts = |content: &OverlayContent| -> Vec<String> {
+            numbers(content).iter().map(|line| line.text().to_owned()).collect()
+        };
+        let fine = OverlayContent {
+            rates: Rates {
+                frames_per_second: Some(25.0),
+                latency: Some(Duration::from_millis(12)),
+                latency_p95: Some(Duration::from_millis(15)),
+                ..Rates::default()
+            },
+            picture: Some((640, 480)),
+            engine: "CPU".into(),
+            counts: Some(Counts { pairs: 9, ..Counts::default() }),
+            alignment: Some(("rows 0.1 px".into(), false)),
+            exposure: Some(("noise 1.2 1.2".into(), false)),
+            ..OverlayContent::default()
+        };
+        assert_eq!(texts(&fine), ["25.0 fps  latency 12.0 ms", "640x480  CPU", "h help"]);
+        let mut wrong = fine.clone();
+        wrong.counts = Some(Counts { pairs: 9, dropped: 2, late: 3, ..Counts::default() });
+        wrong.alignment = Some(("rows 3.1 px".into(), true));
+        let expected = [
+            "25.0 fps  latency 12.0 ms",
+            "640x480  CPU",
+            "dropped 2  late 3",
+            "rows 3.1 px",
+            "h help",
+        ];
+        assert_eq!(texts(&wrong), expected);
+        let times = Histogram::of_times(Timing::Latency, std::iter::empty());
+        let full = OverlayContent { histograms: Some([times.clone(), times]), ..fine };
+        assert_eq!(texts(&full)[1..4], ["p95 15.0 ms", "640x480  CPU", "pairs 9"]);
+        assert_eq!(texts(&full).len(), 7);
+    }
 
     #[test]
     fn labels_are_metres_where_the_cameras_are_known() {

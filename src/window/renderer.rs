@@ -190,7 +190,7 @@ impl Renderer {
         let most = device.limits().max_texture_dimension_2d;
         if size.0.max(size.1) > most {
             bail!(
-                "a {}x{} picture is too large for this graphics device (at most {most} a side); \
+                "a {}x{} image is too large for this graphics device (at most {most} a side); \
                  run with --headless",
                 size.0,
                 size.1
@@ -198,7 +198,7 @@ impl Renderer {
         }
         if (frame.disparity.width(), frame.disparity.height()) != (left.width(), left.height()) {
             bail!(
-                "a {}x{} disparity map for a {}x{} picture",
+                "a {}x{} disparity map for a {}x{} image",
                 frame.disparity.width(),
                 frame.disparity.height(),
                 size.0,
@@ -207,13 +207,13 @@ impl Renderer {
         }
         let right = &frame.pair.right;
         if (right.width(), right.height()) != (left.width(), left.height()) {
-            bail!("a right picture of another size than the left one");
+            bail!("a right image of another size than the left one");
         }
         let other = |confidence: &Image| {
             (confidence.width(), confidence.height()) != (left.width(), left.height())
         };
         if frame.confidence.as_ref().is_some_and(other) {
-            bail!("a confidence of another size than the left picture");
+            bail!("a confidence of another size than the left image");
         }
         let before = before.filter(|textures| textures.size == size);
         let mut textures = before.unwrap_or_else(|| self.textures(device, size));

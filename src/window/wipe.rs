@@ -43,17 +43,26 @@ pub struct Side {
 }
 
 impl Wipe {
-    /// Paints the line and both labels, which end above `floor`.
-    pub(super) fn paint(&self, painter: &Painter, scale: f32, floor: f32) {
+    /// Returns the pane's rectangle and the line's place in it, in points.
+    fn place(&self, scale: f32) -> (Rect, f32) {
         let Pane { x, y, width, height, .. } = self.pane;
         let points = |pixels: u32| pixels as f32 / scale;
-        let rect =
-            Rect::from_min_size(pos2(points(x), points(y)), vec2(points(width), points(height)));
-        let line = points(self.line);
+        let corner = pos2(points(x), points(y));
+        (Rect::from_min_size(corner, vec2(points(width), points(height))), points(self.line))
+    }
+
+    /// Paints the line.
+    pub(super) fn paint_line(&self, painter: &Painter, scale: f32) {
+        let (rect, line) = self.place(scale);
         for (width, colour) in [(3.0, PANEL), (1.0, BRIGHT)] {
             painter.vline(line, rect.y_range(), Stroke::new(width, colour));
         }
         grip(painter, pos2(line, rect.center().y));
+    }
+
+    /// Paints both labels, which end above `floor`.
+    pub(super) fn paint_labels(&self, painter: &Painter, scale: f32, floor: f32) {
+        let (rect, line) = self.place(scale);
         let bottom = floor.min(rect.max.y - MARGIN);
         let parts = [
             (rect.min.x + MARGIN..=line - MARGIN, Align2::RIGHT_BOTTOM),
@@ -105,14 +114,14 @@ pub(super) fn is_matched(content: Content) -> bool {
 }
 
 /// Returns the share of pixels with a disparity.
-pub(super) fn known(map: &DisparityMap) -> f64 {
+pub(crate) fn known(map: &DisparityMap) -> f64 {
     let count = map.values().iter().filter(|&&value| value != INVALID).count();
     count as f64 / map.values().len().max(1) as f64
 }
 
 /// Returns the settings of matching that differ between two states of the knobs, as text for each. A
 /// setting without effect on one side is listed only on the other.
-pub(super) fn differences(kept: &[Knob], present: &[Knob]) -> [Vec<String>; 2] {
+pub(crate) fn differences(kept: &[Knob], present: &[Knob]) -> [Vec<String>; 2] {
     let of = |knobs: &[Knob], others: &[Knob]| {
         let differs = |knob: &&Knob| {
             let other = others.iter().find(|other| other.name == knob.name);

@@ -141,7 +141,7 @@ fn a_recording_is_moved_through_by_keys_and_by_mouse() {
         places.filter(|&(x, y)| screen.get_pixel(x, y).0[..3] == [245; 3]).count()
     };
     shown.key("h");
-    x.wait_for("the help", |screen| bright(screen, [500, 300, 780, 470]) > 200);
+    x.wait_for("the help", |screen| bright(screen, [284, 136, 996, 584]) > 200);
     x.save("timeline-help");
     shown.key("h");
     shown.key("t");
@@ -171,16 +171,18 @@ fn settings_are_compared_on_one_pair() {
     shown.moves("Home", 0);
     let (left, top, width, height) = x.geometry(&shown.window);
     assert_eq!((width, height), (640, 480));
-    // Rows without text and without the handle of the line.
+    // Rows without text, banners and the handle of the line.
     let band = |screen: &image::RgbaImage, from: u32, to: u32| {
-        image::imageops::crop_imm(screen, left + from, top + 140, to - from, 80).to_image()
+        image::imageops::crop_imm(screen, left + from, top + 255, to - from, 40).to_image()
     };
     // The notices of snapshots are gone once the band is as in the last snapshot.
     let (_, last) = shown.snapshot();
     let view = last.to_string_lossy().replace("-disparity.png", "-view.png");
+    // It is written after the disparity.
+    wait_until("the view", || image::open(&view).is_ok());
     let view = image::open(view).unwrap().into_rgba8();
     let view = image::imageops::resize(&view, 640, 480, image::imageops::FilterType::Nearest);
-    let first = image::imageops::crop_imm(&view, 0, 140, 640, 80).to_image();
+    let first = image::imageops::crop_imm(&view, 0, 255, 640, 40).to_image();
     x.wait_for("the map without notices", |screen| band(screen, 0, 640) == first);
 
     shown.key("b");
@@ -188,7 +190,7 @@ fn settings_are_compared_on_one_pair() {
     configure("ad");
     signal(&child, libc::SIGHUP);
     let part =
-        |from: u32, to: u32| image::imageops::crop_imm(&first, from, 0, to - from, 80).to_image();
+        |from: u32, to: u32| image::imageops::crop_imm(&first, from, 0, to - from, 40).to_image();
     x.wait_for("another map on the right", |screen| band(screen, 330, 640) != part(330, 640));
     x.save("timeline-wipe");
     assert_eq!(band(&x.screen(), 0, 310), part(0, 310), "the kept map");

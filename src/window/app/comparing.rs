@@ -18,7 +18,7 @@ impl App {
             return;
         }
         let Some(frame) = &self.frame else {
-            return self.notify(Err("there is no picture yet".into()));
+            return self.notify(Err("there is no image yet".into()));
         };
         if let Err(error) = screen.keep(Some(frame)) {
             return self.notify(Err(format!("no comparison: {error:#}")));
