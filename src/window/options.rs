@@ -67,9 +67,9 @@ pub struct WindowOptions {
     pub tuning: Option<Tuning>,
     /// Cameras whose controls can be changed in the window.
     pub cameras: Option<CameraDesk>,
-    /// Smaller frames (width, height) are enlarged at the start.
+    /// Smaller frames (width, height in points) are enlarged at the start.
     pub smallest: (u32, u32),
-    /// Largest size (width, height) at the start, which the monitor may reduce further.
+    /// Largest size (width, height in points) at the start, which the monitor may reduce further.
     pub largest: (u32, u32),
     /// True to start on the full screen.
     pub full_screen: bool,

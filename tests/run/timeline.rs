@@ -56,7 +56,15 @@ impl Shown<'_> {
         };
         let before = files();
         self.key("s");
-        wait_until("a snapshot", || files().len() > before.len());
+        let mut pressed = std::time::Instant::now();
+        wait_until("a snapshot", || {
+            // A window that has just opened may miss a key.
+            if pressed.elapsed() > Duration::from_secs(5) {
+                self.key("s");
+                pressed = std::time::Instant::now();
+            }
+            files().len() > before.len()
+        });
         let file = files().into_iter().find(|file| !before.contains(file)).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap().to_owned();
         let number = name.strip_suffix("-disparity.png").unwrap().rsplit('-').next().unwrap();

@@ -251,6 +251,37 @@ fn the_overlay_is_where_it_should_be() {
     assert_eq!(again, bare, "the overlay leaves nothing behind");
 }
 
+/// At 200 %, every text is twice as large at twice the place.
+#[test]
+fn the_overlay_follows_the_scale() {
+    let Some(mut offscreen) = offscreen("the_overlay_follows_the_scale") else { return };
+    let scene = scene(View::Disparity, ColourMap::Turbo);
+    let mut covered = |scale: u32, content: &OverlayContent| {
+        let size = (752 * scale, 564 * scale);
+        let bare = offscreen.render(&frame(0), &scene, size, None).unwrap();
+        offscreen.scale = scale as f32;
+        let shown = offscreen.render(&frame(0), &scene, size, Some(content)).unwrap();
+        // Cells of 16 points that have a changed pixel.
+        let mut cells = std::collections::BTreeSet::new();
+        for (x, y, pixel) in shown.enumerate_pixels() {
+            if pixel != bare.get_pixel(x, y) {
+                cells.insert((x / scale / 16, y / scale / 16));
+            }
+        }
+        cells
+    };
+    let content = OverlayContent {
+        help: false,
+        wipe: None,
+        hover: Some(Hover { marks: vec![], ..full_overlay().hover.unwrap() }),
+        ..full_overlay()
+    };
+    let [once, twice] = [1, 2].map(|scale| covered(scale, &content));
+    // Widths of letters are rounded to pixels.
+    let differing = once.symmetric_difference(&twice).count();
+    assert!(once.len() > 100 && differing < once.len() / 10, "{differing} of {}", once.len());
+}
+
 /// Both views side by side, with lines that cross both at the same rows.
 #[test]
 fn both_eyes_are_shown_with_lines_along_their_rows() {
@@ -270,7 +301,7 @@ fn both_eyes_are_shown_with_lines_along_their_rows() {
     });
     let panes = panes(View::Pair, PICTURE, size);
     let rows = Rows { panes, picture: PICTURE, mouse: Some(100) };
-    let content = OverlayContent { rows: Some(rows), help: true, ..Default::default() };
+    let content = OverlayContent { rows: Some(rows), ..Default::default() };
     let shown = offscreen.render(&frame, &scene, size, Some(&content)).unwrap();
     // Away from the panels: a column of each view is crossed at the same heights.
     let crossed = |x: u32| -> Vec<u32> {
