@@ -61,6 +61,11 @@ pub use scene::{ALL_DEPTHS, Limits, Scene, panes};
 pub use timeline::Timeline;
 pub use view::View;
 pub use wipe::{Side, Wipe};
+#[cfg(test)]
+pub(crate) use {
+    panel::Panel,
+    wipe::{differences, known as known_share},
+};
 
 use crate::core::control::Control;
 use crate::core::frame::Matched;

@@ -57,19 +57,49 @@ impl Offscreen {
         size: (u32, u32),
         overlay: Option<&OverlayContent>,
     ) -> Result<RgbaImage> {
+        self.draw(frame, scene, size, |painter, canvas, _| {
+            let Some(content) = overlay else { return false };
+            painter.prepare(canvas, content);
+            true
+        })
+    }
+
+    /// Draws as [`Self::render`], left of a panel that `panel` lays out; it returns its left edge in points.
+    #[cfg(test)]
+    pub(crate) fn render_beside(
+        &mut self,
+        frame: &Matched,
+        scene: &Scene,
+        size: (u32, u32),
+        overlay: &OverlayContent,
+        panel: &mut dyn FnMut(&egui::Context) -> f32,
+    ) -> Result<RgbaImage> {
+        self.draw(frame, scene, size, |painter, canvas, scene| {
+            let beside = painter.prepare_beside(canvas, Default::default(), Some(overlay), panel);
+            scene.taken = beside.taken;
+            true
+        })
+    }
+
+    /// Draws a frame, and over it the layer laid out by `prepare`, which returns whether there is one.
+    fn draw(
+        &mut self,
+        frame: &Matched,
+        scene: &Scene,
+        size: (u32, u32),
+        prepare: impl FnOnce(&mut Overlay, &mut Canvas<'_>, &mut Scene) -> bool,
+    ) -> Result<RgbaImage> {
         let Gpu { device, queue, .. } = &self.gpu;
         self.renderer.upload(device, queue, frame)?;
         let target = Target::new(device, size)?;
         let mut encoder = device.create_command_encoder(&Default::default());
-        if let Some(content) = overlay {
-            let encoder = &mut encoder;
-            let mut canvas = Canvas { device, queue, encoder, size, scale: self.scale };
-            self.overlay.prepare(&mut canvas, content);
-        }
+        let mut scene = *scene;
+        let mut canvas = Canvas { device, queue, encoder: &mut encoder, size, scale: self.scale };
+        let overlaid = prepare(&mut self.overlay, &mut canvas, &mut scene);
         let view = target.view();
         let pass =
-            self.renderer.draw(device, queue, &mut encoder, &self.pipelines, scene, &view, size);
-        if overlay.is_some() {
+            self.renderer.draw(device, queue, &mut encoder, &self.pipelines, &scene, &view, size);
+        if overlaid {
             self.overlay.paint(&mut pass.forget_lifetime());
         } else {
             drop(pass);
@@ -159,13 +189,13 @@ impl Readback {
             // The receiver is gone only if waiting failed.
             let _ = done.send(result);
         });
-        device.poll(wgpu::PollType::wait_indefinitely()).context("waiting for the picture")?;
-        mapped.recv().context("the graphics device is gone")?.context("reading the picture")?;
+        device.poll(wgpu::PollType::wait_indefinitely()).context("waiting for the image")?;
+        mapped.recv().context("the graphics device is gone")?.context("reading the image")?;
         let mapping = self.buffer.slice(..).get_mapped_range()?;
         let mut pixels = Vec::with_capacity(self.width as usize * self.height as usize * 4);
         for row in mapping.chunks_exact(self.pitch as usize) {
             pixels.extend_from_slice(&row[..self.width as usize * 4]);
         }
-        RgbaImage::from_raw(self.width, self.height, pixels).context("the picture is incomplete")
+        RgbaImage::from_raw(self.width, self.height, pixels).context("the image is incomplete")
     }
 }
