@@ -70,7 +70,7 @@ pub(super) fn paint(painter: &Painter) {
     let sheet = SIZES.iter().find_map(fits);
     let (texts, extent) = sheet.unwrap_or_else(|| lay_out(painter, SIZES[SIZES.len() - 1]));
     let rect = Align2::CENTER_CENTER.align_size_within_rect(extent, area);
-    painter.rect_filled(rect, 6.0, Color32::from_rgba_unmultiplied(16, 18, 22, 235));
+    painter.rect_filled(rect, 6.0, Color32::from_rgba_unmultiplied(16, 18, 22, 250));
     for (at, galley) in texts {
         painter.galley(rect.min + at.to_vec2(), galley, BRIGHT);
     }
@@ -81,15 +81,15 @@ fn lay_out(painter: &Painter, size: f32) -> (Vec<Placed>, egui::Vec2) {
     let text = |text: &str, font, colour| painter.layout_no_wrap(text.to_owned(), font, colour);
     let plain = || FontId::proportional(size);
     let (line, margin) = (1.4 * size, 1.5 * size);
-    let all = || COLUMNS.iter().flat_map(|groups| groups.iter()).flat_map(|group| group.1);
-    let widest = |widths: &mut dyn Iterator<Item = f32>| widths.fold(0.0, f32::max);
-    let keys =
-        widest(&mut all().map(|(key, _)| text(key, FontId::monospace(size), KEY).size().x)) + size;
+    let widest = |texts: &mut dyn Iterator<Item = Arc<Galley>>| {
+        texts.map(|galley| galley.size().x).fold(0.0, f32::max)
+    };
     let (mut texts, mut x, mut bottom) = (Vec::new(), margin, 0.0_f32);
     for groups in COLUMNS {
-        let meanings = groups.iter().flat_map(|group| group.1);
-        let width =
-            widest(&mut meanings.map(|(_, meaning)| text(meaning, plain(), BRIGHT).size().x));
+        let lines = || groups.iter().flat_map(|group| group.1);
+        let keys =
+            widest(&mut lines().map(|(key, _)| text(key, FontId::monospace(size), KEY))) + size;
+        let width = widest(&mut lines().map(|(_, meaning)| text(meaning, plain(), BRIGHT)));
         let mut y = margin;
         for (index, (heading, lines)) in groups.iter().enumerate() {
             y += if index > 0 { 0.8 * line } else { 0.0 };

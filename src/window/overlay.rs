@@ -128,11 +128,15 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     let mut floor = legend.map_or(area.max.y, |legend| legend.min.y - MARGIN);
     if let Some(hover) = &content.hover {
         let mut beside = area;
-        if let Some(legend) = legend.filter(|_| area.width() < 520.0) {
+        let text = describe(hover);
+        let font = FontId::monospace(TEXT);
+        let width = painter.layout_no_wrap(text.clone(), font, BRIGHT).size().x;
+        let end = area.min.x + width + 2.0 * PADDING + MARGIN;
+        if let Some(legend) = legend.filter(|legend| end > legend.min.x) {
             // Too narrow for both in one row.
             beside.max.y = legend.min.y - MARGIN;
         }
-        let line = Line::new(describe(hover), BRIGHT);
+        let line = Line::new(text, BRIGHT);
         let rect = panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
         floor = floor.min(rect.min.y - MARGIN);
     }

@@ -121,7 +121,7 @@ impl Panel {
 
     fn buttons(&self, ui: &mut Ui, clicks: &mut Clicks) {
         ui.horizontal_wrapped(|ui| {
-            let reset = ui.button("Reset").on_hover_text("Back to what the configuration says");
+            let reset = ui.button("Reset").on_hover_text("Back to the values of the configuration");
             clicks.reset = reset.clicked();
             let write = ui.button("Write (w)").on_hover_text(
                 "Write a configuration file with these values, for stereod run --config FILE",

@@ -71,7 +71,7 @@ impl App {
     ) -> Result<(Drawn, Option<Duration>)> {
         let Some(screen) = &mut self.shell.screen else { return Ok((Drawn::Hidden, None)) };
         let live = match self.ended || self.failure.is_some() {
-            true => Err("the stream has ended: nothing can be tried any more"),
+            true => Err("the stream has ended: changes have no effect"),
             false if self.control.pause.is_set() => Ok(match self.shell.options.timeline {
                 Ok(_) => "paused: each change matches this pair again",
                 Err(_) => "paused: each change shows the next pair",

@@ -166,10 +166,7 @@ impl Cameras {
             }
         }
         if !first.controls.is_empty()
-            && ui
-                .button("Defaults")
-                .on_hover_text("Back to what the drivers call default")
-                .clicked()
+            && ui.button("Defaults").on_hover_text("The default values of the drivers").clicked()
         {
             let settable = first.controls.iter().filter(|control| control.is_settable());
             wanted = settable.map(|control| (control.id, control.default)).collect();
