@@ -14,7 +14,8 @@ CASE   any of: list formats swap refusals late twins halves vivid (default: all)
        cameras with their calibration (RAW_LEFT, RAW_RIGHT: videos of 752x480 pixels, CALIBRATION: a file)
 
 Environment: IMG, the machine's image as run.sh takes it; BIN, the program (target/debug/stereod);
-KEEP, a folder for the files of the runs.
+KEEP, a folder for the files of the runs;
+UNIT_TESTS, the executable of the unit tests (cargo test --lib --no-run), which set the cameras' controls.
 END
 }
 
@@ -30,5 +31,6 @@ if [[ " $* " == *" calibrated "* ]]; then
     "$python" "$tools/make_recording.py" "$RAW_LEFT" "$RAW_RIGHT" "$share/raw" --sizes 752x480
     cp "$CALIBRATION" "$share/calibration"
 fi
+if [[ -n ${UNIT_TESTS:-} ]]; then strip -o "$share/unit_tests" "$UNIT_TESTS"; fi
 in_machine "$tools" $((200 + 100 * $#)) "bash /host/guest.sh $*"
 conclude_machine scripts/camera_vm_check.py "$share/out" "$@"

@@ -3,6 +3,7 @@
 Prints one line per error; exit status 1 if there is any."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -52,7 +53,46 @@ def played(name, pairs, *log):
     return stats
 
 
+def controls_agree(listed, stated):
+    """Checks the controls of a camera in the JSON of `stereod devices` against those that v4l2-ctl lists."""
+    line = re.compile(r"\s*\w+ (0x[0-9a-f]+) \((int|bool|menu|intmenu)\)\s*: (.*)")
+    flags = {"inactive": "inactive", "read-only": "read_only", "grabbed": "read_only"}
+    count = 0
+    for found in filter(None, map(line.match, text(listed, "out").splitlines())):
+        number, kind, rest = found.groups()
+        fields = dict(field.split("=", 1) for field in rest.split(" (")[0].split() if "=" in field)
+        is_set = rest.partition("flags=")[2]
+        if "write-only" in is_set:
+            continue
+        control = next((one for one in stated if one["id"] == int(number, 16)), None)
+        expect(listed, f"control {number} in JSON", control)
+        if not control:
+            continue
+        count += 1
+        for key in ["min", "max", "step", "default"]:
+            if key in fields:
+                expect(listed, f"{key} of {number}", control[key] == int(fields[key]))
+        # Volatile values change from one reading to the next.
+        if "volatile" not in is_set:
+            expect(listed, f"value of {number}", control["value"] == int(fields["value"]))
+        for flag in ["inactive", "read_only"]:
+            given = any(word in is_set for word, meaning in flags.items() if meaning == flag)
+            expect(listed, f"{flag} of {number}", control[flag] == given)
+    print(f"{listed}: {count} controls")
+    expect(listed, "controls", count > 0)
+
+
+def adjusted(name):
+    """Checks the run of the unit test that sets controls, if there was one."""
+    if (folder / f"{name}.rc").exists():
+        says(name, "out", "controls set", status=0)
+        print("\n".join(line for line in text(name, "out").splitlines() if "controls set" in line))
+
+
 if "list" in cases:
+    adjusted("adjusted_usb")
+    controls_agree("listed_controls", (json.loads(text("devices_json", "out") or "{}").get("cameras") or [{}])[0].get("controls", []))
+    says("devices_controls", "out", "; default ", status=0)
     says("none", "out", "No cameras. Plug one in", status=0)
     says("devices", "out", "/dev/v4l/by-path/", "CamLeft", "CamRight", "serial number L001", "Mbit/s", status=0)
     says("devices", "out", "MJPG  640x480 at 30, 15", "GREY  640x480 at 30, 15", "YUYV  640x480")
@@ -101,6 +141,9 @@ if "halves" in cases:
     played("halves_size", 30, "MJPG 640x240 at 30/s")
 
 if "vivid" in cases:
+    adjusted("adjusted_vivid")
+    for camera in json.loads(text("vivid_json", "out") or "{}").get("cameras", [])[:1]:
+        controls_agree("vivid_listed", camera["controls"])
     says("vivid_devices", "out", "vivid", "NV12", status=0)
     for code in ["nv12", "uyvy"]:
         played(f"vivid_{code}", 20, f"{code.upper()} 320x180 at 25/s")

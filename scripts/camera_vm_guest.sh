@@ -34,6 +34,13 @@ end() {
     udevadm settle
 }
 node() { readlink -f "$1"; }
+# Reads and sets every control of two cameras in the way of the window's panel.
+adjust() { # NAME CAMERA CAMERA
+    if [ -e /host/unit_tests ]; then
+        try "adjusted_$1" env STEREOD_TEST_CAMERAS="$2 $3" /host/unit_tests --nocapture \
+            --exact source::v4l2::adjust::tests::controls_of_real_cameras_are_read_and_set
+    fi
+}
 
 cp /host/stereod /tmp/stereod
 # Names of both cameras by their ports.
@@ -44,6 +51,9 @@ list() {
     start /host/rec
     try devices /tmp/stereod devices
     try devices_json /tmp/stereod devices --json
+    try devices_controls /tmp/stereod devices --controls
+    try listed_controls v4l2-ctl -d "$L" --list-ctrls
+    adjust usb "$L" "$R"
     end
 }
 formats() {
@@ -125,6 +135,9 @@ vivid() {
     set -- $(grep -l vivid /sys/class/video4linux/video*/name | xargs -n 1 dirname | xargs -n 1 basename)
     vivid=/dev/$1 other=/dev/$2
     try vivid_devices /tmp/stereod devices
+    try vivid_json /tmp/stereod devices --json
+    try vivid_listed v4l2-ctl -d "$vivid" --list-ctrls
+    adjust vivid "$vivid" "$other"
     for format in nv12 uyvy; do
         play "vivid_$format" 20 "${unwatched[@]}" --side-by-side "$vivid" --format "$format" --size 160x180 --rate 25
     done

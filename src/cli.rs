@@ -351,6 +351,10 @@ pub struct DevicesArgs {
     #[arg(long)]
     pub json: bool,
 
+    /// List the cameras' controls, too: exposure, gain, focus, ... (always in JSON)
+    #[arg(long)]
+    pub controls: bool,
+
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,

@@ -95,7 +95,8 @@ pub mod sink {
         pub use crate::sink::viewer::{Banner, Counts, Figures, Viewer};
         pub use crate::window::{
             ALL_DEPTHS, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Rates,
-            Rows, Scene, Timeline, Timing, View, Window, WindowOptions, WindowSink, panes,
+            Rows, Scene, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink, Wipe,
+            panes,
         };
     }
     pub use crate::sink::{Sink, StagesInTime, StreamInfo};

@@ -37,7 +37,7 @@ pub fn run(args: DevicesArgs) -> Result<(), Error> {
         return print(format!("{all}\n"));
     }
     let engines = as_text(&driver, &nvrtc, &devices, &cpu);
-    print(format!("{engines}{}", cameras::as_text(&found)))
+    print(format!("{engines}{}", cameras::as_text(&found, args.controls)))
 }
 
 fn look_at(device: DeviceInfo) -> Listed {

@@ -3,6 +3,8 @@
 mod knobs;
 mod live;
 pub(super) mod open;
+#[cfg(all(test, feature = "window"))]
+mod pictures;
 mod report;
 mod session;
 

@@ -1,6 +1,7 @@
 //! Parts that every room needs: frames, memory, threads, queues, clocks and text.
 
 pub mod backoff;
+pub mod camera;
 pub mod chroma;
 pub mod clock;
 pub mod control;

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::sink::colouring::Colouring;
 
@@ -123,6 +124,8 @@ pub struct Tuned {
     pub number: Option<u64>,
     /// The knobs in effect.
     pub knobs: Vec<Knob>,
+    /// Time since when pairs are matched with them.
+    pub since: Instant,
     /// The colours in effect.
     pub colouring: Colouring,
     /// Reason for a refusal; then nothing has changed.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::core::camera::CameraInput;
 use crate::core::control::Switch;
 use crate::core::frame::StereoPair;
 use crate::source::live::LiveState;
@@ -47,6 +48,8 @@ pub struct SourceInfo {
     pub has_colour: bool,
     /// Grey level from which on pixels are white.
     pub white: u8,
+    /// The cameras that it reads.
+    pub cameras: Vec<CameraInput>,
 }
 
 /// Counts of a source so far.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-pub use options::{Span, Timing, WindowOptions};
+pub use options::{CameraDesk, Span, Timing, WindowOptions};
 pub use view::View;
 
+use crate::core::camera::CameraReport;
 use crate::core::control::Control;
 use crate::core::frame::Matched;
 use crate::sink::Sink;
@@ -48,6 +49,11 @@ impl Remote {
 
     /// Reports a failure.
     pub fn failed(&self, _: impl Into<String>) {
+        match self.0 {}
+    }
+
+    /// Reports the state of a camera.
+    pub fn camera(&self, _: usize, _: CameraReport) {
         match self.0 {}
     }
 

@@ -1,5 +1,6 @@
 //! The window of a run: handles messages and keys, and decides when to draw.
 
+mod comparing;
 mod content;
 mod keys;
 mod saving;
@@ -14,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use winit::event::{KeyEvent, MouseButton, MouseScrollDelta, WindowEvent};
-use winit::keyboard::ModifiersState;
+use winit::keyboard::{Key, ModifiersState, NamedKey};
 use winit::window::Fullscreen;
 
+use super::comparison::{Comparison, InEffect};
 use super::event_loop::{Content, Shell};
 use super::mailbox::Rates;
 use super::orbit::Orbit;
@@ -46,6 +48,7 @@ const NOTICE: Duration = Duration::from_secs(4);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Timeline,
+    Wipe,
     Viewpoint(MouseButton),
 }
 
@@ -72,6 +75,9 @@ pub(crate) struct App {
     cursor: Option<(f64, f64)>,
     /// Viewpoint of the points in space.
     orbit: Orbit,
+    /// Settings of the frames.
+    in_effect: InEffect,
+    comparison: Option<Comparison>,
     /// Thing that the pressed mouse moves.
     held: Option<Held>,
     modifiers: ModifiersState,
@@ -92,11 +98,13 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(shell: Shell, control: Control) -> Self {
         let options = &shell.options;
+        let knobs = options.tuning.as_ref().map(|t| t.knobs.clone()).unwrap_or_default();
         Self {
             view: options.view,
             colouring: Colouring { map: options.colour_map, span: options.colour_range },
             scale: ColourScale::new(options.colour_range, options.disparities),
-            panel: Panel::new(options.tuning.as_ref().map(|t| t.knobs.clone()).unwrap_or_default()),
+            in_effect: InEffect::new(&knobs),
+            panel: Panel::new(knobs, options.cameras.clone()),
             taken: 0,
             shell,
             control,
@@ -106,6 +114,7 @@ impl App {
             figures: None,
             cursor: None,
             orbit: Orbit::default(),
+            comparison: None,
             held: None,
             modifiers: ModifiersState::empty(),
             overlay: true,
@@ -128,7 +137,9 @@ impl App {
             view: self.view,
             colour_map: self.colouring.map,
             limits: Limits::of(&self.scale),
-            taken: if self.panel.open { self.taken } else { 0 },
+            taken: if self.shows_panel() { self.taken } else { 0 },
+            // Without its line, two maps would look like one.
+            wipe: self.comparison.as_ref().filter(|_| self.overlay).map(|kept| kept.share),
         }
     }
 
@@ -147,7 +158,10 @@ impl App {
     }
 
     fn key(&mut self, event: &KeyEvent) -> ControlFlow<()> {
-        if !event.state.is_pressed() || self.panel.open && self.panel_takes(&event.logical_key) {
+        if !event.state.is_pressed()
+            || self.shows_panel() && self.panel_takes(&event.logical_key)
+            || self.help_takes(&event.logical_key)
+        {
             return ControlFlow::Continue(());
         }
         let Some(action) = Action::of(&event.logical_key, self.modifiers) else {
@@ -177,6 +191,7 @@ impl App {
                 self.histograms = !self.histograms;
                 self.overlay |= self.histograms;
             }
+            Action::Compare => self.toggle_comparison(),
             Action::Tune => self.toggle_panel(),
             Action::WriteSettings => self.write_settings(),
             Action::FullScreen => self.toggle_full_screen(),
@@ -192,10 +207,28 @@ impl App {
         ControlFlow::Continue(())
     }
 
+    /// Reports whether the panel is on the screen: the help takes its place.
+    fn shows_panel(&self) -> bool {
+        self.panel.open && !self.help
+    }
+
+    /// Closes the help at the press of Escape, which otherwise quits.
+    fn help_takes(&mut self, key: &Key) -> bool {
+        let is_closed = self.help && *key == Key::Named(NamedKey::Escape);
+        if is_closed {
+            self.help = false;
+            self.shell.request_redraw();
+        }
+        is_closed
+    }
+
     /// Returns what a button that is pressed now moves.
     fn hold(&mut self, button: MouseButton) -> Option<Held> {
         if button == MouseButton::Left && self.drag_timeline(true) {
             return Some(Held::Timeline);
+        }
+        if button == MouseButton::Left && self.is_over_wipe() {
+            return Some(Held::Wipe);
         }
         self.is_over_points().then_some(Held::Viewpoint(button))
     }
@@ -204,6 +237,7 @@ impl App {
     fn drag(&mut self, before: Option<(f64, f64)>) {
         match (self.held, before, self.cursor) {
             (Some(Held::Timeline), ..) => drop(self.drag_timeline(false)),
+            (Some(Held::Wipe), _, Some((x, _))) => self.move_wipe(x),
             (Some(Held::Viewpoint(button)), Some(before), Some(now)) => {
                 self.move_viewpoint(button, before, now)
             }
@@ -253,10 +287,11 @@ impl Content for App {
             screen.upload(frame)?;
             self.scale.update(&frame.disparity, frame.pair.timestamp);
             self.frame = newest.clone();
+            self.check_comparison();
         }
         let content = self.overlay.then(|| self.content(now));
         let scene = self.scene();
-        let (drawn, again_in) = if self.panel.open {
+        let (drawn, again_in) = if self.shows_panel() {
             self.draw_with_panel(&scene, content.as_ref())?
         } else {
             let Some(screen) = &mut self.shell.screen else { return Ok(()) };
@@ -274,13 +309,17 @@ impl Content for App {
         if let Some(screen) = &mut self.shell.screen
             && *event != WindowEvent::RedrawRequested
             && screen.feed_panel(event)
-            && self.panel.open
+            && self.shows_panel()
         {
             self.shell.request_redraw();
         }
         match event {
             WindowEvent::ModifiersChanged(modifiers) => self.modifiers = modifiers.state(),
             WindowEvent::KeyboardInput { event, .. } => return self.key(event),
+            WindowEvent::MouseInput { state, .. } if self.help => {
+                self.help = !state.is_pressed();
+                self.shell.request_redraw();
+            }
             WindowEvent::MouseInput { state, button, .. } => {
                 self.held = if state.is_pressed() { self.hold(*button) } else { None };
                 self.shell.request_redraw();
@@ -313,6 +352,7 @@ impl Content for App {
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Saved(message) => self.notify(message),
             Wake::Tuned(tuned) => self.tuned(*tuned),
+            Wake::Camera(place, report) => self.panel.cameras.report(place, *report),
             Wake::Frame | Wake::Close | Wake::Graphics => (),
         }
     }

@@ -118,6 +118,7 @@ impl Content for App {
             taken: 0,
             orbit: Orbit::default(),
             depths: ALL_DEPTHS,
+            wipe: None,
         };
         let (view, textures) = (self.view.as_ref(), &mut self.textures);
         let drawn = screen.draw_painted(&scene, &mut |painter| {

@@ -7,7 +7,7 @@ use egui::{
     TextureOptions, pos2, vec2,
 };
 
-use super::overlay::{Line, panel};
+use super::lines::{Line, panel};
 use super::style::{BRIGHT, DIM, MARGIN, PANEL};
 use crate::calibration::solve::Coverage;
 use crate::core::frame::{Image, StereoPair};

@@ -10,12 +10,15 @@
 //! thread is given up, because each further call of Xlib on it could end the process.
 
 mod app;
+mod comparison;
 mod event_loop;
 mod gpu;
 mod guided;
 mod guided_paint;
+mod help;
 mod histogram;
 mod layer;
+mod lines;
 mod mailbox;
 mod offscreen;
 mod options;
@@ -32,6 +35,7 @@ mod style;
 mod textures;
 mod timeline;
 mod view;
+mod wipe;
 mod xlib;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,7 +52,7 @@ pub use guided_paint::{GuidedState, GuidedView};
 pub use histogram::Histogram;
 pub use mailbox::Rates;
 pub use offscreen::Offscreen;
-pub use options::{Span, Timing, WindowOptions};
+pub use options::{CameraDesk, Span, Timing, WindowOptions};
 pub use orbit::Orbit;
 pub use overlay::{Hover, Legend, OverlayContent};
 pub use remote::Remote;
@@ -56,6 +60,12 @@ pub use rows::Rows;
 pub use scene::{ALL_DEPTHS, Limits, Scene, panes};
 pub use timeline::Timeline;
 pub use view::View;
+pub use wipe::{Side, Wipe};
+#[cfg(test)]
+pub(crate) use {
+    panel::Panel,
+    wipe::{differences, known as known_share},
+};
 
 use crate::core::control::Control;
 use crate::core::frame::Matched;

@@ -21,6 +21,8 @@ pub struct Offscreen {
     renderer: Renderer,
     pipelines: Pipelines,
     overlay: Overlay,
+    /// Pixels per point of the overlay.
+    pub scale: f32,
 }
 
 impl Offscreen {
@@ -31,7 +33,7 @@ impl Offscreen {
         let pipelines = renderer.pipelines(&gpu.device, FORMAT);
         let overlay = Overlay::new(&gpu.device, FORMAT);
         gpu.check()?;
-        Ok(Self { gpu, renderer, pipelines, overlay })
+        Ok(Self { gpu, renderer, pipelines, overlay, scale: 1.0 })
     }
 
     /// Returns the name of the device that draws, for people: "llvmpipe (LLVM 15.0.6, 256 bits),
@@ -39,6 +41,11 @@ impl Offscreen {
     pub fn description(&self) -> String {
         let info = self.gpu.adapter.get_info();
         format!("{}, {}", info.name, info.backend)
+    }
+
+    /// Keeps a frame, which is drawn left of the line of a scene with a wipe; `None` removes it.
+    pub fn keep(&mut self, frame: Option<&Matched>) -> Result<()> {
+        self.renderer.keep(&self.gpu.device, &self.gpu.queue, frame)
     }
 
     /// Draws `frame` as a window of `size` (width, height in pixels) shows it, with an overlay if
@@ -50,19 +57,49 @@ impl Offscreen {
         size: (u32, u32),
         overlay: Option<&OverlayContent>,
     ) -> Result<RgbaImage> {
+        self.draw(frame, scene, size, |painter, canvas, _| {
+            let Some(content) = overlay else { return false };
+            painter.prepare(canvas, content);
+            true
+        })
+    }
+
+    /// Draws as [`Self::render`], left of a panel that `panel` lays out; it returns its left edge in points.
+    #[cfg(test)]
+    pub(crate) fn render_beside(
+        &mut self,
+        frame: &Matched,
+        scene: &Scene,
+        size: (u32, u32),
+        overlay: &OverlayContent,
+        panel: &mut dyn FnMut(&egui::Context) -> f32,
+    ) -> Result<RgbaImage> {
+        self.draw(frame, scene, size, |painter, canvas, scene| {
+            let beside = painter.prepare_beside(canvas, Default::default(), Some(overlay), panel);
+            scene.taken = beside.taken;
+            true
+        })
+    }
+
+    /// Draws a frame, and over it the layer laid out by `prepare`, which returns whether there is one.
+    fn draw(
+        &mut self,
+        frame: &Matched,
+        scene: &Scene,
+        size: (u32, u32),
+        prepare: impl FnOnce(&mut Overlay, &mut Canvas<'_>, &mut Scene) -> bool,
+    ) -> Result<RgbaImage> {
         let Gpu { device, queue, .. } = &self.gpu;
         self.renderer.upload(device, queue, frame)?;
         let target = Target::new(device, size)?;
         let mut encoder = device.create_command_encoder(&Default::default());
-        if let Some(content) = overlay {
-            let encoder = &mut encoder;
-            let mut canvas = Canvas { device, queue, encoder, size, scale: 1.0 };
-            self.overlay.prepare(&mut canvas, content);
-        }
+        let mut scene = *scene;
+        let mut canvas = Canvas { device, queue, encoder: &mut encoder, size, scale: self.scale };
+        let overlaid = prepare(&mut self.overlay, &mut canvas, &mut scene);
         let view = target.view();
         let pass =
-            self.renderer.draw(device, queue, &mut encoder, &self.pipelines, scene, &view, size);
-        if overlay.is_some() {
+            self.renderer.draw(device, queue, &mut encoder, &self.pipelines, &scene, &view, size);
+        if overlaid {
             self.overlay.paint(&mut pass.forget_lifetime());
         } else {
             drop(pass);
@@ -152,13 +189,13 @@ impl Readback {
             // The receiver is gone only if waiting failed.
             let _ = done.send(result);
         });
-        device.poll(wgpu::PollType::wait_indefinitely()).context("waiting for the picture")?;
-        mapped.recv().context("the graphics device is gone")?.context("reading the picture")?;
+        device.poll(wgpu::PollType::wait_indefinitely()).context("waiting for the image")?;
+        mapped.recv().context("the graphics device is gone")?.context("reading the image")?;
         let mapping = self.buffer.slice(..).get_mapped_range()?;
         let mut pixels = Vec::with_capacity(self.width as usize * self.height as usize * 4);
         for row in mapping.chunks_exact(self.pitch as usize) {
             pixels.extend_from_slice(&row[..self.width as usize * 4]);
         }
-        RgbaImage::from_raw(self.width, self.height, pixels).context("the picture is incomplete")
+        RgbaImage::from_raw(self.width, self.height, pixels).context("the image is incomplete")
     }
 }

@@ -1,9 +1,12 @@
 //! Options of the window.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::view::View;
+use crate::core::camera::CameraInput;
 use crate::core::frame::{DisparityRange, Matched};
 use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::{ColourMap, ColourRange};
@@ -20,6 +23,26 @@ pub struct Span {
     pub period: Duration,
     /// True if pairs are shown at the recorded pace, so that there is a speed.
     pub is_paced: bool,
+}
+
+/// Cameras of a run, and the functions that adjust them, which never wait.
+#[derive(Clone)]
+pub struct CameraDesk {
+    pub inputs: Vec<CameraInput>,
+    /// Starts or ends the reports of every second.
+    pub watch: Arc<dyn Fn(bool) + Send + Sync>,
+    /// Sets controls of a camera, given by its place in `inputs`. The request has a number, above those of
+    /// earlier ones, and a value for each control.
+    pub set: SetControls,
+}
+
+/// Sets controls of a camera.
+pub type SetControls = Arc<dyn Fn(usize, u64, &[(u32, i32)]) + Send + Sync>;
+
+impl fmt::Debug for CameraDesk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CameraDesk").field("inputs", &self.inputs).finish_non_exhaustive()
+    }
 }
 
 /// Options of the window: its appearance at the start, and its files.
@@ -42,9 +65,11 @@ pub struct WindowOptions {
     pub timeline: Result<Span, String>,
     /// Settings that can be changed in the window.
     pub tuning: Option<Tuning>,
-    /// Smaller frames (width, height) are enlarged at the start.
+    /// Cameras whose controls can be changed in the window.
+    pub cameras: Option<CameraDesk>,
+    /// Smaller frames (width, height in points) are enlarged at the start.
     pub smallest: (u32, u32),
-    /// Largest size (width, height) at the start, which the monitor may reduce further.
+    /// Largest size (width, height in points) at the start, which the monitor may reduce further.
     pub largest: (u32, u32),
     /// True to start on the full screen.
     pub full_screen: bool,
@@ -65,6 +90,7 @@ impl WindowOptions {
             settings_file: None,
             timeline: Err("only recordings have a timeline".to_owned()),
             tuning: None,
+            cameras: None,
             smallest: (640, 360),
             largest: (1600, 1000),
             full_screen: false,

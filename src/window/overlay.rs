@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use egui::epaint::Mesh;
-use egui::text::{LayoutJob, TextFormat};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
+use super::help;
 use super::histogram::{self, Histogram};
+use super::lines::{Line, panel};
 use super::mailbox::Rates;
 use super::options::Timing;
 use super::rows::Rows;
 use super::scene::Limits;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 use super::timeline::Timeline;
+use super::wipe::Wipe;
 use crate::core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use crate::sink::colour::ColourMap;
 use crate::sink::viewer::{Banner, Counts};
@@ -41,6 +43,8 @@ pub struct OverlayContent {
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
     pub rows: Option<Rows>,
+    /// Line between two maps that are compared.
+    pub wipe: Option<Wipe>,
     /// Histograms of latency and of the time between the views.
     pub histograms: Option<[Histogram; 2]>,
     /// Present and recent problems.
@@ -53,7 +57,7 @@ pub struct OverlayContent {
     pub error: Option<String>,
     /// Short notice of a success.
     pub notice: Option<String>,
-    /// True to list the keys.
+    /// True to show the sheet with the keys.
     pub help: bool,
 }
 
@@ -98,19 +102,15 @@ pub struct Hover {
     pub depth: Option<f64>,
     /// Positions on the target in pixels, one per pane.
     pub marks: Vec<(f64, f64)>,
+    /// Name of the map, if two are compared.
+    pub side: Option<&'static str>,
 }
-
-/// Keys and their meaning.
-const KEYS: &str = "space pause   c colours   l view   3 in space   e both views, with lines along rows   \
-                    g histograms   t tuning   w write settings   s snapshot   p point cloud   \
-                    f full screen   o overlay   h help   q quit";
-
-/// Keys of the timeline.
-const TIMELINE_KEYS: &str = ", . or arrows: pair before, next pair   home end first, last pair   \
-                             [ ] mark begin, end   r repeat   - + slower, faster";
 
 /// Paints the overlay.
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
+    if let Some(wipe) = &content.wipe {
+        wipe.paint_line(painter, scale);
+    }
     let mut area = painter.clip_rect().shrink(MARGIN);
     if let Some(timeline) = &content.timeline {
         area.max.y = timeline.paint(painter, painter.clip_rect()).min.y - MARGIN;
@@ -125,14 +125,23 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     }
     let numbers = panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
     let legend = content.legend.as_ref().and_then(|legend| colour_bar(painter, area, legend));
+    let mut floor = legend.map_or(area.max.y, |legend| legend.min.y - MARGIN);
     if let Some(hover) = &content.hover {
         let mut beside = area;
-        if let Some(legend) = legend.filter(|_| area.width() < 520.0) {
+        let text = describe(hover);
+        let font = FontId::monospace(TEXT);
+        let width = painter.layout_no_wrap(text.clone(), font, BRIGHT).size().x;
+        let end = area.min.x + width + 2.0 * PADDING + MARGIN;
+        if let Some(legend) = legend.filter(|legend| end > legend.min.x) {
             // Too narrow for both in one row.
             beside.max.y = legend.min.y - MARGIN;
         }
-        let line = Line::new(describe(hover), BRIGHT);
-        panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
+        let line = Line::new(text, BRIGHT);
+        let rect = panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
+        floor = floor.min(rect.min.y - MARGIN);
+    }
+    if let Some(wipe) = &content.wipe {
+        wipe.paint_labels(painter, scale, floor);
     }
     let mut corner = area;
     if content.paused {
@@ -149,53 +158,57 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     }
     banners(painter, area, content);
     if content.help {
-        let timeline = content.timeline.map_or("", |_| TIMELINE_KEYS);
-        let keys = KEYS.split("   ").chain(timeline.split("   ")).filter(|key| !key.is_empty());
-        let lines = keys.map(|key| Line::new(key.into(), BRIGHT)).collect();
-        panel(painter, area, Align2::CENTER_CENTER, Color32::from_black_alpha(200), lines);
+        help::paint(painter);
     }
 }
 
+/// Returns the lines of figures: rate, latency, size and engine, and the problems. All figures are listed with the
+/// histograms.
 fn numbers(content: &OverlayContent) -> Vec<Line> {
+    let is_full = content.histograms.is_some();
     let rates = &content.rates;
-    let rate = match rates.frames_per_second {
+    let mut text = match rates.frames_per_second {
         Some(rate) => format!("{rate:.1} fps"),
         None => "- fps".into(),
     };
-    let mut lines = vec![Line::new(rate, BRIGHT)];
     if let Some(latency) = rates.latency {
-        let mut text = format!("{} {}", rates.timing.name(), milliseconds(latency));
-        if let Some(p95) = rates.latency_p95 {
-            text += &format!("  p95 {}", milliseconds(p95));
-        }
+        text += &format!("  {} {}", rates.timing.name(), milliseconds(latency));
+    }
+    let mut lines = vec![Line::new(text, BRIGHT)];
+    if let Some(p95) = rates.latency_p95.filter(|_| is_full) {
+        let mut text = format!("p95 {}", milliseconds(p95));
         if let Some(on_screen) = content.on_screen.filter(|_| rates.timing == Timing::Latency) {
             text += &format!("  screen {}", milliseconds(on_screen));
         }
-        lines.push(Line::new(text, BRIGHT));
+        lines.push(Line::new(text, DIM));
     }
     if let Some((width, height)) = content.picture {
         let engine = if content.engine.is_empty() { "" } else { "  " };
         lines.push(Line::new(format!("{width}x{height}{engine}{}", content.engine), DIM));
     }
     if let Some(Counts { pairs, dropped, unpaired, late }) = content.counts {
-        let mut text = format!("pairs {pairs}  dropped {dropped}");
-        if unpaired > 0 {
-            text += &format!("  unpaired {unpaired}");
+        let counts = [
+            ("pairs", pairs, true),
+            ("dropped", dropped, false),
+            ("unpaired", unpaired, false),
+            ("late", late, false),
+        ];
+        let listed =
+            counts.iter().filter(|(_, count, always)| is_full && *always || *count > 0 && !always);
+        let text: Vec<String> = listed.map(|(name, count, _)| format!("{name} {count}")).collect();
+        if !text.is_empty() {
+            lines.push(Line::new(text.join("  "), DIM));
         }
-        if late > 0 {
-            text += &format!("  late {late}");
-        }
-        lines.push(Line::new(text, DIM));
     }
     for (text, alarm) in content.alignment.iter().chain(&content.exposure) {
-        lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
+        if *alarm || is_full {
+            lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
+        }
     }
-    if let Some(report) = &content.temporal {
+    if let Some(report) = content.temporal.as_ref().filter(|_| is_full) {
         lines.push(Line::new(in_time(report), DIM));
     }
-    if !content.help {
-        lines.push(Line::new("h help".into(), DIM));
-    }
+    lines.push(Line::new("h help".into(), DIM));
     lines
 }
 
@@ -210,7 +223,7 @@ fn in_time(report: &TemporalReport) -> String {
         None => "shift -".into(),
     };
     let (of, moving) = (report.remembered, 100.0 * report.moving);
-    format!("{noise}  {shift}  moving {moving:.1} %  of {of} pictures")
+    format!("{noise}  {shift}  moving {moving:.1} %  of {of} images")
 }
 
 fn milliseconds(duration: Duration) -> String {
@@ -224,7 +237,8 @@ fn milliseconds(duration: Duration) -> String {
 
 fn describe(hover: &Hover) -> String {
     let (x, y) = hover.pixel;
-    let mut text = format!("({x}, {y})  ");
+    let side = hover.side.map(|side| format!("{side}  ")).unwrap_or_default();
+    let mut text = format!("{side}({x}, {y})  ");
     match hover.disparity {
         Some(disparity) => text += &format!("{disparity:.2} px"),
         None => text += "no disparity",
@@ -236,40 +250,6 @@ fn describe(hover: &Hover) -> String {
         text += &format!("  confidence {:.0} %", f64::from(confidence) / 2.55);
     }
     text
-}
-
-/// A line of text.
-pub(super) struct Line {
-    text: String,
-    colour: Color32,
-}
-
-impl Line {
-    pub(super) fn new(text: String, colour: Color32) -> Self {
-        Self { text, colour }
-    }
-}
-
-/// Paints text on a translucent panel at one edge of `area`. Returns its rectangle.
-pub(super) fn panel(
-    painter: &Painter,
-    area: Rect,
-    at: Align2,
-    fill: Color32,
-    lines: Vec<Line>,
-) -> Rect {
-    let mut job = LayoutJob::default();
-    job.wrap.max_width = (area.width() - 2.0 * PADDING).max(1.0);
-    for (i, line) in lines.iter().enumerate() {
-        let lead = if i == 0 { "" } else { "\n" };
-        let format = TextFormat::simple(FontId::monospace(TEXT), line.colour);
-        job.append(&format!("{lead}{}", line.text), 0.0, format);
-    }
-    let galley = painter.layout_job(job);
-    let rect = at.align_size_within_rect(galley.size() + vec2(2.0, 2.0) * PADDING, area);
-    painter.rect_filled(rect, 4.0, fill);
-    painter.galley(rect.min + vec2(PADDING, PADDING), galley, BRIGHT);
-    rect
 }
 
 /// Paints messages at the top, the error first.
@@ -348,6 +328,43 @@ fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_lines_only_where_something_is_wrong() {
+        let texts = |content: &OverlayContent| -> Vec<String> {
+            numbers(content).iter().map(|line| line.text().to_owned()).collect()
+        };
+        let fine = OverlayContent {
+            rates: Rates {
+                frames_per_second: Some(25.0),
+                latency: Some(Duration::from_millis(12)),
+                latency_p95: Some(Duration::from_millis(15)),
+                ..Rates::default()
+            },
+            picture: Some((640, 480)),
+            engine: "CPU".into(),
+            counts: Some(Counts { pairs: 9, ..Counts::default() }),
+            alignment: Some(("rows 0.1 px".into(), false)),
+            exposure: Some(("noise 1.2 1.2".into(), false)),
+            ..OverlayContent::default()
+        };
+        assert_eq!(texts(&fine), ["25.0 fps  latency 12.0 ms", "640x480  CPU", "h help"]);
+        let mut wrong = fine.clone();
+        wrong.counts = Some(Counts { pairs: 9, dropped: 2, late: 3, ..Counts::default() });
+        wrong.alignment = Some(("rows 3.1 px".into(), true));
+        let expected = [
+            "25.0 fps  latency 12.0 ms",
+            "640x480  CPU",
+            "dropped 2  late 3",
+            "rows 3.1 px",
+            "h help",
+        ];
+        assert_eq!(texts(&wrong), expected);
+        let times = Histogram::of_times(Timing::Latency, std::iter::empty());
+        let full = OverlayContent { histograms: Some([times.clone(), times]), ..fine };
+        assert_eq!(texts(&full)[1..4], ["p95 15.0 ms", "640x480  CPU", "pairs 9"]);
+        assert_eq!(texts(&full).len(), 7);
+    }
 
     #[test]
     fn labels_are_metres_where_the_cameras_are_known() {

@@ -1,22 +1,24 @@
 //! The panel with the knobs, at the right edge of the window.
 
-use egui::{
-    Color32, ComboBox, Context, Panel as SidePanel, RichText, ScrollArea, Slider, Ui, vec2,
-};
+mod cameras;
+mod row;
 
+use egui::{Color32, ComboBox, Context, Panel as SidePanel, RichText, ScrollArea, Slider, Ui};
+
+use self::cameras::Cameras;
+use self::row::{row, size_widgets};
+use super::options::CameraDesk;
 use super::style::{ALARM, BRIGHT};
 use crate::sink::viewer::{Ask, Knob, KnobKind, Tuned, Wish};
 
 /// Width in points, limited to half of a small window.
 const WIDTH: f32 = 344.0;
 
-/// Width of the labels, in points.
-const LABEL: f32 = 136.0;
-
 /// Panel of knobs, with the changes of the user and the answers to them.
 #[derive(Default)]
 pub(crate) struct Panel {
     pub(crate) open: bool,
+    pub(crate) cameras: Cameras,
     knobs: Vec<Knob>,
     /// Numbers of the last request and of the last answered one.
     sent: u64,
@@ -34,12 +36,17 @@ pub(crate) struct Clicks {
 }
 
 impl Panel {
-    pub(crate) fn new(knobs: Vec<Knob>) -> Self {
-        Self { knobs, ..Self::default() }
+    pub(crate) fn new(knobs: Vec<Knob>, cameras: Option<CameraDesk>) -> Self {
+        Self { knobs, cameras: Cameras::new(cameras), ..Self::default() }
     }
 
-    /// Reports whether there are any knobs.
+    /// Reports whether there is nothing to change.
     pub(crate) fn is_empty(&self) -> bool {
+        self.has_no_knobs() && self.cameras.is_empty()
+    }
+
+    /// Reports whether there are no settings.
+    pub(crate) fn has_no_knobs(&self) -> bool {
         self.knobs.is_empty()
     }
 
@@ -98,7 +105,13 @@ impl Panel {
                 self.status(ui, live);
                 ui.separator();
                 ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-                    ui.add_enabled_ui(live.is_ok(), |ui| clicks.turned = self.all_knobs(ui));
+                    size_widgets(ui);
+                    ui.add_enabled_ui(live.is_ok(), |ui| {
+                        if !self.cameras.is_empty() {
+                            self.cameras.show(ui);
+                        }
+                        clicks.turned = self.all_knobs(ui);
+                    });
                 });
             });
             edge = shown.response.rect.min.x;
@@ -108,7 +121,7 @@ impl Panel {
 
     fn buttons(&self, ui: &mut Ui, clicks: &mut Clicks) {
         ui.horizontal_wrapped(|ui| {
-            let reset = ui.button("Reset").on_hover_text("Back to what the configuration says");
+            let reset = ui.button("Reset").on_hover_text("Back to the values of the configuration");
             clicks.reset = reset.clicked();
             let write = ui.button("Write (w)").on_hover_text(
                 "Write a configuration file with these values, for stereod run --config FILE",
@@ -132,9 +145,6 @@ impl Panel {
     fn all_knobs(&mut self, ui: &mut Ui) -> bool {
         let mut turned = false;
         let mut group = "";
-        // The rest next to a label, a number and a word, with the spaces between them.
-        ui.spacing_mut().slider_width = (ui.available_width() - LABEL - 108.0).max(30.0);
-        ui.spacing_mut().interact_size.x = 36.0;
         let groups: Vec<&str> = self.knobs.iter().map(|knob| knob.group).collect();
         for knob in &mut self.knobs {
             let is_alone = groups.iter().filter(|group| **group == knob.group).count() == 1;
@@ -182,25 +192,16 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob, is_alone: bool) -> bool {
     let before = knob.value.clone();
     ui.push_id(knob.name, |ui| {
         ui.add_enabled_ui(knob.locked.is_none(), |ui| {
-            let line = ui.horizontal(|ui| {
-                // A choice below a heading of its own needs no label.
-                if let (KnobKind::Choice(names), true) = (knob.kind, is_alone) {
-                    return buttons(ui, knob, names);
-                }
-                let label = egui::Label::new(knob.label()).truncate();
-                let cell = egui::Layout::left_to_right(egui::Align::Center);
-                let label = ui.allocate_ui_with_layout(vec2(LABEL, 18.0), cell, |ui| {
-                    ui.set_min_width(LABEL);
-                    ui.add(label)
-                });
-                widget(ui, knob);
-                label.inner
-            });
             let mut hint = format!("{}\n\n{}.{}", knob.hint, knob.name.0, knob.name.1);
             if let Some(why) = &knob.locked {
                 hint.push_str(&format!("\n\nCannot change in this run: {why}."));
             }
-            line.inner.on_hover_text(&hint).on_disabled_hover_text(hint);
+            // A choice below a heading of its own needs no label.
+            if let (KnobKind::Choice(names), true) = (knob.kind, is_alone) {
+                buttons(ui, knob, names).on_hover_text(&hint).on_disabled_hover_text(hint);
+            } else {
+                row(ui, knob.label(), &hint, |ui| widget(ui, knob));
+            }
         });
     });
     knob.value != before

@@ -7,6 +7,7 @@ use winit::event_loop::EventLoopProxy;
 use super::mailbox::Mailbox;
 use super::options::Timing;
 use super::xlib;
+use crate::core::camera::CameraReport;
 use crate::core::frame::Matched;
 use crate::sink::viewer::{Figures, Tuned, Viewer};
 
@@ -23,6 +24,8 @@ pub(crate) enum Wake {
     Close,
     /// Settings were changed, or not.
     Tuned(Box<Tuned>),
+    /// State of the camera at this place.
+    Camera(usize, Box<CameraReport>),
     /// A snapshot was written, or not.
     Saved(Result<String, String>),
     Graphics,
@@ -52,6 +55,11 @@ impl Remote {
     /// Reports a failure. The last frame stays until the user quits.
     pub fn failed(&self, message: impl Into<String>) {
         self.wake(Wake::Failed(message.into()));
+    }
+
+    /// Reports the state of the camera at this place of [`super::CameraDesk::inputs`].
+    pub fn camera(&self, place: usize, report: CameraReport) {
+        self.wake(Wake::Camera(place, Box::new(report)));
     }
 
     /// Closes the window.

@@ -4,9 +4,10 @@ use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
 
 use super::orbit::Matrix;
-use super::scene::{Scene, panes};
+use super::scene::{Pane, Scene, panes};
 use super::textures::{PictureTextures, Taken, extent, group, texture, write};
 use super::view::{Content, View};
+use super::wipe;
 use crate::core::frame::{Image, Matched, SUBPIXEL, StereoGeometry, Whitened};
 use crate::sink::colour::ColourMap;
 
@@ -57,6 +58,8 @@ pub(crate) struct Renderer {
     /// Distances of the points in space, as large as the last target that showed them.
     depths: Option<wgpu::Texture>,
     frame: Option<FrameTextures>,
+    /// The frame that is compared with it.
+    kept: Option<FrameTextures>,
 }
 
 /// Textures of one frame on the device.
@@ -147,6 +150,7 @@ impl Renderer {
             points: uniform("points", size_of::<Points>()),
             depths: None,
             frame: None,
+            kept: None,
         }
     }
 
@@ -157,12 +161,36 @@ impl Renderer {
         queue: &wgpu::Queue,
         frame: &Matched,
     ) -> Result<()> {
+        let before = self.frame.take();
+        self.frame = Some(self.filled(before, device, queue, frame)?);
+        Ok(())
+    }
+
+    /// Uploads a frame to compare the others with; `None` removes it.
+    pub(crate) fn keep(
+        &mut self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        frame: Option<&Matched>,
+    ) -> Result<()> {
+        self.kept = frame.map(|frame| self.filled(None, device, queue, frame)).transpose()?;
+        Ok(())
+    }
+
+    /// Returns textures with a frame: those of the frame before if it had the same size.
+    fn filled(
+        &self,
+        before: Option<FrameTextures>,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        frame: &Matched,
+    ) -> Result<FrameTextures> {
         let left = &frame.pair.left;
         let size = (left.width() as u32, left.height() as u32);
         let most = device.limits().max_texture_dimension_2d;
         if size.0.max(size.1) > most {
             bail!(
-                "a {}x{} picture is too large for this graphics device (at most {most} a side); \
+                "a {}x{} image is too large for this graphics device (at most {most} a side); \
                  run with --headless",
                 size.0,
                 size.1
@@ -170,7 +198,7 @@ impl Renderer {
         }
         if (frame.disparity.width(), frame.disparity.height()) != (left.width(), left.height()) {
             bail!(
-                "a {}x{} disparity map for a {}x{} picture",
+                "a {}x{} disparity map for a {}x{} image",
                 frame.disparity.width(),
                 frame.disparity.height(),
                 size.0,
@@ -179,37 +207,34 @@ impl Renderer {
         }
         let right = &frame.pair.right;
         if (right.width(), right.height()) != (left.width(), left.height()) {
-            bail!("a right picture of another size than the left one");
+            bail!("a right image of another size than the left one");
         }
         let other = |confidence: &Image| {
             (confidence.width(), confidence.height()) != (left.width(), left.height())
         };
         if frame.confidence.as_ref().is_some_and(other) {
-            bail!("a confidence of another size than the left picture");
+            bail!("a confidence of another size than the left image");
         }
-        if self.frame.as_ref().is_none_or(|textures| textures.size != size) {
-            self.frame = Some(self.textures(device, size));
-        }
+        let before = before.filter(|textures| textures.size == size);
+        let mut textures = before.unwrap_or_else(|| self.textures(device, size));
         let (layout, sampler) = (&self.picture_layout, &self.sampler);
         let taken = Taken { device, layout, sampler };
-        if let Some(textures) = &mut self.frame {
-            textures.geometry = frame.geometry.unwrap_or_else(|| some_cameras(size));
-            textures.left.show(&taken, queue, left);
-            textures.right.show(&taken, queue, right);
-            if let Some(confidence) = &frame.confidence {
-                textures.confidence.show(&taken, queue, confidence);
-            }
-            let is_as_large = |whitened: &&Whitened| {
-                (whitened.width(), whitened.height()) == (left.width(), left.height())
-            };
-            let whitened = frame.whitened.as_ref().filter(is_as_large);
-            textures.whitens = whitened.is_some();
-            if let Some(whitened) = whitened {
-                textures.whitened.show(&taken, queue, &in_grey(whitened));
-            }
-            write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
+        textures.geometry = frame.geometry.unwrap_or_else(|| some_cameras(size));
+        textures.left.show(&taken, queue, left);
+        textures.right.show(&taken, queue, right);
+        if let Some(confidence) = &frame.confidence {
+            textures.confidence.show(&taken, queue, confidence);
         }
-        Ok(())
+        let is_as_large = |whitened: &&Whitened| {
+            (whitened.width(), whitened.height()) == (left.width(), left.height())
+        };
+        let whitened = frame.whitened.as_ref().filter(is_as_large);
+        textures.whitens = whitened.is_some();
+        if let Some(whitened) = whitened {
+            textures.whitened.show(&taken, queue, &in_grey(whitened));
+        }
+        write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
+        Ok(textures)
     }
 
     fn textures(&self, device: &wgpu::Device, size: (u32, u32)) -> FrameTextures {
@@ -293,24 +318,25 @@ impl Renderer {
         });
         if let Some(frame) = &self.frame {
             for pane in panes(scene.view, frame.size, scene.room(size)) {
-                let (pipeline, group) = match pane.content {
-                    Content::Left => (&pipelines.picture, &frame.left.group),
-                    Content::Right => (&pipelines.picture, &frame.right.group),
-                    Content::Confidence => (&pipelines.picture, &frame.confidence.group),
-                    Content::Whitened if frame.whitens => {
-                        (&pipelines.picture, &frame.whitened.group)
-                    }
-                    Content::Whitened => (&pipelines.picture, &frame.left.group),
-                    Content::Disparity => (&pipelines.disparity, &frame.disparity_group),
+                if pane.content == Content::Points {
                     // They are drawn already, with their distances.
-                    Content::Points => continue,
-                };
-                let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];
-                pass.set_viewport(x as f32, y as f32, width as f32, height as f32, 0.0, 1.0);
-                pass.set_scissor_rect(x, y, width, height);
-                pass.set_pipeline(pipeline);
-                pass.set_bind_group(0, group, &[]);
-                pass.draw(0..3, 0..1);
+                    continue;
+                }
+                for (frame, left, right) in self.parts(&pane, scene) {
+                    let (pipeline, group) = match pane.content {
+                        Content::Right => (&pipelines.picture, &frame.right.group),
+                        Content::Confidence => (&pipelines.picture, &frame.confidence.group),
+                        Content::Whitened if frame.whitens => {
+                            (&pipelines.picture, &frame.whitened.group)
+                        }
+                        Content::Disparity => (&pipelines.disparity, &frame.disparity_group),
+                        _ => (&pipelines.picture, &frame.left.group),
+                    };
+                    set_part(&mut pass, &pane, left, right);
+                    pass.set_pipeline(pipeline);
+                    pass.set_bind_group(0, group, &[]);
+                    pass.draw(0..3, 0..1);
+                }
             }
         }
         pass.set_viewport(0.0, 0.0, size.0 as f32, size.1 as f32, 0.0, 1.0);
@@ -386,17 +412,40 @@ impl Renderer {
             };
             queue.write_buffer(&self.points, 0, bytemuck::bytes_of(&points));
             pass.set_pipeline(&pipelines.points);
-            pass.set_bind_group(0, &frame.left.group, &[]);
-            pass.set_bind_group(1, &frame.points_group, &[]);
             for pane in panes(scene.view, frame.size, scene.room(size)) {
-                let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];
-                pass.set_viewport(x as f32, y as f32, width as f32, height as f32, 0.0, 1.0);
-                pass.set_scissor_rect(x, y, width, height);
-                pass.draw(0..6 * frame.size.0 * frame.size.1, 0..1);
+                for (frame, left, right) in self.parts(&pane, scene) {
+                    set_part(&mut pass, &pane, left, right);
+                    pass.set_bind_group(0, &frame.left.group, &[]);
+                    pass.set_bind_group(1, &frame.points_group, &[]);
+                    pass.draw(0..6 * frame.size.0 * frame.size.1, 0..1);
+                }
             }
         }
         drop(pass);
         self.depths = Some(depths);
+    }
+
+    /// Returns the frames in a pane, each with the columns of the target at which it begins and ends: left
+    /// of the wipe the kept one.
+    fn parts(
+        &self,
+        pane: &Pane,
+        scene: &Scene,
+    ) -> impl Iterator<Item = (&FrameTextures, u32, u32)> {
+        let end = pane.x + pane.width;
+        let is_as_large = |kept: &&FrameTextures| {
+            self.frame.as_ref().is_some_and(|frame| frame.size == kept.size)
+        };
+        let kept = self.kept.as_ref().filter(is_as_large);
+        let kept = kept.filter(|_| wipe::is_matched(pane.content));
+        let line = match (kept, scene.wipe) {
+            (Some(_), Some(share)) => pane.column_at(share),
+            _ => pane.x,
+        };
+        [kept.map(|kept| (kept, pane.x, line)), self.frame.as_ref().map(|f| (f, line, end))]
+            .into_iter()
+            .flatten()
+            .filter(|&(_, left, right)| left < right)
     }
 
     /// Creates the pipelines for targets of this format. Colours arrive byte by byte, even if the
@@ -466,6 +515,13 @@ impl Renderer {
             ),
         }
     }
+}
+
+/// Limits drawing to the columns of a pane from `left` to `right`.
+fn set_part(pass: &mut wgpu::RenderPass<'_>, pane: &Pane, left: u32, right: u32) {
+    let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];
+    pass.set_viewport(x as f32, y as f32, width as f32, height as f32, 0.0, 1.0);
+    pass.set_scissor_rect(left, y, right - left, height);
 }
 
 /// Returns the tables of all colour maps, one per row, in the order of [`ColourMap::ALL`].

@@ -48,6 +48,8 @@ pub struct Scene {
     pub orbit: Orbit,
     /// Nearest and farthest depth in metres of these points.
     pub depths: [f32; 2],
+    /// Share of the width of a pane in which the kept map takes the place of the present one.
+    pub wipe: Option<f32>,
 }
 
 /// All depths.
@@ -82,6 +84,11 @@ impl Pane {
             let row = (down * f64::from(picture.1)) as u32;
             (column.min(picture.0 - 1), row.min(picture.1 - 1))
         })
+    }
+
+    /// Returns the column of the target at which this share of the width ends.
+    pub fn column_at(&self, share: f32) -> u32 {
+        self.x + (self.width as f32 * share.clamp(0.0, 1.0)).round() as u32
     }
 
     /// Returns the position on the target of the centre of an image pixel.

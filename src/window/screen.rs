@@ -125,6 +125,11 @@ impl Screen {
         self.renderer.upload(&self.gpu.device, &self.gpu.queue, frame)
     }
 
+    /// Uploads a frame to compare the others with; `None` removes it.
+    pub(crate) fn keep(&mut self, frame: Option<&Matched>) -> Result<()> {
+        self.renderer.keep(&self.gpu.device, &self.gpu.queue, frame)
+    }
+
     /// Draws the last uploaded frame.
     pub(crate) fn draw(
         &mut self,
@@ -257,11 +262,11 @@ impl Screen {
         Ok(Err(Drawn::Later))
     }
 
-    /// Draws the scene off-screen at 1:1, without the overlay, and requests the image.
+    /// Draws the present frame off-screen at 1:1, without the overlay, and requests the image.
     pub(crate) fn picture(&mut self, scene: &Scene) -> Result<(Readback, wgpu::Device)> {
         let Gpu { device, queue, .. } = &self.gpu;
-        let picture = self.renderer.frame_size().context("there is no picture yet")?;
-        let scene = &Scene { taken: 0, ..*scene };
+        let picture = self.renderer.frame_size().context("there is no image yet")?;
+        let scene = &Scene { taken: 0, wipe: None, ..*scene };
         let size = scene.view.natural_size(picture);
         let target = Target::new(device, size)?;
         let pipelines = self
@@ -278,13 +283,21 @@ impl Screen {
 
 /// Returns a size for the new window that fits on the monitor.
 fn first_size(event_loop: &ActiveEventLoop, options: &WindowOptions) -> (u32, u32) {
-    let mut largest = options.largest;
     let monitor = event_loop.primary_monitor().or_else(|| event_loop.available_monitors().next());
+    let scale = monitor.as_ref().map_or(1.0, |monitor| monitor.scale_factor());
+    let [smallest, mut largest] =
+        [options.smallest, options.largest].map(|size| scaled(size, scale));
     if let Some(size) = monitor.map(|monitor| monitor.size()).filter(|s| s.width * s.height > 0) {
         // Desktop panels and title bars need the rest.
         largest = (largest.0.min(size.width / 10 * 9), largest.1.min(size.height / 10 * 9));
     }
-    window_size(options.view, options.picture, options.smallest, largest)
+    window_size(options.view, options.picture, smallest, largest)
+}
+
+/// Returns a size in points as pixels.
+fn scaled((width, height): (u32, u32), scale: f64) -> (u32, u32) {
+    let [width, height] = [width, height].map(|side| (f64::from(side) * scale).round() as u32);
+    (width, height)
 }
 
 /// Prefers a format that keeps bytes unchanged to one that encodes as sRGB.

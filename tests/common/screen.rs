@@ -115,6 +115,14 @@ impl X {
         self.xdotool(&["click", "1"]);
     }
 
+    /// Moves the mouse in the window from one place to another with its left button pressed.
+    pub fn drag(&self, window: &str, from: (u32, u32), to: (u32, u32)) {
+        self.mouse(window, from);
+        self.xdotool(&["mousedown", "1"]);
+        self.mouse(window, to);
+        self.xdotool(&["mouseup", "1"]);
+    }
+
     /// Changes the size of the window.
     pub fn resize(&self, window: &str, (width, height): (u32, u32)) {
         let size = [width.to_string(), height.to_string()];

@@ -31,7 +31,13 @@ impl Child {
 
     /// Starts a role on this screen.
     pub fn start(role: &str, x: &X, folder: &Path) -> Self {
+        Self::start_scaled(role, x, folder, 1)
+    }
+
+    /// Starts a role on this screen, which has this number of pixels per point.
+    pub fn start_scaled(role: &str, x: &X, folder: &Path, scale: u32) -> Self {
         let mut process = Self::command(role)
+            .env("WINIT_X11_SCALE_FACTOR", scale.to_string())
             .env("DISPLAY", x.display())
             .env_remove("WAYLAND_DISPLAY")
             .env_remove("WAYLAND_SOCKET")

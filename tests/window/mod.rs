@@ -20,8 +20,8 @@ use stereod::internals::sink::Sink;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::window::{
     ALL_DEPTHS, Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, Orbit,
-    OverlayContent, Rates, Rows, Scene, Timeline, Timing, View, Viewer, Window, WindowOptions,
-    WindowSink, panes,
+    OverlayContent, Rates, Rows, Scene, Side, Timeline, Timing, View, Viewer, Window,
+    WindowOptions, WindowSink, Wipe, panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
 
@@ -81,6 +81,7 @@ fn scene(view: View, colour_map: ColourMap) -> Scene {
         taken: 0,
         orbit: Orbit::default(),
         depths: ALL_DEPTHS,
+        wipe: None,
     }
 }
 

@@ -178,6 +178,7 @@ fn full_overlay() -> OverlayContent {
             confidence: Some(117),
             depth: Some(1.672),
             marks: vec![(484.0, 400.0)],
+            side: None,
         }),
         paused: true,
         ended: true,
@@ -185,6 +186,11 @@ fn full_overlay() -> OverlayContent {
         notice: Some("saved stereod-20260101-000000-000-000012-disparity.png".into()),
         timeline: Some(TIMELINE),
         rows: None,
+        wipe: Some(Wipe {
+            pane: panes(View::Disparity, PICTURE, (752, 564))[0],
+            line: 400,
+            sides: [Side::default(), Side { pair: 3, known: 0.9, settings: vec!["p1 = 9".into()] }],
+        }),
         histograms: Some([
             Histogram::of_times(Timing::Latency, (5..90).map(Duration::from_millis)),
             Histogram::of_skew((-40..50).map(|i| i * 50_000)),
@@ -212,6 +218,7 @@ fn the_overlay_is_where_it_should_be() {
         ended: false,
         paused: false,
         hover: None,
+        wipe: None,
         histograms: None,
         banners: Vec::new(),
         ..full_overlay()
@@ -244,6 +251,37 @@ fn the_overlay_is_where_it_should_be() {
     assert_eq!(again, bare, "the overlay leaves nothing behind");
 }
 
+/// At 200 %, every text is twice as large at twice the place.
+#[test]
+fn the_overlay_follows_the_scale() {
+    let Some(mut offscreen) = offscreen("the_overlay_follows_the_scale") else { return };
+    let scene = scene(View::Disparity, ColourMap::Turbo);
+    let mut covered = |scale: u32, content: &OverlayContent| {
+        let size = (752 * scale, 564 * scale);
+        let bare = offscreen.render(&frame(0), &scene, size, None).unwrap();
+        offscreen.scale = scale as f32;
+        let shown = offscreen.render(&frame(0), &scene, size, Some(content)).unwrap();
+        // Cells of 16 points that have a changed pixel.
+        let mut cells = std::collections::BTreeSet::new();
+        for (x, y, pixel) in shown.enumerate_pixels() {
+            if pixel != bare.get_pixel(x, y) {
+                cells.insert((x / scale / 16, y / scale / 16));
+            }
+        }
+        cells
+    };
+    let content = OverlayContent {
+        help: false,
+        wipe: None,
+        hover: Some(Hover { marks: vec![], ..full_overlay().hover.unwrap() }),
+        ..full_overlay()
+    };
+    let [once, twice] = [1, 2].map(|scale| covered(scale, &content));
+    // Widths of letters are rounded to pixels.
+    let differing = once.symmetric_difference(&twice).count();
+    assert!(once.len() > 100 && differing < once.len() / 10, "{differing} of {}", once.len());
+}
+
 /// Both views side by side, with lines that cross both at the same rows.
 #[test]
 fn both_eyes_are_shown_with_lines_along_their_rows() {
@@ -263,7 +301,7 @@ fn both_eyes_are_shown_with_lines_along_their_rows() {
     });
     let panes = panes(View::Pair, PICTURE, size);
     let rows = Rows { panes, picture: PICTURE, mouse: Some(100) };
-    let content = OverlayContent { rows: Some(rows), help: true, ..Default::default() };
+    let content = OverlayContent { rows: Some(rows), ..Default::default() };
     let shown = offscreen.render(&frame, &scene, size, Some(&content)).unwrap();
     // Away from the panels: a column of each view is crossed at the same heights.
     let crossed = |x: u32| -> Vec<u32> {
@@ -278,6 +316,40 @@ fn both_eyes_are_shown_with_lines_along_their_rows() {
     let white = |x: u32| shown.get_pixel(x, 2 * 100 + 1).0[..3].iter().all(|&value| value > 200);
     assert!(white(120) && white(size.0 - 130), "the mouse's row");
     assert!(left.len() < 40, "{left:?}");
+}
+
+/// Left of the line, everything that depends on the settings is of the kept frame.
+#[test]
+fn the_kept_map_is_left_of_the_line() {
+    let Some(mut offscreen) = offscreen("the_kept_map_is_left_of_the_line") else { return };
+    let present = frame(0);
+    let mut kept = Arc::into_inner(frame(1)).unwrap();
+    for value in kept.disparity.values_mut() {
+        *value = if *value == INVALID { 700 } else { 1008 - *value };
+    }
+    kept.confidence = Some(Image::from_fn(PICTURE.0 as usize, PICTURE.1 as usize, |_, _| 77));
+    let size = (2 * PICTURE.0, PICTURE.1);
+    for view in [View::Disparity, View::SideBySide, View::Confidence, View::Points, View::Left] {
+        let scene = scene(view, ColourMap::Turbo);
+        let of_kept = offscreen.render(&kept, &scene, size, None).unwrap();
+        let of_present = offscreen.render(&present, &scene, size, None).unwrap();
+        assert_eq!(of_kept == of_present, view == View::Left, "{view:?}");
+        offscreen.keep(Some(&kept)).unwrap();
+        for share in [0.0, 0.3, 1.0] {
+            let scene = Scene { wipe: Some(share), ..scene };
+            let shown = offscreen.render(&present, &scene, size, None).unwrap();
+            let pane = *panes(view, PICTURE, size).last().unwrap();
+            let line = pane.x + (share * 160.0) as u32;
+            for (x, y, pixel) in shown.enumerate_pixels() {
+                let is_kept = (pane.x..line).contains(&x);
+                let expected = if is_kept { &of_kept } else { &of_present };
+                assert_eq!(pixel, expected.get_pixel(x, y), "{view:?} {share} at {x},{y}");
+            }
+        }
+        // Without a line, the kept frame is nowhere.
+        assert_eq!(offscreen.render(&present, &scene, size, None).unwrap(), of_present);
+        offscreen.keep(None).unwrap();
+    }
 }
 
 /// The left camera's viewpoint shows its image, as far as the pixels have a depth.

@@ -146,6 +146,53 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     child.expect_success();
 }
 
+/// At 200 % the window starts twice as large, if the screen has room for it.
+#[test]
+fn the_window_follows_the_scale_of_the_screen() {
+    let name = "the_window_follows_the_scale_of_the_screen";
+    if offscreen(name).is_none() {
+        return;
+    }
+    for (screen, scale, expected) in [
+        ((3840, 2160), 1, (640, 480)),
+        ((3840, 2160), 2, (1280, 960)),
+        // Nine tenths of the screen, and a whole multiple of the image.
+        ((1280, 720), 2, (800, 600)),
+    ] {
+        let Some(x) = X::start(name, screen) else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Child::start_scaled("window", &x, folder.path(), scale);
+        let window = x.window("stereod window test");
+        child.expect("ready");
+        let (left, top, width, height) = x.geometry(&window);
+        assert_eq!((width, height), expected, "{screen:?} at {scale}00 %");
+        x.wait_for("the window", |screen| {
+            *screen.get_pixel(left + width / 2, top + height / 2) == colour(ColourMap::Turbo, 800)
+        });
+        // The sheet with the keys is closed by a click, which does nothing else, and by Escape.
+        x.mouse(&window, (width / 2, height / 2));
+        let plain = |screen: &RgbaImage| {
+            *screen.get_pixel(left + width - 4, top + height * 2 / 5)
+                == colour(ColourMap::Turbo, 1000)
+        };
+        x.wait_for("the map", plain);
+        for closes in ["click", "Escape"] {
+            x.key(&window, "h");
+            x.wait_for("the dimmed map", |screen| !plain(screen));
+            x.save(&format!("{name}-{}x{scale}-help", screen.0));
+            match closes {
+                "click" => x.click(),
+                key => x.key(&window, key),
+            }
+            x.wait_for("the map again", plain);
+        }
+        x.save(&format!("{name}-{}x{scale}", screen.0));
+        x.key(&window, "q");
+        child.expect("stop true");
+        child.expect_success();
+    }
+}
+
 /// If snapshots cannot be written, the window shows a message; Escape and closing the window quit.
 #[test]
 fn a_snapshot_that_fails_is_no_crash_and_escape_quits() {

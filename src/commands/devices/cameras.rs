@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use crate::core::camera::{CameraControl, ControlKind};
 use crate::source::v4l2::{Camera, Mode, code_text};
 
 /// Advice if there is none.
@@ -11,7 +12,7 @@ const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); 
                     it through (--device /dev/video0, and /dev/v4l, /run/udev for its stable name)";
 
 /// Formats them for people.
-pub(super) fn as_text(cameras: &[Camera]) -> String {
+pub(super) fn as_text(cameras: &[Camera], with_controls: bool) -> String {
     if cameras.is_empty() {
         return format!("{NONE}\n");
     }
@@ -35,6 +36,9 @@ pub(super) fn as_text(cameras: &[Camera]) -> String {
             ));
         }
         lines.extend(modes(&camera.modes));
+        if with_controls {
+            lines.extend(camera.controls.iter().map(described));
+        }
         for line in lines {
             let _ = writeln!(text, "      {line}");
         }
@@ -51,6 +55,30 @@ pub(super) fn as_json(cameras: &[Camera]) -> Value {
             "width": mode.width,
             "height": mode.height,
             "rates": mode.rates.iter().map(|rate| rate.value()).collect::<Vec<_>>(),
+        })
+    };
+    let control = |control: &CameraControl| {
+        let CameraControl { id, name, least, largest, step, default, value, .. } = control;
+        let (kind, menu) = match &control.kind {
+            ControlKind::Number => ("number", None),
+            ControlKind::Switch => ("switch", None),
+            ControlKind::Menu(names) => ("menu", Some(names)),
+        };
+        json!({
+            "id": id,
+            "name": name,
+            "kind": kind,
+            "menu": menu.map(|names| {
+                let entry = |(value, name): &(i32, String)| json!({ "value": value, "name": name });
+                names.iter().map(entry).collect::<Vec<_>>()
+            }),
+            "min": least,
+            "max": largest,
+            "step": step,
+            "default": default,
+            "value": value,
+            "read_only": control.is_read_only,
+            "inactive": control.is_inactive,
         })
     };
     let camera = |camera: &Camera| {
@@ -72,6 +100,7 @@ pub(super) fn as_json(cameras: &[Camera]) -> Value {
                 "serial": usb.serial,
             })),
             "modes": camera.modes.iter().map(mode).collect::<Vec<_>>(),
+            "controls": camera.controls.iter().map(control).collect::<Vec<_>>(),
             "busy": camera.busy,
             "users": users.collect::<Vec<_>>(),
             "alike": alike(camera, cameras),
@@ -101,6 +130,27 @@ fn about(camera: &Camera) -> String {
         None => {}
     }
     text
+}
+
+/// Describes a control: "Gain: 30 (0 to 100, default 0)", "Auto Exposure: Manual Mode (of Manual Mode, ...)".
+fn described(control: &CameraControl) -> String {
+    let CameraControl { name, least, largest, step, default, value, .. } = control;
+    let values = match &control.kind {
+        ControlKind::Number if *step == 1 => format!("{least} to {largest}"),
+        ControlKind::Number => format!("{least} to {largest} in steps of {step}"),
+        ControlKind::Switch => "on, off".into(),
+        ControlKind::Menu(names) => {
+            let names: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
+            names.join(", ")
+        }
+    };
+    let state = match (control.is_read_only, control.is_inactive) {
+        (true, _) => ", read-only",
+        (false, true) => ", inactive while automatic",
+        (false, false) => "",
+    };
+    let (value, default) = (control.text_of(*value), control.text_of(*default));
+    format!("{name}: {value} ({values}; default {default}{state})")
 }
 
 fn used(camera: &Camera) -> String {
@@ -156,6 +206,31 @@ mod tests {
             height: 480,
             rates: rates.iter().map(|&rate| Rate::whole(rate)).collect(),
         };
+        let exposure = CameraControl {
+            id: 0x009a_0902,
+            name: "Exposure Time, Absolute".into(),
+            kind: ControlKind::Number,
+            least: 1,
+            largest: 10000,
+            step: 1,
+            default: 300,
+            value: 157,
+            is_read_only: false,
+            is_inactive: true,
+        };
+        let modes_of_exposure =
+            vec![(1, "Manual Mode".into()), (3, "Aperture Priority Mode".into())];
+        let mode_of_exposure = CameraControl {
+            id: 0x009a_0901,
+            name: "Auto Exposure".into(),
+            kind: ControlKind::Menu(modes_of_exposure),
+            least: 0,
+            largest: 3,
+            default: 3,
+            value: 1,
+            is_inactive: false,
+            ..exposure.clone()
+        };
         let camera = |number: u32| Camera {
             node: format!("/dev/video{number}").into(),
             by_path: Some(format!("/dev/v4l/by-path/pci-usb-0:{number}").into()),
@@ -175,6 +250,7 @@ mod tests {
                 mode(b"YUYV", 800, &[5]),
                 mode(b"RGB3", 640, &[]),
             ],
+            controls: vec![exposure.clone(), mode_of_exposure.clone()],
             busy: false,
             users: Vec::new(),
             unusable: None,
@@ -185,7 +261,7 @@ mod tests {
 
     #[test]
     fn cameras_are_listed_with_what_tells_them_apart() {
-        let text = as_text(&cameras());
+        let text = as_text(&cameras(), false);
         assert_eq!(
             text,
             "Cameras
@@ -213,8 +289,27 @@ mod tests {
     }
 
     #[test]
+    fn controls_are_listed_on_request_and_in_json() {
+        let text = as_text(&cameras(), true);
+        assert!(
+            text.contains(
+                "      Exposure Time, Absolute: 157 (1 to 10000; default 300, inactive while automatic)\n      \
+                 Auto Exposure: Manual Mode (Manual Mode, Aperture Priority Mode; default Aperture \
+                 Priority Mode)\n"
+            ),
+            "{text}"
+        );
+        let value = as_json(&cameras());
+        let controls = &value[0]["controls"];
+        assert_eq!(controls[0]["id"], 0x009a_0902);
+        assert_eq!((&controls[0]["max"], &controls[0]["inactive"]), (&json!(10000), &json!(true)));
+        assert_eq!(controls[0]["menu"], Value::Null);
+        assert_eq!(controls[1]["menu"][1], json!({ "value": 3, "name": "Aperture Priority Mode" }));
+    }
+
+    #[test]
     fn no_camera_comes_with_the_cure() {
-        assert!(as_text(&[]).contains("No cameras. Plug one in"));
+        assert!(as_text(&[], false).contains("No cameras. Plug one in"));
         assert_eq!(as_json(&[]), json!([]));
     }
 
@@ -223,8 +318,10 @@ mod tests {
         let [first, _] = cameras().try_into().unwrap();
         let user = User { pid: 3, name: "wireplumber".into() };
         let open = Camera { users: vec![user], ..first.clone() };
-        assert!(as_text(&[open]).contains("free, though wireplumber (process 3) has it open"));
+        assert!(
+            as_text(&[open], false).contains("free, though wireplumber (process 3) has it open")
+        );
         let denied = Camera { unusable: Some("it may not".into()), modes: vec![], ..first };
-        assert!(as_text(&[denied]).contains("\n      it may not\n"));
+        assert!(as_text(&[denied], false).contains("\n      it may not\n"));
     }
 }

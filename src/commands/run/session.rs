@@ -15,7 +15,7 @@ use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
 #[cfg(feature = "ros2")]
 use super::open::graph;
-use super::open::window::{connect_window, span_of, window_options};
+use super::open::window::{camera_desk, connect_window, span_of, window_options};
 use super::open::{engine, outputs, source};
 use super::report::{Watch, report, tell_window};
 use crate::cli::RunArgs;
@@ -140,6 +140,7 @@ impl Session {
                 tuned: Tuned {
                     number: None,
                     knobs: knobs(&loaded),
+                    since: std::time::Instant::now(),
                     colouring: colouring.get(),
                     problem: None,
                 },
@@ -275,6 +276,7 @@ fn show(
     report: impl FnOnce() -> Reported + Send + 'static,
 ) -> anyhow::Result<Reported> {
     let (for_failure, for_panel) = (handles.clone(), handles.clone());
+    let cameras = camera_desk(&handles.info.cameras, &window.remote())?;
     let reporter = thread::spawn("reporter", report, move |_| {
         // Otherwise nothing would close the window at the end.
         for_failure.control.stop.set(true);
@@ -284,6 +286,7 @@ fn show(
     let mut options = window_options(&loaded, &handles.info, &handles.rig);
     let ask = Arc::new(move |wanted| for_panel.requests.ask(Request::Viewer(wanted)));
     options.timeline = span.unwrap_or(options.timeline);
+    options.cameras = cameras;
     options.tuning = Some(Tuning { knobs: knobs(&loaded), ask });
     let shown = window.run(options, handles.control.clone());
     // If the display is gone, a recording plays on to its end.

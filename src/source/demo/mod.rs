@@ -68,6 +68,7 @@ impl DemoSource {
             has_truth: true,
             has_colour: false,
             white: WHITE,
+            cameras: Vec::new(),
         };
         Ok(Self {
             info,

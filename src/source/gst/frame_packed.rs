@@ -30,6 +30,7 @@ pub(super) fn open(
     let how = if layout == ViewLayout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
     let timing = input.own_timing(options.picture_rate);
+    let cameras = input.camera_input(Eye::Left).into_iter().collect();
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
     let eye = state.eye(Eye::Left).clone();
@@ -51,6 +52,7 @@ pub(super) fn open(
         has_truth: false,
         has_colour: stream.has_colour(),
         white: stream.white(),
+        cameras,
     };
     let swap = options.swap;
     Ok(Box::new(FramePackedStream {

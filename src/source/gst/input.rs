@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use crate::core::camera::CameraInput;
+use crate::core::frame::Eye;
 use crate::source::pictures::{self, Pictures, Timing};
 use crate::source::spec::StreamSpec;
 use crate::source::v4l2::{Controls, Pick};
@@ -51,6 +53,14 @@ impl Input {
     /// Returns the name for messages, in one line and without secrets.
     pub(super) fn name(&self) -> String {
         self.spec().name()
+    }
+
+    /// Returns the camera that delivers this view, if it is one.
+    pub(super) fn camera_input(&self, eye: Eye) -> Option<CameraInput> {
+        let Self::Camera(Camera { name, pick, .. }) = self else { return None };
+        let Pick { format, width, height, rate } = pick;
+        let mode = format!("{format} {width}x{height} at {rate}/s");
+        Some(CameraInput { eye, name: name.clone(), mode })
     }
 
     /// Returns the last part of the name.

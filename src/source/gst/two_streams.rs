@@ -71,6 +71,8 @@ pub(super) fn open(
     };
     let numbered = matches!((&left, &right), (Input::Pictures(_), Input::Pictures(_)));
     let exposure = follow_exposure([&left, &right], options)?;
+    let cameras = [left.camera_input(Eye::Left), right.camera_input(Eye::Right)];
+    let cameras = cameras.into_iter().flatten().collect();
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
     let recipe = |input, eye: Eye, timing| {
@@ -112,6 +114,7 @@ pub(super) fn open(
         has_truth: false,
         has_colour: left.has_colour(),
         white: left.white().min(right.white()),
+        cameras,
     };
     // An offset has no meaning for numbers.
     let by = if offset == 0 { options.pair_by } else { PairBy::Time };

@@ -100,6 +100,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         has_truth: false,
         has_colour,
         white,
+        cameras: Vec::new(),
     };
     let by = if offset == 0 { options.pair_by } else { PairBy::Time };
     let pairing =

@@ -121,6 +121,26 @@ impl Panel for Device {
     }
 }
 
+/// Sets values of controls, each rounded to what the camera takes. Returns the last control that was refused,
+/// with its value.
+pub(super) fn set_values(
+    camera: &mut Device,
+    values: &[(u32, i32)],
+) -> Option<(u32, i32, std::io::Error)> {
+    set_all(camera, values)
+}
+
+fn set_all(panel: &mut impl Panel, values: &[(u32, i32)]) -> Option<(u32, i32, std::io::Error)> {
+    let mut refused = None;
+    for &(id, value) in values {
+        let value = panel.range(id).map_or(value, |range| range.nearest(value));
+        if let Err(error) = panel.set(id, value) {
+            refused = Some((id, value, error));
+        }
+    }
+    refused
+}
+
 impl Controls {
     /// Applies the settings. Returns a complaint for each unsupported one, with the supported
     /// range.
@@ -196,10 +216,8 @@ impl Knob {
                 // Cameras without an automatic mode have no such switch.
                 let _ = panel.set(chooser, manual);
                 // Within the range of the control, so it fits.
-                let step = range.step.max(1);
-                let steps = (steps as i32 - range.least) / step * step + range.least;
                 panel
-                    .set(control, steps)
+                    .set(control, range.nearest(steps as i32))
                     .map_err(|error| format!("its {name} cannot be set: {error}"))
             }
         }
@@ -264,6 +282,17 @@ mod tests {
         let expected =
             [(EXPOSURE.chooser, 1), (EXPOSURE.value, 125), (GAIN.value, 30), (POWER_LINE, 1)];
         assert_eq!(camera.set, expected);
+    }
+
+    #[test]
+    fn values_are_rounded_and_refusals_are_named() {
+        let mut camera = webcam();
+        let refused =
+            set_all(&mut camera, &[(FOCUS.value, 5), (GAIN.value, 33), (EXPOSURE.value, 900)]);
+        assert_eq!(refused.map(|(id, value, _)| (id, value)), Some((FOCUS.value, 5)));
+        assert_eq!(camera.set, [(GAIN.value, 30), (EXPOSURE.value, 500)]);
+        let all = ControlRange { least: i32::MIN, largest: i32::MAX, step: 7 };
+        assert!(all.nearest(i32::MAX) <= i32::MAX - 3, "no overflow");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::modes::{Mode, Rate, rates_within, sizes_within};
+use crate::core::camera::{CameraControl, ControlKind};
 
 /// Identity of a node as its driver states it.
 #[derive(Clone, Debug)]
@@ -33,6 +34,16 @@ pub(super) struct ControlRange {
     pub(super) largest: i32,
     /// Between one value and the next.
     pub(super) step: i32,
+}
+
+impl ControlRange {
+    /// Returns the largest valid value up to this one, or the least.
+    pub(super) fn nearest(self, value: i32) -> i32 {
+        // In 64 bits, because a range may span all 32.
+        let (least, step) = (i64::from(self.least), i64::from(self.step.max(1)));
+        let value = i64::from(value.clamp(self.least, self.largest.max(self.least)));
+        ((value - least) / step * step + least) as i32
+    }
 }
 
 /// An opened video node.
@@ -129,6 +140,16 @@ struct ControlQuery {
     reserved: [u32; 2],
 }
 
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct MenuQuery {
+    id: u32,
+    index: u32,
+    /// The name, or the value in the first 8 bytes.
+    content: [u8; 32],
+    reserved: u32,
+}
+
 /// Structures of integers, for which all zeros is a valid value.
 trait Plain: Copy {}
 impl Plain for Capability {}
@@ -138,6 +159,7 @@ impl Plain for FrameInterval {}
 impl Plain for WholeFormat {}
 impl Plain for ControlValue {}
 impl Plain for ControlQuery {}
+impl Plain for MenuQuery {}
 
 fn zeroed<T: Plain>() -> T {
     // SAFETY: the type is made of integers only.
@@ -151,6 +173,16 @@ const BUFFERS_CAPTURE: u32 = 1;
 const BUFFERS_CAPTURE_PLANES: u32 = 9;
 const DISCRETE: u32 = 1;
 const CONTROL_DISABLED: u32 = 0x1;
+const CONTROL_GRABBED: u32 = 0x2;
+const CONTROL_READ_ONLY: u32 = 0x4;
+const CONTROL_INACTIVE: u32 = 0x10;
+const CONTROL_WRITE_ONLY: u32 = 0x40;
+/// Asks for the next control after a number.
+const CONTROL_NEXT: u32 = 0x8000_0000;
+const CONTROL_INTEGER: u32 = 1;
+const CONTROL_BOOLEAN: u32 = 2;
+const CONTROL_MENU: u32 = 3;
+const CONTROL_INTEGER_MENU: u32 = 9;
 
 /// Largest number of entries of a list; a driver that returns more never ends it.
 const LIST_MAX: u32 = 256;
@@ -273,6 +305,58 @@ impl Device {
         (flags & CONTROL_DISABLED == 0).then_some(ControlRange { least, largest, step })
     }
 
+    /// Returns the controls that hold a number, a switch or a choice, in the driver's order.
+    pub(super) fn controls(&self) -> Vec<CameraControl> {
+        let mut controls = Vec::new();
+        let mut query: ControlQuery = zeroed();
+        for _ in 0..LIST_MAX {
+            query = ControlQuery { id: query.id | CONTROL_NEXT, ..zeroed() };
+            if self.call(READ | WRITE, 36, &mut query).is_err() {
+                break;
+            }
+            if query.flags & (CONTROL_DISABLED | CONTROL_WRITE_ONLY) != 0 {
+                continue;
+            }
+            let kind = match query.kind {
+                CONTROL_INTEGER => ControlKind::Number,
+                CONTROL_BOOLEAN => ControlKind::Switch,
+                CONTROL_MENU | CONTROL_INTEGER_MENU => ControlKind::Menu(self.menu(&query)),
+                _ => continue,
+            };
+            let Ok(value) = self.control(query.id) else { continue };
+            controls.push(CameraControl {
+                id: query.id,
+                name: text(&query.name),
+                kind,
+                least: query.least,
+                largest: query.largest.max(query.least),
+                step: query.step.max(1),
+                default: query.default,
+                value,
+                is_read_only: query.flags & (CONTROL_READ_ONLY | CONTROL_GRABBED) != 0,
+                is_inactive: query.flags & CONTROL_INACTIVE != 0,
+            });
+        }
+        controls
+    }
+
+    /// Returns the entries of a menu (VIDIOC_QUERYMENU), without those that the driver leaves out.
+    fn menu(&self, control: &ControlQuery) -> Vec<(i32, String)> {
+        let entries = (control.least.max(0)..=control.largest).take(LIST_MAX as usize);
+        let entry = |index: i32| {
+            let mut query = MenuQuery { id: control.id, index: index as u32, ..zeroed() };
+            self.call(READ | WRITE, 37, &mut query).ok()?;
+            let name = match query.content.first_chunk() {
+                Some(&value) if control.kind == CONTROL_INTEGER_MENU => {
+                    i64::from_ne_bytes(value).to_string()
+                }
+                _ => text(&query.content),
+            };
+            Some((index, name))
+        };
+        entries.filter_map(entry).collect()
+    }
+
     /// Returns the value of a control (VIDIOC_G_CTRL).
     pub(super) fn control(&self, id: u32) -> io::Result<i32> {
         let mut control = ControlValue { id, value: 0 };
@@ -283,6 +367,23 @@ impl Device {
     /// Sets a control (VIDIOC_S_CTRL).
     pub(super) fn set_control(&self, id: u32, value: i32) -> io::Result<()> {
         self.call(READ | WRITE, 28, &mut ControlValue { id, value })
+    }
+}
+
+/// Returns the reason why a node cannot be opened, with the fix.
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => "it may not be opened: add the user to the group \
+             video (sudo usermod -aG video \"$USER\") and log in again"
+            .into(),
+        Some(libc::EBUSY) => "it is in use; end the other program".into(),
+        Some(libc::ENOTTY | libc::EINVAL) => "it is a device, but no camera; `stereod devices` \
+             lists the cameras"
+            .into(),
+        Some(libc::ENODEV | libc::ENXIO | libc::EIO) => {
+            format!("the camera does not answer ({error}); plug it in again")
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -306,6 +407,7 @@ mod tests {
         assert_eq!(request::<WholeFormat>(READ | WRITE, 5), 0xc0d0_5605);
         assert_eq!(request::<ControlValue>(READ | WRITE, 27), 0xc008_561b);
         assert_eq!(request::<ControlQuery>(READ | WRITE, 36), 0xc044_5624);
+        assert_eq!(request::<MenuQuery>(READ | WRITE, 37), 0xc02c_5625);
         assert_eq!(request::<FrameSize>(READ | WRITE, 74), 0xc02c_564a);
         assert_eq!(request::<FrameInterval>(READ | WRITE, 75), 0xc034_564b);
     }
@@ -315,6 +417,7 @@ mod tests {
         let mut device = Device::open(Path::new("/dev/null")).unwrap();
         assert!(device.identity().is_err());
         assert!(device.modes().is_empty() && !device.is_busy());
+        assert!(device.controls().is_empty());
         assert_eq!(text(b"UVC Cam\0junk"), "UVC Cam");
     }
 }

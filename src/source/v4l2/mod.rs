@@ -1,6 +1,7 @@
 //! Cameras of the kernel's video interface (V4L2): their modes and controls. The frames come
 //! through GStreamer.
 
+mod adjust;
 mod choice;
 mod controls;
 mod device;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 
+pub use self::adjust::Adjuster;
 pub use self::choice::{CameraRequest, Offer, Pick, UsbBus, choose};
 pub use self::controls::{Controls, KNOBS};
 pub use self::follow::Following;
@@ -27,7 +29,8 @@ pub use self::{
     modes::Rate,
 };
 
-use self::device::Device;
+use self::device::{Device, reason};
+use crate::core::camera::CameraControl;
 
 const SYS: &str = "/sys";
 const PROC: &str = "/proc";
@@ -51,6 +54,8 @@ pub struct Camera {
     pub usb: Option<UsbDevice>,
     /// Modes that it offers.
     pub modes: Vec<Mode>,
+    /// Its controls.
+    pub controls: Vec<CameraControl>,
     /// True if another program takes frames from it.
     pub busy: bool,
     /// Processes that have it open, as far as may be seen.
@@ -95,6 +100,7 @@ fn look_at(name: &str) -> Option<Camera> {
         bus: String::new(),
         usb: sysfs::usb_device(sys, name),
         modes: Vec::new(),
+        controls: Vec::new(),
         busy: false,
         users: Vec::new(),
         unusable: None,
@@ -107,6 +113,7 @@ fn look_at(name: &str) -> Option<Camera> {
             if camera.modes.is_empty() {
                 return None;
             }
+            camera.controls = device.controls();
             camera.busy = device.is_busy();
             (camera.card, camera.driver, camera.bus) =
                 (identity.card, identity.driver, identity.bus);
@@ -140,23 +147,6 @@ fn link_to(node: &Path, folder: &str) -> Option<PathBuf> {
 /// Returns the name of `node` by its camera's port, if it has one.
 pub fn by_path(node: &Path) -> Option<PathBuf> {
     link_to(node, "/dev/v4l/by-path")
-}
-
-/// Returns the reason why a node cannot be opened, with the fix.
-fn reason(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => "it may not be opened: add the user to the group \
-             video (sudo usermod -aG video \"$USER\") and log in again"
-            .into(),
-        Some(libc::EBUSY) => "it is in use; end the other program".into(),
-        Some(libc::ENOTTY | libc::EINVAL) => "it is a device, but no camera; `stereod devices` \
-             lists the cameras"
-            .into(),
-        Some(libc::ENODEV | libc::ENXIO | libc::EIO) => {
-            format!("the camera does not answer ({error}); plug it in again")
-        }
-        _ => error.to_string(),
-    }
 }
 
 /// Reports whether a path names a camera: a device, or a name that only cameras have.
@@ -275,6 +265,7 @@ mod tests {
                 serial: serial.map(str::to_owned),
             }),
             modes: Vec::new(),
+            controls: Vec::new(),
             busy: false,
             users: Vec::new(),
             unusable: None,

@@ -29,6 +29,7 @@ impl App {
             limits: scene.limits,
             geometry: self.frame.as_ref().and_then(|frame| frame.geometry),
         };
+        let wipe = self.wipe();
         let message = |error| {
             let notice = self.notice.as_ref().filter(|notice| notice.error == error);
             notice.map(|notice| notice.text.clone())
@@ -45,6 +46,7 @@ impl App {
             legend: self.view.has_disparity().then_some(legend),
             timeline: self.timeline(),
             hover: self.hover(),
+            wipe,
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
             histograms: self.histograms.then(|| {
                 let (timing, recent) = self.shell.remote.mailbox.recent(now);
@@ -62,17 +64,18 @@ impl App {
 
     /// Returns the pixel under the mouse.
     fn hover(&self) -> Option<Hover> {
-        let frame = self.frame.as_ref()?;
+        let present = self.frame.as_ref()?;
         if self.view == View::Points {
             // From another viewpoint the place of the mouse is no pixel.
             return None;
         }
-        let picture = size(frame);
+        let picture = size(present);
         let room = self.scene().room(self.shell.screen.as_ref()?.size());
         let panes = panes(self.view, picture, room);
         let cursor = self.cursor?;
         let (under, pixel) =
             panes.iter().find_map(|pane| Some((pane, pane.pixel_at(cursor, picture)?)))?;
+        let (frame, side) = self.side_at(under, cursor.0, present);
         let disparity = frame.disparity.at(pixel.0 as usize, pixel.1 as usize);
         // A cross marks the same pixel in the other pane, and its match in the other view.
         let marks = panes.iter().filter(|pane| pane.content != under.content).filter_map(|pane| {
@@ -92,7 +95,7 @@ impl App {
         let sure = frame.confidence.as_ref().map(|confidence| confidence.row(y)[x]);
         let confidence = disparity.and(sure).filter(|&sure| sure > 0);
         let depth = disparity.and_then(|d| frame.geometry?.depth_m(f64::from(d)));
-        Some(Hover { pixel, disparity, confidence, depth, marks })
+        Some(Hover { pixel, disparity, confidence, depth, marks, side })
     }
 
     /// Returns the lines along the rows of both images.

@@ -13,6 +13,7 @@ pub(super) enum Action {
     PointCloud,
     BothEyes,
     Histograms,
+    Compare,
     Tune,
     WriteSettings,
     FullScreen,
@@ -59,6 +60,7 @@ impl Action {
                 "p" => Some(Action::PointCloud),
                 "e" => Some(Action::BothEyes),
                 "g" => Some(Action::Histograms),
+                "b" => Some(Action::Compare),
                 "t" => Some(Action::Tune),
                 "w" => Some(Action::WriteSettings),
                 "f" => Some(Action::FullScreen),
@@ -81,10 +83,37 @@ impl Action {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::help::{FILES, PLAYBACK, TUNING, VIEWS};
     use super::*;
 
+    /// The sheet lists every key and no others.
     #[test]
-    fn keys_mean_what_the_help_says() {
+    fn the_help_lists_every_key() {
+        let action = |key: &str| {
+            let named = match key {
+                "Space" => NamedKey::Space,
+                "Esc" => NamedKey::Escape,
+                "Home" => NamedKey::Home,
+                "End" => NamedKey::End,
+                _ => return Action::of(&Key::Character(key.into()), ModifiersState::empty()),
+            };
+            Action::of(&Key::Named(named), ModifiersState::empty())
+        };
+        let mut listed = Vec::new();
+        for (_, lines) in [VIEWS, PLAYBACK, TUNING, FILES] {
+            for key in lines.iter().flat_map(|(keys, _)| keys.split(' ')) {
+                listed.push(action(key).unwrap_or_else(|| panic!("{key} does nothing")));
+            }
+        }
+        for key in ('!'..='~').map(String::from) {
+            if let Some(action) = action(&key) {
+                assert!(listed.contains(&action), "{key} is not listed: {action:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_have_their_actions() {
         let plain = ModifiersState::empty();
         let of = |text: &str| Action::of(&Key::Character(text.into()), plain);
         assert_eq!(Action::of(&Key::Named(NamedKey::Space), plain), Some(Action::Pause));
@@ -96,6 +125,7 @@ mod tests {
         assert_eq!(of("p"), Some(Action::PointCloud));
         assert_eq!(of("e"), Some(Action::BothEyes));
         assert_eq!(of("g"), Some(Action::Histograms));
+        assert_eq!(of("b"), Some(Action::Compare));
         assert_eq!(of("t"), Some(Action::Tune));
         assert_eq!(of("w"), Some(Action::WriteSettings));
         assert_eq!(of("f"), Some(Action::FullScreen));

@@ -15,7 +15,7 @@ impl App {
     pub(super) fn snapshot(&mut self) {
         let scene = self.scene();
         let (Some(screen), Some(frame)) = (&mut self.shell.screen, &self.frame) else {
-            self.notify(Err("there is no picture yet".into()));
+            self.notify(Err("there is no image yet".into()));
             return;
         };
         let (readback, device) = match screen.picture(&scene) {
@@ -36,7 +36,7 @@ impl App {
     /// Writes the frame on the screen as points in space.
     pub(super) fn point_cloud(&mut self) {
         let Some(frame) = &self.frame else {
-            return self.notify(Err("there is no picture yet".into()));
+            return self.notify(Err("there is no image yet".into()));
         };
         let Some(geometry) = frame.geometry else {
             let cure = "start with --calibration, or with --focal and --baseline";

@@ -23,12 +23,16 @@ impl App {
         }
         match self.panel.open {
             true => self.close_panel(),
-            false => self.panel.open = true,
+            false => {
+                self.panel.open = true;
+                self.panel.cameras.watch(true);
+            }
         }
     }
 
     fn close_panel(&mut self) {
         self.panel.open = false;
+        self.panel.cameras.watch(false);
         if let Some(screen) = &mut self.shell.screen {
             screen.leave_panel();
         }
@@ -67,7 +71,7 @@ impl App {
     ) -> Result<(Drawn, Option<Duration>)> {
         let Some(screen) = &mut self.shell.screen else { return Ok((Drawn::Hidden, None)) };
         let live = match self.ended || self.failure.is_some() {
-            true => Err("the stream has ended: nothing can be tried any more"),
+            true => Err("the stream has ended: changes have no effect"),
             false if self.control.pause.is_set() => Ok(match self.shell.options.timeline {
                 Ok(_) => "paused: each change matches this pair again",
                 Err(_) => "paused: each change shows the next pair",
@@ -108,7 +112,7 @@ impl App {
 
     /// Writes the values in effect to a configuration file.
     pub(super) fn write_settings(&mut self) {
-        if self.panel.is_empty() {
+        if self.panel.has_no_knobs() {
             return self.notify(Err("there are no settings to write here".into()));
         }
         let path = self.shell.options.settings_file.clone().unwrap_or_else(|| {
@@ -141,6 +145,7 @@ impl App {
         if !overtaken {
             self.colouring.map = map;
         }
+        self.in_effect.change(tuned.since, &tuned.knobs);
         self.panel.tuned(tuned);
     }
 }

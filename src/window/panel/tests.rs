@@ -1,8 +1,14 @@
 //! Tests of the panel with simulated input, without a screen.
 
-use egui::{Event, Modifiers, PointerButton, Pos2, RawInput, Rect, Shape, pos2};
+use std::sync::{Arc, Mutex};
 
+use egui::{Event, Modifiers, PointerButton, Pos2, RawInput, Rect, Shape, pos2, vec2};
+
+use super::row::LABEL;
 use super::*;
+use crate::core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
+use crate::core::frame::Eye;
+use crate::core::thread::locked;
 use crate::sink::colouring::Colouring;
 
 fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {
@@ -37,12 +43,11 @@ struct User {
 
 impl User {
     fn new() -> Self {
-        let mut user = Self {
-            context: Context::default(),
-            panel: Panel::new(knobs()),
-            time: 0.0,
-            texts: Vec::new(),
-        };
+        Self::with(Panel::new(knobs(), None))
+    }
+
+    fn with(panel: Panel) -> Self {
+        let mut user = Self { context: Context::default(), panel, time: 0.0, texts: Vec::new() };
         // Sizes are known from the second pass on.
         user.pass(vec![]);
         user.pass(vec![]);
@@ -153,12 +158,13 @@ fn buttons_say_what_they_are() {
 
 #[test]
 fn a_late_answer_does_not_turn_knobs_back() {
-    let mut panel = Panel::new(knobs());
+    let mut panel = Panel::new(knobs(), None);
     let answer = |number, value: &str, problem: Option<&str>| {
         let mut knobs = knobs();
         knobs[2].value = value.to_owned();
         let problem = problem.map(str::to_owned);
-        Tuned { number, knobs, colouring: Colouring::default(), problem }
+        let since = std::time::Instant::now();
+        Tuned { number, knobs, since, colouring: Colouring::default(), problem }
     };
     assert!(panel.turn(("matching", "uniqueness"), "20"));
     panel.ask();
@@ -178,4 +184,48 @@ fn a_late_answer_does_not_turn_knobs_back() {
     assert!(!panel.turn(("matching", "uniqueness"), "1"));
     let Ask::Values { values, .. } = panel.ask() else { panic!("values") };
     assert_eq!(values.len(), 3, "what is locked is not asked for");
+}
+
+/// A click sets both cameras; after a click on the name of one, that one.
+#[test]
+fn controls_of_cameras_are_set_by_click() {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let taken = sent.clone();
+    let input = |eye| CameraInput { eye, name: "/dev/video0".into(), mode: "GREY".into() };
+    let desk = CameraDesk {
+        inputs: vec![input(Eye::Left), input(Eye::Right)],
+        watch: Arc::new(|_| ()),
+        set: Arc::new(move |place, number, values: &[(u32, i32)]| {
+            locked(&taken).push((place, number, values.to_vec()));
+        }),
+    };
+    let mut panel = Panel::new(Vec::new(), Some(desk));
+    assert!(!panel.is_empty() && panel.has_no_knobs());
+    let control = |id, name: &str, is_inactive| CameraControl {
+        id,
+        name: name.into(),
+        kind: ControlKind::Switch,
+        least: 0,
+        largest: 1,
+        step: 1,
+        default: 0,
+        value: 0,
+        is_read_only: false,
+        is_inactive,
+    };
+    for place in 0..2 {
+        let controls = vec![control(7, "Flash", false), control(8, "Lamp", true)];
+        let seen = Ok(("Cam".to_owned(), controls));
+        panel.cameras.report(place, CameraReport { number: 0, seen, problem: None });
+    }
+    let mut user = User::with(panel);
+    let switch = |user: &User, name: &str| pos2(512.0, user.place(name).y);
+    user.click(switch(&user, "Flash"));
+    let both = [(0, 1, vec![(7, 1)]), (1, 1, vec![(7, 1)])];
+    assert_eq!(*locked(&sent), both);
+    user.click(switch(&user, "Lamp"));
+    assert_eq!(*locked(&sent), both, "a control without effect");
+    user.click(user.place("Right"));
+    user.click(switch(&user, "Flash"));
+    assert_eq!(locked(&sent)[2..], [(1, 2, vec![(7, 0)])]);
 }

@@ -2,6 +2,7 @@
 //! Another engine is made next to the one at work and takes over between two pairs, so that pairs
 //! keep flowing while kernels are compiled.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -45,7 +46,9 @@ impl Tuner {
     pub fn start(handles: &Arc<Handles>) -> anyhow::Result<Self> {
         let loaded = handles.loaded();
         let handles = handles.clone();
-        let worker = Worker { handles: handles.clone(), configured: loaded.clone(), told: loaded };
+        let since = Cell::new(Instant::now());
+        let worker =
+            Worker { handles: handles.clone(), configured: loaded.clone(), told: loaded, since };
         let thread = thread::spawn(
             "tuner",
             move || worker.work(),
@@ -76,6 +79,8 @@ struct Worker {
     configured: Loaded,
     /// Settings as they were last logged.
     told: Loaded,
+    /// Start of matching with the present parameters.
+    since: Cell<Instant>,
 }
 
 impl Worker {
@@ -140,7 +145,8 @@ impl Worker {
     fn answer(&self, number: Option<u64>, done: anyhow::Result<()>) {
         let problem = done.err().map(|error| told(&error));
         let (knobs, colouring) = (knobs(&self.handles.loaded()), self.handles.colouring.get());
-        let tuned = Tuned { number, knobs, colouring, problem };
+        let since = self.since.get();
+        let tuned = Tuned { number, knobs, since, colouring, problem };
         self.handles.viewers.iter().for_each(|viewer| viewer.tuned(tuned.clone()));
     }
 
@@ -263,6 +269,7 @@ impl Worker {
         let options = next.settings.engine.options();
         let engine = engine::create(choice, &next.params, &rig.pairs, &options)?;
         swap.put(engine);
+        self.since.set(Instant::now());
         match is_movable {
             true => control.playback.ask(Move::Again),
             // A paused run shows the change by one step.

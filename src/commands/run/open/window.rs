@@ -1,13 +1,16 @@
 //! The window of a run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::outputs;
 use crate::commands::Error;
 use crate::commands::prepare::rig::Rig;
+use crate::core::camera::CameraInput;
 use crate::settings::{Loaded, Settings, WindowMode};
 use crate::source::SourceInfo;
-use crate::window::{Span, Window, WindowOptions};
+use crate::source::v4l2::Adjuster;
+use crate::window::{CameraDesk, Remote, Span, Window, WindowOptions};
 
 /// Opens a window if there is a display and one is wanted.
 pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
@@ -39,6 +42,27 @@ pub fn span_of(info: &SourceInfo, settings: &Settings, is_paced: bool) -> Result
     let length = info.length.or(by_number).ok_or("the recording's length is unknown")?;
     let period = Duration::from_secs_f64(rate.recip());
     Ok(Span { begin: info.begin, length, period, is_paced })
+}
+
+/// Starts the threads that adjust the cameras and report to the window; `None` without cameras.
+pub fn camera_desk(inputs: &[CameraInput], remote: &Remote) -> std::io::Result<Option<CameraDesk>> {
+    if inputs.is_empty() {
+        return Ok(None);
+    }
+    let start = |(place, input): (usize, &CameraInput)| {
+        let remote = remote.clone();
+        Adjuster::start(&input.name, move |report| remote.camera(place, report))
+    };
+    let adjusters = inputs.iter().enumerate().map(start).collect::<std::io::Result<Vec<_>>>()?;
+    let watched = Arc::new(adjusters);
+    let set = watched.clone();
+    Ok(Some(CameraDesk {
+        inputs: inputs.to_vec(),
+        watch: Arc::new(move |is_watched| watched.iter().for_each(|one| one.watch(is_watched))),
+        set: Arc::new(move |place, number, values| {
+            set.get(place).into_iter().for_each(|one| one.set(number, values));
+        }),
+    }))
 }
 
 /// Returns the options that the window starts with.

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Draws the pictures of the window in docs/images anew, off-screen from the built-in scene. Needs a graphics driver
+# (mesa-vulkan-drivers suffices). The same test, without the variable, compares them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+STEREOD_WRITE_DOCS=1 cargo test --locked --lib -- commands::run::pictures:: --nocapture
+ls -l docs/images/{window,points,wipe,help,panel,timeline}.jpg

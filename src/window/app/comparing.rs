@@ -1,0 +1,104 @@
+//! Comparison of the map on the screen with an earlier one of other settings.
+
+use std::sync::Arc;
+
+use super::super::comparison::Comparison;
+use super::super::scene::{Pane, panes};
+use super::super::wipe::{self, NAMES, REACH, Side, Wipe};
+use super::{App, size};
+use crate::core::frame::Matched;
+
+impl App {
+    /// Keeps the map on the screen to compare later ones with, or ends the comparison.
+    pub(super) fn toggle_comparison(&mut self) {
+        let Some(screen) = &mut self.shell.screen else { return };
+        if self.comparison.take().is_some() {
+            // Freeing textures cannot fail.
+            let _ = screen.keep(None);
+            return;
+        }
+        let Some(frame) = &self.frame else {
+            return self.notify(Err("there is no image yet".into()));
+        };
+        if let Err(error) = screen.keep(Some(frame)) {
+            return self.notify(Err(format!("no comparison: {error:#}")));
+        }
+        let knobs = self.in_effect.at(frame.submitted).to_vec();
+        let known = [wipe::known(&frame.disparity); 2];
+        self.comparison = Some(Comparison { frame: frame.clone(), knobs, known, share: 0.5 });
+        self.overlay = true;
+        if self.wiped_pane().is_none() {
+            self.notify(Ok("the map is kept as A; l shows it".into()));
+        }
+    }
+
+    /// Updates the comparison for a new frame. One of another size ends it.
+    pub(super) fn check_comparison(&mut self) {
+        let (Some(comparison), Some(frame)) = (&mut self.comparison, &self.frame) else { return };
+        if size(&comparison.frame) == size(frame) {
+            comparison.known[1] = wipe::known(&frame.disparity);
+        } else {
+            self.toggle_comparison();
+            self.notify(Err("the images have another size: the comparison has ended".into()));
+        }
+    }
+
+    /// Returns the pane with both maps, and the column at which the present one begins.
+    fn wiped_pane(&self) -> Option<(Pane, u32)> {
+        let share = self.comparison.as_ref()?.share;
+        let room = self.scene().room(self.shell.screen.as_ref()?.size());
+        let panes = panes(self.view, size(self.frame.as_ref()?), room);
+        let pane = panes.into_iter().find(|pane| wipe::is_matched(pane.content))?;
+        Some((pane, pane.column_at(share)))
+    }
+
+    /// Returns the line with its labels.
+    pub(super) fn wipe(&mut self) -> Option<Wipe> {
+        let (pane, line) = self.wiped_pane()?;
+        let (comparison, frame) = (self.comparison.as_ref()?, self.frame.as_ref()?);
+        let present = self.in_effect.at(frame.submitted);
+        let [kept, present] = wipe::differences(&comparison.knobs, present);
+        let side =
+            |frame: &Matched, known, settings| Side { pair: frame.pair.sequence, known, settings };
+        let [known, now] = comparison.known;
+        let sides = [side(&comparison.frame, known, kept), side(frame, now, present)];
+        Some(Wipe { pane, line, sides })
+    }
+
+    /// Returns the frame that a column of a pane shows, and its name if two are compared.
+    pub(super) fn side_at<'a>(
+        &'a self,
+        under: &Pane,
+        x: f64,
+        present: &'a Arc<Matched>,
+    ) -> (&'a Arc<Matched>, Option<&'static str>) {
+        let Some(comparison) = self.comparison.as_ref().filter(|_| wipe::is_matched(under.content))
+        else {
+            return (present, None);
+        };
+        match x < f64::from(under.column_at(comparison.share)) {
+            true => (&comparison.frame, Some(NAMES[0])),
+            false => (present, Some(NAMES[1])),
+        }
+    }
+
+    /// Reports whether the mouse is over the line.
+    pub(super) fn is_over_wipe(&self) -> bool {
+        let (Some((pane, line)), Some((x, y))) = (self.wiped_pane(), self.cursor) else {
+            return false;
+        };
+        let scale = self.shell.screen.as_ref().map_or(1.0, |screen| screen.window.scale_factor());
+        let (top, bottom) = (f64::from(pane.y), f64::from(pane.y + pane.height));
+        let reach = f64::from(REACH) * scale;
+        self.overlay && (top..bottom).contains(&y) && (x - f64::from(line)).abs() <= reach
+    }
+
+    /// Moves the line to a column of the target.
+    pub(super) fn move_wipe(&mut self, x: f64) {
+        let Some((pane, _)) = self.wiped_pane() else { return };
+        if let Some(comparison) = &mut self.comparison {
+            let share = (x - f64::from(pane.x)) / f64::from(pane.width);
+            comparison.share = share.clamp(0.0, 1.0) as f32;
+        }
+    }
+}
