@@ -4,6 +4,7 @@
 //! A message is encoded while its topic has a subscriber. The crates send on threads of their own and keep
 //! the newest messages only, so that a slow or absent subscriber costs nothing.
 
+mod encoded;
 mod node;
 
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use ros2_client::dds::rustdds::{
     DomainParticipant, Duration, QosPolicies, QosPolicyBuilder, TopicKind,
 };
 use ros2_client::{Context, MessageTypeName, NodeName, Publisher, WriteError};
-use serde::ser::{Serialize, SerializeTuple, Serializer};
 
+use encoded::Encoded;
 use node::Service;
 pub use node::{Exchange, Links};
 
@@ -30,9 +31,6 @@ const DEFAULT: &str = "left, left-jpeg, right, disparity, depth, depth-png, poin
 
 /// Messages of a topic that are kept for subscribers.
 const DEPTH: i32 = 5;
-
-/// Bytes of the header before a message, which the crate writes itself.
-const HEADER: usize = 4;
 
 /// Type of the diagnostics.
 const DIAGNOSTICS: &str = "diagnostic_msgs/DiagnosticArray";
@@ -71,20 +69,6 @@ struct Published {
     /// Its name in DDS.
     name: String,
     publisher: Publisher<Encoded>,
-}
-
-/// A message with its header. The crate serialises it as its bytes.
-struct Encoded(Vec<u8>);
-
-impl Serialize for Encoded {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A tuple has no length before it. Eight bytes at once are as many calls fewer, and aligned.
-        let (words, rest) = self.0[HEADER..].as_chunks();
-        let mut bytes = serializer.serialize_tuple(words.len() + rest.len())?;
-        words.iter().try_for_each(|word| bytes.serialize_element(&u64::from_le_bytes(*word)))?;
-        rest.iter().try_for_each(|byte| bytes.serialize_element(byte))?;
-        bytes.end()
-    }
 }
 
 impl Ros2Sink {

@@ -16,7 +16,7 @@ use ros2_client::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Encoded;
+use super::encoded::Encoded;
 use crate::core::control::{Control, Switch};
 use crate::core::frame::Matched;
 use crate::core::thread::{self, locked};
