@@ -18,7 +18,7 @@ use toml::Value;
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use computation::Computation;
-pub use evaluate::EvaluateArgs;
+pub use evaluate::{Benchmark, EvaluateArgs};
 pub use flags::{Common, FlagLayer};
 use flags::{SettingFlags, parser};
 pub use info::InfoArgs;

@@ -15,6 +15,7 @@ mod pictures;
 mod report;
 mod scoring;
 mod sparsification;
+mod submission;
 mod summary;
 mod surfaces;
 mod table;
@@ -60,7 +61,7 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
         check(&args, loaded)?;
     }
     let outputs = Outputs::of(&args)?;
-    let datasets = search(&args.datasets)?;
+    let datasets = search(&args.datasets, args.submission.is_none())?;
     let outputs = outputs.prepare(&variants[0].1, &datasets)?;
     let count: usize = datasets.iter().map(|searched| searched.pairs.len()).sum();
     let bar = progress_bar(Some((count * variants.len()) as u64), args.common.quiet, "pairs");
@@ -130,6 +131,7 @@ fn evaluate(
             let outcome = match item.as_ref().map(|item| bench.measure(item)) {
                 Err(error) => Err(told(error)),
                 Ok(Ok((measured, compared))) => {
+                    outputs.submit(number, &measured, &compared)?;
                     // The figures do not depend on the image.
                     if let Err(error) = outputs.show_errors(number, &compared) {
                         tracing::debug!("{error:#}");
@@ -170,10 +172,10 @@ fn failures(report: &Report) -> Result<(), Error> {
 }
 
 /// Finds the pairs of all data sets.
-fn search(paths: &[PathBuf]) -> Result<Vec<Searched>, Error> {
+fn search(paths: &[PathBuf], needs_truth: bool) -> Result<Vec<Searched>, Error> {
     let (mut datasets, mut without_truth) = (Vec::new(), 0);
     for path in paths {
-        let found = find::search(path).map_err(Error::Usage)?;
+        let found = find::search(path, needs_truth).map_err(Error::Usage)?;
         let Found { pairs, without_truth: more } = found;
         without_truth += more;
         if pairs.is_empty() {
@@ -181,8 +183,9 @@ fn search(paths: &[PathBuf]) -> Result<Vec<Searched>, Error> {
                 0 => String::new(),
                 _ => format!(" ({more} folders hold pictures, but no truth)"),
             };
+            let known = if needs_truth { " with known disparity" } else { "" };
             return Err(Error::usage(format!(
-                "no pair with known disparity in {}{lacking}: name a folder of {}, or one with an {} (`stereod \
+                "no pair{known} in {}{lacking}: name a folder of {}, or one with an {} (`stereod \
                  evaluate --help`)",
                 path.display(),
                 layouts::KNOWN,

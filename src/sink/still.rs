@@ -133,7 +133,9 @@ impl<'a> Still<'a> {
                 let numbers = Numbers::new(quantity, range, geometry)?;
                 DisparityPng::default().encode(map, &numbers)?.to_vec()
             }
-            StillFormat::Pfm => pfm(map, self.floats(f32::INFINITY)),
+            StillFormat::Pfm => {
+                encode_pfm(map.width(), &self.floats(f32::INFINITY).collect::<Vec<_>>())
+            }
             StillFormat::Tiff => tiff(map, &self.floats(f32::NAN).collect::<Vec<_>>())?,
             StillFormat::Npy => npy(map, self.floats(f32::NAN)),
             StillFormat::Exr => self.exr()?,
@@ -230,13 +232,12 @@ pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
     files::write_whole(path, &png::encode_grey(image.pixels(), image.width(), image.height())?)
 }
 
-/// Encodes floats as a portable float map (Middlebury's description:
+/// Encodes rows of `width` floats as a portable float map (Middlebury's description:
 /// <https://vision.middlebury.edu/stereo/>).
-fn pfm(map: &DisparityMap, floats: impl Iterator<Item = f32>) -> Vec<u8> {
+pub fn encode_pfm(width: usize, floats: &[f32]) -> Vec<u8> {
     // The negative scale means little endian.
-    let mut file = format!("Pf\n{} {}\n-1.0\n", map.width(), map.height()).into_bytes();
-    let floats: Vec<f32> = floats.collect();
-    for row in floats.chunks_exact(map.width().max(1)).rev() {
+    let mut file = format!("Pf\n{width} {}\n-1.0\n", floats.len() / width.max(1)).into_bytes();
+    for row in floats.chunks_exact(width.max(1)).rev() {
         file.extend(row.iter().flat_map(|number| number.to_le_bytes()));
     }
     file

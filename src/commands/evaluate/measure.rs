@@ -40,8 +40,10 @@ pub(super) struct Measured {
 pub(super) struct Compared {
     /// The left image as it was matched.
     pub(super) left: Image,
-    /// The map, and the map with its holes filled.
+    /// The map, and the map with its holes filled along the rows.
     pub(super) maps: [Values; 2],
+    /// The map with its holes filled as the settings say.
+    pub(super) map: Values,
     /// The truth.
     pub(super) truth: Areas<Region>,
     /// Samples to learn the confidence from, if they are asked for: for each pixel that was measured and
@@ -134,6 +136,7 @@ impl<'a> Bench<'a> {
         let image_density = unfilled.density();
         let filled = Values::of(&matched.disparity);
         let surfaces = Surfaces::of(&filled);
+        let map = filled.clone();
         let maps = [unfilled, filled.filled()];
         let [unfilled, dense] = maps.each_ref().map(|map| truth.map(|region| score(map, region)));
         if seen.is_some() && (&unfilled.non_occluded, &unfilled.all) == (&None, &None) {
@@ -153,7 +156,7 @@ impl<'a> Bench<'a> {
             }
             _ => Vec::new(),
         };
-        Ok((measured, Compared { left: matched.pair.left, maps, truth, levels }))
+        Ok((measured, Compared { left: matched.pair.left, maps, map, truth, levels }))
     }
 
     /// Returns the candidates for a pair: those of the settings, else those of its publisher, else
