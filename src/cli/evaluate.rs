@@ -16,6 +16,7 @@ Examples:
   stereod evaluate middlebury/ --noise 5 --seed 7
   stereod evaluate middlebury/ --even 128 --noise 1
   stereod evaluate middlebury/ --compare 'cost=census,ad,mi; paths=4,8' --latex table.tex
+  stereod evaluate middlebury/ --compare opencv                beside OpenCV, if python3 has cv2
   stereod evaluate kitti2015/testing/ --fill rays --fill-max 1023 --submission kitti -o upload/
 
 A DATASET is a folder that is searched recursively for pairs of known disparity: folders with an \
@@ -66,7 +67,7 @@ pub struct EvaluateArgs {
     pub latex: Option<PathBuf>,
 
     /// Compare settings: every combination of these values, such as 'cost=census,ad,mi; paths=4,8', with the
-    /// means over all pairs
+    /// means over all pairs; `opencv` in the list adds OpenCV's StereoSGBM, if python3 has cv2
     #[arg(long, value_name = "KEY=VALUES;...", conflicts_with_all = ["errors", "learn"])]
     pub compare: Option<String>,
 

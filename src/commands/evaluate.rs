@@ -2,6 +2,7 @@
 
 mod compare;
 mod described;
+mod discontinuities;
 mod even;
 mod find;
 mod item;
@@ -9,6 +10,7 @@ mod layouts;
 mod measure;
 mod noise;
 mod npy;
+mod opencv;
 mod outputs;
 mod pfm;
 mod pictures;
@@ -31,10 +33,11 @@ use crate::cli::EvaluateArgs;
 use crate::matching::Cost;
 use crate::settings::Loaded;
 use crate::telemetry::logs;
-use compare::Variant;
+use compare::{Comparison, Variant};
 use find::{Found, Searched};
 use measure::{Bench, Failure};
 use noise::Noise;
+use opencv::OpenCv;
 use outputs::{Outputs, Prepared};
 use report::{Dataset, Report};
 
@@ -47,17 +50,29 @@ const NAMED: usize = 5;
 /// Runs the command.
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
-    let variants = match &args.compare {
-        None => vec![(String::new(), loaded)],
+    let variants: Vec<(String, Loaded, Option<OpenCv>)> = match &args.compare {
+        None => vec![(String::new(), loaded, None)],
         Some(text) => {
-            let variants = compare::variants(text).map_err(Error::Usage)?.into_iter();
+            let Comparison { variants, opencv } =
+                compare::comparison(text).map_err(Error::Usage)?;
             let with = |Variant { name, assignments }: Variant| {
-                Ok((name, read_over(&args.common, args.flags(), &assignments)?))
+                Ok((name, read_over(&args.common, args.flags(), &assignments)?, None))
             };
-            variants.map(with).collect::<Result<_, Error>>()?
+            let mut variants = variants.into_iter().map(with).collect::<Result<Vec<_>, Error>>()?;
+            match opencv.then(OpenCv::find).transpose() {
+                Ok(opencv) => {
+                    variants
+                        .extend(opencv.map(|opencv| (opencv.name.clone(), loaded, Some(opencv))));
+                }
+                Err(error) => tracing::warn!(
+                    "OpenCV is left out of the comparison: {error:#}; `python3 -m pip install \
+                     opencv-python-headless` installs it"
+                ),
+            }
+            variants
         }
     };
-    for (_, loaded) in &variants {
+    for (_, loaded, _) in &variants {
         check(&args, loaded)?;
     }
     let outputs = Outputs::of(&args)?;
@@ -67,8 +82,9 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let bar = progress_bar(Some((count * variants.len()) as u64), args.common.quiet, "pairs");
     let mut unshown = None;
     let mut reports = Vec::new();
-    for (name, loaded) in &variants {
-        let report = evaluate(&args, loaded, &datasets, &outputs, &bar, &mut unshown)?;
+    for (name, loaded, opencv) in &variants {
+        let report =
+            evaluate(&args, loaded, opencv.clone(), &datasets, &outputs, &bar, &mut unshown)?;
         reports.push((name, report));
     }
     bar.finish_and_clear();
@@ -101,11 +117,12 @@ fn check(args: &EvaluateArgs, loaded: &Loaded) -> Result<(), Error> {
     Ok(())
 }
 
-/// Matches all pairs with these settings. `unshown` counts images of errors that could not be written, and
+/// Matches all pairs with these settings, or by OpenCV. `unshown` counts images of errors that could not be written, and
 /// has the reason of the first.
 fn evaluate(
     args: &EvaluateArgs,
     loaded: &Loaded,
+    opencv: Option<OpenCv>,
     datasets: &[Searched],
     outputs: &Prepared<'_>,
     bar: &ProgressBar,
@@ -123,7 +140,8 @@ fn evaluate(
         is_comparison: false,
     };
     let mut bench =
-        Bench::new(loaded, cameras, args.even, noise, args.repeat, args.learn.is_some());
+        Bench::new(loaded, cameras, args.even, noise, args.repeat, args.learn.is_some())
+            .by_opencv(opencv);
     let mut number = 0;
     for Searched { path, pairs } in datasets {
         let mut evaluated = Vec::new();

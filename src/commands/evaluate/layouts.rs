@@ -152,7 +152,11 @@ pub(super) fn contents(folder: &Path, names: &BTreeSet<OsString>, needs_truth: b
         let Some(eyes) = eyes(layout.eyes) else { continue };
         match any_of(layout.truth, &["png", "pgm"]) {
             Some(truth) => {
-                let masks = Areas { non_occluded: has("nonocc.png"), all: has("all.png") };
+                let masks = Areas {
+                    non_occluded: has("nonocc.png"),
+                    all: has("all.png"),
+                    discontinuities: has("disc.png"),
+                };
                 return one(of_middlebury(layout, eyes, truth, masks));
             }
             None => lacks_truth = true,
@@ -223,7 +227,11 @@ fn of_folders(
         };
         Item {
             eyes: layout.eyes.map(file),
-            truth: Areas { non_occluded: truth(layout.non_occluded), all: truth(layout.all) },
+            truth: Areas {
+                non_occluded: truth(layout.non_occluded),
+                all: truth(layout.all),
+                ..Areas::default()
+            },
             disparities: layout.disparities,
             described_by: Vec::new(),
         }
@@ -285,6 +293,7 @@ fn of_middlebury(
         truth: Areas {
             non_occluded: masks.non_occluded.map(|mask| truth(Some(mask))),
             all: Some(truth(masks.all)),
+            discontinuities: masks.discontinuities.map(|mask| truth(Some(mask))),
         },
         // As many as 8 bits can hold.
         disparities: Some((255.0 / scale) as usize + 1),
@@ -317,7 +326,7 @@ fn of_two_view(
     });
     let non_occluded = truth.clone().filter(|_| mask.is_some());
     let non_occluded = non_occluded.map(|truth| Truth { mask, ..truth });
-    let truth = Areas { non_occluded, all: truth };
+    let truth = Areas { non_occluded, all: truth, ..Areas::default() };
     Ok(Item { eyes, truth, disparities, described_by })
 }
 
@@ -398,7 +407,7 @@ mod tests {
         }
         let files = ["im2.png", "im6.png", "disp2.png", "nonocc.png", "all.png"];
         let folder = Folder::new(375, &files);
-        let Areas { non_occluded, all } = folder.item().truth;
+        let Areas { non_occluded, all, .. } = folder.item().truth;
         let masks = [non_occluded, all].map(|truth| truth.unwrap().mask.unwrap());
         assert_eq!(folder.names(&masks), ["nonocc.png", "all.png"]);
 

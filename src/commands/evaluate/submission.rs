@@ -136,7 +136,7 @@ mod tests {
         fs::create_dir_all(left.parent().unwrap()).unwrap();
         let item = Item {
             eyes: [left.clone(), left],
-            truth: Areas { non_occluded: None, all: None },
+            truth: Areas::default(),
             disparities: None,
             described_by: Vec::new(),
         };
