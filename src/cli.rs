@@ -249,7 +249,7 @@ pub struct MatchArgs {
     #[arg(long, value_name = "OUT.png", value_hint = ValueHint::FilePath)]
     pub confidence: Option<PathBuf>,
 
-    /// Point cloud in metres as well, coloured by the left image
+    /// Point cloud in metres as well, coloured by the left image: .ply, .pcd or .las
     #[arg(long, value_name = "OUT.ply", value_hint = ValueHint::FilePath)]
     pub cloud: Option<PathBuf>,
 

@@ -20,7 +20,7 @@ use crate::settings::names::path_of;
 use crate::settings::{Discovery, Ros2};
 use crate::settings::{Loaded, Settings, Stats};
 use crate::sink::claim::Claim;
-use crate::sink::cloud::CloudOptions;
+use crate::sink::cloud::{CloudFormat, CloudOptions};
 use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::encoding::Encoding;
@@ -146,8 +146,12 @@ static OUTPUTS: [Output; 9] = [
         path: |settings| path_of(&settings.output.clouds),
         kind: Kind::Folder(
             &CLOUDS,
-            |folder, to| Clouds::create(folder, &to.stream, to.clouds).map(boxed),
-            |folder, to| Clouds::resume(folder, &to.stream, to.clouds).map(boxed),
+            |folder, to| {
+                Clouds::create(folder, &to.stream, to.clouds_format, to.clouds).map(boxed)
+            },
+            |folder, to| {
+                Clouds::resume(folder, &to.stream, to.clouds_format, to.clouds).map(boxed)
+            },
         ),
     },
 ];
@@ -160,6 +164,7 @@ struct Setup {
     mcap: McapOptions,
     format: StillFormat,
     clouds: CloudOptions,
+    clouds_format: CloudFormat,
     view: VideoView,
     preview_quality: u32,
     colouring: LiveColouring,
@@ -321,6 +326,7 @@ pub fn open(
         mcap,
         format: output.pictures_format,
         clouds: output.clouds(),
+        clouds_format: output.clouds_format,
         view,
         preview_quality: output.preview_quality,
         colouring: colouring.clone(),
