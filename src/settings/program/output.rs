@@ -32,6 +32,7 @@ pub struct Output {
     pub preview: String,
     pub preview_view: VideoView,
     pub preview_quality: u32,
+    pub preview_legend: bool,
     pub pictures: String,
     pub pictures_format: StillFormat,
     pub clouds: String,
@@ -103,6 +104,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "The left picture, and the disparity in colours",
         ]),
     Row::whole("preview_quality", Whole(20), Integer::U32, [0, 51]),
+    Row::new("preview_legend", Switch(true), Kind::Switch),
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(

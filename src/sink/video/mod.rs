@@ -14,6 +14,7 @@ mod elements;
 mod encoded;
 mod encoders;
 mod feed;
+mod legend;
 mod lossless;
 mod matroska;
 mod preview;

@@ -146,12 +146,8 @@ static OUTPUTS: [Output; 9] = [
         path: |settings| path_of(&settings.output.clouds),
         kind: Kind::Folder(
             &CLOUDS,
-            |folder, to| {
-                Clouds::create(folder, &to.stream, to.clouds_format, to.clouds).map(boxed)
-            },
-            |folder, to| {
-                Clouds::resume(folder, &to.stream, to.clouds_format, to.clouds).map(boxed)
-            },
+            |folder, to| Clouds::create(folder, &to.stream, to.clouds_format, to.clouds).map(boxed),
+            |folder, to| Clouds::resume(folder, &to.stream, to.clouds_format, to.clouds).map(boxed),
         ),
     },
 ];
@@ -167,6 +163,7 @@ struct Setup {
     clouds_format: CloudFormat,
     view: VideoView,
     preview_quality: u32,
+    preview_legend: bool,
     colouring: LiveColouring,
 }
 
@@ -329,6 +326,7 @@ pub fn open(
         clouds_format: output.clouds_format,
         view,
         preview_quality: output.preview_quality,
+        preview_legend: output.preview_legend,
         colouring: colouring.clone(),
     };
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
@@ -502,8 +500,9 @@ fn recording(
 /// Opens a preview. After a failure it continues in a file named like a segment.
 fn preview(path: PathBuf, setup: Setup) -> (Made, Factory) {
     let create = move |path: &Path| {
-        let Setup { stream, view, colouring, preview_quality, .. } = &setup;
-        Preview::create(path, stream, *view, colouring.clone(), *preview_quality).map(boxed)
+        let Setup { stream, view, colouring, preview_quality, preview_legend, .. } = &setup;
+        let preview = Preview::create(path, stream, *view, colouring.clone(), *preview_quality);
+        preview.map(|preview| boxed(preview.with_legend(*preview_legend)))
     };
     let first = create(&path);
     let mut last: Option<PathBuf> = None;
