@@ -9,8 +9,8 @@ if [ ! -x "$STEREOD_TEST_PROGRAM" ]; then
     echo "recordings.sh: $STEREOD_TEST_PROGRAM is missing; build it, or set STEREOD_TEST_PROGRAM" >&2
     exit 1
 fi
-if ! "$tools/bin/python" -c "import cv2, foxglove, jsonschema, lz4, mcap, mcap_ros2, numpy, PIL, pytest, rosbags" 2>/dev/null; then
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q pytest jsonschema numpy opencv-python-headless pillow mcap mcap-ros2-support rosbags foxglove-sdk; }; then
+if ! "$tools/bin/python" -c "import cv2, foxglove, jsonschema, laspy, lz4, mcap, mcap_ros2, numpy, PIL, plyfile, pypcd4, pytest, rosbags" 2>/dev/null; then
+    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q pytest jsonschema numpy opencv-python-headless pillow mcap mcap-ros2-support rosbags foxglove-sdk laspy plyfile pypcd4; }; then
         echo "recordings.sh: rosbags is missing; it needs python3-venv and access to PyPI" >&2
         exit 77
     fi

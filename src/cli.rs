@@ -18,7 +18,7 @@ use toml::Value;
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use computation::Computation;
-pub use evaluate::EvaluateArgs;
+pub use evaluate::{Benchmark, EvaluateArgs};
 pub use flags::{Common, FlagLayer};
 use flags::{SettingFlags, parser};
 pub use info::InfoArgs;
@@ -250,7 +250,7 @@ pub struct MatchArgs {
     #[arg(long, value_name = "OUT.png", value_hint = ValueHint::FilePath)]
     pub confidence: Option<PathBuf>,
 
-    /// Point cloud in metres as well, coloured by the left image
+    /// Point cloud in metres as well, coloured by the left image: .ply, .pcd or .las
     #[arg(long, value_name = "OUT.ply", value_hint = ValueHint::FilePath)]
     pub cloud: Option<PathBuf>,
 

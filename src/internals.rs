@@ -87,7 +87,7 @@ pub mod sink {
     }
     pub mod video {
         pub use crate::sink::video::{
-            GreyVideo, GreyVideoOptions, Preview, Recorder, RecordingTags, VideoView,
+            Preview, Recorder, RecordingTags, RectifiedVideo, RectifiedVideoOptions, VideoView,
             read_recording_tags,
         };
     }
@@ -106,7 +106,7 @@ pub mod source {
         pub use crate::source::demo::{DemoOptions, DemoSource};
     }
     pub mod gst {
-        pub use crate::source::gst::{GstOptions, Reconnect, open};
+        pub use crate::source::gst::{GstOptions, Keep, Reconnect, open};
     }
     pub mod live {
         pub use crate::source::live::LiveState;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::computation::Computation;
 use super::flags::{Common, FlagLayer, SettingFlags};
@@ -16,6 +16,8 @@ Examples:
   stereod evaluate middlebury/ --noise 5 --seed 7
   stereod evaluate middlebury/ --even 128 --noise 1
   stereod evaluate middlebury/ --compare 'cost=census,ad,mi; paths=4,8' --latex table.tex
+  stereod evaluate middlebury/ --compare opencv                beside OpenCV, if python3 has cv2
+  stereod evaluate kitti2015/testing/ --fill rays --fill-max 1023 --submission kitti -o upload/
 
 A DATASET is a folder that is searched recursively for pairs of known disparity: folders with an \
 item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014, 2021 and version 3), \
@@ -29,6 +31,17 @@ Pixels without a disparity are light blue if filling from the row would be right
 Pixels that only one camera sees are half as bright. Where the truth is not known, the left image is shown in grey.
 
 Exit status: 0 done, 1 a pair could not be evaluated (the others are), 2 wrong usage or configuration.";
+
+/// A benchmark that takes uploads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Benchmark {
+    /// KITTI 2012 and 2015, by the names of the folders
+    Kitti,
+    /// Middlebury version 3
+    Middlebury,
+    /// Two-view sets of ETH3D
+    Eth3d,
+}
 
 /// Arguments of `evaluate`.
 #[derive(Clone, Debug, Args)]
@@ -54,7 +67,7 @@ pub struct EvaluateArgs {
     pub latex: Option<PathBuf>,
 
     /// Compare settings: every combination of these values, such as 'cost=census,ad,mi; paths=4,8', with the
-    /// means over all pairs
+    /// means over all pairs; `opencv` in the list adds OpenCV's StereoSGBM, if python3 has cv2
     #[arg(long, value_name = "KEY=VALUES;...", conflicts_with_all = ["errors", "learn"])]
     pub compare: Option<String>,
 
@@ -65,6 +78,14 @@ pub struct EvaluateArgs {
     /// Write what the confidence is learnt from into this folder, which is created if missing; slow
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub learn: Option<PathBuf>,
+
+    /// Write the disparity of each pair, also of those without truth, as the upload of this benchmark takes it
+    #[arg(long, value_name = "BENCHMARK", requires = "output", conflicts_with = "compare")]
+    pub submission: Option<Benchmark>,
+
+    /// Folder for --submission, which is created if missing
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "submission")]
+    pub output: Option<PathBuf>,
 
     /// Paint a quarter of the left image, and the same surfaces in the right one, with this grey level before
     /// noise is added: surfaces without texture

@@ -19,9 +19,8 @@ Examples:
   stereod rectify --side-by-side both.mp4 --calibration rig.toml -o rectified/
   stereod rectify drive.mcap -o rectified/                     by the calibrations in the recording
 
-Two images become DIR/left.png and DIR/right.png, with their colour; videos, \
-numbered images and cameras become DIR/left.mkv and DIR/right.mkv (FFV1, lossless, 8-bit grey), \
-which keep their capture times and describe the cameras in their tags. Pixels outside a camera's \
+Two images become DIR/left.png and DIR/right.png; videos, numbered images and cameras become \
+DIR/left.mkv and DIR/right.mkv (FFV1, lossless, 8-bit grey or RGB), which keep their capture times and describe the cameras in their tags. Pixels outside a camera's \
 view are black. DIR/rectified.toml is the calibration of the rectified images.";
 
 const LEFT: &str = "\
@@ -45,6 +44,10 @@ pub struct RectifyArgs {
     /// Folder for the rectified images or videos; it is created if missing
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
+
+    /// Write 8-bit grey also if the source has colour
+    #[arg(long)]
+    pub grey: bool,
 
     /// Part of a recording.
     #[command(flatten)]

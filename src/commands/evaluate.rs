@@ -2,6 +2,7 @@
 
 mod compare;
 mod described;
+mod discontinuities;
 mod even;
 mod find;
 mod item;
@@ -9,12 +10,14 @@ mod layouts;
 mod measure;
 mod noise;
 mod npy;
+mod opencv;
 mod outputs;
 mod pfm;
 mod pictures;
 mod report;
 mod scoring;
 mod sparsification;
+mod submission;
 mod summary;
 mod surfaces;
 mod table;
@@ -30,10 +33,11 @@ use crate::cli::EvaluateArgs;
 use crate::matching::Cost;
 use crate::settings::Loaded;
 use crate::telemetry::logs;
-use compare::Variant;
+use compare::{Comparison, Variant};
 use find::{Found, Searched};
 use measure::{Bench, Failure};
 use noise::Noise;
+use opencv::OpenCv;
 use outputs::{Outputs, Prepared};
 use report::{Dataset, Report};
 
@@ -46,28 +50,41 @@ const NAMED: usize = 5;
 /// Runs the command.
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
-    let variants = match &args.compare {
-        None => vec![(String::new(), loaded)],
+    let variants: Vec<(String, Loaded, Option<OpenCv>)> = match &args.compare {
+        None => vec![(String::new(), loaded, None)],
         Some(text) => {
-            let variants = compare::variants(text).map_err(Error::Usage)?.into_iter();
+            let Comparison { variants, opencv } =
+                compare::comparison(text).map_err(Error::Usage)?;
             let with = |Variant { name, assignments }: Variant| {
-                Ok((name, read_over(&args.common, args.flags(), &assignments)?))
+                Ok((name, read_over(&args.common, args.flags(), &assignments)?, None))
             };
-            variants.map(with).collect::<Result<_, Error>>()?
+            let mut variants = variants.into_iter().map(with).collect::<Result<Vec<_>, Error>>()?;
+            match opencv.then(OpenCv::find).transpose() {
+                Ok(opencv) => {
+                    variants
+                        .extend(opencv.map(|opencv| (opencv.name.clone(), loaded, Some(opencv))));
+                }
+                Err(error) => tracing::warn!(
+                    "OpenCV is left out of the comparison: {error:#}; `python3 -m pip install \
+                     opencv-python-headless` installs it"
+                ),
+            }
+            variants
         }
     };
-    for (_, loaded) in &variants {
+    for (_, loaded, _) in &variants {
         check(&args, loaded)?;
     }
     let outputs = Outputs::of(&args)?;
-    let datasets = search(&args.datasets)?;
+    let datasets = search(&args.datasets, args.submission.is_none())?;
     let outputs = outputs.prepare(&variants[0].1, &datasets)?;
     let count: usize = datasets.iter().map(|searched| searched.pairs.len()).sum();
     let bar = progress_bar(Some((count * variants.len()) as u64), args.common.quiet, "pairs");
     let mut unshown = None;
     let mut reports = Vec::new();
-    for (name, loaded) in &variants {
-        let report = evaluate(&args, loaded, &datasets, &outputs, &bar, &mut unshown)?;
+    for (name, loaded, opencv) in &variants {
+        let report =
+            evaluate(&args, loaded, opencv.clone(), &datasets, &outputs, &bar, &mut unshown)?;
         reports.push((name, report));
     }
     bar.finish_and_clear();
@@ -100,11 +117,12 @@ fn check(args: &EvaluateArgs, loaded: &Loaded) -> Result<(), Error> {
     Ok(())
 }
 
-/// Matches all pairs with these settings. `unshown` counts images of errors that could not be written, and
+/// Matches all pairs with these settings, or by OpenCV. `unshown` counts images of errors that could not be written, and
 /// has the reason of the first.
 fn evaluate(
     args: &EvaluateArgs,
     loaded: &Loaded,
+    opencv: Option<OpenCv>,
     datasets: &[Searched],
     outputs: &Prepared<'_>,
     bar: &ProgressBar,
@@ -122,7 +140,8 @@ fn evaluate(
         is_comparison: false,
     };
     let mut bench =
-        Bench::new(loaded, cameras, args.even, noise, args.repeat, args.learn.is_some());
+        Bench::new(loaded, cameras, args.even, noise, args.repeat, args.learn.is_some())
+            .by_opencv(opencv);
     let mut number = 0;
     for Searched { path, pairs } in datasets {
         let mut evaluated = Vec::new();
@@ -130,6 +149,7 @@ fn evaluate(
             let outcome = match item.as_ref().map(|item| bench.measure(item)) {
                 Err(error) => Err(told(error)),
                 Ok(Ok((measured, compared))) => {
+                    outputs.submit(number, &measured, &compared)?;
                     // The figures do not depend on the image.
                     if let Err(error) = outputs.show_errors(number, &compared) {
                         tracing::debug!("{error:#}");
@@ -170,10 +190,10 @@ fn failures(report: &Report) -> Result<(), Error> {
 }
 
 /// Finds the pairs of all data sets.
-fn search(paths: &[PathBuf]) -> Result<Vec<Searched>, Error> {
+fn search(paths: &[PathBuf], needs_truth: bool) -> Result<Vec<Searched>, Error> {
     let (mut datasets, mut without_truth) = (Vec::new(), 0);
     for path in paths {
-        let found = find::search(path).map_err(Error::Usage)?;
+        let found = find::search(path, needs_truth).map_err(Error::Usage)?;
         let Found { pairs, without_truth: more } = found;
         without_truth += more;
         if pairs.is_empty() {
@@ -181,8 +201,9 @@ fn search(paths: &[PathBuf]) -> Result<Vec<Searched>, Error> {
                 0 => String::new(),
                 _ => format!(" ({more} folders hold pictures, but no truth)"),
             };
+            let known = if needs_truth { " with known disparity" } else { "" };
             return Err(Error::usage(format!(
-                "no pair with known disparity in {}{lacking}: name a folder of {}, or one with an {} (`stereod \
+                "no pair{known} in {}{lacking}: name a folder of {}, or one with an {} (`stereod \
                  evaluate --help`)",
                 path.display(),
                 layouts::KNOWN,

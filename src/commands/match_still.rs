@@ -17,7 +17,7 @@ use crate::observe::alignment::{Options, Verdict, measure};
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::{Spare, too_few};
 use crate::settings::{Loaded, Origin};
-use crate::sink::cloud;
+use crate::sink::cloud::{self, CloudFormat};
 use crate::sink::colour::{ColourRange, ColourScale};
 use crate::sink::encoding::Encoding;
 use crate::sink::files;
@@ -55,7 +55,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
 
     if let Some(cloud) = &args.cloud {
-        cloud::check_name(cloud).map_err(Error::Usage)?;
+        CloudFormat::of(cloud).map_err(Error::Usage)?;
     }
     let cameras = Cameras::read(settings, Some(&spec))?;
     if args.cloud.is_some() {

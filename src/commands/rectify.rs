@@ -16,12 +16,13 @@ use crate::calibration::format::{self, Format, Report};
 use crate::cli::RectifyArgs;
 use crate::core::control::Control;
 use crate::core::frame::{Eye, Image, StereoPair};
+use crate::core::pool::Pool;
 use crate::engine::cpu::CpuRectifier;
 use crate::settings::Settings;
 use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::png::{encode_grey, encode_rgb};
-use crate::sink::video::{GreyVideo, GreyVideoOptions};
+use crate::sink::video::{RectifiedVideo, RectifiedVideoOptions};
 use crate::source;
 use crate::source::demo::DemoOptions;
 use crate::source::gst::Keep;
@@ -63,7 +64,7 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     files::refuse_same([("left", left), ("right", right)]).map_err(Error::Usage)?;
     if are_stills {
         let stills = Stills::find(&spec, &settings.source)?;
-        write_stills(&cameras, &stills, &args.output, &outputs)?;
+        write_stills(&cameras, &stills, &args, &outputs)?;
         return tell("1 pair", &args, &outputs);
     }
     videos(&cameras, &args, &spec, settings, &outputs)
@@ -84,32 +85,35 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
 fn write_stills(
     cameras: &Cameras<'_>,
     stills: &Stills,
-    folder: &Path,
+    args: &RectifyArgs,
     outputs: &[PathBuf; 2],
 ) -> Result<(), Error> {
     let raw = stills.read()?;
     let rectifier = rectifier(cameras, (raw[0].width(), raw[0].height()))?;
     let (width, height) = rectifier.size();
-    make_folder(folder)?;
+    make_folder(&args.output)?;
     for (i, eye) in Eye::BOTH.into_iter().enumerate() {
         let rectified = |picture: &Image| {
             let mut pixels = vec![0; width * height];
             rectifier.map(eye).apply(picture, &mut pixels);
             pixels
         };
-        let colours = stills.colours(eye)?;
-        let is_grey = colours.iter().all(|channel| channel.pixels() == colours[0].pixels());
-        let file = if is_grey {
-            encode_grey(&rectified(&raw[i]), width, height)?
-        } else {
-            let [red, green, blue] = colours.each_ref().map(rectified);
-            let pixels = red.iter().zip(&green).zip(&blue);
-            let rgb: Vec<u8> = pixels.flat_map(|((&r, &g), &b)| [r, g, b]).collect();
-            encode_rgb(&rgb, width, height)?
+        let colours = if args.grey { None } else { Some(stills.colours(eye)?) };
+        let is_colour = |colours: &[Image; 3]| {
+            colours[0].pixels() != colours[1].pixels() || colours[0].pixels() != colours[2].pixels()
+        };
+        let file = match colours.filter(is_colour) {
+            None => encode_grey(&rectified(&raw[i]), width, height)?,
+            Some(colours) => {
+                let [red, green, blue] = colours.each_ref().map(rectified);
+                let pixels = red.iter().zip(&green).zip(&blue);
+                let rgb: Vec<u8> = pixels.flat_map(|((&r, &g), &b)| [r, g, b]).collect();
+                encode_rgb(&rgb, width, height)?
+            }
         };
         files::write_whole(&outputs[i], &file)?;
     }
-    write_cameras(folder, &rectifier)
+    write_cameras(&args.output, &rectifier)
 }
 
 /// Writes the cameras of the rectified images as a calibration.
@@ -130,8 +134,8 @@ fn videos(
 ) -> Result<(), Error> {
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
-    let mut options =
-        settings.source.stream_options(&settings.camera, &control.stop, &Keep::default());
+    let keep = Keep { colours: (!args.grey).then(Pool::new), ..Keep::default() };
+    let mut options = settings.source.stream_options(&settings.camera, &control.stop, &keep);
     options.part.frames = args.part.frames();
     let mut source = source::open(spec, DemoOptions::default(), &options)?;
     let info = source.info().clone();
@@ -142,7 +146,8 @@ fn videos(
     make_folder(&args.output)?;
     let _claims = [Claim::on(&outputs[0])?, Claim::on(&outputs[1])?];
     let create = |eye, path: &Path| {
-        GreyVideo::create(path, &GreyVideoOptions { eye, size, rate: info.rate, geometry })
+        let (rate, colour) = (info.rate, info.has_colour);
+        RectifiedVideo::create(path, &RectifiedVideoOptions { eye, size, rate, geometry, colour })
     };
     let mut eyes = [create(Eye::Left, &outputs[0])?, create(Eye::Right, &outputs[1])?];
     write_cameras(&args.output, &rectifier)?;
@@ -153,7 +158,7 @@ fn videos(
     let (mut pairs, mut origin, mut failed) = (0, None, None);
     let delivered = source.run(&control.stop, &mut |raw, _| {
         let origin = *origin.get_or_insert(raw.timestamp);
-        match write(&mut cpu, &mut eyes, raw, origin) {
+        match write(&mut cpu, &mut eyes, info.has_colour, raw, origin) {
             Ok(()) => pairs += 1,
             Err(error) => failed = Some(error),
         }
@@ -166,7 +171,7 @@ fn videos(
     bar.finish_and_clear();
     logs::write_above(None);
     // Both files are finished in any case; the first error is returned.
-    let finished = eyes.each_mut().map(GreyVideo::finish);
+    let finished = eyes.each_mut().map(RectifiedVideo::finish);
     failed.map_or(Ok(()), Err)?;
     delivered?;
     finished.into_iter().collect::<anyhow::Result<()>>()?;
@@ -180,18 +185,41 @@ fn videos(
 /// Rectifies a pair and adds each image to its video at its own capture time.
 fn write(
     cpu: &mut CpuRectifier,
-    [left, right]: &mut [GreyVideo; 2],
+    [left, right]: &mut [RectifiedVideo; 2],
+    colour: bool,
     raw: StereoPair,
     origin: Duration,
 ) -> anyhow::Result<()> {
-    let pair = cpu.rectify(raw)?;
-    let skew = Duration::from_nanos(pair.skew_ns.unsigned_abs());
-    let right_time = match pair.skew_ns < 0 {
-        true => pair.timestamp.saturating_sub(skew),
-        false => pair.timestamp.saturating_add(skew),
+    let skew = Duration::from_nanos(raw.skew_ns.unsigned_abs());
+    let left_time = raw.timestamp;
+    let right_time = match raw.skew_ns < 0 {
+        true => left_time.saturating_sub(skew),
+        false => left_time.saturating_add(skew),
     };
-    left.write(&pair.left, pair.timestamp, origin).context("left view")?;
-    right.write(&pair.right, right_time, origin).context("right view")
+    let channels = if colour { channels(&raw).into() } else { vec![raw] };
+    let pairs = channels.into_iter().map(|raw| cpu.rectify(raw));
+    let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
+    let of = |eye: fn(&StereoPair) -> &Image| pairs.iter().map(eye).collect::<Vec<_>>();
+    left.write(&of(|pair| &pair.left), left_time, origin).context("left view")?;
+    right.write(&of(|pair| &pair.right), right_time, origin).context("right view")
+}
+
+/// Splits a pair into a pair of the red channels, one of the green and one of the blue ones, because
+/// each is rectified like an intensity. Grey images have three equal channels.
+fn channels(pair: &StereoPair) -> [StereoPair; 3] {
+    let colours = [&pair.left, &pair.right].map(|image| {
+        let mut rgb = vec![0; image.width() * image.height() * 3];
+        image.write_rgb::<3>(&mut rgb, image.width() * 3);
+        rgb
+    });
+    [0, 1, 2].map(|channel| {
+        let [left, right] =
+            [(&pair.left, &colours[0]), (&pair.right, &colours[1])].map(|(image, rgb)| {
+                let samples = rgb.iter().skip(channel).step_by(3).copied().collect();
+                Image::from_vec(image.width(), image.height(), samples)
+            });
+        StereoPair::of_stills(left, right)
+    })
 }
 
 fn tell(what: &str, args: &RectifyArgs, outputs: &[PathBuf; 2]) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::core::frame::{Matched, StereoGeometry};
-use crate::sink::cloud::{self, CloudOptions};
+use crate::sink::cloud::{self, CloudFormat, CloudOptions};
 use crate::sink::numbered::{Kind, NumberedFiles, Open};
 use crate::sink::{Sink, StreamInfo};
 
@@ -15,46 +15,67 @@ use crate::sink::{Sink, StreamInfo};
 pub static CLOUDS: Kind = Kind {
     plural: "point clouds",
     singular: "point cloud",
-    extensions: &["ply"],
+    extensions: &["ply", "pcd", "las"],
     description: "clouds.json",
     is_ours: cloud::is_cloud,
 };
 
-/// Writes each map as `DIR/NNNNNN.ply`, coloured by the left image, as [`NumberedFiles`]. The
-/// description holds the unit, the axes and the cameras.
+/// Writes each map as `DIR/NNNNNN.EXT`, coloured by the left image, as [`NumberedFiles`]. The
+/// description holds the format, the unit, the axes and the cameras.
 #[derive(Debug)]
 pub struct Clouds {
     name: String,
+    format: CloudFormat,
     options: CloudOptions,
     files: NumberedFiles,
 }
 
 impl Clouds {
     /// Creates the folder (and its parents) if missing.
-    pub fn create(dir: &Path, stream: &StreamInfo, options: CloudOptions) -> Result<Self> {
-        Self::of(dir, stream, options, NumberedFiles::create)
+    pub fn create(
+        dir: &Path,
+        stream: &StreamInfo,
+        format: CloudFormat,
+        options: CloudOptions,
+    ) -> Result<Self> {
+        Self::of(dir, stream, format, options, NumberedFiles::create)
     }
 
     /// Continues in a folder with clouds of this run.
-    pub fn resume(dir: &Path, stream: &StreamInfo, options: CloudOptions) -> Result<Self> {
-        Self::of(dir, stream, options, NumberedFiles::resume)
+    pub fn resume(
+        dir: &Path,
+        stream: &StreamInfo,
+        format: CloudFormat,
+        options: CloudOptions,
+    ) -> Result<Self> {
+        Self::of(dir, stream, format, options, NumberedFiles::resume)
     }
 
-    fn of(dir: &Path, stream: &StreamInfo, options: CloudOptions, open: Open) -> Result<Self> {
+    fn of(
+        dir: &Path,
+        stream: &StreamInfo,
+        format: CloudFormat,
+        options: CloudOptions,
+        open: Open,
+    ) -> Result<Self> {
         let geometry = stream.geometry.context("the cameras are not known")?;
         let name = format!("clouds in {}", dir.display());
-        let files = open(dir, &CLOUDS, "ply", describe(&geometry, options))?;
-        Ok(Self { name, options, files })
+        let text = describe(&geometry, format, options);
+        let files = open(dir, &CLOUDS, format.extension(), text)?;
+        Ok(Self { name, format, options, files })
     }
 }
 
 /// Returns the description of the clouds of a folder, as JSON.
-fn describe(geometry: &StereoGeometry, options: CloudOptions) -> String {
+fn describe(geometry: &StereoGeometry, format: CloudFormat, options: CloudOptions) -> String {
     let axes = options.axes.words();
     let description = json!({
+        "format": format.extension(),
         "meaning": format!("points in metres from the left camera: {axes}; colours of the left picture"),
         "near_m": options.near_m,
         "far_m": options.far_m,
+        "outliers": options.outliers,
+        "voxel_m": options.voxel_m,
         "focal_px": geometry.focal_px,
         "baseline_m": geometry.baseline_m,
         "centre_x_px": geometry.centre_x_px,
@@ -74,8 +95,9 @@ impl Sink for Clouds {
         let left = &frame.pair.left;
         let colour = |x, y| left.rgb_at(x, y);
         let confidence = frame.confidence.as_ref();
-        let (file, _) =
-            cloud::encode_cloud(&frame.disparity, confidence, &geometry, self.options, colour);
+        let Self { format, options, .. } = *self;
+        let map = &frame.disparity;
+        let (file, _) = cloud::encode_cloud(format, map, confidence, &geometry, options, colour)?;
         self.files.write(frame.pair.sequence, &file)
     }
 

@@ -67,6 +67,13 @@ pub fn encode_rgb(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
     Ok(file)
 }
 
+/// Encodes an image of 16 bits per pixel as a PNG file.
+pub fn encode_grey_16(grey: &[u16], width: usize, height: usize) -> Result<Vec<u8>> {
+    let mut file = Vec::new();
+    write(&mut file, bytemuck::cast_slice(grey), (width, height), ExtendedColorType::L16)?;
+    Ok(file)
+}
+
 /// Encodes an image of one byte per pixel as a PNG file.
 pub fn encode_grey(grey: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
     let mut file = Vec::new();

@@ -134,7 +134,9 @@ impl<'a> Still<'a> {
                 let numbers = Numbers::new(quantity, range, geometry)?;
                 DisparityPng::default().encode(map, &numbers)?.to_vec()
             }
-            StillFormat::Pfm => pfm(size, self.floats(f32::INFINITY)),
+            StillFormat::Pfm => {
+                encode_pfm(size.0, &self.floats(f32::INFINITY).collect::<Vec<_>>())
+            }
             StillFormat::Tiff => tiff(size, &self.floats(f32::NAN).collect::<Vec<_>>())?,
             StillFormat::Npy => npy(size, self.floats(f32::NAN)),
             StillFormat::Exr => self.exr()?,
@@ -201,7 +203,7 @@ pub fn write_depth(
             unit.encode(depth_m, &mut stored);
             png::encode_numbers(&stored, size, &unit.describe())?
         }
-        StillFormat::Pfm => pfm(size, depth_m.iter().copied()),
+        StillFormat::Pfm => encode_pfm(size.0, depth_m),
         StillFormat::Tiff => tiff(size, &or_nan().collect::<Vec<_>>())?,
         StillFormat::Npy => npy(size, or_nan()),
         StillFormat::Exr => encode_exr(size, vec![channel("Z", depth_m.to_vec())])?,
@@ -262,12 +264,11 @@ pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
     files::write_whole(path, &png::encode_grey(image.pixels(), image.width(), image.height())?)
 }
 
-/// Encodes floats as a portable float map (Middlebury's description:
+/// Encodes rows of `width` floats as a portable float map (Middlebury's description:
 /// <https://vision.middlebury.edu/stereo/>).
-fn pfm((width, height): (usize, usize), floats: impl Iterator<Item = f32>) -> Vec<u8> {
+pub fn encode_pfm(width: usize, floats: &[f32]) -> Vec<u8> {
     // The negative scale means little endian.
-    let mut file = format!("Pf\n{width} {height}\n-1.0\n").into_bytes();
-    let floats: Vec<f32> = floats.collect();
+    let mut file = format!("Pf\n{width} {}\n-1.0\n", floats.len() / width.max(1)).into_bytes();
     for row in floats.chunks_exact(width.max(1)).rev() {
         file.extend(row.iter().flat_map(|number| number.to_le_bytes()));
     }

@@ -104,14 +104,28 @@ fn side_by_side(left: &Image, right: &Image) -> Image {
 
 /// Writes a data set with one pair of known disparity: a textured wall at 5 pixels.
 pub fn write_dataset(folder: &Path) {
-    fs::create_dir_all(folder).unwrap();
+    // Pairs without truth, in the layouts of the benchmarks.
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let (folder, left, right) = match name {
+        "testing" => (folder.into(), "image_2/000000_10.png", "image_3/000000_10.png"),
+        "trainingF" | "testF" | "two_view_training" | "two_view_test" => {
+            (folder.join("scene"), "im0.png", "im1.png")
+        }
+        _ => (folder.to_path_buf(), "left.png", "right.png"),
+    };
+    for picture in [left, right] {
+        fs::create_dir_all(folder.join(picture).parent().unwrap()).unwrap();
+    }
     let texture = |x: usize, y: usize| {
         let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
         (blot.wrapping_mul(0xc2b2_ae35) >> 13) as u8
     };
     let picture = |shift: usize| Image::from_fn(128, 64, |x, y| texture(x + shift, y));
-    save(&picture(0), &folder.join("left.png"));
-    save(&picture(5), &folder.join("right.png"));
+    save(&picture(0), &folder.join(left));
+    save(&picture(5), &folder.join(right));
+    if left != "left.png" {
+        return;
+    }
     save(&Image::from_fn(128, 64, |_, _| 5), &folder.join("truth.png"));
     let item = r#"{"left": "left.png", "right": "right.png", "gt": "truth.png", "gt_scale": 1, "ndisp": 16}"#;
     fs::write(folder.join("item.json"), item).unwrap();

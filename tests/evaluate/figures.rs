@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Data;
+use super::{Data, SHIFT};
+use crate::common::outcome::outcome;
+use crate::common::program::stereod;
 
 /// Figures of the wall, which is matched without errors: `rows` rows are counted.
 fn wall(rows: f64, counted: u32) -> Value {
@@ -121,4 +123,83 @@ fn a_comparison_has_the_means_of_each_combination() {
     assert!(status == 2 && stderr.contains("paths"), "{stderr}");
     let (status, _, stderr) = data.evaluate(&["a", "--csv", "-", "--latex", "-"]);
     assert!(status == 2 && stderr.contains("--csv - and --latex -"), "{stderr}");
+}
+
+/// A stand-in for Python answers with a map that is right everywhere.
+#[cfg(unix)]
+#[test]
+fn opencv_has_a_row_where_python_finds_it() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    let data = Data::new();
+    data.described("a");
+    fs::create_dir(data.at("bin")).unwrap();
+    let compared = |what: &str, expected: i32| {
+        let usual = [
+            "evaluate",
+            "--engine",
+            "cpu",
+            "a",
+            "--repeat",
+            "1",
+            "--json",
+            "-",
+            "--subpixel",
+            "off",
+        ];
+        let mut command = stereod(&[&usual[..], &["--compare", what]].concat());
+        let (status, stdout, stderr) =
+            outcome(command.current_dir(data.0.path()).env("PATH", data.at("bin")));
+        assert_eq!(status, expected, "{stderr}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        (report["comparison"].as_array().unwrap().clone(), stderr)
+    };
+    let (rows, stderr) = compared("paths=4; opencv", 0);
+    assert_eq!((rows.len(), &rows[0]["settings"]), (1, &json!("paths=4")));
+    assert!(stderr.contains("OpenCV is left out") && stderr.contains("pip install"), "{stderr}");
+
+    let pixels = 96 * 48;
+    let map = (16 * SHIFT as i16).to_le_bytes().repeat(pixels);
+    fs::write(data.at("answer"), [&0.25f64.to_le_bytes()[..], &map].concat()).unwrap();
+    let script = "#!/bin/sh\n[ $# = 2 ] && { echo 9.8.7; exit; }\n\
+                  /bin/cat > seen; echo $3 $4 $5 $6 $7 > asked; /bin/cat answer\n";
+    fs::write(data.at("bin/python3"), script).unwrap();
+    fs::set_permissions(data.at("bin/python3"), fs::Permissions::from_mode(0o755)).unwrap();
+    let (rows, stderr) = compared("opencv", 0);
+    assert_eq!(stderr, "");
+    assert_eq!(
+        (&rows[0]["settings"], &rows[1]["settings"]),
+        (&json!("stereod"), &json!("OpenCV 9.8.7 StereoSGBM"))
+    );
+    assert_eq!(rows[1]["mean"]["time_ms"], 250.0);
+    assert_eq!(rows[0]["mean"]["unfilled"], rows[1]["mean"]["unfilled"]);
+    assert_eq!(fs::read_to_string(data.at("asked")).unwrap(), "96 48 0 16 1\n");
+    let pictures = ["a/l.png", "a/r.png"].map(|name| image::open(data.at(name)).unwrap());
+    let pictures = pictures.each_ref().map(|picture| picture.as_bytes()).concat();
+    assert!(fs::read(data.at("seen")).unwrap() == pictures);
+
+    // An answer that is cut off.
+    fs::write(data.at("answer"), [0; 100]).unwrap();
+    let (rows, stderr) = compared("opencv", 1);
+    assert!(stderr.contains("OpenCV's answer is no map of 96x48"), "{stderr}");
+    assert_eq!(rows[1]["error"], "no pair could be evaluated");
+}
+
+#[test]
+fn pixels_near_discontinuities() {
+    let data = Data::new();
+    data.described("wall");
+    // The truth steps by 2 px at row 12, which is no discontinuity, and by 4 at row 16: rows 11 to 20 are near it,
+    // of which one is off by 2 px and four are by 4.
+    let disc =
+        |data: &Data| data.report(&["wall"])["datasets"][0]["items"][0]["dense"]["disc"].clone();
+    let found = disc(&data);
+    assert_eq!((&found["n"], &found["avgerr"]), (&json!(88 * 10), &json!(1.8)));
+    let item = std::fs::read_to_string(data.at("wall/item.json")).unwrap();
+    let masks = r#""disc":"disc.png","nonocc":"#;
+    std::fs::write(data.at("wall/item.json"), item.replace(r#""nonocc":"#, masks)).unwrap();
+    data.grey("wall/disc.png", (96, 48), |_, y| if y == 3 { 255 } else { 128 });
+    let found = disc(&data);
+    assert_eq!((&found["n"], &found["avgerr"]), (&json!(88), &json!(2.0)));
 }

@@ -8,6 +8,7 @@ mod information;
 mod layouts;
 mod outputs;
 mod scored;
+mod submission;
 
 use std::fs;
 use std::path::{Path, PathBuf};

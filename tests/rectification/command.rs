@@ -10,9 +10,10 @@ use stereod::internals::calibration::Rectifier;
 use stereod::internals::calibration::{StereoCalibration, format};
 use stereod::internals::control::Switch;
 use stereod::internals::frame::{Image, StereoPair};
+use stereod::internals::pool::Pool;
 use stereod::internals::sink::png::{encode_grey, encode_rgb};
-use stereod::internals::sink::video::{GreyVideo, GreyVideoOptions, read_recording_tags};
-use stereod::internals::source::gst::{GstOptions, open};
+use stereod::internals::sink::video::{RectifiedVideo, RectifiedVideoOptions, read_recording_tags};
+use stereod::internals::source::gst::{GstOptions, Keep, open};
 use stereod::internals::source::orientation::Orient;
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::{read_colours, read_still};
@@ -82,11 +83,18 @@ impl Bench {
     /// Raw videos of both views, without loss.
     fn write_videos(&self, pairs: &[(Duration, Duration)]) {
         for eye in [Eye::Left, Eye::Right] {
-            let options = GreyVideoOptions { eye, size: SIZE, rate: Some(20.0), geometry: None };
-            let mut video = GreyVideo::create(&self.path(&format!("{eye}.mkv")), &options).unwrap();
+            let options = RectifiedVideoOptions {
+                eye,
+                size: SIZE,
+                rate: Some(20.0),
+                geometry: None,
+                colour: false,
+            };
+            let mut video =
+                RectifiedVideo::create(&self.path(&format!("{eye}.mkv")), &options).unwrap();
             for (number, &(left, right)) in pairs.iter().enumerate() {
                 let time = if eye == Eye::Left { left } else { right };
-                video.write(&raw(eye, number), time, Duration::ZERO).unwrap();
+                video.write(&[&raw(eye, number)], time, Duration::ZERO).unwrap();
             }
             video.finish().unwrap();
         }
@@ -108,7 +116,9 @@ fn expected(rectifier: &Rectifier, eye: Eye, raw: &Image) -> Vec<u8> {
 
 fn play(left: &Path, right: &Path) -> Vec<StereoPair> {
     let [left, right] = [left, right].map(|path| path.display().to_string());
-    let mut source = open(&SourceSpec::two(left, right), &GstOptions::default()).unwrap();
+    let keep = Keep { colours: Some(Pool::new()), ..Keep::default() };
+    let options = GstOptions { keep, ..GstOptions::default() };
+    let mut source = open(&SourceSpec::two(left, right), &options).unwrap();
     let mut pairs = Vec::new();
     source
         .run(&Switch::default(), &mut |pair, _| {
@@ -159,6 +169,51 @@ fn colours_stay() {
     }
     let right = read_colours(&bench.path("right.png"), Orient::Ignore).unwrap();
     assert_eq!(right[0].pixels(), right[2].pixels());
+
+    bench.succeed(&["l.png", "r.png", "--calibration", "rig.json", "--grey", "-o", "."]);
+    let raw = read_still(&bench.path("l.png"), Tone::default()).unwrap();
+    let grey = image::open(bench.path("left.png")).unwrap();
+    assert_eq!(grey.color(), image::ColorType::L8);
+    assert_eq!(grey.as_bytes(), expected(&rectifier, Eye::Left, &raw));
+}
+
+#[test]
+fn videos_keep_their_colours() {
+    let bench = Bench::new();
+    for eye in [Eye::Left, Eye::Right] {
+        for number in 0..2 {
+            let channels = [0, 1, 2].map(|channel| raw(eye, 3 * number + channel));
+            let pixels =
+                (0..SIZE.0 * SIZE.1).flat_map(|i| channels.each_ref().map(|c| c.pixels()[i]));
+            let file = encode_rgb(&pixels.collect::<Vec<u8>>(), SIZE.0, SIZE.1).unwrap();
+            fs::write(bench.path(&format!("{eye}{number}.png")), file).unwrap();
+        }
+    }
+    let usual = ["left%d.png", "right%d.png", "--calibration", "rig.json", "-o", "out"];
+    bench.succeed(&usual);
+    let rectifier = bench.rectifier(None);
+    let pairs = play(&bench.path("out/left.mkv"), &bench.path("out/right.mkv"));
+    assert_eq!(pairs.len(), 2);
+    for (number, pair) in pairs.iter().enumerate() {
+        for (eye, image) in [(Eye::Left, &pair.left), (Eye::Right, &pair.right)] {
+            for channel in 0..3 {
+                let expected = expected(&rectifier, eye, &raw(eye, 3 * number + channel));
+                for (i, expected) in expected.into_iter().enumerate() {
+                    let got = image.rgb_at(i % image.width(), i / image.width())[channel];
+                    // Colours become luma and differences when they are read, once here and once there.
+                    assert!(
+                        got.abs_diff(expected) <= 5,
+                        "{eye} {number} {channel} {i}: {got}, not {expected}"
+                    );
+                }
+            }
+        }
+    }
+    bench.succeed(&[&usual[..], &["--grey"]].concat());
+    let pairs = play(&bench.path("out/left.mkv"), &bench.path("out/right.mkv"));
+    assert!(pairs.len() == 2 && pairs[0].left.chroma().is_none());
+    let raw = read_still(&bench.path("left0.png"), Tone::default()).unwrap();
+    assert_eq!(pairs[0].left.pixels(), expected(&rectifier, Eye::Left, &raw));
 }
 
 #[test]

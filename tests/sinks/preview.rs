@@ -100,6 +100,38 @@ fn colours_size_profile_and_times() {
 }
 
 #[test]
+fn the_legend_is_in_the_lower_right_corner() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mp4");
+    let size = (320, 240);
+    let preview = Preview::create(
+        &path,
+        &stream(320, 240),
+        VideoView::SideBySide,
+        LiveColouring::default(),
+        10,
+    );
+    let mut preview = preview.unwrap().with_legend(true);
+    preview.consume(&matched(320, vec![56 * 16; 320 * 240], 0, Duration::ZERO)).unwrap();
+    preview.finish().unwrap();
+    let frame = Player::open(&path, DECODE).unwrap().play().remove(0);
+    let at = |x: usize, y: usize| &frame.bytes[(y * 2 * size.0 + x) * 3..][..3];
+    let near = ColourMap::Turbo.table()[56 * 255 / 63 + 1];
+    let is = |found: &[u8], colour: [u8; 3]| {
+        found.iter().zip(colour).all(|(&found, colour)| found.abs_diff(colour) < 24)
+    };
+    assert!(is(at(2 * size.0 - 40, 100), near), "{:?}", at(2 * size.0 - 40, 100));
+    // The bar: its ends are far and near; the panel around it is dark.
+    let row = size.1 - 32;
+    let columns = || (size.0..2 * size.0).map(|x| at(x, row));
+    assert!(columns().any(|pixel| is(pixel, ColourMap::Turbo.table()[4])));
+    assert!(columns().any(|pixel| is(pixel, ColourMap::Turbo.table()[250])));
+    assert!(is(at(size.0 + 80, row), near.map(|channel| (u16::from(channel) * 35 / 100) as u8)));
+    // The left image has none.
+    assert!((0..size.0 - 8).all(|x| is(at(x, row), [0; 3])));
+}
+
+#[test]
 fn variable_frame_rate_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mp4");

@@ -6,6 +6,12 @@ use anyhow::{Result, bail};
 
 use crate::settings::parameter;
 
+/// Word that adds OpenCV to the comparison.
+const OPENCV: &str = "opencv";
+
+/// Name of the settings that nothing is compared with but OpenCV.
+const OURS: &str = "stereod";
+
 /// Largest number of combinations.
 const COMBINATIONS_MAX: usize = 1000;
 
@@ -16,13 +22,29 @@ pub(super) struct Variant {
     pub(super) assignments: Vec<String>,
 }
 
-/// Parses `KEY=VALUE,VALUE; KEY=VALUE` into all combinations, the last key varying fastest.
-pub(super) fn variants(text: &str) -> Result<Vec<Variant>> {
+/// What is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Comparison {
+    /// Settings of stereod, at least one.
+    pub(super) variants: Vec<Variant>,
+    /// True if OpenCV is compared with them.
+    pub(super) opencv: bool,
+}
+
+/// Parses `KEY=VALUE,VALUE; KEY=VALUE; opencv` into all combinations, the last key varying fastest.
+pub(super) fn comparison(text: &str) -> Result<Comparison> {
     let mut variants = vec![Variant::default()];
     let mut keys = HashSet::new();
+    let mut opencv = false;
     for axis in text.split(';').map(str::trim).filter(|axis| !axis.is_empty()) {
+        if axis == OPENCV {
+            opencv = true;
+            continue;
+        }
         let Some((key, values)) = axis.split_once('=') else {
-            bail!("--compare: `{axis}` is not KEY=VALUE,VALUE, such as `paths=4,8`");
+            bail!(
+                "--compare: `{axis}` is neither KEY=VALUE,VALUE, such as `paths=4,8`, nor `{OPENCV}`"
+            );
         };
         let key = key.trim();
         let (section, row) = parameter(&key.replace('-', "_"))
@@ -52,10 +74,14 @@ pub(super) fn variants(text: &str) -> Result<Vec<Variant>> {
             );
         }
     }
-    match keys.is_empty() {
-        true => bail!("--compare: nothing to compare; give KEY=VALUE,VALUE, such as `paths=4,8`"),
-        false => Ok(variants),
+    match (keys.is_empty(), opencv) {
+        (true, false) => {
+            bail!("--compare: nothing to compare; give KEY=VALUE,VALUE, such as `paths=4,8`")
+        }
+        (true, true) => variants[0].name = OURS.to_owned(),
+        (false, _) => {}
     }
+    Ok(Comparison { variants, opencv })
 }
 
 #[cfg(test)]
@@ -64,7 +90,12 @@ mod tests {
 
     #[test]
     fn every_combination_comes_once() {
-        let variants = variants("cost=census,ad; min-confidence=0,80;").unwrap();
+        let Comparison { variants, opencv } =
+            comparison("cost=census,ad; opencv; min-confidence=0,80;").unwrap();
+        assert!(opencv && !comparison("paths=4").unwrap().opencv);
+        let alone = comparison("opencv").unwrap();
+        let ours = Variant { name: "stereod".into(), assignments: Vec::new() };
+        assert_eq!(alone, Comparison { variants: vec![ours], opencv: true });
         let names: Vec<&str> = variants.iter().map(|variant| &*variant.name).collect();
         assert_eq!(
             names,
@@ -80,7 +111,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let wrong = |text: &str| variants(text).unwrap_err().to_string();
+        let wrong = |text: &str| comparison(text).unwrap_err().to_string();
         assert!(wrong("paths").contains("KEY=VALUE"));
         assert!(wrong(" ; ").contains("nothing to compare"));
         assert!(wrong("path=4").contains("did you mean `paths`?"), "{}", wrong("path=4"));

@@ -39,6 +39,7 @@ struct Description {
 struct Masks {
     nonocc: Option<PathBuf>,
     all: Option<PathBuf>,
+    disc: Option<PathBuf>,
 }
 
 /// Reads the description at `path`; names in it are relative to its folder.
@@ -62,7 +63,7 @@ pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
     );
     let mut item = Item {
         eyes: [folder.join(&found.left), folder.join(&found.right)],
-        truth: Areas { non_occluded: None, all: None },
+        truth: Areas::default(),
         disparities: found.ndisp,
         described_by: vec![path.to_owned()],
     };
@@ -74,15 +75,18 @@ pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
         ..truth.clone()
     };
     let masks = found.masks.unwrap_or_default();
+    let discontinuities = masks.disc.as_ref().map(|mask| with_mask(Some(mask)));
     item.truth = match found.gt_is_nonocc {
         // Truth without occluded pixels does not cover all pixels, unless a mask does.
         true => Areas {
             non_occluded: Some(truth.clone()),
             all: masks.all.as_ref().map(|mask| with_mask(Some(mask))),
+            discontinuities,
         },
         false => Areas {
             non_occluded: masks.nonocc.as_ref().map(|mask| with_mask(Some(mask))),
             all: Some(with_mask(masks.all.as_ref())),
+            discontinuities,
         },
     };
     Ok(item)
@@ -101,7 +105,8 @@ mod tests {
         };
         let mut item = item(&path)?;
         item.eyes.iter_mut().chain(&mut item.described_by).for_each(strip);
-        for truth in [&mut item.truth.non_occluded, &mut item.truth.all].into_iter().flatten() {
+        let Areas { non_occluded, all, discontinuities } = &mut item.truth;
+        for truth in [non_occluded, all, discontinuities].into_iter().flatten() {
             strip(&mut truth.file);
             truth.mask.iter_mut().for_each(strip);
         }
@@ -123,29 +128,28 @@ mod tests {
             r#""ndisp": 60, "masks": {"nonocc": "n.png", "all": "a.png", "disc": "d.png"}}"#;
         let item = of(&format!("{BEGIN}{masks}")).unwrap();
         assert_eq!(item.eyes, [PathBuf::from("l.png"), "r.png".into()]);
-        let [non_occluded, all] = [Some("n.png"), Some("a.png")].map(|mask| Some(truth(mask)));
-        assert_eq!(item.truth, Areas { non_occluded, all });
-        assert_eq!((item.disparities, item.files().count()), (Some(60), 7));
+        let [non_occluded, all, discontinuities] =
+            ["n.png", "a.png", "d.png"].map(|mask| Some(truth(Some(mask))));
+        assert_eq!(item.truth, Areas { non_occluded, all, discontinuities });
+        assert_eq!((item.disparities, item.files().count()), (Some(60), 9));
 
         let item = of(&format!(r#"{BEGIN}"masks": {{"nonocc": "n.png"}}}}"#)).unwrap();
         let all = Some(truth(None));
-        assert_eq!(item.truth, Areas { non_occluded: Some(truth(Some("n.png"))), all });
+        let non_occluded = Some(truth(Some("n.png")));
+        assert_eq!(item.truth, Areas { non_occluded, all, ..Areas::default() });
     }
 
     #[test]
     fn truth_without_occluded_pixels() {
         let item = of(&format!(r#"{BEGIN}"gt_is_nonocc": true, "max_disp": 70}}"#)).unwrap();
         let non_occluded = Some(Truth { largest: Some(70.0), ..truth(None) });
-        assert_eq!(item.truth, Areas { non_occluded, all: None });
+        assert_eq!(item.truth, Areas { non_occluded, ..Areas::default() });
     }
 
     #[test]
     fn truth_may_be_unknown() {
         let item = of(r#"{"left": "l.png", "right": "r.png", "gt": null, "ndisp": 9}"#).unwrap();
-        assert_eq!(
-            (item.truth, item.disparities),
-            (Areas { non_occluded: None, all: None }, Some(9))
-        );
+        assert_eq!((item.truth, item.disparities), (Areas::default(), Some(9)));
     }
 
     #[test]

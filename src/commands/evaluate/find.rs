@@ -36,8 +36,9 @@ pub(super) struct Found {
     pub(super) without_truth: usize,
 }
 
-/// Searches a folder, or reads the description of one pair.
-pub(super) fn search(dataset: &Path) -> anyhow::Result<Found> {
+/// Searches a folder, or reads the description of one pair. Only with `needs_truth`, pairs without truth are left
+/// out.
+pub(super) fn search(dataset: &Path, needs_truth: bool) -> anyhow::Result<Found> {
     let shown = dataset.display();
     let about = fs::metadata(dataset).with_context(|| format!("cannot read {shown}"))?;
     if !about.is_dir() {
@@ -50,7 +51,8 @@ pub(super) fn search(dataset: &Path) -> anyhow::Result<Found> {
         let pairs = vec![(name, described::item(dataset))];
         return Ok(Found { pairs, without_truth: 0 });
     }
-    let mut search = Search { dataset, left: MOST, seen: HashSet::new(), found: Found::default() };
+    let (seen, found) = (HashSet::new(), Found::default());
+    let mut search = Search { dataset, needs_truth, left: MOST, seen, found };
     search.folder(dataset, 0)?;
     Ok(search.found)
 }
@@ -63,6 +65,7 @@ pub(super) fn name_of(folder: &Path) -> String {
 
 struct Search<'a> {
     dataset: &'a Path,
+    needs_truth: bool,
     /// Number of further files and folders to visit.
     left: usize,
     /// Folders visited, without links: a linked folder is searched once.
@@ -92,7 +95,8 @@ impl Search<'_> {
         if names.contains(&OsString::from(described::NAME)) {
             self.add(folder, None, described::item(&folder.join(described::NAME)));
         } else {
-            let Contents { items, lacks_truth } = layouts::contents(folder, &names);
+            let Contents { items, lacks_truth } =
+                layouts::contents(folder, &names, self.needs_truth);
             self.found.without_truth += usize::from(lacks_truth);
             for (file, item) in items {
                 self.add(folder, file.as_deref().map(Path::new), item);
@@ -149,12 +153,12 @@ mod tests {
     #[test]
     fn pairs_are_found_below_and_named_by_their_place() {
         let root = with_items(&["b", "a/deep/er", "a"]);
-        let found = search(root.path()).unwrap();
+        let found = search(root.path(), true).unwrap();
         assert_eq!(names(&found), ["a", "a/deep/er", "b"]);
         assert!(found.pairs.iter().all(|(_, item)| item.is_ok()));
-        let own = search(&root.path().join("a/deep/er")).unwrap();
+        let own = search(&root.path().join("a/deep/er"), true).unwrap();
         assert_eq!(names(&own), ["er"]);
-        let one = search(&root.path().join("b/item.json")).unwrap();
+        let one = search(&root.path().join("b/item.json"), true).unwrap();
         assert_eq!(names(&one), ["b"]);
         assert_eq!(one.pairs[0].1.as_ref().unwrap().eyes[0], root.path().join("b/l.png"));
     }
@@ -163,15 +167,15 @@ mod tests {
     fn what_is_wrong_with_a_pair_belongs_to_it() {
         let root = with_items(&["good", "bad"]);
         fs::write(root.path().join("bad/item.json"), "{").unwrap();
-        let found = search(root.path()).unwrap();
+        let found = search(root.path(), true).unwrap();
         assert_eq!(names(&found), ["bad", "good"]);
         assert!(found.pairs[0].1.is_err() && found.pairs[1].1.is_ok());
-        let missing = search(&root.path().join("none")).unwrap_err();
+        let missing = search(&root.path().join("none"), true).unwrap_err();
         assert!(format!("{missing:#}").contains("none: No such file"), "{missing:#}");
         fs::write(root.path().join("a.png"), "x").unwrap();
-        let no_folder = search(&root.path().join("a.png")).unwrap_err().to_string();
+        let no_folder = search(&root.path().join("a.png"), true).unwrap_err().to_string();
         assert!(no_folder.contains("name a folder, or the item.json"), "{no_folder}");
-        assert!(names(&search(&root.path().join("bad")).unwrap()) == ["bad"]);
+        assert!(names(&search(&root.path().join("bad"), true).unwrap()) == ["bad"]);
     }
 
     #[cfg(unix)]
@@ -182,13 +186,13 @@ mod tests {
         std::os::unix::fs::symlink(elsewhere.path(), root.path().join("z")).unwrap();
         std::os::unix::fs::symlink(root.path(), root.path().join("a/up")).unwrap();
         std::os::unix::fs::symlink("a", root.path().join("again")).unwrap();
-        assert_eq!(names(&search(root.path()).unwrap()), ["a", "z/linked"]);
+        assert_eq!(names(&search(root.path(), true).unwrap()), ["a", "z/linked"]);
     }
 
     #[test]
     fn no_search_goes_on_for_ever() {
         let deep = (0..=DEEPEST).map(|n| n.to_string()).collect::<Vec<_>>().join("/");
-        let error = search(with_items(&[&deep]).path()).unwrap_err().to_string();
+        let error = search(with_items(&[&deep]).path(), true).unwrap_err().to_string();
         assert!(error.contains("more than data sets do"), "{error}");
     }
 }

@@ -2,20 +2,33 @@
 
 use std::path::PathBuf;
 
-/// A value for each of the two areas over which figures are taken.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A value for each of the areas over which figures are taken.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Areas<T> {
     /// Pixels visible in both views.
     pub(super) non_occluded: Option<T>,
     /// All pixels with truth, including those that only the left camera sees.
     pub(super) all: Option<T>,
+    /// Pixels near depth discontinuities, of those visible in both views.
+    pub(super) discontinuities: Option<T>,
+}
+
+// Not derived, which would ask for a default of `T`.
+impl<T> Default for Areas<T> {
+    fn default() -> Self {
+        Self { non_occluded: None, all: None, discontinuities: None }
+    }
 }
 
 impl<T> Areas<T> {
-    /// Applies a function to both.
+    /// Applies a function to each.
     pub(super) fn map<U>(&self, f: impl Fn(&T) -> Option<U>) -> Areas<U> {
         let of = |area: &Option<T>| area.as_ref().and_then(&f);
-        Areas { non_occluded: of(&self.non_occluded), all: of(&self.all) }
+        Areas {
+            non_occluded: of(&self.non_occluded),
+            all: of(&self.all),
+            discontinuities: of(&self.discontinuities),
+        }
     }
 }
 
@@ -42,7 +55,7 @@ pub(super) struct Truth {
 pub(super) struct Item {
     /// Left and right image.
     pub(super) eyes: [PathBuf; 2],
-    /// The truth of at least one area.
+    /// The truth of its areas, if known.
     pub(super) truth: Areas<Truth>,
     /// Number of candidates from 0 on that its publisher names.
     pub(super) disparities: Option<usize>,
@@ -53,7 +66,8 @@ pub(super) struct Item {
 impl Item {
     /// Returns all files that it is read from.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        let truths = [&self.truth.non_occluded, &self.truth.all].into_iter().flatten();
+        let Areas { non_occluded, all, discontinuities } = &self.truth;
+        let truths = [non_occluded, all, discontinuities].into_iter().flatten();
         let truths = truths.flat_map(|truth| [Some(&truth.file), truth.mask.as_ref()]);
         self.eyes.iter().chain(truths.flatten()).chain(&self.described_by)
     }

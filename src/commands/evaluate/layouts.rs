@@ -47,7 +47,15 @@ impl Folders {
         let (non_occluded, disparities) = (Some(non_occluded), Some(KITTI_DISPARITIES));
         Self { non_occluded, disparities, ..Self::of(eyes, all) }
     }
+
+    /// Reports whether it is a layout of KITTI, which has images without truth.
+    fn is_of_kitti(&self) -> bool {
+        self.non_occluded.is_some()
+    }
 }
+
+/// End of the names of KITTI's images of which the disparity is asked for; others follow them in time.
+const KITTI_FIRST: &str = "_10";
 
 /// Usual number of candidates for KITTI.
 const KITTI_DISPARITIES: usize = 128;
@@ -116,16 +124,19 @@ pub(super) struct Contents {
     pub(super) lacks_truth: bool,
 }
 
-/// Returns the pairs of a folder with these files and folders.
-pub(super) fn contents(folder: &Path, names: &BTreeSet<OsString>) -> Contents {
+/// Returns the pairs of a folder with these files and folders; unless `needs_truth`, also those of KITTI,
+/// Middlebury 2014 and ETH3D without truth.
+pub(super) fn contents(folder: &Path, names: &BTreeSet<OsString>, needs_truth: bool) -> Contents {
     let has = |name: &str| names.contains(&OsString::from(name)).then(|| folder.join(name));
     for layout in &FOLDERS {
         // The first part of a path is there or not.
         let first = |path: &'static str| has(path.split('/').next().unwrap_or(path));
         let truths = [layout.non_occluded, layout.all];
         let has_truth = truths.into_iter().flatten().any(|truth| first(truth).is_some());
-        if has_truth && layout.eyes.iter().all(|eye| first(eye).is_some()) {
-            return Contents { items: of_folders(folder, layout), lacks_truth: false };
+        let is_wanted = has_truth || (!needs_truth && layout.is_of_kitti());
+        if is_wanted && layout.eyes.iter().all(|eye| first(eye).is_some()) {
+            let items = of_folders(folder, layout, needs_truth);
+            return Contents { items, lacks_truth: false };
         }
     }
     let any_of = |stem: &str, endings: &[&str]| {
@@ -141,27 +152,53 @@ pub(super) fn contents(folder: &Path, names: &BTreeSet<OsString>) -> Contents {
         let Some(eyes) = eyes(layout.eyes) else { continue };
         match any_of(layout.truth, &["png", "pgm"]) {
             Some(truth) => {
-                let masks = Areas { non_occluded: has("nonocc.png"), all: has("all.png") };
+                let masks = Areas {
+                    non_occluded: has("nonocc.png"),
+                    all: has("all.png"),
+                    discontinuities: has("disc.png"),
+                };
                 return one(of_middlebury(layout, eyes, truth, masks));
             }
             None => lacks_truth = true,
         }
     }
     if let Some(eyes) = eyes(TWO_VIEW) {
-        match TWO_VIEW_TRUTHS.iter().find_map(|name| has(name)) {
-            Some(truth) => {
-                return one(of_two_view(eyes, truth, has("mask0nocc.png"), has("calib.txt")));
+        let beside = truth_beside(folder);
+        let of_truth = |name: &str| {
+            let beside = || beside.as_ref().map(|beside| beside.join(name));
+            has(name).or_else(|| beside().filter(|file| file.exists()))
+        };
+        match TWO_VIEW_TRUTHS.iter().find_map(|name| of_truth(name)) {
+            None if needs_truth => lacks_truth = true,
+            truth => {
+                return one(of_two_view(eyes, truth, of_truth("mask0nocc.png"), has("calib.txt")));
             }
-            None => lacks_truth = true,
         }
     }
     Contents { items: Vec::new(), lacks_truth }
 }
 
-/// Returns the pairs of a layout, by the files of their truth.
-fn of_folders(root: &Path, layout: &Folders) -> Vec<(Option<OsString>, anyhow::Result<Item>)> {
+/// Returns the folder of a scene's truth as ETH3D's archives are unpacked: the truth of `two_view_training/SCENE`
+/// is in `two_view_training_gt/SCENE`.
+fn truth_beside(scene: &Path) -> Option<PathBuf> {
+    let scene = fs::canonicalize(scene).ok()?;
+    let set = scene.parent()?;
+    let name = format!("{}_gt", set.file_name()?.to_str()?);
+    Some(set.with_file_name(name).join(scene.file_name()?))
+}
+
+/// Returns the pairs of a layout, by the files of their truth, or without `needs_truth` by their left images.
+fn of_folders(
+    root: &Path,
+    layout: &Folders,
+    needs_truth: bool,
+) -> Vec<(Option<OsString>, anyhow::Result<Item>)> {
     let mut names = BTreeSet::new();
-    for pattern in [layout.non_occluded, layout.all].into_iter().flatten() {
+    let patterns = match needs_truth {
+        true => [layout.non_occluded, layout.all],
+        false => [Some(layout.eyes[0]), None],
+    };
+    for pattern in patterns.into_iter().flatten() {
         // A truth of all images of a scene.
         let pattern = if pattern.contains('*') { pattern } else { layout.eyes[0] };
         // Often only one of the two truths is there.
@@ -172,6 +209,9 @@ fn of_folders(root: &Path, layout: &Folders) -> Vec<(Option<OsString>, anyhow::R
             Ok(found) => names.extend(found),
             Err(error) => return vec![(None, Err(error))],
         }
+    }
+    if !needs_truth {
+        names.retain(|name: &String| name.ends_with(KITTI_FIRST));
     }
     let item = |name: &str| {
         let file = |pattern: &str| root.join(pattern.replace('*', name));
@@ -187,7 +227,11 @@ fn of_folders(root: &Path, layout: &Folders) -> Vec<(Option<OsString>, anyhow::R
         };
         Item {
             eyes: layout.eyes.map(file),
-            truth: Areas { non_occluded: truth(layout.non_occluded), all: truth(layout.all) },
+            truth: Areas {
+                non_occluded: truth(layout.non_occluded),
+                all: truth(layout.all),
+                ..Areas::default()
+            },
             disparities: layout.disparities,
             described_by: Vec::new(),
         }
@@ -249,6 +293,7 @@ fn of_middlebury(
         truth: Areas {
             non_occluded: masks.non_occluded.map(|mask| truth(Some(mask))),
             all: Some(truth(masks.all)),
+            discontinuities: masks.discontinuities.map(|mask| truth(Some(mask))),
         },
         // As many as 8 bits can hold.
         disparities: Some((255.0 / scale) as usize + 1),
@@ -258,7 +303,7 @@ fn of_middlebury(
 
 fn of_two_view(
     eyes: [PathBuf; 2],
-    file: PathBuf,
+    file: Option<PathBuf>,
     mask: Option<PathBuf>,
     calibration: Option<PathBuf>,
 ) -> anyhow::Result<Item> {
@@ -271,10 +316,17 @@ fn of_two_view(
             Err(error) => return Err(error.into()),
         },
     };
-    let truth =
-        Truth { file, scale: None, unknown: None, of_depth: None, largest: None, mask: None };
-    let non_occluded = mask.map(|mask| Truth { mask: Some(mask), ..truth.clone() });
-    let truth = Areas { non_occluded, all: Some(truth) };
+    let truth = file.map(|file| Truth {
+        file,
+        scale: None,
+        unknown: None,
+        of_depth: None,
+        largest: None,
+        mask: None,
+    });
+    let non_occluded = truth.clone().filter(|_| mask.is_some());
+    let non_occluded = non_occluded.map(|truth| Truth { mask, ..truth });
+    let truth = Areas { non_occluded, all: truth, ..Areas::default() };
     Ok(Item { eyes, truth, disparities, described_by })
 }
 
@@ -307,8 +359,13 @@ mod tests {
         }
 
         fn contents(&self) -> Contents {
+            self.contents_of(true)
+        }
+
+        fn contents_of(&self, needs_truth: bool) -> Contents {
             let names = fs::read_dir(self.0.path()).unwrap();
-            contents(self.0.path(), &names.map(|entry| entry.unwrap().file_name()).collect())
+            let names = names.map(|entry| entry.unwrap().file_name()).collect();
+            contents(self.0.path(), &names, needs_truth)
         }
 
         /// Returns the only pair.
@@ -350,7 +407,7 @@ mod tests {
         }
         let files = ["im2.png", "im6.png", "disp2.png", "nonocc.png", "all.png"];
         let folder = Folder::new(375, &files);
-        let Areas { non_occluded, all } = folder.item().truth;
+        let Areas { non_occluded, all, .. } = folder.item().truth;
         let masks = [non_occluded, all].map(|truth| truth.unwrap().mask.unwrap());
         assert_eq!(folder.names(&masks), ["nonocc.png", "all.png"]);
 
@@ -462,6 +519,47 @@ mod tests {
         let folder = Folder::new(5, &["im0.png", "im1.png", "disp0.pfm"]);
         let item = folder.item();
         assert_eq!((item.disparities, item.truth.non_occluded), (None, None));
+    }
+
+    #[test]
+    fn eth3d_as_it_is_downloaded() {
+        let files = [
+            "two_view_training/delivery_area_1l/im0.png",
+            "two_view_training/delivery_area_1l/im1.png",
+            "two_view_training_gt/delivery_area_1l/disp0GT.pfm",
+            "two_view_training_gt/delivery_area_1l/mask0nocc.png",
+        ];
+        let folder = Folder::new(5, &files);
+        let scene = folder.at("two_view_training/delivery_area_1l");
+        let names = ["im0.png", "im1.png"].map(OsString::from).into();
+        let mut found = contents(&scene, &names, true);
+        let item = found.items.remove(0).1.unwrap();
+        let root = fs::canonicalize(folder.0.path()).unwrap();
+        let truth = item.truth.non_occluded.unwrap();
+        assert_eq!(truth.file, root.join(files[2]));
+        assert_eq!(truth.mask, Some(root.join(files[3])));
+        assert!(item.truth.all.is_some_and(|all| all.mask.is_none() && all.file == truth.file));
+    }
+
+    #[test]
+    fn pairs_to_be_submitted_need_no_truth() {
+        let kitti =
+            ["image_2/a_10.png", "image_3/a_10.png", "image_2/a_11.png", "image_3/a_11.png"];
+        for (files, found) in [
+            (&["im0.png", "im1.png"][..], 1),
+            (&kitti, 1),
+            (&["view1.png", "view5.png"], 0),
+            (&["camera_00/a.png", "camera_02/a.png"], 0),
+        ] {
+            let folder = Folder::new(5, files);
+            let items = folder.contents_of(false).items;
+            assert_eq!(items.len(), found, "{files:?}");
+            for (_, item) in items {
+                let item = item.unwrap();
+                assert_eq!(folder.names(&item.eyes), files[..2]);
+                assert_eq!((item.truth.non_occluded, item.truth.all), (None, None));
+            }
+        }
     }
 
     #[test]

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::even;
 use super::item::{Areas, Item};
 use super::noise::Noise;
+use super::opencv::OpenCv;
 use super::scoring::{Values, score};
 use super::sparsification::{BAD, Sparsification};
 use super::summary::Summary;
 use super::surfaces::Surfaces;
 use super::truth::{self, Region};
+use super::{discontinuities, even};
 use crate::commands::prepare::ranging::{self, small_matcher};
 use crate::commands::prepare::rig::{Cameras, Rig};
 use crate::core::frame::{DisparityRange, Eye, Image, LEAST_CONFIDENCE, Matched, StereoPair};
@@ -40,8 +41,10 @@ pub(super) struct Measured {
 pub(super) struct Compared {
     /// The left image as it was matched.
     pub(super) left: Image,
-    /// The map, and the map with its holes filled.
+    /// The map, and the map with its holes filled along the rows.
     pub(super) maps: [Values; 2],
+    /// The map with its holes filled as the settings say.
+    pub(super) map: Values,
     /// The truth.
     pub(super) truth: Areas<Region>,
     /// Samples to learn the confidence from, if they are asked for: for each pixel that was measured and
@@ -73,6 +76,8 @@ pub(super) struct Bench<'a> {
     repeat: u32,
     /// Whether the confidence is to be learnt.
     learns: bool,
+    /// Set if OpenCV matches instead of the engine.
+    opencv: Option<OpenCv>,
     /// The engine of the previous pair, with its properties.
     engine: Option<(Key, Box<dyn Engine>)>,
 }
@@ -91,7 +96,12 @@ impl<'a> Bench<'a> {
         repeat: u32,
         learns: bool,
     ) -> Self {
-        Self { loaded, cameras, even, noise, repeat, learns, engine: None }
+        Self { loaded, cameras, even, noise, repeat, learns, opencv: None, engine: None }
+    }
+
+    /// Has OpenCV match in place of the engine.
+    pub(super) fn by_opencv(self, opencv: Option<OpenCv>) -> Self {
+        Self { opencv, ..self }
     }
 
     /// Returns the engine's description; `None` before the first pair.
@@ -102,10 +112,11 @@ impl<'a> Bench<'a> {
     /// Matches a pair and compares it with the truth.
     pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
         let pictures = read(item, &self.loaded.settings.source)?;
-        let truth = truth::read(item)?;
+        let truth = discontinuities::found(truth::read(item)?);
         let size = (pictures[0].width(), pictures[0].height());
         let rig = self.cameras.for_pictures(size).map_err(|error| anyhow::anyhow!("{error}"))?;
-        for region in [&truth.non_occluded, &truth.all].into_iter().flatten() {
+        let Areas { non_occluded, all, discontinuities } = &truth;
+        for region in [non_occluded, all, discontinuities].into_iter().flatten() {
             let (map, truth) = (rig.pairs.size, region.size());
             ensure_same(map, truth)?;
         }
@@ -124,7 +135,7 @@ impl<'a> Bench<'a> {
         params.confidence.get_or_insert(0);
         let (matched, time) = self.matched(&pictures, &rig, &params)?;
         // Maps before and after hole filling are scored apart.
-        let unfilled = match params.fill {
+        let unfilled = match params.fill.filter(|_| self.opencv.is_none()) {
             None => Values::of(&matched.disparity),
             Some(_) => {
                 let params = Params { fill: None, ..params };
@@ -134,6 +145,7 @@ impl<'a> Bench<'a> {
         let image_density = unfilled.density();
         let filled = Values::of(&matched.disparity);
         let surfaces = Surfaces::of(&filled);
+        let map = filled.clone();
         let maps = [unfilled, filled.filled()];
         let [unfilled, dense] = maps.each_ref().map(|map| truth.map(|region| score(map, region)));
         if seen.is_some() && (&unfilled.non_occluded, &unfilled.all) == (&None, &None) {
@@ -153,7 +165,7 @@ impl<'a> Bench<'a> {
             }
             _ => Vec::new(),
         };
-        Ok((measured, Compared { left: matched.pair.left, maps, truth, levels }))
+        Ok((measured, Compared { left: matched.pair.left, maps, map, truth, levels }))
     }
 
     /// Returns the candidates for a pair: those of the settings, else those of its publisher, else
@@ -202,6 +214,14 @@ impl<'a> Bench<'a> {
         rig: &Rig,
         params: &Params,
     ) -> Result<(Matched, Duration), Failure> {
+        if let Some(opencv) = &self.opencv {
+            let raw = pair(pictures);
+            let pair = match &rig.pairs.rectifier {
+                Some(rectifier) => rectifier.rectify_pair(&raw),
+                None => [raw.left, raw.right],
+            };
+            return Ok(opencv.matched(pair, params.range, self.repeat)?);
+        }
         let key = ((pictures[0].width(), pictures[0].height()), params.clone());
         if self.engine.as_ref().is_none_or(|(made_for, _)| *made_for != key) {
             // Two engines need not fit into memory.

@@ -7,10 +7,11 @@ use anyhow::bail;
 
 use super::find::{Searched, name_of};
 use super::item::Item;
-use super::measure::Compared;
+use super::measure::{Compared, Measured};
 use super::report::Report;
+use super::submission::{self, Entry};
 use super::{pictures, table};
-use crate::cli::EvaluateArgs;
+use crate::cli::{Benchmark, EvaluateArgs};
 use crate::commands::{Error, inputs, print};
 use crate::settings::Loaded;
 use crate::sink::claim::Claim;
@@ -26,6 +27,8 @@ pub(super) struct Outputs<'a> {
     reports: Vec<(&'static str, &'a Path, Form)>,
     errors: Option<&'a Path>,
     learn: Option<&'a Path>,
+    /// Benchmark and folder of a submission.
+    submission: Option<(Benchmark, &'a Path)>,
 }
 
 /// Outputs that can be written and destroy nothing.
@@ -35,6 +38,10 @@ pub(super) struct Prepared<'a> {
     pictures: Vec<PathBuf>,
     /// Files of what the confidence is learnt from, one per pair; none unless requested.
     levels: Vec<PathBuf>,
+    /// Files of a submission, one entry per pair; none unless requested.
+    entries: Vec<Option<Entry>>,
+    /// True if no pixel of a submission should be unknown.
+    is_dense: bool,
     _claims: Vec<Claim>,
 }
 
@@ -53,7 +60,8 @@ impl<'a> Outputs<'a> {
         let reports =
             forms.into_iter().filter_map(|(flag, path, form)| Some((flag, path.as_deref()?, form)));
         let [errors, learn] = [&args.errors, &args.learn].map(|path| path.as_deref());
-        let outputs = Self { reports: reports.collect(), errors, learn };
+        let submission = args.submission.zip(args.output.as_deref());
+        let outputs = Self { reports: reports.collect(), errors, learn, submission };
         let mut printed = outputs.reports.iter().filter(|(_, path, _)| *path == STDOUT);
         if let (Some((first, ..)), Some((second, ..))) = (printed.next(), printed.next()) {
             return Err(Error::usage(format!(
@@ -102,7 +110,23 @@ impl<'a> Outputs<'a> {
         };
         let pictures = of_pairs("--errors", self.errors, "png")?;
         let levels = of_pairs("--learn", self.learn, "levels")?;
-        Ok(Prepared { outputs: self, pictures, levels, _claims: claims })
+        let mut entries = Vec::new();
+        let is_dense = submission::is_dense(&loaded.params);
+        if let Some((benchmark, folder)) = self.submission {
+            for (_, item) in pairs() {
+                let entry = |item| Entry::of(benchmark, item, folder, is_dense);
+                let entry = item.as_ref().ok().map(entry).transpose().map_err(Error::Usage)?;
+                for file in entry.iter().flat_map(Entry::files) {
+                    inputs.refuse(file).map_err(Error::Usage)?;
+                }
+                entries.push(entry);
+            }
+            let written = || entries.iter().flatten().flat_map(Entry::files);
+            let all = self.files().chain(written().map(|file| ("--output", file)));
+            files::refuse_same(all).map_err(Error::Usage)?;
+            claims.push(claimed(folder)?);
+        }
+        Ok(Prepared { outputs: self, pictures, levels, entries, is_dense, _claims: claims })
     }
 }
 
@@ -115,6 +139,25 @@ impl Prepared<'_> {
         let Some(path) = self.pictures.get(pair) else { return Ok(()) };
         let (width, height) = (compared.left.width(), compared.left.height());
         files::write_whole(path, &encode_rgb(&pictures::errors(compared), width, height)?)
+    }
+
+    /// Writes the result of a pair for a benchmark, if requested.
+    pub(super) fn submit(
+        &self,
+        pair: usize,
+        measured: &Measured,
+        compared: &Compared,
+    ) -> anyhow::Result<()> {
+        let Some(Some(entry)) = self.entries.get(pair) else { return Ok(()) };
+        entry.write(&compared.map, measured.summary.time_ms)?;
+        if self.is_dense && compared.map.density() < 100.0 {
+            let files = entry.files().next().map(|file| file.display().to_string());
+            tracing::warn!(
+                "{} has unknown pixels, although --fill is on: raise --fill-max",
+                files.unwrap_or_default()
+            );
+        }
+        Ok(())
     }
 
     /// Writes the report; aligned tables go to standard output unless something else does.

@@ -85,10 +85,10 @@ mod tests {
         truth[8] = None;
         truth[9] = None;
         let non_occluded = Region::of_values(10, &truth);
-        let maps = [unfilled.clone(), unfilled.filled()];
+        let maps = [unfilled.clone(), unfilled.clone().filled()];
         let left = Image::from_fn(10, 1, |_, _| 77);
-        let truth = Areas { non_occluded: Some(non_occluded), all: Some(all) };
-        let compared = Compared { left, maps, truth, levels: Vec::new() };
+        let truth = Areas { non_occluded: Some(non_occluded), all: Some(all), ..Areas::default() };
+        let compared = Compared { left, maps, map: unfilled, truth, levels: Vec::new() };
         let half = |colour: [u8; 3]| colour.map(|channel| channel / 2);
         // Holes are filled with the 11 px of the pixel after them, and at the end with those before.
         let expected = [
@@ -105,7 +105,8 @@ mod tests {
         ];
         assert_eq!(errors(&compared), expected.concat());
 
-        let none = Areas { non_occluded: None, all: Some(Region::of_values(10, &[None; 10])) };
+        let all = Some(Region::of_values(10, &[None; 10]));
+        let none = Areas { all, ..Areas::default() };
         assert_eq!(errors(&Compared { truth: none, ..compared }), [38; 30]);
     }
 

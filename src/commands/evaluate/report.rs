@@ -139,7 +139,13 @@ fn pair((name, outcome): &(String, Result<Measured, String>)) -> Value {
 
 /// Returns the figures; `counted` names the number of pixels or pairs.
 fn summary(summary: &Summary, counted: &str) -> Value {
-    let map = |areas: &Areas<Score>| json!({ "nonocc": score(&areas.non_occluded, counted), "all": score(&areas.all, counted) });
+    let map = |areas: &Areas<Score>| {
+        json!({
+            "nonocc": score(&areas.non_occluded, counted),
+            "all": score(&areas.all, counted),
+            "disc": score(&areas.discontinuities, counted),
+        })
+    };
     json!({
         "time_ms": rounded(summary.time_ms),
         "image_density": rounded(summary.image_density),
@@ -153,6 +159,7 @@ fn summary(summary: &Summary, counted: &str) -> Value {
         "sparsification": {
             "nonocc": curve(summary.sparsification.non_occluded),
             "all": curve(summary.sparsification.all),
+            "disc": curve(summary.sparsification.discontinuities),
         },
     })
 }
@@ -188,10 +195,10 @@ mod tests {
         let mut figures = Figures([None; NAMES.len()]);
         figures.0[0] = Some(density);
         let all = Some(Score { count: 6, figures });
-        let areas = Areas { non_occluded: None, all };
+        let areas = Areas { all, ..Areas::default() };
         let (unfilled, dense) = (areas.clone(), areas);
         let curve = Sparsification { area: density / 2.0, best: 1.0, calibration: 2.0 };
-        let sparsification = Areas { non_occluded: None, all: Some(curve) };
+        let sparsification = Areas { all: Some(curve), ..Areas::default() };
         let image_density = density;
         let surfaces = Surfaces { density, plane_residual: None, thin_gaps: 12.5 };
         let summary = Summary { time_ms, image_density, surfaces, unfilled, dense, sparsification };

@@ -48,14 +48,17 @@ impl Summary {
             unfilled: Areas {
                 non_occluded: area(|summary| summary.unfilled.non_occluded.as_ref()),
                 all: area(|summary| summary.unfilled.all.as_ref()),
+                discontinuities: area(|summary| summary.unfilled.discontinuities.as_ref()),
             },
             dense: Areas {
                 non_occluded: area(|summary| summary.dense.non_occluded.as_ref()),
                 all: area(|summary| summary.dense.all.as_ref()),
+                discontinuities: area(|summary| summary.dense.discontinuities.as_ref()),
             },
             sparsification: Areas {
                 non_occluded: curve(|summary| summary.sparsification.non_occluded),
                 all: curve(|summary| summary.sparsification.all),
+                discontinuities: curve(|summary| summary.sparsification.discontinuities),
             },
         })
     }

@@ -50,29 +50,38 @@ const COLUMNS: [Column; 17] = [
     dense("1", "bad1.0", 2).on_terminal("dense 1"),
     dense("2", "bad2.0", 2),
     dense("4", "bad4.0", 2),
-    dense("D1", "d1", 2).on_terminal("D1"),
+    dense("D1", "d1", 2),
     dense("error", "avgerr", 3),
     dense("rms", "rms", 3),
 ];
 
-/// Head of a column and its figure.
-type Curve = (&'static str, fn(&Sparsification) -> f64);
+/// Head of a column, its figure, and whether a table for a terminal has it.
+type Curve = (&'static str, fn(&Sparsification) -> f64, bool);
 
 /// Columns of the areas below the sparsification curve, if there is a confidence: its own, and the
 /// best one; and of its calibration error.
-const CURVES: [Curve; 3] =
-    [("auc", |curve| curve.area), ("best", |curve| curve.best), ("cal", |curve| curve.calibration)];
+const CURVES: [Curve; 3] = [
+    ("auc", |curve| curve.area, true),
+    ("best", |curve| curve.best, false),
+    ("cal", |curve| curve.calibration, true),
+];
+
+/// Largest width of a table for a terminal.
+const WIDEST: usize = 100;
 
 /// Legend of the columns.
 const LEGEND: &str = "\
-Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them that are off
-by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and 5 %; error, rms: mean and
-root mean square error of the known. bad 0.5, 1, 2, 4: off by more pixels or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took the
-smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels off by more than
-1 px over all densities, by the confidence and by the truth; cal: mean difference between the confidence and
-the share of pixels within 1 px, by tenths of the confidence. plane residual: mean root mean square deviation of
-15x15 pixels of a surface from the plane that fits them best, in pixels; thin gaps: part of the map that is unknown
-along at most 3 px of a row or column. ms: time in the engine";
+Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them
+that are off by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and
+5 %; error, rms: mean and root mean square error of the known. bad 0.5, 1, 2, 4: off by more pixels
+or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took
+the smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels
+off by more than 1 px over all densities, by the confidence and by the truth; cal: mean difference
+between the confidence and the share of pixels within 1 px, by tenths of the confidence. Depth
+discontinuities: within 9x9 pixels of neighbours that differ by more than 2 px, unless the data set
+has a mask. plane residual: mean root mean square deviation of 15x15 pixels of a surface from the
+plane that fits them best, in pixels; thin gaps: part of the map that is unknown along at most 3 px
+of a row or column. ms: time in the engine";
 
 /// An area and its title.
 #[derive(Clone, Copy)]
@@ -84,7 +93,14 @@ struct Section {
     has_curves: bool,
 }
 
-const SECTIONS: [Section; 2] = [
+impl Section {
+    /// Returns the columns of curves.
+    fn curves(&self, on_terminal: bool) -> impl Iterator<Item = &'static Curve> {
+        CURVES.iter().filter(move |(.., is_short)| self.has_curves && (*is_short || !on_terminal))
+    }
+}
+
+const SECTIONS: [Section; 3] = [
     Section {
         title: "Pixels that both cameras see",
         score: |areas| &areas.non_occluded,
@@ -95,6 +111,12 @@ const SECTIONS: [Section; 2] = [
         title: "All pixels",
         score: |areas| &areas.all,
         curve: |areas| &areas.all,
+        has_curves: false,
+    },
+    Section {
+        title: "Pixels near depth discontinuities, of those that both cameras see",
+        score: |areas| &areas.discontinuities,
+        curve: |areas| &areas.discontinuities,
         has_curves: false,
     },
 ];
@@ -110,11 +132,21 @@ pub(super) fn aligned(report: &Report) -> String {
     let mut text = String::new();
     for table in tables(report, true) {
         let columns = table.rows[0].len();
-        let width = |column: usize| table.rows.iter().map(|row| row[column].chars().count()).max();
-        let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+        let width = |column: usize| table.rows.iter().map(move |row| row[column].chars().count());
+        let mut widths: Vec<usize> =
+            (0..columns).map(|column| width(column).max().unwrap_or(0)).collect();
+        let room =
+            WIDEST.saturating_sub(widths.iter().skip(1).map(|width| width + 2).sum::<usize>() + 2);
+        widths[0] = width(0).filter(|&width| width <= room).max().unwrap_or(0);
         let _ = writeln!(text, "{}", table.title);
         for row in &table.rows {
-            let _ = write!(text, "  {:<1$}", row[0], widths[0]);
+            // A longer name has lines of its own.
+            let name: Vec<char> = row[0].chars().collect();
+            let is_long = name.len() > room;
+            for line in name.chunks(WIDEST - 2).filter(|_| is_long) {
+                let _ = writeln!(text, "  {}", line.iter().collect::<String>());
+            }
+            let _ = write!(text, "  {:<1$}", if is_long { "" } else { &row[0] }, widths[0]);
             for (cell, width) in row.iter().zip(&widths).skip(1) {
                 let _ = write!(text, "  {cell:>width$}");
             }
@@ -210,11 +242,12 @@ fn tables(report: &Report, on_terminal: bool) -> Vec<Table> {
         let has_curves = curves.any(|areas| (section.curve)(areas).is_some());
         let area = Section { has_curves, ..section };
         let (mut rows, mut all) = (Vec::new(), Vec::new());
-        let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?, area, &columns);
+        let row = |name: &str, summary: &Summary| row(name, summary, area, &columns, on_terminal);
+        let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?);
         for dataset in &report.datasets {
             let before = all.len();
             for (name, measured) in dataset.measured() {
-                if let Some(row) = row(&on_one_line(name), &measured.summary, area, &columns) {
+                if let Some(row) = row(&on_one_line(name), &measured.summary) {
                     rows.push(row);
                     all.push(&measured.summary);
                 }
@@ -229,7 +262,7 @@ fn tables(report: &Report, on_terminal: bool) -> Vec<Table> {
         }
         if !rows.is_empty() {
             let heads = columns.iter().map(|(_, head)| *head);
-            let curves = CURVES.iter().filter(|_| has_curves).map(|(head, _)| *head);
+            let curves = area.curves(on_terminal).map(|(head, ..)| *head);
             let head = [first(report)].into_iter().chain(heads).chain(curves).chain(["ms"]);
             rows.insert(0, head.map(str::to_owned).collect());
             tables.push(Table { title: section.title, rows });
@@ -282,6 +315,7 @@ fn row(
     summary: &Summary,
     area: Section,
     columns: &[(&Column, &str)],
+    on_terminal: bool,
 ) -> Option<Vec<String>> {
     let mut cells = vec![name.to_owned()];
     for (column, _) in columns {
@@ -290,7 +324,7 @@ fn row(
         cells.push(figure.map_or("-".into(), |figure| format!("{figure:.0$}", column.digits)));
     }
     let curve = (area.curve)(&summary.sparsification).as_ref();
-    for (_, value) in CURVES.iter().filter(|_| area.has_curves) {
+    for (_, value, _) in area.curves(on_terminal) {
         cells.push(curve.map_or("-".into(), |curve| format!("{:.2}", value(curve))));
     }
     cells.push(format!("{:.1}", summary.time_ms));
@@ -335,6 +369,7 @@ mod tests {
         let areas = |value| Areas {
             non_occluded: score(value),
             all: if has_all { score(value) } else { None },
+            discontinuities: None,
         };
         let mut unfilled = areas(dense + 1.0);
         if let Some(score) = &mut unfilled.non_occluded {
@@ -349,7 +384,7 @@ mod tests {
             surfaces: Surfaces { density: 90.0, plane_residual: None, thin_gaps: dense },
             unfilled,
             dense: areas(dense),
-            sparsification: Areas { non_occluded: None, all },
+            sparsification: Areas { all, ..Areas::default() },
         };
         Measured { size: (4, 2), range: DisparityRange { min: 0, count: 16 }, summary }
     }
@@ -430,6 +465,20 @@ mod tests {
         assert!(text.lines().nth(1).unwrap().trim_start().starts_with("settings "), "{text}");
         assert!(!text.contains("mean of all"), "{text}");
         assert!(text.contains("2 combinations on CPU"), "{text}");
+    }
+
+    #[test]
+    fn long_names_have_lines_of_their_own() {
+        let name = "cost=combined paths=4 cost-window=9 prior=2 ".repeat(4);
+        let text =
+            aligned(&report(vec![dataset("v2", &[("teddy", 2.0, true), (&name, 40.0, true)])]));
+        let (tables, _) = text.split_once("Percent of").unwrap();
+        assert!(tables.lines().all(|line| line.chars().count() <= WIDEST), "{text}");
+        let lines: Vec<&str> = tables.lines().take(6).collect();
+        assert!(lines[3].starts_with("  cost=combined") && lines[4].starts_with("  "), "{text}");
+        let figures: Vec<&str> = lines[5].split_whitespace().collect();
+        assert_eq!(figures[..2], ["41.0", "41.00"], "{text}");
+        assert_eq!(lines[5].chars().count(), lines[2].chars().count(), "{text}");
     }
 
     #[test]

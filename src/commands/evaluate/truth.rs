@@ -52,6 +52,15 @@ impl Region {
         (self.map.width, self.map.height)
     }
 
+    /// Returns the pixels of the region that this mask, row by row, has as well.
+    pub(super) fn within(&self, mask: &[bool]) -> Self {
+        let mask = mask
+            .iter()
+            .enumerate()
+            .map(|(pixel, &counts)| counts && self.mask.as_ref().is_none_or(|mask| mask[pixel]));
+        Self { map: Rc::clone(&self.map), mask: Some(mask.collect()) }
+    }
+
     /// Returns the true disparity of pixel number `pixel` (row by row) in pixels, if it counts.
     pub(super) fn at(&self, pixel: usize) -> Option<f64> {
         let stored = self.map.stored[pixel];
@@ -62,7 +71,7 @@ impl Region {
 
 /// Reads the truth of a pair.
 pub(super) fn read(item: &Item) -> anyhow::Result<Areas<Region>> {
-    let Areas { non_occluded, all } = &item.truth;
+    let Areas { non_occluded, all, discontinuities } = &item.truth;
     let all = all.as_ref().map(|truth| Ok::<_, anyhow::Error>((truth, map_of(truth)?)));
     let all = all.transpose()?;
     // Both areas mostly use the same file.
@@ -71,13 +80,11 @@ pub(super) fn read(item: &Item) -> anyhow::Result<Areas<Region>> {
         let unmasked = |truth: &Truth| Truth { mask: None, ..truth.clone() };
         (unmasked(truth) == unmasked(other)).then(|| Rc::clone(map))
     };
-    let non_occluded = non_occluded.as_ref().map(|truth| {
-        let map = shared(truth).map_or_else(|| map_of(truth), Ok)?;
-        region(truth, map)
-    });
-    let non_occluded = non_occluded.transpose()?;
-    let all = all.map(|(truth, map)| region(truth, map)).transpose()?;
-    Ok(Areas { non_occluded, all })
+    let of = |truth: &Truth| region(truth, shared(truth).map_or_else(|| map_of(truth), Ok)?);
+    let non_occluded = non_occluded.as_ref().map(of).transpose()?;
+    let discontinuities = discontinuities.as_ref().map(of).transpose()?;
+    let all = all.as_ref().map(|(truth, map)| region(truth, Rc::clone(map))).transpose()?;
+    Ok(Areas { non_occluded, all, discontinuities })
 }
 
 fn region(truth: &Truth, map: Rc<Map>) -> anyhow::Result<Region> {
@@ -224,7 +231,7 @@ mod tests {
         let non_occluded = Some(Truth { mask, ..all.clone() });
         let item = Item {
             eyes: [PathBuf::new(), PathBuf::new()],
-            truth: Areas { non_occluded, all: Some(all) },
+            truth: Areas { non_occluded, all: Some(all), ..Areas::default() },
             disparities: None,
             described_by: Vec::new(),
         };

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 
 use super::Live;
-use crate::sink::cloud::encode_cloud;
+use crate::sink::cloud::{CloudFormat, encode_cloud};
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::png::DisparityPng;
 
@@ -23,12 +23,13 @@ pub fn of(live: &Live, name: &str) -> Option<Result<(&'static str, Vec<u8>)>> {
             frame.geometry.ok_or(anyhow!("points need a calibration (--calibration)"))?;
         let left = &frame.pair.left;
         let (file, _) = encode_cloud(
+            CloudFormat::Ply,
             &frame.disparity,
             frame.confidence.as_ref(),
             &geometry,
             live.0.source.clouds,
             |x, y| left.rgb_at(x, y),
-        );
+        )?;
         Ok(("application/octet-stream", file))
     };
     match name {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::settings::names::path_of;
 use crate::settings::row::Plain::{Real, Switch, Text, Whole};
 use crate::settings::row::{Conflict, Integer, Kind, OUTPUT, QUANTITY, Row, any};
-use crate::sink::cloud::{Axes, CloudOptions};
+use crate::sink::cloud::{Axes, CloudFormat, CloudOptions};
 use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::still::StillFormat;
@@ -33,9 +33,11 @@ pub struct Output {
     pub preview: String,
     pub preview_view: VideoView,
     pub preview_quality: u32,
+    pub preview_legend: bool,
     pub pictures: String,
     pub pictures_format: StillFormat,
     pub clouds: String,
+    pub clouds_format: CloudFormat,
     pub stream: String,
     pub stream_view: StreamPicture,
     pub stats: String,
@@ -44,6 +46,8 @@ pub struct Output {
     pub near_m: Option<f64>,
     pub far_m: Option<f64>,
     pub axes: Axes,
+    pub outliers: Option<f64>,
+    pub voxel_m: Option<f64>,
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
@@ -107,6 +111,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "The left picture, and the disparity in colours",
         ]),
     Row::whole("preview_quality", Whole(20), Integer::U32, [0, 51]),
+    Row::new("preview_legend", Switch(true), Kind::Switch),
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(
@@ -126,9 +131,17 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("clouds")
         .flag(OUTPUT, "--clouds", "DIR")
         .help(
-            "Write numbered point clouds (PLY, metres, coloured) into a folder, and remove those of an \
+            "Write numbered point clouds (metres, coloured) into a folder, and remove those of an \
              earlier run",
         ),
+    Row::names("clouds_format", "ply", &["ply", "pcd", "las"])
+        .flag(OUTPUT, "--clouds-format", "FORMAT")
+        .help("Format of --clouds")
+        .about(&[
+            "Stanford's polygon format, for MeshLab, CloudCompare, Blender and Open3D",
+            "The format of the Point Cloud Library",
+            "The format of laser scans, for GIS programs",
+        ]),
     Row::text("stream", "", any).flag(OUTPUT, "--stream", "FRAGMENT").help(
         "Send frames live through a fragment of a GStreamer pipeline, such as \
              'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
@@ -162,6 +175,19 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .flag(QUANTITY, "--axes", "AXES")
         .help("Axes of point clouds")
         .about(&["x right, y down, z forward, as in OpenCV", "x right, y up, z backward, as in OpenGL"]),
+    Row::real("outliers", Text("off"), [0.1, 100.0])
+        .or(&["off"])
+        .unit("standard deviations")
+        .flag(QUANTITY, "--outliers", "RATIO")
+        .help(
+            "Leave out of clouds points that are farther from their neighbours than the mean of all by more \
+             than this many standard deviations, such as 2",
+        ),
+    Row::real("voxel_m", Text("off"), [0.0001, 1000.0])
+        .or(&["off"])
+        .unit("metres")
+        .flag(QUANTITY, "--voxel", "METRES")
+        .help("Write one mean point for each cube with sides of this length into clouds"),
 ];
 
 /// A limit of depth.
@@ -202,7 +228,8 @@ impl Output {
 
     /// Returns the options of point clouds.
     pub fn clouds(&self) -> CloudOptions {
-        CloudOptions { axes: self.axes, near_m: self.near_m, far_m: self.far_m }
+        let Self { axes, near_m, far_m, outliers, voxel_m, .. } = *self;
+        CloudOptions { axes, near_m, far_m, outliers, voxel_m }
     }
 
     /// Reports whether there are limits of depth, which need known cameras.

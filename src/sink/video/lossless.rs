@@ -1,4 +1,4 @@
-//! Lossless grey video: FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
+//! Lossless video: FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
 //!
 //! Therefore several encoders work in parallel, and their output is written in the order of the
 //! frames. The file does not depend on their number.
@@ -31,7 +31,7 @@ use crate::sink::output::{Output, Place};
 /// zeros if all slices are one pixel wide or high.
 const SHORTEST_SIDE: usize = 4;
 
-/// A grey value.
+/// A pixel: a grey value or a colour.
 pub trait Sample: bytemuck::Pod + Default + Send {
     /// GStreamer's name of the image format.
     const FORMAT: &'static str;
@@ -50,6 +50,16 @@ impl Sample for u16 {
     const FORMAT: &'static str = "GRAY16_LE";
     fn stored(self) -> Self {
         self.to_le()
+    }
+}
+
+/// Blue, green, red and an unused byte.
+pub(super) type Bgrx = [u8; 4];
+
+impl Sample for Bgrx {
+    const FORMAT: &'static str = "BGRx";
+    fn stored(self) -> Self {
+        self
     }
 }
 

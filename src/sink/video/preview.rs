@@ -40,6 +40,7 @@ pub struct Preview {
     /// Width and height of the shown image.
     size: (usize, usize),
     view: VideoView,
+    legend: bool,
     painter: Painter,
     clock: Clock,
     duration: Duration,
@@ -120,6 +121,7 @@ impl Preview {
             path: path.to_path_buf(),
             size: (width, height),
             view,
+            legend: false,
             painter: Painter::new(stream, colouring),
             clock: Clock::new(stream.rate),
             // Without a duration, players would not show the last frame.
@@ -130,6 +132,11 @@ impl Preview {
             taken: 0,
             failed: false,
         })
+    }
+
+    /// Chooses whether disparity has the legend of its colours.
+    pub fn with_legend(self, legend: bool) -> Self {
+        Self { legend, ..self }
     }
 
     /// Names also a video without a complete fragment, and flushes it to the disk.
@@ -152,6 +159,9 @@ impl Preview {
         let stride = pad_side(width) * 4;
         let mut picture = self.pool.take(stride * pad_side(height));
         self.painter.paint(self.view, frame, &mut picture, stride);
+        if self.legend {
+            self.painter.paint_legend(self.view, &mut picture, stride);
+        }
         repeat_edges(&mut picture, width, height, stride);
         let time = self.clock.time(frame.pair.timestamp);
         self.feed.push(picture, time, Some(self.duration))

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::legend::Legend;
 use crate::core::frame::Matched;
 use crate::sink::colour::{ColourScale, colourise};
 use crate::sink::colouring::{Colouring, LiveColouring};
@@ -60,6 +61,18 @@ impl Painter {
         }
         self.scale.update(map, frame.pair.timestamp);
         Ok(())
+    }
+
+    /// Paints the legend of the colours into an image of [`Self::paint`] that shows disparity.
+    pub(super) fn paint_legend(&self, view: VideoView, picture: &mut [u8], stride: usize) {
+        let size = self.stream.size;
+        let picture = match view {
+            VideoView::Left => return,
+            VideoView::Disparity => picture,
+            VideoView::SideBySide => &mut picture[size.0 * 4..],
+        };
+        let (limits, geometry) = (self.scale.limits(), self.stream.geometry.as_ref());
+        Legend { colours: self.colouring.map, limits, geometry }.paint(picture, stride, size);
     }
 
     /// Paints the last noted frame, four bytes a pixel, into rows that are `stride` bytes apart.

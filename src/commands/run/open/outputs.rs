@@ -20,7 +20,7 @@ use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
 use crate::settings::{Loaded, Settings, Stats};
 use crate::sink::claim::Claim;
-use crate::sink::cloud::CloudOptions;
+use crate::sink::cloud::{CloudFormat, CloudOptions};
 use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::encoding::Encoding;
@@ -155,8 +155,8 @@ static OUTPUTS: [Output; 10] = [
         path: |settings| path_of(&settings.output.clouds),
         kind: Kind::Folder(
             &CLOUDS,
-            |folder, to| Clouds::create(folder, &to.stream, to.clouds).map(boxed),
-            |folder, to| Clouds::resume(folder, &to.stream, to.clouds).map(boxed),
+            |folder, to| Clouds::create(folder, &to.stream, to.clouds_format, to.clouds).map(boxed),
+            |folder, to| Clouds::resume(folder, &to.stream, to.clouds_format, to.clouds).map(boxed),
         ),
     },
 ];
@@ -172,8 +172,10 @@ struct Setup {
     mcap: McapOptions,
     format: StillFormat,
     clouds: CloudOptions,
+    clouds_format: CloudFormat,
     view: VideoView,
     preview_quality: u32,
+    preview_legend: bool,
     colouring: LiveColouring,
 }
 
@@ -356,8 +358,10 @@ pub fn open(
         mcap,
         format: output.pictures_format,
         clouds: output.clouds(),
+        clouds_format: output.clouds_format,
         view,
         preview_quality: output.preview_quality,
+        preview_legend: output.preview_legend,
         colouring: colouring.clone(),
     };
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
@@ -524,8 +528,9 @@ fn recording(
 /// Opens a preview. After a failure it continues in a file named like a segment.
 fn preview(path: PathBuf, setup: Setup) -> (Made, Factory) {
     let create = move |path: &Path| {
-        let Setup { stream, view, colouring, preview_quality, .. } = &setup;
-        Preview::create(path, stream, *view, colouring.clone(), *preview_quality).map(boxed)
+        let Setup { stream, view, colouring, preview_quality, preview_legend, .. } = &setup;
+        let preview = Preview::create(path, stream, *view, colouring.clone(), *preview_quality);
+        preview.map(|preview| boxed(preview.with_legend(*preview_legend)))
     };
     let first = create(&path);
     let mut last: Option<PathBuf> = None;
