@@ -134,9 +134,7 @@ impl<'a> Still<'a> {
                 let numbers = Numbers::new(quantity, range, geometry)?;
                 DisparityPng::default().encode(map, &numbers)?.to_vec()
             }
-            StillFormat::Pfm => {
-                encode_pfm(size.0, &self.floats(f32::INFINITY).collect::<Vec<_>>())
-            }
+            StillFormat::Pfm => encode_pfm(size.0, &self.floats(f32::INFINITY).collect::<Vec<_>>()),
             StillFormat::Tiff => tiff(size, &self.floats(f32::NAN).collect::<Vec<_>>())?,
             StillFormat::Npy => npy(size, self.floats(f32::NAN)),
             StillFormat::Exr => self.exr()?,
