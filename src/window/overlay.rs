@@ -17,7 +17,7 @@ use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 use super::timeline::Timeline;
 use super::wipe::Wipe;
 use crate::core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
-use crate::sink::colour::ColourMap;
+use crate::sink::colour::{ColourMap, legend_label};
 use crate::sink::viewer::{Banner, Counts};
 
 /// Content of the overlay.
@@ -74,15 +74,7 @@ pub struct Legend {
 impl Legend {
     /// Returns the label at a disparity in pixels, of a range that is wide enough for whole pixels or not.
     fn label(&self, disparity: f32, is_wide: bool) -> String {
-        match &self.geometry {
-            Some(geometry) => match geometry.depth_m(f64::from(disparity)) {
-                Some(metres) if metres < 9.95 => format!("{metres:.1}"),
-                Some(metres) if metres < 999.5 => format!("{metres:.0}"),
-                _ => "far".into(),
-            },
-            None if is_wide => format!("{disparity:.0}"),
-            None => format!("{disparity:.1}"),
-        }
+        legend_label(disparity, is_wide, self.geometry.as_ref())
     }
 
     fn unit(&self) -> &'static str {

@@ -3,7 +3,7 @@
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
 use crate::core::frame::StereoGeometry;
-use crate::sink::colour::ColourMap;
+use crate::sink::colour::{ColourMap, legend_label};
 
 /// Share in percent that remains of the image behind the legend.
 const BEHIND: u16 = 35;
@@ -76,15 +76,7 @@ impl Legend<'_> {
     fn label(&self, share: f32) -> String {
         let (low, high) = self.limits;
         let disparity = low + share * (high - low);
-        match self.geometry {
-            Some(geometry) => match geometry.depth_m(f64::from(disparity)) {
-                Some(metres) if metres < 9.95 => format!("{metres:.1}"),
-                Some(metres) if metres < 999.5 => format!("{metres:.0}"),
-                _ => "far".into(),
-            },
-            None if high - low >= WIDE => format!("{disparity:.0}"),
-            None => format!("{disparity:.1}"),
-        }
+        legend_label(disparity, high - low >= WIDE, self.geometry)
     }
 }
 
