@@ -15,6 +15,7 @@ mod encoded;
 mod encoders;
 mod feed;
 mod grey;
+mod join;
 mod lossless;
 mod matroska;
 mod preview;
@@ -26,6 +27,7 @@ mod turns;
 mod view;
 
 pub use grey::{GreyVideo, GreyVideoOptions};
+pub use join::join_recordings;
 pub use lossless::check_recording_name;
 pub use preview::{Preview, check_preview_name};
 pub use recorder::Recorder;
