@@ -24,5 +24,6 @@ mod rosbag2;
 pub mod survey;
 mod svo;
 
-pub use open::{Recording, files};
+pub use choice::partners;
+pub use open::{Recording, files, is_recording};
 pub use replay::open as replay;
