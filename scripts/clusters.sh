@@ -29,7 +29,7 @@ record() {
 }
 record long 1 "$pairs"
 record short 2 $((pairs / 10))
-options=(-d 16 --preset fast --piece 32 --threads 1 --engine cpu --write record,confidence,pictures
+options=(-d 16 --preset fast --piece 32 --threads 1 --engine cpu --write 'record,confidence,pictures'
     --left-topic /left/image_rect --right-topic /right/image_rect)
 
 # The outputs alone: statistics and manifests hold times.
@@ -61,7 +61,7 @@ shards() {
 }
 
 kills() {
-    for kill in $(seq 12); do
+    for _ in $(seq 12); do
         stereod batch in --out killed "${options[@]}" -q & worker=$!
         sleep "0.$((RANDOM % 9))$((RANDOM % 10))"
         kill -9 "$worker" 2>/dev/null || true

@@ -9,6 +9,7 @@ mod plan;
 mod shard;
 mod work;
 
+use std::cell::RefCell;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
@@ -155,7 +156,8 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
         (false, level) => log.push(format!("-{}", "v".repeat(level.into())).into()),
     }
     let (plan, loaded, folder) = (&plan, &loaded, &*folder);
-    let work = Work { folder, plan, loaded, stop, log, force: args.force };
+    let work =
+        Work { folder, plan, loaded, stop, log, seen: RefCell::default(), force: args.force };
     let mut summary = Summary { pieces: mine.len(), ..Summary::default() };
     if shard.is_some() {
         (summary.shard, summary.shards) = (Some(index + shards.base), Some(shards.count));

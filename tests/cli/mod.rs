@@ -159,7 +159,7 @@ fn wrong_usage_is_refused() {
         (&["bench", "--engine", "cpu", "--multiprocessors", "4"], "is for GPUs"),
         (&["bench", "--fit", "30", "--multiprocessors", "4,8"], "name one number"),
         (&["completions", "tcsh"], "bash"),
-        (&["man", "walk"], "commands: run, match"),
+        (&["man", "walk"], "commands: run, batch, match"),
     ] {
         let message = refuses(&mut stereod(arguments));
         assert!(message.contains(part), "{arguments:?}: {message}");

@@ -50,7 +50,8 @@ impl Identity {
             }
         } else {
             for part in 0..PARTS {
-                let mut place = (size - PART) / (PARTS - 1) * part;
+                let last = u128::from(size - PART);
+                let mut place = (last * u128::from(part) / u128::from(PARTS - 1)) as u64;
                 let mut left = PART;
                 while left > 0 {
                     let number = ends.partition_point(|&end| end <= place);

@@ -3,6 +3,8 @@
 //! Each piece is matched by a process of its own, `stereod run`: a damaged input that crashes a decoder, or a
 //! driver that hangs, costs this piece only, and memory and devices are those of a fresh process.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -68,6 +70,8 @@ pub struct Work<'a> {
     pub stop: &'a Switch,
     /// Flags of the log.
     pub log: Vec<OsString>,
+    /// Inputs that were found to be those of the plan.
+    pub seen: RefCell<HashSet<usize>>,
     /// True to replace folders that are in the way.
     pub force: bool,
 }
@@ -91,6 +95,11 @@ const KEYS: [&str; 6] = ["record", "confidence", "whitened", "preview", "picture
 impl Work<'_> {
     /// Makes a piece unless it is there. Errors concern the whole batch.
     pub fn make(&self, input: &Input, piece: &Piece) -> Result<Ended, crate::commands::Error> {
+        if self.seen.borrow().contains(&piece.input)
+            && let State::Done(_) = state(self.folder, self.plan, piece)?
+        {
+            return Ok(Ended::WasThere);
+        }
         let known = &self.plan.inputs[piece.input].identity;
         let identity = match Identity::of(&input.spec.local_files()) {
             Ok(identity) => identity,
@@ -104,6 +113,7 @@ impl Work<'_> {
                 "its content is not that of run.json; --force takes it as it is now".into(),
             ));
         }
+        self.seen.borrow_mut().insert(piece.input);
         if let State::Done(_) = state(self.folder, self.plan, piece)? {
             return Ok(Ended::WasThere);
         }
