@@ -1,5 +1,6 @@
 //! The command line. Flags that stand for a setting become the topmost layer of the settings.
 
+pub mod batch;
 pub mod calibrate;
 pub mod calibration;
 pub mod computation;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 use toml::Value;
 
+pub use batch::BatchArgs;
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use computation::Computation;
@@ -66,6 +68,9 @@ pub enum Command {
     /// Match stereo video: show it, record it, or both
     #[command(after_help = RUN_EXAMPLES, override_usage = "stereod run <SOURCE> [OPTIONS]")]
     Run(Box<RunArgs>),
+    /// Match many recordings, in shards on one machine or many
+    #[command(after_help = batch::EXAMPLES)]
+    Batch(Box<BatchArgs>),
     /// Match one pair of still images
     #[command(name = "match", after_help = MATCH_EXAMPLES)]
     Match(Box<MatchArgs>),
@@ -178,6 +183,16 @@ pub struct RunArgs {
     /// Open a window, or fail if there is no display
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub window: bool,
+
+    /// Match N pairs before the first of --frames A..B as well, without writing them, so that stages that
+    /// remember earlier pairs begin nearly as in a run of the whole recording
+    #[arg(long, value_name = "N", requires = "frames", conflicts_with = "window")]
+    #[arg(help_heading = "Source", hide_short_help = true)]
+    pub run_in: Option<u64>,
+
+    /// Exit with the statuses of a batch's pieces
+    #[arg(long, hide = true)]
+    pub piece: bool,
 
     /// The outputs.
     #[command(flatten, next_help_heading = "Output")]

@@ -46,6 +46,9 @@ pub struct PipelineConfig {
     pub pair_room: usize,
     /// Capacity of the link between the engine and each sink, in matched pairs.
     pub result_room: usize,
+    /// Number of the first pair to count and to hand out; earlier ones are only matched, for stages with a
+    /// memory.
+    pub first: u64,
     /// Stop after this many pairs.
     pub limit: Option<u64>,
     /// Deliver pairs no faster than they were recorded; a live source has its own pace.
@@ -56,7 +59,8 @@ pub struct PipelineConfig {
 
 /// Starts every part. The run ends with its source, by `control.stop`, or by a failure.
 pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Running> {
-    let PipelineConfig { source, engine, swap, sinks, limit, realtime, timeline, .. } = config;
+    let PipelineConfig { source, engine, swap, sinks, first, limit, realtime, timeline, .. } =
+        config;
     let is_live = source.info().live;
     let when_full = if is_live { WhenFull::DropOldest } else { WhenFull::Block };
     let (started, progress) = (Instant::now(), Arc::new(Progress::new()));
@@ -84,7 +88,17 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
     let mut match_loop = {
         let progress = progress.clone();
         let is_recorded = !is_live;
-        MatchLoop { engine, swap, pairs, fan_out, progress, in_flight: 0, is_recorded, last: None }
+        MatchLoop {
+            engine,
+            swap,
+            pairs,
+            fan_out,
+            progress,
+            in_flight: 0,
+            is_recorded,
+            last: None,
+            first,
+        }
     };
     let matcher = spawn("matcher", control, move |control| {
         let result = match_loop.run();
@@ -95,7 +109,7 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
     let source = spawn("source", control, move |control| {
         let pacer = (realtime && !is_live).then(Pacer::new);
         let (left, progress) = (limit.unwrap_or(u64::MAX), &*for_source);
-        Delivery { pairs: &pairs_in, control, progress, left, pacer, timeline }.run(source)
+        Delivery { pairs: &pairs_in, control, progress, first, left, pacer, timeline }.run(source)
     })?;
     Ok(Running {
         source,

@@ -3,6 +3,7 @@
 #![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
 
 mod alignment;
+mod batch;
 mod calibrate;
 mod calibration;
 mod cli;

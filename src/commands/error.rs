@@ -1,12 +1,15 @@
 //! Failures of commands, and their exit status.
 
-use std::fmt;
+use std::{fmt, io};
 
+use crate::core::memory::{Refused, TooMuch};
 use crate::core::redact::redact;
 use crate::core::text::as_a_list;
+use crate::core::thread::BrokenDown;
 use crate::matching::ParamsError;
 use crate::settings;
-use crate::source::excerpt::NoPartOfLive;
+use crate::source::Unavailable;
+use crate::source::excerpt::{BehindTheEnd, NoPartOfLive};
 use crate::telemetry::logs;
 
 /// Reason why a command failed, which decides the exit status.
@@ -18,7 +21,15 @@ pub enum Error {
     Failed(anyhow::Error),
     /// A signal ended the work early; the exit status names it.
     Stopped(anyhow::Error, u8),
+    /// An input of a batch is missing or damaged, or a piece of it is empty; the exit status says which.
+    Input(anyhow::Error, u8),
 }
+
+/// Exit status if an input is missing or damaged, so that a retry does not help.
+pub const BAD_INPUT: u8 = 3;
+
+/// Exit status of a piece of a batch if the input ends before it.
+pub const EMPTY_PIECE: u8 = 4;
 
 /// A message of several lines.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +47,28 @@ impl Error {
         Error::Usage(Explained(explanation).into())
     }
 
+    /// Creates the failure of a piece of a batch to read its input. Only an input that is missing or damaged
+    /// has a status of its own: lack of memory and failing disks may pass.
+    pub fn of_piece(error: anyhow::Error) -> Error {
+        let may_pass = |cause: &(dyn std::error::Error + 'static)| {
+            let is_passing = |error: &io::Error| {
+                use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
+                !matches!(error.kind(), NotFound | InvalidData | InvalidInput | UnexpectedEof)
+            };
+            cause.is::<TooMuch>()
+                || cause.is::<Refused>()
+                || cause.is::<Unavailable>()
+                || cause.is::<BrokenDown>()
+                || cause.downcast_ref().is_some_and(is_passing)
+        };
+        match error {
+            error if error.is::<BehindTheEnd>() => Error::Input(error, EMPTY_PIECE),
+            error if error.chain().any(may_pass) => error.into(),
+            error if error.is::<NoPartOfLive>() => error.into(),
+            error => Error::Input(error, BAD_INPUT),
+        }
+    }
+
     /// Formats the error safely for a terminal, whatever names it holds: an explanation keeps its
     /// lines, a list its points, all else is on one line.
     pub fn for_terminal(&self) -> String {
@@ -46,7 +79,10 @@ impl Error {
     }
 
     fn cause(&self) -> &anyhow::Error {
-        let (Error::Usage(error) | Error::Failed(error) | Error::Stopped(error, _)) = self;
+        let (Error::Usage(error)
+        | Error::Failed(error)
+        | Error::Stopped(error, _)
+        | Error::Input(error, _)) = self;
         error
     }
 
@@ -56,7 +92,7 @@ impl Error {
         match self {
             Error::Failed(_) => 1,
             Error::Usage(_) => 2,
-            Error::Stopped(_, status) => *status,
+            Error::Stopped(_, status) | Error::Input(_, status) => *status,
         }
     }
 }
@@ -65,7 +101,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = joined(self.cause());
         let text = match self {
-            Error::Failed(_) | Error::Stopped(..) => settings::with_flags(&text),
+            Error::Failed(_) | Error::Stopped(..) | Error::Input(..) => settings::with_flags(&text),
             Error::Usage(_) => text,
         };
         // Libraries quote their input.
@@ -160,5 +196,9 @@ mod tests {
         assert_eq!(Error::usage("x").exit_status(), 2);
         assert_eq!(Error::Stopped(anyhow!("x"), 130).exit_status(), 130);
         assert_eq!(Error::from(ParamsError::Paths(6)).exit_status(), 2);
+        let failing_disk = anyhow::Error::from(io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(Error::of_piece(failing_disk.context("a.mcap")).exit_status(), 1);
+        let missing = anyhow::Error::from(io::Error::from(io::ErrorKind::NotFound));
+        assert_eq!(Error::of_piece(missing.context("a.mcap")).exit_status(), BAD_INPUT);
     }
 }

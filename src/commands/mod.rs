@@ -1,5 +1,6 @@
 //! Commands of the program: one file each.
 
+pub mod batch;
 pub mod bench;
 pub mod calibrate;
 pub mod calibration;

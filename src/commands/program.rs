@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::{
-    Error, bench, calibrate, calibration, completions, config, devices, evaluate, info, man,
+    Error, batch, bench, calibrate, calibration, completions, config, devices, evaluate, info, man,
     match_still, rectify, run, signals,
 };
 use crate::cli::{Cli, Command};
@@ -54,6 +54,7 @@ pub fn program() -> ExitCode {
 fn dispatch(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Run(args) => run::run(*args),
+        Command::Batch(args) => batch::run(*args),
         Command::Match(args) => match_still::run(*args),
         Command::Bench(args) => bench::run(*args),
         Command::Evaluate(args) => evaluate::run(*args),

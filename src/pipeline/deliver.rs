@@ -34,6 +34,8 @@ pub(super) struct Delivery<'a> {
     pub(super) pairs: &'a LinkSender<StereoPair>,
     pub(super) control: &'a Control,
     pub(super) progress: &'a Progress,
+    /// Number of the first pair to count.
+    pub(super) first: u64,
     /// Pairs that are still wanted.
     pub(super) left: u64,
     /// Set if pairs are held back until they are due.
@@ -190,11 +192,15 @@ impl Run<'_> {
             self.before = self.last.as_ref().filter(follows).map(|last| last.timestamp);
             self.last = Some(pair.copy());
         }
+        let is_counted = pair.sequence >= self.to.first;
         let ready = Instant::now();
         if self.to.pairs.send(pair).is_err() {
             return self.leave();
         }
         self.held = ready.elapsed();
+        if !is_counted {
+            return Continue(());
+        }
         self.to.progress.pairs.fetch_add(1, Ordering::Relaxed);
         self.to.left -= 1;
         if self.to.left == 0 { self.leave() } else { Continue(()) }

@@ -26,6 +26,8 @@ pub(super) struct MatchLoop {
     pub(super) is_recorded: bool,
     /// Number of the last pair.
     pub(super) last: Option<u64>,
+    /// Number of the first pair to hand out.
+    pub(super) first: u64,
 }
 
 impl MatchLoop {
@@ -79,6 +81,9 @@ impl MatchLoop {
     fn hand_out(&mut self) -> anyhow::Result<bool> {
         let Some(matched) = self.engine.collect()? else { return Ok(false) };
         self.in_flight -= 1;
+        if matched.pair.sequence < self.first {
+            return Ok(true);
+        }
         let (latency, engine_time) = (matched.latency(), matched.engine_time());
         self.progress.count_matched(latency, engine_time, matched.device_time);
         matched.temporal.iter().for_each(|report| self.progress.note_temporal(report));

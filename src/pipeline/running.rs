@@ -103,6 +103,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// The first failure, if any; the counts are valid all the same.
     pub error: Option<anyhow::Error>,
+    /// Set if it is a failure of the source.
+    pub is_of_source: bool,
 }
 
 impl Running {
@@ -141,6 +143,7 @@ impl Running {
             }
         }
         errors.extend(matcher_result.err());
+        let is_of_source = errors.is_empty();
         errors.extend(source_result.err());
         for other in errors.iter().skip(1) {
             tracing::warn!("also: {other:#}");
@@ -152,6 +155,7 @@ impl Running {
             sinks,
             seconds: self.started.elapsed().as_secs_f64(),
             error: errors.into_iter().next(),
+            is_of_source,
         }
     }
 

@@ -14,6 +14,11 @@ use anyhow::{Result, bail};
 use super::files::{self, Target};
 use super::new_file::{self, UNFINISHED};
 
+/// Another run has the claim.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Taken(String);
+
 /// The right to write an output, until dropped.
 #[derive(Debug)]
 pub struct Claim {
@@ -32,11 +37,11 @@ impl Claim {
         let lock = loop {
             let lock = open(&beside).map_err(|error| files::explain(path, &error))?;
             if let Err(TryLockError::WouldBlock) = lock.try_lock() {
-                bail!(
+                bail!(Taken(format!(
                     "cannot write {}: another run of stereod is writing it; name another file, or end \
                      that run first",
                     path.display()
-                );
+                )));
             }
             // The previous owner may have removed it between the opening and the lock.
             if is_at(&lock, &beside) {

@@ -220,21 +220,7 @@ impl ColourScale {
     }
 
     /// Returns the step 0 to 255 of a valid value of a map (in 1/16 px).
-    /// Returns the label of a disparity in a legend of the colours: depth in metres if the cameras are known,
-/// else the disparity, with a decimal if the colours span less than 8 px (`is_wide` is false).
-pub fn legend_label(disparity: f32, is_wide: bool, geometry: Option<&StereoGeometry>) -> String {
-    match geometry {
-        Some(geometry) => match geometry.depth_m(f64::from(disparity)) {
-            Some(metres) if metres < 9.95 => format!("{metres:.1}"),
-            Some(metres) if metres < 999.5 => format!("{metres:.0}"),
-            _ => "far".into(),
-        },
-        None if is_wide => format!("{disparity:.0}"),
-        None => format!("{disparity:.1}"),
-    }
-}
-
-#[cfg(test)]
+    #[cfg(test)]
     pub fn step(&self, value: i16) -> u8 {
         let (low, gain) = self.line();
         step(f32::from(value), low, gain)
@@ -277,6 +263,20 @@ pub fn colourise<const BYTES: usize>(
             let colour = if value == INVALID { unknown } else { colour };
             pixel.copy_from_slice(&colour[..BYTES]);
         }
+    }
+}
+
+/// Returns the label of a disparity in a legend of the colours: depth in metres if the cameras are known,
+/// else the disparity, with a decimal if the colours span less than 8 px (`is_wide` is false).
+pub fn legend_label(disparity: f32, is_wide: bool, geometry: Option<&StereoGeometry>) -> String {
+    match geometry {
+        Some(geometry) => match geometry.depth_m(f64::from(disparity)) {
+            Some(metres) if metres < 9.95 => format!("{metres:.1}"),
+            Some(metres) if metres < 999.5 => format!("{metres:.0}"),
+            _ => "far".into(),
+        },
+        None if is_wide => format!("{disparity:.0}"),
+        None => format!("{disparity:.1}"),
     }
 }
 

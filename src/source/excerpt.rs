@@ -79,6 +79,11 @@ impl Part {
 #[error("{0}: `--start`, `--duration` and `--frames A..B` are for recordings, and it is live")]
 pub struct NoPartOfLive(String);
 
+/// A recording ends before the part that was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BehindTheEnd(String);
+
 /// A recorded source that delivers only a part, and can be moved to any pair of it.
 pub struct Excerpt {
     source: Box<dyn Source>,
@@ -135,9 +140,10 @@ impl Excerpt {
     }
 }
 
-fn behind_the_end(part: &Part, name: &str, length: Duration) -> String {
+fn behind_the_end(part: &Part, name: &str, length: Duration) -> BehindTheEnd {
     let length = length.as_secs_f64();
-    format!("{name} is only {length:.3} s long: there is nothing from {} on", part.named())
+    let part = part.named();
+    BehindTheEnd(format!("{name} is only {length:.3} s long: there is nothing from {part} on"))
 }
 
 impl Source for Excerpt {
@@ -183,7 +189,10 @@ impl Source for Excerpt {
             match self.part.frames.first {
                 _ if is_behind => bail!("{description} has no pair in the part that was asked for"),
                 0 => bail!(behind_the_end(&self.part, description, self.length())),
-                _ => bail!("{description} has only {all} pairs: no {}", self.part.named()),
+                _ => bail!(BehindTheEnd(format!(
+                    "{description} has only {all} pairs: no {}",
+                    self.part.named()
+                ))),
             }
         }
         Ok(())

@@ -35,6 +35,7 @@ fn help_names_every_command() {
     let help = prints(&["--help"]);
     for name in [
         "run",
+        "batch",
         "match",
         "bench",
         "evaluate",
@@ -91,7 +92,13 @@ fn help_is_wrapped_once() {
     let commands = commands.take_while(|line| line.starts_with("  "));
     let commands = commands.filter_map(|line| line.split_whitespace().next());
     let single = commands.filter(|name| *name != "help").map(|name| vec![name]);
-    let nested = [["calibration", "show"], ["calibration", "convert"], ["config", "print"]];
+    let nested = [
+        ["calibration", "show"],
+        ["calibration", "convert"],
+        ["config", "print"],
+        ["batch", "missing"],
+        ["batch", "merge"],
+    ];
     for command in single.chain(nested.map(|names| names.to_vec())).chain([Vec::new()]) {
         let help = prints(&[&command[..], &["--help-all"]].concat());
         let lines: Vec<&str> = help.lines().collect();
@@ -152,7 +159,7 @@ fn wrong_usage_is_refused() {
         (&["bench", "--engine", "cpu", "--multiprocessors", "4"], "is for GPUs"),
         (&["bench", "--fit", "30", "--multiprocessors", "4,8"], "name one number"),
         (&["completions", "tcsh"], "bash"),
-        (&["man", "walk"], "commands: run, match"),
+        (&["man", "walk"], "commands: run, batch, match"),
     ] {
         let message = refuses(&mut stereod(arguments));
         assert!(message.contains(part), "{arguments:?}: {message}");

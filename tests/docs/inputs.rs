@@ -82,6 +82,7 @@ pub fn supply(folder: &Path, name: &str) {
             let (status, _, stderr) = outcome(record.current_dir(folder));
             assert_eq!(status, 0, "{stderr}");
         }
+        "txt" => fs::write(path, "left.mp4 right.mp4\n").unwrap(),
         // The content decides, not the name.
         "svo2" => {
             supply(folder, "plain.mcap");

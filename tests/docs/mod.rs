@@ -19,7 +19,11 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 13] = [
+const SHOWN: [(&str, &str, &str); 17] = [
+    ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
+    ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
+    ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
+    ("docs/clusters.md", "kubectl", "needs Kubernetes; scripts/clusters.sh checks the manifest"),
     ("docs/design.md", "left  ──", "a diagram"),
     ("docs/outputs.md", "rec/out-", "names of files"),
     ("docs/outputs.md", "WARN recording", "messages"),
@@ -378,7 +382,14 @@ fn commands_and_flags_in_the_prose_exist() {
     let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(commands.contains(&"run") && commands.len() > 8, "{commands:?}");
     let single = commands.iter().filter(|command| **command != "help").map(|name| vec![*name]);
-    let nested = [["calibration", "show"], ["calibration", "convert"], ["config", "print"]];
+    let nested = [
+        ["calibration", "show"],
+        ["calibration", "convert"],
+        ["config", "print"],
+        ["batch", "missing"],
+        ["batch", "verify"],
+        ["batch", "merge"],
+    ];
     let helps = single.chain(nested.map(|names| names.to_vec()));
     let helps = helps.map(|names| (names.join(" "), help(&names).expect("a command")));
     let helps: Vec<(String, String)> = helps.collect();

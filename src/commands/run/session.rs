@@ -59,7 +59,12 @@ impl Session {
         let loaded = load(&args.common, args.flags())?;
         let spec = source::named(&args, &loaded.settings.source)?;
         outputs::check(&spec, &loaded)?;
-        let cameras = Cameras::read(&loaded.settings, Some(&spec))?;
+        // The cameras may be those in the recording.
+        let cameras =
+            Cameras::read(&loaded.settings, Some(&spec)).map_err(|error| match error {
+                Error::Failed(error) => of_input(&args, error),
+                error => error,
+            })?;
         if !loaded.settings.output.clouds.is_empty() {
             cameras.required_by("--clouds")?;
         }
@@ -82,8 +87,14 @@ impl Session {
             && !outputs::writes_frames(&loaded.settings);
         let colours = (is_seen || is_published || output.shows_left()).then(Pool::new);
         let keep = Keep { colours, ..Keep::default() };
-        let source =
-            source::wait_for(&spec, &loaded, watched, args.source.part.frames(), &keep, &control)?;
+        let mut frames = args.source.part.frames();
+        let first = args.run_in.filter(|_| window.is_none()).map_or(0, |run_in| {
+            let first = frames.first;
+            frames.first = first.saturating_sub(run_in);
+            first
+        });
+        let source = source::wait_for(&spec, &loaded, watched, frames, &keep, &control);
+        let source = source.map_err(|error| of_input(&args, error))?;
         let Some(source) = source else { return Ok(None) };
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures((info.width, info.height))?;
@@ -180,6 +191,7 @@ impl Session {
             sinks,
             pair_room: settings.queue.pairs,
             result_room: settings.queue.results,
+            first,
             limit: args.source.limit(),
             realtime,
             timeline,
@@ -244,10 +256,16 @@ impl Session {
         };
         tuner.close();
         match outcome.error {
+            Some(error) if outcome.is_of_source => Err(of_input(&handles.args, error)),
             Some(error) => Err(error.into()),
             None => written.and_then(|()| cut_short(&handles)),
         }
     }
+}
+
+/// Returns a failure of the source with its exit status.
+fn of_input(args: &RunArgs, error: anyhow::Error) -> Error {
+    if args.piece { Error::of_piece(error) } else { error.into() }
 }
 
 /// Returns an error if a signal ended a recorded job early. Live sources and the demo scene are no

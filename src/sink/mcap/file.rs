@@ -78,6 +78,18 @@ impl McapFile {
     }
 }
 
+/// Returns the options of every file.
+pub(super) fn options() -> WriteOptions {
+    WriteOptions::new()
+        .profile("ros2")
+        .library(concat!("stereod ", env!("CARGO_PKG_VERSION")))
+        // The index of the chunks stays in memory until the end: a pair has one, or a few if large.
+        .chunk_size(Some(4 << 20))
+        // Compressed by the thread of this output alone; others match meanwhile.
+        .compression_threads(0)
+        .disable_seeking(true)
+}
+
 impl Container for McapFile {
     type Header = Header;
     type Frame<'a> = Messages<'a>;
@@ -90,15 +102,7 @@ impl Container for McapFile {
         _: Option<SystemTime>,
     ) -> io::Result<Self> {
         let made = Made::default();
-        let options = WriteOptions::new()
-            .profile("ros2")
-            .library(concat!("stereod ", env!("CARGO_PKG_VERSION")))
-            // The index of the chunks stays in memory until the end: a pair has one, or a few if large.
-            .chunk_size(Some(4 << 20))
-            // Compressed by the thread of this output alone; others match meanwhile.
-            .compression_threads(0)
-            .disable_seeking(true);
-        let mut encoder = options.create(NoSeek::new(made.clone())).map_err(io::Error::other)?;
+        let mut encoder = options().create(NoSeek::new(made.clone())).map_err(io::Error::other)?;
         let metadata = Metadata { name: "stereod".into(), metadata: (header.metadata)(origin) };
         encoder.write_metadata(&metadata).map_err(io::Error::other)?;
         let time = nanoseconds(frame.stamp);

@@ -2,6 +2,7 @@
 //! writes them, compressed by zstd.
 
 mod file;
+mod join;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use file::{Header, McapFile, Messages};
+pub use join::join_files;
 
 use super::output::Output;
 pub use super::output::Place;

@@ -151,9 +151,12 @@ impl Topic {
 
     /// Reports whether it holds for the whole stream and is sent once.
     pub fn is_static(&self) -> bool {
-        self.path == "/tf_static"
+        self.path == STATIC
     }
 }
+
+/// Topic of messages that hold for the whole stream.
+pub const STATIC: &str = "/tf_static";
 
 /// Returns the names in a list of topics.
 pub fn names(list: &str) -> impl Iterator<Item = &str> {

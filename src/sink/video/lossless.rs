@@ -20,7 +20,7 @@ use super::encoded::Encoded;
 use super::encoders::Encoders;
 use super::feed::{Feed, FeedState, Flow};
 use super::matroska::{Header, Tags, Track};
-use super::times::{Clock, fraction, frame_duration};
+use super::times::{Clock, fraction, frame_duration, whole_ticks};
 use crate::core::clock::CaptureClock;
 use crate::core::memory;
 use crate::core::pool::Pool;
@@ -78,6 +78,8 @@ pub(super) struct Description {
 pub(super) struct Lossless<T> {
     description: Description,
     clock: Clock,
+    /// Set if the times are those of a recording, not of a clock.
+    is_recorded: bool,
     duration: Option<Duration>,
     pool: Pool<T>,
     feed: Feed,
@@ -127,6 +129,7 @@ impl<T: Sample> Lossless<T> {
             frame_duration: duration,
             name,
         };
+        let is_recorded = clock.is_none();
         let output = Output::create(place, Header { track, tags }, clock)?;
         let progress = Arc::new(FeedState::default());
         let caps = gst::Caps::builder("video/x-raw")
@@ -148,6 +151,7 @@ impl<T: Sample> Lossless<T> {
         Ok(Self {
             description,
             clock: Clock::new(rate),
+            is_recorded,
             duration,
             pool: Pool::new(),
             feed,
@@ -167,6 +171,8 @@ impl<T: Sample> Lossless<T> {
     ) -> Result<()> {
         let (width, height) = self.description.size;
         if self.clock.first.is_none() {
+            // The times of a part are then those of the whole run less a number of ticks.
+            let origin = if self.is_recorded { whole_ticks(origin) } else { origin };
             self.clock.first = Some(origin);
             self.encoded.set_origin(origin);
         }

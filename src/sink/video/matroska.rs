@@ -59,7 +59,7 @@ pub(super) mod id {
 }
 
 /// Nanoseconds per tick of the file's times: one microsecond.
-const TICK_NS: u64 = 1000;
+pub(super) const TICK_NS: u64 = 1000;
 
 /// Epoch of Matroska's dates: 1 January 2001 in nanoseconds of Unix time.
 const DATE_ZERO_NS: i64 = 978_307_200_000_000_000;
@@ -288,6 +288,11 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         self.write_at(self.segment_size_at, &wide_size(self.length - self.segment))?;
         self.out.seek(SeekFrom::Start(self.length))?;
         self.out.flush()
+    }
+
+    /// Returns what it writes into.
+    pub(super) fn into_inner(self) -> W {
+        self.out
     }
 
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {

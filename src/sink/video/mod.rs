@@ -14,6 +14,7 @@ mod elements;
 mod encoded;
 mod encoders;
 mod feed;
+mod join;
 mod legend;
 mod lossless;
 mod matroska;
@@ -26,6 +27,7 @@ mod times;
 mod turns;
 mod view;
 
+pub use join::join_recordings;
 pub use lossless::check_recording_name;
 pub use preview::{Preview, check_preview_name};
 pub use recorder::Recorder;

@@ -50,7 +50,7 @@ const RIGHT_CENTRE_X: &str = "RIGHT_CENTRE_X_PX";
 const RECTIFIED_VIEW: &str = "RECTIFIED_VIEW";
 const RECTIFIED_SIZE: &str = "RECTIFIED_SIZE";
 const DEPTH: &str = "DEPTH_SCALE";
-const FIRST: &str = "FIRST_TIMESTAMP_NS";
+pub(super) const FIRST: &str = "FIRST_TIMESTAMP_NS";
 const CLOCK: &str = "CAPTURE_CLOCK";
 const UTC_OFFSET: &str = "UTC_OFFSET_NS";
 const TEMPORAL: &str = "TEMPORAL";
@@ -348,7 +348,7 @@ fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
 }
 
 /// Parses the names and texts in the body of a Tags element.
-fn collect(tags: &[u8], pairs: &mut Vec<(String, String)>) {
+pub(super) fn collect(tags: &[u8], pairs: &mut Vec<(String, String)>) {
     let within = |body, wanted| children(body).filter(move |(element, _)| *element == wanted);
     for (_, tag) in within(tags, id::TAG) {
         for (_, simple) in within(tag, id::SIMPLE_TAG) {

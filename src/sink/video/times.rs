@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use gstreamer as gst;
 
+use super::matroska::TICK_NS;
+
 /// Converts frames per second to GStreamer's fraction; 0/1 means "variable".
 pub(super) fn fraction(rate: Option<f64>) -> gst::Fraction {
     let usable = rate.filter(|rate| rate.is_finite() && (0.001..=10_000.0).contains(rate));
@@ -20,6 +22,12 @@ pub(super) fn fraction(rate: Option<f64>) -> gst::Fraction {
 pub(super) fn frame_duration(rate: gst::Fraction) -> Option<Duration> {
     let (frames, seconds) = (rate.numer(), rate.denom());
     (frames > 0).then(|| Duration::from_secs_f64(f64::from(seconds) / f64::from(frames)))
+}
+
+/// Rounds a time to ticks of a Matroska file.
+pub(super) fn whole_ticks(time: Duration) -> Duration {
+    let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    Duration::from_nanos(nanoseconds.saturating_add(TICK_NS / 2) / TICK_NS * TICK_NS)
 }
 
 /// Converts capture times to the times of a file, which start at 0 and rise strictly.

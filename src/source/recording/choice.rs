@@ -85,6 +85,11 @@ fn others(name: &str) -> Vec<(String, String)> {
     MARKS.into_iter().filter_map(other).collect()
 }
 
+/// Returns the possible names of the right view of a left view's file or topic, in lower case.
+pub fn partners(left: &str) -> impl Iterator<Item = String> {
+    others(left).into_iter().map(|(_, right)| right)
+}
+
 /// Reports whether a topic has rectified images, by its name.
 pub fn is_rectified(topic: &Topic) -> bool {
     ["rect", "rectified"].iter().any(|word| has_word(&topic.name, word))

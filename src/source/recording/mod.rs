@@ -27,5 +27,6 @@ mod rosbag2;
 pub mod survey;
 mod svo;
 
-pub use open::{GRAPH, Recording, files, is_graph};
+pub use choice::partners;
+pub use open::{GRAPH, Recording, files, is_graph, is_recording};
 pub use replay::open as replay;

@@ -69,6 +69,11 @@ fn kind(path: &Path) -> Option<Kind> {
     }
 }
 
+/// Reports whether `path` is a recording, by names and first bytes.
+pub fn is_recording(path: &Path) -> bool {
+    kind(path).is_some()
+}
+
 /// Returns the files of a folder of rosbag2 in their order.
 fn parts(folder: &Path) -> Vec<PathBuf> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -98,7 +103,8 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     }
     match kind(path) {
         Some(Kind::Rosbag2) => {
-            parts(path).into_iter().chain([path.join("metadata.yaml")]).collect()
+            let about = Some(path.join("metadata.yaml")).filter(|about| about.is_file());
+            parts(path).into_iter().chain(about).collect()
         }
         Some(Kind::Euroc(folder)) => folder::Folder::euroc(&folder).map_or(vec![], |f| f.files()),
         Some(Kind::Kitti) => folder::Folder::kitti(path).map_or(vec![], |f| f.files()),

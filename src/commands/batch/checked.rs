@@ -1,0 +1,97 @@
+//! `stereod batch verify`: every pair is there once, and every file is as it was written.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use serde::Serialize;
+
+use super::manifest::{Manifest, State, state};
+use super::plan::{Piece, Plan};
+use crate::commands::{Error, print};
+
+/// Result of the check.
+#[derive(Debug, Default, Serialize)]
+struct Checked {
+    /// Inputs of the batch.
+    inputs: usize,
+    /// Pieces of the batch.
+    pieces: usize,
+    /// Whole pieces.
+    whole: usize,
+    /// Pairs in them.
+    pairs: u64,
+    /// Bytes in them.
+    size: u64,
+    /// What is wrong.
+    problems: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
+    let plan = Plan::of(folder)?;
+    let pieces = plan.pieces();
+    let mut checked =
+        Checked { inputs: plan.inputs.len(), pieces: pieces.len(), ..Checked::default() };
+    for (number, input) in plan.inputs.iter().enumerate() {
+        let of_input = pieces.iter().filter(|piece| piece.input == number);
+        let mut whole = Vec::new();
+        for piece in of_input {
+            let reason = match state(folder, &plan, piece)? {
+                State::Missing => "it is missing".to_owned(),
+                State::Other(reason) => reason.to_owned(),
+                State::Done(manifest) => match manifest.check(&folder.join(&piece.name)) {
+                    Ok(None) => {
+                        checked.whole += 1;
+                        checked.pairs += manifest.pairs;
+                        checked.size += manifest.size;
+                        whole.push((piece, *manifest));
+                        continue;
+                    }
+                    Ok(Some(reason)) => reason,
+                    Err(error) => format!("{error:#}"),
+                },
+            };
+            checked.problems.push(format!("{}: {reason}", piece.name));
+        }
+        checked.problems.extend(gap(&input.name, &whole));
+    }
+    let Checked { inputs, pieces, whole, pairs, size, problems } = &checked;
+    if json {
+        print(serde_json::to_string(&checked).map_err(anyhow::Error::from)? + "\n")?;
+    } else {
+        let lines: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
+        print(format!(
+            "{lines}{inputs} inputs, {whole} of {pieces} pieces whole, {pairs} pairs, {size} bytes\n"
+        ))?;
+    }
+    match problems.len() {
+        0 => Ok(()),
+        1 => Err(anyhow!("{}", problems[0]).into()),
+        count => Err(anyhow!("{count} problems, the first one is {}", problems[0]).into()),
+    }
+}
+
+/// Returns the place where pairs are missing between whole pieces of an input. Ranges do not overlap, so no pair is
+/// there twice.
+fn gap(input: &str, whole: &[(&Piece, Manifest)]) -> Option<String> {
+    let is_short = |piece: &Piece, manifest: &Manifest| {
+        piece.end.is_some_and(|end| manifest.pairs < end - piece.first)
+    };
+    let is_long = |piece: &Piece, manifest: &Manifest| {
+        piece.end.is_some_and(|end| manifest.pairs > end - piece.first)
+    };
+    let long = whole.iter().find(|(piece, manifest)| is_long(piece, manifest));
+    if let Some((piece, manifest)) = long {
+        return Some(format!(
+            "{}: it has {} pairs, more than its range",
+            piece.name, manifest.pairs
+        ));
+    }
+    let short = whole.iter().position(|(piece, manifest)| is_short(piece, manifest))?;
+    let later = whole[short + 1..].iter().find(|(_, manifest)| manifest.pairs > 0);
+    let (piece, manifest) = &whole[short];
+    later.map(|(later, _)| {
+        let missing = piece.first + manifest.pairs;
+        format!("{input}: pair {missing} is missing, but {} has pairs", later.name)
+    })
+}

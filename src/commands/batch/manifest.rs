@@ -1,0 +1,209 @@
+//! Manifest of a finished piece: what it was made from, and the hashes of its files.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::identity::{self, Identity};
+use super::plan::{Piece, Plan, SCHEMA};
+use crate::core::reading;
+use crate::sink::files::{explain, write_whole};
+
+/// Name of the manifest in the folder of a piece.
+pub const NAME: &str = "manifest.json";
+
+/// Name of the list of hashes, which `b3sum --check` reads.
+pub const SUMS: &str = "B3SUMS";
+
+/// Reason why a folder is no piece, which may be anybody's.
+pub const NO_MANIFEST: &str = "it has no manifest";
+
+/// Largest size of both files in bytes.
+const LONGEST: u64 = 1 << 30;
+
+/// What is known of a finished piece.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Number of this layout.
+    pub schema: u32,
+    /// Identity of the settings, the version and the outputs.
+    pub settings: String,
+    /// Identity of the input.
+    pub input: Identity,
+    /// Number of the first pair.
+    pub first: u64,
+    /// Number of the pair after the last one that belongs to the piece; `None`: to the end.
+    pub end: Option<u64>,
+    /// Number of its pairs; less than its range has if the input ends before.
+    pub pairs: u64,
+    /// Number of its files, without those two.
+    pub files: u64,
+    /// Size of these files in bytes.
+    pub size: u64,
+    /// Hash of the list of their hashes.
+    pub sums: String,
+    /// The engine in words.
+    pub engine: String,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// State of a piece.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// It is there.
+    Done(Box<Manifest>),
+    /// There is none.
+    Missing,
+    /// There is one that was made otherwise, or is damaged.
+    Other(&'static str),
+}
+
+/// Returns the state of a piece in `folder`. Files are not read, except for the manifest.
+pub fn state(folder: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
+    let path = folder.join(&piece.name).join(NAME);
+    let text = match reading::read(&path, LONGEST) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(match folder.join(&piece.name).exists() {
+                true => State::Other(NO_MANIFEST),
+                false => State::Missing,
+            });
+        }
+        Err(error) => return Err(error).with_context(|| path.display().to_string()),
+    };
+    let Ok(manifest) = serde_json::from_slice::<Manifest>(&text) else {
+        return Ok(State::Other("its manifest is damaged"));
+    };
+    let known = &plan.inputs[piece.input].identity;
+    let reasons = [
+        (manifest.schema != SCHEMA, "its manifest has another layout"),
+        (manifest.settings != plan.settings_id(), "it was made with other settings"),
+        (known.as_ref().is_some_and(|known| *known != manifest.input), "its input was another one"),
+        ((manifest.first, manifest.end) != (piece.first, piece.end), "it has another range"),
+    ];
+    let reason = reasons.into_iter().find(|(is_so, _)| *is_so);
+    Ok(reason.map_or_else(|| State::Done(manifest.into()), |(_, reason)| State::Other(reason)))
+}
+
+/// Returns the files below `folder` in order, without manifest and hashes, relative to it.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(within) = folders.pop() {
+        let path = folder.join(&within);
+        for entry in fs::read_dir(&path).map_err(|error| explain(&path, &error))? {
+            let entry = entry.map_err(|error| explain(&path, &error))?;
+            let name = within.join(entry.file_name());
+            match entry.file_type().map_err(|error| explain(&path, &error))?.is_dir() {
+                true => folders.push(name),
+                false if name == Path::new(NAME) || name == Path::new(SUMS) => {}
+                false => found.push(name),
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Hashes of the files of a piece.
+pub struct Sums {
+    /// Number of files.
+    pub files: u64,
+    /// Size of all in bytes.
+    pub size: u64,
+    /// The list, a line a file.
+    pub text: String,
+}
+
+/// Reads all files of a piece.
+pub fn sums(folder: &Path) -> Result<Sums> {
+    let mut sums = Sums { files: 0, size: 0, text: String::new() };
+    for name in files(folder)? {
+        let (hash, size) = identity::of_file(&folder.join(&name))?;
+        let _ = writeln!(sums.text, "{hash}  {}", name.display());
+        (sums.files, sums.size) = (sums.files + 1, sums.size + size);
+    }
+    Ok(sums)
+}
+
+impl Manifest {
+    /// Writes the hashes of the files in `folder`, and then the manifest, which has the number of its pairs, the engine
+    /// and the seconds already.
+    pub fn write(mut self, folder: &Path) -> Result<Self> {
+        let Sums { files, size, text } = sums(folder)?;
+        self.sums = blake3::hash(text.as_bytes()).to_hex().to_string();
+        (self.files, self.size) = (files, size);
+        write_whole(&folder.join(SUMS), text.as_bytes())?;
+        let text = serde_json::to_string_pretty(&self)? + "\n";
+        write_whole(&folder.join(NAME), text.as_bytes())?;
+        Ok(self)
+    }
+
+    /// Reads the files in `folder` again, and returns the first difference.
+    pub fn check(&self, folder: &Path) -> Result<Option<String>> {
+        let listed = reading::read(&folder.join(SUMS), LONGEST);
+        let listed = listed.with_context(|| folder.join(SUMS).display().to_string())?;
+        if blake3::hash(&listed).to_hex().as_str() != self.sums {
+            return Ok(Some(format!("{SUMS} has changed")));
+        }
+        let found = sums(folder)?.text;
+        let listed = String::from_utf8_lossy(&listed);
+        if found == *listed {
+            return Ok(None);
+        }
+        let name = |line: &str| line.split_once("  ").map_or("", |(_, name)| name).to_owned();
+        let named = |text: &str| text.lines().map(name).collect::<Vec<_>>();
+        let (there, here) = (named(&listed), named(&found));
+        let missing = there.iter().find(|name| !here.contains(name));
+        let more = here.iter().find(|name| !there.contains(name));
+        let changed = listed.lines().find(|line| !found.lines().any(|found| found == *line));
+        Ok(Some(match (missing, more, changed) {
+            (Some(name), ..) => format!("{name} is missing"),
+            (_, Some(name), _) => format!("{name} does not belong to it"),
+            (.., changed) => format!("{} has changed", name(changed.unwrap_or_default())),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("pictures")).unwrap();
+        fs::write(at("a.mkv"), "a").unwrap();
+        fs::write(at("pictures/000001.png"), "b").unwrap();
+        let input = Identity { files: 1, size: 1, blake3: "x".into() };
+        let manifest = Manifest {
+            schema: SCHEMA,
+            settings: "s".into(),
+            input,
+            first: 0,
+            end: None,
+            pairs: 1,
+            files: 0,
+            size: 0,
+            sums: String::new(),
+            engine: "CPU".into(),
+            seconds: 1.0,
+        };
+        let manifest = manifest.write(folder.path()).unwrap();
+        assert_eq!((manifest.files, manifest.size), (2, 2));
+        let said = || manifest.check(folder.path()).unwrap();
+        assert_eq!(said(), None);
+        fs::write(at("a.mkv"), "c").unwrap();
+        assert_eq!(said().unwrap(), "a.mkv has changed");
+        fs::write(at("b.mkv"), "c").unwrap();
+        assert_eq!(said().unwrap(), "b.mkv does not belong to it");
+        fs::remove_file(at("pictures/000001.png")).unwrap();
+        assert_eq!(said().unwrap(), "pictures/000001.png is missing");
+        fs::write(at(SUMS), "").unwrap();
+        assert_eq!(said().unwrap(), "B3SUMS has changed");
+    }
+}

@@ -1,0 +1,185 @@
+//! `stereod batch merge`: one result for each input, in place of its pieces.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::{Value, json};
+
+use super::manifest::{Manifest, State, state};
+use super::plan::Plan;
+use super::work::{STATISTICS, path_of};
+use crate::commands::{Error, print};
+use crate::sink::claim::Claim;
+use crate::sink::files::{explain, extension, write_whole};
+use crate::sink::inputs::Inputs;
+use crate::sink::mcap::join_files;
+use crate::sink::video::join_recordings;
+
+/// Runs the command.
+pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
+    let plan = Plan::of(folder)?;
+    let pieces = plan.pieces();
+    let mut parts: Vec<Vec<(PathBuf, Manifest)>> = vec![Vec::new(); plan.inputs.len()];
+    for piece in &pieces {
+        match state(folder, &plan, piece)? {
+            State::Done(manifest) => parts[piece.input].push((folder.join(&piece.name), *manifest)),
+            _ => {
+                let (name, folder) = (&piece.name, folder.display());
+                return Err(anyhow!(
+                    "{name} is not there yet; `stereod batch missing {folder}` lists the shards to start again"
+                )
+                .into());
+            }
+        }
+    }
+    let output = match &*extension(to) {
+        "mkv" => Some("record"),
+        "mcap" => Some("mcap"),
+        _ => None,
+    };
+    if let Some(output) = output {
+        let [parts] = &parts[..] else {
+            let count = parts.len();
+            return Err(Error::usage(format!(
+                "{} is one file, but the batch has {count} inputs; name a folder",
+                to.display()
+            )));
+        };
+        if !plan.write.iter().any(|write| write == output) {
+            return Err(Error::usage(format!(
+                "the batch has written no {output} (--write {output})"
+            )));
+        }
+        let _claim = Claim::on(to)?;
+        join(output, parts, to)?;
+        return print(format!("joined {} pieces: {}\n", parts.len(), to.display()));
+    }
+    for (input, parts) in plan.inputs.iter().zip(&parts) {
+        let to = to.join(&input.name);
+        fs::create_dir_all(&to).map_err(|error| explain(&to, &error))?;
+        for output in &plan.write {
+            let to = to.join(path_of(output));
+            join(output, parts, &to).with_context(|| input.name.clone())?;
+        }
+        let statistics =
+            serde_json::to_string_pretty(&statistics(parts)?).map_err(anyhow::Error::from)?;
+        write_whole(&to.join(STATISTICS), (statistics + "\n").as_bytes())?;
+    }
+    let (inputs, to) = (plan.inputs.len(), to.display());
+    print(format!("joined {} pieces of {inputs} inputs: {to}\n", pieces.len()))
+}
+
+/// Joins one output of all pieces that have pairs.
+fn join(output: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Result<()> {
+    let name = path_of(output);
+    let with_pairs = parts.iter().filter(|(_, manifest)| manifest.pairs > 0);
+    let files: Vec<PathBuf> = with_pairs.map(|(folder, _)| folder.join(name)).collect();
+    let pairs: u64 = parts.iter().map(|(_, manifest)| manifest.pairs).sum();
+    Inputs::new(files.iter().cloned()).refuse(to)?;
+    match output {
+        "mcap" => join_files(&files, to).map(drop),
+        "pictures" | "clouds" => join_folders(&files, to, pairs),
+        "preview" => {
+            tracing::warn!("previews are not joined; ffmpeg does that: -f concat -c copy");
+            Ok(())
+        }
+        _ => {
+            let frames = join_recordings(&files, to)?;
+            ensure!(frames == pairs, "{} has {frames} frames of {pairs} pairs", to.display());
+            Ok(())
+        }
+    }
+}
+
+/// Puts numbered files of all pieces into one folder, and their description. Files are linked if that is possible.
+fn join_folders(folders: &[PathBuf], to: &Path, pairs: u64) -> Result<()> {
+    let is_empty = fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none());
+    ensure!(is_empty, "{} is not empty; remove it or name another folder", to.display());
+    fs::create_dir_all(to).map_err(|error| explain(to, &error))?;
+    let mut count = 0;
+    for folder in folders {
+        for entry in fs::read_dir(folder).map_err(|error| explain(folder, &error))? {
+            let from = entry.map_err(|error| explain(folder, &error))?.path();
+            let place = to.join(from.file_name().context("a file without a name")?);
+            let is_description = extension(&from) == "json";
+            if is_description && place.exists() {
+                ensure!(
+                    fs::read(&from)? == fs::read(&place)?,
+                    "{} and {} differ; they are of different settings",
+                    from.display(),
+                    place.display()
+                );
+                continue;
+            }
+            if place.exists() {
+                bail!("{} is there twice", place.display());
+            }
+            let linked = fs::hard_link(&from, &place);
+            linked
+                .or_else(|_| fs::copy(&from, &place).map(drop))
+                .map_err(|error| explain(&place, &error))?;
+            count += u64::from(!is_description);
+        }
+    }
+    ensure!(count == pairs, "{} has {count} files of {pairs} pairs", to.display());
+    Ok(())
+}
+
+/// Adds the statistics of all pieces up.
+fn statistics(parts: &[(PathBuf, Manifest)]) -> Result<Value> {
+    /// Counts and times that add up.
+    const SUMS: [&str; 7] = [
+        "/frames/left",
+        "/frames/right",
+        "/pairs",
+        "/unpaired/left",
+        "/unpaired/right",
+        "/matched",
+        "/matching_seconds",
+    ];
+    let mut sum: Option<Value> = None;
+    let mut known = 0.0;
+    for (folder, manifest) in parts.iter().filter(|(_, manifest)| manifest.pairs > 0) {
+        let path = folder.join(STATISTICS);
+        let text = fs::read(&path).map_err(|error| explain(&path, &error))?;
+        let of_piece: Value =
+            serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
+        known += of_piece["known"].as_f64().unwrap_or(0.0) * manifest.pairs as f64;
+        let Some(sum) = &mut sum else {
+            sum = Some(of_piece);
+            continue;
+        };
+        for place in SUMS {
+            if let (Some(sum), Some(more)) = (sum.pointer_mut(place), of_piece.pointer(place)) {
+                *sum = match (sum.as_u64(), more.as_u64()) {
+                    (Some(a), Some(b)) => json!(a + b),
+                    _ => json!(sum.as_f64().unwrap_or(0.0) + more.as_f64().unwrap_or(0.0)),
+                };
+            }
+        }
+    }
+    let sum = sum.context("no piece has a pair")?;
+    let pairs: u64 = parts.iter().map(|(_, manifest)| manifest.pairs).sum();
+    let seconds: f64 = parts.iter().map(|(_, manifest)| manifest.seconds).sum();
+    let engines: std::collections::BTreeSet<&str> =
+        parts.iter().map(|(_, manifest)| manifest.engine.as_str()).collect();
+    let rounded = |value: f64, unit: f64| (value * unit).round() / unit;
+    let matching = sum["matching_seconds"].as_f64().unwrap_or(0.0);
+    Ok(json!({
+        "version": sum["version"],
+        "pieces": parts.len(),
+        "width": sum["width"],
+        "height": sum["height"],
+        "frames": sum["frames"],
+        "pairs": pairs,
+        "unpaired": sum["unpaired"],
+        "matched": sum["matched"],
+        "known": rounded(known / pairs.max(1) as f64, 100.0),
+        "seconds": rounded(seconds, 1000.0),
+        "matching_seconds": rounded(matching, 1000.0),
+        "fps": rounded(pairs as f64 / matching.max(1e-3), 100.0),
+        "engines": engines,
+        "settings": sum["settings"],
+    }))
+}

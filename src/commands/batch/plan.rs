@@ -1,0 +1,469 @@
+//! `run.json`: what all shards of a batch have in common, and the pieces that follow from it.
+//!
+//! Pieces do not depend on the number of shards, which may change from call to call. A piece is a range of pair
+//! numbers over the whole input, so a split does not change which frames make a pair.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::identity::{self, Identity};
+use super::list::Input;
+use super::shard::Shards;
+use crate::calibration::format::file_list;
+use crate::commands::Error;
+use crate::core::control::Switch;
+use crate::core::reading;
+use crate::settings::Loaded;
+use crate::sink::claim::{Claim, Taken};
+use crate::sink::files::explain;
+use crate::source;
+use crate::source::demo::DemoOptions;
+use crate::source::gst::Keep;
+
+/// Name of the file.
+const NAME: &str = "run.json";
+
+/// Largest size of the file in bytes.
+const LONGEST: u64 = 1 << 30;
+
+/// Number of the layout of `run.json` and manifests.
+pub const SCHEMA: u32 = 1;
+
+/// Period in which a worker looks for the file that another one writes.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Contents of `run.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Number of this layout.
+    pub schema: u32,
+    /// Version of stereod.
+    pub version: String,
+    /// What the bytes of the outputs depend on, by section and key.
+    pub settings: BTreeMap<String, Value>,
+    /// Outputs of a piece.
+    pub write: Vec<String>,
+    /// Pairs matched before each piece.
+    pub run_in: u64,
+    /// Pairs of a piece; 0: whole inputs.
+    pub piece: u64,
+    /// Shards of the first call, if it named any.
+    pub shards: Option<Shards>,
+    /// The inputs.
+    pub inputs: Vec<Known>,
+}
+
+/// An input as it was when the batch began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// Name of its pieces.
+    pub name: String,
+    /// Number of pairs by its container, which may be a little off.
+    pub pairs: Option<u64>,
+    /// Identity of its content; `None` if it could not be read.
+    pub identity: Option<Identity>,
+}
+
+/// A part of an input, which is matched in one go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Name of its folder.
+    pub name: String,
+    /// Number of the input.
+    pub input: usize,
+    /// Number of its first pair.
+    pub first: u64,
+    /// Number of the pair after its last one; `None`: to the end.
+    pub end: Option<u64>,
+    /// Expected number of pairs.
+    pub weight: u64,
+}
+
+impl Plan {
+    /// Reads the plan of a folder; `None` if there is none.
+    pub fn read(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join(NAME);
+        let text = match reading::read(&path, LONGEST) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        };
+        let plan: Self = serde_json::from_slice(&text).with_context(|| {
+            format!("{} is damaged; remove it, and give --force once", path.display())
+        })?;
+        if plan.schema != SCHEMA {
+            let (schema, path) = (plan.schema, path.display());
+            return Err(anyhow!(
+                "{path} has the layout {schema}, which this version does not know"
+            ));
+        }
+        Ok(Some(plan))
+    }
+
+    /// Reads the plan of a folder, which must have one.
+    pub fn of(folder: &Path) -> Result<Self, Error> {
+        let none = || {
+            Error::usage(format!("{} is no folder of a batch: it has no {NAME}", folder.display()))
+        };
+        Self::read(folder)?.ok_or_else(none)
+    }
+
+    /// Identifies the settings that the outputs depend on.
+    pub fn settings_id(&self) -> String {
+        let all = (&self.version, &self.settings, &self.write, self.run_in);
+        let text = serde_json::to_string(&all).expect("plain values");
+        blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+    }
+
+    /// Returns the first difference from a plan that was found in a folder.
+    pub fn difference(&self, found: &Self) -> Option<String> {
+        let differs = |what: &str, here: &str, there: &str| {
+            (here != there).then(|| format!("{what} is {here}, but was {there}"))
+        };
+        let keys = self.settings.keys().chain(found.settings.keys());
+        let settings = keys.map(|key| {
+            let text =
+                |plan: &Self| plan.settings.get(key).map_or("unset".to_owned(), Value::to_string);
+            differs(key, &text(self), &text(found))
+        });
+        let names =
+            |plan: &Self| plan.inputs.iter().map(|input| input.name.clone()).collect::<Vec<_>>();
+        let (here, there) = (names(self), names(found));
+        let other = here.iter().zip(&there).find(|(here, there)| here != there);
+        let inputs = match other {
+            Some((here, there)) => differs("an input", here, there),
+            None => {
+                differs("the number of inputs", &here.len().to_string(), &there.len().to_string())
+            }
+        };
+        [differs("the version", &self.version, &found.version)]
+            .into_iter()
+            .chain(settings)
+            .chain([
+                differs("--write", &self.write.join(","), &found.write.join(",")),
+                differs("--run-in", &self.run_in.to_string(), &found.run_in.to_string()),
+                differs("--piece", &self.piece.to_string(), &found.piece.to_string()),
+                inputs,
+            ])
+            .find_map(|difference| difference)
+    }
+
+    /// Returns all pieces, in the order of the inputs.
+    pub fn pieces(&self) -> Vec<Piece> {
+        let usual = self.inputs.iter().filter_map(|input| input.pairs);
+        let (sum, known) = usual.fold((0, 0), |(sum, count), pairs| (sum + pairs, count + 1));
+        let usual = u64::checked_div(sum, known).unwrap_or(1).max(1);
+        let mut pieces = Vec::new();
+        for (number, input) in self.inputs.iter().enumerate() {
+            let length = self.piece;
+            // The last piece takes up to half a piece more, since the number of pairs is an estimate.
+            let count = match input.pairs {
+                Some(pairs) if length > 0 => (pairs.saturating_add(length / 2) / length).max(1),
+                _ => 1,
+            };
+            for k in 0..count {
+                let first = k * length;
+                let end = (k + 1 < count).then(|| first + length);
+                let left = input.pairs.map_or(usual, |pairs| pairs.saturating_sub(first)).max(1);
+                let name = format!("{}.{first:08}", input.name);
+                let weight = end.map_or(left, |_| length);
+                pieces.push(Piece { name, input: number, first, end, weight });
+            }
+        }
+        pieces
+    }
+}
+
+/// Returns the shard of each piece, counted from 0: neighbours stay together, and every shard gets about the same
+/// number of pairs.
+pub fn shards_of(pieces: &[Piece], count: u64) -> Vec<u64> {
+    let total: u128 = pieces.iter().map(|piece| u128::from(piece.weight)).sum();
+    let mut before = 0;
+    let middle = |piece: &Piece| {
+        let middle = 2 * before + u128::from(piece.weight);
+        before += u128::from(piece.weight);
+        (middle * u128::from(count) / (2 * total)) as u64
+    };
+    pieces.iter().map(middle).collect()
+}
+
+/// Returns the settings that the bytes of the outputs depend on.
+pub fn settings_of(
+    loaded: &Loaded,
+    topics: &[Option<String>; 2],
+) -> Result<BTreeMap<String, Value>, Error> {
+    /// Names of inputs and outputs, which a batch chooses, and waiting for live sources.
+    const LEFT_OUT: [&str; 30] = [
+        "source.left",
+        "source.right",
+        "source.side_by_side",
+        "source.top_bottom",
+        "source.recording",
+        "source.left_topic",
+        "source.right_topic",
+        "source.start_s",
+        "source.duration_s",
+        "source.pace",
+        "source.size",
+        "source.rate",
+        "source.format",
+        "source.reconnect",
+        "source.silence_s",
+        "source.wait_s",
+        "output.record",
+        "output.on_demand",
+        "output.segment",
+        "output.segment_size",
+        "output.keep",
+        "output.keep_free",
+        "output.confidence",
+        "output.whitened",
+        "output.preview",
+        "output.pictures",
+        "output.clouds",
+        "output.stream",
+        "output.stream_view",
+        "output.stats",
+    ];
+    let mut settings = BTreeMap::new();
+    for section in ["matching", "source", "calibration", "output", "colour"] {
+        let Some(values) = loaded.values().get(section).and_then(toml::Value::as_table) else {
+            continue;
+        };
+        for (key, value) in values {
+            let name = format!("{section}.{key}");
+            if !LEFT_OUT.contains(&&*name) {
+                let value = serde_json::to_value(value).map_err(anyhow::Error::from)?;
+                settings.insert(name, value);
+            }
+        }
+    }
+    // Otherwise the colours of a preview would follow the scene from the beginning of each piece.
+    settings.insert("colour.range".into(), "fixed".into());
+    let list = &loaded.settings.calibration.file;
+    if !list.is_empty() {
+        for path in file_list(list)? {
+            let (hash, _) = identity::of_file(&path).context("cannot read the calibration")?;
+            settings.insert(format!("content of {}", path.display()), hash.into());
+        }
+    }
+    for (view, topic) in ["left", "right"].into_iter().zip(topics) {
+        settings.extend(
+            topic.as_ref().map(|topic| (format!("source.{view}_topic"), topic.clone().into())),
+        );
+    }
+    Ok(settings)
+}
+
+/// Returns what is known of an input by its name alone.
+pub fn of_name(input: &Input) -> Known {
+    Known { name: input.name.clone(), pairs: None, identity: None }
+}
+
+/// Finds out what is to be known of an input. What cannot be read is found out by the shard that needs it.
+pub fn known(input: &Input, loaded: &Loaded, piece: u64, stop: &Switch) -> Result<Known, Error> {
+    let settings = &loaded.settings;
+    let identity = Identity::of(&input.spec.local_files());
+    let identity = identity.inspect_err(|error| tracing::warn!("{}: {error}", input.name)).ok();
+    let mut pairs = None;
+    if piece > 0 && identity.is_some() {
+        let options = settings.source.stream_options(&settings.camera, stop, &Keep::default());
+        match source::open(&input.spec, DemoOptions::default(), &options) {
+            Ok(source) if source.info().live => {
+                return Err(Error::usage(format!(
+                    "{} is live; a batch takes recordings",
+                    input.name
+                )));
+            }
+            Ok(source) => pairs = source.info().pairs,
+            Err(error) => tracing::warn!("{}: {error:#}", input.name),
+        }
+    }
+    Ok(Known { name: input.name.clone(), pairs, identity })
+}
+
+/// Returns the plan of a folder: the one that is there, or a new one with the inputs that `known` finds out. The first
+/// worker writes it, and others wait for it. `force` replaces it.
+pub fn agree(
+    folder: &Path,
+    mut plan: Plan,
+    force: bool,
+    stop: &Switch,
+    known: impl FnOnce(&mut Plan) -> Result<(), Error>,
+) -> Result<Plan, Error> {
+    let is_other = |found: &Plan| {
+        let difference = plan.difference(found);
+        difference.map(|difference| {
+            Error::usage(format!(
+                "{} has results of another batch: {difference}; name another folder, or give --force to replace \
+                 what differs",
+                folder.display()
+            ))
+        })
+    };
+    let mut claim = None;
+    loop {
+        if !force && let Some(found) = Plan::read(folder)? {
+            let other = is_other(&found);
+            return other.map_or(Ok(found), Err);
+        }
+        if claim.is_some() {
+            break;
+        }
+        match Claim::on(&folder.join(NAME)) {
+            // Another worker may have written it meanwhile.
+            Ok(taken) => claim = Some(taken),
+            Err(error) if error.is::<Taken>() => std::thread::sleep(TICK),
+            Err(error) => return Err(error.into()),
+        }
+        if stop.is_set() {
+            return Err(anyhow!("stopped before the batch began").into());
+        }
+    }
+    known(&mut plan)?;
+    let text = serde_json::to_string_pretty(&plan).map_err(anyhow::Error::from)? + "\n";
+    write_once(&folder.join(NAME), text.as_bytes(), force)?;
+    // Where there are no locks, another worker's may have been the first.
+    Plan::of(folder)
+}
+
+/// Writes a file as a whole; an existing one stays unless it is to be replaced.
+fn write_once(path: &Path, content: &[u8], replaces: bool) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new();
+    #[cfg(unix)]
+    file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = file.prefix(".run.json.stereod-").suffix(".part").tempfile_in(folder);
+    let mut file = file.map_err(|error| explain(path, &error))?;
+    let written = file.write_all(content).and_then(|()| file.as_file().sync_all());
+    written.map_err(|error| explain(path, &error))?;
+    let placed = match replaces {
+        true => file.persist(path).map(drop),
+        false => file.persist_noclobber(path).map(drop),
+    };
+    match placed {
+        Err(refused) if refused.error.kind() != ErrorKind::AlreadyExists => {
+            Err(explain(path, &refused.error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Creates the folder of a batch.
+pub fn create_folder(folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder).map_err(|error| explain(folder, &error))?;
+    folder.canonicalize().map_err(|error| explain(folder, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn plan(piece: u64, pairs: &[Option<u64>]) -> Plan {
+        let inputs = pairs.iter().enumerate().map(|(number, &pairs)| Known {
+            name: format!("i{number}"),
+            pairs,
+            identity: None,
+        });
+        Plan {
+            schema: SCHEMA,
+            version: "1".into(),
+            settings: BTreeMap::from([("matching.p1".into(), 7.into())]),
+            write: vec!["record".into()],
+            run_in: 0,
+            piece,
+            shards: None,
+            inputs: inputs.collect(),
+        }
+    }
+
+    fn ranges(piece: u64, pairs: Option<u64>) -> Vec<(u64, Option<u64>)> {
+        plan(piece, &[pairs]).pieces().into_iter().map(|piece| (piece.first, piece.end)).collect()
+    }
+
+    #[test]
+    fn long_inputs_are_cut_and_the_rest_goes_to_the_last_piece() {
+        assert_eq!(ranges(100, Some(250)), [(0, Some(100)), (100, Some(200)), (200, None)]);
+        assert_eq!(ranges(100, Some(249)), [(0, Some(100)), (100, None)]);
+        assert_eq!(ranges(100, Some(20)), [(0, None)]);
+        assert_eq!(ranges(100, Some(0)), [(0, None)]);
+        assert_eq!(ranges(0, Some(1000)), [(0, None)]);
+        assert_eq!(ranges(100, None), [(0, None)]);
+        assert_eq!(plan(100, &[Some(150)]).pieces()[1].name, "i0.00000100");
+    }
+
+    #[test]
+    fn other_settings_have_another_identity_and_are_named() {
+        let one = plan(100, &[Some(20)]);
+        let mut other = one.clone();
+        other.settings.insert("matching.p1".into(), 9.into());
+        assert_eq!(other.difference(&one).unwrap(), "matching.p1 is 9, but was 7");
+        assert_ne!(other.settings_id(), one.settings_id());
+        let more = plan(100, &[Some(20), None]);
+        assert_eq!(more.difference(&one).unwrap(), "the number of inputs is 2, but was 1");
+        assert_eq!(more.settings_id(), one.settings_id());
+        assert_eq!(one.difference(&one.clone()), None);
+    }
+
+    #[test]
+    fn the_first_plan_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let stop = Switch::default();
+        let agreed =
+            |plan: &Plan, force| agree(folder.path(), plan.clone(), force, &stop, |_| Ok(()));
+        let one = plan(100, &[Some(20)]);
+        assert_eq!(agreed(&one, false).unwrap(), one);
+        let other = plan(50, &[Some(20)]);
+        let error = agreed(&other, false).unwrap_err();
+        assert!(error.exit_status() == 2 && error.to_string().contains("--piece is 50"), "{error}");
+        assert_eq!(agreed(&other, true).unwrap(), other);
+        write_once(&folder.path().join(NAME), b"x", false).unwrap();
+        assert_eq!(Plan::of(folder.path()).unwrap(), other);
+        fs::write(folder.path().join(NAME), "{").unwrap();
+        assert!(agreed(&other, false).unwrap_err().to_string().contains("is damaged"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn shards_share_all_pieces_in_their_order(
+            pairs in prop::collection::vec(prop::option::of(0u64..5000), 1..40),
+            piece in 0u64..700,
+            count in 1u64..80,
+        ) {
+            let pieces = plan(piece, &pairs).pieces();
+            let shards = shards_of(&pieces, count);
+            prop_assert_eq!(shards.len(), pieces.len());
+            prop_assert!(shards.iter().all(|&shard| shard < count));
+            prop_assert!(shards.is_sorted());
+            for input in 0..pairs.len() {
+                let of_input: Vec<_> = pieces.iter().filter(|piece| piece.input == input).collect();
+                prop_assert_eq!(of_input[0].first, 0);
+                for pair in of_input.windows(2) {
+                    prop_assert_eq!(pair[0].end, Some(pair[1].first));
+                }
+                prop_assert_eq!(of_input.last().unwrap().end, None);
+            }
+        }
+
+        #[test]
+        fn equal_pieces_are_shared_evenly(pieces in 1u64..60, count in 1u64..60) {
+            let pieces = plan(10, &[Some(10 * pieces)]).pieces();
+            let shards = shards_of(&pieces, count);
+            let sizes: Vec<_> =
+                (0..count).map(|shard| shards.iter().filter(|&&of| of == shard).count()).collect();
+            prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{:?}", sizes);
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! A piece of a batch, from its input to its folder.
+//!
+//! Each piece is matched by a process of its own, `stereod run`: a damaged input that crashes a decoder, or a
+//! driver that hangs, costs this piece only, and memory and devices are those of a fresh process.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::identity::Identity;
+use super::list::Input;
+use super::manifest::{Manifest, NO_MANIFEST, State, state};
+use super::plan::{Piece, Plan, SCHEMA};
+use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
+use crate::core::control::Switch;
+use crate::core::text::on_one_line;
+use crate::core::thread;
+use crate::settings::Loaded;
+use crate::sink::claim::{Claim, Taken};
+use crate::sink::files::explain;
+use crate::telemetry::stderr;
+
+/// Period in which a process and the wish to stop are checked.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Time that a process has to end after a signal.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// End of the names of unfinished folders.
+const UNFINISHED: &str = ".part";
+
+/// Name of the settings of a piece, as a configuration file.
+const SETTINGS: &str = "settings.toml";
+
+/// Name of the statistics of a piece.
+pub const STATISTICS: &str = "stats.json";
+
+/// Outcome of a piece.
+#[derive(Debug, PartialEq)]
+pub enum Ended {
+    /// It is made, with this number of pairs.
+    Done(u64),
+    /// It was there before.
+    WasThere,
+    /// Another worker makes it.
+    Busy,
+    /// The input is missing, damaged or not the one of the plan.
+    BadInput(String),
+    /// It failed for another reason, which may pass.
+    Failed(String),
+    /// A signal ended it.
+    Stopped,
+}
+
+/// Everything that pieces have in common.
+pub struct Work<'a> {
+    /// Folder of the results.
+    pub folder: &'a Path,
+    pub plan: &'a Plan,
+    pub loaded: &'a Loaded,
+    pub stop: &'a Switch,
+    /// Flags of the log.
+    pub log: Vec<OsString>,
+    /// Inputs that were found to be those of the plan.
+    pub seen: RefCell<HashSet<usize>>,
+    /// True to replace folders that are in the way.
+    pub force: bool,
+}
+
+/// Path of an output within the folder of a piece.
+pub fn path_of(output: &str) -> &'static str {
+    match output {
+        "record" => "disparity.mkv",
+        "mcap" => "disparity.mcap",
+        "confidence" => "confidence.mkv",
+        "whitened" => "whitened.mkv",
+        "preview" => "preview.mp4",
+        "pictures" => "pictures",
+        _ => "clouds",
+    }
+}
+
+/// Section and key of each output in the settings.
+const KEYS: [&str; 6] = ["record", "confidence", "whitened", "preview", "pictures", "clouds"];
+
+impl Work<'_> {
+    /// Makes a piece unless it is there. Errors concern the whole batch.
+    pub fn make(&self, input: &Input, piece: &Piece) -> Result<Ended, crate::commands::Error> {
+        if self.seen.borrow().contains(&piece.input)
+            && let State::Done(_) = state(self.folder, self.plan, piece)?
+        {
+            return Ok(Ended::WasThere);
+        }
+        let known = &self.plan.inputs[piece.input].identity;
+        let identity = match Identity::of(&input.spec.local_files()) {
+            Ok(identity) => identity,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Ended::BadInput(error.to_string()));
+            }
+            Err(error) => return Ok(Ended::Failed(error.to_string())),
+        };
+        if known.as_ref().is_some_and(|known| *known != identity) {
+            return Ok(Ended::BadInput(
+                "its content is not that of run.json; --force takes it as it is now".into(),
+            ));
+        }
+        self.seen.borrow_mut().insert(piece.input);
+        if let State::Done(_) = state(self.folder, self.plan, piece)? {
+            return Ok(Ended::WasThere);
+        }
+        let _claim = match Claim::on(&self.folder.join(format!("{}.piece", piece.name))) {
+            Ok(claim) => claim,
+            Err(error) if error.is::<Taken>() => return Ok(Ended::Busy),
+            Err(error) => return Err(error.into()),
+        };
+        match state(self.folder, self.plan, piece)? {
+            State::Done(_) => return Ok(Ended::WasThere),
+            State::Other(reason) if reason == NO_MANIFEST && !self.force => {
+                return Err(crate::commands::Error::usage(format!(
+                    "{} is in the way: {reason}; remove it, or give --force to replace it",
+                    self.folder.join(&piece.name).display()
+                )));
+            }
+            State::Other(_) | State::Missing => {}
+        }
+        self.remove_unfinished(piece);
+        match self.match_pairs(input, piece, identity) {
+            Ok(Ended::Failed(reason)) if self.stop.is_set() => {
+                tracing::debug!("{}: {reason}", piece.name);
+                Ok(Ended::Stopped)
+            }
+            Ok(ended) => Ok(ended),
+            Err(error) => match error.downcast::<crate::commands::Error>() {
+                Ok(error) => Err(error),
+                Err(error) => Ok(Ended::Failed(format!("{error:#}"))),
+            },
+        }
+    }
+
+    /// Matches the pairs of a piece in a folder of another name, which becomes that of the piece.
+    fn match_pairs(&self, input: &Input, piece: &Piece, identity: Identity) -> Result<Ended> {
+        let begin = Instant::now();
+        let part = tempfile::Builder::new()
+            .prefix(&prefix(piece))
+            .suffix(UNFINISHED)
+            .tempdir_in(self.folder)
+            .map_err(|error| explain(self.folder, &error))?;
+        // While it is locked, no other worker removes it.
+        let lock = File::open(part.path()).map_err(|error| explain(part.path(), &error))?;
+        let _ = lock.try_lock();
+        let at = |name: &str| part.path().join(name);
+        fs::write(at(SETTINGS), self.settings(part.path())?)
+            .map_err(|error| explain(&at(SETTINGS), &error))?;
+        let mut arguments: Vec<OsString> =
+            vec!["run".into(), "--headless".into(), "--piece".into()];
+        arguments.extend(["--config".into(), at(SETTINGS).into()]);
+        arguments.extend(["--stats".into(), at(STATISTICS).into()]);
+        if piece.first > 0 || piece.end.is_some() {
+            let end = piece.end.map_or_else(String::new, |end| end.to_string());
+            arguments.extend(["--frames".into(), format!("{}..{end}", piece.first).into()]);
+            arguments.extend(["--run-in".into(), self.plan.run_in.to_string().into()]);
+        }
+        arguments.extend(self.log.iter().cloned());
+        arguments.extend(input.arguments.iter().cloned());
+        let (status, said) = self.run(&arguments)?;
+        let statistics = match status {
+            Some(0) => {
+                let text =
+                    fs::read(at(STATISTICS)).map_err(|error| explain(&at(STATISTICS), &error))?;
+                serde_json::from_slice(&text).context(STATISTICS)?
+            }
+            Some(status) if status == i32::from(EMPTY_PIECE) => Value::Null,
+            Some(status) if status == i32::from(BAD_INPUT) => return Ok(Ended::BadInput(said)),
+            Some(2) => bail!(crate::commands::Error::usage(said)),
+            _ => return Ok(Ended::Failed(said)),
+        };
+        let pairs = statistics["pairs"].as_u64().unwrap_or(0);
+        if piece.first == 0 && pairs == 0 {
+            return Ok(Ended::BadInput("it has no pair".into()));
+        }
+        if let Some(written) = statistics["written"].as_object().filter(|_| pairs > 0) {
+            let lost = written.iter().find(|(_, count)| count.as_u64() != Some(pairs));
+            ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
+        }
+        // The settings name the unfinished folder.
+        fs::write(at(SETTINGS), self.settings(&self.folder.join(&piece.name))?)
+            .map_err(|error| explain(&at(SETTINGS), &error))?;
+        let manifest = Manifest {
+            schema: SCHEMA,
+            settings: self.plan.settings_id(),
+            input: identity,
+            first: piece.first,
+            end: piece.end,
+            pairs,
+            files: 0,
+            size: 0,
+            sums: String::new(),
+            engine: statistics["engine"].as_str().unwrap_or_default().to_owned(),
+            seconds: (begin.elapsed().as_secs_f64() * 1000.0).round() / 1000.0,
+        };
+        manifest.write(part.path())?;
+        sync(&lock);
+        self.put_in_place(part, piece)
+    }
+
+    /// Gives a finished folder its name. Where there are no locks, another worker may have been the first; then its
+    /// piece stays.
+    fn put_in_place(&self, part: TempDir, piece: &Piece) -> Result<Ended> {
+        let place = self.folder.join(&piece.name);
+        let pairs = |state| match state {
+            State::Done(manifest) => Some(manifest.pairs),
+            _ => None,
+        };
+        let made = pairs(state_in(part.path(), self.plan, piece)?)
+            .context("the manifest is not as written")?;
+        if place.exists() && pairs(state(self.folder, self.plan, piece)?).is_none() {
+            let earlier = tempfile::Builder::new()
+                .prefix(&prefix(piece))
+                .suffix(UNFINISHED)
+                .tempdir_in(self.folder)
+                .map_err(|error| explain(self.folder, &error))?;
+            fs::rename(&place, earlier.path().join("earlier"))
+                .map_err(|error| explain(&place, &error))?;
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Those of any new folder, as the one above has them.
+            let mode =
+                fs::metadata(self.folder).map_or(0o755, |about| about.permissions().mode() & 0o777);
+            let _ = fs::set_permissions(part.path(), fs::Permissions::from_mode(mode));
+        }
+        match fs::rename(part.path(), &place) {
+            Ok(()) => {
+                let _ = part.keep();
+                Ok(Ended::Done(made))
+            }
+            Err(_) if pairs(state(self.folder, self.plan, piece)?).is_some() => {
+                tracing::info!("{}: another worker was the first to finish it", piece.name);
+                Ok(Ended::WasThere)
+            }
+            Err(error) => Err(explain(&place, &error)),
+        }
+    }
+
+    /// Returns the settings of a piece whose outputs go into `folder`.
+    fn settings(&self, folder: &Path) -> Result<String> {
+        let mut all = toml::Table::new();
+        for section in
+            ["matching", "source", "calibration", "output", "colour", "engine", "queue", "log"]
+        {
+            let mut values = self.loaded.values()[section].as_table().cloned().unwrap_or_default();
+            for (key, value) in &mut values {
+                match (section, key.as_str()) {
+                    (
+                        "output",
+                        "segment" | "segment_size" | "keep" | "keep_free" | "stream" | "stats",
+                    )
+                    | (
+                        "source",
+                        "left" | "right" | "side_by_side" | "top_bottom" | "recording"
+                        | "left_topic" | "right_topic",
+                    ) => *value = "".into(),
+                    ("output", "on_demand") => *value = false.into(),
+                    ("output", key) if KEYS.contains(&key) => {
+                        let wanted = |output: &&String| {
+                            output.as_str() == key || output.as_str() == "mcap" && key == "record"
+                        };
+                        let output = self.plan.write.iter().find(wanted);
+                        let path =
+                            output.map_or_else(PathBuf::new, |output| folder.join(path_of(output)));
+                        *value = crate::settings::names::text_of(path.as_os_str()).into();
+                    }
+                    ("source", "pace") => *value = "fast".into(),
+                    ("colour", "range") => *value = "fixed".into(),
+                    _ => {}
+                }
+            }
+            all.insert(section.into(), values.into());
+        }
+        Ok(toml::to_string(&all)?)
+    }
+
+    /// Runs `stereod` with these arguments. Returns its exit status, `None` if a signal ended it, and its last error.
+    fn run(&self, arguments: &[OsString]) -> Result<(Option<i32>, String)> {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // The settings hold what was in there.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("STEREOD_") && !name.starts_with("STEREOD_TEST_") {
+                command.env_remove(&*name);
+            }
+        }
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::unix::process::CommandExt;
+            // SAFETY: prctl is async-signal-safe and takes no pointers. The process must not outlive a killed worker.
+            unsafe {
+                command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                });
+            }
+        }
+        let mut child = command.spawn().context("cannot start a process for the piece")?;
+        let lines = BufReader::new(child.stderr.take().context("no standard error")?);
+        let hear = move || {
+            let mut last = None;
+            for line in lines.split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                match line.strip_prefix("error: ") {
+                    Some(error) => last = Some(error.to_owned()),
+                    None => stderr::tell(&on_one_line(&line)),
+                }
+            }
+            last
+        };
+        let heard = thread::spawn("piece", hear, |broken| tracing::error!("{broken}"));
+        let heard = heard.context("cannot start a thread")?;
+        let status = self.wait(&mut child)?;
+        let said = thread::joined("the piece", heard.join())?;
+        let said = said.unwrap_or_else(|| format!("the process ended early ({status})"));
+        Ok((status.code(), said))
+    }
+
+    /// Waits for a process, and ends it in order if the batch is to stop.
+    fn wait(&self, child: &mut Child) -> Result<std::process::ExitStatus> {
+        let mut since = None;
+        loop {
+            if let Some(status) = child.try_wait().context("cannot wait for the piece")? {
+                return Ok(status);
+            }
+            if self.stop.is_set() {
+                match since {
+                    None => {
+                        since = Some(Instant::now());
+                        terminate(child);
+                    }
+                    Some(since) if since.elapsed() > PATIENCE => child.kill()?,
+                    Some(_) => {}
+                }
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Removes folders that killed workers left unfinished.
+    fn remove_unfinished(&self, piece: &Piece) {
+        for entry in fs::read_dir(self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !(name.starts_with(&prefix(piece)) && name.ends_with(UNFINISHED)) {
+                continue;
+            }
+            // Where there are no locks, it may be another worker's.
+            let is_left = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
+            if is_left && let Err(error) = fs::remove_dir_all(entry.path()) {
+                tracing::warn!("cannot remove {}: {error}", entry.path().display());
+            }
+        }
+    }
+}
+
+/// Begin of the names of unfinished folders of a piece.
+fn prefix(piece: &Piece) -> String {
+    format!(".{}.stereod-", piece.name)
+}
+
+/// Returns the state of a piece in its unfinished folder.
+fn state_in(part: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
+    let name = part.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = part.parent().ok_or_else(|| anyhow!("{} has no parent", part.display()))?;
+    state(folder, plan, &Piece { name, ..piece.clone() })
+}
+
+/// Asks a process to end.
+fn terminate(child: &mut Child) {
+    // SAFETY: the process is a child that was not waited for, so its number is not another one's.
+    #[cfg(unix)]
+    unsafe {
+        libc::kill(child.id() as libc::pid_t, libc::SIGTERM);
+    }
+    #[cfg(not(unix))]
+    let _ = child.kill();
+}
+
+/// Puts everything on the disk that holds this folder, because after a power cut a name must not lead to files
+/// without content.
+fn sync(folder: &File) {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        // SAFETY: the descriptor is that of an open folder.
+        unsafe { libc::syncfs(folder.as_raw_fd()) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = folder.sync_all();
+}

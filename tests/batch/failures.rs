@@ -1,0 +1,201 @@
+//! Killed, stopped and competing workers, damaged inputs, a disk without room.
+
+use std::fs::File;
+use std::process::{Child, Stdio};
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+/// Arguments for many small pieces.
+const PIECES: [&str; 5] = ["in", "--out", "out", "--piece", "4"];
+
+fn input(folder: &Path, pairs: u64) {
+    fs::create_dir(folder.join("in")).unwrap();
+    write_videos(&folder.join("in"), "a", &scene(1, pairs));
+}
+
+fn start(folder: &Path, arguments: &[&str]) -> Child {
+    let mut command = batch(folder, arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits for the first piece.
+fn wait_for_a_piece(folder: &Path) {
+    while !folder.exists() || !names(folder).iter().any(|name| name.starts_with("a.")) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn killed_workers_leave_whole_pieces_and_nothing_in_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 40);
+    let undisturbed = ["in", "--out", "undisturbed", "--piece", "4"];
+    ends(&mut batch(here, &undisturbed), 0);
+    fs::create_dir(here.join("out")).unwrap();
+    for (number, ms) in [0, 30, 90, 200, 400].into_iter().enumerate() {
+        let mut worker = start(here, &PIECES);
+        if number > 0 {
+            wait_for_a_piece(&here.join("out"));
+        }
+        std::thread::sleep(Duration::from_millis(ms));
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        for name in names(&here.join("out")).iter().filter(|name| name.starts_with("a.")) {
+            assert!(here.join("out").join(name).join("manifest.json").exists(), "{name}");
+        }
+    }
+    ends(&mut batch(here, &PIECES), 0);
+    ends(&mut stereod(here, &["batch", "verify", "out"]), 0);
+    assert!(files(&here.join("undisturbed")) == files(&here.join("out")));
+    let left: Vec<String> =
+        names(&here.join("out")).into_iter().filter(|n| n.ends_with(".part")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_signal_ends_it_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 80);
+    let worker = start(here, &[&PIECES[..], &["--json"]].concat());
+    wait_for_a_piece(&here.join("out"));
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(worker.id() as i32, libc::SIGTERM) }, 0);
+    let output = worker.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let made = said["made"].as_u64().unwrap();
+    assert!((1..20).contains(&made) && said["status"] == 143, "{said}");
+    assert!(said["failed"].as_array().unwrap().is_empty(), "{said}");
+    let rest = summary(&mut batch(here, &PIECES), 0);
+    assert_eq!((&rest["there"], &rest["made"]), (&made.into(), &(20 - made).into()), "{rest}");
+}
+
+#[test]
+fn two_workers_of_one_shard_make_every_piece_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 40);
+    let workers = [(); 3].map(|()| start(here, &[&PIECES[..], &["--json"]].concat()));
+    let mut made = 0;
+    for worker in workers {
+        let output = worker.wait_with_output().unwrap();
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let busy = said["busy"].as_array().unwrap().len();
+        assert_eq!(output.status.code(), Some(i32::from(busy > 0)), "{said}");
+        made += said["made"].as_u64().unwrap();
+    }
+    assert_eq!(made, 10);
+    ends(&mut stereod(here, &["batch", "verify", "out"]), 0);
+
+    fs::remove_dir_all(here.join("out/a.00000008")).unwrap();
+    let lock = File::create(here.join("out/.a.00000008.piece.stereod-lock")).unwrap();
+    lock.lock().unwrap();
+    let said = summary(&mut batch(here, &PIECES), 1);
+    assert_eq!((&said["there"], &said["busy"][0]), (&9.into(), &"a.00000008".into()), "{said}");
+    drop(lock);
+    assert_eq!(summary(&mut batch(here, &PIECES), 0)["made"], 1);
+}
+
+#[test]
+fn inputs_that_are_missing_damaged_or_changed_are_not_to_be_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 12);
+    fs::write(here.join("in/noise.mkv"), [7; 5000]).unwrap();
+    fs::write(here.join("in/cut.mcap"), b"\x89MCAP0\r\n").unwrap();
+    let lines = [
+        "in/a_left.mkv in/a_right.mkv",
+        "in/noise.mkv in/a_right.mkv",
+        "in/cut.mcap",
+        "in/late_left.mkv in/late_right.mkv",
+    ];
+    fs::write(here.join("list.txt"), lines.join("\n")).unwrap();
+    let run = || batch(here, &["list.txt", "--out", "out", "--piece", "100"]);
+    let said = summary(&mut run(), 3);
+    assert_eq!((&said["made"], said["bad"].as_array().unwrap().len()), (&1.into(), 3), "{said}");
+    assert_eq!(said["failed"].as_array().unwrap().len(), 0, "{said}");
+    assert_eq!(ends(&mut stereod(here, &["batch", "missing", "out"]), 0).0, "2-4\n");
+    let (_, said) = ends(&mut run(), 3);
+    assert!(said.contains("a retry does not help"), "{said}");
+
+    // Files that come later are taken; one that has changed is not.
+    write_videos(&here.join("in"), "late", &scene(2, 5));
+    fs::copy(here.join("in/a_left.mkv"), here.join("in/noise.mkv")).unwrap();
+    let said = summary(&mut run(), 3);
+    assert_eq!((&said["made"], &said["there"]), (&1.into(), &1.into()), "{said}");
+    let bad = said["bad"].as_array().unwrap();
+    let changed = bad.iter().find(|bad| bad["piece"] == "in.00000000").unwrap();
+    assert!(changed["reason"].as_str().unwrap().contains("--force"), "{said}");
+    let said = summary(run().arg("--force"), 3);
+    assert_eq!((&said["made"], &said["there"]), (&1.into(), &2.into()), "{said}");
+
+    let (_, said) = ends(&mut batch(here, &["nothing.txt", "--out", "out2"]), 2);
+    assert!(said.contains("nothing.txt"), "{said}");
+    for wrong in [
+        &["--shard", "3/2"][..],
+        &["--shard", "auto"],
+        &["-d", "auto"],
+        &["--set", "engine.fit=30"],
+    ] {
+        let arguments = [&["list.txt", "--out", "out2"], wrong].concat();
+        ends(&mut stereod(here, &[&["batch"], &arguments[..]].concat()), 2);
+    }
+}
+
+#[test]
+fn a_disk_without_room_can_be_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 40);
+    let program = batch(here, &["in", "--out", "out", "--piece", "0", "--json"]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 16; exec \"$0\" \"$@\""]).arg(program.get_program());
+    limited.args(program.get_args()).current_dir(here);
+    let (stdout, _) = ends(&mut limited, 1);
+    let said: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(said["failed"][0]["reason"].as_str().unwrap().contains("disparity.mkv"), "{said}");
+    let left: Vec<String> =
+        names(&here.join("out")).into_iter().filter(|name| name != "run.json").collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(summary(&mut batch(here, &["in", "--out", "out", "--piece", "0"]), 0)["made"], 1);
+}
+
+#[test]
+fn damage_is_found_and_clocks_do_not_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 12);
+    let run = || batch(here, &PIECES);
+    ends(&mut run(), 0);
+    let pattern = here.join("**/*");
+    for (number, path) in glob::glob(pattern.to_str().unwrap()).unwrap().flatten().enumerate() {
+        // Some are of 1970, others of next year.
+        let year = Duration::from_secs(365 * 86400);
+        let time = if number % 2 == 0 { SystemTime::UNIX_EPOCH } else { SystemTime::now() + year };
+        File::open(path).unwrap().set_modified(time).unwrap();
+    }
+    assert_eq!(summary(&mut run(), 0)["there"], 3);
+    let verify = || stereod(here, &["batch", "verify", "out"]);
+    ends(&mut verify(), 0);
+
+    let path = here.join("out/a.00000004/disparity.mkv");
+    let mut content = fs::read(&path).unwrap();
+    let last = content.len() - 1;
+    content[last] ^= 1;
+    fs::write(&path, content).unwrap();
+    let (_, said) = ends(&mut verify(), 1);
+    assert!(said.contains("a.00000004: disparity.mkv has changed"), "{said}");
+    fs::write(here.join("out/a.00000004/manifest.json"), "{}").unwrap();
+    let (stdout, _) = ends(verify().arg("--json"), 1);
+    let said: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(said["problems"][0], "a.00000004: its manifest is damaged", "{said}");
+    // It is made again, but a folder that is none of a batch stays.
+    assert_eq!(summary(&mut run(), 0)["made"], 1);
+    fs::remove_file(here.join("out/a.00000004/manifest.json")).unwrap();
+    let (_, said) = ends(&mut run(), 2);
+    assert!(said.contains("in the way"), "{said}");
+    assert_eq!(summary(run().arg("--force"), 0)["made"], 1);
+}
