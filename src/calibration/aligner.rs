@@ -64,13 +64,14 @@ impl Aligner {
             let ray = Vector3::new((x - centre_x_px) / focal_px, (y - centre_y_px) / focal_px, 1.0);
             let point = self.rotation * ray * z + self.translation;
             let pixel = |point: Vector3<f64>| self.camera.pixel(point);
-            let (Some(at), Some(beside), Some(below)) =
-                (pixel(point), pixel(point + right * z), pixel(point + down * z))
-            else {
-                continue;
+            let Some(at) = pixel(point) else { continue };
+            // Beyond the last angle that the lens model covers, a side has no end: one pixel is seen.
+            let half = |side: Vector3<f64>| {
+                pixel(point + side).map_or([0.25; 2], |end| [0, 1].map(|i| (end[i] - at[i]).abs()))
             };
+            let (beside, below) = (half(right * z), half(down * z));
             let range = |axis: usize, length: usize| {
-                let reach = (beside[axis] - at[axis]).abs() + (below[axis] - at[axis]).abs();
+                let reach = beside[axis] + below[axis];
                 let first = (at[axis] - reach).ceil().max(0.0) as usize;
                 // Conversion clamps what is outside.
                 let end = ((at[axis] + reach).floor() + 1.0) as usize;

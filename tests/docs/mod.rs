@@ -273,8 +273,8 @@ impl Scratch {
 }
 
 /// Flags that take an input.
-const INPUT_FLAGS: [&str; 5] =
-    ["--left", "--right", "--side-by-side", "--top-bottom", "--calibration"];
+const INPUT_FLAGS: [&str; 6] =
+    ["--left", "--right", "--side-by-side", "--top-bottom", "--calibration", "--align"];
 
 /// Stand-ins for a camera, and for one with both views.
 const LIVE: &str = "videotestsrc is-live=true pattern=ball ! \

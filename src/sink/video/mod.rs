@@ -13,6 +13,7 @@
 mod elements;
 mod encoded;
 mod encoders;
+mod faststart;
 mod feed;
 mod join;
 mod legend;

@@ -11,6 +11,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::elements::require;
+use super::faststart::move_index;
 use super::feed::{Feed, FeedState, Flow};
 use super::times::{Clock, fraction, frame_duration};
 use super::view::{Painter, VideoView};
@@ -33,7 +34,8 @@ const LARGEST_SIDE: usize = 16384;
 /// Sides of odd length, and those below 16 pixels, are extended by repeating the last column or
 /// row. During the run the file is a fragmented MP4 with fragments of one second, playable up to
 /// the last one if the program is killed. [`finish`](Sink::finish) turns it into an ordinary MP4
-/// with one index for every player and editor. The first fragment replaces an earlier file.
+/// with one index for every player and editor, before the frames. The first fragment replaces an
+/// earlier file.
 pub struct Preview {
     name: String,
     path: PathBuf,
@@ -149,7 +151,12 @@ impl Preview {
         let on_disk = file.file().metadata().is_ok_and(|about| about.is_file());
         let kept = file.put_in_place();
         let kept = kept.and_then(|()| if on_disk { file.file().sync_data() } else { Ok(()) });
-        kept.map_err(|error| files::explain(&self.path, &error))
+        kept.map_err(|error| files::explain(&self.path, &error))?;
+        if on_disk && let Err(error) = move_index(&self.path) {
+            // The video is whole all the same.
+            tracing::info!("{}: its index stays at the end: {error:#}", self.path.display());
+        }
+        Ok(())
     }
 
     fn show(&mut self, frame: &Arc<Matched>) -> Result<()> {
