@@ -19,7 +19,7 @@ const LARGEST: u64 = 1 << 30;
 const PATIENCE: gst::ClockTime = gst::ClockTime::from_seconds(20);
 
 /// The copy; the muxer first writes the frames into a file of their own.
-const PIPELINE: &str = "filesrc name=from ! qtdemux ! h264parse ! mp4mux name=mux faststart=true \
+const PIPELINE: &str = "filesrc name=from ! qtdemux ! mp4mux name=mux faststart=true \
                         trak-timescale=90000 ! fdsink name=to sync=false async=false";
 
 /// Copies the video without encoding it again, and replaces it. Larger files than 1 GiB stay as they are.
@@ -28,7 +28,7 @@ pub(super) fn move_index(path: &Path) -> Result<()> {
     if file.metadata()?.len() > LARGEST {
         return Ok(());
     }
-    require(&["filesrc", "qtdemux", "h264parse", "mp4mux", "fdsink"], "a preview's index")?;
+    require(&["filesrc", "qtdemux", "mp4mux", "fdsink"], "a preview's index")?;
     // The second one is never named, and goes with its owner.
     let (mut moved, frames) = (NewFile::create(path)?, NewFile::create(path)?);
     let pipeline = gst::parse::launch(PIPELINE)?;
