@@ -166,7 +166,9 @@ mod tests {
     /// Needs cameras, such as those of the kernel's vivid: their names separated by spaces.
     #[test]
     fn controls_of_real_cameras_are_read_and_set() {
-        let Ok(names) = std::env::var("STEREOD_TEST_CAMERAS") else { return };
+        let Ok(names) = std::env::var("STEREOD_TEST_CAMERAS") else {
+            return println!("skipped: STEREOD_TEST_CAMERAS names no cameras");
+        };
         for name in names.split_whitespace() {
             let (send, reports) = channel();
             let adjuster = Adjuster::start(name, move |report| send.send(report).unwrap()).unwrap();
