@@ -34,8 +34,8 @@ is missing or damaged, a retry does not help; 130 or 143 if a signal ended it. d
 for Slurm, Kubernetes, Ray and GNU parallel.";
 
 /// Outputs of a piece, and whether `merge` joins them.
-pub const OUTPUTS: [&str; 7] =
-    ["record", "mcap", "confidence", "whitened", "preview", "pictures", "clouds"];
+pub const OUTPUTS: [&str; 8] =
+    ["record", "mcap", "confidence", "whitened", "aligned", "preview", "pictures", "clouds"];
 
 /// Arguments of `batch`.
 #[derive(Clone, Debug, Args)]

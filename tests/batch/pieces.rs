@@ -2,8 +2,20 @@
 
 use super::*;
 
-const ALL: &str = "record,confidence,pictures,clouds";
+const ALL: &str = "record,confidence,pictures,clouds,aligned";
 const RIG: [&str; 4] = ["--focal", "100", "--baseline", "0.1"];
+
+/// Writes the calibration of the left camera and a third one, and returns its path.
+fn third(folder: &Path) -> String {
+    let camera = "[[100, 0, 47.5], [0, 100, 31.5], [0, 0, 1]], \"D@\": [0, 0, 0, 0, 0]";
+    let cameras = ["1", "2"].map(|n| format!("\"K{n}\": {}", camera.replace('@', n))).join(", ");
+    let text = format!(
+        "{{\"image_size\": [96, 64], {cameras}, \"R\": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], \"T\": [-0.05, 0, 0]}}"
+    );
+    let path = folder.join("third.json");
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
 
 /// Two inputs of 50 and 9 pairs.
 fn inputs(folder: &Path) {
@@ -17,11 +29,13 @@ fn any_number_of_shards_gives_the_same_bytes_and_joined_they_are_the_whole_run()
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     inputs(here);
+    let third = third(here);
+    let cameras = [&RIG[..], &["--align", &third]].concat();
     let shared = |out: &str, shards: u64| {
         for shard in 1..=shards {
             let shard = format!("{shard}/{shards}");
             let arguments = ["in", "--out", out, "--shard", &shard, "--piece", "8", "--write", ALL];
-            ends(&mut batch(here, &[&arguments[..], &RIG].concat()), 0);
+            ends(&mut batch(here, &[&arguments[..], &cameras].concat()), 0);
         }
         files(&here.join(out))
     };
@@ -47,7 +61,8 @@ fn any_number_of_shards_gives_the_same_bytes_and_joined_they_are_the_whole_run()
             &["run", "--headless", "-d", "24", "--preset", "fast", "--engine", "cpu"],
             &["--left", &left, "--right", &right, "--record", "disparity.mkv"][..],
             &["--confidence", "confidence.mkv", "--pictures", "pictures", "--clouds", "clouds"],
-            &RIG,
+            &["--aligned", "aligned.mkv"],
+            &cameras,
         ];
         ends(&mut stereod(&whole, &arguments.concat()), 0);
         let joined = here.join("joined").join(name);
@@ -56,7 +71,7 @@ fn any_number_of_shards_gives_the_same_bytes_and_joined_they_are_the_whole_run()
         for (file, content) in &of_run {
             assert!(*content == of_batch[file], "{name}/{file}");
         }
-        assert_eq!(of_run.len(), 2 + 2 * (pairs + 1), "{:?}", of_run.keys());
+        assert_eq!(of_run.len(), 3 + 2 * (pairs + 1), "{:?}", of_run.keys());
         let stats = fs::read(joined.join("stats.json")).unwrap();
         let stats: Value = serde_json::from_slice(&stats).unwrap();
         assert_eq!((&stats["pairs"], &stats["matched"]), (&pairs.into(), &pairs.into()), "{stats}");
@@ -68,8 +83,17 @@ fn what_is_there_is_not_made_again_and_other_settings_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     inputs(here);
-    let run =
-        |more: &[&str]| batch(here, &[&["in", "--out", "out", "--piece", "25"], more].concat());
+    // Outputs of the configuration do not count, and what goes with them neither.
+    let third = third(here);
+    fs::write(
+        here.join("own.toml"),
+        format!("[output]\naligned = \"own.mkv\"\n[calibration]\nalign = {third:?}\nfocal_px = 100\nbaseline_m = 0.1\n"),
+    )
+    .unwrap();
+    let run = |more: &[&str]| {
+        let arguments = ["in", "--out", "out", "--piece", "25", "--config", "own.toml"];
+        batch(here, &[&arguments[..], more].concat())
+    };
     let (dry, _) = ends(&mut run(&["--dry-run"]), 0);
     assert_eq!(
         dry,
@@ -118,6 +142,7 @@ fn what_is_there_is_not_made_again_and_other_settings_are_refused() {
     let left: Vec<String> =
         names(&here.join("out")).into_iter().filter(|n| n.starts_with('.')).collect();
     assert!(left.is_empty(), "{left:?}");
+    assert!(!here.join("own.mkv").exists());
 }
 
 #[test]

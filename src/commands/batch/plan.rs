@@ -202,7 +202,7 @@ pub fn settings_of(
     topics: &[Option<String>; 2],
 ) -> Result<BTreeMap<String, Value>, Error> {
     /// Names of inputs and outputs, which a batch chooses, and waiting for live sources.
-    const LEFT_OUT: [&str; 30] = [
+    const LEFT_OUT: [&str; 31] = [
         "source.left",
         "source.right",
         "source.side_by_side",
@@ -227,6 +227,7 @@ pub fn settings_of(
         "output.keep_free",
         "output.confidence",
         "output.whitened",
+        "output.aligned",
         "output.preview",
         "output.pictures",
         "output.clouds",
@@ -249,8 +250,11 @@ pub fn settings_of(
     }
     // Otherwise the colours of a preview would follow the scene from the beginning of each piece.
     settings.insert("colour.range".into(), "fixed".into());
-    let list = &loaded.settings.calibration.file;
-    if !list.is_empty() {
+    let calibration = &loaded.settings.calibration;
+    for list in [&calibration.file, &calibration.align] {
+        if list.is_empty() {
+            continue;
+        }
         for path in file_list(list)? {
             let (hash, _) = identity::of_file(&path).context("cannot read the calibration")?;
             settings.insert(format!("content of {}", path.display()), hash.into());

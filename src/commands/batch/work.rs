@@ -83,6 +83,7 @@ pub fn path_of(output: &str) -> &'static str {
         "mcap" => "disparity.mcap",
         "confidence" => "confidence.mkv",
         "whitened" => "whitened.mkv",
+        "aligned" => "aligned.mkv",
         "preview" => "preview.mp4",
         "pictures" => "pictures",
         _ => "clouds",
@@ -90,7 +91,8 @@ pub fn path_of(output: &str) -> &'static str {
 }
 
 /// Section and key of each output in the settings.
-const KEYS: [&str; 6] = ["record", "confidence", "whitened", "preview", "pictures", "clouds"];
+const KEYS: [&str; 7] =
+    ["record", "confidence", "whitened", "aligned", "preview", "pictures", "clouds"];
 
 impl Work<'_> {
     /// Makes a piece unless it is there. Errors concern the whole batch.
@@ -279,6 +281,12 @@ impl Work<'_> {
                         let path =
                             output.map_or_else(PathBuf::new, |output| folder.join(path_of(output)));
                         *value = crate::settings::names::text_of(path.as_os_str()).into();
+                    }
+                    // It goes with its output only.
+                    ("calibration", "align")
+                        if !self.plan.write.iter().any(|to| to == "aligned") =>
+                    {
+                        *value = "".into();
                     }
                     ("source", "pace") => *value = "fast".into(),
                     ("colour", "range") => *value = "fixed".into(),
