@@ -11,6 +11,8 @@ from conftest import DATA, stereod
 cv2 = pytest.importorskip("cv2")
 
 OAKD = DATA / "oakd_patio"
+if not OAKD.is_dir():
+    pytest.skip(f"{OAKD} is not here", allow_module_level=True)
 COLOUR, LEFT, RIGHT = 0, 1, 2
 
 
