@@ -22,7 +22,7 @@ struct Checked {
     pairs: u64,
     /// Bytes in them.
     size: u64,
-    /// What is wrong.
+    /// The problem.
     problems: Vec<String>,
 }
 

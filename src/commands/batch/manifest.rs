@@ -24,7 +24,7 @@ pub const NO_MANIFEST: &str = "it has no manifest";
 /// Largest size of both files in bytes.
 const LONGEST: u64 = 1 << 30;
 
-/// What is known of a finished piece.
+/// The facts of a finished piece.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Number of this layout.

@@ -46,7 +46,7 @@ pub struct Plan {
     pub schema: u32,
     /// Version of stereod.
     pub version: String,
-    /// What the bytes of the outputs depend on, by section and key.
+    /// The settings that the bytes of the outputs depend on, by section and key.
     pub settings: BTreeMap<String, Value>,
     /// Outputs of a piece.
     pub write: Vec<String>,

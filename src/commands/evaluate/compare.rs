@@ -22,7 +22,7 @@ pub(super) struct Variant {
     pub(super) assignments: Vec<String>,
 }
 
-/// What is compared.
+/// The two sides of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
     /// Settings of stereod, at least one.
