@@ -1,10 +1,13 @@
 //! Depth of the rectified left view as a third camera sees it.
 
+use std::sync::Arc;
+
 use nalgebra::{Matrix3, Vector3};
 
 use super::StereoCalibration;
 use super::projection::Projection;
 use crate::core::frame::{DisparityMap, INVALID, SUBPIXEL, StereoGeometry};
+use crate::core::memory::{Budget, Reserved, TooMuch};
 
 /// Turns disparity maps into depth for each pixel of a third camera's own images, which need not be
 /// rectified.
@@ -21,24 +24,35 @@ pub struct Aligner {
     /// Place of the left camera in the third one's frame, in metres.
     translation: Vector3<f64>,
     geometry: StereoGeometry,
+    /// Memory of one depth image.
+    _memory: Arc<Reserved>,
 }
 
 impl Aligner {
     /// Returns the aligner of maps with this geometry. `rectification` is the rotation from the left
     /// camera's frame to the rectified one; `third` relates the left camera to the third one, in the
     /// place of the right one.
+    ///
+    /// # Errors
+    /// Images of the third camera beyond the memory budget.
     pub fn new(
         geometry: StereoGeometry,
         rectification: &Matrix3<f64>,
         third: &StereoCalibration,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, TooMuch> {
+        let size = (third.right.width, third.right.height);
+        let bytes = (size.0 as u64).saturating_mul(size.1 as u64).saturating_mul(4);
+        let what = format!("aligning depth to {}x{}", size.0, size.1);
+        let memory =
+            Budget::of_process().reserve(what, bytes, "a smaller size of the third camera")?;
+        Ok(Self {
             camera: third.right.projection(),
-            size: (third.right.width, third.right.height),
+            size,
             rotation: third.rotation * rectification.transpose(),
             translation: third.translation,
             geometry,
-        }
+            _memory: Arc::new(memory),
+        })
     }
 
     /// Returns width and height of the third camera's images.
@@ -139,7 +153,8 @@ mod tests {
     #[test]
     fn the_left_camera_itself_sees_its_own_depth() {
         let same = third(camera(32, 24, 40.0), Matrix3::identity(), Vector3::zeros());
-        let depth = aligned(&Aligner::new(geometry(), &Matrix3::identity(), &same), &scene());
+        let depth =
+            aligned(&Aligner::new(geometry(), &Matrix3::identity(), &same).unwrap(), &scene());
         for (i, seen) in depth.into_iter().enumerate() {
             let board = (12..18).contains(&(i % 32));
             // Patches end between pixels, so rounding may give an edge to either side.
@@ -153,7 +168,8 @@ mod tests {
         // 0.05 m to the right: the board moves by 4 px to the left, the wall by 1 px.
         let beside =
             third(camera(32, 24, 40.0), Matrix3::identity(), Vector3::new(-0.05, 0.0, 0.0));
-        let depth = aligned(&Aligner::new(geometry(), &Matrix3::identity(), &beside), &scene());
+        let depth =
+            aligned(&Aligner::new(geometry(), &Matrix3::identity(), &beside).unwrap(), &scene());
         let row = &depth[10 * 32..][..32];
         assert!(row[9..13].iter().all(|&z| z == 0.5), "{row:?}");
         assert!(row[1..7].iter().chain(&row[18..30]).all(|&z| z == 2.0), "{row:?}");
@@ -169,12 +185,22 @@ mod tests {
         let turned = Matrix3::new(cosine, -sine, 0.0, sine, cosine, 0.0, 0.0, 0.0, 1.0);
         let larger = third(camera(96, 72, 120.0), turned, Vector3::new(0.0, 0.0, 0.1));
         let wall = DisparityMap::new(32, 24, RANGE, Pooled::unpooled(vec![32; 32 * 24]));
-        let depth = aligned(&Aligner::new(geometry(), &Matrix3::identity(), &larger), &wall);
+        let depth =
+            aligned(&Aligner::new(geometry(), &Matrix3::identity(), &larger).unwrap(), &wall);
         for y in 24..48 {
             for x in 32..64 {
                 assert_eq!(depth[y * 96 + x], 2.1, "{x} {y}");
             }
         }
+    }
+
+    #[test]
+    fn images_beyond_the_memory_are_refused() {
+        let mut large = camera(96, 72, 120.0);
+        (large.width, large.height) = (usize::MAX, usize::MAX);
+        let third = third(large, Matrix3::identity(), Vector3::zeros());
+        let error = Aligner::new(geometry(), &Matrix3::identity(), &third).unwrap_err().to_string();
+        assert!(error.contains("third camera"), "{error}");
     }
 
     #[test]
@@ -186,7 +212,7 @@ mod tests {
         let mut values = vec![INVALID; 32 * 24];
         values[12 * 32 + 20] = 4 * 16;
         let map = DisparityMap::new(32, 24, RANGE, Pooled::unpooled(values));
-        let depth = aligned(&Aligner::new(geometry(), &rectification, &same), &map);
+        let depth = aligned(&Aligner::new(geometry(), &rectification, &same).unwrap(), &map);
         let point = rectification.transpose() * Vector3::new(4.5 / 40.0, 0.5 / 40.0, 1.0);
         let x = (40.0 * point.x / point.z + 15.5).round() as usize;
         assert!((depth[12 * 32 + x] - point.z as f32).abs() < 1e-6);
@@ -212,7 +238,7 @@ mod tests {
             let rotation = nalgebra::Rotation3::from_euler_angles(angles[0], angles[1], angles[2]);
             let third = third(right, rotation.into_inner(), place.into());
             let map = DisparityMap::new(32, 24, RANGE, Pooled::unpooled(values));
-            let depth = aligned(&Aligner::new(geometry(), &Matrix3::identity(), &third), &map);
+            let depth = aligned(&Aligner::new(geometry(), &Matrix3::identity(), &third).unwrap(), &map);
             for (i, &value) in map.values().iter().enumerate().filter(|(_, value)| **value != INVALID) {
                 let [x, y] = [i % 32, i / 32].map(|at| at as f64);
                 let own = geometry().point_m(x, y, f64::from(value) / 16.0).unwrap();

@@ -21,6 +21,22 @@ pub struct Figures {
     pub banners: Vec<Banner>,
 }
 
+impl Figures {
+    /// Returns alignment and exposure with their labels, and all problems.
+    pub fn diagnosis(self) -> (Vec<(&'static str, String)>, Vec<String>) {
+        let troubles = self.banners.into_iter().filter(|banner| banner.trouble);
+        let mut troubles: Vec<String> = troubles.map(|banner| banner.text).collect();
+        let mut values = Vec::new();
+        for (label, line) in [("alignment", self.alignment), ("exposure", self.exposure)] {
+            if let Some((text, is_alarm)) = line {
+                troubles.extend(is_alarm.then(|| format!("{label}: {text}")));
+                values.push((label, text));
+            }
+        }
+        (values, troubles)
+    }
+}
+
 /// Numbers of frames and pairs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -60,6 +76,11 @@ pub struct Knob {
 }
 
 impl Knob {
+    /// Returns section and key of the setting, `matching.p1`: the name of a parameter.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.name.0, self.name.1)
+    }
+
     /// Returns the key in words.
     pub fn label(&self) -> String {
         self.name.1.replace('_', " ")

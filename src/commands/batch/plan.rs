@@ -336,7 +336,7 @@ pub fn agree(
     known(&mut plan)?;
     let text = serde_json::to_string_pretty(&plan).map_err(anyhow::Error::from)? + "\n";
     write_once(&folder.join(NAME), text.as_bytes(), force)?;
-    // Where there are no locks, another worker's may have been the first.
+    // On a file system without locks the plan of another worker may have been the first.
     Plan::of(folder)
 }
 

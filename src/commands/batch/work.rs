@@ -370,7 +370,7 @@ impl Work<'_> {
             if !(name.starts_with(&prefix(piece)) && name.ends_with(UNFINISHED)) {
                 continue;
             }
-            // Where there are no locks, it may be another worker's.
+            // On a file system without locks the folder may be that of another worker.
             let is_left = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
             if is_left && let Err(error) = fs::remove_dir_all(entry.path()) {
                 tracing::warn!("cannot remove {}: {error}", entry.path().display());

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -50,20 +50,8 @@ impl OpenCv {
         );
         let values = values.iter().map(|&value| i16::from_le_bytes(value)).collect();
         let time = Duration::try_from_secs_f64(seconds)?;
-        let now = Instant::now();
-        let matched = Matched {
-            pair: StereoPair::of_stills(left, right),
-            disparity: DisparityMap::new(width, height, range, Pooled::unpooled(values)),
-            confidence: None,
-            whitened: None,
-            temporal: None,
-            geometry: None,
-            submitted: now,
-            finished: now,
-            stages: Vec::new(),
-            device_time: None,
-        };
-        Ok((matched, time))
+        let map = DisparityMap::new(width, height, range, Pooled::unpooled(values));
+        Ok((Matched::new(StereoPair::of_stills(left, right), map), time))
     }
 }
 

@@ -180,7 +180,7 @@ impl<'a> Cameras<'a> {
             });
             let geometry = geometry.or(self.demo);
             let pairs = PairSpec { size, rectifier: None, geometry };
-            let aligner = self.aligner(geometry, &Matrix3::identity(), None);
+            let aligner = self.aligner(geometry, &Matrix3::identity(), None)?;
             return Ok(Rig { pairs, calibrated: false, aligner });
         }
         let by_tags = self.files.is_empty();
@@ -221,7 +221,7 @@ impl<'a> Cameras<'a> {
                 );
             }
             let pairs = PairSpec { size, rectifier: None, geometry };
-            let aligner = self.aligner(geometry, &Matrix3::identity(), Some(&calibration.left));
+            let aligner = self.aligner(geometry, &Matrix3::identity(), Some(&calibration.left))?;
             return Ok(Rig { pairs, calibrated: true, aligner });
         }
         if let Some(names) = &self.rectified {
@@ -235,7 +235,7 @@ impl<'a> Cameras<'a> {
             .map_err(Error::Usage)?;
         let geometry = rectifier.geometry();
         let rotation = calibration.rectified(alpha).map_err(anyhow::Error::new)?.left.rotation;
-        let aligner = self.aligner(Some(geometry), &rotation, Some(&calibration.left));
+        let aligner = self.aligner(Some(geometry), &rotation, Some(&calibration.left))?;
         tracing::info!(
             "rectifying: focal length {:.1} px, baseline {:.1} mm",
             geometry.focal_px,
@@ -251,8 +251,8 @@ impl<'a> Cameras<'a> {
         geometry: Option<StereoGeometry>,
         rotation: &Matrix3<f64>,
         left: Option<&Camera>,
-    ) -> Option<Arc<Aligner>> {
-        let (third, geometry) = (self.third.as_ref()?, geometry?);
+    ) -> Result<Option<Arc<Aligner>>, Error> {
+        let Some((third, geometry)) = self.third.as_ref().zip(geometry) else { return Ok(None) };
         let field = |camera: &Camera| camera.focal[0] / camera.width as f64;
         if let Some(left) = left
             && (field(left) / field(&third.left) - 1.0).abs() > 0.02
@@ -265,7 +265,8 @@ impl<'a> Cameras<'a> {
                 field(left)
             );
         }
-        Some(Arc::new(Aligner::new(geometry, rotation, third)))
+        let aligner = Aligner::new(geometry, rotation, third);
+        Ok(Some(Arc::new(aligner.context("--align").map_err(Error::Usage)?)))
     }
 }
 

@@ -101,14 +101,14 @@ impl Exchange {
         let knobs = locked(&self.0.knobs);
         knobs
             .iter()
-            .fold(options, |options, knob| options.declare_parameter(&name(knob), value_of(knob)))
+            .fold(options, |options, knob| options.declare_parameter(&knob.path(), value_of(knob)))
     }
 
     /// Returns the values of all knobs if a parameter had this value; `None` if it has it already.
     fn check(&self, name: &str, value: &ParameterValue) -> Result<Option<Vec<Wish>>, String> {
         let text = text_of(value).ok_or("give a number, a word, or true or false")?;
         let (knobs, wanted) = (locked(&self.0.knobs), locked(&self.0.wanted));
-        let knob = knobs.iter().find(|knob| self::name(knob) == name);
+        let knob = knobs.iter().find(|knob| knob.path() == name);
         let knob = knob.ok_or("there is no such parameter; `ros2 param list` lists them")?;
         if wanted.get(name).unwrap_or(&knob.value) == &text {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Exchange {
             return Err(reason.clone());
         }
         let value = |knob: &Knob| {
-            let own = self::name(knob);
+            let own = knob.path();
             let text = if own == name { Some(&text) } else { wanted.get(&own) };
             text.unwrap_or(&knob.value).clone()
         };
@@ -143,7 +143,7 @@ impl Exchange {
             return;
         }
         let knobs = locked(&self.0.knobs).clone();
-        for (name, value) in knobs.iter().map(|knob| (name(knob), value_of(knob))) {
+        for (name, value) in knobs.iter().map(|knob| (knob.path(), value_of(knob))) {
             if node.get_parameter(&name).as_ref() != Some(&value)
                 && let Err(error) = node.set_parameter(&name, value)
             {
@@ -178,22 +178,16 @@ impl Exchange {
 
     /// Returns the diagnostics as a message.
     fn diagnostics(&self) -> Vec<u8> {
-        let Figures { engine, counts, alignment, exposure, banners } =
-            locked(&self.0.figures).clone();
+        let figures = locked(&self.0.figures).clone();
+        let counts = figures.counts;
         let mut values = vec![
-            ("engine", engine),
+            ("engine", figures.engine.clone()),
             ("matched pairs", counts.pairs.to_string()),
             ("dropped pairs", counts.dropped.to_string()),
             ("unpaired frames", counts.unpaired.to_string()),
         ];
-        let troubles = banners.into_iter().filter(|banner| banner.trouble);
-        let mut troubles: Vec<String> = troubles.map(|banner| banner.text).collect();
-        for (label, line) in [("alignment", alignment), ("exposure", exposure)] {
-            if let Some((text, is_alarm)) = line {
-                troubles.extend(is_alarm.then(|| format!("{label}: {text}")));
-                values.push((label, text));
-            }
-        }
+        let (judged, troubles) = figures.diagnosis();
+        values.extend(judged);
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         diagnostics(&self.0.links.name, &values, &troubles, stamp(None, now))
     }
@@ -213,11 +207,6 @@ impl Viewer for Exchange {
     }
 
     fn saved(&self, _message: Result<String, String>) {}
-}
-
-/// Returns the name of a parameter: section and key of the setting.
-fn name(knob: &Knob) -> String {
-    format!("{}.{}", knob.name.0, knob.name.1)
 }
 
 /// Returns the value of a knob as one of a parameter.

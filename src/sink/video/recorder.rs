@@ -95,7 +95,8 @@ impl Content for Aligned {
 }
 
 /// Records its content of every frame bit-exactly: disparity or depth as [`Numbers`], depth as
-/// [`Aligned`], [`Whitened`] images (all 16-bit grey), or [`Confidence`] (8-bit grey). The format is FFV1 version 3 (RFC
+/// [`Aligned`], [`Whitened`] images (all 16-bit grey), or [`Confidence`] (8-bit grey). The format is
+/// FFV1 version 3 (RFC
 /// 9043) in Matroska, every frame decodable alone.
 ///
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
@@ -241,8 +242,8 @@ impl<C: Content> Recorder<C> {
         Self::start_of(stream.size, place, stream, name, content, tags)
     }
 
-    /// Starts the encoder for images of width and height `recorded`. `kind` is the name of the output in messages, `track` that of its
-    /// content.
+    /// Starts the encoder for images of width and height `recorded`. `kind` is the name of the output
+    /// in messages, `track` that of its content.
     fn start_of(
         recorded: (usize, usize),
         place: Place,

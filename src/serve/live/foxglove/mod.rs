@@ -221,7 +221,7 @@ impl Client<'_> {
                 self.connection.send(text::parameters(tuned, &names, id.as_deref())).await?;
             }
             SetParameters { parameters, id } => {
-                let is_known = |name: &str| tuned.knobs.iter().any(|k| text::name(k) == name);
+                let is_known = |name: &str| tuned.knobs.iter().any(|k| k.path() == name);
                 if let Some(unknown) = parameters.iter().find(|p| !is_known(&p.name)) {
                     let text = format!("there is no parameter {}", unknown.name);
                     return self.connection.send(text::status(Level::Error, &text)).await;

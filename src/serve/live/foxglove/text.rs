@@ -104,14 +104,9 @@ pub(super) fn status(level: Level, text: &str) -> String {
     json!({ "op": "status", "level": level as u8, "message": text }).to_string()
 }
 
-/// Returns the name of a parameter: section and key of the setting.
-pub(super) fn name(knob: &Knob) -> String {
-    format!("{}.{}", knob.name.0, knob.name.1)
-}
-
 /// Returns the values of the named parameters, or of all; `id` is the client's name of its request.
 pub(super) fn parameters(tuned: &Tuned, names: &[String], id: Option<&str>) -> String {
-    let wanted = |knob: &&Knob| names.is_empty() || names.contains(&name(knob));
+    let wanted = |knob: &&Knob| names.is_empty() || names.contains(&knob.path());
     let value = |knob: &Knob| match knob.kind {
         KnobKind::Switch => json!(knob.value == "true"),
         KnobKind::Number { .. } => {
@@ -123,7 +118,7 @@ pub(super) fn parameters(tuned: &Tuned, names: &[String], id: Option<&str>) -> S
         .knobs
         .iter()
         .filter(wanted)
-        .map(|knob| json!({ "name": name(knob), "value": value(knob) }))
+        .map(|knob| json!({ "name": knob.path(), "value": value(knob) }))
         .collect();
     let mut message = json!({ "op": "parameterValues", "parameters": values });
     if let Some(id) = id.filter(|id| !id.is_empty()) {
@@ -135,7 +130,7 @@ pub(super) fn parameters(tuned: &Tuned, names: &[String], id: Option<&str>) -> S
 /// Returns the value of every knob, with those of the parameters.
 pub(super) fn wishes(tuned: &Tuned, parameters: &[Parameter]) -> Vec<Wish> {
     let value = |knob: &Knob| {
-        let given = parameters.iter().rev().find(|parameter| parameter.name == name(knob));
+        let given = parameters.iter().rev().find(|parameter| parameter.name == knob.path());
         match given.map(|parameter| &parameter.value) {
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
@@ -162,13 +157,7 @@ pub(super) fn diagnostics(live: &Live, reading: &Reading, rate: f64, time: Durat
     if let Some(share) = reading.valid_share {
         values.push(("pixels with disparity", format!("{:.1} %", 100.0 * share)));
     }
-    let mut troubles: Vec<String> =
-        figures.banners.iter().filter(|banner| banner.trouble).map(|b| b.text.clone()).collect();
-    for (label, line) in [("alignment", figures.alignment), ("exposure", figures.exposure)] {
-        if let Some((text, is_alarm)) = line {
-            troubles.extend(is_alarm.then(|| format!("{label}: {text}")));
-            values.push((label, text));
-        }
-    }
+    let (judged, troubles) = figures.diagnosis();
+    values.extend(judged);
     messages::diagnostics(&live.0.source.name, &values, &troubles, time)
 }
