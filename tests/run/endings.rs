@@ -82,6 +82,27 @@ fn a_recorded_job_that_a_signal_cuts_short_says_so_by_its_status() {
     }
 }
 
+/// A caller that reads status 0 takes the recording for whole.
+#[test]
+fn no_recorded_job_that_is_stopped_while_it_starts_ends_with_0() {
+    let folder = tempfile::tempdir().unwrap();
+    write_eyes(folder.path(), 100, 100);
+    let paced = ["--left", "l.mkv", "--right", "r.mkv", "--set", "source.pace=realtime"];
+    let mut stopped = 0;
+    for ms in (0..250).step_by(10) {
+        let mut command = stereod(folder.path(), &with_statistics(&paced));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(ms));
+        signal(&child, libc::SIGTERM);
+        let output = child.wait_with_output().unwrap();
+        // Without a code, the signal came before its handler was there.
+        let code = output.status.code();
+        assert!(matches!(code, None | Some(143)), "after {ms} ms: {output:?}");
+        stopped += usize::from(code.is_some());
+    }
+    assert!(stopped > 0);
+}
+
 #[test]
 fn a_killed_recording_is_readable_up_to_there() {
     let folder = tempfile::tempdir().unwrap();

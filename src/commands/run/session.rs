@@ -34,6 +34,7 @@ use crate::settings::{AtEnd, Pace};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::viewer::{Tuned, Tuning, Viewer};
 use crate::source::gst::Keep;
+use crate::source::spec::SourceSpec;
 use crate::window::{Remote, Span, Timing, Window, WindowSink};
 
 /// A running run.
@@ -95,12 +96,12 @@ impl Session {
         });
         let source = source::wait_for(&spec, &loaded, watched, frames, &keep, &control);
         let source = source.map_err(|error| of_input(&args, error))?;
-        let Some(source) = source else { return Ok(None) };
+        let Some(source) = source else { return stopped_before_a_pair(&spec) };
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures((info.width, info.height))?;
         let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
         let Some(Chosen { loaded, fewest, source, dropped_before }) = chosen else {
-            return Ok(None);
+            return stopped_before_a_pair(&spec);
         };
         let loaded = loaded.with_white(info.white)?;
         let loaded = if is_seen { loaded.with_confidence()? } else { loaded };
@@ -280,6 +281,16 @@ fn cut_short(handles: &Handles) -> Result<(), Error> {
             Err(Error::Stopped(anyhow!("stopped by a signal after {matched}{all} pairs"), status))
         }
         _ => Ok(()),
+    }
+}
+
+/// Returns no session, or an error if a signal ended a recorded job before anything was matched.
+fn stopped_before_a_pair(spec: &SourceSpec) -> Result<Option<Session>, Error> {
+    match signals::exit_status() {
+        Some(status) if !spec.local_files().is_empty() => {
+            Err(Error::Stopped(anyhow!("stopped by a signal before the first pair"), status))
+        }
+        _ => Ok(None),
     }
 }
 
