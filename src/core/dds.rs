@@ -2,7 +2,7 @@
 //!
 //! A process is one member, whatever it publishes and receives.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -10,17 +10,45 @@ use ros2_client::dds::rustdds::{DomainParticipant, DomainParticipantBuilder};
 
 use super::thread::locked;
 
+/// Bytes of room that a socket for messages is given, if the system allows that much.
+const RECEIVE_ROOM: usize = 32 << 20;
+
 /// The graph to join.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Graph {
     /// Domain; `None` for that of ROS_DOMAIN_ID.
     pub domain: Option<u8>,
-    /// Whether others are looked for on this machine only; `None`: as the variables of ROS say.
-    pub localhost: Option<bool>,
+    /// Where others are looked for; `None`: as the variables of ROS say.
+    pub reach: Option<Reach>,
+}
+
+/// The part of the network in which members of a graph are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// This machine.
+    Localhost,
+    /// The networks of all interfaces.
+    Subnet,
+    /// The networks of the interfaces with these addresses.
+    Interfaces(Vec<Ipv4Addr>),
+}
+
+impl Reach {
+    /// Returns its name in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Reach::Localhost => "this machine".into(),
+            Reach::Subnet => "the networks of this machine".into(),
+            Reach::Interfaces(addresses) => {
+                let addresses: Vec<String> = addresses.iter().map(Ipv4Addr::to_string).collect();
+                format!("the networks of {}", addresses.join(", "))
+            }
+        }
+    }
 }
 
 /// The graph of this process.
-static CHOSEN: Mutex<Graph> = Mutex::new(Graph { domain: None, localhost: None });
+static CHOSEN: Mutex<Graph> = Mutex::new(Graph { domain: None, reach: None });
 
 /// This process as a member of it.
 static MEMBER: Mutex<Option<Member>> = Mutex::new(None);
@@ -32,15 +60,8 @@ pub struct Member {
     pub participant: DomainParticipant,
     /// Domain.
     pub domain: u8,
-    /// Whether others are looked for on this machine only.
-    pub localhost: bool,
-}
-
-impl Member {
-    /// Returns the place of other members, for messages.
-    pub fn reach(&self) -> &'static str {
-        if self.localhost { "this machine" } else { "the networks of this machine" }
-    }
+    /// Where others are looked for.
+    pub reach: Reach,
 }
 
 /// Chooses the graph that [`join`] joins.
@@ -54,7 +75,7 @@ pub fn join() -> Result<Member> {
     if let Some(member) = &*member {
         return Ok(member.clone());
     }
-    let chosen = *locked(&CHOSEN);
+    let chosen = locked(&CHOSEN).clone();
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let domain = match (chosen.domain, variable("ROS_DOMAIN_ID")) {
         (Some(domain), _) => domain,
@@ -62,16 +83,102 @@ pub fn join() -> Result<Member> {
         (None, None) => 0,
     };
     let range = variable("ROS_AUTOMATIC_DISCOVERY_RANGE");
-    let localhost = match chosen.localhost {
-        Some(localhost) => localhost,
-        None => is_localhost(variable("ROS_LOCALHOST_ONLY").as_deref(), range.as_deref())?,
+    let reach = match chosen.reach {
+        Some(reach) => reach,
+        None => match is_localhost(variable("ROS_LOCALHOST_ONLY").as_deref(), range.as_deref())? {
+            true => Reach::Localhost,
+            false => Reach::Subnet,
+        },
     };
-    let mut builder = DomainParticipantBuilder::new(domain.into());
-    if localhost {
-        builder = builder.with_only_networks([Ipv4Addr::LOCALHOST]);
+    if variable("ROS_STATIC_PEERS").is_some() {
+        tracing::warn!(
+            "ROS 2: ROS_STATIC_PEERS is not followed: set it on the other machines, with the address of \
+             this one (docs/ros2.md)"
+        );
     }
+    let mut builder = DomainParticipantBuilder::new(domain.into());
+    builder = builder.socket_receive_buffer_size(RECEIVE_ROOM);
+    builder = match &reach {
+        Reach::Subnet => builder,
+        Reach::Localhost => builder.with_only_networks([Ipv4Addr::LOCALHOST]),
+        Reach::Interfaces(addresses) => {
+            addresses.iter().try_for_each(|address| is_own(*address))?;
+            builder.with_only_networks(addresses.iter().copied())
+        }
+    };
     let participant = builder.build().context("cannot join the ROS 2 graph")?;
-    Ok(member.insert(Member { participant, domain, localhost }).clone())
+    Ok(member.insert(Member { participant, domain, reach }).clone())
+}
+
+/// Fails if no interface of this machine has the address.
+fn is_own(address: Ipv4Addr) -> Result<()> {
+    let bound = UdpSocket::bind((address, 0));
+    bound.map(drop).with_context(|| {
+        format!(
+            "no interface has the address {address} of [ros2] discovery; `ip address` lists them"
+        )
+    })
+}
+
+/// Warns if sockets have less room for messages than they are given where the system allows it.
+pub fn warn_of_little_room() {
+    let room = limit("rmem_max").filter(|room| *room < RECEIVE_ROOM);
+    if let Some(room) = room {
+        tracing::warn!(
+            "ROS 2: the system gives a socket room for {room} bytes of the {RECEIVE_ROOM} that were asked \
+             for, and large images are lost: `sysctl -w net.core.rmem_max={RECEIVE_ROOM}` (docs/ros2.md)"
+        );
+    }
+}
+
+/// Returns a limit of the system for sockets in bytes, such as `rmem_default`; `None` if it does not tell.
+pub fn limit(name: &str) -> Option<usize> {
+    std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
+}
+
+/// Counts the UDP packets that were lost on this machine because a socket had no room. They may be those of
+/// any program.
+#[derive(Debug)]
+pub struct PacketLoss {
+    before: u64,
+    is_told: bool,
+}
+
+impl PacketLoss {
+    /// Begins to count.
+    pub fn start() -> Self {
+        Self { before: lost_packets(), is_told: false }
+    }
+
+    /// Returns the packets that were lost since the last call, and warns of the first ones.
+    pub fn since_last(&mut self) -> u64 {
+        let now = lost_packets();
+        let lost = now.saturating_sub(std::mem::replace(&mut self.before, now));
+        if lost > 0 && !std::mem::replace(&mut self.is_told, true) {
+            tracing::warn!(
+                "ROS 2: {lost} UDP packets were lost on this machine because the socket that they were for \
+                 had no room, and with each of them a message: docs/ros2.md says how to give it more"
+            );
+        }
+        lost
+    }
+}
+
+/// Returns the packets that were lost since the system started; 0 if it does not tell.
+fn lost_packets() -> u64 {
+    std::fs::read_to_string("/proc/net/snmp")
+        .ok()
+        .and_then(|text| receive_errors(&text))
+        .unwrap_or(0)
+}
+
+/// Finds the count of UDP packets without room in the text of /proc/net/snmp: a line of names, then one of
+/// numbers.
+fn receive_errors(text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with("Udp: "));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let mut columns = names.split(' ').zip(numbers.split(' '));
+    columns.find(|(name, _)| *name == "RcvbufErrors")?.1.parse().ok()
 }
 
 /// Leaves the graph, which tells the other members at once.
@@ -107,6 +214,23 @@ fn is_localhost(only: Option<&str>, range: Option<&str>) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_without_room_are_counted() {
+        let text = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors \
+                    SndbufErrors\nUdp: 5 6 7 8 42 9\nUdpLite: InDatagrams\nUdpLite: 0\n";
+        assert_eq!(receive_errors(text), Some(42));
+        assert_eq!(receive_errors("Udp: InDatagrams\nUdp: 5\n"), None);
+        assert_eq!(receive_errors(""), None);
+    }
+
+    #[test]
+    fn other_machines_addresses_are_refused() {
+        is_own(Ipv4Addr::LOCALHOST).unwrap();
+        // 192.0.2.0/24 is for documentation (RFC 5737).
+        let error = is_own(Ipv4Addr::new(192, 0, 2, 7)).unwrap_err().to_string();
+        assert!(error.contains("192.0.2.7"), "{error}");
+    }
 
     #[test]
     fn the_variables_of_ros_are_understood() {

@@ -101,12 +101,12 @@ impl Ros2Sink {
         let diagnostics =
             publish("rt/diagnostics".into(), DIAGNOSTICS, reliable).context(failed)?;
         let service = Service::start(node, exchange.clone(), diagnostics).context(failed)?;
-        let (domain, reach) = (member.domain, member.reach());
+        let (domain, reach) = (member.domain, member.reach.name());
         tracing::info!(
             "ROS 2: publishing below {namespace} in domain {domain}, for subscribers on {reach}; the \
              ports themselves are open on all interfaces (docs/ros2.md)"
         );
-        let (room, message) = (receive_buffer(), 4 * stream.size.0 * stream.size.1);
+        let (room, message) = (dds::limit("rmem_default"), 4 * stream.size.0 * stream.size.1);
         if let Some(room) = room.filter(|room| *room < message) {
             tracing::warn!(
                 "ROS 2: a disparity map has {message} bytes, but a subscriber on this machine has room for \
@@ -189,10 +189,4 @@ fn quality(is_static: bool, reliable: bool) -> QosPolicies {
         .history(History::KeepLast { depth: if is_static { 1 } else { DEPTH } })
         .resource_limits(limits)
         .build()
-}
-
-/// Returns the bytes that a socket of this machine takes in before a program reads them; `None` if the
-/// system does not tell.
-fn receive_buffer() -> Option<usize> {
-    std::fs::read_to_string("/proc/sys/net/core/rmem_default").ok()?.trim().parse().ok()
 }

@@ -1,9 +1,11 @@
 //! `[ros2]`: messages to a ROS 2 graph.
 
+use std::net::Ipv4Addr;
+
 use serde::Deserialize;
 
 #[cfg(feature = "ros2")]
-use crate::core::dds::Graph;
+use crate::core::dds::{Graph, Reach};
 use crate::settings::row::Plain::{Switch, Text};
 use crate::settings::row::{Integer, Kind, OUTPUT, Row};
 use crate::sink::messages;
@@ -17,20 +19,8 @@ pub struct Ros2 {
     pub namespace: String,
     pub topics: String,
     pub domain: Option<u8>,
-    pub discovery: Discovery,
+    pub discovery: String,
     pub reliable: bool,
-}
-
-/// Reach of the discovery of subscribers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Discovery {
-    /// By the variables of ROS.
-    Auto,
-    /// On this machine.
-    Localhost,
-    /// On the networks of its interfaces, too.
-    Subnet,
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
@@ -45,7 +35,12 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     ),
     Row::text("topics", "", messages::check_topics),
     Row::whole("domain", Text("auto"), Integer::U8, [0, 232]).or(&["auto"]),
-    Row::names("discovery", "auto", &["auto", "localhost", "subnet"]),
+    Row::text("discovery", "auto", |text| {
+        match ["auto", "localhost", "subnet"].contains(&text) || addresses(text).is_some() {
+            true => Ok(()),
+            false => Err("auto, localhost, subnet, or IPv4 addresses of this machine".into()),
+        }
+    }),
     Row::new("reliable", Switch(false), Kind::Switch),
 ];
 
@@ -59,18 +54,23 @@ impl Ros2 {
     /// Returns the graph that is joined.
     #[cfg(feature = "ros2")]
     pub fn graph(&self) -> Graph {
-        let localhost = match self.discovery {
-            Discovery::Auto => None,
-            Discovery::Localhost => Some(true),
-            Discovery::Subnet => Some(false),
+        let reach = match self.discovery.as_str() {
+            "localhost" => Some(Reach::Localhost),
+            "subnet" => Some(Reach::Subnet),
+            text => addresses(text).map(Reach::Interfaces),
         };
-        Graph { domain: self.domain, localhost }
+        Graph { domain: self.domain, reach }
     }
 
     /// Reports whether the confidence is published.
     pub(in crate::settings) fn shows_confidence(&self) -> bool {
         self.namespace().is_some() && messages::names(&self.topics).any(|name| name == "confidence")
     }
+}
+
+/// Parses a list of addresses with commas.
+fn addresses(text: &str) -> Option<Vec<Ipv4Addr>> {
+    text.split(',').map(|address| address.trim().parse().ok()).collect()
 }
 
 /// Parses a namespace (design.ros2.org/articles/topic_and_service_names.html).
@@ -94,6 +94,16 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
     use crate::settings::test_support::refused;
+
+    #[test]
+    fn discovery_is_a_word_or_addresses() {
+        for right in ["auto", "localhost", "subnet", "10.0.0.5", "10.0.0.5, 192.168.1.2"] {
+            assert!(!refused("ros2", "discovery", right), "{right}");
+        }
+        for wrong in ["", "Subnet", "eth0", "10.0.0.5/24", "10.0.0.5,", "::1"] {
+            assert!(refused("ros2", "discovery", wrong), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_namespace_is_made_of_names_of_ros() {

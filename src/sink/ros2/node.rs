@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::encoded::Encoded;
 use crate::core::control::{Control, Switch};
+use crate::core::dds::PacketLoss;
 use crate::core::frame::Matched;
 use crate::core::thread::{self, locked};
 use crate::sink::files;
@@ -176,8 +177,8 @@ impl Exchange {
         Ok(format!("{} and {}", disparity.display(), left.display()))
     }
 
-    /// Returns the diagnostics as a message.
-    fn diagnostics(&self) -> Vec<u8> {
+    /// Returns the diagnostics as a message. `lost` counts UDP packets since the last one.
+    fn diagnostics(&self, lost: u64) -> Vec<u8> {
         let figures = locked(&self.0.figures).clone();
         let counts = figures.counts;
         let mut values = vec![
@@ -185,9 +186,13 @@ impl Exchange {
             ("matched pairs", counts.pairs.to_string()),
             ("dropped pairs", counts.dropped.to_string()),
             ("unpaired frames", counts.unpaired.to_string()),
+            ("lost UDP packets", lost.to_string()),
         ];
-        let (judged, troubles) = figures.diagnosis();
+        let (judged, mut troubles) = figures.diagnosis();
         values.extend(judged);
+        if lost > 0 {
+            troubles.push(format!("{lost} UDP packets were lost on this machine"));
+        }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         diagnostics(&self.0.links.name, &values, &troubles, stamp(None, now))
     }
@@ -284,14 +289,15 @@ impl Service {
             }
         };
         let turns = move || {
-            let mut told = Instant::now();
+            let (mut told, mut loss) = (Instant::now(), PacketLoss::start());
             while !is_over.is_set() {
                 answer(&record, |SetBool { data }| exchange.record(data));
                 answer(&snapshot, |Trigger { .. }| exchange.snapshot());
                 exchange.update(&node);
                 if told.elapsed() >= DIAGNOSTICS_EVERY {
                     told = Instant::now();
-                    if let Err(error) = publisher.publish(Encoded(exchange.diagnostics())) {
+                    let message = exchange.diagnostics(loss.since_last());
+                    if let Err(error) = publisher.publish(Encoded(message)) {
                         tracing::debug!("ROS 2: diagnostics: {}", error.forget_data());
                     }
                 }

@@ -19,7 +19,7 @@ use ros2_client::dds::rustdds::{
 
 use super::interface::{Encoding, Message, Reader, Topic, check_length};
 use crate::core::control::Switch;
-use crate::core::dds::{self, Member};
+use crate::core::dds::{self, Member, PacketLoss};
 use crate::source::Unavailable;
 
 /// Longest time to look for topics with images.
@@ -33,6 +33,9 @@ const SAMPLE: Duration = Duration::from_secs(5);
 
 /// Time without a message after which that is told.
 const SILENCE: Duration = Duration::from_secs(5);
+
+/// Interval at which lost packets are looked for.
+const LOSSES_EVERY: Duration = Duration::from_secs(1);
 
 /// Messages of a topic that wait to be read.
 const DEPTH: i32 = 8;
@@ -53,6 +56,9 @@ pub struct GraphReader {
     /// End of a reading that nothing stops.
     until: Instant,
     heard: Instant,
+    loss: PacketLoss,
+    /// Time at which lost packets were looked for.
+    looked: Instant,
 }
 
 /// A topic as its publishers offer it.
@@ -80,13 +86,14 @@ pub fn open(prefix: &str) -> Result<Box<dyn Reader>> {
     };
     if known == 0 {
         let below = if prefix.is_empty() { String::new() } else { format!(" below {prefix}") };
-        let (domain, reach) = (member.domain, member.reach());
+        let (domain, reach) = (member.domain, member.reach.name());
         let reason = format!(
             "nobody publishes images{below} in ROS 2 domain {domain} on {reach}: start the cameras' node, and \
              give its ROS_DOMAIN_ID, or the keys `domain` and `discovery` of [ros2]"
         );
         return Err(Unavailable { reason }.into());
     }
+    dds::warn_of_little_room();
     let (topics, offers) = found.into_iter().unzip();
     let (ring, heard) = bounded(1);
     Ok(Box::new(GraphReader {
@@ -98,6 +105,8 @@ pub fn open(prefix: &str) -> Result<Box<dyn Reader>> {
         stop: None,
         until: Instant::now(),
         heard: Instant::now(),
+        loss: PacketLoss::start(),
+        looked: Instant::now(),
     }))
 }
 
@@ -186,6 +195,10 @@ impl Reader for GraphReader {
 
     fn next(&mut self, message: &mut Message) -> Result<bool> {
         loop {
+            if self.looked.elapsed() > LOSSES_EVERY {
+                self.looked = Instant::now();
+                self.loss.since_last();
+            }
             let waker = Waker::from(self.bell.0.clone());
             self.subscribed.iter().for_each(|(_, reader)| reader.set_waker(Some(waker.clone())));
             if self.take(message)? {
