@@ -16,8 +16,9 @@ const REACH: usize = 3;
 /// have no neighbour.
 ///
 /// This is PCL's `StatisticalOutlierRemoval` and Open3D's `remove_statistical_outlier` (Rusu et al., Towards 3D point
-/// cloud based object maps, RAS 56, 2008), except that the neighbours are the nearest of the 7x7 pixels around a
-/// point, which needs no search in space.
+/// cloud based object maps, RAS 56, 2008), except for two things. The neighbours are the nearest of the 7x7 pixels
+/// around a point, which needs no search in space. And distances are divided by that of the farther point from the
+/// camera: in metres, a few points at hundreds of metres would have nearly all of the variance.
 pub(super) fn remove_outliers(grid: &mut [Option<Point>], width: usize, ratio: f64) {
     let distances: Vec<Option<f64>> =
         (0..grid.len()).map(|pixel| mean_distance(grid, width, pixel)).collect();
@@ -33,18 +34,22 @@ pub(super) fn remove_outliers(grid: &mut [Option<Point>], width: usize, ratio: f
     }
 }
 
-/// Returns the mean distance of the point of a pixel to its neighbours; `None` without any.
+/// Returns the mean distance of the point of a pixel to its neighbours, as shares of the distances from the camera;
+/// `None` without neighbours.
 fn mean_distance(grid: &[Option<Point>], width: usize, pixel: usize) -> Option<f64> {
     let here = grid[pixel].as_ref()?;
     let (x, y, height) = (pixel % width, pixel / width, grid.len() / width);
+    let square =
+        |[x, y, z]: [f32; 3]| [x, y, z].map(|axis| f64::from(axis).powi(2)).iter().sum::<f64>();
     let mut squares = [0.0; (2 * REACH + 1) * (2 * REACH + 1)];
     let mut count = 0;
     for row in y.saturating_sub(REACH)..height.min(y + REACH + 1) {
         for column in x.saturating_sub(REACH)..width.min(x + REACH + 1) {
             let other = row * width + column;
             let Some(there) = grid[other].as_ref().filter(|_| other != pixel) else { continue };
-            let offsets = here.position.iter().zip(there.position);
-            squares[count] = offsets.map(|(a, b)| f64::from(a - b).powi(2)).sum();
+            let offset = [0, 1, 2].map(|axis| here.position[axis] - there.position[axis]);
+            // A near point beside far ones is no worse than a far one beside near ones.
+            squares[count] = square(offset) / square(here.position).max(square(there.position));
             count += 1;
         }
     }
@@ -130,6 +135,24 @@ mod tests {
         remove_outliers(&mut grid, 20, 5.0);
         let wrong = grid.iter().zip(&expected).position(|(found, expected)| found != expected);
         assert_eq!(wrong, None, "the number of a pixel");
+    }
+
+    #[test]
+    fn noise_far_away_hides_no_outlier() {
+        // A wall at 1 m beside one at 200 m with noise of 40 m, and a point 0.3 m before the near one.
+        let at = |pixel: usize, z: f32| {
+            let [x, y] = [pixel % 40, pixel / 40].map(|at| at as f32 / 500.0 * z);
+            Some(point([x, y, z], 0, 0.0))
+        };
+        let depth = |pixel: usize| match pixel % 40 {
+            0..30 => 1.0,
+            _ => 180.0 + (pixel * 7 % 11) as f32 * 4.0,
+        };
+        let mut grid: Vec<_> = (0..800).map(|pixel| at(pixel, depth(pixel))).collect();
+        grid[10 * 40 + 12] = at(10 * 40 + 12, 0.7);
+        remove_outliers(&mut grid, 40, 2.0);
+        assert!(grid[10 * 40 + 12].is_none());
+        assert!(grid.iter().flatten().count() > 760);
     }
 
     #[test]
