@@ -76,6 +76,8 @@ struct Summary {
     bad: Vec<Failure>,
     /// Pairs in the pieces that it has made.
     pairs: u64,
+    /// Damaged frames of their inputs, which were concealed or left out.
+    damaged: u64,
     /// Seconds that it took.
     seconds: f64,
     /// Exit status.
@@ -104,7 +106,9 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
     let stop = &control.stop;
-    let pinned = Plan::read(out)?.and_then(|plan| plan.shards);
+    let earlier = Plan::read(out)?;
+    let is_first = earlier.is_none();
+    let pinned = earlier.and_then(|plan| plan.shards);
     let shard = args.shard.map(|shard| {
         shard::resolve(shard, args.shard_base, pinned, |name| std::env::var(name).ok())
     });
@@ -168,10 +172,18 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
         }
         let Piece { name, .. } = piece;
         let failure = |reason| Failure { piece: name.clone(), reason };
-        match work.make(&inputs[piece.input], piece)? {
-            Ended::Done(pairs) => {
+        let ended = work.make(&inputs[piece.input], piece).inspect_err(|error| {
+            // Otherwise the plan would refuse the call that is right.
+            if is_first && summary.made == 0 && matches!(error, Error::Usage(_)) {
+                plan::withdraw(folder);
+            }
+        });
+        match ended? {
+            Ended::Done(manifest) => {
+                let pairs = manifest.pairs;
                 summary.made += 1;
                 summary.pairs += pairs;
+                summary.damaged += manifest.damaged;
                 tracing::info!("{name}: {pairs} pairs ({number} of {} pieces)", mine.len());
             }
             Ended::WasThere => summary.there += 1,
@@ -246,7 +258,7 @@ fn stopped(done: usize) -> Result<(), Error> {
 }
 
 fn in_words(summary: &Summary) -> String {
-    let Summary { shard, shards, pieces, made, there, pairs, seconds, .. } = summary;
+    let Summary { shard, shards, pieces, made, there, pairs, damaged, seconds, .. } = summary;
     let mut text = match (shard, shards) {
         (Some(shard), Some(shards)) => format!("shard {shard} of {shards}: "),
         _ => String::new(),
@@ -260,6 +272,9 @@ fn in_words(summary: &Summary) -> String {
         if count > 0 {
             let _ = write!(text, ", {count} {what}");
         }
+    }
+    if *damaged > 0 {
+        let _ = write!(text, ", {damaged} damaged frames in the inputs");
     }
     let _ = writeln!(text, "; {pairs} pairs in {seconds:.1} s");
     text

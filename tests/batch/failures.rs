@@ -120,6 +120,10 @@ fn inputs_that_are_missing_damaged_or_changed_are_not_to_be_tried_again() {
     assert_eq!(ends(&mut stereod(here, &["batch", "missing", "out"]), 0).0, "2-4\n");
     let (_, said) = ends(&mut run(), 3);
     assert!(said.contains("a retry does not help"), "{said}");
+    // The others can be joined.
+    let (said, error) = ends(&mut stereod(here, &["batch", "merge", "out", "-o", "joined"]), 1);
+    assert!(said.contains("of 1 inputs") && error.contains("3 of 4 inputs"), "{said}{error}");
+    assert!(here.join("joined/in-a/disparity.mkv").exists());
 
     // Files that come later are taken; one that has changed is not.
     write_videos(&here.join("in"), "late", &scene(2, 5));
@@ -187,7 +191,10 @@ fn damage_is_found_and_clocks_do_not_matter() {
     content[last] ^= 1;
     fs::write(&path, content).unwrap();
     let (_, said) = ends(&mut verify(), 1);
-    assert!(said.contains("a.00000004: disparity.mkv has changed"), "{said}");
+    assert!(said.contains("a.00000004: disparity.mkv has changed; remove"), "{said}");
+    let (_, said) = ends(&mut stereod(here, &["batch", "merge", "out", "-o", "joined.mkv"]), 1);
+    assert!(said.contains("disparity.mkv has changed"), "{said}");
+    assert!(!here.join("joined.mkv").exists());
     fs::write(here.join("out/a.00000004/manifest.json"), "{}").unwrap();
     let (stdout, _) = ends(verify().arg("--json"), 1);
     let said: Value = serde_json::from_str(&stdout).unwrap();
@@ -198,4 +205,29 @@ fn damage_is_found_and_clocks_do_not_matter() {
     let (_, said) = ends(&mut run(), 2);
     assert!(said.contains("in the way"), "{said}");
     assert_eq!(summary(run().arg("--force"), 0)["made"], 1);
+}
+
+#[test]
+fn a_call_that_is_refused_leaves_the_folder_to_the_right_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 8);
+    let (_, said) = ends(&mut batch(here, &["in", "--out", "out", "--write", "clouds"]), 2);
+    assert!(said.contains("--calibration"), "{said}");
+    assert_eq!(summary(&mut batch(here, &PIECES), 0)["made"], 2);
+}
+
+#[test]
+fn the_settings_of_a_piece_lead_no_later_run_into_the_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 8);
+    ends(&mut batch(here, &["in", "--out", "out", "--write", "record,pictures"]), 0);
+    let before = files(&here.join("out"));
+    let views = ["--left", "in/a_left.mkv", "--right", "in/a_right.mkv"];
+    let again = ["run", "--headless", "--config", "out/a.00000000/settings.toml", "--frames", "2"];
+    ends(&mut stereod(here, &[&again[..], &views].concat()), 0);
+    assert!(files(&here.join("out")) == before);
+    let statistics = fs::read_to_string(here.join("out/a.00000000/stats.json")).unwrap();
+    assert!(statistics.contains("disparity.mkv") && !statistics.contains(".part"), "{statistics}");
 }

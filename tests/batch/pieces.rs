@@ -108,7 +108,7 @@ fn what_is_there_is_not_made_again_and_other_settings_are_refused() {
     let again = ["batch", "missing", "out", "--shards", "6", "--shard-base", "0"];
     assert_eq!(ends(&mut stereod(here, &again), 0).0, "1,5\n");
     let (_, said) = ends(&mut stereod(here, &["batch", "merge", "out", "-o", "joined"]), 1);
-    assert!(said.contains("long.00000000 is not there yet"), "{said}");
+    assert!(said.contains("long.00000000: it is not there"), "{said}");
     let (_, said) = ends(&mut stereod(here, &["batch", "verify", "out"]), 1);
     assert!(said.contains("2 problems"), "{said}");
 

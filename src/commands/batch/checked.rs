@@ -20,6 +20,8 @@ struct Checked {
     whole: usize,
     /// Pairs in them.
     pairs: u64,
+    /// Damaged frames of their inputs.
+    damaged: u64,
     /// Bytes in them.
     size: u64,
     /// The problem.
@@ -43,25 +45,30 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
                     Ok(None) => {
                         checked.whole += 1;
                         checked.pairs += manifest.pairs;
+                        checked.damaged += manifest.damaged;
                         checked.size += manifest.size;
                         whole.push((piece, *manifest));
                         continue;
                     }
-                    Ok(Some(reason)) => reason,
-                    Err(error) => format!("{error:#}"),
+                    Ok(Some(reason)) => format!("{reason}; {}", cure(folder, piece)),
+                    Err(error) => format!("{error:#}; {}", cure(folder, piece)),
                 },
             };
             checked.problems.push(format!("{}: {reason}", piece.name));
         }
         checked.problems.extend(gap(&input.name, &whole));
     }
-    let Checked { inputs, pieces, whole, pairs, size, problems } = &checked;
+    let Checked { inputs, pieces, whole, pairs, damaged, size, problems } = &checked;
     if json {
         print(serde_json::to_string(&checked).map_err(anyhow::Error::from)? + "\n")?;
     } else {
         let lines: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
+        let damaged = match damaged {
+            0 => String::new(),
+            count => format!(", {count} damaged frames in the inputs"),
+        };
         print(format!(
-            "{lines}{inputs} inputs, {whole} of {pieces} pieces whole, {pairs} pairs, {size} bytes\n"
+            "{lines}{inputs} inputs, {whole} of {pieces} pieces whole, {pairs} pairs, {size} bytes{damaged}\n"
         ))?;
     }
     match problems.len() {
@@ -69,6 +76,11 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
         1 => Err(anyhow!("{}", problems[0]).into()),
         count => Err(anyhow!("{count} problems, the first one is {}", problems[0]).into()),
     }
+}
+
+/// Says what helps against a damaged piece.
+pub fn cure(folder: &Path, piece: &Piece) -> String {
+    format!("remove {} and start the batch again", folder.join(&piece.name).display())
 }
 
 /// Returns the place where pairs are missing between whole pieces of an input. Ranges do not overlap, so no pair is

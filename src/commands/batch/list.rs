@@ -37,6 +37,8 @@ pub enum Both {
 pub struct Input {
     /// Name of its pieces, unique in the batch.
     pub name: String,
+    /// Its line in the list, or its name in the folder; a tab separates the views.
+    pub source: String,
     /// Its files.
     pub spec: SourceSpec,
     /// Arguments of `run` that name it.
@@ -56,7 +58,9 @@ pub fn inputs(path: &Path, both: Both, topics: &[Option<String>; 2]) -> Result<V
             .ok()
             .with_context(|| format!("{shown} is no list: it is no text in UTF-8"))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let lines = (1..).zip(text.lines()).map(|(number, line)| (number, line.trim()));
+        // Some editors begin a text with a byte order mark.
+        let lines = text.trim_start_matches('\u{feff}').lines();
+        let lines = (1..).zip(lines).map(|(number, line)| (number, line.trim()));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let parsed = lines
             .map(|(number, line)| views(line, folder).with_context(|| format!("{shown}:{number}")));
@@ -177,12 +181,11 @@ impl Views {
             same.map(|(c, _)| c).collect::<String>()
         });
         let plain = |text: &str| {
-            let kept =
-                |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
+            let kept = |c: char| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' };
             let text: String = text.chars().map(kept).collect();
             let text = text.trim_matches(['-', '_']).to_owned();
             // The end tells inputs apart more often than the folders at the beginning.
-            text[text.len().saturating_sub(NAME_MAX)..].to_owned()
+            text[text.ceil_char_boundary(text.len().saturating_sub(NAME_MAX))..].to_owned()
         };
         let names = common.iter().map(|common| plain(common)).chain([plain(&left)]);
         names.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| "input".to_owned())
@@ -222,7 +225,7 @@ impl Views {
             }
             _ => bail!("an input has one or two files"),
         };
-        Ok(Input { name, spec, arguments })
+        Ok(Input { name, source: self.texts.join("\t"), spec, arguments })
     }
 }
 
@@ -267,10 +270,10 @@ mod tests {
         fs::write(at("with space.mcap"), b"\x89MCAP0\r\n").unwrap();
         let names = named(
             folder.path(),
-            "# drives\n\nwith space.mcap\ncam_left.mp4 cam_right.mp4\na b/l.mkv\ta b/r.mkv\r\n/x/y.bag\n\
-             l/%06d.png r/%06d.png\n",
+            "\u{feff}# drives\n\nwith space.mcap\ncam_left.mp4 cam_right.mp4\na b/l.mkv\ta b/r.mkv\r\n/x/y.bag\n\
+             l/%06d.png r/%06d.png\nü日本_left.mp4 ü日本_right.mp4\n",
         );
-        assert_eq!(names.unwrap(), ["with-space", "cam", "a-b", "x-y", "l--06d"]);
+        assert_eq!(names.unwrap(), ["with-space", "cam", "a-b", "x-y", "l--06d", "ü日本"]);
         for (wrong, reason) in [
             ("a b c", "more than two"),
             ("rtsp://h/a rtsp://h/b", "is no file"),
@@ -292,7 +295,7 @@ mod tests {
         let turned = named(folder.path(), "a-b.bag\na/b.bag\n").unwrap();
         assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), 4, "{names:?}");
         assert_eq!([&names[1], &names[0]], [&turned[0], &turned[1]]);
-        let long = "x".repeat(300);
+        let long = "日".repeat(300);
         assert!(named(folder.path(), &format!("{long}.bag")).unwrap()[0].len() <= NAME_MAX);
     }
 

@@ -31,6 +31,8 @@ pub struct Manifest {
     pub schema: u32,
     /// Identity of the settings, the version and the outputs.
     pub settings: String,
+    /// The input, as the list names it.
+    pub source: String,
     /// Identity of the input.
     pub input: Identity,
     /// Number of the first pair.
@@ -39,6 +41,8 @@ pub struct Manifest {
     pub end: Option<u64>,
     /// Number of its pairs; less than its range has if the input ends before.
     pub pairs: u64,
+    /// Damaged frames of both views, which were concealed or left out.
+    pub damaged: u64,
     /// Number of its files, without those two.
     pub files: u64,
     /// Size of these files in bytes.
@@ -183,10 +187,12 @@ mod tests {
         let manifest = Manifest {
             schema: SCHEMA,
             settings: "s".into(),
+            source: "a.mcap".into(),
             input,
             first: 0,
             end: None,
             pairs: 1,
+            damaged: 0,
             files: 0,
             size: 0,
             sums: String::new(),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
+use super::checked::cure;
 use super::manifest::{Manifest, State, state};
 use super::plan::Plan;
 use super::work::{STATISTICS, path_of};
@@ -16,22 +17,37 @@ use crate::sink::inputs::Inputs;
 use crate::sink::mcap::join_files;
 use crate::sink::video::join_recordings;
 
-/// Runs the command.
+/// The pieces of an input, with their folders.
+type Parts = Vec<(PathBuf, Manifest)>;
+
+/// Runs the command. Inputs that are not whole are left out and named in the error.
 pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     let plan = Plan::of(folder)?;
     let pieces = plan.pieces();
-    let mut parts: Vec<Vec<(PathBuf, Manifest)>> = vec![Vec::new(); plan.inputs.len()];
+    let mut parts: Vec<Option<Parts>> = vec![Some(Vec::new()); plan.inputs.len()];
+    let mut left_out: Option<String> = None;
     for piece in &pieces {
-        match state(folder, &plan, piece)? {
-            State::Done(manifest) => parts[piece.input].push((folder.join(&piece.name), *manifest)),
-            _ => {
-                let (name, folder) = (&piece.name, folder.display());
-                return Err(anyhow!(
-                    "{name} is not there yet; `stereod batch missing {folder}` lists the shards to start again"
-                )
-                .into());
-            }
-        }
+        let reason = match state(folder, &plan, piece)? {
+            State::Done(manifest) => match manifest.check(&folder.join(&piece.name))? {
+                None => {
+                    let part = (folder.join(&piece.name), *manifest);
+                    parts[piece.input].iter_mut().for_each(|parts| parts.push(part.clone()));
+                    continue;
+                }
+                Some(reason) => format!("{reason}; {}", cure(folder, piece)),
+            },
+            _ => format!(
+                "it is not there; `stereod batch missing {}` lists the shards to start again; to go on without an \
+                 input that cannot be read, take it out of the list and give --force",
+                folder.display()
+            ),
+        };
+        parts[piece.input] = None;
+        left_out.get_or_insert(format!("{}: {reason}", piece.name));
+    }
+    let whole = parts.iter().flatten().count();
+    if let Some(first) = left_out.take_if(|_| whole == 0) {
+        return Err(anyhow!("{first}").into());
     }
     let output = match &*extension(to) {
         "mkv" => Some("record"),
@@ -39,7 +55,7 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
         _ => None,
     };
     if let Some(output) = output {
-        let [parts] = &parts[..] else {
+        let [Some(parts)] = &parts[..] else {
             let count = parts.len();
             return Err(Error::usage(format!(
                 "{} is one file, but the batch has {count} inputs; name a folder",
@@ -56,6 +72,7 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
         return print(format!("joined {} pieces: {}\n", parts.len(), to.display()));
     }
     for (input, parts) in plan.inputs.iter().zip(&parts) {
+        let Some(parts) = parts else { continue };
         let to = to.join(&input.name);
         fs::create_dir_all(&to).map_err(|error| explain(&to, &error))?;
         for output in &plan.write {
@@ -66,8 +83,12 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
             serde_json::to_string_pretty(&statistics(parts)?).map_err(anyhow::Error::from)?;
         write_whole(&to.join(STATISTICS), (statistics + "\n").as_bytes())?;
     }
-    let (inputs, to) = (plan.inputs.len(), to.display());
-    print(format!("joined {} pieces of {inputs} inputs: {to}\n", pieces.len()))
+    let (all, joined) = (plan.inputs.len(), parts.iter().flatten().flatten().count());
+    print(format!("joined {joined} pieces of {whole} inputs: {}\n", to.display()))?;
+    left_out.map_or(Ok(()), |first| {
+        Err(anyhow!("{} of {all} inputs are not whole and were left out: {first}", all - whole)
+            .into())
+    })
 }
 
 /// Joins one output of all pieces that have pairs.

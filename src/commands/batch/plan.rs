@@ -65,6 +65,8 @@ pub struct Plan {
 pub struct Known {
     /// Name of its pieces.
     pub name: String,
+    /// Its line in the list, or its name in the folder.
+    pub source: String,
     /// Number of pairs by its container, which may be a little off.
     pub pairs: Option<u64>,
     /// Identity of its content; `None` if it could not be read.
@@ -270,7 +272,8 @@ pub fn settings_of(
 
 /// Returns what is known of an input by its name alone.
 pub fn of_name(input: &Input) -> Known {
-    Known { name: input.name.clone(), pairs: None, identity: None }
+    let (name, source) = (input.name.clone(), input.source.clone());
+    Known { name, source, pairs: None, identity: None }
 }
 
 /// Finds out what is to be known of an input. What cannot be read is found out by the shard that needs it.
@@ -292,7 +295,7 @@ pub fn known(input: &Input, loaded: &Loaded, piece: u64, stop: &Switch) -> Resul
             Err(error) => tracing::warn!("{}: {error:#}", input.name),
         }
     }
-    Ok(Known { name: input.name.clone(), pairs, identity })
+    Ok(Known { pairs, identity, ..of_name(input) })
 }
 
 /// Returns the plan of a folder: the one that is there, or a new one with the inputs that `known` finds out. The first
@@ -340,6 +343,14 @@ pub fn agree(
     Plan::of(folder)
 }
 
+/// Removes the plan of a folder without results.
+pub fn withdraw(folder: &Path) {
+    let path = folder.join(NAME);
+    if let Err(error) = fs::remove_file(&path) {
+        tracing::warn!("cannot remove {}: {error}", path.display());
+    }
+}
+
 /// Writes a file as a whole; an existing one stays unless it is to be replaced.
 fn write_once(path: &Path, content: &[u8], replaces: bool) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -376,6 +387,7 @@ mod tests {
 
     fn plan(piece: u64, pairs: &[Option<u64>]) -> Plan {
         let inputs = pairs.iter().enumerate().map(|(number, &pairs)| Known {
+            source: "a.mcap".into(),
             name: format!("i{number}"),
             pairs,
             identity: None,

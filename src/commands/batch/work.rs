@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,8 +47,8 @@ pub const STATISTICS: &str = "stats.json";
 /// Outcome of a piece.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// It is made, with this number of pairs.
-    Done(u64),
+    /// It is made.
+    Done(Box<Manifest>),
     /// It was there before.
     WasThere,
     /// Another worker makes it.
@@ -160,7 +160,7 @@ impl Work<'_> {
         let lock = File::open(part.path()).map_err(|error| explain(part.path(), &error))?;
         let _ = lock.try_lock();
         let at = |name: &str| part.path().join(name);
-        fs::write(at(SETTINGS), self.settings(part.path())?)
+        fs::write(at(SETTINGS), self.settings(Some(part.path()))?)
             .map_err(|error| explain(&at(SETTINGS), &error))?;
         let mut arguments: Vec<OsString> =
             vec!["run".into(), "--headless".into(), "--piece".into()];
@@ -174,11 +174,17 @@ impl Work<'_> {
         arguments.extend(self.log.iter().cloned());
         arguments.extend(input.arguments.iter().cloned());
         let (status, said) = self.run(&arguments)?;
-        let statistics = match status {
+        let statistics: Value = match status {
             Some(0) => {
-                let text =
-                    fs::read(at(STATISTICS)).map_err(|error| explain(&at(STATISTICS), &error))?;
-                serde_json::from_slice(&text).context(STATISTICS)?
+                let text = fs::read_to_string(at(STATISTICS))
+                    .map_err(|error| explain(&at(STATISTICS), &error))?;
+                // The outputs are named by the folder that they will have.
+                let [unfinished, place] = [part.path(), &self.folder.join(&piece.name)]
+                    .map(|path| path.display().to_string());
+                let text = text.replace(&unfinished, &place);
+                fs::write(at(STATISTICS), &text)
+                    .map_err(|error| explain(&at(STATISTICS), &error))?;
+                serde_json::from_str(&text).context(STATISTICS)?
             }
             Some(status) if status == i32::from(EMPTY_PIECE) => Value::Null,
             Some(status) if status == i32::from(BAD_INPUT) => return Ok(Ended::BadInput(said)),
@@ -193,16 +199,18 @@ impl Work<'_> {
             let lost = written.iter().find(|(_, count)| count.as_u64() != Some(pairs));
             ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
         }
-        // The settings name the unfinished folder.
-        fs::write(at(SETTINGS), self.settings(&self.folder.join(&piece.name))?)
+        // The next run with these settings must not write into the archive.
+        fs::write(at(SETTINGS), self.settings(None)?)
             .map_err(|error| explain(&at(SETTINGS), &error))?;
         let manifest = Manifest {
             schema: SCHEMA,
             settings: self.plan.settings_id(),
+            source: input.source.clone(),
             input: identity,
             first: piece.first,
             end: piece.end,
             pairs,
+            damaged: damaged_frames(&statistics),
             files: 0,
             size: 0,
             sums: String::new(),
@@ -218,13 +226,13 @@ impl Work<'_> {
     /// piece stays.
     fn put_in_place(&self, part: TempDir, piece: &Piece) -> Result<Ended> {
         let place = self.folder.join(&piece.name);
-        let pairs = |state| match state {
-            State::Done(manifest) => Some(manifest.pairs),
-            _ => None,
+        let State::Done(made) = state_in(part.path(), self.plan, piece)? else {
+            bail!("the manifest is not as written");
         };
-        let made = pairs(state_in(part.path(), self.plan, piece)?)
-            .context("the manifest is not as written")?;
-        if place.exists() && pairs(state(self.folder, self.plan, piece)?).is_none() {
+        let is_done = || {
+            Ok::<_, anyhow::Error>(matches!(state(self.folder, self.plan, piece)?, State::Done(_)))
+        };
+        if place.exists() && !is_done()? {
             let earlier = tempfile::Builder::new()
                 .prefix(&prefix(piece))
                 .suffix(UNFINISHED)
@@ -246,7 +254,7 @@ impl Work<'_> {
                 let _ = part.keep();
                 Ok(Ended::Done(made))
             }
-            Err(_) if pairs(state(self.folder, self.plan, piece)?).is_some() => {
+            Err(_) if is_done()? => {
                 tracing::info!("{}: another worker was the first to finish it", piece.name);
                 Ok(Ended::WasThere)
             }
@@ -254,8 +262,8 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the settings of a piece whose outputs go into `folder`.
-    fn settings(&self, folder: &Path) -> Result<String> {
+    /// Returns the settings of a piece whose outputs go into `folder`; `None`: without outputs.
+    fn settings(&self, folder: Option<&Path>) -> Result<String> {
         let mut all = toml::Table::new();
         for section in
             ["matching", "source", "calibration", "output", "colour", "engine", "queue", "log"]
@@ -278,8 +286,8 @@ impl Work<'_> {
                             output.as_str() == key || output.as_str() == "mcap" && key == "record"
                         };
                         let output = self.plan.write.iter().find(wanted);
-                        let path =
-                            output.map_or_else(PathBuf::new, |output| folder.join(path_of(output)));
+                        let path = folder.zip(output).map(|(to, output)| to.join(path_of(output)));
+                        let path = path.unwrap_or_default();
                         *value = crate::settings::names::text_of(path.as_os_str()).into();
                     }
                     // It goes with its output only.
@@ -377,6 +385,13 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Returns the number of damaged frames of both views, concealed or left out.
+fn damaged_frames(statistics: &Value) -> u64 {
+    let views = ["left", "right"].map(|view| &statistics["damaged"][view]);
+    let counts = views.into_iter().filter_map(Value::as_object).flat_map(|view| view.values());
+    counts.filter_map(Value::as_u64).sum()
 }
 
 /// Begin of the names of unfinished folders of a piece.
