@@ -16,43 +16,43 @@ struct Column {
     map: fn(&Summary) -> &Areas<Score>,
     figure: &'static str,
     digits: usize,
-    /// Head in a table for a terminal, which has not room for all.
-    on_terminal: Option<&'static str>,
+    /// True for a column of tables for a terminal, which has not room for all.
+    on_terminal: bool,
 }
 
 impl Column {
-    const fn on_terminal(self, head: &'static str) -> Self {
-        Column { on_terminal: Some(head), ..self }
+    const fn on_terminal(self) -> Self {
+        Column { on_terminal: true, ..self }
     }
 }
 
 const fn matched(head: &'static str, figure: &'static str, digits: usize) -> Column {
-    Column { head, map: |summary| &summary.unfilled, figure, digits, on_terminal: None }
+    Column { head, map: |summary| &summary.unfilled, figure, digits, on_terminal: false }
 }
 
 const fn dense(head: &'static str, figure: &'static str, digits: usize) -> Column {
-    Column { head, map: |summary| &summary.dense, figure, digits, on_terminal: None }
+    Column { head, map: |summary| &summary.dense, figure, digits, on_terminal: false }
 }
 
 /// The columns of figures; the time follows.
 const COLUMNS: [Column; 17] = [
-    matched("known", "density", 1).on_terminal("known"),
-    matched("wrong", "bad1.0_valid", 2).on_terminal("wrong"),
-    matched("nearer", "nearer_valid", 2).on_terminal("nearer"),
-    matched("error", "avgerr", 3).on_terminal("error"),
+    matched("known", "density", 1).on_terminal(),
+    matched("wrong", "bad1.0_valid", 2).on_terminal(),
+    matched("nearer", "nearer_valid", 2).on_terminal(),
+    matched("error", "avgerr", 3).on_terminal(),
     matched("rms", "rms", 3),
     matched("bad 0.5", "bad0.5", 2),
-    matched("1", "bad1.0", 2).on_terminal("bad 1"),
-    matched("2", "bad2.0", 2),
-    matched("4", "bad4.0", 2),
-    matched("D1", "d1", 2).on_terminal("D1"),
+    matched("bad 1", "bad1.0", 2).on_terminal(),
+    matched("bad 2", "bad2.0", 2),
+    matched("bad 4", "bad4.0", 2),
+    matched("D1", "d1", 2).on_terminal(),
     dense("dense 0.5", "bad0.5", 2),
-    dense("1", "bad1.0", 2).on_terminal("dense 1"),
-    dense("2", "bad2.0", 2),
-    dense("4", "bad4.0", 2),
-    dense("D1", "d1", 2),
-    dense("error", "avgerr", 3),
-    dense("rms", "rms", 3),
+    dense("dense 1", "bad1.0", 2).on_terminal(),
+    dense("dense 2", "bad2.0", 2),
+    dense("dense 4", "bad4.0", 2),
+    dense("dense D1", "d1", 2),
+    dense("dense error", "avgerr", 3),
+    dense("dense rms", "rms", 3),
 ];
 
 /// Head of a column, its figure, and whether a table for a terminal has it.
@@ -74,8 +74,8 @@ const LEGEND: &str = "\
 Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them
 that are off by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and
 5 %; error, rms: mean and root mean square error of the known. bad 0.5, 1, 2, 4: off by more pixels
-or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took
-the smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels
+or unknown; D1: by more than 3 px and 5 %, or unknown. These are of the map before --fill; dense:
+the same after --fill, and after unknown pixels took the smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels
 off by more than 1 px over all densities, by the confidence and by the truth; cal: mean difference
 between the confidence and the share of pixels within 1 px, by tenths of the confidence. Depth
 discontinuities: within 9x9 pixels of neighbours that differ by more than 2 px, unless the data set
@@ -176,20 +176,30 @@ pub(super) fn markdown(report: &Report) -> String {
     text
 }
 
-/// Returns the report as comma-separated values (RFC 4180). The tables follow each other with an empty line in
-/// between.
+/// Returns the report as one table of comma-separated values (RFC 4180), with the region in the first column. A figure
+/// that a row does not have is empty.
 pub(super) fn csv(report: &Report) -> String {
-    let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
+    let quoted = |cell: &str| match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
+        false => cell.to_owned(),
     };
-    let mut text = String::new();
-    for (number, Table { title, rows }) in tables(report, false).into_iter().enumerate() {
-        let separator = if number == 0 { "" } else { "\r\n" };
-        let _ = write!(text, "{separator}{}\r\n", quoted(&title.to_owned()));
+    let tables = tables(report, false);
+    let mut heads: Vec<&str> = Vec::new();
+    for head in tables.iter().flat_map(|table| &table.rows[0]) {
+        if !heads.contains(&&**head) {
+            heads.push(head);
+        }
+    }
+    let mut text = format!("region,{}\r\n", heads.join(","));
+    for Table { title, rows } in &tables {
+        let (own, rows) = rows.split_first().expect("a table has a head");
         for row in rows {
-            let cells: Vec<String> = row.iter().map(quoted).collect();
-            let _ = write!(text, "{}\r\n", cells.join(","));
+            let cell = |head: &&str| {
+                let at = own.iter().position(|own| own == head);
+                at.map(|at| &*row[at]).filter(|cell| *cell != "-").map(quoted).unwrap_or_default()
+            };
+            let cells: Vec<String> = heads.iter().map(cell).collect();
+            let _ = write!(text, "{},{}\r\n", quoted(title), cells.join(","));
         }
     }
     text
@@ -228,13 +238,8 @@ fn escaped_for_latex(cell: &str) -> String {
 /// fewer columns.
 fn tables(report: &Report, on_terminal: bool) -> Vec<Table> {
     let several = report.datasets.len() > 1;
-    let columns: Vec<(&Column, &str)> = COLUMNS
-        .iter()
-        .filter_map(|column| match on_terminal {
-            true => Some((column, column.on_terminal?)),
-            false => Some((column, column.head)),
-        })
-        .collect();
+    let columns: Vec<&Column> =
+        COLUMNS.iter().filter(|column| column.on_terminal || !on_terminal).collect();
     let mut tables = Vec::new();
     for section in SECTIONS {
         let curves = report.datasets.iter().flat_map(Dataset::measured);
@@ -261,7 +266,7 @@ fn tables(report: &Report, on_terminal: bool) -> Vec<Table> {
             rows.extend(mean("mean of all", &all));
         }
         if !rows.is_empty() {
-            let heads = columns.iter().map(|(_, head)| *head);
+            let heads = columns.iter().map(|column| column.head);
             let curves = area.curves(on_terminal).map(|(head, ..)| *head);
             let head = [first(report)].into_iter().chain(heads).chain(curves).chain(["ms"]);
             rows.insert(0, head.map(str::to_owned).collect());
@@ -314,11 +319,11 @@ fn row(
     name: &str,
     summary: &Summary,
     area: Section,
-    columns: &[(&Column, &str)],
+    columns: &[&Column],
     on_terminal: bool,
 ) -> Option<Vec<String>> {
     let mut cells = vec![name.to_owned()];
-    for (column, _) in columns {
+    for column in columns {
         let score = (area.score)((column.map)(summary)).as_ref()?;
         let figure = score.figures.get(column.figure);
         cells.push(figure.map_or("-".into(), |figure| format!("{figure:.0$}", column.digits)));
@@ -415,7 +420,7 @@ mod tests {
         };
         assert_eq!(lines[0], "Pixels that both cameras see:");
         assert!(lines[2].starts_with(
-            "| pair | known | wrong | nearer | error | rms | bad 0.5 | 1 | 2 | 4 | D1 | dense 0.5 |"
+            "| pair | known | wrong | nearer | error | rms | bad 0.5 | bad 1 | bad 2 | bad 4 | D1 | dense 0.5 |"
         ));
         assert!(lines[3].starts_with("| --- | ---: | ---: |"));
         // 4 rows of pairs and means in the first table besides the total,
@@ -446,9 +451,15 @@ mod tests {
         let report = report(vec![dataset("v2", &[("te_ddy, 1", 2.0, false)])]);
         let csv = csv(&report);
         let lines: Vec<&str> = csv.split("\r\n").collect();
-        assert_eq!(lines[0], "Pixels that both cameras see");
-        assert!(lines[1].starts_with("pair,known,wrong,nearer,error,rms,bad 0.5,1,2,"), "{csv}");
-        assert!(lines[2].starts_with("\"te_ddy, 1\",3.0,3.00,"), "{csv}");
+        assert!(lines[0].starts_with("region,pair,known,wrong,nearer,error,rms,bad 0.5,"), "{csv}");
+        let heads: std::collections::HashSet<&str> = lines[0].split(',').collect();
+        assert_eq!(heads.len(), lines[0].split(',').count(), "{csv}");
+        let start = "Pixels that both cameras see,\"te_ddy, 1\",3.0,3.00,3.00,3.000,,3.00,";
+        assert!(lines[1].starts_with(start), "{csv}");
+        assert!(
+            lines[3].starts_with("\"Whole maps, without the truth\",\"te_ddy, 1\",90.0,,"),
+            "{csv}"
+        );
         let latex = latex(&report);
         assert!(latex.contains("te\\_ddy, 1 & 3.0 & 3.00 & "), "{latex}");
         assert_eq!(
