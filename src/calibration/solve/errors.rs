@@ -27,6 +27,11 @@ impl<'a> Compare<'a> {
         }
     }
 
+    /// Returns the focal length of the rectified images in pixels, which show only what both cameras see.
+    pub(super) fn focal_px(&self) -> Option<f64> {
+        self.rectified.as_ref().map(|rectified| rectified.left.projection[(0, 0)])
+    }
+
     /// Returns the sum of the distances of both points from the epipolar line of the other, in
     /// pixels of the undistorted images, as OpenCV's stereo_calib sample computes it.
     pub(super) fn epipolar(&self, pixels: [[f64; 2]; 2]) -> Option<f64> {

@@ -165,6 +165,7 @@ pub(super) fn solved(
         coverage: &coverage,
         translation: place.translation.into(),
         focal: [0, 1].map(|camera: usize| rig.cameras[camera].focal[0]),
+        rectified_focal_px: compare.focal_px(),
         tilts: &tilts,
         nearest_m,
         spread: farthest_m / nearest_m,

@@ -62,6 +62,8 @@ pub(super) struct Facts<'a> {
     pub translation: [f64; 3],
     /// Focal lengths of both cameras in pixels.
     pub focal: [f64; 2],
+    /// Focal length after rectification in pixels; `None` if the cameras cannot be rectified.
+    pub rectified_focal_px: Option<f64>,
     /// Tilts of each board, in radians.
     pub tilts: &'a [[f64; 2]],
     /// The nearest board's distance in metres.
@@ -102,6 +104,10 @@ const MISPAIRED: f64 = 4.0;
 /// Mean row error that spoils matching, and that shows in it; pixels.
 const ROWS_PX: [f64; 2] = [0.6, 0.25];
 
+/// Focal length after rectification, relative to that of the cameras, from which the images lose their border, and
+/// from which little is left of them.
+const ENLARGED: [f64; 2] = [1.5, 1.2];
+
 /// Relative uncertainty of a focal length or baseline that is bad, and that could be better.
 const KNOWN: [f64; 2] = [0.03, 0.006];
 
@@ -141,6 +147,7 @@ impl Verdict {
             verdict.place(facts);
         }
         verdict.errors(facts);
+        verdict.border(facts);
         verdict.certainty(facts);
         verdict.coverage(facts);
         if verdict.words.is_empty() {
@@ -208,6 +215,20 @@ impl Verdict {
         });
     }
 
+    /// Looks for a lens model that is wrong where no board was: pixels at the border have no direction then, or a wrong
+    /// one, and rectification keeps the middle only.
+    fn border(&mut self, facts: &Facts) {
+        let own = facts.focal[0].max(facts.focal[1]);
+        let rectified = facts.rectified_focal_px.unwrap_or(own);
+        self.graded(rectified / own, ENLARGED, || {
+            format!(
+                "rectified pictures show only the middle (focal length {rectified:.0} px, the cameras' {own:.0} \
+                 px): the lens is not known at the border; take pairs with the board in the corners, or \
+                 choose --model plumb-bob"
+            )
+        });
+    }
+
     fn certainty(&mut self, facts: &Facts) {
         let used = facts.used;
         if used < PAIRS[1] {
@@ -258,5 +279,42 @@ impl Verdict {
                 self.say(Quality::Usable, words);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lens_that_is_wrong_at_the_border_is_told() {
+        let mut coverage = [Coverage::new((640, 480)), Coverage::new((640, 480))];
+        for eye in &mut coverage {
+            eye.ninths = [[1; 3]; 3];
+        }
+        let verdict = |rectified_focal_px| {
+            Verdict::of(&Facts {
+                used: 20,
+                rms_px: 0.2,
+                alone_rms_px: 0.2,
+                row_error_px: 0.1,
+                baseline_m: 0.1,
+                baseline_sd_m: Some(1e-5),
+                focal_sd_px: Some([0.3; 2]),
+                coverage: &coverage,
+                translation: [-0.1, 0.0, 0.0],
+                focal: [500.0, 510.0],
+                rectified_focal_px,
+                tilts: &[[0.5; 2]],
+                nearest_m: 0.5,
+                spread: 2.0,
+            })
+        };
+        for fits in [None, Some(250.0), Some(520.0)] {
+            assert_eq!(verdict(fits).quality, Quality::Good, "{}", verdict(fits));
+        }
+        assert_eq!(verdict(Some(700.0)).quality, Quality::Usable);
+        let wrong = verdict(Some(1367.0));
+        assert!(wrong.quality == Quality::Bad && wrong.to_string().contains("--model"), "{wrong}");
     }
 }
