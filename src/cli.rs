@@ -138,7 +138,8 @@ invalid), .pfm, .tiff and .npy floats (pixels, or metres of depth; invalid is +i
 (disparity * 4 with 33 to 64 candidates, * 2 with up to 128, * 1 with up to 256; 0 is invalid; the scale \
 stands in its header).";
 
-const STILL: &str = "Left picture: PNG, JPEG, PGM, PPM, BMP, TIFF or EXR, grey or colour";
+const STILL: &str =
+    "Left picture: PNG, JPEG, PGM, PPM, BMP, TIFF, grey or colour, or EXR in colour";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:

@@ -79,6 +79,7 @@ fn secrets(text: &str) -> Vec<Secret> {
     });
     let values = assignments(text)
         .filter(|(name, _)| is_secret(&text[name.clone()]))
+        .filter(|(name, value)| !is_path(text, name, value))
         .map(|(_, range)| Secret { range, alone: true });
     let fragments =
         uris(text).filter_map(|uri| Some(Secret { range: fragment(text, uri)?, alone: true }));
@@ -158,6 +159,23 @@ fn assignments(text: &str) -> impl Iterator<Item = (Range<usize>, Range<usize>)>
         });
         (length > 0).then_some((before.len() - length..before.len(), value))
     })
+}
+
+/// Reports whether an assignment is part of a path, as in `runs/session=3/left.png`: outside of a URI, behind a slash
+/// or before one and a file's extension.
+fn is_path(text: &str, name: &Range<usize>, value: &Range<usize>) -> bool {
+    let is_file = || {
+        // In a sentence, punctuation follows.
+        let value = text[value.clone()].trim_end_matches([':', ',', '.', ')']);
+        let (_, last) = value.rsplit_once('/')?;
+        let (_, extension) = last.rsplit_once('.')?;
+        Some(
+            (1..=5).contains(&extension.len())
+                && extension.bytes().all(|c| c.is_ascii_alphanumeric()),
+        )
+    };
+    let in_uri = uris(text).any(|uri| uri.contains(&name.start));
+    !in_uri && (text[..name.start].ends_with('/') || is_file() == Some(true))
 }
 
 /// Returns the range of the string that begins at `start`, without its quotation marks if it has a
@@ -293,6 +311,11 @@ mod tests {
                 "souphttpsrc extra-headers='h,Authorization=(string)\"***\"'",
             ),
             ("souphttpsrc::password=x", "souphttpsrc::password=***"),
+            ("x passphrase=a/b.c+ ! y", "x passphrase=*** ! y"),
+            ("http://h/session=a/b.png", "http://h/session=***"),
+            ("cannot read key=green/l.png: no", "cannot read key=green/l.png: no"),
+            ("was \"in/session=3\"", "was \"in/session=3\""),
+            ("/data/token=4/left/%06d.png", "/data/token=4/left/%06d.png"),
         ] {
             assert_eq!(redact(text), shown, "{text}");
         }

@@ -325,7 +325,7 @@ impl Layers {
     /// Adds `section.key=value`.
     pub fn assignment(&mut self, argument: &str) {
         let mistake = |what: String| format!("{}: {what}", Origin::Set(argument.into()));
-        let form = "expected section.key=value, for example matching.p1=7";
+        let form = "expected section.name=value, for example matching.p1=7";
         let Some((name, text)) = argument.split_once('=') else {
             self.mistakes.push(mistake(form.into()));
             return;

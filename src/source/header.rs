@@ -32,6 +32,10 @@ const MORE_A_PIXEL: usize = 4;
 
 /// Returns the format of an image by its first bytes; `None` for a format that is not read.
 pub fn format(content: &[u8]) -> Option<ImageFormat> {
+    if content.starts_with(b"II\x2b\0") || content.starts_with(b"MM\0\x2b") {
+        // BigTIFF, which the decoder of TIFF reads.
+        return Some(ImageFormat::Tiff);
+    }
     image::guess_format(content).ok().filter(|format| FORMATS.contains(format))
 }
 

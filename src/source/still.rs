@@ -160,7 +160,8 @@ fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<Stil
                 "its kind of samples or compression is not read; convert it to 8 or 16 bits of grey or RGB"
             }
             // The decoder reports both as a wrong format.
-            ImageFormat::OpenExr => "the picture is damaged, or has no red, green and blue",
+            ImageFormat::OpenExr => "the picture is damaged, or has no channels R, G and B; of a grey one `ffmpeg -i IN.exr -pix_fmt gbrpf32le \
+                 OUT.exr` makes one in colour",
             _ => "the picture is damaged",
         };
         error.context(format!("cannot read {shown}: {flaw}"))
@@ -349,6 +350,35 @@ mod tests {
         fails("zero.pgm", Some(b"P5\n0 4\n255\n"), "zero.pgm");
         fails("huge.pgm", Some(b"P5\n100000 4000000000\n255\n12"), "the budget is");
         fails("cut.png", Some(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"), "damaged");
+    }
+
+    #[test]
+    fn big_tiff_is_read() {
+        // A header with 64-bit offsets, nine entries, two pixels.
+        let entries: [(u16, u16, u64); 9] = [
+            (256, 3, 2),
+            (257, 3, 1),
+            (258, 3, 8),
+            (259, 3, 1),
+            (262, 3, 1),
+            (273, 16, 16 + 8 + 9 * 20 + 8),
+            (277, 3, 1),
+            (278, 3, 1),
+            (279, 16, 2),
+        ];
+        let mut file = b"II\x2b\0\x08\0\0\0".to_vec();
+        file.extend([16u64, 9].map(u64::to_le_bytes).concat());
+        for (tag, kind, value) in entries {
+            file.extend([tag, kind].map(u16::to_le_bytes).concat());
+            file.extend([1, value].map(u64::to_le_bytes).concat());
+        }
+        file.extend([0; 8]);
+        file.extend([7, 9]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tif");
+        std::fs::write(&path, file).unwrap();
+        let image = read_still(&path, Tone::default()).unwrap();
+        assert_eq!((image.width(), image.height(), image.pixels()), (2, 1, &[7, 9][..]));
     }
 
     #[test]

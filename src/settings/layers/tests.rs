@@ -201,12 +201,12 @@ fn mistakes_in_assignments_name_the_argument() {
     }
     let found = mistakes(layers);
     let parts = [
-        "--set matching.p1: expected section.key=value",
-        "--set p1=7: expected section.key=value, for example matching.p1=7; did you mean matching.p1?",
+        "--set matching.p1: expected section.name=value",
+        "--set p1=7: expected section.name=value, for example matching.p1=7; did you mean matching.p1?",
         "--set matching.pl=7: unknown key `pl` in [matching]; did you mean `p1`?",
         "--set matching.p1=x: wrong value \"x\" for `p1` in [matching]: expected `auto` or a whole number",
-        "--set =: expected section.key=value",
-        "--set nonsense: expected section.key=value",
+        "--set =: expected section.name=value",
+        "--set nonsense: expected section.name=value",
     ];
     assert_eq!(found.len(), parts.len(), "{found:#?}");
     for (mistake, part) in found.iter().zip(parts) {
