@@ -49,24 +49,27 @@ pub struct SinkCounters {
     pub(super) frames: Arc<AtomicU64>,
     /// Dropped by its link.
     pub(super) dropped: Arc<AtomicU64>,
-    /// Lost because the sink was busy, and because it failed.
-    pub(super) losses: Arc<[AtomicU64; 2]>,
+    /// Lost because the sink was busy, because it failed, and because it was suspended.
+    pub(super) losses: Arc<[AtomicU64; 3]>,
     /// Set for a check.
     pub(super) is_check: bool,
 }
 
 impl SinkCounters {
     /// Adds to the frames taken, and sets those lost so far.
-    pub(super) fn note(&self, frames: u64, Losses { busy, failed }: Losses) {
+    pub(super) fn note(&self, frames: u64, Losses { busy, failed, suspended }: Losses) {
         self.frames.fetch_add(frames, Ordering::Relaxed);
-        self.losses[0].store(busy, Ordering::Relaxed);
-        self.losses[1].store(failed, Ordering::Relaxed);
+        for (count, now) in self.losses.iter().zip([busy, failed, suspended]) {
+            count.store(now, Ordering::Relaxed);
+        }
     }
 
     /// Returns the present counts.
     pub fn now(&self) -> SinkCounts {
-        let [busy, failed] = self.losses.each_ref().map(|count| count.load(Ordering::Relaxed));
-        let frames = self.frames.load(Ordering::Relaxed).saturating_sub(busy + failed);
+        let losses = self.losses.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let [busy, failed, suspended] = losses;
+        let lost = busy + failed + suspended;
+        let frames = self.frames.load(Ordering::Relaxed).saturating_sub(lost);
         let dropped = self.dropped.load(Ordering::Relaxed) + busy;
         SinkCounts { name: self.name.clone(), frames, dropped, failed, is_check: self.is_check }
     }

@@ -43,6 +43,14 @@ impl Token {
                     "{shown} holds no token: at least {SHORTEST} letters and digits; delete the file, and \
                      stereod makes one"
                 );
+                #[cfg(unix)]
+                if fs::metadata(path)
+                    .is_ok_and(|about| std::os::unix::fs::MetadataExt::mode(&about) & 0o077 != 0)
+                {
+                    tracing::warn!(
+                        "other users may read the token in {shown}; `chmod 600` keeps it from them"
+                    );
+                }
                 Ok(Self(token.to_owned()))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -65,7 +65,7 @@ impl fmt::Display for Origin {
             Origin::Parameter => f.write_str("parameter"),
             Origin::Cost(name) => write!(f, "default for {name}"),
             Origin::Preset(name) => write!(f, "preset {name}"),
-            Origin::Window => f.write_str("the window"),
+            Origin::Window => f.write_str("a change while running"),
             Origin::Pictures(said) => write!(f, "chosen from the pictures ({said})"),
             Origin::Fit => f.write_str("chosen for --fit"),
         }

@@ -66,19 +66,22 @@ pub struct StagesInTime {
     pub steady: Option<Steady>,
 }
 
-/// Frames that an output took and lost.
+/// Frames that an output took and did not write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Lost because the receiver was busy.
     pub busy: u64,
     /// Lost because writing failed; known after the failure.
     pub failed: u64,
+    /// Not wanted, because the output was suspended.
+    pub suspended: u64,
 }
 
 impl std::ops::AddAssign for Losses {
     fn add_assign(&mut self, other: Self) {
         self.busy += other.busy;
         self.failed += other.failed;
+        self.suspended += other.suspended;
     }
 }
 

@@ -70,7 +70,10 @@ impl DepthUnit {
         let largest = DepthUnit::LIMITS_MM[1];
         let far = DepthUnit::of_millimetres(largest).reach_m();
         let cure = match reach < far {
-            true => format!("--depth-unit {largest} reaches {far} m"),
+            true => format!(
+                "--depth-unit {largest} reaches {far} m in files of depth; among messages, depth-float has no \
+                 such limit"
+            ),
             false => "disparity (without --depth) has no such limit".to_owned(),
         };
         format!("depth beyond {reach} m does not fit 16 bits and is stored as unknown; {cure}")

@@ -143,9 +143,13 @@ impl<C: Container> Output<C> {
                 Place::File(_) => false,
             };
             if !made_room || current.take_back().is_err() {
-                let frames = current.writer.frames();
-                let kept = format!("the recording is readable up to there ({frames} frames)");
-                bail!("{}; {kept}", files::explain(&current.path, &error));
+                let error = files::explain(&current.path, &error);
+                match current.writer.frames() {
+                    0 => bail!(error),
+                    frames => {
+                        bail!("{error}; the recording is readable up to there ({frames} frames)")
+                    }
+                }
             }
         }
         let kept = current.keep(self.flusher.as_mut());

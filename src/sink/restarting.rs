@@ -159,6 +159,7 @@ impl Sink for Restarting {
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         if self.suspended.is_set() {
             self.suspend();
+            self.losses.suspended += 1;
             return Ok(());
         }
         self.look_for_it();
@@ -244,7 +245,7 @@ mod tests {
         }
 
         fn losses(&self) -> Losses {
-            Losses { busy: 0, failed: self.lost }
+            Losses { failed: self.lost, ..Losses::default() }
         }
 
         fn finish(&mut self) -> Result<()> {
@@ -315,6 +316,7 @@ mod tests {
         restarting.finish().unwrap();
         assert_eq!(disk.lock().unwrap().1, [1, 2, 5]);
         // The first one waits for its first frame; the second file is another one.
-        assert_eq!((*makes.lock().unwrap(), restarting.losses().failed), (1, 0));
+        let losses = Losses { suspended: 3, ..Losses::default() };
+        assert_eq!((*makes.lock().unwrap(), restarting.losses()), (1, losses));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use ros2_client::dds::rustdds::policy::{Durability, History, Reliability, ResourceLimits};
 use ros2_client::dds::rustdds::{
-    DomainParticipant, Duration, QosPolicies, QosPolicyBuilder, TopicKind,
+    DomainParticipant, Duration, QosPolicies, QosPolicyBuilder, RTPSEntity, TopicKind,
 };
 use ros2_client::{Context, MessageTypeName, NodeName, Publisher, WriteError};
 
@@ -88,11 +88,24 @@ impl Ros2Sink {
             let dds = participant.create_topic(name, kind, &qos, TopicKind::NoKey)?;
             Ok(node.create_publisher(&dds, None)?)
         };
+        let own = participant.guid().prefix;
+        let others = participant.discovered_writers().into_iter();
+        let others: Vec<_> = others.map(|writer| writer.publication_topic_data).collect();
         let mut published = Vec::new();
         for topic in topics {
             // The transforms of all nodes are on one topic.
             let namespace = if topic.is_static() { "" } else { &options.namespace };
             let name = format!("rt{namespace}{}", topic.path);
+            // Subscribers would get the images of both, and a run might read its own.
+            if let Some(path) = name.strip_prefix("rt")
+                && others.iter().any(|other| other.topic_name == name && other.key.prefix != own)
+                && !topic.is_static()
+            {
+                bail!(
+                    "{path} of the graph is published by another node already; give --ros2 a namespace of its \
+                     own, such as /stereod"
+                );
+            }
             let qos = quality(topic.is_static(), options.reliable);
             let publisher = publish(name.clone(), topic.schema, qos).context(failed)?;
             published.push(Published { topic, name, publisher });

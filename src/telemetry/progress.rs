@@ -44,6 +44,8 @@ pub struct Progress {
     started_at: SystemTime,
     /// Time of the last matched pair, in milliseconds after `started`.
     last_matched_ms: AtomicU64,
+    /// The same without the pauses before it.
+    matching_ms: AtomicU64,
     /// Time that the source was paused until then, in milliseconds.
     paused_ms: AtomicU64,
     /// Set if the source was stopped before its end.
@@ -123,6 +125,7 @@ impl Progress {
             started: Instant::now(),
             started_at: SystemTime::now(),
             last_matched_ms: AtomicU64::new(0),
+            matching_ms: AtomicU64::new(0),
             paused_ms: AtomicU64::new(0),
             cut_short: AtomicBool::new(false),
         }
@@ -188,6 +191,8 @@ impl Progress {
         }
         let since_start = self.started.elapsed().as_millis() as u64;
         self.last_matched_ms.store(since_start, Ordering::Relaxed);
+        let paused = self.paused_ms.load(Ordering::Relaxed);
+        self.matching_ms.store(since_start.saturating_sub(paused), Ordering::Relaxed);
         self.matched.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -199,9 +204,7 @@ impl Progress {
     /// Returns the time from the start to the last matched pair without pauses, over which rates
     /// are taken.
     pub fn matching_time(&self) -> Duration {
-        let [last, paused] =
-            [&self.last_matched_ms, &self.paused_ms].map(|count| count.load(Ordering::Relaxed));
-        Duration::from_millis(last.saturating_sub(paused))
+        Duration::from_millis(self.matching_ms.load(Ordering::Relaxed))
     }
 
     /// Adds the temporal stage's report of a pair.
@@ -292,6 +295,20 @@ impl Default for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_after_the_last_pair_takes_nothing_from_the_time_of_matching() {
+        let progress = Progress::new();
+        std::thread::sleep(Duration::from_millis(20));
+        let none = Duration::ZERO;
+        progress.count_matched(none, none, None);
+        let time = progress.matching_time();
+        assert!(time >= Duration::from_millis(20));
+        progress.note_pause(Duration::from_secs(5));
+        assert_eq!(progress.matching_time(), time);
+        progress.count_matched(none, none, None);
+        assert_eq!(progress.matching_time(), none);
+    }
 
     #[test]
     fn percentiles_of_known_latencies() {

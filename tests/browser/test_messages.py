@@ -106,6 +106,26 @@ def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
     assert transform.transform.translation.x == pytest.approx(BASELINE)
 
 
+def test_disparities_are_relative_to_the_principal_points(tmp_path):
+    """stereo_msgs/DisparityImage: d = x_l - x_r - (cx_l - cx_r), so that Z = f T / d."""
+    (tmp_path / "calib.txt").write_text(f"cam0=[400 0 47.5; 0 400 35.5; 0 0 1]\ncam1=[400 0 60 ; 0 400 35.5; 0 0 1]\n"
+                                        f"doffs=12.5\nbaseline=100\nwidth={WIDTH}\nheight={HEIGHT}\nndisp=64\n")
+    command = [PROGRAM, "run", "--demo", "--demo-size", f"{WIDTH}x{HEIGHT}", "--frames", "1", "-d", "64", "--headless",
+               "--record", "out.mcap", "--mcap", "disparity,depth-float", "--pictures", "out", "--calibration", "calib.txt"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("STEREOD_")}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    with open(tmp_path / "out.mcap", "rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()])
+        found = {channel.topic: message for _, channel, _, message in reader.iter_decoded_messages()}
+    disparity = found["/disparity"]
+    values, stored = pixels(disparity.image, np.float32), disparity_of(tmp_path, 0)
+    np.testing.assert_array_equal(values, stored + 12.5)
+    assert (disparity.min_disparity, disparity.max_disparity) == (12.5, 75.5)
+    known = np.isfinite(values)
+    metres = pixels(found["/depth/image_rect_float"], np.float32)
+    np.testing.assert_allclose(metres[known], disparity.f * disparity.t / values[known], rtol=1e-5)
+
+
 def test_the_types_are_those_of_ros(recording):
     known = get_typestore(Stores.ROS2_JAZZY)
     with AnyReader([recording / "out.mcap"], default_typestore=known) as reader:

@@ -142,6 +142,20 @@ def value(new):
     return ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=new)
 
 
+def test_topics_of_the_cameras_are_not_published_again(node, tmp_path):  # noqa: F811
+    pairs = generated(400)
+    cameras = Cameras(node, ReliabilityPolicy.BEST_EFFORT)
+    program = run(tmp_path, "ros2:/cam", "--ros2", "/cam", "--frames", 20)
+    number = 0
+    while program.poll() is None and number < len(pairs):
+        cameras.publish(number, pairs[number])
+        rclpy.spin_once(node, timeout_sec=0)
+        time.sleep(0.1)
+        number += 1
+    log = (tmp_path / "log").read_text()
+    assert program.returncode == 1 and "/cam/left/image_rect of the graph" in log, log
+
+
 def test_parameters_services_and_diagnostics(node, tmp_path):  # noqa: F811
     program = start(tmp_path, "--ros2", "/tuned", "--record", "out.mkv", "--set", f"window.snapshots={tmp_path}",
                     frames=100_000)

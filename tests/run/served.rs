@@ -310,10 +310,10 @@ fn a_viewer_of_another_origin_needs_the_token_and_gets_newest_pairs() {
     assert!(depths.is_sorted() && transforms == 1, "{depths:?}, {transforms}");
 
     let set = json!({ "op": "setParameters", "id": "mine",
-        "parameters": [{ "name": "matching.uniqueness", "value": 17 }] });
+        "parameters": [{ "name": "matching.uniqueness", "value": 17.0 }] });
     send(&mut owner, &set);
     let values = next_text(&mut owner, "parameterValues");
-    let changed = json!({ "name": "matching.uniqueness", "value": 17.0 });
+    let changed = json!({ "name": "matching.uniqueness", "value": 17 });
     assert!(values["parameters"].as_array().unwrap().contains(&changed), "{values}");
     assert_eq!(values["id"], "mine");
     let unknown = json!({ "op": "setParameters", "parameters": [{ "name": "p", "value": 1 }] });

@@ -287,7 +287,7 @@ fn cut_short(handles: &Handles) -> Result<(), Error> {
 /// Returns no session, or an error if a signal ended a recorded job before anything was matched.
 fn stopped_before_a_pair(spec: &SourceSpec) -> Result<Option<Session>, Error> {
     match signals::exit_status() {
-        Some(status) if !spec.local_files().is_empty() => {
+        Some(status) if *spec != SourceSpec::Demo && !spec.may_be_live() => {
             Err(Error::Stopped(anyhow!("stopped by a signal before the first pair"), status))
         }
         _ => Ok(None),

@@ -174,7 +174,7 @@ mod tests {
         let after = before.with_texts([("matching", "cost", "ad")]).unwrap();
         assert_eq!((before.params.p1, before.params.p2), (32, 90));
         assert_eq!((after.params.p1, after.params.p2), (12, 90));
-        assert_eq!(after.origin("matching", "cost").to_string(), "the window");
+        assert_eq!(after.origin("matching", "cost").to_string(), "a change while running");
         assert_eq!(after.origin("matching", "p1").to_string(), "default for ad");
         assert_eq!(after.given("matching", "p1"), &Value::from("auto"));
         let back = after.with_texts([("matching", "p2", "auto")]).unwrap();
@@ -210,7 +210,7 @@ mod tests {
         let error = before.with_texts([("matching", "p1", "300")]).unwrap_err().to_string();
         assert!(error.contains("wrong value 300 for `p1` in [matching]: expected `auto` or"));
         let error = before.with_texts([("matching", "p1", "200")]).unwrap_err().to_string();
-        assert!(error.contains("matching.p1: the window"), "{error}");
+        assert!(error.contains("matching.p1: a change while running"), "{error}");
     }
 
     #[test]

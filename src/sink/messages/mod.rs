@@ -266,22 +266,26 @@ fn confidence(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     Ok(picture(confidence, stamp, 0))
 }
 
-/// Returns disparity in pixels as 32-bit floats; unknown is NaN.
+/// Returns disparity in pixels as 32-bit floats; unknown is NaN. As the message has it, a point at infinity has the
+/// disparity 0 also where the principal points of the views differ.
 fn disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let map = &frame.disparity;
     let (width, height) = (map.width(), map.height());
     let mut cdr = with_header(4 * width * height, stamp, 0);
     header(&mut cdr, stamp, FRAMES[0]);
+    let at_infinity = frame.geometry.map_or(0.0, |it| it.centre_x_px - it.right_centre_x_px) as f32;
     image(&mut cdr, (width, height), ("32FC1", 4), |out| {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
-        out.extend(pixels.flat_map(|pixel| pixel.unwrap_or(f32::NAN).to_le_bytes()));
+        let pixels = pixels.map(|pixel| pixel.map_or(f32::NAN, |pixel| pixel - at_infinity));
+        out.extend(pixels.flat_map(f32::to_le_bytes));
     });
     let range = map.range();
     let [focal, baseline] = frame.geometry.map_or([0.0; 2], |it| [it.focal_px, it.baseline_m]);
     cdr.f32(focal as f32).f32(baseline as f32);
     region(&mut cdr, (width, height));
     let last = range.min + range.count as i32 - 1;
-    cdr.f32(range.min as f32).f32(last as f32).f32(1.0 / SUBPIXEL as f32);
+    let [least, most] = [range.min, last].map(|disparity| disparity as f32 - at_infinity);
+    cdr.f32(least).f32(most).f32(1.0 / SUBPIXEL as f32);
     Ok(cdr.finish())
 }
 

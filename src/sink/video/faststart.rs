@@ -51,6 +51,9 @@ pub(super) fn move_index(path: &Path) -> Result<()> {
     };
     let stopped = pipeline.set_state(gst::State::Null);
     let end = end.context("the copy took too long")?;
-    ensure!(end.type_() == gst::MessageType::Eos && stopped.is_ok(), "the copy failed: {end:?}");
+    if let gst::MessageView::Error(error) = end.view() {
+        bail!("the copy failed: {}", error.error());
+    }
+    ensure!(stopped.is_ok(), "the copy cannot end");
     Ok(moved.put_in_place()?)
 }

@@ -291,7 +291,8 @@ impl<C: Content> Sink for Recorder<C> {
         if !self.failed {
             return Losses::default();
         }
-        Losses { busy: 0, failed: self.taken.saturating_sub(self.video.written()) }
+        let failed = self.taken.saturating_sub(self.video.written());
+        Losses { failed, ..Losses::default() }
     }
 
     fn finish(&mut self) -> Result<()> {

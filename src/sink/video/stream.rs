@@ -179,7 +179,7 @@ impl Sink for StreamSink {
     }
 
     fn losses(&self) -> Losses {
-        Losses { busy: self.busy, failed: 0 }
+        Losses { busy: self.busy, ..Losses::default() }
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -114,7 +114,7 @@ pub struct Statistics {
     /// Result of the temporal stage, if it is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temporal: Option<TemporalSummary>,
-    /// State of the cameras, if the source is live.
+    /// State of the cameras, if they are connected to this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveSummary>,
     /// Reason why the run failed, if it did.

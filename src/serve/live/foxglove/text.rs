@@ -109,6 +109,9 @@ pub(super) fn parameters(tuned: &Tuned, names: &[String], id: Option<&str>) -> S
     let wanted = |knob: &&Knob| names.is_empty() || names.contains(&knob.path());
     let value = |knob: &Knob| match knob.kind {
         KnobKind::Switch => json!(knob.value == "true"),
+        KnobKind::Number { step, .. } if step.fract() == 0.0 => {
+            knob.value.parse::<i64>().map_or(json!(knob.value), |number| json!(number))
+        }
         KnobKind::Number { .. } => {
             knob.value.parse::<f64>().map_or(json!(knob.value), |number| json!(number))
         }
@@ -133,6 +136,10 @@ pub(super) fn wishes(tuned: &Tuned, parameters: &[Parameter]) -> Vec<Wish> {
         let given = parameters.iter().rev().find(|parameter| parameter.name == knob.path());
         match given.map(|parameter| &parameter.value) {
             Some(Value::String(text)) => text.clone(),
+            // Some clients have no whole numbers.
+            Some(Value::Number(number)) => {
+                number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
+            }
             Some(value) => value.to_string(),
             None => knob.value.clone(),
         }
