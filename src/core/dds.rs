@@ -3,7 +3,7 @@
 //! A process is one member, whatever it publishes and receives.
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::Mutex;
+use std::sync::{Mutex, Once};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use ros2_client::dds::rustdds::{DomainParticipant, DomainParticipantBuilder};
@@ -120,15 +120,16 @@ fn is_own(address: Ipv4Addr) -> Result<()> {
     })
 }
 
-/// Warns if sockets have less room for messages than they are given where the system allows it.
+/// Warns once if sockets have less room for messages than they are given where the system allows it.
 pub fn warn_of_little_room() {
-    let room = limit("rmem_max").filter(|room| *room < RECEIVE_ROOM);
-    if let Some(room) = room {
+    static TOLD: Once = Once::new();
+    let Some(room) = limit("rmem_max").filter(|room| *room < RECEIVE_ROOM) else { return };
+    TOLD.call_once(|| {
         tracing::warn!(
             "ROS 2: the system gives a socket room for {room} bytes of the {RECEIVE_ROOM} that were asked \
              for, and large images are lost: `sysctl -w net.core.rmem_max={RECEIVE_ROOM}` (docs/ros2.md)"
         );
-    }
+    });
 }
 
 /// Returns a limit of the system for sockets in bytes, such as `rmem_default`; `None` if it does not tell.
