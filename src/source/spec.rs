@@ -205,8 +205,7 @@ impl StreamSpec {
             }
             if path.is_file() && is_recording(path) {
                 return Some(format!(
-                    "{name} is a recording of messages with both views; give it without --left and --right: \
-                     stereod run {name}"
+                    "{name} is a recording of messages, which has both views; give it by itself: stereod run {name}"
                 ));
             }
         }

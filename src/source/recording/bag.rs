@@ -366,7 +366,7 @@ fn decompress(from: impl Read, chunk: &Chunk, data: &mut Vec<u8>) -> Result<()> 
     data.try_reserve_exact(usize::try_from(chunk.size)?)?;
     let read = from.take(chunk.size.min(longest())).read_to_end(data);
     match read {
-        Err(error) if chunk.is_indexed => Err(error).context("a chunk of the bag is damaged"),
+        Err(error) if chunk.is_indexed => Err(error.into()),
         _ => Ok(()),
     }
 }

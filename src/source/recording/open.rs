@@ -206,7 +206,10 @@ impl Recording {
 
     /// Returns the two topics of the views.
     pub fn choose(&self, wanted: &Wanted) -> Result<[usize; 2]> {
-        choice::choose(self.topics(), wanted).with_context(|| self.name.clone())
+        choice::choose(self.topics(), wanted).with_context(|| match self.cut() {
+            Some(cut) => format!("{} ({cut})", self.name),
+            None => self.name.clone(),
+        })
     }
 
     /// Returns the calibrations of these views with the names of their topics, if there are any: the first
