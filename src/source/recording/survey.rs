@@ -241,7 +241,7 @@ pub fn survey(
         cut: recording.cut(),
         damaged: lost.first().map(|first| match lost.len() {
             1 => first.what.clone(),
-            many => format!("{}; and {} more damaged parts", first.what, many - 1),
+            many => format!("{}; further damaged parts: {}", first.what, many - 1),
         }),
         duration_s: last.saturating_sub(first) as f64 * 1e-9,
         topics: topics.iter().zip(times).map(|(topic, times)| topic_survey(topic, times)).collect(),
