@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::prepare::recorded;
 use super::{Error, load, print, progress_bar, signals};
 use crate::cli::{FlagLayer, InfoArgs};
 use crate::core::control::Control;
@@ -17,10 +18,15 @@ pub fn run(args: InfoArgs) -> Result<(), Error> {
     let mut recording = Recording::open(&args.recording)?;
     let counts: Option<u64> = recording.topics().iter().map(|topic| topic.messages).sum();
     let bar = progress_bar(counts, args.common.quiet, "messages");
-    let survey = survey(&mut recording, &args.topics.wanted(), &control.stop, || bar.inc(1))?;
+    let wanted = args.topics.wanted();
+    let mut survey = survey(&mut recording, &wanted, &control.stop, || bar.inc(1))?;
     bar.finish_and_clear();
     if let (true, Some(status)) = (control.stop.is_set(), signals::exit_status()) {
         return Err(Error::Stopped(anyhow::anyhow!("stopped by a signal"), status));
+    }
+    if let Ok(views) = recording.choose(&wanted) {
+        let calibration = recorded::of_views(&mut recording, views, false);
+        survey.calibration_unusable = calibration.err().map(|error| format!("{error:#}"));
     }
     print(match args.json {
         true => serde_json::to_string_pretty(&survey).map_err(anyhow::Error::from)? + "\n",
@@ -34,6 +40,9 @@ fn in_words(name: &str, survey: &Survey) -> String {
     let mut text = format!("{name}: {kind}, {duration_s:.2} s\n");
     if let Some(cut) = &survey.cut {
         let _ = writeln!(text, "unfinished: {cut}");
+    }
+    if let Some(damaged) = &survey.damaged {
+        let _ = writeln!(text, "damaged: {damaged}");
     }
     let width = topics.iter().map(|topic| topic.name.chars().count()).max().unwrap_or(0);
     for topic in topics {
@@ -71,13 +80,15 @@ fn about(topic: &TopicSurvey) -> String {
 
 fn about_pair(pair: &PairSurvey, survey: &Survey) -> String {
     let PairSurvey { left, right, pairs, unpaired, skew_ms, largest_skew_ms, .. } = pair;
+    let skew = match skew_ms.zip(*largest_skew_ms) {
+        Some((skew, most)) => format!("{pairs} pairs, skew {skew:.3} ms (at most {most:.3} ms)"),
+        None => "no stamps pair".to_owned(),
+    };
     let views = match left == right {
         true => format!("both views of {left}"),
         false => format!("{left} and {right}"),
     };
-    let mut text = format!(
-        "pair: {views}: {pairs} pairs, skew {skew_ms:.3} ms (at most {largest_skew_ms:.3} ms)"
-    );
+    let mut text = format!("pair: {views}: {skew}");
     if unpaired.iter().any(|count| *count > 0) {
         let _ = write!(
             text,
@@ -85,10 +96,17 @@ fn about_pair(pair: &PairSurvey, survey: &Survey) -> String {
             unpaired[0], unpaired[1]
         );
     }
+    if let Some(flaw) = &pair.unusable {
+        let _ = write!(text, "\npair not usable: {}", on_one_line(flaw));
+    }
     let calibration = match (&pair.camera_infos, &survey.calibration_files[..]) {
         (Some([left, right]), _) => format!("{left} and {right}"),
         (None, []) => "none; --calibration FILE names one".to_owned(),
         (None, files) => files.join(" and "),
     };
-    text + &format!("\ncalibration: {calibration}\n")
+    let _ = writeln!(text, "\ncalibration: {calibration}");
+    if let Some(flaw) = &survey.calibration_unusable {
+        let _ = writeln!(text, "calibration not usable: {}", on_one_line(flaw));
+    }
+    text
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use gstreamer::glib;
 
 #[cfg(feature = "cli")]
-use super::recording::{GRAPH, is_graph};
+use super::recording::{GRAPH, is_graph, is_recording};
 use super::{pictures, still, v4l2};
 use crate::core::redact::{redact, remember, string_at};
 
@@ -190,6 +190,26 @@ impl StreamSpec {
             }
             _ => self.name(),
         }
+    }
+
+    /// Returns the reason why the name is none of one view, if it is that of a recording or a graph.
+    pub fn misplaced(&self) -> Option<String> {
+        #[cfg(feature = "cli")]
+        if let Self::File(path) = self {
+            let name = path.display();
+            if is_graph(path) {
+                return Some(format!(
+                    "{name} is a topic of a ROS 2 graph; both views must come from the graph: --left {GRAPH}TOPIC \
+                     --right {GRAPH}TOPIC"
+                ));
+            }
+            if path.is_file() && is_recording(path) {
+                return Some(format!(
+                    "{name} is a recording of messages, which has both views; give it by itself: stereod run {name}"
+                ));
+            }
+        }
+        None
     }
 
     /// Returns every existing local file that it may read.

@@ -5,9 +5,11 @@ import shutil
 
 import numpy as np
 import pytest
+import zstandard
 from conftest import (BASELINE, EUROC, FOCAL, OAKD, RECORDERS, ROS2, SERIAL, VIEWS, camera_infos, encode, euroc,
                       euroc_infos, foxglove_video, maps, messages_of, mono, ros_video, same, stamp_of, stereod, svo2,
                       write_pngs)
+from mcap.reader import make_reader
 from PIL import Image
 from rosbags.highlevel import AnyReader
 
@@ -112,6 +114,27 @@ def test_a_recording_that_was_cut_off(kind, tmp_path, pairs, plain):
     file.write_bytes(content[:60])
     _, log = stereod("run", path, "--headless", folder=tmp_path, status=1)
     assert "panicked" not in log
+
+
+@pytest.mark.parametrize("kind", ["mcap", "mcap-zstd", "mcap-lz4"])
+def test_a_damaged_chunk_is_left_out(kind, tmp_path, pairs, plain):
+    path = record(kind, tmp_path, pairs)
+    with path.open("rb") as file:
+        chunk = make_reader(file).get_summary().chunk_indexes[1]
+    content = bytearray(path.read_bytes())
+    middle = chunk.chunk_start_offset + chunk.chunk_length // 2
+    content[middle : middle + 200] = bytes(byte ^ 0x55 for byte in content[middle : middle + 200])
+    path.write_bytes(content)
+    # The reader of MCAP's own library refuses it.
+    with pytest.raises((ValueError, RuntimeError, zstandard.ZstdError)), path.open("rb") as file:
+        list(make_reader(file, validate_crcs=True).iter_messages())
+    found, log = maps(tmp_path, path)
+    assert log.count(f"the chunk at byte {chunk.chunk_start_offset} ") == 1 and "of its messages are left out" in log
+    assert 0 < len(found) < len(pairs)
+    assert all(any(np.array_equal(image, due) for due in plain.values()) for image in found.values())
+    said = json.loads(stereod("info", path, "--json", folder=tmp_path)[0])
+    assert said["damaged"] and said["cut"] is None
+    assert sum(topic["messages"] for topic in said["topics"]) < 2 * len(pairs)
 
 
 def test_the_recording_is_no_output(tmp_path, pairs):

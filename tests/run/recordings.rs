@@ -139,7 +139,10 @@ fn wrong_messages_are_refused_by_name() {
     refused(&both(image(START, "mono8", [96, 65, 96], &data)), &["96x65", "need more than"]);
     refused(&both(image(START, "mono8", [1 << 20, 1 << 20, 1 << 20], &data)), &["budget"]);
     refused(&both(image(START, "mono8", [1 << 31, 1 << 31, 96], &data)), &["budget"]);
-    refused(&both(image(START, "mono8", [96, 64, 4], &data)), &["4 bytes a row"]);
+    for step in [0, 4] {
+        let what = format!("the step of {step} bytes is smaller than a row of 96 pixels");
+        refused(&both(image(START, "mono8", [96, 64, step], &data)), &[&what]);
+    }
     refused(&both(image(START, "mono8", [0, 0, 0], &[])), &["no pixels"]);
     refused(&both(header(START)), &["the message ends"]);
     refused(&both(vec![0, 9, 0, 0, 1]), &["CDR encoding 0009"]);
@@ -154,7 +157,116 @@ fn wrong_messages_are_refused_by_name() {
     late[3].3 = image(START + 9_000_000_000, "mono8", [96, 64, 96], &data);
     late.truncate(4);
     late.remove(1);
-    refused(&late, &["no stamp of one view", "--tolerance"]);
+    refused(&late, &["no stamp of one view", "--tolerance", "--offset -9000` pairs"]);
+    let (status, stdout, _) = run(folder.path(), &["info", "a.mcap"]);
+    assert!(status == 0 && stdout.contains("no stamps pair"), "{stdout}");
+    assert!(!stdout.contains("skew"), "{stdout}");
+    let offset = ["a.mcap", "--offset", "-9000", "--record", "o.mkv"];
+    assert_eq!(statistics(folder.path(), &offset)["matched"], 1);
+}
+
+/// A `CameraInfo` of 96x64 pixels, with this P.
+fn camera_info(k: [f64; 9], p: [f64; 12]) -> Vec<u8> {
+    let mut message = header(START);
+    for number in [64_u32, 96, 10] {
+        message.extend(number.to_le_bytes());
+    }
+    message.extend(b"plumb_bob\0\0\0");
+    message.extend(5_u32.to_le_bytes());
+    // Numbers of 8 bytes are aligned behind the encapsulation header.
+    message.resize((message.len() - 4).next_multiple_of(8) + 4, 0);
+    let r = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+    let numbers = [0.0; 5].into_iter().chain(k).chain(r).chain(p);
+    numbers.for_each(|number| message.extend(number.to_le_bytes()));
+    message.extend([0; 6 * 4 + 1]);
+    message
+}
+
+#[test]
+fn info_calls_unusable_what_run_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcap");
+    let info = |messages: &[Sent]| {
+        write(&path, messages, WriteOptions::new(), true);
+        let (status, stdout, stderr) = run(folder.path(), &["info", "a.mcap"]);
+        assert_eq!(status, 0, "{stderr}");
+        stdout
+    };
+    let data = vec![9; 96 * 64];
+    let both = |encoding, size| {
+        let message = image(START, encoding, size, &data);
+        [0, 1].map(|view| (TOPICS[view], "Image", START, message.clone()))
+    };
+    for (encoding, size, what) in [
+        ("nv12", [96, 64, 96], "96x64 nv12, unreadable: pixels in the format \"nv12\""),
+        ("", [96, 64, 96], "unreadable: pixels in the format \"\""),
+        ("mono8", [0, 0, 0], "unreadable: the image has no pixels"),
+        ("mono8", [1 << 31, 1 << 31, 96], "unreadable: an image of 2147483648x2147483648"),
+    ] {
+        let said = info(&both(encoding, size));
+        assert!(said.contains(what), "{said}");
+        assert!(said.contains(&format!("pair not usable: {}: ", TOPICS[0])), "{said}");
+    }
+    let mut sizes = both("mono8", [96, 64, 96]);
+    sizes[1].3 = image(START, "mono8", [64, 64, 64], &data);
+    let said = info(&sizes);
+    assert!(said.contains("pair not usable: the views differ in size: 96x64 and 64x64"), "{said}");
+
+    const INFOS: [&str; 2] = ["/cam/left/camera_info", "/cam/right/camera_info"];
+    let k = [80.0, 0.0, 48.0, 0.0, 80.0, 32.0, 0.0, 0.0, 1.0];
+    let p = |tx| [80.0, 0.0, 48.0, tx, 0.0, 80.0, 32.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+    let with = |topics: [&'static str; 2], right: [f64; 12], k| {
+        let info = |view: usize, p| (INFOS[view], "CameraInfo", START, camera_info(k, p));
+        let views = views(1, topics);
+        [info(0, p(0.0)), info(1, right), views[0].clone(), views[1].clone()]
+    };
+    const RAW: [&str; 2] = ["/cam/left/image_raw", "/cam/right/image_raw"];
+    for topics in [TOPICS, RAW] {
+        let said = info(&with(topics, p(-8.0), k));
+        assert!(said.contains("calibration: /cam/left") && !said.contains("not usable"), "{said}");
+        let wrong = [[0.0; 12], p(f64::NAN), p(0.0), p(8.0)];
+        for right in wrong {
+            let said = info(&with(topics, right, k));
+            assert!(said.contains("calibration not usable: "), "{right:?}: {said}");
+        }
+    }
+    assert!(info(&with(RAW, p(-8.0), [0.0; 9])).contains("calibration not usable: "));
+}
+
+#[test]
+fn a_damaged_chunk_is_left_out_told_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcap");
+    for compression in [None, Some(mcap::Compression::Zstd)] {
+        write(&path, &views(9, TOPICS), WriteOptions::new().compression(compression), true);
+        let mut content = std::fs::read(&path).unwrap();
+        let summary = mcap::Summary::read(&content).unwrap().unwrap();
+        let chunk = &summary.chunk_indexes[2];
+        let lost: usize = {
+            let indices = summary.read_message_indexes(&content, chunk).unwrap();
+            indices.values().map(Vec::len).sum()
+        };
+        let start = chunk.compressed_data_offset().unwrap() as usize;
+        content[start + 2000..][..200].iter_mut().for_each(|byte| *byte ^= 0x55);
+        std::fs::write(&path, content).unwrap();
+        let arguments = with_statistics(&["a.mcap", "--record", "o.mkv"]);
+        let (status, stdout, stderr) = run(folder.path(), &arguments);
+        assert_eq!(status, 0, "{stderr}");
+        let said: Value = serde_json::from_str(&stdout).unwrap();
+        let what = format!("the chunk at byte {} (log time 1700000000.", chunk.chunk_start_offset);
+        assert_eq!(stderr.matches(&what).count(), 1, "{stderr}");
+        assert!(stderr.contains(&format!("; {lost} of its messages are left out")), "{stderr}");
+        let left_out = |view: &str| said["damaged"][view]["left_out"].as_u64().unwrap();
+        let counted = left_out("left") + left_out("right");
+        assert_eq!(counted, lost as u64, "{said}");
+        let maps = recorded(&folder.path().join("o.mkv"));
+        assert_eq!(maps.len() as u64, said["matched"].as_u64().unwrap());
+        // What was matched is right.
+        let whole = expected(9);
+        assert!(maps.iter().all(|map| whole.contains(map)) && maps.len() < 9, "{}", maps.len());
+        let (status, stdout, _) = run(folder.path(), &["info", "a.mcap"]);
+        assert!(status == 0 && stdout.contains("\ndamaged: the chunk at byte"), "{stdout}");
+    }
 }
 
 #[test]

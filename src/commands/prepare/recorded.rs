@@ -23,39 +23,41 @@ pub fn calibration(
     if swap {
         views.reverse();
     }
-    let names = views.map(|view| recording.topics()[view].name.clone());
-    if !recording.calibrations.is_empty() {
-        let files = recording.calibrations.clone();
-        let listed: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-        let loaded = of_files(files, &names, swap, recording.size);
-        return Ok(usable(loaded, listed.join(" and ")));
-    }
-    let are_rectified = views.iter().all(|&view| is_rectified(&recording.topics()[view]));
-    match recording.camera_infos(views) {
-        Ok(Some([(left, of_left), (right, of_right)])) => {
-            let loaded = match are_rectified {
-                true => of_rectified(&of_left, &of_right),
-                false => of_raw([&left, &right], [&of_left, &of_right]),
-            };
-            Ok(usable(loaded, format!("{left} and {right}")))
-        }
-        Ok(None) => Ok(None),
-        Err(error) => Ok(usable(Err(error), "the recording".to_owned())),
-    }
-}
-
-/// Passes on a calibration, or warns that it is not used.
-fn usable(loaded: anyhow::Result<Loaded>, origin: String) -> Option<(String, Loaded)> {
-    match loaded {
-        Ok(loaded) => Some((origin, loaded)),
+    match of_views(&mut recording, views, swap) {
+        Ok(calibration) => Ok(calibration),
         Err(error) => {
             tracing::warn!(
                 "the calibration in the recording is not usable: {error:#}; the images are taken as they are \
                  (--calibration names another one)"
             );
-            None
+            Ok(None)
         }
     }
+}
+
+/// Returns the calibration of these views in a recording and its origin; `None` if there is none. Fails if it is
+/// not usable.
+pub fn of_views(
+    recording: &mut Recording,
+    views: [usize; 2],
+    swap: bool,
+) -> anyhow::Result<Option<(String, Loaded)>> {
+    let names = views.map(|view| recording.topics()[view].name.clone());
+    if !recording.calibrations.is_empty() {
+        let files = recording.calibrations.clone();
+        let listed: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        let loaded = of_files(files, &names, swap, recording.size)?;
+        return Ok(Some((listed.join(" and "), loaded)));
+    }
+    let are_rectified = views.iter().all(|&view| is_rectified(&recording.topics()[view]));
+    let Some([(left, of_left), (right, of_right)]) = recording.camera_infos(views)? else {
+        return Ok(None);
+    };
+    let loaded = match are_rectified {
+        true => of_rectified(&of_left, &of_right)?,
+        false => of_raw([&left, &right], [&of_left, &of_right])?,
+    };
+    Ok(Some((format!("{left} and {right}"), loaded)))
 }
 
 /// Reads the calibration files of a data set for these cameras.

@@ -362,7 +362,7 @@ impl FrameCopier {
         let info = match &self.caps {
             Some((known, info)) if known.as_ptr() == caps.as_ptr() => info.clone(),
             _ => {
-                let info = gst_video::VideoInfo::from_caps(caps)?;
+                let info = plane::format(caps)?;
                 self.caps = Some((caps.to_owned(), info.clone()));
                 info
             }

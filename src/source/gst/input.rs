@@ -33,6 +33,9 @@ pub(super) enum Input {
 impl Input {
     /// Checks the input as far as possible without GStreamer.
     pub(super) fn find(spec: &StreamSpec) -> anyhow::Result<Self> {
+        if let Some(why) = spec.misplaced() {
+            bail!("{why}");
+        }
         match spec {
             StreamSpec::File(path) if path.as_os_str().is_empty() => {
                 bail!("the name of a stream is empty: give a file, a picture pattern or a URI")
@@ -183,6 +186,12 @@ mod tests {
         assert!(message.contains("is a folder") && message.contains("%06d.png"), "{message}");
         assert!(refusal("file:///nowhere.mp4").contains("/nowhere.mp4: no such file"));
         assert!(refusal("  ").contains("empty"));
+        let message = refusal("ros2:/left/image_raw");
+        assert!(message.contains("both views must come from the graph"), "{message}");
+        let bag = folder.path().join("a.bag");
+        std::fs::write(&bag, "#ROSBAG V2.0\n").unwrap();
+        let (message, bag) = (refusal(bag.to_str().unwrap()), bag.display());
+        assert!(message.contains(&format!("stereod run {bag}")), "{message}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use anyhow::{Context, anyhow, ensure};
 use gstreamer as gst;
+use gstreamer::glib::translate::IntoGlib;
 use gstreamer_video as gst_video;
 use gstreamer_video::prelude::*;
 
@@ -347,6 +348,19 @@ fn copy_colour(
         }
     }
     Ok(Some(Chroma::new(coding, ChromaPlane::new(size, shift, samples), pool.clone())))
+}
+
+/// Returns the format of frames with these caps.
+pub(super) fn format(caps: &gst::CapsRef) -> anyhow::Result<gst_video::VideoInfo> {
+    let info = gst_video::VideoInfo::from_caps(caps)?;
+    let stated = caps.structure(0).and_then(|s| s.get::<&str>("colorimetry").ok());
+    // Range, matrix, transfer and primaries by number. GStreamer takes its default for all four if the matrix of
+    // YUV is unknown (0), also for frames of full range (1).
+    let Some(rest) = stated.and_then(|text| text.strip_prefix("1:0:")) else { return Ok(info) };
+    let matrix = info.colorimetry().matrix().into_glib();
+    let mut caps = caps.to_owned();
+    caps.make_mut().set("colorimetry", format!("1:{matrix}:{rest}"));
+    Ok(gst_video::VideoInfo::from_caps(&caps)?)
 }
 
 /// Returns the colour coding of a stream; Rec. 601 in limited range if it states none.

@@ -4,7 +4,7 @@
 //! as a killed recorder leaves it, is read like any other. The crate `rosbag` is not used: it maps the file
 //! into memory, trusts the lengths in it, and panics on damaged indices.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -12,9 +12,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::interface::{
-    Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize,
+    Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize,
 };
-use crate::core::memory::Budget;
+use crate::core::memory::{Budget, TooMuch};
 use crate::core::reading;
 
 /// First line of the file.
@@ -77,6 +77,9 @@ struct Bag {
     wanted: std::vec::IntoIter<Place>,
     /// Decompressed chunks, the newest last.
     kept: VecDeque<(u32, Vec<u8>)>,
+    /// Chunks that are damaged.
+    damaged: HashSet<u32>,
+    lost: Vec<Lost>,
     cut: Option<String>,
 }
 
@@ -161,6 +164,8 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
         places: Vec::new(),
         wanted: Vec::new().into_iter(),
         kept: VecDeque::new(),
+        damaged: HashSet::new(),
+        lost: Vec::new(),
         cut: None,
     };
     bag.walk(end)?;
@@ -258,7 +263,10 @@ impl Bag {
             return Ok(());
         }
         for number in 0..self.chunks.len() {
-            self.load(number as u32)?;
+            match self.load(number as u32) {
+                Err(error) if !error.is::<TooMuch>() => continue,
+                loaded => loaded?,
+            }
             let Some((_, data)) = self.kept.pop_back() else { continue };
             let mut cursor = Cursor::new(&data[..]);
             loop {
@@ -282,6 +290,42 @@ impl Bag {
             }
         }
         Ok(())
+    }
+
+    /// Reads the message at a place in the last of the chunks that are kept.
+    fn take(&self, place: &Place, message: &mut Message) -> Result<()> {
+        let (_, data) = self.kept.back().context("no chunk was read")?;
+        let record =
+            data.get(place.offset as usize..).context("the index of the bag is damaged")?;
+        let mut cursor = Cursor::new(record);
+        let damaged = "a message of the bag is damaged";
+        let (header, bytes) = self::record(&mut cursor)?.context(damaged)?;
+        let header = Header(&header);
+        ensure!(header.op()? == OP_MESSAGE && header.u32("conn")? == place.connection, damaged);
+        let start = cursor.position() as usize;
+        let content = record[start..].get(..bytes as usize).context(damaged)?;
+        message.topic = *self.numbers.get(&place.connection).context(damaged)?;
+        message.log_ns = place.log_ns;
+        message.data.clear();
+        message.data.extend_from_slice(content);
+        Ok(())
+    }
+
+    /// Notes the loss of messages: `what` is damaged.
+    fn lose(&mut self, places: &[Place], what: &str, error: &anyhow::Error) {
+        let mut messages: Vec<(usize, u64)> = Vec::new();
+        for topic in places.iter().filter_map(|place| self.numbers.get(&place.connection)) {
+            match messages.iter_mut().find(|(known, _)| known == topic) {
+                Some((_, count)) => *count += 1,
+                None => messages.push((*topic, 1)),
+            }
+        }
+        let from = places.first().map_or(0.0, |place| place.log_ns as f64 * 1e-9);
+        let what = format!(
+            "{what} (from log time {from:.3} s) is damaged: {error:#}; messages left out: {}",
+            places.len()
+        );
+        self.lost.push(Lost { what, messages });
     }
 
     /// Decompresses a chunk, which is then the last one of those that are kept.
@@ -322,7 +366,7 @@ fn decompress(from: impl Read, chunk: &Chunk, data: &mut Vec<u8>) -> Result<()> 
     data.try_reserve_exact(usize::try_from(chunk.size)?)?;
     let read = from.take(chunk.size.min(longest())).read_to_end(data);
     match read {
-        Err(error) if chunk.is_indexed => Err(error).context("a chunk of the bag is damaged"),
+        Err(error) if chunk.is_indexed => Err(error.into()),
         _ => Ok(()),
     }
 }
@@ -338,27 +382,38 @@ impl Reader for Bag {
         let mut wanted: Vec<Place> = self.places.iter().filter(is_wanted).copied().collect();
         wanted.sort_unstable();
         self.wanted = wanted.into_iter();
+        self.damaged.clear();
+        self.lost.clear();
         Ok(())
     }
 
     fn next(&mut self, message: &mut Message) -> Result<bool> {
-        let Some(place) = self.wanted.next() else { return Ok(false) };
-        self.load(place.chunk)?;
-        let Some((_, data)) = self.kept.back() else { return Ok(false) };
-        let record =
-            data.get(place.offset as usize..).context("the index of the bag is damaged")?;
-        let mut cursor = Cursor::new(record);
-        let damaged = "a message of the bag is damaged";
-        let (header, bytes) = self::record(&mut cursor)?.context(damaged)?;
-        let header = Header(&header);
-        ensure!(header.op()? == OP_MESSAGE && header.u32("conn")? == place.connection, damaged);
-        let start = cursor.position() as usize;
-        let content = record[start..].get(..bytes as usize).context(damaged)?;
-        message.topic = *self.numbers.get(&place.connection).context(damaged)?;
-        message.log_ns = place.log_ns;
-        message.data.clear();
-        message.data.extend_from_slice(content);
-        Ok(true)
+        while let Some(place) = self.wanted.next() {
+            if self.damaged.contains(&place.chunk) {
+                continue;
+            }
+            match self.load(place.chunk) {
+                Err(error) if !error.is::<TooMuch>() => {
+                    let rest = self.wanted.as_slice().iter().copied();
+                    let rest = rest.filter(|other| other.chunk == place.chunk);
+                    let places: Vec<_> = std::iter::once(place).chain(rest).collect();
+                    let start = self.chunks.get(place.chunk as usize).map_or(0, |c| c.start);
+                    self.lose(&places, &format!("the chunk at byte {start}"), &error);
+                    self.damaged.insert(place.chunk);
+                    continue;
+                }
+                loaded => loaded?,
+            }
+            match self.take(&place, message) {
+                Ok(()) => return Ok(true),
+                Err(error) => self.lose(&[place], "a message", &error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn lost(&mut self) -> Vec<Lost> {
+        std::mem::take(&mut self.lost)
     }
 
     fn cut(&self) -> Option<String> {
@@ -392,6 +447,10 @@ mod tests {
 
     /// Returns a bag of two chunks without compression: `/a` at 1 and 4 s, then `/b` at 2 and 3 s.
     fn bag() -> Vec<u8> {
+        compressed_bag("none", <[u8]>::to_vec)
+    }
+
+    fn compressed_bag(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
         let mut file = VERSION.to_vec();
         let index_pos = 1_u64.to_le_bytes();
         file.extend(written(&[("op", &[OP_BAG]), ("index_pos", &index_pos)], &[b' '; 10]));
@@ -407,8 +466,9 @@ mod tests {
                 chunk.extend(written(&head, &[seconds as u8; 5]));
             }
             let size = (chunk.len() as u32).to_le_bytes();
-            let head = [("op", &[OP_CHUNK][..]), ("compression", b"none"), ("size", &size)];
-            file.extend(written(&head, &chunk));
+            let name = name.as_bytes();
+            let head = [("op", &[OP_CHUNK][..]), ("compression", name), ("size", &size)];
+            file.extend(written(&head, &compress(&chunk)));
             let count = 2_u32.to_le_bytes();
             let head = [("op", &[OP_INDEX][..]), ("conn", &conn), ("count", &count)];
             file.extend(written(&head, &index));
@@ -418,6 +478,12 @@ mod tests {
 
     /// Returns the topic and the first byte of every message, and whether the bag is cut off.
     fn read(content: &[u8]) -> Result<(Vec<(String, u8)>, bool)> {
+        read_and_lose(content).map(|(seen, is_cut, _)| (seen, is_cut))
+    }
+
+    /// Returns the lost parts as well.
+    #[expect(clippy::type_complexity)]
+    fn read_and_lose(content: &[u8]) -> Result<(Vec<(String, u8)>, bool, Vec<Lost>)> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("a.bag");
         std::fs::write(&path, content)?;
@@ -429,7 +495,48 @@ mod tests {
             let first = message.data.first().copied().unwrap_or_default();
             seen.push((bag.topics()[message.topic].name.clone(), first));
         }
-        Ok((seen, bag.cut().is_some()))
+        Ok((seen, bag.cut().is_some(), bag.lost()))
+    }
+
+    #[test]
+    fn a_damaged_chunk_is_left_out_and_counted() {
+        let bzip2 = |data: &[u8]| {
+            let mut out = Vec::new();
+            let mut encoder = bzip2::read::BzEncoder::new(data, bzip2::Compression::fast());
+            encoder.read_to_end(&mut out).unwrap();
+            out
+        };
+        let lz4 = |data: &[u8]| {
+            let mut encoder = lz4::EncoderBuilder::new().build(Vec::new()).unwrap();
+            std::io::Write::write_all(&mut encoder, data).unwrap();
+            encoder.finish().0
+        };
+        for (name, mut whole) in
+            [("bz2", compressed_bag("bz2", bzip2)), ("lz4", compressed_bag("lz4", lz4))]
+        {
+            // Finished bags have the connections behind the chunks as well.
+            for (number, topic) in [(0_u32, b"/a"), (1, b"/b")] {
+                let conn = number.to_le_bytes();
+                let head = [("op", &[OP_CONNECTION][..]), ("conn", &conn), ("topic", topic)];
+                whole.extend(written(&head, &fields(&[("type", b"sensor_msgs/Image")])));
+            }
+            let expected = [("/a", 1), ("/b", 2), ("/b", 3), ("/a", 4)];
+            let named = |seen: &[(&str, u8)]| {
+                seen.iter().map(|(topic, byte)| ((*topic).to_owned(), *byte)).collect::<Vec<_>>()
+            };
+            assert_eq!(read(&whole).unwrap(), (named(&expected), false), "{name}");
+            // Within the data of the first chunk.
+            let field = b"compression=";
+            let at = whole.windows(field.len()).position(|bytes| bytes == field).unwrap();
+            let mut content = whole.clone();
+            content[at + 60] ^= 0xff;
+            content[at + 61] ^= 0xff;
+            let (seen, is_cut, lost) = read_and_lose(&content).unwrap();
+            assert_eq!((seen, is_cut), (named(&[("/b", 2), ("/b", 3)]), false), "{name}");
+            assert_eq!(lost.len(), 1, "{name}: {lost:?}");
+            assert_eq!(lost[0].messages, [(0, 2)], "{name}");
+            assert!(lost[0].what.contains("(from log time 1.000 s) is damaged"), "{lost:?}");
+        }
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Decoder {
         topic: usize,
         picture: Result<(u64, Picture<'_>)>,
     ) -> Result<Vec<Image>> {
-        let number = self.skip(topic);
+        let number = self.skip(topic, 1);
         let image = |stamp, views| vec![Image { topic, number, stamp, views }];
         let (stamp, picture) = match picture {
             Ok(read) => read,
@@ -83,11 +83,11 @@ impl Decoder {
         Ok(done.into_iter().map(|unit| of_unit(topic, unit)).collect())
     }
 
-    /// Counts a message that need not be decoded, and returns its number.
-    pub fn skip(&mut self, topic: usize) -> u64 {
+    /// Counts messages that need not or cannot be decoded, and returns the number of the first one.
+    pub fn skip(&mut self, topic: usize, count: u64) -> u64 {
         let next = self.numbers.entry(topic).or_default();
-        *next += 1;
-        *next - 1
+        *next += count;
+        *next - count
     }
 
     /// Ends the videos. Returns the images that are left.

@@ -91,6 +91,15 @@ pub struct Message {
     pub data: Vec<u8>,
 }
 
+/// A damaged part of a recording, which its reader left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The part and its damage, for people.
+    pub what: String,
+    /// Number of lost messages of topics, as far as it is known.
+    pub messages: Vec<(usize, u64)>,
+}
+
 /// Reader of one kind of recording.
 pub(super) trait Reader: Send {
     /// Returns the topics.
@@ -106,6 +115,11 @@ pub(super) trait Reader: Send {
     /// call its messages end after a few seconds.
     fn live(&mut self, _stop: &Switch) -> bool {
         false
+    }
+
+    /// Returns the parts that were left out since the last call.
+    fn lost(&mut self) -> Vec<Lost> {
+        Vec::new()
     }
 
     /// Returns the reason why the recording ended before its end, if it did.

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::interface::{Message, Reader, TOPICS_MAX, Topic};
+use super::interface::{Lost, Message, Reader, TOPICS_MAX, Topic};
 
 /// Readers of the parts, whose topics of one name are one.
 struct Joined {
@@ -72,6 +72,16 @@ impl Reader for Joined {
             (self.at, self.is_begun) = (self.at + 1, false);
         }
         Ok(false)
+    }
+
+    fn lost(&mut self) -> Vec<Lost> {
+        let of_part = |(part, numbers): &mut (Box<dyn Reader>, Vec<usize>)| {
+            let mut lost = part.lost();
+            let topics = lost.iter_mut().flat_map(|lost| &mut lost.messages);
+            topics.for_each(|(topic, _)| *topic = numbers[*topic]);
+            lost
+        };
+        self.parts.iter_mut().flat_map(of_part).collect()
     }
 
     fn cut(&self) -> Option<String> {

@@ -3,22 +3,30 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use mcap::records::{ChunkIndex, op};
 use mcap::sans_io::indexed_reader::{IndexedReadEvent, IndexedReader, IndexedReaderOptions};
-use mcap::sans_io::linear_reader::LinearReaderOptions;
+use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
 use mcap::sans_io::{MessageReadEvent, MessageReader};
 use mcap::{Channel, McapError, Summary};
 
-use super::interface::{
-    Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize,
-};
+use super::interface::{Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, check_length, longest};
 use super::svo;
 use crate::core::{reading, thread};
+
+/// Bytes of a record before its content: opcode and length.
+const RECORD: u64 = 1 + 8;
+
+/// Bytes of a message's record before its data: channel, sequence and two times.
+const MESSAGE_HEADER: usize = 2 + 4 + 8 + 8;
+
+/// Opcode of a record of private use, which readers pass over.
+const PRIVATE: u8 = 0x80;
 
 /// An MCAP file.
 struct McapFile {
@@ -31,8 +39,14 @@ struct McapFile {
     /// Topics that are wanted.
     wanted: Vec<usize>,
     reading: Option<Reading>,
-    /// Compressed bytes of a chunk.
-    chunk: Vec<u8>,
+    /// Chunks by the offset at which the reader of the library asks for them.
+    chunks: HashMap<u64, ChunkIndex>,
+    /// Decompressed records of a chunk.
+    records: Vec<u8>,
+    lost: Vec<Lost>,
+    /// True if a file without an index ends within a chunk, whose messages are read nevertheless. Otherwise no
+    /// message is read before all of its chunk was checked.
+    ends_in_chunk: bool,
     /// Messages read without the index.
     read: u64,
     /// False if a recorder did not finish the file.
@@ -66,13 +80,16 @@ pub(super) fn open(path: &Path) -> Result<(Box<dyn Reader>, bool)> {
         numbers: HashMap::new(),
         wanted: Vec::new(),
         reading: None,
-        chunk: Vec::new(),
+        chunks: HashMap::new(),
+        records: Vec::new(),
+        lost: Vec::new(),
+        ends_in_chunk: false,
         read: 0,
         is_finished,
         cut: None,
     };
     match opened.summary.take() {
-        Some(summary) => {
+        Some(mut summary) => {
             let mut channels: Vec<_> = summary.channels.values().cloned().collect();
             channels.sort_by_key(|channel| channel.id);
             for channel in channels {
@@ -80,6 +97,7 @@ pub(super) fn open(path: &Path) -> Result<(Box<dyn Reader>, bool)> {
                 let count = counts.map(|counts| counts.get(&channel.id).copied().unwrap_or(0));
                 opened.add(&channel, count)?;
             }
+            opened.chunks = chunks(&mut summary)?;
             opened.summary = Some(summary);
         }
         None => opened.find_topics()?,
@@ -129,6 +147,85 @@ fn summary(file: &mut BufReader<File>) -> Result<Option<Summary>> {
         }
     }
     Ok(reader.finish())
+}
+
+/// Describes the chunks of a file as uncompressed, because version 0.26 does not compare the checksums of those
+/// that it decompresses itself. Returns the chunks as they are, by the offset at which the library asks for them.
+fn chunks(summary: &mut Summary) -> Result<HashMap<u64, ChunkIndex>> {
+    summary.chunk_indexes.retain(|chunk| chunk.uncompressed_size >= RECORD);
+    let of = |chunk: &mut ChunkIndex| {
+        let own = chunk.clone();
+        chunk.compression.clear();
+        chunk.compressed_size = chunk.uncompressed_size;
+        Ok((chunk.compressed_data_offset().map_err(explain)?, own))
+    };
+    summary.chunk_indexes.iter_mut().map(of).collect()
+}
+
+/// Reads and decompresses the records of a chunk. Returns its damage, if there is any.
+fn read_chunk(
+    file: &mut BufReader<File>,
+    chunk: &ChunkIndex,
+    records: &mut Vec<u8>,
+) -> Result<Option<String>> {
+    check_length("a chunk of the file", chunk.chunk_length.max(chunk.uncompressed_size))?;
+    let (length, size) =
+        (usize::try_from(chunk.chunk_length)?, usize::try_from(chunk.uncompressed_size)?);
+    let options = LinearReaderOptions::default()
+        .with_skip_start_magic(true)
+        .with_skip_end_magic(true)
+        .with_prevalidate_chunk_crcs(true)
+        .with_record_length_limit(limit());
+    let mut reader = LinearReader::new_with_options(options);
+    file.seek(SeekFrom::Start(chunk.chunk_start_offset))?;
+    match file.read_exact(reader.insert(length)) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            return Ok(Some("it lies beyond the end of the file".to_owned()));
+        }
+        read => read?,
+    }
+    reader.notify_read(length);
+    records.clear();
+    records.try_reserve(size)?;
+    while let Some(event) = guarded(|| reader.next_event()) {
+        match event {
+            // Nothing follows.
+            Ok(LinearReadEvent::ReadRequest(_)) => reader.notify_read(0),
+            Ok(LinearReadEvent::Record { opcode, data })
+                if records.len() + data.len() < size
+                    && (opcode != op::MESSAGE || data.len() >= MESSAGE_HEADER) =>
+            {
+                records.push(opcode);
+                records.extend_from_slice(&(data.len() as u64).to_le_bytes());
+                records.extend_from_slice(data);
+            }
+            Ok(LinearReadEvent::Record { .. }) => {
+                return Ok(Some("its records are malformed".to_owned()));
+            }
+            Err(McapError::UnsupportedCompression(name)) if name == chunk.compression => {
+                return Err(explain(McapError::UnsupportedCompression(name)));
+            }
+            Err(error) => return Ok(Some(error.to_string())),
+        }
+    }
+    let differs = || "its length differs from that in the index".to_owned();
+    Ok((records.len() != size).then(differs))
+}
+
+/// Counts the messages of each channel in a chunk by the indices behind it.
+fn counts(file: &mut BufReader<File>, chunk: &ChunkIndex) -> Vec<(u16, u64)> {
+    let count = |(&channel, &offset): (&u16, &u64)| {
+        // Opcode, length, channel, length of the entries.
+        let mut head = [0; 15];
+        file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(&mut head)).ok()?;
+        let [opcode, a, b, c, d, e, f, g, h, low, high, entries @ ..] = head;
+        let entries = u64::from(u32::from_le_bytes(entries));
+        let is_index = opcode == op::MESSAGE_INDEX
+            && u64::from_le_bytes([a, b, c, d, e, f, g, h]) == entries + 6
+            && u16::from_le_bytes([low, high]) == channel;
+        is_index.then_some((channel, entries / 16))
+    };
+    chunk.message_index_offsets.iter().filter_map(count).collect()
 }
 
 fn limit() -> usize {
@@ -181,11 +278,18 @@ impl McapFile {
 
     /// Reads the whole file for its topics and their counts.
     fn find_topics(&mut self) -> Result<()> {
-        self.begin(&[])?;
         let mut counts: HashMap<u16, (Arc<Channel<'static>>, u64)> = HashMap::new();
-        while let Some(message) = self.next_from_start()? {
-            let channel = message.channel;
-            counts.entry(channel.id).or_insert((channel, 0)).1 += 1;
+        loop {
+            let was_known = self.ends_in_chunk;
+            self.begin(&[])?;
+            while let Some(message) = self.next_from_start()? {
+                let channel = message.channel;
+                counts.entry(channel.id).or_insert((channel, 0)).1 += 1;
+            }
+            if self.ends_in_chunk == was_known {
+                break;
+            }
+            counts.clear();
         }
         let mut found: Vec<_> = counts.into_values().collect();
         found.sort_by_key(|(channel, _)| channel.id);
@@ -218,7 +322,11 @@ impl McapFile {
                 Some(Err(error)) => {
                     let what = match error {
                         McapError::UnexpectedEof | McapError::UnexpectedEoc => {
+                            self.ends_in_chunk = true;
                             "it was cut off there".to_owned()
+                        }
+                        McapError::BadChunkCrc { .. } => {
+                            format!("the next chunk is damaged ({error})")
                         }
                         other => format!("{other}"),
                     };
@@ -239,6 +347,7 @@ impl Reader for McapFile {
         self.wanted = topics.to_vec();
         self.file.seek(SeekFrom::Start(0))?;
         (self.read, self.cut) = (0, None);
+        self.lost.clear();
         self.reading = Some(match &self.summary {
             Some(summary) => {
                 let names = topics.iter().map(|&topic| self.topics[topic].name.clone());
@@ -252,6 +361,8 @@ impl Reader for McapFile {
                 let options = LinearReaderOptions::default()
                     // The end is of no use without an index.
                     .with_skip_end_magic(true)
+                    .with_validate_chunk_crcs(true)
+                    .with_prevalidate_chunk_crcs(!self.ends_in_chunk)
                     .with_record_length_limit(limit());
                 Reading::FromStart(Box::new(MessageReader::new_with_options(options)))
             }
@@ -274,13 +385,37 @@ impl Reader for McapFile {
         let Some(Reading::ByIndex(reader)) = &mut self.reading else { return Ok(false) };
         while let Some(event) = guarded(|| reader.next_event()) {
             match event.map_err(explain)? {
-                IndexedReadEvent::ReadChunkRequest { offset, length } => {
-                    check_length("a chunk of the file", length as u64)?;
-                    resize(&mut self.chunk, length)?;
-                    self.file.seek(SeekFrom::Start(offset))?;
-                    let read = self.file.read_exact(&mut self.chunk);
-                    read.context("a chunk of the index lies beyond the end of the file")?;
-                    reader.insert_chunk_record_data(offset, &self.chunk).map_err(explain)?;
+                IndexedReadEvent::ReadChunkRequest { offset, .. } => {
+                    let chunk = self.chunks.get(&offset).context("the index names no chunk")?;
+                    if let Some(flaw) = read_chunk(&mut self.file, chunk, &mut self.records)? {
+                        let topic = |(channel, count): (u16, u64)| {
+                            Some((*self.numbers.get(&channel)?, count))
+                        };
+                        let messages = counts(&mut self.file, chunk).into_iter().filter_map(topic);
+                        let messages: Vec<_> =
+                            messages.filter(|(topic, _)| self.wanted.contains(topic)).collect();
+                        let count = match messages.iter().map(|(_, count)| count).sum::<u64>() {
+                            // The chunk has no indices.
+                            0 => "all".to_owned(),
+                            count => count.to_string(),
+                        };
+                        let [start, end] = [chunk.message_start_time, chunk.message_end_time]
+                            .map(|ns| ns as f64 * 1e-9);
+                        let what = format!(
+                            "the chunk at byte {} (log time {start:.3} to {end:.3} s) is damaged: {flaw}; {count} \
+                             of its messages are left out",
+                            chunk.chunk_start_offset
+                        );
+                        self.lost.push(Lost { what, messages });
+                        // The reader of the library cannot pass over a chunk, but over a record.
+                        let size = usize::try_from(chunk.uncompressed_size)?;
+                        self.records.clear();
+                        self.records.resize(size, 0);
+                        self.records[0] = PRIVATE;
+                        let length = chunk.uncompressed_size - RECORD;
+                        self.records[1..RECORD as usize].copy_from_slice(&length.to_le_bytes());
+                    }
+                    reader.insert_chunk_record_data(offset, &self.records).map_err(explain)?;
                 }
                 IndexedReadEvent::Message { header, data } => {
                     let Some(&topic) = self.numbers.get(&header.channel_id) else { continue };
@@ -294,6 +429,10 @@ impl Reader for McapFile {
             }
         }
         Ok(false)
+    }
+
+    fn lost(&mut self) -> Vec<Lost> {
+        std::mem::take(&mut self.lost)
     }
 
     fn cut(&self) -> Option<String> {
@@ -335,6 +474,11 @@ mod tests {
 
     /// Returns the first byte of every message, and whether the file was cut off.
     fn read(content: &[u8]) -> Result<(Vec<u8>, bool)> {
+        read_and_lose(content).map(|(seen, is_cut, _)| (seen, is_cut))
+    }
+
+    /// Returns the lost parts as well.
+    fn read_and_lose(content: &[u8]) -> Result<(Vec<u8>, bool, Vec<Lost>)> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("a.mcap");
         std::fs::write(&path, content)?;
@@ -345,7 +489,39 @@ mod tests {
         while reader.next(&mut message)? {
             seen.extend(message.data.first());
         }
-        Ok((seen, reader.cut().is_some()))
+        Ok((seen, reader.cut().is_some(), reader.lost()))
+    }
+
+    /// Returns the place of the content of the second chunk with messages; the first chunk has the channels.
+    fn second_chunk(content: &[u8]) -> usize {
+        let summary = Summary::read(content).unwrap().unwrap();
+        let mut starts: Vec<_> =
+            summary.chunk_indexes.iter().map(|c| c.compressed_data_offset().unwrap()).collect();
+        starts.sort_unstable();
+        starts[2] as usize
+    }
+
+    #[test]
+    fn a_damaged_chunk_is_left_out_and_counted() {
+        for compression in [None, Some(mcap::Compression::Zstd)] {
+            let is_plain = compression.is_none();
+            let whole = file(compression);
+            let at = second_chunk(&whole);
+            for place in [at + 20, at + 30] {
+                let mut content = whole.clone();
+                content[place] ^= 0x10;
+                let (seen, is_cut, lost) = read_and_lose(&content).unwrap();
+                // The file has two messages in a chunk: 4 and 5, 6 and 1, 2 and 3.
+                assert_eq!((seen, is_cut), (vec![2, 3, 4, 5], false), "{is_plain}");
+                assert_eq!(lost.len(), 1);
+                assert_eq!(lost[0].messages, [(0, 1), (1, 1)]);
+                assert!(lost[0].what.contains("; 2 of its messages are left out"), "{lost:?}");
+                // Without the index the file ends before the chunk.
+                let end = content.len() - mcap::MAGIC.len() - 1;
+                let (seen, is_cut, _) = read_and_lose(&content[..end]).unwrap();
+                assert_eq!((seen, is_cut), (vec![4, 5], true), "{is_plain}");
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::choice::{self, Wanted};
-use super::interface::{Message, Reader, Topic};
+use super::interface::{Lost, Message, Reader, Topic};
 use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, rosbag2};
@@ -194,6 +194,11 @@ impl Recording {
         self.reader.next(message).with_context(|| self.name.clone())
     }
 
+    /// Returns the damaged parts that were left out since the last call.
+    pub(super) fn lost(&mut self) -> Vec<Lost> {
+        self.reader.lost()
+    }
+
     /// Returns the reason why the recording ended before its end, if it did.
     pub(super) fn cut(&self) -> Option<String> {
         self.reader.cut()
@@ -201,11 +206,14 @@ impl Recording {
 
     /// Returns the two topics of the views.
     pub fn choose(&self, wanted: &Wanted) -> Result<[usize; 2]> {
-        choice::choose(self.topics(), wanted).with_context(|| self.name.clone())
+        choice::choose(self.topics(), wanted).with_context(|| match self.cut() {
+            Some(cut) => format!("{} ({cut})", self.name),
+            None => self.name.clone(),
+        })
     }
 
     /// Returns the calibrations of these views with the names of their topics, if there are any: the first
-    /// message of each camera's `CameraInfo`.
+    /// message of each camera's `CameraInfo` that is not damaged.
     pub fn camera_infos(&mut self, views: [usize; 2]) -> Result<Option<[(String, CameraInfo); 2]>> {
         let Some(topics) = choice::camera_infos(self.topics(), views) else { return Ok(None) };
         self.begin(&topics)?;
@@ -218,6 +226,11 @@ impl Recording {
                     .with_context(|| format!("{}: {name}", self.name))?;
                 found[eye] = Some((name.clone(), info));
             }
+        }
+        if found.iter().any(Option::is_none)
+            && let Some(Lost { what, .. }) = self.lost().into_iter().next()
+        {
+            bail!("{what}");
         }
         let [left, right] = found;
         Ok(left.zip(right).map(|(left, right)| [left, right]))

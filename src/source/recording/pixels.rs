@@ -99,7 +99,7 @@ fn of_raw(raw: &Raw<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
     let Some((layout, is_wide)) = layout(encoding) else {
         bail!(
             "pixels in the format \"{encoding}\" are not read; known are mono8, mono16, rgb8, bgr8, rgba8, \
-             bgra8, yuv422, yuv422_yuy2 and bayer_*"
+             bgra8, rgb16, bgr16, yuv422, yuv422_yuy2 and bayer_*"
         );
     };
     ensure!(width > 0 && height > 0, "the image has no pixels ({width}x{height})");
@@ -118,7 +118,11 @@ fn of_raw(raw: &Raw<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
         if matches!(layout, Layout::Yuv422(_)) { width.next_multiple_of(2) } else { width };
     let row = columns * samples * (1 + usize::from(is_wide));
     ensure!(
-        step >= row && data.len() as u64 >= product([step, height - 1]).saturating_add(row as u64),
+        step >= row,
+        "the step of {step} bytes is smaller than a row of {width} pixels in {encoding} ({row} bytes)"
+    );
+    ensure!(
+        data.len() as u64 >= product([step, height - 1]).saturating_add(row as u64),
         "{width}x{height} pixels in {encoding}, {step} bytes a row, need more than the {} bytes of the message",
         data.len()
     );
@@ -391,10 +395,32 @@ mod tests {
         // The last row need not be padded.
         let image = frame(&Picture::Raw(raw(3, &[1, 2, 0, 3, 4])), &keep(), Tone::Local).unwrap();
         assert_eq!(image.pixels(), [1, 2, 3, 4]);
-        for (step, data) in
-            [(3, &[1, 2, 0, 3][..]), (1, &[1, 2, 3, 4]), (usize::MAX, &[1, 2, 3, 4])]
-        {
-            assert!(frame(&Picture::Raw(raw(step, data)), &keep(), Tone::Local).is_err());
+        for (step, data, what) in [
+            (3, &[1, 2, 0, 3][..], "need more than the 4 bytes"),
+            (usize::MAX, &[1, 2, 3, 4], "need more than the 4 bytes"),
+            (1, &[1, 2, 3, 4], "the step of 1 bytes is smaller than a row of 2 pixels"),
+            (0, &[1, 2, 3, 4], "the step of 0 bytes is smaller than a row of 2 pixels"),
+        ] {
+            let error = frame(&Picture::Raw(raw(step, data)), &keep(), Tone::Local).unwrap_err();
+            assert!(error.to_string().contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_refusal_of_a_format_names_those_that_are_read() {
+        let raw = |encoding| Raw {
+            width: 1,
+            height: 1,
+            encoding,
+            is_big_endian: false,
+            step: 8,
+            data: &[0; 8],
+        };
+        let tried = |encoding| frame(&Picture::Raw(raw(encoding)), &keep(), Tone::Local);
+        let error = tried("nv12").unwrap_err().to_string();
+        for known in KNOWN {
+            let named = if known.starts_with("bayer_") { "bayer_*" } else { known };
+            assert!(error.contains(named), "{named}: {error}");
         }
     }
 

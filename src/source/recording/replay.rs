@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::choice::Wanted;
 use super::decoder::{self, Decoder};
-use super::interface::{Message, Topic};
+use super::interface::{Lost, Message, Topic};
 use super::messages::{self, Picture};
 use super::open::Recording;
 use crate::core::control::Switch;
@@ -37,6 +37,8 @@ struct Replay {
     /// Nanoseconds added to the stamps of each view before pairing.
     delays: [u64; 2],
     left_out: [u64; 2],
+    /// Stamps of the first image of each view.
+    firsts: [Option<u64>; 2],
     /// The first reason why an image was left out.
     flaw: Option<String>,
     /// Images of earlier pairs are not decoded.
@@ -114,6 +116,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         pairer: Pairer::new(pairing),
         delays: [delay(offset.saturating_neg()), delay(offset)],
         left_out: [0; 2],
+        firsts: [None; 2],
         flaw: None,
         from: Place::Pair(0),
         last: None,
@@ -142,9 +145,11 @@ impl Beginning {
         let (mut message, mut stamps) = (Message::default(), Vec::new());
         let (mut first, mut flaws) = ([None, None], [0; 2]);
         let (mut has_colour, mut is_whole) = (false, true);
+        let mut lost = Vec::new();
         while is_whole && (stamps.len() < MEASURED || first.iter().any(Option::is_none)) {
             ensure!(!options.stop.is_set(), "stopped while the recording was being opened");
             is_whole = recording.next(&mut message)?;
+            lost.extend(recording.lost());
             let images = if is_whole {
                 let topic = &recording.topics()[message.topic];
                 let read = messages::picture(topic, message.log_ns, &message.data);
@@ -187,8 +192,10 @@ impl Beginning {
         let found = |eye: usize| {
             first[eye].with_context(|| {
                 let Topic { name, .. } = &recording.topics()[topics[eye]];
-                let cut = recording.cut().map_or(String::new(), |cut| format!("; {cut}"));
-                format!("{}: {name} has no readable image{cut}", recording.name)
+                let damage = lost.first().map(|lost| lost.what.clone());
+                let why =
+                    recording.cut().or(damage).map_or(String::new(), |why| format!("; {why}"));
+                format!("{}: {name} has no readable image{why}", recording.name)
             })
         };
         let mut steps: Vec<u64> = stamps
@@ -222,11 +229,33 @@ fn views_of(
 }
 
 /// Reports whether an error concerns one image only, so that the next one may be readable.
-fn is_damage(error: &anyhow::Error) -> bool {
+pub(super) fn is_damage(error: &anyhow::Error) -> bool {
     error.is::<image::ImageError>()
 }
 
 impl Replay {
+    /// Reads the next message; false at the end. Counts the messages that are lost before it.
+    fn next(&mut self, message: &mut Message) -> Result<bool> {
+        let is_whole = self.recording.next(message)?;
+        for Lost { what, messages } in self.recording.lost() {
+            for (topic, count) in messages {
+                self.decoder.skip(topic, count);
+                self.leave_out(topic, count);
+            }
+            if self.flaw.is_none() {
+                tracing::warn!("{}: {what}", self.recording.name);
+                self.flaw = Some(what);
+            }
+        }
+        Ok(is_whole)
+    }
+
+    /// Counts images of a topic that are left out.
+    fn leave_out(&mut self, topic: usize, count: u64) {
+        let is_of = |eye: &usize| self.topics[*eye] == topic;
+        (0..2).filter(is_of).for_each(|eye| self.left_out[eye] += count);
+    }
+
     /// Decodes a message, and hands the images that are known by now to the pairing.
     fn take(&mut self, message: &Message) -> Result<()> {
         let topic = &self.recording.topics()[message.topic];
@@ -238,7 +267,7 @@ impl Replay {
             let (stamp, eye) = (*stamp, usize::from(message.topic != self.topics[0]));
             if self.is_early(eye, stamp) {
                 // Pairing needs the stamps alone.
-                let number = self.decoder.skip(message.topic);
+                let number = self.decoder.skip(message.topic, 1);
                 self.pair(eye, Image::from_vec(1, 1, vec![0]), stamp, number);
                 return Ok(());
             }
@@ -253,8 +282,7 @@ impl Replay {
         let views = match views {
             Ok(views) => views,
             Err(error) => {
-                let is_of = |eye: &usize| self.topics[*eye] == topic;
-                (0..2).filter(is_of).for_each(|eye| self.left_out[eye] += 1);
+                self.leave_out(topic, 1);
                 let what = format!("{name}, image {number}: {error:#}");
                 if self.flaw.is_none() {
                     tracing::warn!("{}: {what}; it is left out", self.recording.name);
@@ -294,6 +322,7 @@ impl Replay {
     }
 
     fn pair(&mut self, eye: usize, image: Image, stamp: u64, number: u64) {
+        self.firsts[eye].get_or_insert(stamp);
         let time = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
         let (timestamp, arrived) = (Some(time), Instant::now());
         let frame = EyeFrame { image, timestamp, index: number, arrived };
@@ -314,6 +343,13 @@ impl Replay {
             emit(pair, self.counts())?;
         }
         ControlFlow::Break(())
+    }
+
+    /// Names the offset that pairs the first images of both views.
+    fn offset_of_firsts(&self) -> String {
+        let [Some(left), Some(right)] = self.firsts else { return String::new() };
+        let us = (i128::from(left) - i128::from(right)) / 1000;
+        format!(", and `--offset {}` pairs the first images of both views", us as f64 * 1e-3)
     }
 
     /// Reports damage and missing partners after the last message.
@@ -337,8 +373,9 @@ impl Replay {
         ensure!(
             pairs > 0 || left == 0 || right == 0,
             "{}: no stamp of one view lies within {tolerance:.1} ms of one of the other ({left} left and \
-             {right} right images): {BY_NUMBER}",
-            self.info.description
+             {right} right images): {BY_NUMBER}{}",
+            self.info.description,
+            self.offset_of_firsts()
         );
         let [lost_left, lost_right] = Eye::BOTH.map(|eye| self.pairer.unpaired_since_first(eye));
         if lost_left.min(lost_right) as f64 > MANY * left.min(right) as f64 {
@@ -368,7 +405,7 @@ impl Source for Replay {
             self.recording.begin(&self.topics)?;
         }
         let mut message = Message::default();
-        while !stop.is_set() && self.recording.next(&mut message)? {
+        while !stop.is_set() && self.next(&mut message)? {
             self.take(&message)?;
             if self.emit_pairs(stop, emit).is_break() {
                 return Ok(());

@@ -10,8 +10,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension};
 
-use super::interface::{Encoding, Message, Reader, TOPICS_MAX, Topic, check_length, longest};
-use crate::core::memory::Budget;
+use super::interface::{Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, check_length, longest};
+use crate::core::memory::{Budget, TooMuch};
 use crate::core::reading;
 
 /// First bytes of a frame of zstd.
@@ -42,6 +42,7 @@ struct Database {
     read: u64,
     /// True if the file is shorter than it says.
     is_short: bool,
+    lost: Vec<Lost>,
     cut: Option<String>,
 }
 
@@ -84,6 +85,7 @@ pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>
         wanted: Vec::new().into_iter(),
         read: 0,
         is_short: !is_whole,
+        lost: Vec::new(),
         cut: None,
     };
     database.find_topics()?;
@@ -215,6 +217,7 @@ impl Reader for Database {
 
     fn begin(&mut self, topics: &[usize]) -> Result<()> {
         (self.cut, self.read) = (None, 0);
+        self.lost.clear();
         let (mut rows, mut failed) = self.list(topics, "timestamp, id")?;
         if failed.is_some() {
             // Without the index, which may lie in the part that is gone, in the order of the file.
@@ -244,13 +247,27 @@ impl Reader for Database {
                 continue;
             }
             if self.are_compressed {
-                message.data = decompress(&message.data)?;
+                match decompress(&message.data) {
+                    Err(error) if !error.is::<TooMuch>() => {
+                        let s = row.log_ns as f64 * 1e-9;
+                        let what = format!(
+                            "the message of log time {s:.3} s is damaged: {error:#}; messages left out: 1"
+                        );
+                        self.lost.push(Lost { what, messages: vec![(row.topic, 1)] });
+                        continue;
+                    }
+                    data => message.data = data?,
+                }
             }
             (message.topic, message.log_ns) = (row.topic, row.log_ns);
             self.read += 1;
             return Ok(true);
         }
         Ok(false)
+    }
+
+    fn lost(&mut self) -> Vec<Lost> {
+        std::mem::take(&mut self.lost)
     }
 
     fn cut(&self) -> Option<String> {

@@ -9,6 +9,7 @@ use super::choice::{self, Wanted};
 use super::decoder::{self, Decoder};
 use super::interface::{Message, Topic};
 use super::open::Recording;
+use super::replay::is_damage;
 use super::{messages, pixels};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image};
@@ -25,6 +26,8 @@ pub struct Survey {
     pub kind: &'static str,
     /// Reason why it ended before its end, if it did.
     pub cut: Option<String>,
+    /// The first damaged part, which is left out, and the number of further ones.
+    pub damaged: Option<String>,
     /// Time from the first message to the last in seconds.
     pub duration_s: f64,
     /// Every topic with messages.
@@ -34,6 +37,8 @@ pub struct Survey {
     pub pair: Chosen,
     /// Calibration files that belong to the recording.
     pub calibration_files: Vec<String>,
+    /// Reason why the calibration cannot be used.
+    pub calibration_unusable: Option<String>,
 }
 
 /// The pair that would be taken.
@@ -91,10 +96,12 @@ pub struct PairSurvey {
     pub pairs: u64,
     /// Images without a partner, left and right.
     pub unpaired: [u64; 2],
-    /// Median of the right stamp minus the left one, in milliseconds.
-    pub skew_ms: f64,
+    /// Median of the right stamp minus the left one, in milliseconds; `None` without pairs.
+    pub skew_ms: Option<f64>,
     /// Largest absolute value of it.
-    pub largest_skew_ms: f64,
+    pub largest_skew_ms: Option<f64>,
+    /// Reason why a run refuses the pair.
+    pub unusable: Option<String>,
     /// Topics with the calibrations, if there are any.
     pub camera_infos: Option<[String; 2]>,
 }
@@ -104,11 +111,15 @@ pub struct PairSurvey {
 struct Times {
     all: Vec<u64>,
     image: Option<ImageSurvey>,
+    /// Size of a view, from the first image that was decoded.
+    decoded: Option<(usize, usize)>,
     unreadable: Option<String>,
+    /// True if a run would refuse the topic for its first image.
+    is_refused: bool,
 }
 
 impl Times {
-    /// Notes an image of a video.
+    /// Notes the fate of an image.
     fn note(&mut self, image: decoder::Image, videos: &Decoder) {
         let (view, layout) = match image.views {
             Ok(Views::One(view)) => (view, ""),
@@ -117,12 +128,15 @@ impl Times {
                 // A video may begin long before a frame that builds on no other.
                 if !error.is::<Undecodable>() {
                     self.unreadable.get_or_insert(format!("{error:#}"));
+                    self.is_refused |= !is_damage(&error);
                 }
                 return;
             }
         };
+        let (width, height) = (view.width(), view.height());
+        (self.decoded, self.unreadable) = (Some((width, height)), None);
         let codec = videos.codec(image.topic).map_or(String::new(), |codec| codec.to_string());
-        let (width, height, format) = (view.width(), view.height(), codec + layout);
+        let format = codec + layout;
         self.image.get_or_insert(ImageSurvey { width, height, format });
     }
 }
@@ -143,9 +157,10 @@ pub fn survey(
     // The size of a video is that of its first frame.
     let mut videos = Decoder::new(&GstOptions { stop: stop.clone(), ..GstOptions::default() });
     let (mut first, mut last) = (u64::MAX, 0);
-    let mut message = Message::default();
+    let (mut message, mut lost) = (Message::default(), Vec::new());
     while !stop.is_set() && recording.next(&mut message)? {
         tick();
+        lost.extend(recording.lost());
         let (topic, seen) = (&topics[message.topic], &mut times[message.topic]);
         (first, last) = (first.min(message.log_ns), last.max(message.log_ns));
         let mut time = message.log_ns;
@@ -154,26 +169,26 @@ pub fn survey(
             match &read {
                 Ok((stamp, picture)) => {
                     time = *stamp;
-                    if seen.image.is_none() && !topic.is_video() {
-                        match pixels::size(picture) {
-                            Ok((width, height)) => {
-                                let format = pixels::format(picture);
-                                seen.image = Some(ImageSurvey { width, height, format });
-                            }
-                            Err(error) => {
-                                seen.unreadable.get_or_insert(format!("{error:#}"));
-                            }
-                        }
+                    // An image that is not read has a size and a format as well.
+                    if seen.image.is_none()
+                        && !topic.is_video()
+                        && let Ok((width, height)) = pixels::size(picture)
+                    {
+                        let format = pixels::format(picture);
+                        seen.image = Some(ImageSurvey { width, height, format });
                     }
                 }
                 Err(error) => {
                     seen.unreadable.get_or_insert(format!("{error:#}"));
                 }
             }
-            if topic.is_video() && seen.image.is_none() && seen.unreadable.is_none() {
+            // As a run decodes them.
+            if seen.decoded.is_none() && !seen.is_refused {
                 match videos.decode(recording, message.topic, read) {
                     Ok(images) => images.into_iter().for_each(|image| seen.note(image, &videos)),
-                    Err(error) => seen.unreadable = Some(format!("{error:#}")),
+                    Err(error) => {
+                        (seen.unreadable, seen.is_refused) = (Some(format!("{error:#}")), true);
+                    }
                 }
             }
         }
@@ -189,6 +204,7 @@ pub fn survey(
             skews.extend(std::iter::from_fn(|| pairer.pop()).map(|pair| pair.skew_ns));
         }
     }
+    lost.extend(recording.lost());
     match videos.finish() {
         Ok(images) => images.into_iter().for_each(|i| times[i.topic].note(i, &videos)),
         Err(error) => tracing::debug!("{error:#}"),
@@ -205,13 +221,15 @@ pub fn survey(
     let pair = match pair {
         Ok(views) => {
             let infos = choice::camera_infos(&topics, views);
+            let most = skews.iter().map(|ns| ns.saturating_abs()).max();
             Chosen::Pair(PairSurvey {
                 left: topics[views[0]].name.clone(),
                 right: topics[views[1]].name.clone(),
                 pairs: pairer.pairs(),
                 unpaired: Eye::BOTH.map(|eye| pairer.unpaired(eye)),
-                skew_ms: ms(skews.get(skews.len() / 2).copied().unwrap_or(0)),
-                largest_skew_ms: ms(skews.iter().map(|ns| ns.saturating_abs()).max().unwrap_or(0)),
+                skew_ms: skews.get(skews.len() / 2).copied().map(ms),
+                largest_skew_ms: most.map(ms),
+                unusable: unusable(views.map(|view| (topics[view].name.as_str(), &times[view]))),
                 camera_infos: infos.map(|infos| infos.map(|topic| topics[topic].name.clone())),
             })
         }
@@ -221,15 +239,36 @@ pub fn survey(
     Ok(Survey {
         kind: recording.kind,
         cut: recording.cut(),
+        damaged: lost.first().map(|first| match lost.len() {
+            1 => first.what.clone(),
+            many => format!("{}; further damaged parts: {}", first.what, many - 1),
+        }),
         duration_s: last.saturating_sub(first) as f64 * 1e-9,
         topics: topics.iter().zip(times).map(|(topic, times)| topic_survey(topic, times)).collect(),
         pair,
         calibration_files: files.collect(),
+        calibration_unusable: None,
     })
 }
 
+/// Returns the reason why a run refuses a pair with these first images.
+fn unusable(views: [(&str, &Times); 2]) -> Option<String> {
+    let [left, right] = views.map(|(name, times)| {
+        let flaw = times.unreadable.as_deref().unwrap_or("it has no readable image");
+        times.decoded.ok_or_else(|| format!("{name}: {flaw}"))
+    });
+    match (left, right) {
+        (Err(flaw), _) | (_, Err(flaw)) => Some(flaw),
+        (Ok(left), Ok(right)) if left != right => Some(format!(
+            "the views differ in size: {}x{} and {}x{}",
+            left.0, left.1, right.0, right.1
+        )),
+        _ => None,
+    }
+}
+
 fn topic_survey(topic: &Topic, times: Times) -> TopicSurvey {
-    let Times { mut all, image, unreadable } = times;
+    let Times { mut all, image, unreadable, .. } = times;
     all.sort_unstable();
     let mut steps: Vec<u64> = all.windows(2).map(|two| two[1] - two[0]).collect();
     steps.sort_unstable();

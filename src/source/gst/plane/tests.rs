@@ -341,3 +341,36 @@ fn cropped_and_padded_buffers_are_read_where_the_picture_is() {
     let small = gst::Buffer::from_mut_slice(vec![0u8; 5]);
     assert!(copy_views(&small, &info, ViewLayout::Whole, &pool, Tone::Local).is_err());
 }
+
+#[test]
+fn full_range_of_an_unknown_matrix_is_full() {
+    gst::init().unwrap();
+    let frame = |colorimetry: &str| {
+        let caps = gst::Caps::builder("video/x-raw")
+            .field("format", "I420")
+            .field("width", 4)
+            .field("height", 2)
+            .field("framerate", gst::Fraction::new(0, 1))
+            .field("colorimetry", colorimetry)
+            .build();
+        let info = format(&caps).unwrap();
+        let mut data = vec![128; info.size()];
+        let stride = info.stride()[0] as usize;
+        data[..4].copy_from_slice(&[0, 60, 240, 255]);
+        data[stride..][..4].copy_from_slice(&[0, 60, 240, 255]);
+        let buffer = gst::Buffer::from_mut_slice(data);
+        let views = copy_views(&buffer, &info, ViewLayout::Whole, &keep(), Tone::UpperBits);
+        let image = one(views.unwrap());
+        ([0, 1, 2, 3].map(|x| image.rgb_at(x, 0)), white(&info))
+    };
+    for full in ["1:0:0:0", "1:4:0:0", "1:3:5:1"] {
+        let (rgb, white) = frame(full);
+        assert_eq!((rgb, white), ([0, 60, 240, 255].map(|grey| [grey; 3]), WHITE), "{full}");
+    }
+    for limited in ["2:0:0:0", "0:0:0:0", "bt601"] {
+        let (rgb, white) = frame(limited);
+        // (60 - 16) * 255 / 219.
+        assert_eq!(rgb, [0, 51, 255, 255].map(|grey| [grey; 3]), "{limited}");
+        assert_eq!(white, WHITE_OF_LIMITED_RANGE, "{limited}");
+    }
+}
