@@ -44,7 +44,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use winit::error::EventLoopError;
 use winit::event_loop::EventLoop;
 
 pub use guided::{GuidedKeys, GuidedRemote};
@@ -200,10 +201,23 @@ fn connect_display() -> Result<(EventLoop<Wake>, wgpu::Instance)> {
         hear_wayland();
         winit::platform::x11::EventLoopBuilderExtX11::with_any_thread(&mut builder, true);
     }
-    let event_loop = builder.build().context("no display")?;
+    let event_loop = builder.build().map_err(|error| match error {
+        // Its text names a file of the source.
+        EventLoopError::Os(_) => anyhow!("no display: nothing answers at {}", display_names()),
+        other => anyhow!("no display: {other}"),
+    })?;
     let instance = gpu::instance(Some(event_loop.owned_display_handle()));
     gpu::probe(&instance)?;
     Ok((event_loop, instance))
+}
+
+/// Returns the variables that name the display.
+fn display_names() -> String {
+    let named = ["WAYLAND_DISPLAY", "DISPLAY"].into_iter().filter_map(|name| {
+        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
+        Some(format!("{name}={value}"))
+    });
+    named.collect::<Vec<_>>().join(" or ")
 }
 
 /// Fails if a library is missing without which winit panics.

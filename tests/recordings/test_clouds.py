@@ -71,8 +71,9 @@ def test_outliers_are_those_of_the_definition(tmp_path):
     grid[known] = points
     padded = np.pad(grid, ((3, 3), (3, 3), (0, 0)), constant_values=np.nan)
     offsets = [(dy, dx) for dy in range(7) for dx in range(7) if (dy, dx) != (3, 3)]
-    distances = np.stack([np.linalg.norm(padded[dy : dy + 120, dx : dx + 160] - grid, axis=2)[known]
-                          for dy, dx in offsets], 1)
+    others = [padded[dy : dy + 120, dx : dx + 160] for dy, dx in offsets]
+    far = [np.maximum(np.linalg.norm(other, axis=2), np.linalg.norm(grid, axis=2)) for other in others]
+    distances = np.stack([(np.linalg.norm(other - grid, axis=2) / most)[known] for other, most in zip(others, far)], 1)
     distances = np.sort(distances, axis=1)[:, :20]
     mean = np.nanmean(distances, axis=1)
     kept = points[mean <= mean.mean() + 2 * mean.std()]

@@ -60,13 +60,21 @@ pub(super) fn calibrate(
         let shown = window.run_guided(options, keys);
         let outcome =
             thread::joined("the calibration", worker.join()).map_err(anyhow::Error::from)??;
-        shown?;
-        outcome.ok_or_else(|| {
-            let how = if signals::interrupted() { "stopped" } else { "quit" };
-            Error::Failed(anyhow::anyhow!(
-                "{how} before there was a calibration; enter calibrates from the pairs taken so far"
-            ))
-        })
+        match outcome {
+            Some(outcome) => {
+                if let Err(error) = shown {
+                    tracing::warn!("{error:#}; the calibration is kept");
+                }
+                Ok(outcome)
+            }
+            None => {
+                shown?;
+                let how = if signals::interrupted() { "stopped" } else { "quit" };
+                Err(Error::Failed(anyhow::anyhow!(
+                    "{how} before there was a calibration; enter calibrates from the pairs taken so far"
+                )))
+            }
+        }
     })
 }
 

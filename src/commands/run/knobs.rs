@@ -123,5 +123,9 @@ mod tests {
         assert_eq!(locked(""), [""; 0]);
         assert_eq!(locked("[output]\nrecord = 'a.mkv'\n"), ["min_disparity", "disparities"]);
         assert_eq!(locked("[output]\npreview = 'a.mp4'\n"), [""; 0]);
+        assert!(
+            locked("[output]\nfar_m = 9.0\n[calibration]\nfocal_px = 400.0\nbaseline_m = 0.1\n")
+                .contains(&"range")
+        );
     }
 }

@@ -320,6 +320,9 @@ fn show(
     let shown = window.run(options, handles.control.clone());
     // If the display is gone, a recording plays on to its end.
     handles.control.playback.change(|playing| playing.is_unattended = true);
+    if !handles.control.stop.is_set() {
+        handles.control.pause.set(false);
+    }
     let (mut outcome, written) = thread::joined("the report of the run", reporter.join())?;
     outcome.error = outcome.error.or(shown.err());
     Ok((outcome, written))

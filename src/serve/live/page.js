@@ -77,7 +77,7 @@ function mayChange() {
 
 // Returns true if this viewer may change the run, and else says that it needs the token.
 function allowed(what) {
-  if (!mayChange()) note(what + " needs the token.", false);
+  if (!mayChange()) note(what + (socket?.readyState === 1 ? " needs the token." : " needs a connection."), false);
   return mayChange();
 }
 
@@ -1067,6 +1067,12 @@ function togglePanel(name) {
   openPanel(panel === name ? null : name);
 }
 
+// Frees Space.
+function byKey(name) {
+  togglePanel(name);
+  if (!panel) document.activeElement.blur();
+}
+
 function openShots(on) {
   show($("shots"), on);
   $("shoot").setAttribute("aria-expanded", String(on));
@@ -1160,8 +1166,8 @@ const KEYS = {
   c: nextColours,
   l: () => setView(VIEWS[(VIEWS.indexOf(view) + 1) % (painter.threeD ? 5 : 4)]),
   r: toggleRecording,
-  t: () => { if (allowed("Tuning")) togglePanel("tuning"); },
-  i: () => togglePanel("details"),
+  t: () => { if (allowed("Tuning")) byKey("tuning"); },
+  i: () => byKey("details"),
   w: () => { if (allowed("Saving settings")) send({ type: "save" }); },
   s: saveView,
   p: () => { if (frame?.header.geometry) $("ply").click(); else note("A point cloud needs a calibration.", false); },

@@ -100,6 +100,9 @@ impl Loaded {
     /// Returns the reason why a key cannot change in this run: `None` if it can, empty if it never
     /// can.
     pub fn why_fixed(&self, section: &str, key: &str) -> Option<&'static str> {
+        if section == "colour" && key != "map" && self.settings.output.has_depth_limits() {
+            return Some("--near and --far set the colours");
+        }
         match schema::row(section, key).map(|row| row.live) {
             Some(Live::Always) => None,
             Some(Live::UnlessRecorded) => self.settings.output.why_range_fixed(),
