@@ -14,7 +14,7 @@ use ros2_client::dds::rustdds::policy::{Durability, History, Reliability, Resour
 use ros2_client::dds::rustdds::{
     DomainParticipant, Duration, QosPolicies, QosPolicyBuilder, RTPSEntity, TopicKind,
 };
-use ros2_client::{Context, MessageTypeName, NodeName, Publisher, WriteError};
+use ros2_client::{Context, MessageTypeName, NodeName, NodeOptions, Publisher, WriteError};
 
 use encoded::Encoded;
 use node::Service;
@@ -81,7 +81,10 @@ impl Ros2Sink {
         let context = Context::from_domain_participant(participant.clone()).context(failed)?;
         let namespace = if options.namespace.is_empty() { "/" } else { &options.namespace };
         let name = NodeName::new(namespace, NODE)?;
-        let mut node = context.new_node(name, exchange.options()).context(failed)?;
+        // The services of its parameters are those of [`Service`].
+        let options_of_node =
+            NodeOptions::new().enable_rosout(false).start_parameter_services(false);
+        let mut node = context.new_node(name, options_of_node).context(failed)?;
         let mut publish = |name: String, kind: &str, qos: QosPolicies| -> Result<_> {
             let (package, kind) = kind.split_once('/').expect("a type has a package");
             let kind = MessageTypeName::new(package, kind).dds_msg_type();
@@ -113,7 +116,10 @@ impl Ros2Sink {
         let reliable = quality(false, true);
         let diagnostics =
             publish("rt/diagnostics".into(), DIAGNOSTICS, reliable).context(failed)?;
-        let service = Service::start(node, exchange.clone(), diagnostics).context(failed)?;
+        let events = context.get_parameter_events_topic();
+        let events = node.create_publisher(&events, None).context(failed)?;
+        let service =
+            Service::start(node, exchange.clone(), diagnostics, events).context(failed)?;
         let (domain, reach) = (member.domain, member.reach.name());
         tracing::info!(
             "ROS 2: publishing below {namespace} in domain {domain}, for subscribers on {reach}; the \

@@ -10,8 +10,9 @@ import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from PIL import Image as Picture
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
-from rcl_interfaces.srv import GetParameters, ListParameters, SetParameters
+from rcl_interfaces.msg import Parameter, ParameterEvent, ParameterType, ParameterValue
+from rcl_interfaces.srv import (DescribeParameters, GetParameters, ListParameters, SetParameters,
+                                SetParametersAtomically)
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, Image
 from std_srvs.srv import SetBool, Trigger
@@ -173,10 +174,25 @@ def test_parameters_services_and_diagnostics(node, tmp_path):  # noqa: F811
             return [v.integer_value or v.string_value
                     for v in call(node, GetParameters, f"{own}/get_parameters", request).values]
 
+        request = DescribeParameters.Request(names=["matching.uniqueness", "matching.disparities"])
+        answer = call(node, DescribeParameters, f"{own}/describe_parameters", request)
+        described = {descriptor.name: descriptor for descriptor in answer.descriptors}
+        [limits] = described["matching.uniqueness"].integer_range
+        assert limits.from_value == 0 and limits.to_value > 10 and described["matching.uniqueness"].description
+        assert described["matching.disparities"].read_only
+        events = []
+        node.create_subscription(ParameterEvent, "/parameter_events", events.append, 10)
         assert changed("matching.p1", 9).successful and changed("matching.paths", 4).successful
         limit = time.monotonic() + 20
         while present("matching.p1", "matching.paths") != [9, "4"]:
             assert time.monotonic() < limit, present("matching.p1", "matching.paths")
+        while not any(p.name == "matching.p1" for e in events if e.node == own for p in e.changed_parameters):
+            assert time.monotonic() < limit
+            rclpy.spin_once(node, timeout_sec=0.1)
+        both = SetParametersAtomically.Request(parameters=[Parameter(name="matching.paths", value=value(8)),
+                                                           Parameter(name="matching.p1", value=value(-5))])
+        answer = call(node, SetParametersAtomically, f"{own}/set_parameters_atomically", both).result
+        assert not answer.successful and "p1" in answer.reason and present("matching.paths") == ["4"], answer
         assert changed("matching.p1", "auto").successful
         while present("matching.p1") != ["auto"]:
             assert time.monotonic() < limit

@@ -1,18 +1,27 @@
 //! The node of a run in a ROS 2 graph: its parameters, its services and its diagnostics.
 //!
-//! Parameters are the knobs of the window's panel. A request of the graph is a request of a viewer.
+//! Parameters are the knobs of the window's panel. A request of the graph is a request of a viewer. The parameter
+//! services are served here, because those of ros2-client cannot describe ranges.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow};
+use ros2_client::builtin_interfaces::Time;
+use ros2_client::parameters::{NumericRange, ParameterDescriptor, raw};
+use ros2_client::rcl_interfaces::{
+    DescribeParametersRequest, DescribeParametersResponse, GetParameterTypesRequest,
+    GetParameterTypesResponse, GetParametersRequest, GetParametersResponse, ListParametersRequest,
+    ListParametersResponse, ListParametersResult, SetParametersAtomicallyResponse,
+    SetParametersRequest, SetParametersResponse,
+};
 use ros2_client::{
-    Message, Name, Node, NodeOptions, ParameterValue, Publisher, QosProfile, Server,
-    ServiceMapping, ServiceTypeName,
+    Message, Name, Node, Parameter, ParameterValue, Publisher, QosProfile, Server, ServiceMapping,
+    ServiceTypeName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -65,8 +74,6 @@ struct Shared {
     wanted: Mutex<BTreeMap<String, String>>,
     /// Number of the last request.
     number: AtomicU64,
-    /// Set if the parameters may differ from the knobs.
-    is_changed: AtomicBool,
     figures: Mutex<Figures>,
     newest: Mutex<Option<Arc<Matched>>>,
 }
@@ -80,7 +87,6 @@ impl Exchange {
             knobs,
             wanted: Mutex::default(),
             number: AtomicU64::new(0),
-            is_changed: AtomicBool::new(false),
             figures: Mutex::default(),
             newest: Mutex::default(),
         }))
@@ -91,66 +97,124 @@ impl Exchange {
         *locked(&self.0.newest) = Some(frame.clone());
     }
 
-    /// Returns the options of a node with the parameters.
-    pub(super) fn options(&self) -> NodeOptions {
-        // Only then may a parameter be a number as well as `auto`.
-        let options = NodeOptions::new().enable_rosout(false).allow_undeclared_parameters(true);
-        let (of_check, of_set) = (self.clone(), self.clone());
-        let options = options
-            .parameter_validator(Box::new(move |name, value| of_check.check(name, value).map(drop)))
-            .parameter_set_action(Box::new(move |name, value| of_set.set(name, value)));
-        let knobs = locked(&self.0.knobs);
-        knobs
-            .iter()
-            .fold(options, |options, knob| options.declare_parameter(&knob.path(), value_of(knob)))
-    }
-
-    /// Returns the values of all knobs if a parameter had this value; `None` if it has it already.
-    fn check(&self, name: &str, value: &ParameterValue) -> Result<Option<Vec<Wish>>, String> {
-        let text = text_of(value).ok_or("give a number, a word, or true or false")?;
+    /// Returns the values of all knobs if parameters had these values; `None` if they have them already.
+    fn check(&self, changes: &[Parameter]) -> Result<Option<Vec<Wish>>, String> {
         let (knobs, wanted) = (locked(&self.0.knobs), locked(&self.0.wanted));
-        let knob = knobs.iter().find(|knob| knob.path() == name);
-        let knob = knob.ok_or("there is no such parameter; `ros2 param list` lists them")?;
-        if wanted.get(name).unwrap_or(&knob.value) == &text {
+        let present = |knob: &Knob| wanted.get(&knob.path()).unwrap_or(&knob.value).clone();
+        let mut values: BTreeMap<String, String> =
+            knobs.iter().map(|knob| (knob.path(), present(knob))).collect();
+        let mut is_new = false;
+        for Parameter { name, value } in changes {
+            let text = text_of(value).ok_or("give a number, a word, or true or false")?;
+            let knob = knobs.iter().find(|knob| knob.path() == *name);
+            let knob = knob.ok_or("there is no such parameter; `ros2 param list` lists them")?;
+            if values.get(name) == Some(&text) {
+                continue;
+            }
+            if let Some(reason) = &knob.locked {
+                return Err(reason.clone());
+            }
+            values.insert(name.clone(), text);
+            is_new = true;
+        }
+        if !is_new {
             return Ok(None);
         }
-        if let Some(reason) = &knob.locked {
-            return Err(reason.clone());
-        }
-        let value = |knob: &Knob| {
-            let own = knob.path();
-            let text = if own == name { Some(&text) } else { wanted.get(&own) };
-            text.unwrap_or(&knob.value).clone()
-        };
-        let wishes: Vec<Wish> =
-            knobs.iter().map(|knob| (knob.name.0, knob.name.1, value(knob))).collect();
+        let wish = |knob: &Knob| (knob.name.0, knob.name.1, values[&knob.path()].clone());
+        let wishes: Vec<Wish> = knobs.iter().map(wish).collect();
         (self.0.links.check)(&wishes)?;
         Ok(Some(wishes))
     }
 
-    fn set(&self, name: &str, value: &ParameterValue) -> Result<(), String> {
-        let Some(values) = self.check(name, value)? else { return Ok(()) };
-        if let Some(text) = text_of(value) {
-            locked(&self.0.wanted).insert(name.to_owned(), text);
+    /// Sets parameters: all of them or, with the reason, none.
+    fn set(&self, changes: &[Parameter]) -> Result<(), String> {
+        let Some(values) = self.check(changes)? else { return Ok(()) };
+        for Parameter { name, value } in changes {
+            locked(&self.0.wanted).extend(text_of(value).map(|text| (name.clone(), text)));
         }
         let number = self.0.number.fetch_add(1, Ordering::SeqCst) + 1;
         (self.0.links.ask)(Ask::Values { number, values });
         Ok(())
     }
 
-    /// Gives the parameters the values of the knobs.
-    fn update(&self, node: &Node) {
-        if !self.0.is_changed.swap(false, Ordering::SeqCst) {
-            return;
-        }
-        let knobs = locked(&self.0.knobs).clone();
-        for (name, value) in knobs.iter().map(|knob| (knob.path(), value_of(knob))) {
-            if node.get_parameter(&name).as_ref() != Some(&value)
-                && let Err(error) = node.set_parameter(&name, value)
-            {
-                tracing::debug!("ROS 2 parameter {name}: {error}");
+    /// Returns the parameters, with values that were asked for and are on their way.
+    fn parameters(&self) -> Vec<(String, ParameterValue)> {
+        let (knobs, wanted) = (locked(&self.0.knobs), locked(&self.0.wanted));
+        let parameter = |knob: &Knob| {
+            let name = knob.path();
+            let value = value_of(knob.kind, wanted.get(&name).unwrap_or(&knob.value));
+            (name, value)
+        };
+        knobs.iter().map(parameter).collect()
+    }
+
+    /// Returns what `each` makes of the named parameters; of unknown ones of `None`.
+    fn of_names<T>(
+        &self,
+        names: &[String],
+        each: impl Fn(&str, Option<ParameterValue>) -> T,
+    ) -> Vec<T> {
+        let parameters = self.parameters();
+        let find = |name: &String| parameters.iter().find(|(own, _)| own == name);
+        names.iter().map(|name| each(name, find(name).map(|(_, value)| value.clone()))).collect()
+    }
+
+    /// Describes a parameter with its range.
+    fn describe(&self, name: &str, value: Option<ParameterValue>) -> ParameterDescriptor {
+        let knobs = locked(&self.0.knobs);
+        let knob = knobs.iter().find(|knob| knob.path() == name);
+        let (Some(knob), Some(value)) = (knob, value) else {
+            return ParameterDescriptor::unknown(name);
+        };
+        let mut described = ParameterDescriptor::from_value(name, &value);
+        described.description = knob.hint.to_owned();
+        described.read_only = knob.locked.is_some();
+        let limits = match knob.kind {
+            KnobKind::Number { low, high, step, word } => {
+                described.dynamic_typing = word.is_some();
+                described.range = match step.fract() == 0.0 {
+                    true => {
+                        let [from_value, to_value, step] =
+                            [low, high, step].map(|limit| limit as i64);
+                        NumericRange::IntegerRange { from_value, to_value, step }
+                    }
+                    // A step of 0 stands for any value, since sliders need not hit those of a file.
+                    false => NumericRange::FloatingPointRange {
+                        from_value: low,
+                        to_value: high,
+                        step: 0.0,
+                    },
+                };
+                word.map(|word| format!("a number, or {word}")).unwrap_or_default()
             }
-        }
+            KnobKind::Choice(names) => format!("one of {}", names.join(", ")),
+            KnobKind::Switch => String::new(),
+        };
+        described.additional_constraints = knob.locked.clone().unwrap_or(limits);
+        described
+    }
+
+    /// Returns names of parameters and their sections. `prefixes` are sections, and `depth`, unless 0, limits the
+    /// number of names after them.
+    fn list(
+        &self,
+        ListParametersRequest { prefixes, depth }: ListParametersRequest,
+    ) -> ListParametersResult {
+        let is_listed = |name: &str| {
+            let fits = |rest: &str| depth == 0 || (rest.matches('.').count() as u64) < depth;
+            let below = |prefix: &String| match name.strip_prefix(prefix.as_str()) {
+                Some("") => true,
+                Some(rest) => rest.strip_prefix('.').is_some_and(fits),
+                None => false,
+            };
+            if prefixes.is_empty() { fits(name) } else { prefixes.iter().any(below) }
+        };
+        let names = self.parameters().into_iter().map(|(name, _)| name);
+        let names: Vec<String> = names.filter(|name| is_listed(name)).collect();
+        let sections = names.iter().filter_map(|name| name.split_once('.'));
+        let mut prefixes: Vec<String> = sections.map(|(section, _)| section.to_owned()).collect();
+        prefixes.dedup();
+        ListParametersResult { names, prefixes }
     }
 
     /// Writes the newest pair: disparity, and the left image.
@@ -208,24 +272,21 @@ impl Viewer for Exchange {
         if tuned.number.is_none_or(|number| number == self.0.number.load(Ordering::SeqCst)) {
             locked(&self.0.wanted).clear();
         }
-        self.0.is_changed.store(true, Ordering::SeqCst);
     }
 
     fn saved(&self, _message: Result<String, String>) {}
 }
 
 /// Returns the value of a knob as one of a parameter.
-fn value_of(knob: &Knob) -> ParameterValue {
-    let text = || ParameterValue::String(knob.value.clone());
-    match knob.kind {
-        KnobKind::Switch => ParameterValue::Boolean(knob.value == "true"),
+fn value_of(kind: KnobKind, text: &str) -> ParameterValue {
+    let word = || ParameterValue::String(text.to_owned());
+    match kind {
+        KnobKind::Switch => ParameterValue::Boolean(text == "true"),
         KnobKind::Number { step, .. } if step.fract() == 0.0 => {
-            knob.value.parse().map_or_else(|_| text(), ParameterValue::Integer)
+            text.parse().map_or_else(|_| word(), ParameterValue::Integer)
         }
-        KnobKind::Number { .. } => {
-            knob.value.parse().map_or_else(|_| text(), ParameterValue::Double)
-        }
-        KnobKind::Choice(_) => text(),
+        KnobKind::Number { .. } => text.parse().map_or_else(|_| word(), ParameterValue::Double),
+        KnobKind::Choice(_) => word(),
     }
 }
 
@@ -259,6 +320,15 @@ struct Response {
     message: String,
 }
 
+impl Response {
+    fn of(done: Result<String>) -> Self {
+        match done {
+            Ok(message) => Self { success: true, message },
+            Err(error) => Self { success: false, message: format!("{error:#}") },
+        }
+    }
+}
+
 impl Message for SetBool {}
 impl Message for Trigger {}
 impl Message for Response {}
@@ -270,17 +340,21 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts to serve. `publisher` is that of the diagnostics.
+    /// Starts to serve. `publisher` is that of the diagnostics, `events` that of changed parameters.
     pub(super) fn start(
         mut node: Node,
         exchange: Exchange,
         publisher: Publisher<Encoded>,
+        events: Publisher<raw::ParameterEvent>,
     ) -> Result<Self> {
         let spinner = node.spinner().context("parameters")?;
         let own = node.fully_qualified_name();
         let name = |name: &str| Name::new(&own, name);
-        let record: Server<SetBool, Response> = serve(&mut node, &name("record")?, "SetBool")?;
-        let snapshot: Server<Trigger, Response> = serve(&mut node, &name("snapshot")?, "Trigger")?;
+        let std_srvs = |kind| ServiceTypeName::new("std_srvs", kind);
+        let record = serve::<SetBool, Response>(&mut node, &name("record")?, std_srvs("SetBool"))?;
+        let snapshot =
+            serve::<Trigger, Response>(&mut node, &name("snapshot")?, std_srvs("Trigger"))?;
+        let parameters = ParameterServers::start(&mut node, &name)?;
         let stop = Switch::default();
         let is_over = stop.clone();
         let spin = move || {
@@ -290,10 +364,16 @@ impl Service {
         };
         let turns = move || {
             let (mut told, mut loss) = (Instant::now(), PacketLoss::start());
+            let mut before = exchange.parameters();
             while !is_over.is_set() {
-                answer(&record, |SetBool { data }| exchange.record(data));
-                answer(&snapshot, |Trigger { .. }| exchange.snapshot());
-                exchange.update(&node);
+                answer(&record, |SetBool { data }| Response::of(exchange.record(data)));
+                answer(&snapshot, |Trigger { .. }| Response::of(exchange.snapshot()));
+                parameters.answer(&exchange);
+                let now = exchange.parameters();
+                if now != before {
+                    tell_changes(&events, &own, &before, &now);
+                    before = now;
+                }
                 if told.elapsed() >= DIAGNOSTICS_EVERY {
                     told = Instant::now();
                     let message = exchange.diagnostics(loss.since_last());
@@ -337,31 +417,106 @@ impl Exchange {
     }
 }
 
-/// Offers a service of std_srvs.
-fn serve<Q: Message + Clone + 'static>(
+/// The services by which a graph reads and sets parameters.
+struct ParameterServers {
+    get: Server<GetParametersRequest, GetParametersResponse>,
+    types: Server<GetParameterTypesRequest, GetParameterTypesResponse>,
+    set: Server<SetParametersRequest, SetParametersResponse>,
+    set_together: Server<SetParametersRequest, SetParametersAtomicallyResponse>,
+    list: Server<ListParametersRequest, ListParametersResponse>,
+    describe: Server<DescribeParametersRequest, DescribeParametersResponse>,
+}
+
+impl ParameterServers {
+    fn start<E>(node: &mut Node, name: &impl Fn(&str) -> Result<Name, E>) -> Result<Self>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let kind = |kind| ServiceTypeName::new("rcl_interfaces", kind);
+        Ok(Self {
+            get: serve(node, &name("get_parameters")?, kind("GetParameters"))?,
+            types: serve(node, &name("get_parameter_types")?, kind("GetParameterTypes"))?,
+            set: serve(node, &name("set_parameters")?, kind("SetParameters"))?,
+            set_together: serve(
+                node,
+                &name("set_parameters_atomically")?,
+                kind("SetParametersAtomically"),
+            )?,
+            list: serve(node, &name("list_parameters")?, kind("ListParameters"))?,
+            describe: serve(node, &name("describe_parameters")?, kind("DescribeParameters"))?,
+        })
+    }
+
+    /// Answers the requests that have come.
+    fn answer(&self, exchange: &Exchange) {
+        let value =
+            |_: &str, value: Option<ParameterValue>| value.unwrap_or(ParameterValue::NotSet);
+        let set = |changes: Vec<raw::Parameter>| {
+            let changes: Vec<Parameter> = changes.into_iter().map(Parameter::from).collect();
+            raw::SetParametersResult::from(exchange.set(&changes))
+        };
+        answer(&self.get, |GetParametersRequest { names }| GetParametersResponse {
+            values: exchange.of_names(&names, |name, found| value(name, found).into()),
+        });
+        answer(&self.types, |GetParameterTypesRequest { names }| GetParameterTypesResponse {
+            values: exchange.of_names(&names, |name, found| {
+                ParameterValue::to_parameter_type_raw(&value(name, found))
+            }),
+        });
+        answer(&self.set, |SetParametersRequest { parameter }| SetParametersResponse {
+            results: parameter.into_iter().map(|change| set(vec![change])).collect(),
+        });
+        answer(&self.set_together, |SetParametersRequest { parameter }| {
+            SetParametersAtomicallyResponse { result: set(parameter) }
+        });
+        answer(&self.list, |request| ListParametersResponse { result: exchange.list(request) });
+        answer(&self.describe, |DescribeParametersRequest { names }| DescribeParametersResponse {
+            values: exchange.of_names(&names, |name, found| exchange.describe(name, found).into()),
+        });
+    }
+}
+
+/// Publishes the parameters that have changed.
+fn tell_changes(
+    events: &Publisher<raw::ParameterEvent>,
+    node: &str,
+    before: &[(String, ParameterValue)],
+    now: &[(String, ParameterValue)],
+) {
+    let changed = now.iter().filter(|parameter| !before.contains(parameter)).cloned();
+    let changed = changed.map(|(name, value)| raw::Parameter { name, value: value.into() });
+    let event = raw::ParameterEvent {
+        stamp: Time::now(),
+        node: node.to_owned(),
+        new_parameters: Vec::new(),
+        changed_parameters: changed.collect(),
+        deleted_parameters: Vec::new(),
+    };
+    if let Err(error) = events.publish(event) {
+        tracing::debug!("ROS 2: a change of parameters: {}", error.forget_data());
+    }
+}
+
+/// Offers a service.
+fn serve<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     node: &mut Node,
     name: &Name,
-    kind: &str,
-) -> Result<Server<Q, Response>> {
+    kind: ServiceTypeName,
+) -> Result<Server<Q, A>> {
     let quality = QosProfile::publisher_default();
-    let kind = ServiceTypeName::new("std_srvs", kind);
     Ok(node.create_server(ServiceMapping::Enhanced, name, &kind, quality.clone(), quality)?)
 }
 
 /// Answers the requests that have come.
-fn answer<Q: Message + Clone + 'static>(
-    server: &Server<Q, Response>,
-    mut work: impl FnMut(Q) -> Result<String>,
+fn answer<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
+    server: &Server<Q, A>,
+    mut work: impl FnMut(Q) -> A,
 ) {
     loop {
         match server.receive_request() {
             Ok(None) => return,
             Ok(Some((id, request))) => {
-                let response = match work(request) {
-                    Ok(message) => Response { success: true, message },
-                    Err(error) => Response { success: false, message: format!("{error:#}") },
-                };
-                if let Err(error) = server.send_response(id, response) {
+                if let Err(error) = server.send_response(id, work(request)) {
                     tracing::debug!("ROS 2: an answer was lost: {error}");
                 }
             }
@@ -389,6 +544,10 @@ mod tests {
         }
     }
 
+    fn parameter(name: &str, value: ParameterValue) -> Parameter {
+        Parameter { name: name.to_owned(), value }
+    }
+
     fn exchange(asked: Arc<Mutex<Vec<Ask>>>) -> Exchange {
         let whole = KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, word: Some("auto") };
         Exchange::new(Links {
@@ -413,10 +572,10 @@ mod tests {
     fn a_parameter_becomes_a_request_with_what_was_asked_for_before() {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let exchange = exchange(asked.clone());
-        exchange.set("matching.p1", &ParameterValue::Integer(12)).unwrap();
-        exchange.set("matching.paths", &ParameterValue::Integer(4)).unwrap();
+        exchange.set(&[parameter("matching.p1", ParameterValue::Integer(12))]).unwrap();
+        exchange.set(&[parameter("matching.paths", ParameterValue::Integer(4))]).unwrap();
         // The same once more changes nothing.
-        exchange.set("matching.paths", &ParameterValue::String("4".into())).unwrap();
+        exchange.set(&[parameter("matching.paths", ParameterValue::String("4".into()))]).unwrap();
         let wishes = |texts: [&str; 3]| -> Vec<Wish> {
             let keys = ["p1", "paths", "disparities"].into_iter().zip(texts);
             keys.map(|(key, text)| ("matching", key, text.to_owned())).collect()
@@ -437,12 +596,42 @@ mod tests {
             ("matching.p1", ParameterValue::IntegerArray(vec![1]), "give a number"),
             ("matching.disparities", ParameterValue::Integer(32), "a recording says"),
         ] {
-            let error = exchange.set(name, &value).unwrap_err();
+            // Together with a right one, which is not set either.
+            let right = parameter("matching.paths", ParameterValue::Integer(4));
+            let error = exchange.set(&[right, parameter(name, value)]).unwrap_err();
             assert!(error.contains(reason), "{error}");
         }
+        assert_eq!(exchange.parameters()[1].1, ParameterValue::String("8".into()));
         let error = exchange.record(true).unwrap_err().to_string();
         assert!(error.contains("--record"), "{error}");
         assert!(exchange.snapshot().unwrap_err().to_string().contains("no pair"));
+    }
+
+    #[test]
+    fn parameters_are_listed_and_described() {
+        let exchange = exchange(Arc::default());
+        let list = |prefixes: &[&str], depth| {
+            let prefixes = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
+            exchange.list(ListParametersRequest { prefixes, depth })
+        };
+        assert_eq!(list(&[], 0).names.len(), 3);
+        assert_eq!(list(&[], 0).prefixes, ["matching"]);
+        assert_eq!(list(&["matching"], 1).names.len(), 3);
+        assert_eq!(list(&["matching.p1"], 0).names, ["matching.p1"]);
+        assert!(list(&["match"], 0).names.is_empty() && list(&[], 1).names.is_empty());
+        let names =
+            ["matching.p1", "matching.paths", "matching.disparities", "x"].map(str::to_owned);
+        let described = exchange.of_names(&names, |name, value| exchange.describe(name, value));
+        let range = |number: usize| match described[number].range {
+            NumericRange::IntegerRange { from_value, to_value, step } => {
+                Some([from_value, to_value, step])
+            }
+            _ => None,
+        };
+        assert_eq!((range(0), range(1)), (Some([0, 9, 1]), None));
+        assert_eq!(described[1].additional_constraints, "one of 4, 8");
+        assert!(described[0].dynamic_typing && !described[0].read_only && described[2].read_only);
+        assert_eq!(described[3].description, "unknown parameter");
     }
 
     #[test]
@@ -457,7 +646,7 @@ mod tests {
             (real, "1", ParameterValue::Double(1.0)),
             (KnobKind::Choice(&["4"]), "4", ParameterValue::String("4".into())),
         ] {
-            assert_eq!(value_of(&knob("k", kind, text, None)), value);
+            assert_eq!(value_of(kind, text), value);
             assert_eq!(text_of(&value).as_deref(), Some(text));
         }
     }
