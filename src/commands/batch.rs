@@ -274,7 +274,7 @@ fn in_words(summary: &Summary) -> String {
         }
     }
     if *damaged > 0 {
-        let _ = write!(text, ", {damaged} damaged frames in the inputs");
+        let _ = write!(text, ", damaged frames in the inputs: {damaged}");
     }
     let _ = writeln!(text, "; {pairs} pairs in {seconds:.1} s");
     text

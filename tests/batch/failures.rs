@@ -231,3 +231,19 @@ fn the_settings_of_a_piece_lead_no_later_run_into_the_archive() {
     let statistics = fs::read_to_string(here.join("out/a.00000000/stats.json")).unwrap();
     assert!(statistics.contains("disparity.mkv") && !statistics.contains(".part"), "{statistics}");
 }
+
+#[test]
+fn damaged_frames_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 12);
+    let path = here.join("in/a_left.mkv");
+    let mut content = fs::read(&path).unwrap();
+    let middle = content.len() / 2;
+    content[middle..middle + 8].iter_mut().for_each(|byte| *byte ^= 0x55);
+    fs::write(&path, content).unwrap();
+    let said = summary(&mut batch(here, &["in", "--out", "out"]), 0);
+    assert_eq!((&said["made"], &said["damaged"]), (&1.into(), &1.into()), "{said}");
+    let (said, _) = ends(&mut stereod(here, &["batch", "verify", "out"]), 0);
+    assert!(said.contains("damaged frames in the inputs: 1"), "{said}");
+}

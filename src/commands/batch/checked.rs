@@ -65,7 +65,7 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
         let lines: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
         let damaged = match damaged {
             0 => String::new(),
-            count => format!(", {count} damaged frames in the inputs"),
+            count => format!(", damaged frames in the inputs: {count}"),
         };
         print(format!(
             "{lines}{inputs} inputs, {whole} of {pieces} pieces whole, {pairs} pairs, {size} bytes{damaged}\n"

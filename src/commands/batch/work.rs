@@ -389,9 +389,8 @@ impl Work<'_> {
 
 /// Returns the number of damaged frames of both views, concealed or left out.
 fn damaged_frames(statistics: &Value) -> u64 {
-    let views = ["left", "right"].map(|view| &statistics["damaged"][view]);
-    let counts = views.into_iter().filter_map(Value::as_object).flat_map(|view| view.values());
-    counts.filter_map(Value::as_u64).sum()
+    let count = |view: &str, kind: &str| statistics["damaged"][view][kind].as_u64().unwrap_or(0);
+    ["left", "right"].map(|view| count(view, "concealed") + count(view, "left_out")).iter().sum()
 }
 
 /// Begin of the names of unfinished folders of a piece.
