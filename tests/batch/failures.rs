@@ -243,7 +243,9 @@ fn damaged_frames_are_counted() {
     content[middle..middle + 8].iter_mut().for_each(|byte| *byte ^= 0x55);
     fs::write(&path, content).unwrap();
     let said = summary(&mut batch(here, &["in", "--out", "out"]), 0);
-    assert_eq!((&said["made"], &said["damaged"]), (&1.into(), &1.into()), "{said}");
+    // More than one if the flipped bytes lie at the end of a frame.
+    let damaged = said["damaged"].as_u64().unwrap();
+    assert!(said["made"] == 1 && (1..3).contains(&damaged), "{said}");
     let (said, _) = ends(&mut stereod(here, &["batch", "verify", "out"]), 0);
-    assert!(said.contains("damaged frames in the inputs: 1"), "{said}");
+    assert!(said.contains(&format!("damaged frames in the inputs: {damaged}")), "{said}");
 }
