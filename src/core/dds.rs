@@ -18,7 +18,7 @@ const RECEIVE_ROOM: usize = 32 << 20;
 pub struct Graph {
     /// Domain; `None` for that of ROS_DOMAIN_ID.
     pub domain: Option<u8>,
-    /// Where others are looked for; `None`: as the variables of ROS say.
+    /// Networks in which others are looked for; `None`: as the variables of ROS say.
     pub reach: Option<Reach>,
 }
 
@@ -60,7 +60,7 @@ pub struct Member {
     pub participant: DomainParticipant,
     /// Domain.
     pub domain: u8,
-    /// Where others are looked for.
+    /// Networks in which others are looked for.
     pub reach: Reach,
 }
 

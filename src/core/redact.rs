@@ -169,10 +169,12 @@ fn is_path(text: &str, name: &Range<usize>, value: &Range<usize>) -> bool {
         let value = text[value.clone()].trim_end_matches([':', ',', '.', ')']);
         let (_, last) = value.rsplit_once('/')?;
         let (_, extension) = last.rsplit_once('.')?;
-        Some(
-            (1..=5).contains(&extension.len())
-                && extension.bytes().all(|c| c.is_ascii_alphanumeric()),
-        )
+        // No password ends like that by chance.
+        const EXTENSIONS: [&str; 20] = [
+            "png", "jpg", "jpeg", "tif", "tiff", "exr", "pgm", "ppm", "pfm", "mkv", "mp4", "mov",
+            "avi", "bag", "mcap", "yml", "yaml", "toml", "json", "txt",
+        ];
+        Some(EXTENSIONS.contains(&extension))
     };
     let in_uri = uris(text).any(|uri| uri.contains(&name.start));
     !in_uri && (text[..name.start].ends_with('/') || is_file() == Some(true))
@@ -312,6 +314,7 @@ mod tests {
             ),
             ("souphttpsrc::password=x", "souphttpsrc::password=***"),
             ("x passphrase=a/b.c+ ! y", "x passphrase=*** ! y"),
+            ("x passphrase=a/b.cd ! y", "x passphrase=*** ! y"),
             ("http://h/session=a/b.png", "http://h/session=***"),
             ("cannot read key=green/l.png: no", "cannot read key=green/l.png: no"),
             ("was \"in/session=3\"", "was \"in/session=3\""),

@@ -6,6 +6,7 @@
 
 mod encoded;
 mod node;
+mod services;
 
 use std::sync::Arc;
 

@@ -41,8 +41,8 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
             let reason = match state(folder, &plan, piece)? {
                 State::Missing => "it is missing".to_owned(),
                 State::Other(reason) => reason.to_owned(),
-                State::Done(manifest) => match manifest.check(&folder.join(&piece.name)) {
-                    Ok(None) => {
+                State::Done(manifest) => match flaw(&manifest, folder, piece) {
+                    None => {
                         checked.whole += 1;
                         checked.pairs += manifest.pairs;
                         checked.damaged += manifest.damaged;
@@ -50,8 +50,7 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
                         whole.push((piece, *manifest));
                         continue;
                     }
-                    Ok(Some(reason)) => format!("{reason}; {}", cure(folder, piece)),
-                    Err(error) => format!("{error:#}; {}", cure(folder, piece)),
+                    Some(flaw) => flaw,
                 },
             };
             checked.problems.push(format!("{}: {reason}", piece.name));
@@ -78,9 +77,14 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
     }
 }
 
-/// Says what helps against a damaged piece.
-pub fn cure(folder: &Path, piece: &Piece) -> String {
-    format!("remove {} and start the batch again", folder.join(&piece.name).display())
+/// Reads the files of a piece, and returns their first difference from the manifest, with the cure.
+pub fn flaw(manifest: &Manifest, folder: &Path, piece: &Piece) -> Option<String> {
+    let place = folder.join(&piece.name);
+    let reason = match manifest.check(&place) {
+        Ok(found) => found?,
+        Err(error) => format!("{error:#}"),
+    };
+    Some(format!("{reason}; remove {} and start the batch again", place.display()))
 }
 
 /// Returns the place where pairs are missing between whole pieces of an input. Ranges do not overlap, so no pair is

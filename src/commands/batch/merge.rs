@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
-use super::checked::cure;
+use super::checked::flaw;
 use super::manifest::{Manifest, State, state};
 use super::plan::Plan;
 use super::work::{STATISTICS, path_of};
@@ -28,13 +28,13 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     let mut left_out: Option<String> = None;
     for piece in &pieces {
         let reason = match state(folder, &plan, piece)? {
-            State::Done(manifest) => match manifest.check(&folder.join(&piece.name))? {
+            State::Done(manifest) => match flaw(&manifest, folder, piece) {
                 None => {
                     let part = (folder.join(&piece.name), *manifest);
                     parts[piece.input].iter_mut().for_each(|parts| parts.push(part.clone()));
                     continue;
                 }
-                Some(reason) => format!("{reason}; {}", cure(folder, piece)),
+                Some(flaw) => flaw,
             },
             _ => format!(
                 "it is not there; `stereod batch missing {}` lists the shards to start again; to go on without an \

@@ -19,13 +19,10 @@ use ros2_client::rcl_interfaces::{
     ListParametersResponse, ListParametersResult, SetParametersAtomicallyResponse,
     SetParametersRequest, SetParametersResponse,
 };
-use ros2_client::{
-    Message, Name, Node, Parameter, ParameterValue, Publisher, QosProfile, Server, ServiceMapping,
-    ServiceTypeName,
-};
-use serde::{Deserialize, Serialize};
+use ros2_client::{Name, Node, Parameter, ParameterValue, Publisher, Server, ServiceTypeName};
 
 use super::encoded::Encoded;
+use super::services::{Response, SetBool, Trigger, answer, serve};
 use crate::core::control::{Control, Switch};
 use crate::core::dds::PacketLoss;
 use crate::core::frame::Matched;
@@ -301,38 +298,6 @@ fn text_of(value: &ParameterValue) -> Option<String> {
     }
 }
 
-/// Request of `std_srvs/SetBool`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct SetBool {
-    data: bool,
-}
-
-/// Request of `std_srvs/Trigger`. An empty message has a byte.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Trigger {
-    structure_needs_at_least_one_member: u8,
-}
-
-/// Response of both.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Response {
-    success: bool,
-    message: String,
-}
-
-impl Response {
-    fn of(done: Result<String>) -> Self {
-        match done {
-            Ok(message) => Self { success: true, message },
-            Err(error) => Self { success: false, message: format!("{error:#}") },
-        }
-    }
-}
-
-impl Message for SetBool {}
-impl Message for Trigger {}
-impl Message for Response {}
-
 /// Serves a node on threads of its own, until it is dropped.
 pub(super) struct Service {
     stop: Switch,
@@ -494,37 +459,6 @@ fn tell_changes(
     };
     if let Err(error) = events.publish(event) {
         tracing::debug!("ROS 2: a change of parameters: {}", error.forget_data());
-    }
-}
-
-/// Offers a service.
-fn serve<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
-    node: &mut Node,
-    name: &Name,
-    kind: ServiceTypeName,
-) -> Result<Server<Q, A>> {
-    let quality = QosProfile::publisher_default();
-    Ok(node.create_server(ServiceMapping::Enhanced, name, &kind, quality.clone(), quality)?)
-}
-
-/// Answers the requests that have come.
-fn answer<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
-    server: &Server<Q, A>,
-    mut work: impl FnMut(Q) -> A,
-) {
-    loop {
-        match server.receive_request() {
-            Ok(None) => return,
-            Ok(Some((id, request))) => {
-                if let Err(error) = server.send_response(id, work(request)) {
-                    tracing::debug!("ROS 2: an answer was lost: {error}");
-                }
-            }
-            Err(error) => {
-                tracing::debug!("ROS 2: an unreadable request: {error}");
-                return;
-            }
-        }
     }
 }
 

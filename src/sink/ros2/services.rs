@@ -1,0 +1,69 @@
+//! Services of a graph: how they are offered and answered, and the messages of std_srvs.
+
+use anyhow::Result;
+use ros2_client::{Message, Name, Node, QosProfile, Server, ServiceMapping, ServiceTypeName};
+use serde::{Deserialize, Serialize};
+
+/// Request of `std_srvs/SetBool`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct SetBool {
+    pub(super) data: bool,
+}
+
+/// Request of `std_srvs/Trigger`. An empty message has a byte.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Trigger {
+    pub(super) structure_needs_at_least_one_member: u8,
+}
+
+/// Response of both.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Response {
+    pub(super) success: bool,
+    pub(super) message: String,
+}
+
+impl Response {
+    /// Creates the response to a request that was done, or why it was not.
+    pub(super) fn of(done: Result<String>) -> Self {
+        match done {
+            Ok(message) => Self { success: true, message },
+            Err(error) => Self { success: false, message: format!("{error:#}") },
+        }
+    }
+}
+
+impl Message for SetBool {}
+impl Message for Trigger {}
+impl Message for Response {}
+
+/// Offers a service.
+pub(super) fn serve<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
+    node: &mut Node,
+    name: &Name,
+    kind: ServiceTypeName,
+) -> Result<Server<Q, A>> {
+    let quality = QosProfile::publisher_default();
+    Ok(node.create_server(ServiceMapping::Enhanced, name, &kind, quality.clone(), quality)?)
+}
+
+/// Answers the requests that have come.
+pub(super) fn answer<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
+    server: &Server<Q, A>,
+    mut work: impl FnMut(Q) -> A,
+) {
+    loop {
+        match server.receive_request() {
+            Ok(None) => return,
+            Ok(Some((id, request))) => {
+                if let Err(error) = server.send_response(id, work(request)) {
+                    tracing::debug!("ROS 2: an answer was lost: {error}");
+                }
+            }
+            Err(error) => {
+                tracing::debug!("ROS 2: an unreadable request: {error}");
+                return;
+            }
+        }
+    }
+}
