@@ -495,6 +495,15 @@ impl Params {
         })
     }
 
+    /// Checks that some disparity of the range leads from one pixel of an image this wide to another.
+    pub(crate) fn check_width(&self, width: usize) -> Result<(), ParamsError> {
+        let (range, limit) = (self.range, i32::try_from(width).unwrap_or(i32::MAX));
+        match range.min < limit && range.max() > -limit {
+            true => Ok(()),
+            false => Err(ParamsError::OutsideOfView { range, width }),
+        }
+    }
+
     /// Checks that an engine can compute this.
     pub fn check(&self) -> Result<(), ParamsError> {
         let range = self.range;
@@ -589,6 +598,9 @@ pub enum ParamsError {
     #[error("disparities {} to {} do not fit a disparity map; they must lie within {} to {} (`min_disparity`, `disparities`)",
         .0.min, .0.max(), DISPARITY_LIMITS.0, DISPARITY_LIMITS.1)]
     Range(DisparityRange),
+    #[error("no pixel can have a disparity of {} to {} in images {width} pixels wide; the smallest must be below {width} and the largest above -{width} (`min_disparity`, `disparities`)",
+        .range.min, .range.max())]
+    OutsideOfView { range: DisparityRange, width: usize },
     #[error("the number of paths is {0}; it must be 0, 4, 5, 8 or 16 (`paths`)")]
     Paths(u32),
     #[error(transparent)]
@@ -783,6 +795,21 @@ mod tests {
         let quarter = half.coarser().unwrap();
         assert_eq!((quarter.range, quarter.prior), (range(0, 16), None));
         assert_eq!(quarter.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_range_that_no_pixel_can_have_is_refused() {
+        let check = |min, count| {
+            let params = Params::default().with_range(DisparityRange { min, count });
+            params.check_width(40).map_err(|error| error.to_string())
+        };
+        for (min, count) in [(39, 64), (-50, 12), (-200, 1024), (0, 1)] {
+            assert_eq!(check(min, count), Ok(()), "{min} {count}");
+        }
+        for (min, count, range) in [(40, 64, "40 to 103"), (-50, 11, "-50 to -40")] {
+            let error = check(min, count).unwrap_err();
+            assert!(error.contains(range) && error.contains("40 pixels wide"), "{error}");
+        }
     }
 
     #[test]
