@@ -315,8 +315,8 @@ print("done")
 
 def test_the_child_of_a_fork_matches_while_another_thread_did():
     # An engine takes some milliseconds to make; only the first one of a process initialises everything.
-    for delay in range(24):
-        script = FORKS.replace("DELAY", f"{delay / 5000}")
+    for delay in range(12):
+        script = FORKS.replace("DELAY", f"{delay / 2500}")
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240)
         assert done.stdout == "done\n", (delay, done.stderr)
 
