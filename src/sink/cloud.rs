@@ -13,7 +13,7 @@ use serde::Deserialize;
 use point::Point;
 
 use crate::core::frame::{DisparityMap, Image, StereoGeometry};
-use crate::matching::confidence::deviation_px;
+use crate::matching::confidence::{DEVIATION_LIMITS, deviation_px};
 use crate::sink::files;
 
 /// Property of points whose confidence is known: standard deviation of z in metres, provided that the
@@ -204,10 +204,15 @@ fn points(
 
 fn ply(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
     let count = points.len();
-    let deviation =
-        if has_deviation { format!("property float {DEVIATION}\n") } else { String::new() };
+    let (limits, deviation) = match has_deviation {
+        true => (
+            format!("comment {DEVIATION}: {DEVIATION_LIMITS}\n"),
+            format!("property float {DEVIATION}\n"),
+        ),
+        false => Default::default(),
+    };
     let mut file = format!(
-        "{PLY}: metres from the left camera, {axes}\n\
+        "{PLY}: metres from the left camera, {axes}\n{limits}\
          element vertex {count}\nproperty float x\nproperty float y\nproperty float z\n\
          property uchar red\nproperty uchar green\nproperty uchar blue\n{deviation}end_header\n"
     )
@@ -234,8 +239,12 @@ fn pcd(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
         line("TYPE", ["F"; 5]),
         line("COUNT", ["1"; 5]),
     ];
+    let limits = match has_deviation {
+        true => format!("# {DEVIATION}: {DEVIATION_LIMITS}\n"),
+        false => String::new(),
+    };
     let mut file = format!(
-        "{PCD}: metres from the left camera, {axes}\nVERSION 0.7\n{names}{sizes}{types}{counts}\
+        "{PCD}: metres from the left camera, {axes}\n{limits}VERSION 0.7\n{names}{sizes}{types}{counts}\
          WIDTH {count}\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS {count}\nDATA binary\n"
     )
     .into_bytes();
@@ -309,7 +318,9 @@ mod tests {
         let options = CloudOptions::default();
         let (file, count) = encoded(CloudFormat::Ply, Some(&confidence), options);
         let end = file.windows(11).position(|w| w == b"end_header\n").unwrap() + 11;
-        assert!(std::str::from_utf8(&file[..end]).unwrap().contains("property float z_std\n"));
+        let header = std::str::from_utf8(&file[..end]).unwrap();
+        assert!(header.contains("\ncomment z_std: standard deviation if "), "{header}");
+        assert!(header.contains("property float z_std\n"), "{header}");
         let points: Vec<_> = file[end..].chunks_exact(POINT_BYTES + 4).collect();
         assert_eq!((points.len(), count), (2, 2));
         let deviation = |point: &[u8]| f32::from_le_bytes(point[15..].try_into().unwrap());
@@ -330,6 +341,7 @@ mod tests {
         assert!(is_cloud(&file[..64]));
         let end = file.windows(12).position(|w| w == b"DATA binary\n").unwrap() + 12;
         let header = std::str::from_utf8(&file[..end]).unwrap();
+        assert!(header.contains("\n# z_std: standard deviation if "), "{header}");
         assert!(header.contains("FIELDS x y z rgb z_std\nSIZE 4 4 4 4 4\n"), "{header}");
         let points: Vec<_> = file[end..].chunks_exact(20).collect();
         assert_eq!((points.len(), &points[1][12..16]), (2, &[110, 110, 110, 0][..]));

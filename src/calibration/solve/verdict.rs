@@ -56,6 +56,8 @@ pub(super) struct Facts<'a> {
     pub baseline_sd_m: Option<f64>,
     /// Standard deviations of the focal lengths in pixels.
     pub focal_sd_px: Option<[f64; 2]>,
+    /// Set if one of these is large because the board is bent.
+    pub bent: bool,
     /// Coverage of each image by the board.
     pub coverage: &'a [Coverage; 2],
     /// The left camera's centre in the right one's frame, in metres.
@@ -117,6 +119,9 @@ const ONE_PLACE: (f64, f64) = (0.5, 1e-4);
 
 /// Tilt of a board from which it determines the focal length; radians.
 const TILTED: f64 = 0.26;
+
+/// Advice if the board is bent.
+const FLAT: &str = "the board is bent: glue it to a flat plate";
 
 /// Pairs with the board in each ninth of the image.
 const PER_NINTH: usize = 1;
@@ -239,10 +244,12 @@ impl Verdict {
         let sd = facts.focal_sd_px.unwrap_or([f64::NAN; 2]);
         let part = (sd[0] / facts.focal[0]).max(sd[1] / facts.focal[1]);
         let part = if sd.iter().any(|sd| sd.is_nan()) { f64::NAN } else { part };
+        let advice = |otherwise| if facts.bent { FLAT } else { otherwise };
         self.graded(part, KNOWN, || match part.is_finite() {
             true => format!(
-                "the focal length is known to {:.1} % only; tilt the board more, nearer and farther",
-                100.0 * part
+                "the focal length is known to {:.1} % only; {}",
+                100.0 * part,
+                advice("tilt the board more, nearer and farther")
             ),
             false => "the focal length cannot be told; tilt the board more, nearer and farther"
                 .to_owned(),
@@ -252,7 +259,8 @@ impl Verdict {
             self.graded(part, KNOWN, || match part.is_finite() {
                 true => {
                     let percent = 100.0 * part;
-                    format!("the baseline is known to {percent:.1} % only; bring the board nearer")
+                    let advice = advice("bring the board nearer");
+                    format!("the baseline is known to {percent:.1} % only; {advice}")
                 }
                 false => "the baseline cannot be told; bring the board nearer".to_owned(),
             });
@@ -301,6 +309,7 @@ mod tests {
                 baseline_m: 0.1,
                 baseline_sd_m: Some(1e-5),
                 focal_sd_px: Some([0.3; 2]),
+                bent: false,
                 coverage: &coverage,
                 translation: [-0.1, 0.0, 0.0],
                 focal: [500.0, 510.0],
