@@ -28,4 +28,4 @@ pub use program::{
     AtEnd, Calibration, Camera, DEFAULT_TOML, Output, Pace, Places, Queue, Size, Source, Stats,
     WindowMode, config_file, with_flags,
 };
-pub use schema::{parameter, row, rows};
+pub use schema::{parameter, parameters, row, rows};
