@@ -27,6 +27,8 @@ pub struct Cameras<'a> {
     /// then they are read again once it is known.
     loaded: Option<Loaded>,
     options: ReadOptions,
+    /// True if one image holds both views.
+    are_packed: bool,
     /// Names of the inputs if these are videos written by `stereod rectify`. Their tags are the
     /// calibration unless a file is given.
     rectified: Option<String>,
@@ -64,6 +66,7 @@ impl<'a> Cameras<'a> {
         let known = settings.focal_and_baseline().is_some();
         let kitti = settings.kitti_cameras.or_else(|| kitti_cameras(inputs?));
         let options = ReadOptions { kitti, ..ReadOptions::default() };
+        let are_packed = inputs.is_some_and(SourceSpec::is_one_stream);
         if !known && !settings.centre_px.is_empty() {
             return Err(Error::usage("--centre goes with --focal and --baseline"));
         }
@@ -99,6 +102,7 @@ impl<'a> Cameras<'a> {
                 files,
                 loaded: calibration,
                 options,
+                are_packed,
                 rectified,
                 recorded,
                 demo,
@@ -123,7 +127,7 @@ impl<'a> Cameras<'a> {
             Err(error) if error.lacks_size() => None,
             Err(error) => return Err(wrong(error)),
         };
-        Ok(Self { settings, files, loaded, options, rectified, recorded, demo, third })
+        Ok(Self { settings, files, loaded, options, are_packed, rectified, recorded, demo, third })
     }
 
     /// Reports whether a calibration was given, or is in the recording.
@@ -204,7 +208,8 @@ impl<'a> Cameras<'a> {
         for note in &loaded.notes {
             tracing::warn!("{note}");
         }
-        let (calibration, fit) = loaded.calibration.for_size(width, height).map_err(wrong)?;
+        let adapted = loaded.calibration.for_views(width, height, self.are_packed);
+        let (calibration, fit) = adapted.map_err(wrong)?;
         match fit {
             Fit::Exact => {}
             _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),

@@ -109,7 +109,8 @@ impl Session {
         let mut watchdog = Watchdog::of_manager();
         let mut alive = || watchdog.tick(|_| false);
         let beside = fit::beside(&loaded.settings.output, size);
-        let loaded = fit::fit_settings(loaded, size, &rig, fewest, part, beside, &mut alive)?;
+        let demand = fit::Demand { size, fewest, beside, resized: &|size| spec.resized(size) };
+        let loaded = fit::fit_settings(loaded, &demand, &rig, part, &mut alive)?;
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);

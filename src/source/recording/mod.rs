@@ -16,6 +16,7 @@ mod folder;
 mod graph;
 mod interface;
 mod joined;
+mod listing;
 mod mcap;
 pub mod messages;
 mod open;
