@@ -40,11 +40,6 @@ impl Encoding {
             other => Self::Other(other.to_owned()),
         }
     }
-
-    /// Reports whether it is one of ROS.
-    pub fn is_of_ros(&self) -> bool {
-        matches!(self, Self::Cdr | Self::Ros1)
-    }
 }
 
 impl fmt::Display for Encoding {
@@ -74,9 +69,10 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// Describes a topic. ROS 2 has `/msg/` in the names of types.
+    /// Describes a topic. ROS 2 has `/msg/` in the names of types, or `::msg::` in those of OMG IDL.
     pub(super) fn new(name: &str, kind: &str, encoding: Encoding, messages: Option<u64>) -> Self {
-        Self { name: name.to_owned(), kind: kind.replacen("/msg/", "/", 1), encoding, messages }
+        let kind = kind.replacen("::msg::", "/", 1).replacen("/msg/", "/", 1);
+        Self { name: name.to_owned(), kind, encoding, messages }
     }
 }
 

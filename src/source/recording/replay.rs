@@ -112,7 +112,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         info,
         recording,
         topics,
-        decoder: Decoder::new(options),
+        decoder: Decoder::new(options, Some(topics)),
         pairer: Pairer::new(pairing),
         delays: [delay(offset.saturating_neg()), delay(offset)],
         left_out: [0; 2],
@@ -141,9 +141,10 @@ struct Beginning {
 impl Beginning {
     fn of(recording: &mut Recording, topics: [usize; 2], options: &GstOptions) -> Result<Self> {
         recording.begin(&topics)?;
-        let mut decoder = Decoder::new(options);
+        let mut decoder = Decoder::new(options, Some(topics));
         let (mut message, mut stamps) = (Message::default(), Vec::new());
-        let (mut first, mut flaws) = ([None, None], [0; 2]);
+        // Sizes, and numbers and first reasons of the images that cannot be read.
+        let (mut first, mut flaws, mut reasons) = ([None, None], [0; 2], [None, None]);
         let (mut has_colour, mut is_whole) = (false, true);
         let mut lost = Vec::new();
         while is_whole && (stamps.len() < MEASURED || first.iter().any(Option::is_none)) {
@@ -180,10 +181,11 @@ impl Beginning {
                     // A video may begin long before a frame that builds on no other.
                     Err(error) if error.is::<Undecodable>() => {}
                     Err(error) => {
-                        let flaws = &mut flaws[usize::from(image.topic == topics[1])];
-                        *flaws += 1;
-                        if *flaws > UNREADABLE_MAX || !is_damage(&error) {
-                            return Err(error.context(format!("{}: {name}", recording.name)));
+                        let eye = usize::from(image.topic != topics[0]);
+                        flaws[eye] += 1;
+                        let reason = reasons[eye].get_or_insert(error);
+                        if flaws[eye] > UNREADABLE_MAX {
+                            bail!("{}: {name} has no readable image: {reason:#}", recording.name);
                         }
                     }
                 }
@@ -193,8 +195,9 @@ impl Beginning {
             first[eye].with_context(|| {
                 let Topic { name, .. } = &recording.topics()[topics[eye]];
                 let damage = lost.first().map(|lost| lost.what.clone());
-                let why =
-                    recording.cut().or(damage).map_or(String::new(), |why| format!("; {why}"));
+                let reason = reasons[eye].as_ref().map(|reason| format!("{reason:#}"));
+                let why = reason.or(recording.cut()).or(damage);
+                let why = why.map_or(String::new(), |why| format!(": {why}"));
                 format!("{}: {name} has no readable image{why}", recording.name)
             })
         };
@@ -226,11 +229,6 @@ fn views_of(
         }
     };
     views.into_iter().flatten()
-}
-
-/// Reports whether an error concerns one image only, so that the next one may be readable.
-pub(super) fn is_damage(error: &anyhow::Error) -> bool {
-    error.is::<image::ImageError>()
 }
 
 impl Replay {
@@ -428,7 +426,7 @@ impl Source for Replay {
         // A later place is reached by reading on.
         if !matches!(place, Place::Time(time) if self.last.is_some_and(|last| last < time)) {
             self.pairer.move_to(0);
-            self.decoder = Decoder::new(&self.options);
+            self.decoder = Decoder::new(&self.options, Some(self.topics));
             (self.left_out, self.last) = ([0; 2], None);
         }
         Ok(())

@@ -9,7 +9,6 @@ use super::choice::{self, Wanted};
 use super::decoder::{self, Decoder};
 use super::interface::{Message, Topic};
 use super::open::Recording;
-use super::replay::is_damage;
 use super::{messages, pixels};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image};
@@ -114,7 +113,7 @@ struct Times {
     /// Size of a view, from the first image that was decoded.
     decoded: Option<(usize, usize)>,
     unreadable: Option<String>,
-    /// True if a run would refuse the topic for its first image.
+    /// True if its decoder failed.
     is_refused: bool,
 }
 
@@ -128,7 +127,6 @@ impl Times {
                 // A video may begin long before a frame that builds on no other.
                 if !error.is::<Undecodable>() {
                     self.unreadable.get_or_insert(format!("{error:#}"));
-                    self.is_refused |= !is_damage(&error);
                 }
                 return;
             }
@@ -155,7 +153,8 @@ pub fn survey(
     let mut times: Vec<Times> = topics.iter().map(|_| Times::default()).collect();
     let (mut pairer, mut skews) = (Pairer::new(Pairing::default()), Vec::new());
     // The size of a video is that of its first frame.
-    let mut videos = Decoder::new(&GstOptions { stop: stop.clone(), ..GstOptions::default() });
+    let mut videos =
+        Decoder::new(&GstOptions { stop: stop.clone(), ..GstOptions::default() }, views);
     let (mut first, mut last) = (u64::MAX, 0);
     let (mut message, mut lost) = (Message::default(), Vec::new());
     while !stop.is_set() && recording.next(&mut message)? {
