@@ -19,7 +19,7 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 17] = [
+const SHOWN: [(&str, &str, &str); 18] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
@@ -31,7 +31,8 @@ const SHOWN: [(&str, &str, &str); 17] = [
     ("docs/recipes.md", "stored = double", "MATLAB"),
     ("docs/remote.md", "page on", "a message"),
     ("docs/remote.md", "ssh", "needs another machine"),
-    ("docs/remote.md", "location", "settings of nginx"),
+    ("docs/remote.md", "location", "settings of nginx; tests/browser runs it"),
+    ("docs/remote.md", "rig.example.org", "settings of Caddy; tests/browser runs it"),
     ("docs/service.md", "docker", "needs Docker"),
     ("docs/ros2.md", "stereod run", "needs the feature `ros2`"),
     ("docs/ros2.md", "ros2 launch", "drivers of ROS"),
