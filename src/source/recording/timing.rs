@@ -143,7 +143,7 @@ pub(super) fn content(picture: &Picture<'_>, number: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     let data: &[u8] = match picture {
         Picture::Raw(raw) => raw.data,
-        Picture::File(file) => file,
+        Picture::File { content, .. } => content,
         Picture::Unit(..) => return number,
     };
     data.len().hash(&mut hasher);
