@@ -96,6 +96,17 @@ fn about_pair(pair: &PairSurvey, survey: &Survey) -> String {
             unpaired[0], unpaired[1]
         );
     }
+    for (counts, what) in [
+        (pair.copies, "images that are copies of another one"),
+        (pair.mistimed, "images with a wrong time"),
+    ] {
+        if counts != [0; 2] {
+            let _ = write!(text, "; {} left and {} right {what}", counts[0], counts[1]);
+        }
+    }
+    if let Some(times) = pair.times {
+        let _ = write!(text, "\ntimes: {times}");
+    }
     if let Some(flaw) = &pair.unusable {
         let _ = write!(text, "\npair not usable: {}", on_one_line(flaw));
     }

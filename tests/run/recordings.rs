@@ -108,6 +108,138 @@ fn the_stamps_pair_the_views() {
     assert_eq!(recorded(&folder.path().join("out.mkv")), expected(7));
 }
 
+/// A recording of both views. Each message has the number of the demo pair that it shows, and a stamp in
+/// milliseconds; they are recorded one after the other.
+fn recorded_as(left: &[(u64, u64)], right: &[(u64, u64)]) -> Vec<Sent> {
+    let size = [SIZE.0, SIZE.1, SIZE.0];
+    let sent = |view: usize, at: usize, &(number, stamp): &(u64, u64)| {
+        let pair = demo_pair(number);
+        let pixels = [pair.left.pixels(), pair.right.pixels()][view];
+        let log = START + at as u64 * PERIOD + view as u64 * 1_000_000;
+        let stamp = START + stamp * 1_000_000;
+        (TOPICS[view], "Image", log, image(stamp, "mono8", size, pixels))
+    };
+    let of = |view: usize, all: &[(u64, u64)]| -> Vec<Sent> {
+        all.iter().enumerate().map(|(at, message)| sent(view, at, message)).collect()
+    };
+    let mut messages = [of(0, left), of(1, right)].concat();
+    messages.sort_by_key(|&(.., log, _)| log);
+    messages
+}
+
+/// `info` and `run` find these pairs; the messages of a run.
+fn assert_pairs(messages: &[Sent], numbers: &[u64], arguments: &[&str]) -> (Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("a.mcap"), messages, WriteOptions::new(), true);
+    if arguments.is_empty() {
+        let (status, stdout, stderr) = run(folder.path(), &["info", "a.mcap", "--json"]);
+        assert_eq!(status, 0, "{stderr}");
+        let info: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(info["pair"]["pairs"], numbers.len(), "{info}");
+    }
+    let arguments = [&["a.mcap", "--record", "o.mkv"], arguments].concat();
+    let (status, stdout, stderr) = run(folder.path(), &with_statistics(&arguments));
+    assert_eq!(status, 0, "{stderr}");
+    let said: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(said["matched"], numbers.len(), "{stderr}");
+    let expected: Vec<_> = numbers.iter().map(|&number| reference(number)).collect();
+    assert!(recorded(&folder.path().join("o.mkv")) == expected, "{stderr}");
+    let [left, right] = ["left", "right"].map(|view| {
+        let all = said["frames"][view].as_u64().unwrap();
+        assert_eq!(all, said["unpaired"][view].as_u64().unwrap() + numbers.len() as u64, "{said}");
+        all
+    });
+    let sent = |topic| messages.iter().filter(|(name, ..)| *name == topic).count() as u64;
+    assert_eq!([left, right], TOPICS.map(sent), "every image is counted: {said}");
+    (said, stderr)
+}
+
+/// Messages in this order, each with its own stamp.
+fn in_order(numbers: &[u64]) -> Vec<(u64, u64)> {
+    numbers.iter().map(|&number| (number, 33 * number)).collect()
+}
+
+#[test]
+fn the_order_of_the_messages_does_not_matter() {
+    let mixed = in_order(&[2, 0, 1, 3, 7, 5, 4, 6, 8]);
+    let right = in_order(&[0, 1, 3, 2, 4, 5, 8, 6, 7]);
+    let all: Vec<_> = (0..9).collect();
+    for messages in [recorded_as(&mixed, &mixed), recorded_as(&mixed, &right)] {
+        let (_, stderr) = assert_pairs(&messages, &all, &[]);
+        assert!(!stderr.contains("WARN"), "{stderr}");
+    }
+    // Parts in the wrong order, and times that run backwards.
+    for order in [[3, 4, 5, 0, 1, 2, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1, 0]] {
+        let messages = recorded_as(&in_order(&order), &in_order(&order));
+        let mut numbers = order;
+        if order[0] == 3 {
+            numbers.sort_unstable();
+        }
+        assert_pairs(&messages, &numbers, &[]);
+        assert_pairs(&messages, &order, &["--set", "source.pair_by=index"]);
+    }
+    // Times that begin again.
+    let again: Vec<_> = (0..9).map(|i| (i, 5000 + i % 4 * 33)).collect();
+    assert_pairs(&recorded_as(&again, &again), &all, &["--set", "source.pair_by=index"]);
+}
+
+#[test]
+fn stamps_that_do_not_grow_are_told_and_replaced() {
+    let all: Vec<_> = (0..20).collect();
+    let stamps: [fn(u64) -> u64; 3] =
+        [|_| 7000, |i| i / 12 * 1000, |i| if i < 16 { 9000 } else { 9000 + 33 * i }];
+    for stamp in stamps {
+        let view: Vec<_> = all.iter().map(|&i| (i, stamp(i))).collect();
+        let (_, stderr) = assert_pairs(&recorded_as(&view, &view), &all, &[]);
+        assert!(stderr.contains("the stamps of the images do not grow"), "{stderr}");
+        assert_pairs(&recorded_as(&view, &view), &all, &["--set", "source.pair_by=index"]);
+    }
+}
+
+#[test]
+fn copies_and_wrong_stamps_cost_no_other_image() {
+    let twice = in_order(&[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    let (said, stderr) = assert_pairs(&recorded_as(&twice, &twice), &[0, 1, 2, 3, 4], &[]);
+    assert!(stderr.contains("5 left and 5 right images are copies"), "{stderr}");
+    assert!(!stderr.contains("--tolerance"), "{stderr}");
+    assert_eq!(said["unpaired"], serde_json::json!({ "left": 5, "right": 5 }));
+    for hours in [-1, 1] {
+        let whole = in_order(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let shift = |(number, stamp): &(u64, u64)| (*number, stamp + 4_000_000);
+        let whole: Vec<_> = whole.iter().map(shift).collect();
+        let mut wrong = whole.clone();
+        wrong[4].1 = wrong[4].1.checked_add_signed(hours * 3_600_000).unwrap();
+        let messages = recorded_as(&wrong, &whole);
+        let (said, stderr) = assert_pairs(&messages, &[0, 1, 2, 3, 5, 6, 7, 8], &[]);
+        let place = if hours > 0 { "3600.0 s after those" } else { "3600.0 s before those" };
+        assert!(stderr.contains(TOPICS[0]) && stderr.contains("image 4: its time"), "{stderr}");
+        assert!(stderr.contains(place), "{stderr}");
+        assert_eq!(said["damaged"]["left"]["mistimed"], 1, "{said}");
+    }
+}
+
+#[test]
+fn images_hours_apart_and_views_out_of_step_are_paired() {
+    let numbers = [0, 1, 2];
+    let rare: Vec<_> = numbers.iter().map(|&i| (i, i * 6 * 3_600_000)).collect();
+    assert_pairs(&recorded_as(&rare, &rare), &numbers, &[]);
+    let all: Vec<_> = (0..9).collect();
+    let left = in_order(&all);
+    for apart in [12, 16, 17] {
+        let right: Vec<_> = left.iter().map(|&(number, stamp)| (number, stamp + apart)).collect();
+        let messages = recorded_as(&left, &right);
+        // 17 ms are more than half a period: the right image before is nearer.
+        let (pairs, arguments): (&[u64], &[&str]) = match apart {
+            17 => (&all, &["--offset", "-17"]),
+            _ => (&all, &[]),
+        };
+        let (_, stderr) = assert_pairs(&messages, pairs, arguments);
+        let told = format!("often {apart}.0 ms apart, the right view later");
+        assert_eq!(stderr.contains(&told), apart != 17, "{stderr}");
+        assert!(apart == 17 || stderr.contains(&format!("--offset -{apart}.0")), "{stderr}");
+    }
+}
+
 #[test]
 fn what_a_killed_recorder_leaves_is_played_and_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -157,7 +289,7 @@ fn wrong_messages_are_refused_by_name() {
     late[3].3 = image(START + 9_000_000_000, "mono8", [96, 64, 96], &data);
     late.truncate(4);
     late.remove(1);
-    refused(&late, &["no stamp of one view", "--tolerance", "--offset -9000` pairs"]);
+    refused(&late, &["no stamp of one view fits", "--tolerance", "--offset -9000` pairs"]);
     let (status, stdout, _) = run(folder.path(), &["info", "a.mcap"]);
     assert!(status == 0 && stdout.contains("no stamps pair"), "{stdout}");
     assert!(!stdout.contains("skew"), "{stdout}");
