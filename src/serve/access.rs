@@ -12,11 +12,16 @@ use anyhow::{Context, Result, ensure};
 use hyper::header::{AUTHORIZATION, HOST, ORIGIN};
 use hyper::{Request, StatusCode};
 
+use crate::core::reading;
+
 /// Bytes of a token: 128 random bits.
 const TOKEN_BYTES: usize = 16;
 
 /// Shortest token that is read from a file.
 const SHORTEST: usize = 16;
+
+/// Longest file with a token in bytes.
+const LONGEST: u64 = 4096;
 
 /// The secret that opens the page.
 #[derive(Clone)]
@@ -34,8 +39,9 @@ impl Token {
     /// read.
     pub fn of_file(path: &Path) -> Result<Self> {
         let shown = path.display();
-        match fs::read_to_string(path) {
-            Ok(text) => {
+        match reading::read(path, LONGEST) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
                 let token = text.trim();
                 let is_plain = token.bytes().all(|byte| byte.is_ascii_alphanumeric());
                 ensure!(
@@ -210,5 +216,8 @@ mod tests {
         let error = Token::of_file(&path).err().unwrap().to_string();
         assert!(error.contains("holds no token") && error.contains("delete the file"), "{error}");
         assert!(Token::of_file(&folder.path().join("none/token")).is_err());
+        // It has no end.
+        let error = format!("{:#}", Token::of_file(Path::new("/dev/zero")).err().unwrap());
+        assert!(error.contains("/dev/zero: it is longer than 4 KiB"), "{error}");
     }
 }
