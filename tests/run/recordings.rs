@@ -612,3 +612,70 @@ fn info_describes_what_is_there() {
         assert!(status == 1 && stderr.contains(what), "{stderr}");
     }
 }
+
+/// Forty frames in ZED's layout with a key frame in 20, each frame in a chunk of its own.
+const GOP: &[u8] = include_bytes!("../recordings/gop.svo2");
+
+/// Time of frame `number` of [`GOP`].
+fn time_of_frame(number: usize) -> u64 {
+    let messages = mcap::MessageStream::new(GOP).unwrap().map(Result::unwrap);
+    let mut frames = messages.filter(|message| message.channel.topic.ends_with("side_by_side"));
+    frames.nth(number).unwrap().log_time
+}
+
+/// Flips a bit of frame `number`.
+fn damage_frame(number: usize) -> Vec<u8> {
+    let time = time_of_frame(number);
+    let chunks = mcap::Summary::read(GOP).unwrap().unwrap().chunk_indexes;
+    let of_frame = |chunk: &&mcap::records::ChunkIndex| {
+        chunk.message_start_time == time && chunk.message_end_time == time
+    };
+    let chunk = chunks.iter().find(of_frame).unwrap();
+    let mut content = GOP.to_vec();
+    content[(chunk.compressed_data_offset().unwrap() + chunk.compressed_size / 2) as usize] ^= 8;
+    content
+}
+
+/// Returns the recording without frame `number`, as if its recorder had not written it.
+fn without_frame(number: usize) -> Vec<u8> {
+    let time = time_of_frame(number);
+    let mut content = std::io::Cursor::new(Vec::new());
+    let mut writer = WriteOptions::new().chunk_size(Some(100)).create(&mut content).unwrap();
+    for message in mcap::MessageStream::new(GOP).unwrap().map(Result::unwrap) {
+        if message.log_time != time || !message.channel.topic.ends_with("side_by_side") {
+            writer.write(&message).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    drop(writer);
+    content.into_inner()
+}
+
+#[test]
+fn a_missing_frame_of_a_video_costs_those_that_build_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.svo2");
+    let matched = |content: &[u8]| {
+        std::fs::write(&path, content).unwrap();
+        let arguments = ["a.svo2", "--headless", "--record", "o.mkv"];
+        let (_, stdout, stderr) = run(folder.path(), &with_statistics(&arguments));
+        let said: Value = serde_json::from_str(&stdout).unwrap();
+        (said, recorded(&folder.path().join("o.mkv")), stderr)
+    };
+    let (said, whole, _) = matched(GOP);
+    assert_eq!((whole.len(), said.get("damaged")), (40, None), "{said}");
+    for number in [3, 20, 38] {
+        // Frames 0 and 20 are key frames.
+        let next = (number / 20 + 1) * 20;
+        let left = [&whole[..number], &whole[next..]].concat();
+        for (content, lost) in
+            [(damage_frame(number), next - number), (without_frame(number), next - number - 1)]
+        {
+            let (said, frames, stderr) = matched(&content);
+            assert!(frames == left, "without frame {number}: {} frames, {said}", frames.len());
+            assert_eq!(said["damaged"]["left"]["left_out"], lost, "{said}");
+            assert_eq!(said["damaged"]["left"]["concealed"], 0, "{said}");
+            assert!(stderr.contains("left out"), "{stderr}");
+        }
+    }
+}

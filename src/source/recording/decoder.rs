@@ -59,7 +59,10 @@ impl Decoder {
         let image = |stamp, views| vec![Image { topic, number, stamp, views }];
         let (stamp, picture) = match picture {
             Ok(read) => read,
-            Err(flaw) => return Ok(image(0, Err(flaw))),
+            Err(flaw) => {
+                self.lose(topic);
+                return Ok(image(0, Err(flaw)));
+            }
         };
         let layout = match self.both == Some(topic) {
             true => ViewLayout::SideBySide,
@@ -72,7 +75,7 @@ impl Decoder {
         let video = match (self.videos.get_mut(&topic), codec) {
             (Some(video), _) => video,
             // Nothing can be decoded before the first parameters.
-            (None, None) => return Ok(image(stamp, Err(Undecodable.into()))),
+            (None, None) => return Ok(image(stamp, Err(Undecodable::Missing.into()))),
             (None, Some(codec)) => {
                 let described = &recording.topics()[topic];
                 let name = format!("{}: {}", recording.name, described.name);
@@ -88,6 +91,13 @@ impl Decoder {
         }
         let done = video.decoder.feed(number, stamp, unit)?;
         Ok(done.into_iter().map(|unit| of_unit(topic, unit)).collect())
+    }
+
+    /// Notes that messages of a topic are missing here. Later frames of a video may build on them.
+    pub fn lose(&mut self, topic: usize) {
+        if let Some(video) = self.videos.get_mut(&topic) {
+            video.decoder.lose();
+        }
     }
 
     /// Counts messages that need not or cannot be decoded, and returns the number of the first one.

@@ -92,7 +92,7 @@ pub struct Message {
 pub struct Lost {
     /// The part and its damage, for people.
     pub what: String,
-    /// Number of lost messages of topics, as far as it is known.
+    /// Number of lost messages of topics; 1 if it is not known.
     pub messages: Vec<(usize, u64)>,
 }
 

@@ -15,6 +15,7 @@ use super::timing::{self, Basis, Clock, Firsts};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image, StereoPair};
 use crate::core::memory::Budget;
+use crate::core::thread;
 use crate::source::gst::{GstOptions, Offset, Undecodable, Views};
 use crate::source::pairing::skew::SkewCheck;
 use crate::source::pairing::unordered::{Astray, Unordered};
@@ -57,8 +58,18 @@ struct Replay {
     done: bool,
 }
 
-/// Opens a recording, and finds the views and their size.
+/// Opens a recording, and finds the views and their size. The first signal ends the wait for a large or hostile one.
 pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dyn Source>> {
+    let (path, wanted, options) = (path.to_owned(), wanted.clone(), options.clone());
+    let stop = options.stop.clone();
+    let work = move || find_views(&path, &wanted, &options);
+    let opened =
+        thread::bounded("opening", work, |_| stop.is_set()).context("cannot start a thread")?;
+    opened.context("stopped while the recording was being opened")?
+}
+
+/// Opens a recording on this thread.
+fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dyn Source>> {
     let mut recording = Recording::open(path)?;
     let live = recording.live(&options.stop);
     let chosen = recording.choose(wanted);
@@ -267,6 +278,7 @@ impl Replay {
         for Lost { what, messages } in self.recording.lost() {
             for (topic, count) in messages {
                 self.decoder.skip(topic, count);
+                self.decoder.lose(topic);
                 self.leave_out(topic, count);
             }
             if self.flaw.is_none() {
