@@ -19,7 +19,7 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 18] = [
+const SHOWN: [(&str, &str, &str); 19] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
