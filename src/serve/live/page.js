@@ -220,6 +220,7 @@ function receive(message) {
       updateControls();
       break;
     case "status":
+      if (status?.paused && frame) frame.waited = performance.now();
       status = message;
       if (message.colour_span) setColours(colours, message.colour_span);
       send({ type: "clock", at: performance.now() });
@@ -384,7 +385,7 @@ function takeTime({ at, server }) {
 function noteAge() {
   const now = performance.now();
   while (ages.length && ages[0].at < now - 2000) ages.shift();
-  // After its page was hidden an old image is no news until another one could have come.
+  // After a pause, or after its page was hidden, an old image is no news until another one could have come.
   if (!frame || !times.length || status?.paused || document.hidden || now - frame.waited < OLD_MS) return;
   const { offset } = times.reduce((best, one) => (one.took < best.took ? one : best));
   ages.push({ at: now, age: Math.max(now + offset - frame.header.captured, 0), since: now + offset - status.newest });
