@@ -63,7 +63,7 @@ fn a_signal_ends_it_in_order() {
     wait_for_a_piece(&here.join("out"));
     // SAFETY: the process is our child and not yet waited for.
     assert_eq!(unsafe { libc::kill(worker.id() as i32, libc::SIGTERM) }, 0);
-    let output = worker.wait_with_output().unwrap();
+    let output = ended(worker);
     assert_eq!(output.status.code(), Some(143), "{output:?}");
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     let made = said["made"].as_u64().unwrap();
@@ -81,7 +81,7 @@ fn two_workers_of_one_shard_make_every_piece_once() {
     let workers = [(); 3].map(|()| start(here, &[&PIECES[..], &["--json"]].concat()));
     let mut made = 0;
     for worker in workers {
-        let output = worker.wait_with_output().unwrap();
+        let output = ended(worker);
         let said: Value = serde_json::from_slice(&output.stdout).unwrap();
         let busy = said["busy"].as_array().unwrap().len();
         assert_eq!(output.status.code(), Some(i32::from(busy > 0)), "{said}");

@@ -151,7 +151,7 @@ fn a_person_without_a_window_is_told_what_to_do() {
     std::thread::sleep(Duration::from_secs(9));
     // SAFETY: the process is our child and not yet waited for.
     assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("pair 1 taken"), "{stderr}");

@@ -28,7 +28,7 @@ fn the_first_signal_finishes_the_files() {
         let folder = tempfile::tempdir().unwrap();
         let child = begun(folder.path(), &ENDLESS);
         signal(&child, number);
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{stderr}");
         assert!(stderr.contains("once more to exit at once"), "{stderr}");
@@ -52,7 +52,7 @@ fn two_signals_at_once_are_one() {
     for _ in 0..20 {
         signal(&child, libc::SIGTERM);
     }
-    let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+    let (status, stdout, stderr) = outcome_of(ended(child));
     assert_eq!(status, 0, "{stderr}");
     assert_eq!(stderr.matches("once more to exit at once").count(), 1, "{stderr}");
     let statistics: Value = serde_json::from_str(&stdout).unwrap();
@@ -71,7 +71,7 @@ fn a_recorded_job_that_a_signal_cuts_short_says_so_by_its_status() {
         let file = folder.path().join("o.mkv");
         wait_until("the recording is there", || file.exists());
         signal(&child, number);
-        let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+        let (status, stdout, stderr) = outcome_of(ended(child));
         assert_eq!(status, expected, "{stderr}");
         assert!(stderr.contains("stopped by a signal after "), "{stderr}");
         // All matched pairs are complete.
@@ -94,7 +94,7 @@ fn no_recorded_job_that_is_stopped_while_it_starts_ends_with_0() {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(ms));
         signal(&child, libc::SIGTERM);
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         // Without a code, the signal came before its handler was there.
         let code = output.status.code();
         assert!(matches!(code, None | Some(143)), "after {ms} ms: {output:?}");
@@ -126,7 +126,7 @@ fn live_sources_never_wait_and_what_is_dropped_is_counted() {
     let arguments = ["--left", eye, "--right", eye, "--record", "o.mkv", "--set", "queue.pairs=1"];
     let child = begun(folder.path(), &arguments);
     signal(&child, libc::SIGINT);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -143,7 +143,7 @@ fn live_sources_never_wait_and_what_is_dropped_is_counted() {
     }
     let apart = &live["synchronisation"]["difference_ms"];
     let [p50, p95, max] = ["p50", "p95", "max"].map(|key| apart[key].as_f64().unwrap());
-    assert!(p50 <= p95 && p95 <= max && max < 8.4, "{live}");
+    assert!(p50 <= p95 && p95 <= max && max < 16.7, "{live}");
 }
 
 #[test]

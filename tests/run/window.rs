@@ -38,13 +38,13 @@ fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
         colours.len() > 40
     });
     x.key(&window, "q");
-    let statistics = ends_well(child.wait_with_output().unwrap());
+    let statistics = ends_well(ended(child));
     assert!(statistics["matched"].as_u64().unwrap() > 0);
 
     let child = windowed(folder.path(), &x, &[&DEMO[..], &["-"]].concat()).spawn().unwrap();
     x.window("stereod: demo scene");
     signal(&child, libc::SIGTERM);
-    ends_well(child.wait_with_output().unwrap());
+    ends_well(ended(child));
 }
 
 /// A setting that is changed in the panel changes the disparity, and the saved settings reproduce
@@ -121,7 +121,7 @@ fn tuned_in_the_window_written_down_and_read_back() {
     let seen = pictures().len();
     wait_until("pictures of the new settings", || pictures().len() >= seen + 3);
     x.key(&window, "q");
-    let statistics = ends_well(child.wait_with_output().unwrap());
+    let statistics = ends_well(ended(child));
     assert!(statistics["retuned"].as_u64().unwrap() > 0, "{statistics}");
     let text = std::fs::read_to_string(&written).unwrap();
     assert!(text.contains("[matching]\ndisparities = 24\ncensus_weight = 18\n"), "{text}");
@@ -177,7 +177,7 @@ fn a_lost_camera_is_on_the_screen_until_it_is_back() {
     x.wait_for("that it is back", |screen| amber(screen) < 200);
     x.save("back-camera");
     x.key(&window, "q");
-    let statistics = ends_well(child.wait_with_output().unwrap());
+    let statistics = ends_well(ended(child));
     assert!(statistics["live"]["right"]["reconnects"].as_u64().unwrap() > 0, "{statistics}");
 }
 
@@ -199,7 +199,7 @@ fn a_run_outlives_its_display() {
     });
     signal(&child, libc::SIGTERM);
     // winit may panic at that moment, which is reported.
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());

@@ -24,6 +24,8 @@ mod packing;
 mod plane;
 mod reach;
 mod reconnect;
+#[cfg(feature = "cli")]
+mod references;
 mod stills;
 mod stream;
 mod time_jumps;
