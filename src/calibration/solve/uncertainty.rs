@@ -1,11 +1,12 @@
 //! Standard deviations of a calibration.
 //!
-//! The errors of the corners of one board are not independent, because no board is flat and no lens
-//! model exact. So the samples are the boards, each with all its corners in both views: their
-//! disagreement about the cameras is the noise (cluster-robust covariance, Liang and Zeger 1986, with
-//! one dispersion for all parameters, so that few boards suffice). A bend of the board misleads all
-//! boards alike, so it does not show in their disagreement. It is one more unknown here, and the
-//! shift of the cameras with which the board would fit best counts as an error.
+//! The errors of the corners in one image are not independent, because no board is flat and no lens
+//! model exact. So the samples are the poses of the board, each with all its corners in both views.
+//! Their disagreement about the cameras is the noise (cluster-robust covariance, Liang and Zeger 1986,
+//! with one dispersion for all parameters, so that few poses suffice). A bend of the board shifts the
+//! cameras alike in all poses, so their disagreement does not show it. The bend is one more unknown
+//! here. The step of the cameras that it causes is an error of the rig, which was solved for a flat
+//! board.
 
 use nalgebra::{DMatrix, DVector};
 
@@ -100,9 +101,18 @@ impl Rig {
         if freedom < FREEDOM {
             return None;
         }
-        let unit = unit.columns(0, shared);
-        let noise = unit.transpose() * unit * (scatter / freedom);
-        Some(Uncertainty { noise, shift: unit.transpose() * step })
+        // Boards that disagree by less than their corners are one image again and again.
+        let corners: usize = views.iter().map(|view| view.points.len()).sum();
+        let unknown = shared + BEND + 6 * self.boards.len();
+        let free = (2 * corners).checked_sub(unknown).filter(|free| *free > 0)?;
+        let independent = (self.cost(views)? - step.norm_squared()) / free as f64;
+        let variance = independent.max(scatter / freedom);
+        // The inverse of the information of the rig's own parameters, because the bend comes last in
+        // a triangular matrix.
+        let own = unit.view((0, 0), (shared, shared));
+        let noise = own.transpose() * own * variance;
+        let shift = unit.columns(0, shared).transpose() * step;
+        Some(Uncertainty { noise, shift })
     }
 
     /// Returns a board's part of the normal equations of cameras, their poses and the board's shape,
