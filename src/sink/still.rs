@@ -63,13 +63,6 @@ impl StillFormat {
         }
     }
 
-    /// Reports whether a file with these first bytes may be in one of the formats of floats.
-    pub fn may_hold_floats(begin: &[u8]) -> bool {
-        [&b"Pf\n"[..], b"II*\0", b"\x93NUMPY", b"\x76\x2f\x31\x01"]
-            .iter()
-            .any(|magic| begin.starts_with(magic))
-    }
-
     /// Returns the format for depth, which does not fit 8 bits.
     pub fn of_depth(path: &Path) -> Result<Self> {
         match Self::of(path) {

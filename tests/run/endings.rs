@@ -250,3 +250,62 @@ fn a_limit_to_the_length_of_files_costs_that_output_only() {
     assert!(stderr.contains("o.mkv"), "{stderr}");
     assert!(statistics["matched"].as_u64() > Some(0), "{statistics}");
 }
+
+/// Number of a user who has no other process.
+const NOBODY_ELSE: u32 = 54_321;
+
+/// Without further threads a run ends with an error, and leaves no unfinished file: whichever thread it is that cannot
+/// be started, one of stereod or one of a library.
+#[test]
+fn a_limit_of_threads_ends_the_run_in_order() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    // SAFETY: the call has no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: a limit of threads: only root can start a program as another user");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), open.clone()).unwrap();
+    let program = folder.path().join("stereod");
+    std::fs::copy(env!("CARGO_BIN_EXE_stereod"), &program).unwrap();
+    let run = |limit: u64| {
+        let place = folder.path().join(limit.to_string());
+        std::fs::create_dir(&place).unwrap();
+        std::fs::set_permissions(&place, open.clone()).unwrap();
+        let mut command = Command::new(&program);
+        command.args(["run", "--demo", "--demo-size", "96x64", "--frames", "9", "-d", "24"]);
+        command.args(["--headless", "--record", "o.mkv", "--pictures", "p", "--preview", "o.mp4"]);
+        command.env_clear().env("GST_REGISTRY", folder.path().join("registry"));
+        command.env("GST_REGISTRY_FORK", "no").env("PATH", std::env::var_os("PATH").unwrap());
+        command.current_dir(&place).uid(NOBODY_ELSE).gid(NOBODY_ELSE);
+        // SAFETY: setrlimit is async-signal-safe, and its argument outlives the call.
+        unsafe {
+            command.pre_exec(move || {
+                let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+                match libc::setrlimit(libc::RLIMIT_NPROC, &limits) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        wait_until("the end of the run", || child.try_wait().unwrap().is_some());
+        let (status, _, stderr) = outcome_of(child.wait_with_output().unwrap());
+        let left = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
+        left.sort();
+        let hidden = left.iter().find(|name| name.starts_with('.'));
+        assert!(hidden.is_none(), "{limit}: {left:?}: {stderr}");
+        match status {
+            0 => assert_eq!(recorded(&place.join("o.mkv")).len(), 9, "{limit}"),
+            _ => assert!(stderr.contains("ulimit -u"), "{limit}: {status} {stderr}"),
+        }
+        status
+    };
+    assert_eq!(run(10_000), 0);
+    let statuses: Vec<i32> = (1..40).map(run).collect();
+    assert!(statuses[0] != 0 && statuses.last() == Some(&0), "{statuses:?}");
+}

@@ -47,6 +47,37 @@ fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
     ends_well(ended(child));
 }
 
+/// A key that ends a recording has to be pressed twice; Escape first leaves the full screen.
+#[test]
+fn a_recording_is_not_ended_by_one_key() {
+    let Some(x) = X::start("a recording in a window", (640, 480)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["-", "--frames", "0", "--record", "o.mkv"];
+    let mut child = windowed(folder.path(), &x, &[&DEMO[..], &arguments].concat()).spawn().unwrap();
+    let window = x.window("stereod: demo scene");
+    let length = || std::fs::metadata(folder.path().join("o.mkv")).map_or(0, |file| file.len());
+    let mut goes_on = || {
+        let before = length();
+        wait_until("the recording grows", || {
+            assert!(child.try_wait().unwrap().is_none(), "the run has ended");
+            length() > before + 100_000
+        });
+    };
+    goes_on();
+    for key in ["f", "Escape", "Escape"] {
+        x.key(&window, key);
+        goes_on();
+    }
+    // The question is as old as that by now.
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    x.key(&window, "q");
+    goes_on();
+    x.key(&window, "q");
+    x.key(&window, "q");
+    let statistics = ends_well(child.wait_with_output().unwrap());
+    assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());
+}
+
 /// A setting that is changed in the panel changes the disparity, and the saved settings reproduce
 /// the result.
 #[test]
@@ -120,6 +151,8 @@ fn tuned_in_the_window_written_down_and_read_back() {
     wait_until("the settings", || written.exists());
     let seen = pictures().len();
     wait_until("pictures of the new settings", || pictures().len() >= seen + 3);
+    // Once more, because frames are written.
+    x.key(&window, "q");
     x.key(&window, "q");
     let statistics = ends_well(ended(child));
     assert!(statistics["retuned"].as_u64().unwrap() > 0, "{statistics}");

@@ -117,9 +117,8 @@ impl Session {
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
         let colouring = LiveColouring::new(settings.colouring(range, rig.pairs.geometry.as_ref()));
-        let suspended = &control.suspend_recording;
-        suspended.set(settings.output.on_demand);
-        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring, suspended)?;
+        control.suspend_recording.set(settings.output.on_demand);
+        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
         #[cfg(feature = "ros2")]
         let graph = {
             let stream = outputs::stream_info(&loaded, &info, &rig, clock);
