@@ -128,7 +128,8 @@ impl Disparity {
     }
 
     /// float32: standard deviation of the depth in metres, provided that the disparity is right within 1
-    /// px; NaN if the depth is unknown, filled or without evidence of its own. None without confidence.
+    /// px, without the error of the calibration (75 % of the errors are smaller indoors, 44 % on roads);
+    /// NaN if the depth is unknown, filled or without evidence of its own. None without confidence.
     /// `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]
     fn depth_std(

@@ -5,7 +5,7 @@
 //! from its number, so an image that one view lacks leaves its partner alone instead of shifting
 //! all later ones.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -123,9 +123,11 @@ pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     files_of_glob(&general).unwrap_or_default()
 }
 
-/// Returns the files of a shell pattern, by name.
+/// Returns the files of a shell pattern, by name. As in a shell, `*` stands for no hidden file.
 pub fn files_of_glob(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> {
-    let found = glob::glob(pattern)?;
+    let options =
+        glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
+    let found = glob::glob_with(pattern, options)?;
     Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
 }
 
@@ -216,7 +218,8 @@ impl Pictures {
         let (l, r) = (left.files.len(), right.files.len());
         ensure!(
             l == r,
-            "the {l} pictures of {} and the {r} of {} cannot be paired by the numbers in their names;              number them alike (left01.png, right01.png), or give as many of each",
+            "the {l} pictures of {} and the {r} of {} cannot be paired by the numbers in their names; \
+             number them alike (left01.png, right01.png), or give as many of each",
             left.pattern,
             right.pattern
         );
@@ -257,20 +260,40 @@ fn there(folder: &Path) -> String {
 
 /// Returns the pattern of the numbered images in `folder`, if any.
 pub(super) fn suggest(folder: &Path) -> Option<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| is_picture(Path::new(name)))
-        .collect();
-    names.sort_unstable();
-    names.iter().find_map(|name| {
-        let (stem, kind) = name.rsplit_once('.')?;
-        let digits = stem.len() - stem.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        let before = &stem[..stem.len() - digits];
-        let number = if digits == 1 { "%d".to_owned() } else { format!("%0{digits}d") };
-        let pattern = folder.join(format!("{before}{number}.{kind}"));
-        (digits > 0).then(|| pattern.display().to_string())
-    })
+    let found = patterns(folder).into_iter().find(|pattern| is_pattern(pattern));
+    found.map(|pattern| pattern.display().to_string())
+}
+
+/// Returns the patterns that together match every image in `folder`: numbers at the end of names are `%d`, all
+/// other names `*`.
+pub(super) fn patterns(folder: &Path) -> Vec<PathBuf> {
+    // The digits of each number, by the name before and behind it.
+    let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    for name in names.filter(|name| is_picture(Path::new(name)) && !name.starts_with('.')) {
+        let Some((stem, kind)) = name.rsplit_once('.') else { continue };
+        let before = stem.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &stem[before.len()..];
+        let before = if digits.is_empty() { "*" } else { before };
+        found.entry((before.to_owned(), kind.to_owned())).or_default().push(digits.to_owned());
+    }
+    let pattern = |((before, kind), numbers): ((String, String), Vec<String>)| {
+        let padded = numbers.iter().filter(|digits| digits.starts_with('0')).map(String::len);
+        let lengths: BTreeSet<usize> = numbers.iter().map(String::len).collect();
+        let length = match (padded.filter(|&length| length > 1).min(), lengths.len()) {
+            (Some(length), _) => length,
+            (None, 1) => lengths.first().copied().unwrap_or(0),
+            (None, _) => 1,
+        };
+        let number = match length {
+            0 => String::new(),
+            1 => "%d".to_owned(),
+            _ => format!("%0{length}d"),
+        };
+        folder.join(format!("{before}{number}.{kind}"))
+    };
+    found.into_iter().map(pattern).collect()
 }
 
 /// Returns the common timing of the images of all `streams`, `rate` of them a second.
@@ -373,8 +396,11 @@ mod tests {
         for name in ["l10.png", "l9.png", "r010.jpg", "r009.jpg", "a_l.png", "b_l.png", "v.mp4"] {
             std::fs::write(at(name), "x").unwrap();
         }
+        // macOS writes such a file beside each image.
+        std::fs::write(at("._l9.png"), "x").unwrap();
         let find = |name: &str| Pictures::find(&at(name));
         let numbers = |found: &Pictures| found.numbers().collect::<Vec<_>>();
+        assert_eq!(numbers(&find("*9.png").unwrap()), [9]);
         let (mut left, mut right) = (find("l*.png").unwrap(), find("r*.jpg").unwrap());
         Pictures::agree(&mut left, &mut right).unwrap();
         assert_eq!((numbers(&left), numbers(&right)), (vec![9, 10], vec![9, 10]));
