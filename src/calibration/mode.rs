@@ -228,7 +228,7 @@ fn refusal(from: (usize, usize), to: (usize, usize), are_packed: bool) -> String
             if is_of(full) {
                 return format!(
                     "{what}: the views are squeezed to half their {side}; stretch them: ffmpeg -i INPUT -vf \
-                     scale={stretched},setsar=1 -c:v ffv1 OUTPUT.mkv"
+                     'scale={stretched},setsar=1' -c:v ffv1 OUTPUT.mkv"
                 );
             }
         }

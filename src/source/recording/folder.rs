@@ -152,7 +152,10 @@ impl Folder {
         let file = [Some(folder.join(name)), day].into_iter().flatten().find(|file| file.is_file());
         // By it the calibration tells raw images from rectified ones. Damaged images are reported later.
         found.size = found.images.iter().find_map(|image| header::dimensions(&image.file).ok());
-        found.finish(file)
+        found.finish(file).map_err(|error| match as_streams(folder) {
+            Some(streams) => anyhow!("{error}; {streams}"),
+            None => error,
+        })
     }
 
     pub(super) fn new() -> Self {
