@@ -26,5 +26,13 @@ if [ -d "$modules/ws" ] || npm install --silent --prefix "$tools/node" @foxglove
     @foxglove/rosmsg2-serialization@3 ws@8 >/dev/null 2>&1; then
     export STEREOD_NODE_MODULES="$modules"
 fi
+# Proxies from Debian, unpacked only, because installing one starts a server.
+for program in nginx caddy; do
+    if ! PATH=$PATH:/usr/sbin command -v "$program" >/dev/null && [ ! -e "$tools/proxies/$program" ] && mkdir -p "$tools/proxies"; then
+        (cd "$tools/proxies" && apt-get download "$program" && dpkg -x "$program"_*.deb . && : >"$program") >/dev/null 2>&1 || true
+    fi
+done
+PATH=$PATH:$(realpath "$tools")/proxies/usr/bin:$(realpath "$tools")/proxies/usr/sbin:/usr/sbin
+export PATH
 export STEREOD_TEST_PROGRAM STEREOD_CHROMIUM
 exec "$tools/bin/python" -m pytest -p no:cacheprovider -ra tests/browser "$@"

@@ -18,3 +18,4 @@ pub mod reading;
 pub mod redact;
 pub mod text;
 pub mod thread;
+pub mod warnings;

@@ -1,22 +1,26 @@
 //! Access to the server: a token, and the origin of the calling page.
 //!
-//! On a loopback address everybody on this machine may look; on any other address the token is
-//! required. Changes always require it. A page of another origin is refused in any case, so that no
-//! web site can use the browser of somebody who may look.
+//! On a loopback address everybody on this machine may look; on any other address, through a proxy, and
+//! with `require_token` the token is required. Changes always require it. A page of another origin is
+//! refused in any case, so that no web site can use the browser of somebody who may look.
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use hyper::header::{AUTHORIZATION, HOST, ORIGIN};
+use hyper::header::{AUTHORIZATION, ORIGIN};
 use hyper::{Request, StatusCode};
+
+use super::hosts::Hosts;
+use crate::core::reading;
 
 /// Bytes of a token: 128 random bits.
 const TOKEN_BYTES: usize = 16;
 
-/// Shortest token that is read from a file.
+/// Shortest token that is read from a file, and the longest such file.
 const SHORTEST: usize = 16;
+const LONGEST: u64 = 4096;
 
 /// The secret that opens the page.
 #[derive(Clone)]
@@ -34,8 +38,9 @@ impl Token {
     /// read.
     pub fn of_file(path: &Path) -> Result<Self> {
         let shown = path.display();
-        match fs::read_to_string(path) {
+        match reading::read(path, LONGEST) {
             Ok(text) => {
+                let text = String::from_utf8_lossy(&text);
                 let token = text.trim();
                 let is_plain = token.bytes().all(|byte| byte.is_ascii_alphanumeric());
                 ensure!(
@@ -98,44 +103,76 @@ pub struct Rights {
 impl Access {
     /// Returns the rights of a request, or status and text of its refusal.
     pub fn rights<B>(&self, request: &Request<B>) -> Result<Rights, (StatusCode, String)> {
-        let given = token_of(request);
-        let may_change = match (&self.token, given) {
-            (Some(token), Some(given)) if token.is(given) => true,
-            (Some(_), Some(_)) => {
-                let text = "the token is wrong; the program prints the page's address at its start";
-                return Err((StatusCode::UNAUTHORIZED, text.into()));
-            }
-            _ => false,
-        };
-        if self.is_required && !may_change {
-            let text = "a token is needed; the program prints the page's address at its start";
-            return Err((StatusCode::UNAUTHORIZED, text.into()));
+        let Some(token) = &self.token else { return Ok(Rights { may_change: false }) };
+        let mut given = tokens_of(request).peekable();
+        let is_given = given.peek().is_some();
+        if given.any(|given| token.is(given)) {
+            return Ok(Rights { may_change: true });
         }
-        Ok(Rights { may_change })
+        let problem = match is_given {
+            true => "the token is wrong",
+            false if self.is_required || is_forwarded(request) => "a token is needed",
+            false => return Ok(Rights { may_change: false }),
+        };
+        let text = format!("{problem}; the program prints the page's address at its start");
+        Err((StatusCode::UNAUTHORIZED, text))
     }
 }
 
-/// Checks that a request comes from no page of another origin.
-pub fn check_origin<B>(request: &Request<B>) -> Result<(), (StatusCode, String)> {
+/// Name of the host that a proxy was called by.
+const FORWARDED_HOST: &str = "x-forwarded-host";
+
+/// Reports whether a proxy has passed a request on. Whoever sent it is elsewhere, although the proxy may be on
+/// this machine.
+fn is_forwarded<B>(request: &Request<B>) -> bool {
+    let names = ["x-forwarded-for", FORWARDED_HOST, "x-real-ip", "forwarded", "via"];
+    names.iter().any(|name| request.headers().contains_key(*name))
+}
+
+/// Checks that a request comes from no page of another origin. A browser says so in `Sec-Fetch-Site`, unless it
+/// is an old one or the address is neither of this machine nor HTTPS, and in `Origin`, unless the page only
+/// wants an image or a script.
+pub fn check_origin<B>(request: &Request<B>, hosts: &Hosts) -> Result<(), (StatusCode, String)> {
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let refuse = |who: &str, cure: &str| {
+        Err((StatusCode::FORBIDDEN, format!("{who} may not ask this server{cure}")))
+    };
+    match header("sec-fetch-site") {
+        Some("same-origin") => return Ok(()),
+        // Nothing but a link to a page may lead here.
+        Some("cross-site" | "same-site")
+            if header("sec-fetch-dest") != Some("document")
+                || request.uri().path().starts_with("/snapshot/") =>
+        {
+            return refuse("a page of another origin", "");
+        }
+        _ => {}
+    }
     let Some(origin) = request.headers().get(ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();
-    let called = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let page = origin.split_once("://").map(|(_, host)| host);
-    match page.is_some() && page == called {
+    // A page cannot add this header, so a proxy did.
+    let forwarded = header(FORWARDED_HOST).filter(|host| hosts.are_called(host));
+    match page.is_some() && (page == header("host") || page == forwarded) {
         true => Ok(()),
-        false => {
-            Err((StatusCode::FORBIDDEN, format!("a page of {origin} may not ask this server")))
-        }
+        false => refuse(
+            &format!("a page of {origin}"),
+            "; a proxy must pass on the name that it was called by as Host (docs/remote.md)",
+        ),
     }
 }
 
-/// Returns the token that a request has in its query or, as programs send it, in its header
+/// Returns the tokens that a request has in its query and, as programs send it, in its header
 /// `Authorization: Bearer`.
-fn token_of<B>(request: &Request<B>) -> Option<&str> {
+fn tokens_of<B>(request: &Request<B>) -> impl Iterator<Item = &str> {
     let query = request.uri().query().unwrap_or_default();
-    let in_query = query.split('&').find_map(|pair| pair.strip_prefix("token="));
-    let header = request.headers().get(AUTHORIZATION).and_then(|header| header.to_str().ok());
-    in_query.or_else(|| header?.strip_prefix("Bearer ")).filter(|token| !token.is_empty())
+    let in_query = query.split('&').filter_map(|pair| pair.strip_prefix("token="));
+    let headers = request.headers().get_all(AUTHORIZATION).iter();
+    let in_headers = headers.filter_map(|header| {
+        let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    in_query.chain(in_headers).filter(|token| !token.is_empty())
 }
 
 #[cfg(test)]
@@ -152,7 +189,8 @@ mod tests {
 
     fn status(access: &Access, uri: &str, headers: &[(&str, &str)]) -> Result<bool, u16> {
         let request = request(uri, headers);
-        let checked = check_origin(&request).and_then(|()| access.rights(&request));
+        let hosts = Hosts::new(["rig.example".to_owned()]);
+        let checked = check_origin(&request, &hosts).and_then(|()| access.rights(&request));
         checked.map(|rights| rights.may_change).map_err(|(status, _)| status.as_u16())
     }
 
@@ -169,7 +207,18 @@ mod tests {
             assert_eq!(status(&access, "/live", &[]), without);
             assert_eq!(status(&access, "/live?token=", &[]), without);
             assert_eq!(status(&access, &right, &[]), Ok(true));
-            assert_eq!(status(&access, "/metrics", &[("authorization", &bearer)]), Ok(true));
+            for path in ["/metrics", "/metrics?token=", "/metrics?token=&x=1"] {
+                for given in [&bearer, &bearer.replace("Bearer", "bearer")] {
+                    assert_eq!(
+                        status(&access, path, &[("authorization", given)]),
+                        Ok(true),
+                        "{path}"
+                    );
+                }
+            }
+            let proxied = ("x-forwarded-for", "192.0.2.7");
+            assert_eq!(status(&access, "/live", &[proxied]), Err(401));
+            assert_eq!(status(&access, &right, &[proxied]), Ok(true));
             for wrong in ["/?token=x", &right[..right.len() - 1], &format!("{right}0")] {
                 assert_eq!(status(&access, wrong, &[]), Err(401), "{wrong}");
             }
@@ -196,6 +245,44 @@ mod tests {
     }
 
     #[test]
+    fn a_browser_says_where_a_request_comes_from() {
+        let asks = |path: &str, site, dest, more: &[(&str, &str)]| {
+            let own = [("host", "127.0.0.1:1"), ("sec-fetch-site", site), ("sec-fetch-dest", dest)];
+            status(&Access::default(), path, &[&own[..], more].concat()).is_ok()
+        };
+        for site in ["cross-site", "same-site"] {
+            for (path, dest) in [
+                ("/snapshot/cloud.ply", "image"),
+                ("/snapshot/cloud.ply", "document"),
+                ("/page.js", "script"),
+                ("/", "iframe"),
+                ("/live", "websocket"),
+            ] {
+                assert!(!asks(path, site, dest, &[]), "{site} {path} {dest}");
+            }
+            assert!(asks("/", site, "document", &[]), "a link to the page");
+        }
+        assert!(asks("/snapshot/cloud.ply", "same-origin", "document", &[]));
+        assert!(asks("/snapshot/cloud.ply", "none", "document", &[]), "typed by the user");
+        // Behind a proxy that does not pass the name on.
+        let (page, called) = (("origin", "https://rig.example:8443"), "x-forwarded-host");
+        assert!(asks("/live", "same-origin", "websocket", &[page]));
+        let old = |more: &[(&str, &str)]| {
+            status(
+                &Access::default(),
+                "/live",
+                &[&[("host", "127.0.0.1:1"), page][..], more].concat(),
+            )
+        };
+        assert_eq!(old(&[]), Err(403));
+        assert_eq!(old(&[(called, "rig.example:8443")]), Ok(false));
+        assert_eq!(old(&[(called, "rig.example")]), Err(403));
+        let evil =
+            [("origin", "http://evil.example"), ("host", "127.0.0.1:1"), (called, "evil.example")];
+        assert_eq!(status(&Access::default(), "/live", &evil), Err(403), "a name of nobody here");
+    }
+
+    #[test]
     fn a_token_in_a_file_lasts_and_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
@@ -210,5 +297,9 @@ mod tests {
         let error = Token::of_file(&path).err().unwrap().to_string();
         assert!(error.contains("holds no token") && error.contains("delete the file"), "{error}");
         assert!(Token::of_file(&folder.path().join("none/token")).is_err());
+        assert!(Token::of_file(folder.path()).is_err());
+        // It has no end.
+        let error = format!("{:#}", Token::of_file(Path::new("/dev/zero")).err().unwrap());
+        assert!(error.contains("/dev/zero: it is longer than 4 KiB"), "{error}");
     }
 }

@@ -6,14 +6,16 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
-    HeaderValue, REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL, X_CONTENT_TYPE_OPTIONS,
+    HeaderValue, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::access::{Access, Rights, check_origin};
+use super::access::{Access, check_origin};
 use super::hosts::Hosts;
-use super::live::{Live, client, connection, foxglove, snapshot};
+use super::live::connection::{self, Visit};
+use super::live::{Live, client, foxglove, snapshot};
 use super::metrics::{Process, text};
+use super::peer::Peer;
 use super::state::State;
 use crate::core::text::on_one_line;
 
@@ -46,7 +48,11 @@ pub struct Site {
 }
 
 /// Answers any request.
-pub async fn answer(mut request: Request<Incoming>, site: Site) -> Response<Full<Bytes>> {
+pub async fn answer(
+    mut request: Request<Incoming>,
+    site: Site,
+    peer: Peer,
+) -> Response<Full<Bytes>> {
     if let Err(refusal) = check(&request, &site) {
         return *refusal;
     }
@@ -57,7 +63,8 @@ pub async fn answer(mut request: Request<Incoming>, site: Site) -> Response<Full
         Err((status, text)) => return plain(status, format!("{text}\n")),
     };
     if let (Some(live), true) = (&site.live, is_socket(request.uri().path())) {
-        return upgrade(&mut request, live.clone(), site.state.clone(), rights);
+        let visit = Visit { live: live.clone(), state: site.state.clone(), rights, peer };
+        return upgrade(&mut request, visit);
     }
     if let (Some(live), Some(name)) = (&site.live, request.uri().path().strip_prefix("/snapshot/"))
     {
@@ -80,12 +87,7 @@ fn is_socket(path: &str) -> bool {
 }
 
 /// Begins the WebSocket of the page or of a program that speaks the Foxglove protocol.
-fn upgrade(
-    request: &mut Request<Incoming>,
-    live: Live,
-    state: Arc<dyn State>,
-    rights: Option<Rights>,
-) -> Response<Full<Bytes>> {
+fn upgrade(request: &mut Request<Incoming>, visit: Visit) -> Response<Full<Bytes>> {
     if !hyper_tungstenite::is_upgrade_request(request) {
         return plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket\n".into());
     }
@@ -104,9 +106,9 @@ fn upgrade(
                 Some(protocol) => {
                     let protocol = HeaderValue::from_static(protocol);
                     response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocol);
-                    tokio::spawn(foxglove::serve(socket, live, state, rights));
+                    tokio::spawn(foxglove::serve(socket, visit));
                 }
-                None => drop(tokio::spawn(client::serve(socket, live, state, rights))),
+                None => drop(tokio::spawn(client::serve(socket, visit))),
             }
             response
         }
@@ -119,7 +121,7 @@ fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Full<B
     // Foxglove and Lichtblick are pages of another origin. The token shows that the user wants them.
     let is_known = request.uri().path() == FOXGLOVE
         && site.access.rights(request).is_ok_and(|rights| rights.may_change);
-    let origin = || if is_known { Ok(()) } else { check_origin(request) };
+    let origin = || if is_known { Ok(()) } else { check_origin(request, &site.hosts) };
     let checked = site.hosts.check(request).and_then(|()| origin());
     checked.map_err(|(status, text)| {
         // Not louder: anybody who calls could fill the logs.
@@ -165,13 +167,20 @@ fn respond(path: &str, site: &Site) -> Response<Full<Bytes>> {
 
 /// Answers with a file made of the newest pair.
 async fn snapshot_of(live: &Live, name: &str) -> Response<Full<Bytes>> {
-    let (live, name) = (live.clone(), name.to_owned());
-    let made = tokio::task::spawn_blocking(move || snapshot::of(&live, &name)).await;
-    match made {
-        Ok(Some(Ok((kind, file)))) => with_kind(StatusCode::OK, kind, file),
-        Ok(Some(Err(reason))) => plain(StatusCode::CONFLICT, format!("{reason:#}\n")),
-        Ok(None) => plain(StatusCode::NOT_FOUND, "there is no such snapshot\n".into()),
-        Err(broken) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{broken}\n")),
+    match snapshot::of(live, name).await {
+        Ok((kind, file)) => with_kind(StatusCode::OK, kind, file),
+        Err(snapshot::Refusal::Unknown) => {
+            plain(StatusCode::NOT_FOUND, "there is no such snapshot\n".into())
+        }
+        Err(snapshot::Refusal::Busy) => {
+            let text = "others are making snapshots; try again\n".into();
+            let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, text);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+            response
+        }
+        Err(snapshot::Refusal::Failed(reason)) => {
+            plain(StatusCode::CONFLICT, format!("{reason}\n"))
+        }
     }
 }
 
@@ -186,9 +195,15 @@ fn with_kind(
 ) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(content.into()));
     *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    for (name, value) in [
+        (CONNECTION, "close"),
+        (CONTENT_TYPE, kind),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-store"),
+        // Pages of others can use nothing of it, not even as an image.
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     response
 }

@@ -43,6 +43,11 @@ impl Hosts {
         }
     }
 
+    /// Reports whether this machine is called by `host` or `host:port`.
+    pub fn are_called(&self, called: &str) -> bool {
+        without_port(called).is_some_and(|name| self.include(name))
+    }
+
     fn include(&self, name: &str) -> bool {
         let number = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let is_number = number.unwrap_or(name).parse::<IpAddr>().is_ok();

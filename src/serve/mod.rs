@@ -8,6 +8,7 @@ mod answers;
 mod hosts;
 pub mod live;
 pub mod metrics;
+mod peer;
 mod server;
 mod state;
 #[cfg(test)]
@@ -16,6 +17,6 @@ mod tests;
 pub use access::{Access, Token};
 pub use answers::Site;
 pub use hosts::Hosts;
-pub use live::{Live, LiveSink};
+pub use live::{Ending, Live, LiveSink};
 pub use server::{Listener, Server};
 pub use state::State;

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,20 +14,21 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::time::{sleep, timeout};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
 use super::answers::{Site, answer};
+use super::live;
+use super::peer::{Observed, Peer};
 use crate::core::thread;
 
 /// Time in which a client must send its request.
-const REQUEST_TIME: Duration = Duration::from_secs(2);
+const REQUEST_TIME: Duration = Duration::from_secs(10);
 
-/// Time in which a client must have sent its request and received the answer.
-const CONNECTION_TIME: Duration = Duration::from_secs(10);
-
-/// Connections at once; more wait for their turn, which the times above bound.
-const CONNECTIONS: usize = 16;
+/// Connections at once, without WebSockets. A further one takes the place of the oldest, so that nobody waits
+/// for clients that do not send their request or do not take their answer.
+const CONNECTIONS: usize = 128;
 
 /// Largest request in bytes, without its body.
 const LONGEST_REQUEST: usize = 16 << 10;
@@ -61,14 +63,19 @@ impl Server {
     /// Starts to serve a site.
     pub fn start(Listener(listener): Listener, site: Site) -> Result<Self> {
         let address = listener.local_addr().context("a listening socket")?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().max_blocking_threads(live::WORKERS).build()?;
         let (end, ended) = oneshot::channel();
         let serve = async move {
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => {
                     // The runtime ends its tasks when it is dropped.
+                    let live = site.live.clone();
                     tokio::spawn(accept(listener, site));
                     let _ = ended.await;
+                    if let Some(live) = live {
+                        live.say_goodbye().await;
+                    }
                 }
                 Err(error) => tracing::error!("nothing is served: {error}"),
             }
@@ -104,18 +111,29 @@ fn explain(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     anyhow!("cannot listen on {address}: {cure}")
 }
 
+/// A connection that is answered.
+struct Open {
+    task: AbortHandle,
+    /// Set once the request has arrived.
+    has_asked: Arc<AtomicBool>,
+}
+
 async fn accept(listener: tokio::net::TcpListener, site: Site) {
-    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut all: Vec<Open> = Vec::new();
     loop {
-        let permit = connections.clone().acquire_owned().await;
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let serve = serve(stream, site.clone());
-                tokio::spawn(async move {
-                    // Clients that are too slow or hang up are no trouble of ours.
-                    let _ = timeout(CONNECTION_TIME, serve).await;
-                    drop(permit);
-                });
+            Ok((stream, address)) => {
+                all.retain(|open| !open.task.is_finished());
+                if all.len() >= CONNECTIONS {
+                    // One that has not sent its request yet, if there is one.
+                    let silent =
+                        all.iter().position(|open| !open.has_asked.load(Ordering::Relaxed));
+                    all.remove(silent.unwrap_or(0)).task.abort();
+                }
+                let has_asked = Arc::default();
+                let (peer, stream) = Peer::watch(stream, address);
+                let serve = serve(stream, peer, site.clone(), Arc::clone(&has_asked));
+                all.push(Open { task: tokio::spawn(serve).abort_handle(), has_asked });
             }
             Err(error) => {
                 // Out of files, most likely.
@@ -128,18 +146,21 @@ async fn accept(listener: tokio::net::TcpListener, site: Site) {
 
 /// Answers one request. Answers close their connection, because an idle one would take the place of
 /// others. One that becomes a WebSocket goes on by itself.
-async fn serve(stream: tokio::net::TcpStream, site: Site) -> hyper::Result<()> {
-    // Frames and their acknowledgements are single messages that must not wait for more.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let site = site.clone();
-        async move { Ok::<_, Infallible>(answer(request, site).await) }
+async fn serve(stream: Observed, peer: Peer, site: Site, has_asked: Arc<AtomicBool>) {
+    let service = service_fn(|request: Request<Incoming>| {
+        has_asked.store(true, Ordering::Relaxed);
+        let (site, peer) = (site.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(answer(request, site, peer).await) }
     });
-    http1::Builder::new()
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIME)
         .max_buf_size(LONGEST_REQUEST)
         .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades()
-        .await
+        .with_upgrades();
+    // Clients that are gone or hang up are no trouble of ours. The work for them ends with them.
+    tokio::select! {
+        _ = connection => {}
+        () = peer.gone() => {}
+    }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::core::warnings::Warning;
 use crate::sink::colouring::Colouring;
 
 /// Figures of a run.
@@ -19,10 +20,12 @@ pub struct Figures {
     pub exposure: Option<(String, bool)>,
     /// Present and recent problems.
     pub banners: Vec<Banner>,
+    /// The newest warnings of the terminal.
+    pub warnings: Vec<Warning>,
 }
 
 impl Figures {
-    /// Returns alignment and exposure with their labels, and all problems.
+    /// Returns alignment, exposure and earlier warnings with their labels, and all present problems.
     pub fn diagnosis(self) -> (Vec<(&'static str, String)>, Vec<String>) {
         let troubles = self.banners.into_iter().filter(|banner| banner.trouble);
         let mut troubles: Vec<String> = troubles.map(|banner| banner.text).collect();
@@ -32,6 +35,14 @@ impl Figures {
                 troubles.extend(is_alarm.then(|| format!("{label}: {text}")));
                 values.push((label, text));
             }
+        }
+        let (present, earlier): (Vec<_>, Vec<_>) =
+            self.warnings.into_iter().partition(Warning::is_present);
+        troubles.extend(present.into_iter().map(|warning| warning.text));
+        if !earlier.is_empty() {
+            let times = |it: Warning| format!("{} ({} times)", it.text, it.count);
+            let earlier: Vec<String> = earlier.into_iter().map(times).collect();
+            values.push(("earlier warnings", earlier.join("; ")));
         }
         (values, troubles)
     }

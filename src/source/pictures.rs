@@ -1,5 +1,5 @@
-//! Numbered images as a stream: the files of a pattern such as `left/%06d.png` or `left/*.png`, and
-//! their times.
+//! Numbered images as a stream: the files of a pattern such as `left/%06d.png`, `left/####.png` or
+//! `left/*.png`, and their times.
 //!
 //! Every existing number is played, in order; gaps do not end the stream. An image's time follows
 //! from its number, so an image that one view lacks leaves its partner alone instead of shifting
@@ -47,9 +47,19 @@ struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Parses `before%0Nd`after, also `%d`; `None` without a number in the name.
+    /// Parses `before%0Nd`after, also `%d`, and `before####after` of an image, in which each `#` is a digit;
+    /// `None` without a number in the name.
     fn parse(name: &'a OsStr) -> Option<Self> {
-        let name = name.as_encoded_bytes();
+        Self::parse_printf(name.as_encoded_bytes()).or_else(|| {
+            let bytes = name.as_encoded_bytes();
+            let at = bytes.iter().position(|&byte| byte == b'#')?;
+            let digits = bytes[at..].iter().take_while(|&&byte| byte == b'#').count();
+            let (before, after) = (&bytes[..at], &bytes[at + digits..]);
+            is_picture(Path::new(name)).then_some(Self { before, after, digits })
+        })
+    }
+
+    fn parse_printf(name: &'a [u8]) -> Option<Self> {
         let signs = name.iter().enumerate().filter(|(_, byte)| **byte == b'%');
         signs.into_iter().find_map(|(at, _)| {
             let rest = &name[at + 1..];
@@ -321,10 +331,26 @@ mod tests {
 
     #[test]
     fn patterns_are_told_from_names() {
-        for pattern in ["%06d.png", "left/%d.pgm", "a/b_%03d_rect.jpg", "100%/x%02d.png"] {
+        for pattern in [
+            "%06d.png",
+            "left/%d.pgm",
+            "a/b_%03d_rect.jpg",
+            "100%/x%02d.png",
+            "shot.####.exr",
+            "#.png",
+        ] {
             assert!(is_pattern(Path::new(pattern)), "{pattern}");
         }
-        for name in ["left.mp4", "100%.mp4", "%s.png", "a%20b.mp4", "%06d/left.png", "%5d.png"] {
+        for name in [
+            "take#2.mp4",
+            "##/left.png",
+            "left.mp4",
+            "100%.mp4",
+            "%s.png",
+            "a%20b.mp4",
+            "%06d/left.png",
+            "%5d.png",
+        ] {
             assert!(!is_pattern(Path::new(name)), "{name}");
         }
     }
@@ -339,6 +365,10 @@ mod tests {
         }
         assert_eq!(Name::parse("%d.png".as_ref()).unwrap().number("12.png".as_ref()), Some(12));
         assert_eq!(Name::parse("%d.png".as_ref()).unwrap().number("012.png".as_ref()), None);
+        let name = Name::parse("shot.####.exr".as_ref()).unwrap();
+        assert_eq!(name.number("shot.0097.exr".as_ref()), Some(97));
+        assert_eq!(name.number("shot.12345.exr".as_ref()), Some(12_345));
+        assert_eq!(name.number("shot.97.exr".as_ref()), None);
     }
 
     #[test]

@@ -224,7 +224,8 @@ impl StreamSpec {
             }
             if is_recording(path) {
                 return Some(format!(
-                    "{name} is a recording, which has both views; give it by itself: stereod run {name}"
+                    "{name} is a recording, which has both views; give it by itself: stereod run {name} (a \
+                     topic that has both views side by side is named twice: --left-topic TOPIC --right-topic TOPIC)"
                 ));
             }
         }

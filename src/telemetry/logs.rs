@@ -7,16 +7,18 @@ use std::sync::{Mutex, OnceLock};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use tracing::field::Field;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{layer, time};
-use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use super::stderr::Stderr;
 use crate::core::redact::redact;
 use crate::core::text::on_one_line;
+use crate::core::warnings;
 
 /// Verbosity on the command line, relative to the configured filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -121,6 +123,7 @@ pub fn init(
     let (filter, handle) = reload::Layer::new(EnvFilter::builder().parse_lossy(directives));
     if tracing_subscriber::registry()
         .with(lines(format, time).with_filter(filter))
+        .with(Warnings.with_filter(EnvFilter::new(format!("{HUSHED},warn"))))
         .try_init()
         .is_ok()
     {
@@ -151,6 +154,23 @@ fn lines(format: Format, time: Time) -> Box<dyn Layer<Registry> + Send + Sync> {
                 Time::Clock => lines.boxed(),
             }
         }
+    }
+}
+
+/// Keeps warnings and errors for viewers, whatever is written to standard error.
+struct Warnings;
+
+impl<S: Subscriber> Layer<S> for Warnings {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = String::new();
+        event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
+            let before = text.len();
+            let _ = write_field(&mut Writer::new(&mut text), field, value);
+            if before > 0 && text.len() > before {
+                text.insert(before, ' ');
+            }
+        });
+        warnings::note(redact(&text));
     }
 }
 
@@ -239,6 +259,17 @@ mod tests {
         let filter = EnvFilter::builder().parse_lossy(format!("{HUSHED},info,wgpu_core=debug"));
         assert!(filter.to_string().contains("wgpu_core=debug"));
         assert!(!filter.to_string().contains("wgpu_core=warn"));
+    }
+
+    #[test]
+    fn warnings_and_errors_are_kept_for_viewers() {
+        let logs = tracing_subscriber::registry().with(Warnings);
+        tracing::subscriber::with_default(logs, || {
+            tracing::warn!(frame = 3, "rtsp://me:secret@rig: torn\nfor {} s", 5);
+        });
+        let kept = warnings::newest();
+        let text = "rtsp://***@rig: torn\\nfor 5 s frame=3";
+        assert!(kept.iter().any(|it| it.text == text), "{kept:?}");
     }
 
     #[test]

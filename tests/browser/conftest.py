@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 PROGRAM = os.environ["STEREOD_TEST_PROGRAM"]
 CHROMIUM = os.environ.get("STEREOD_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-         "--host-resolver-rules=MAP *.example 127.0.0.1",
+         "--host-resolver-rules=MAP *.example 127.0.0.1", "--ignore-certificate-errors",
          # Chromium must not refuse what the program has to refuse.
          "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"]
 # The page's files are part of the program. With STEREOD_TEST_PAGE=1 those of the checkout are tested instead.
@@ -33,8 +33,10 @@ UNKNOWN = -32768
 SPY = """
 window.spied = {sent: [], frames: [], texts: []};
 window.altered = {};
+window.opened = 0;
 const Plain = window.WebSocket;
 window.WebSocket = class extends Plain {
+  constructor(...address) { super(...address); window.opened += 1; }
   set onmessage(handler) {
     super.onmessage = (event) => {
       if (typeof event.data !== "string") {
@@ -57,8 +59,8 @@ DEMO = ["--demo", "--demo-size", f"{WIDTH}x{HEIGHT}"]
 class Program:
     """`stereod run --serve`, of the demo scene unless another source is given."""
 
-    def __init__(self, folder, *arguments, port=0, source=DEMO):
-        command = [PROGRAM, "run", *source, "--frames", "0", "-d", "64", "--headless", "--serve", str(port),
+    def __init__(self, folder, *arguments, port=0, source=DEMO, frames=0):
+        command = [PROGRAM, "run", *source, "--frames", str(frames), "-d", "64", "--headless", "--serve", str(port),
                    "--set=source.pace=realtime", "--set=colour.range=fixed", *arguments]
         # The program reads settings from variables STEREOD_..., and refuses those of the tests.
         environment = {k: v for k, v in os.environ.items() if not k.startswith("STEREOD_")}
@@ -151,9 +153,11 @@ def open_page(browser):
         allowed.extend(allow)
         page = context.new_page()
         page.set_default_timeout(15000)
+        # Full size, whatever the speed of this machine, unless a test chooses another.
+        page.add_init_script("localStorage.getItem('stereod.size') || localStorage.setItem('stereod.size', 'full');")
         page.add_init_script(SPY + script)
         if LOCAL:
-            page.route(re.compile(r"^http://127\.0\.0\.1:\d+/(page\.(js|css))?(\?.*)?$"), serve_local)
+            page.route(re.compile(r"^https?://(127\.0\.0\.1|rig\.example):\d+/(page\.(js|css))?(\?.*)?$"), serve_local)
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(url)

@@ -1,7 +1,7 @@
 //! The live page's server, as a client sees it that is not the page.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
@@ -32,10 +32,12 @@ impl Served {
             .unwrap();
         let mut all = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let line = all.find(|line| line.contains("page on http://")).expect("it says where");
-        let (host, token) = line.split_once("http://").unwrap().1.split_once("/?token=").unwrap();
+        let (host, rest) = line.split_once("http://").unwrap().1.split_once('/').unwrap();
+        let in_file = || std::fs::read_to_string(folder.join("token")).unwrap();
+        let token = rest.strip_prefix("?token=").map_or_else(in_file, str::to_owned);
         let (send, lines) = std::sync::mpsc::channel();
         std::thread::spawn(move || all.for_each(|line| drop(send.send(line))));
-        Self { child, host: host.replace("0.0.0.0", "127.0.0.1"), token: token.to_owned(), lines }
+        Self { child, host: host.replace("0.0.0.0", "127.0.0.1"), token, lines }
     }
 
     /// Connects to the page's WebSocket, or returns the status of the refusal.
@@ -56,10 +58,41 @@ impl Served {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }
         match tungstenite::connect(request) {
-            Ok((socket, _)) => Ok(socket),
+            Ok((socket, _)) => {
+                let MaybeTlsStream::Plain(stream) = socket.get_ref() else { panic!("no TLS here") };
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                Ok(socket)
+            }
             Err(tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Sends the head of a request, or a part of it.
+    fn begin(&self, head: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    }
+
+    /// Begins a WebSocket that nobody reads and that answers nothing, as that of a sleeping phone.
+    fn asleep(&self, query: &str) -> TcpStream {
+        let mut stream = self.begin(&format!(
+            "GET /live{query} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        ));
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        assert_eq!(&status, b"HTTP/1.1 101");
+        stream
+    }
+
+    /// A number of the process's status, such as its threads.
+    #[cfg(target_os = "linux")]
+    fn number(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap().split_whitespace().next().unwrap().parse().unwrap()
     }
 
     fn with_token(&self) -> Socket {
@@ -130,6 +163,40 @@ fn refusal(mut socket: Socket) -> String {
     }
 }
 
+/// Reads until the server closes the connection, and returns code and reason.
+fn closing(socket: &mut Socket) -> (u16, String) {
+    loop {
+        if let Message::Close(Some(end)) = socket.read().unwrap() {
+            return (end.code.into(), end.reason.to_string());
+        }
+    }
+}
+
+/// A link to `to` that takes so many bytes a second from it.
+fn slow_link(to: &str, bytes_a_second: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, to) = (listener.local_addr().unwrap().to_string(), to.to_owned());
+    std::thread::spawn(move || {
+        for client in listener.incoming().map(Result::unwrap) {
+            let mut server = TcpStream::connect(&to).unwrap();
+            let (mut asks, mut asked) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut asks, &mut asked));
+            std::thread::spawn(move || {
+                let (mut client, mut part) = (client, vec![0; bytes_a_second / 20]);
+                while let Ok(length @ 1..) = server.read(&mut part) {
+                    if client.write_all(&part[..length]).is_err() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_secs_f64(
+                        length as f64 / bytes_a_second as f64,
+                    ));
+                }
+            });
+        }
+    });
+    address
+}
+
 const DEMO: [&str; 3] = ["--demo", "--demo-size", "96x64"];
 
 #[test]
@@ -139,17 +206,20 @@ fn frames_are_the_numbers_that_are_recorded() {
     let served = Served::start(folder.path(), "0", &[&DEMO[..], &more].concat());
     let mut socket = served.with_token();
     assert_eq!(next_text(&mut socket, "hello")["may_change"], true);
+    send(&mut socket, &json!({ "type": "quality", "scale": 1 }));
     let mut frames = Vec::new();
-    for _ in 0..10 {
+    while frames.len() < 10 {
         let (header, numbers) = next_frame(&mut socket);
         acknowledge(&mut socket, &header);
-        frames.push((header, numbers));
+        if header["scale"] == 1 {
+            frames.push((header, numbers));
+        }
     }
     let status = next_text(&mut socket, "status");
     // The frames before it were left out here.
     acknowledge(&mut socket, &json!({ "seq": 1_000_000 }));
     assert!(status["matched"].as_u64().unwrap() >= 10 && status["banners"].is_array(), "{status}");
-    let half = json!({ "type": "quality", "half": true });
+    let half = json!({ "type": "quality", "scale": 2 });
     send(&mut socket, &half);
     let (header, numbers) = loop {
         let (header, numbers) = next_frame(&mut socket);
@@ -236,10 +306,11 @@ fn other_machines_need_the_token_even_to_look() {
 }
 
 #[test]
-fn a_stalled_client_costs_its_own_frames_and_the_ninth_is_refused() {
+fn stalled_clients_cost_their_own_frames_and_give_way() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), "0", &DEMO);
-    let _stalled: Vec<Socket> = (0..7).map(|_| served.with_token()).collect();
+    let token = format!("?token={}", served.token);
+    let stalled: Vec<TcpStream> = (0..7).map(|_| served.asleep(&token)).collect();
     let mut quick = served.with_token();
     let mut numbers = Vec::new();
     for _ in 0..40 {
@@ -249,7 +320,247 @@ fn a_stalled_client_costs_its_own_frames_and_the_ninth_is_refused() {
     }
     // On a slow machine frames may be skipped, but not all those of the stalled clients' time.
     assert!(numbers[39] - numbers[0] < 400, "{numbers:?}");
-    assert!(refusal(served.with_token()).contains("too many"));
+    // Two hundred more fall asleep. Each gets in, and so do their owner and his other viewers.
+    let asleep: Vec<TcpStream> = (0..200).map(|_| served.asleep(&token)).collect();
+    let mut owner = served.with_token();
+    assert_eq!(next_text(&mut owner, "hello")["may_change"], true);
+    next_frame(&mut owner);
+    let mut foxglove = served.foxglove(&served.token, "").unwrap();
+    next_text(&mut foxglove, "serverInfo");
+    drop((stalled, asleep));
+}
+
+#[test]
+fn viewers_are_listed_and_closed_and_no_token_displaces_none_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "0", &DEMO);
+    let mut owner = served.with_token();
+    let mut looker = served.connect("", &[]).unwrap();
+    assert_eq!(next_text(&mut looker, "status")["viewers"], Value::Null);
+    let viewers = next_text(&mut owner, "status")["viewers"].clone();
+    let [first, second] = &viewers.as_array().unwrap()[..] else { panic!("{viewers}") };
+    assert_eq!((&first["own"], &first["may_change"]), (&json!(true), &json!(true)), "{viewers}");
+    assert_eq!((&second["kind"], &second["address"]), (&json!("page"), &json!("127.0.0.1")));
+    // Only the token closes another viewer.
+    send(&mut looker, &json!({ "type": "close", "viewer": first["id"] }));
+    next_text(&mut owner, "status");
+    send(&mut owner, &json!({ "type": "close", "viewer": second["id"] }));
+    let (code, reason) = closing(&mut looker);
+    assert!(code == 4000 && reason.contains("closed by another"), "{code}: {reason}");
+
+    let owners: Vec<TcpStream> =
+        (0..7).map(|_| served.asleep(&format!("?token={}", served.token))).collect();
+    assert!(refusal(served.connect("", &[]).unwrap()).contains("too many"));
+    drop(owners);
+}
+
+/// A viewer that answers no question for 30 s is lost.
+#[test]
+fn the_place_of_a_sleeping_viewer_becomes_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "0", &DEMO);
+    let asleep = served.asleep("");
+    let mut owner = served.with_token();
+    let count = |owner: &mut Socket| loop {
+        match owner.read().unwrap() {
+            Message::Text(text) => {
+                let value: Value = serde_json::from_str(&text).unwrap();
+                if let Some(viewers) = value["viewers"].as_array() {
+                    return viewers.len();
+                }
+            }
+            Message::Binary(_) => acknowledge(owner, &json!({ "seq": 1_000_000 })),
+            _ => {}
+        }
+    };
+    assert_eq!(count(&mut owner), 2);
+    let begun = std::time::Instant::now();
+    while count(&mut owner) > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(90), "it still has its place");
+    }
+    // One that answers pings, as reading does, stays.
+    assert!(begun.elapsed() > Duration::from_secs(20));
+    next_frame(&mut owner);
+    drop(asleep);
+}
+
+/// Two hundred requests without an end, as many that nobody reads, and snapshots for clients that have hung up.
+#[test]
+#[cfg(target_os = "linux")]
+fn two_hundred_clients_neither_delay_health_nor_take_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let cameras = ["--focal", "300", "--baseline", "0.1", "--demo", "--demo-size", "320x240"];
+    let served = Served::start(folder.path(), "0", &cameras);
+    next_frame(&mut served.with_token());
+    let (threads, limit) = (served.number("Threads"), Duration::from_secs(15));
+    let answers = |path: &str| {
+        let begun = std::time::Instant::now();
+        assert_eq!(served.get(path).0, 200, "{path}");
+        assert!(begun.elapsed() < limit, "{path} took {:?}", begun.elapsed());
+    };
+    let halves: Vec<_> =
+        (0..200).map(|_| served.begin("GET /healthz HTTP/1.1\r\nHost: localhost\r\n")).collect();
+    ["/healthz", "/metrics"].iter().for_each(|path| answers(path));
+    let snapshot = "GET /snapshot/cloud.ply HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let unread: Vec<_> = (0..200).map(|_| served.begin(snapshot)).collect();
+    ["/healthz", "/metrics"].iter().for_each(|path| answers(path));
+    for _ in 0..10 {
+        (0..200).for_each(|_| drop(served.begin(snapshot)));
+        ["/healthz", "/metrics"].iter().for_each(|path| answers(path));
+        let now = served.number("Threads");
+        assert!(now <= threads + 8, "{now} threads, before {threads}");
+    }
+    drop((halves, unread));
+    wait_until("a snapshot", || served.get("/snapshot/cloud.ply").0 == 200);
+    assert_eq!(served.get("/snapshot/nothing").0, 404);
+}
+
+#[test]
+fn a_page_of_another_site_gets_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "0", &DEMO);
+    next_frame(&mut served.with_token());
+    let ask = |path: &str, site: &str, dest: &str| {
+        let mut stream = served.begin(&format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nSec-Fetch-Site: {site}\r\nSec-Fetch-Dest: {dest}\r\n\r\n",
+            served.host
+        ));
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    for path in ["/snapshot/disparity.png", "/snapshot/cloud.ply", "/metrics", "/page.js"] {
+        assert!(ask(path, "cross-site", "image").starts_with("HTTP/1.1 403"), "{path}");
+    }
+    assert!(ask("/", "cross-site", "document").starts_with("HTTP/1.1 200"), "a link to the page");
+    let own = ask("/snapshot/disparity.png", "same-origin", "image");
+    assert!(own.starts_with("HTTP/1.1 200"), "{own}");
+    assert!(own.contains("cross-origin-resource-policy: same-origin\r\n"), "{own}");
+}
+
+#[test]
+fn behind_a_proxy_the_token_is_needed_to_look() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = ["--set=serve.require_token=true"];
+    let served = Served::start(folder.path(), "0", &[&DEMO[..], &more].concat());
+    assert_eq!((served.get("/").0, served.get("/healthz").0), (200, 401));
+    assert!(refusal(served.connect("", &[]).unwrap()).contains("token"));
+    next_frame(&mut served.with_token());
+    // A proxy that tells for whom it asks needs no setting.
+    let served = Served::start(folder.path(), "0", &DEMO);
+    let forwarded = ("x-forwarded-for", "192.0.2.7");
+    assert!(refusal(served.connect("", &[forwarded]).unwrap()).contains("token"));
+    next_frame(&mut served.connect(&format!("?token={}", served.token), &[forwarded]).unwrap());
+}
+
+#[test]
+fn the_end_of_a_recording_is_told_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = ["--set=source.pace=realtime", "--frames", "60"];
+    let mut served = Served::start(folder.path(), "0", &[&DEMO[..], &more].concat());
+    let (mut viewer, mut foxglove) =
+        (served.with_token(), served.foxglove(&served.token, "").unwrap());
+    let _asleep = served.asleep("");
+    for socket in [&mut viewer, &mut foxglove] {
+        let (code, reason) = closing(socket);
+        assert!(code == 1000 && reason == "the run has ended after 60 pairs", "{code}: {reason}");
+    }
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+
+    let mut stopped = Served::start(folder.path(), "0", &DEMO);
+    let mut viewer = stopped.with_token();
+    next_frame(&mut viewer);
+    signal(&stopped.child, libc::SIGTERM);
+    let (code, reason) = closing(&mut viewer);
+    assert!(code == 1001 && reason == "stereod was stopped", "{code}: {reason}");
+    assert_eq!(stopped.child.wait().unwrap().code(), Some(0));
+}
+
+/// Warnings that came before anybody looked, too.
+#[test]
+#[cfg(unix)]
+fn warnings_of_the_terminal_reach_viewers() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "0123456789abcdef").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let more = ["--set=serve.token_file=token"];
+    let served = Served::start(folder.path(), "0", &[&DEMO[..], &more].concat());
+    let mut viewer = served.with_token();
+    let is_of_token = |text: &str| text.contains("other users may read the token");
+    loop {
+        let status = next_text(&mut viewer, "status");
+        let warnings = status["warnings"].as_array().unwrap();
+        if warnings.iter().any(|it| is_of_token(it["text"].as_str().unwrap()) && it["count"] == 1) {
+            break;
+        }
+    }
+    let mut foxglove = served.foxglove(&served.token, "").unwrap();
+    let diagnostics = json!([{ "id": 1, "channelId": next_text(&mut foxglove, "advertise")["channels"][0]["id"] }]);
+    send(&mut foxglove, &json!({ "op": "subscribe", "subscriptions": diagnostics }));
+    loop {
+        if let Message::Binary(bytes) = foxglove.read().unwrap()
+            && is_of_token(&String::from_utf8_lossy(&bytes))
+        {
+            break;
+        }
+    }
+}
+
+/// Over 1.2 Mbit/s the images become small enough within seconds, and their age can be measured.
+#[test]
+fn a_slow_link_gets_small_images_within_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["--demo", "--demo-size", "640x480", "--set=source.pace=realtime", "--paths", "4"];
+    let mut served = Served::start(folder.path(), "0", &demo);
+    served.host = slow_link(&served.host, 150_000);
+    let mut viewer = served.with_token();
+    let begun = std::time::Instant::now();
+    let (mut scales, mut times) = (Vec::new(), Vec::new());
+    while begun.elapsed() < Duration::from_secs(12) {
+        let (header, _) = next_frame(&mut viewer);
+        scales.push(header["scale"].as_u64().unwrap());
+        assert!(header["captured"].as_f64().unwrap() > 0.0);
+        times.push(begun.elapsed().as_secs_f64());
+        acknowledge(&mut viewer, &header);
+    }
+    assert_eq!(scales[0], 4, "the first image is small");
+    assert!(times[0] < 5.0, "{times:?}");
+    // Larger ones are tried once or twice.
+    let large = scales.iter().filter(|scale| **scale < 4).count();
+    assert!(!scales.contains(&1) && large <= scales.len() / 3, "{scales:?}");
+    send(&mut viewer, &json!({ "type": "clock", "at": 12.5 }));
+    let clock = next_text(&mut viewer, "clock");
+    assert!(clock["at"] == 12.5 && clock["server"].as_f64().unwrap() > 12_000.0, "{clock}");
+}
+
+/// A message of points2 takes half a minute here.
+#[test]
+fn a_message_may_take_any_time_while_it_progresses() {
+    let folder = tempfile::tempdir().unwrap();
+    let cameras = ["--focal", "80", "--baseline", "0.1", "--demo", "--demo-size", "640x480"];
+    let mut served = Served::start(folder.path(), "0", &cameras);
+    served.host = slow_link(&served.host, 150_000);
+    let mut viewer = served.foxglove(&served.token, "").unwrap();
+    next_text(&mut viewer, "advertise");
+    let channels = next_text(&mut viewer, "advertise")["channels"].clone();
+    let all = channels.as_array().unwrap();
+    let points = all.iter().find(|it| it["topic"] == "/points2").unwrap()["id"].clone();
+    let subscribe =
+        json!({ "op": "subscribe", "subscriptions": [{ "id": 1, "channelId": points }] });
+    send(&mut viewer, &subscribe);
+    let begun = std::time::Instant::now();
+    let length = loop {
+        if let Message::Binary(bytes) = viewer.read().unwrap() {
+            break bytes.len();
+        }
+    };
+    assert!(
+        length > 640 * 480 * 16 && begun.elapsed() > Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]

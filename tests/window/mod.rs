@@ -192,7 +192,7 @@ fn show_window() {
             counts: Counts { pairs: 1, ..Counts::default() },
             banners: Vec::new(),
             alignment: Some(("rows 0.1 px  roll 0.01 deg".into(), false)),
-            exposure: None,
+            ..Figures::default()
         });
         sink.consume(&frame(0)).unwrap();
         println!("ready");

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use super::rig::Rig;
 use super::timing::{pairs_for, stream};
+use crate::core::thread;
 use crate::engine::{self, Choice};
 use crate::matching::{Params, Paths};
 use crate::settings::{Fitted, Loaded, Output};
@@ -66,7 +67,7 @@ pub fn fit_settings(
 ) -> anyhow::Result<Loaded> {
     let Some(wanted) = loaded.settings.engine.fit else { return Ok(loaded) };
     let mut choice = loaded.settings.engine.kind;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = thread::available();
     // Of the engine alone, and of the whole run.
     let mut rate = |loaded: &Loaded| {
         alive();

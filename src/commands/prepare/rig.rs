@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use nalgebra::Matrix3;
 
-use super::recorded;
+use super::recorded::{self, Recorded};
 use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
 use crate::calibration::{
     Aligner, CalibrationError, Camera, Fit, Rectification, Rectifier, StereoCalibration,
@@ -32,8 +32,8 @@ pub struct Cameras<'a> {
     /// Names of the inputs if these are videos written by `stereod rectify`. Their tags are the
     /// calibration unless a file is given.
     rectified: Option<String>,
-    /// Origin of the calibration if the input is a recording that has one.
-    recorded: Option<String>,
+    /// Calibration of the input if that is a recording that has one.
+    recorded: Option<Recorded>,
     /// Cameras of the demo scene, unless others are given.
     demo: Option<StereoGeometry>,
     /// The left camera and a third one, if depth is aligned to that.
@@ -94,8 +94,8 @@ impl<'a> Cameras<'a> {
             };
             let mut calibration = tags.map(of_tags);
             if let Some(SourceSpec::Recording { path, topics }) = inputs.filter(|_| !known) {
-                (recorded, calibration) =
-                    recorded::calibration(path, topics, loaded.source.swap)?.unzip();
+                recorded = recorded::calibration(path, topics, loaded.source.swap)?;
+                calibration = recorded.as_ref().map(|recorded| recorded.loaded.clone());
             }
             let cameras = Self {
                 settings,
@@ -190,11 +190,12 @@ impl<'a> Cameras<'a> {
         let by_tags = self.files.is_empty();
         let file = match (&self.rectified, &self.recorded) {
             (Some(names), _) if by_tags => &format!("the tags of {names}"),
-            (_, Some(origin)) => origin,
+            (_, Some(recorded)) => &recorded.origin,
             _ => &self.settings.file,
         };
-        let loaded = match &self.loaded {
-            Some(loaded) if by_tags || !loaded.by_size => loaded.clone(),
+        let loaded = match (&self.loaded, &self.recorded) {
+            (_, Some(recorded)) => recorded.for_size(size).map_err(wrong)?,
+            (Some(loaded), _) if by_tags || !loaded.by_size => loaded.clone(),
             _ => {
                 let options = ReadOptions { size: Some(size), ..self.options };
                 format::read_with(&self.files, &options).map_err(wrong)?

@@ -10,6 +10,8 @@ use super::live::handles::Handles;
 use super::live::observations::Observations;
 use super::live::requests::{Request, Requests};
 use super::live::served::Listeners;
+#[cfg(feature = "serve")]
+use super::live::served::ending;
 use super::live::service::{Service, Watchdog};
 use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
@@ -115,9 +117,8 @@ impl Session {
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
         let colouring = LiveColouring::new(settings.colouring(range, rig.pairs.geometry.as_ref()));
-        let suspended = &control.suspend_recording;
-        suspended.set(settings.output.on_demand);
-        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring, suspended)?;
+        control.suspend_recording.set(settings.output.on_demand);
+        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
         #[cfg(feature = "ros2")]
         let graph = {
             let stream = outputs::stream_info(&loaded, &info, &rig, clock);
@@ -241,7 +242,7 @@ impl Session {
         let Self { handles, running, window, span, listeners, files, room: _room, .. } = self;
         let service = Service::ready();
         #[cfg(feature = "serve")]
-        let _servers = listeners.serve(&handles, page)?;
+        let _servers = listeners.serve(&handles, page.clone())?;
         #[cfg(not(feature = "serve"))]
         listeners.serve(&handles)?;
         let tuner = Tuner::start(&handles)?;
@@ -257,6 +258,8 @@ impl Session {
             Some(window) => show(window, span, &handles, report)?,
         };
         tuner.close();
+        #[cfg(feature = "serve")]
+        page.iter().for_each(|page| page.set_ending(ending(&outcome)));
         match outcome.error {
             Some(error) if outcome.is_of_source => Err(of_input(&handles.args, error)),
             Some(error) => Err(error.into()),

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use hyper_tungstenite::{HyperWebsocket, tungstenite};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::connection::{Connection, Rate};
+use super::connection::{Connection, End, Rate, Visit};
 use super::text::{self, Message, Own};
-use super::{Live, Newest};
-use crate::serve::access::Rights;
+use super::{Live, Newest, SCALES};
 use crate::serve::state::State;
 use crate::sink::viewer::{Ask, Tuned};
 
-/// Frames that a client may have and not have drawn.
+/// Frames that a client may have and not have drawn, if its connection is fast.
 const UNDRAWN: usize = 2;
 
 /// Period of figures.
@@ -23,28 +22,28 @@ const STATUS: Duration = Duration::from_secs(1);
 /// A frame that takes longer than this to be drawn is too large for the connection.
 const SLOW: Duration = Duration::from_millis(200);
 
-/// Weight of the newest time in their mean.
-const WEIGHT: f64 = 0.1;
+/// Frames are drawn slowly, or quickly again, for at least these times before their size changes.
+const SLOW_FOR: Duration = Duration::from_secs(1);
+const QUICK_FOR: Duration = Duration::from_secs(3);
 
-/// Frames after which the size may change again.
-const SETTLING: u32 = 60;
+/// Longest such time, after larger frames were too slow again and again.
+const QUICK_AT_MOST: Duration = Duration::from_secs(30);
+
+/// Weight of the newest time in their mean.
+const WEIGHT: f64 = 0.2;
 
 /// Serves a client until it leaves; one without rights is told so.
-pub async fn serve(
-    socket: HyperWebsocket,
-    live: Live,
-    state: Arc<dyn State>,
-    rights: Option<Rights>,
-) {
-    let Some(connection) = Connection::open(socket, &live, rights).await else { return };
-    let end = Client::new(&live, state, connection).run().await;
-    tracing::debug!("live page: a client has left: {}", end.err().unwrap_or("it closed".into()));
+pub async fn serve(socket: HyperWebsocket, visit: Visit) {
+    let Some(connection) = Connection::open(socket, &visit, "page").await else { return };
+    let mut client = Client::new(&visit, connection);
+    let Err(end) = client.run().await;
+    client.connection.close(end).await;
 }
 
 struct Client<'a> {
     live: &'a Live,
     state: Arc<dyn State>,
-    connection: Connection<'a>,
+    connection: Connection,
     /// Frames that it has not drawn: their number, and when they were sent.
     undrawn: VecDeque<(u64, Instant)>,
     pace: Pace,
@@ -55,54 +54,86 @@ struct Client<'a> {
     rate: Rate,
 }
 
-/// Choice of the size from the time that frames take to be drawn.
+/// Choice of the size from the time that frames take to be drawn. It begins with the smallest one, so that
+/// the first images come quickly on any connection.
 struct Pace {
-    /// The user's choice.
-    wanted: Option<bool>,
-    is_half: bool,
-    /// Mean time until a frame is drawn, in seconds.
+    /// The user's choice of a size, as an index of [`SCALES`].
+    wanted: Option<usize>,
+    size: usize,
+    /// Since when frames have this size.
+    since: Instant,
+    /// Mean time until a frame of it is drawn, in seconds.
     mean: Option<f64>,
-    /// Frames since the size has changed.
-    since: u32,
+    /// Since when frames are drawn too slowly.
+    slow_since: Option<Instant>,
+    /// Time for which frames must be drawn quickly before they become larger.
+    quick_for: Duration,
 }
 
 impl Pace {
-    fn is_half(&self) -> bool {
-        self.wanted.unwrap_or(self.is_half)
+    fn new(now: Instant) -> Self {
+        let (size, quick_for) = (SCALES.len() - 1, Duration::ZERO);
+        Self { wanted: None, size, since: now, mean: None, slow_since: None, quick_for }
     }
 
-    /// Notes the time of a frame until it was drawn.
-    fn drawn(&mut self, after: Duration) {
-        let after = after.as_secs_f64();
-        let mean = self.mean.map_or(after, |mean| mean + WEIGHT * (after - mean));
+    fn size(&self) -> usize {
+        self.wanted.unwrap_or(self.size)
+    }
+
+    /// Returns the number of frames that may be on their way. A second one would only wait on a slow connection.
+    fn ahead(&self) -> usize {
+        if self.mean.is_some_and(|mean| mean < SLOW.as_secs_f64()) { UNDRAWN } else { 1 }
+    }
+
+    /// Notes that a frame was drawn now, so long after it was sent.
+    fn drawn(&mut self, after: Duration, now: Instant) {
+        let seconds = after.as_secs_f64();
+        let mean = self.mean.map_or(seconds, |mean| mean + WEIGHT * (seconds - mean));
         self.mean = Some(mean);
-        self.since = self.since.saturating_add(1);
-        // A quarter of the bytes take a quarter of the time, so only well below it is full size back.
-        let becomes = match self.is_half {
-            false => mean > SLOW.as_secs_f64(),
-            true => mean > SLOW.as_secs_f64() / 8.0,
-        };
-        if self.since >= SETTLING && becomes != self.is_half {
-            *self = Self { is_half: becomes, mean: None, since: 0, ..*self };
+        if self.wanted.is_some() {
+            return;
         }
+        let limit = SLOW.as_secs_f64();
+        if mean <= limit {
+            self.slow_since = None;
+            // Whether larger frames are too slow shows when they are tried.
+            if mean < 0.75 * limit && self.size > 0 && now - self.since >= self.quick_for {
+                self.change(self.size - 1, now);
+            }
+            return;
+        }
+        let slow_since = *self.slow_since.get_or_insert(now - after);
+        if now - slow_since >= SLOW_FOR && self.size + 1 < SCALES.len() {
+            let was_long = now - self.since >= QUICK_AT_MOST;
+            let longer = if was_long { QUICK_FOR } else { 2 * self.quick_for };
+            self.quick_for = longer.clamp(QUICK_FOR, QUICK_AT_MOST);
+            // A quarter of the bytes takes a quarter of the time.
+            let is_far = seconds.max(mean) > 4.0 * limit;
+            let smaller = if is_far { SCALES.len() - 1 } else { self.size + 1 };
+            self.change(smaller, now);
+        }
+    }
+
+    fn change(&mut self, size: usize, now: Instant) {
+        *self = Self { size, since: now, mean: None, slow_since: None, ..*self };
     }
 }
 
 impl<'a> Client<'a> {
-    fn new(live: &'a Live, state: Arc<dyn State>, connection: Connection<'a>) -> Self {
+    fn new(visit: &'a Visit, connection: Connection) -> Self {
         Self {
-            live,
-            state,
+            live: &visit.live,
+            state: visit.state.clone(),
             connection,
             undrawn: VecDeque::new(),
-            pace: Pace { wanted: None, is_half: false, mean: None, since: 0 },
+            pace: Pace::new(Instant::now()),
             sent: 0,
             first: None,
             rate: Rate::default(),
         }
     }
 
-    async fn run(&mut self) -> Result<(), String> {
+    async fn run(&mut self) -> Result<std::convert::Infallible, End> {
         let mut newest = self.live.0.newest.subscribe();
         let mut tuned = self.live.0.tuned.subscribe();
         let mut saved = self.live.0.saved.subscribe();
@@ -114,70 +145,78 @@ impl<'a> Client<'a> {
         self.connection.send(text::hello(self.live, may_change)).await?;
         let knobs = tuned.borrow_and_update().clone();
         self.connection.send(text::knobs(self.live, &knobs, None)).await?;
+        // The senders live as long as the page, so no change is an error.
         loop {
             tokio::select! {
                 message = self.connection.hear() => {
-                    let Some(message) = message? else { return Ok(()) };
                     let knobs = tuned.borrow().clone();
-                    self.act_on(&message, &knobs);
+                    self.act_on(&message?, &knobs).await?;
                 }
-                changed = newest.changed(), if self.undrawn.len() < UNDRAWN => {
-                    changed.map_err(|_| "the run has ended")?;
+                _ = newest.changed(), if self.undrawn.len() < self.pace.ahead() => {
                     let frame = newest.borrow_and_update().clone();
                     if let Some(frame) = frame {
                         self.send_frame(frame).await?;
                     }
                 }
-                changed = tuned.changed() => {
-                    changed.map_err(|_| "the run has ended")?;
+                _ = tuned.changed() => {
                     let knobs = tuned.borrow_and_update().clone();
                     let number = knobs.number.and_then(|number| self.connection.own(number));
                     self.connection.send(text::knobs(self.live, &knobs, number)).await?;
                 }
-                changed = saved.changed() => {
-                    changed.map_err(|_| "the run has ended")?;
+                _ = saved.changed() => {
                     let note = saved.borrow_and_update().as_ref().map(text::note);
                     if let Some(note) = note {
                         self.connection.send(note).await?;
                     }
                 }
-                _ = status.tick() => self.send_status().await?,
+                _ = status.tick() => {
+                    self.send_status().await?;
+                    self.connection.keep_alive().await?;
+                }
             }
         }
     }
 
-    async fn send_frame(&mut self, newest: Arc<Newest>) -> Result<(), String> {
-        let (sequence, is_half) = (newest.frame.pair.sequence, self.pace.is_half());
-        let encoded = tokio::task::spawn_blocking(move || newest.for_page(is_half)).await;
-        let message = encoded.map_err(|broken| broken.to_string())??;
+    async fn send_frame(&mut self, newest: Arc<Newest>) -> Result<(), End> {
+        let sequence = newest.frame.pair.sequence;
+        let encoded = newest.for_page(self.live, self.pace.size());
+        let message = self.connection.during(encoded).await??;
         self.first.get_or_insert(sequence);
         self.sent += 1;
         self.undrawn.push_back((sequence, Instant::now()));
         self.connection.send(tungstenite::Message::Binary(message)).await
     }
 
-    async fn send_status(&mut self) -> Result<(), String> {
+    async fn send_status(&mut self) -> Result<(), End> {
         let reading = self.state.reading();
         let rate = self.rate.of(reading.matched);
         let passed = self.first.map_or(0, |first| reading.matched.saturating_sub(first));
         let skipped = passed.saturating_sub(self.sent);
-        let own = Own { skipped, is_half: self.pace.is_half(), rate };
-        self.connection.send(text::status(self.live, &reading, &own)).await
+        let own = Own { skipped, scale: SCALES[self.pace.size()], rate };
+        self.connection.send(text::status(self.live, &reading, &own, &self.connection)).await
     }
 
     /// Acts on a message of the client.
-    fn act_on(&mut self, message: &str, tuned: &Tuned) {
+    async fn act_on(&mut self, message: &str, tuned: &Tuned) -> Result<(), End> {
         let source = &self.live.0.source;
         match serde_json::from_str(message) {
-            Ok(Message::Ack { seq }) => {
+            Ok(Message::Ack { seq, hidden }) => {
                 while let Some((sequence, sent)) = self.undrawn.front().copied()
                     && sequence <= seq
                 {
                     self.undrawn.pop_front();
-                    self.pace.drawn(sent.elapsed());
+                    if !hidden {
+                        self.pace.drawn(sent.elapsed(), Instant::now());
+                    }
                 }
             }
-            Ok(Message::Quality { half }) => self.pace.wanted = half,
+            Ok(Message::Clock { at }) => {
+                self.connection.send(text::clock(self.live, at)).await?;
+            }
+            Ok(Message::Quality { scale }) => {
+                let size = |wanted| SCALES.iter().position(|scale| *scale == wanted);
+                self.pace.wanted = scale.and_then(size);
+            }
             Ok(_) if !self.connection.rights.may_change => {
                 tracing::debug!("live page: a change without the token is refused");
             }
@@ -195,8 +234,10 @@ impl<'a> Client<'a> {
             }
             Ok(Message::Pause { on }) => source.control.pause.set(on),
             Ok(Message::Record { on }) => source.control.suspend_recording.set(!on),
+            Ok(Message::Close { viewer }) => self.live.0.viewers.close(viewer),
             Err(error) => tracing::debug!("live page: {error}"),
         }
+        Ok(())
     }
 }
 
@@ -204,21 +245,59 @@ impl<'a> Client<'a> {
 mod tests {
     use super::*;
 
+    /// Draws frames for so many seconds, one after the other, and returns the time.
+    fn draw(pace: &mut Pace, mut now: Instant, seconds: f64, ms: impl Fn(usize) -> u64) -> Instant {
+        let end = now + Duration::from_secs_f64(seconds);
+        while now < end {
+            let after = Duration::from_millis(ms(SCALES[pace.size()]));
+            now += after.max(Duration::from_millis(33));
+            pace.drawn(after, now);
+        }
+        now
+    }
+
     #[test]
-    fn slow_frames_become_small_and_fast_ones_large_again() {
-        let mut pace = Pace { wanted: None, is_half: false, mean: None, since: 0 };
-        let draw = |pace: &mut Pace, ms: u64, times: u32| {
-            (0..times).for_each(|_| pace.drawn(Duration::from_millis(ms)));
-        };
-        draw(&mut pace, 30, 200);
-        assert!(!pace.is_half());
-        draw(&mut pace, 400, 59);
-        assert!(pace.is_half(), "{:?}", pace.mean);
-        draw(&mut pace, 100, 200);
-        assert!(pace.is_half());
-        draw(&mut pace, 10, 100);
-        assert!(!pace.is_half());
-        pace.wanted = Some(true);
-        assert!(pace.is_half());
+    fn frames_begin_small_and_are_as_large_as_the_connection_takes_quickly() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        assert_eq!((SCALES[pace.size()], pace.ahead()), (4, 1));
+        let now = draw(&mut pace, start, 0.3, |_| 30);
+        assert_eq!((SCALES[pace.size()], pace.ahead()), (1, UNDRAWN));
+        // 180 kB at full size over 1.2 Mbit/s: within seconds at a quarter of the width.
+        let slow = |scale: usize| 1200 / (scale * scale) as u64 + 20;
+        let now = draw(&mut pace, now, 3.0, slow);
+        assert_eq!(SCALES[pace.size()], 4);
+        // Half the width takes 320 ms: it is tried less and less often.
+        let mut small = 0;
+        let mut now = now;
+        for _ in 0..100 {
+            now = draw(&mut pace, now, 1.0, slow);
+            small += u32::from(SCALES[pace.size()] == 4);
+        }
+        assert!(small > 80, "{small}");
+        // The connection becomes fast again.
+        draw(&mut pace, now, 2.1 * QUICK_AT_MOST.as_secs_f64(), |_| 40);
+        assert_eq!(SCALES[pace.size()], 1);
+        pace.wanted = Some(2);
+        assert_eq!(SCALES[pace.size()], 4);
+    }
+
+    #[test]
+    fn one_slow_frame_changes_nothing() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        let now = draw(&mut pace, start, 1.0, |_| 30);
+        pace.drawn(Duration::from_millis(900), now + Duration::from_millis(900));
+        draw(&mut pace, now + Duration::from_millis(900), 0.2, |_| 30);
+        assert_eq!(SCALES[pace.size()], 1);
+    }
+
+    /// With a long way to the viewer, small images would come no sooner.
+    #[test]
+    fn the_time_of_a_long_way_keeps_nothing_small() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        draw(&mut pace, start, 2.0, |_| 140);
+        assert_eq!(SCALES[pace.size()], 1);
     }
 }

@@ -1,91 +1,208 @@
 //! The WebSocket of a viewer, whichever protocol it speaks.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use hyper_tungstenite::tungstenite::Message;
-use hyper_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use hyper_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
-use hyper_tungstenite::{HyperWebsocket, WebSocketStream};
-use hyper_util::rt::TokioIo;
-use tokio::sync::SemaphorePermit;
+use hyper_tungstenite::tungstenite::protocol::WebSocketConfig;
+use hyper_tungstenite::{HyperWebsocket, HyperWebsocketStream};
 use tokio::time::timeout;
 
 use super::Live;
+use super::viewers::{Ending, Seat};
 use crate::serve::access::Rights;
+use crate::serve::peer::{Peer, SILENCE};
+use crate::serve::state::State;
 
-/// Time in which a message must fit the connection.
-const SENDING: Duration = Duration::from_secs(10);
+/// Period in which a viewer is asked whether it is there.
+const PING: Duration = Duration::from_secs(5);
+
+/// Time to tell a client why its connection is closed, and to hear that it knows.
+const CLOSING: Duration = Duration::from_secs(1);
 
 /// Longest message of a client in bytes.
 const LONGEST: usize = 64 << 10;
+
+/// Messages of a client that wait while another one is sent to it.
+const MOST_WAITING: usize = 64;
 
 /// Limits of a connection.
 pub fn limits() -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
 }
 
-/// The connection of a client that was let in.
-pub struct Connection<'a> {
-    socket: WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>,
-    /// Rights of the client.
-    pub rights: Rights,
-    /// Distinguishes its requests from those of other viewers.
-    id: u32,
-    _place: SemaphorePermit<'a>,
+/// A client that asks for a connection.
+pub struct Visit {
+    /// The page that it wants.
+    pub live: Live,
+    /// The figures of the run.
+    pub state: Arc<dyn State>,
+    /// Its rights; `None` if it may not look.
+    pub rights: Option<Rights>,
+    /// The client.
+    pub peer: Peer,
 }
 
-impl<'a> Connection<'a> {
-    /// Lets a client in; one without rights or place is told so and sent away.
-    pub async fn open(
-        socket: HyperWebsocket,
-        live: &'a Live,
-        rights: Option<Rights>,
-    ) -> Option<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
-        let mut socket = socket.await.ok()?;
-        let refusal = match (rights, live.0.clients.try_acquire()) {
-            (Some(rights), Ok(place)) => {
-                let id = NEXT.fetch_add(1, Ordering::Relaxed);
-                return Some(Self { socket, rights, id, _place: place });
-            }
-            (None, _) => "the token is missing or wrong",
-            (_, Err(_)) => "too many viewers are open; close one of them",
-        };
-        let refused = CloseFrame { code: CloseCode::Policy, reason: refusal.into() };
-        let _ = timeout(SENDING, socket.close(Some(refused))).await;
-        None
-    }
+/// End of a connection.
+pub enum End {
+    /// The client has closed it.
+    Left,
+    /// It has broken down.
+    Broken(String),
+    /// The client must go, and is told why.
+    Sent(Ending),
+}
 
-    /// Sends a message; a client that takes none for a while is given up.
-    pub async fn send(&mut self, message: impl Into<Message>) -> Result<(), String> {
-        match timeout(SENDING, self.socket.send(message.into())).await {
-            Ok(sent) => sent.map_err(|error| error.to_string()),
-            Err(_) => Err("it takes no messages".into()),
-        }
+impl From<String> for End {
+    fn from(reason: String) -> Self {
+        Self::Broken(reason)
     }
+}
 
-    /// Waits for a text of the client; `None`: it has left.
-    pub async fn hear(&mut self) -> Result<Option<String>, String> {
+/// The connection of a client that was let in.
+pub struct Connection {
+    sink: SplitSink<HyperWebsocketStream, Message>,
+    ears: Ears,
+    /// Rights of the client.
+    pub rights: Rights,
+    pinged: Instant,
+}
+
+/// The part of a connection that hears the client, also while something is sent to it.
+struct Ears {
+    stream: SplitStream<HyperWebsocketStream>,
+    /// Texts that were heard meanwhile.
+    waiting: VecDeque<String>,
+    peer: Peer,
+    seat: Seat,
+}
+
+impl Ears {
+    /// Waits for the next text of the client.
+    async fn next(&mut self) -> Result<String, End> {
         loop {
-            match self.socket.next().await {
-                Some(Ok(Message::Text(text))) => return Ok(Some(text.as_str().to_owned())),
-                Some(Ok(Message::Close(_))) | None => return Ok(None),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(error.to_string()),
+            tokio::select! {
+                message = self.stream.next() => match message {
+                    Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
+                    Some(Ok(Message::Close(_))) | None => return Err(End::Left),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Err(End::Broken(error.to_string())),
+                },
+                ending = self.seat.ended() => return Err(End::Sent(ending)),
+                () = self.peer.gone() => {
+                    let reason = format!("it has not answered for {} s", SILENCE.as_secs());
+                    return Err(End::Broken(reason));
+                }
             }
         }
+    }
+
+    /// Returns the result of `work` for the client, unless it leaves before.
+    async fn during<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                text = self.next() => self.waiting.push_back(text?),
+            }
+            if self.waiting.len() > MOST_WAITING {
+                return Err(End::Sent(Ending::refused("too many messages")));
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Lets a client in; one without rights or place is told so and sent away.
+    pub async fn open(socket: HyperWebsocket, visit: &Visit, kind: &'static str) -> Option<Self> {
+        let mut socket = socket.await.ok()?;
+        let peer = visit.peer.clone();
+        let entered = match visit.rights {
+            None => Err(Ending::refused("the token is missing or wrong")),
+            Some(rights) => {
+                let seat = visit.live.0.viewers.enter(kind, peer.clone(), rights.may_change);
+                seat.map(|seat| (rights, seat))
+            }
+        };
+        match entered {
+            Ok((rights, seat)) => {
+                let (sink, stream) = socket.split();
+                let ears = Ears { stream, waiting: VecDeque::new(), peer, seat };
+                Some(Self { sink, ears, rights, pinged: Instant::now() })
+            }
+            Err(refusal) => {
+                let close = async {
+                    socket.close(Some(refusal.frame())).await.ok()?;
+                    while socket.next().await?.is_ok() {}
+                    Some(())
+                };
+                let _ = timeout(CLOSING, close).await;
+                None
+            }
+        }
+    }
+
+    /// Sends a message. It may take any time while the client takes parts of it.
+    pub async fn send(&mut self, message: impl Into<Message>) -> Result<(), End> {
+        let sent = self.ears.during(self.sink.send(message.into())).await?;
+        sent.map_err(|error| End::Broken(error.to_string()))
+    }
+
+    /// Returns the result of `work` for the client, unless it leaves before.
+    pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
+        self.ears.during(work).await
+    }
+
+    /// Waits for a text of the client.
+    pub async fn hear(&mut self) -> Result<String, End> {
+        match self.ears.waiting.pop_front() {
+            Some(text) => Ok(text),
+            None => self.ears.next().await,
+        }
+    }
+
+    /// Asks from time to time whether the client is there; called more often than that.
+    pub async fn keep_alive(&mut self) -> Result<(), End> {
+        if self.pinged.elapsed() >= PING {
+            self.pinged = Instant::now();
+            self.send(Message::Ping(Default::default())).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the client why it must go, if it must, and waits a little until it knows.
+    pub async fn close(mut self, end: End) {
+        match end {
+            End::Left => tracing::debug!("viewers: one has left"),
+            End::Broken(reason) => tracing::debug!("viewers: one is lost: {reason}"),
+            End::Sent(ending) => {
+                let close = async {
+                    self.sink.send(Message::Close(Some(ending.frame()))).await.ok()?;
+                    while self.ears.stream.next().await?.is_ok() {}
+                    Some(())
+                };
+                let _ = timeout(CLOSING, close).await;
+            }
+        }
+    }
+
+    /// Returns the number of the viewer.
+    pub fn id(&self) -> u32 {
+        self.ears.seat.id
     }
 
     /// Returns the number of a request, which distinguishes it from those of all other clients.
     pub fn request(&self, own: u32) -> u64 {
-        u64::from(self.id) << 32 | u64::from(own)
+        u64::from(self.id()) << 32 | u64::from(own)
     }
 
     /// Returns the client's own number of a request, if it is one of its requests.
     pub fn own(&self, request: u64) -> Option<u32> {
-        (request >> 32 == u64::from(self.id)).then_some(request as u32)
+        (request >> 32 == u64::from(self.id())).then_some(request as u32)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Frames as messages: a header, the left picture as JPEG, and the numbers.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result};
 use hyper::body::Bytes;
 use serde_json::json;
@@ -7,14 +9,14 @@ use serde_json::json;
 use crate::core::frame::{Matched, StereoGeometry};
 use crate::sink::messages::{jpeg, sampled};
 
-/// Returns the message of a pair: the length of the header in four bytes, the header as JSON, the
-/// picture, and the compressed disparity and confidence (docs/remote.md).
+/// Returns the message of a pair, of every `step`th pixel of every `step`th row: the length of the header in
+/// four bytes, the header as JSON, the picture, and the compressed disparity and confidence (docs/remote.md).
+/// `start` is time 0 of the server's clock.
 ///
 /// Numbers are stored as their differences from the row above, the low bytes before the high ones,
 /// and compressed by a method made for such bytes (as in PNG): a third of the time and two thirds of
 /// the bytes that plain numbers need.
-pub fn message(frame: &Matched, is_half: bool) -> Result<Bytes> {
-    let step = if is_half { 2 } else { 1 };
+pub fn message(frame: &Matched, step: usize, start: Instant) -> Result<Bytes> {
     let map = &frame.disparity;
     let size = (map.width().div_ceil(step), map.height().div_ceil(step));
     let picture = jpeg(&frame.pair.left, step)?;
@@ -38,6 +40,7 @@ pub fn message(frame: &Matched, is_half: bool) -> Result<Bytes> {
         "disparity": disparity.len(),
         "confidence": confidence.len(),
         "range": [map.range().min, map.range().count],
+        "captured": ms_since(start, frame.pair.arrived),
         "latency_ms": frame.latency().as_secs_f64() * 1000.0,
         "sent": unix_ms(),
         "geometry": frame.geometry.map(geometry),
@@ -71,6 +74,12 @@ fn from_above<T: Copy + Default, const N: usize>(
     bytes
 }
 
+/// Returns the milliseconds from the server's time 0 to a moment.
+pub fn ms_since(start: Instant, moment: Instant) -> f64 {
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    moment.checked_duration_since(start).map_or_else(|| -ms(start - moment), ms)
+}
+
 fn geometry(of: StereoGeometry) -> serde_json::Value {
     json!({
         "focal_px": of.focal_px,
@@ -94,7 +103,7 @@ mod tests {
     use crate::core::pool::Pooled;
 
     #[test]
-    fn a_message_holds_the_numbers_at_both_sizes() {
+    fn a_message_holds_the_numbers_at_all_sizes() {
         let (width, height) = (7, 5);
         let eye = || Image::from_fn(width, height, |x, y| (30 * x + y) as u8);
         let values: Vec<i16> = (0..35).map(|i| 16 * i - 32).collect();
@@ -102,8 +111,8 @@ mod tests {
         let map = DisparityMap::new(width, height, range, Pooled::unpooled(values.clone()));
         let mut frame = Matched::new(StereoPair::of_stills(eye(), eye()), map);
         frame.confidence = Some(Image::from_fn(width, height, |x, _| x as u8));
-        for (is_half, step) in [(false, 1), (true, 2)] {
-            let message = message(&frame, is_half).unwrap();
+        for step in [1, 2, 4] {
+            let message = message(&frame, step, frame.pair.arrived).unwrap();
             let length = u32::from_le_bytes(message[..4].try_into().unwrap()) as usize;
             let header: serde_json::Value =
                 serde_json::from_slice(&message[4..4 + length]).unwrap();
@@ -130,6 +139,7 @@ mod tests {
             assert_eq!(numbers, expected);
             assert_eq!(inflate(part("confidence"))[1], step as u8);
             assert_eq!((len("scale"), &header["range"]), (step, &json!([-2, 40])));
+            assert_eq!(header["captured"], 0.0);
             assert!(rest.is_empty());
         }
     }

@@ -10,14 +10,19 @@ mod encode;
 pub mod foxglove;
 pub mod snapshot;
 mod text;
+mod viewers;
+mod workers;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use hyper::body::Bytes;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OnceCell, Semaphore, watch};
+pub use viewers::Ending;
+use viewers::Viewers;
+use workers::Workers;
 
 use crate::core::clock::CaptureClock;
 use crate::core::control::Control;
@@ -30,8 +35,19 @@ use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::messages::{TOPICS, stamp};
 use crate::sink::viewer::{Ask, Figures, Tuned, Viewer};
 
-/// Clients at once.
-const CLIENTS: usize = 8;
+/// Sizes of images for the page: every pixel of every row, every second or every fourth one.
+const SCALES: [usize; 3] = [1, 2, 4];
+
+/// Messages for viewers that are encoded at once.
+const ENCODED: usize = 4;
+
+/// Snapshots that are made at once, because each keeps a core busy, and those that are in memory until
+/// their client has taken them.
+const MADE: usize = 2;
+const HELD: usize = 8;
+
+/// Threads for the work of a server.
+pub const WORKERS: usize = ENCODED + MADE;
 
 /// Recent latencies that quantiles are taken from.
 const LATENCIES: usize = 256;
@@ -74,16 +90,22 @@ struct Shared {
     figures: Mutex<Figures>,
     colours: Mutex<Option<ColourScale>>,
     latencies: Mutex<Vec<Duration>>,
-    clients: Semaphore,
+    viewers: Viewers,
+    encoders: Workers,
+    makers: Workers,
+    /// Room for snapshots in memory.
+    held: Arc<Semaphore>,
+    /// Time 0 of the server's clock.
+    start: Instant,
 }
 
 /// The newest pair, and its messages once a client has asked for them.
 struct Newest {
     frame: Arc<Matched>,
-    /// For the page, at full and at half size.
-    encoded: [OnceLock<Encoded>; 2],
+    /// For the page, at each of the sizes.
+    encoded: [OnceCell<Encoded>; SCALES.len()],
     /// For the Foxglove protocol: the message of each topic.
-    messages: [OnceLock<Encoded>; TOPICS.len()],
+    messages: [OnceCell<Encoded>; TOPICS.len()],
 }
 
 /// An encoded message, or the reason why there is none.
@@ -91,19 +113,18 @@ type Encoded = Result<Bytes, String>;
 
 impl Newest {
     /// Returns the message for the page, which is encoded if no client has asked for it before.
-    fn for_page(&self, is_half: bool) -> Encoded {
-        let encode = || encode::message(&self.frame, is_half).map_err(|error| format!("{error:#}"));
-        self.encoded[usize::from(is_half)].get_or_init(encode).clone()
+    async fn for_page(self: &Arc<Self>, live: &Live, size: usize) -> Encoded {
+        let (newest, start) = (self.clone(), live.0.start);
+        let encode = move || encode::message(&newest.frame, SCALES[size], start);
+        self.encoded[size].get_or_init(|| live.encode(encode)).await.clone()
     }
 
     /// Returns the message of a topic, encoded in the same way.
-    fn of_topic(&self, topic: usize, clock: Option<CaptureClock>) -> Encoded {
-        let stamp = stamp(clock, self.frame.pair.timestamp);
-        let encode = || match TOPICS[topic].encode(&self.frame, stamp) {
-            Ok(message) => Ok(message.into()),
-            Err(error) => Err(format!("{error:#}")),
-        };
-        self.messages[topic].get_or_init(encode).clone()
+    async fn of_topic(self: &Arc<Self>, live: &Live, topic: usize) -> Encoded {
+        let newest = self.clone();
+        let stamp = stamp(live.0.source.clock, self.frame.pair.timestamp);
+        let encode = move || TOPICS[topic].encode(&newest.frame, stamp).map(Bytes::from);
+        self.messages[topic].get_or_init(|| live.encode(encode)).await.clone()
     }
 }
 
@@ -119,8 +140,27 @@ impl Live {
             figures: Mutex::default(),
             colours: Mutex::default(),
             latencies: Mutex::default(),
-            clients: Semaphore::new(CLIENTS),
+            viewers: Viewers::default(),
+            encoders: Workers::new(ENCODED),
+            makers: Workers::new(MADE),
+            held: Arc::new(Semaphore::new(HELD)),
+            start: Instant::now(),
         }))
+    }
+
+    /// Encodes a message on another thread.
+    async fn encode(&self, encode: impl FnOnce() -> Result<Bytes> + Send + 'static) -> Encoded {
+        self.0.encoders.work(encode).await?.map_err(|error| format!("{error:#}"))
+    }
+
+    /// Sets the end that viewers are told when the server stops.
+    pub fn set_ending(&self, ending: Ending) {
+        self.0.viewers.set_ending(ending);
+    }
+
+    /// Tells all viewers of the end, and waits a little until they have heard it.
+    pub async fn say_goodbye(&self) {
+        self.0.viewers.say_goodbye().await;
     }
 
     /// Returns the present colours, and the disparities that they span.
@@ -173,6 +213,9 @@ impl Sink for LiveSink {
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let shared = &self.live.0;
+        if !shared.source.control.pause.shows(frame.pair.arrived) {
+            return Ok(());
+        }
         let colouring = shared.source.colouring.get();
         let mut scale = locked(&shared.colours);
         let range = frame.disparity.range();

@@ -1,7 +1,8 @@
 // The live page: takes frames from the WebSocket, draws them, and shows the status and the knobs.
 const UNKNOWN = -32768;
 const VIEWS = ["both", "disparity", "left", "blend", "points"];
-const SILENCE_MS = 8000; // The server sends a status every second.
+const SILENCE_MS = 30000; // The server sends a status every second, after a frame that is on its way.
+const OLD_MS = 1000; // Older images are called old.
 const $ = (id) => document.getElementById(id);
 const canvas = $("canvas");
 const stage = $("stage");
@@ -15,6 +16,7 @@ let retryAt = 0;
 let heard = 0;
 let hello = null;
 let status = null;
+let notice = ""; // Reason for the end of the connection.
 let frame = null; // The drawn frame: {header, disparity, confidence, image}.
 let colours = [];
 let span = [0, 64];
@@ -160,6 +162,15 @@ function lost(event) {
   socket = null;
   queue.length = 0;
   updateControls();
+  notice = event?.reason && event.code !== 1008 ? event.reason[0].toUpperCase() + event.reason.slice(1) + "." : "";
+  // The run is over, or this viewer was closed.
+  if (event?.code === 1000 || event?.code === 4000) {
+    notice += " This page does not connect again by itself.";
+    setState("wait", event.code === 1000 ? "Ended" : "Closed");
+    show($("retry"), true);
+    showRates();
+    return;
+  }
   const reason = event?.code === 1008 ? event.reason || "no reason given" : "";
   if (/token/i.test(reason)) {
     setState("lost", "Token refused");
@@ -195,6 +206,8 @@ function receive(message) {
     case "hello":
       hello = message;
       attempt = 0;
+      notice = "";
+      times.length = 0;
       complain(null);
       setState("live", "Connected");
       setColours(message.colours, message.colour_span);
@@ -207,9 +220,14 @@ function receive(message) {
       updateControls();
       break;
     case "status":
+      if (status?.paused && frame) frame.waited = performance.now();
       status = message;
       if (message.colour_span) setColours(colours, message.colour_span);
+      send({ type: "clock", at: performance.now() });
       showStatus();
+      break;
+    case "clock":
+      takeTime(message);
       break;
     case "knobs":
       setColours(message.colours, message.colour_span);
@@ -255,7 +273,6 @@ const queue = [];
 let decoding = false;
 let skippedHere = 0;
 const drawnTimes = [];
-const delays = [];
 
 function arrived(from, data) {
   queue.push({ from, data });
@@ -275,19 +292,21 @@ async function decodeNext() {
     } catch (error) {
       note("A frame could not be decoded: " + error.message, false);
     }
+    const hidden = document.hidden;
     if (next && socket === newest.from) {
+      noteAge();
       frame?.image.close();
       frame = next;
       painter.setFrame();
       dirty = true;
       // A hidden page has no animation frames, so that it gets no images.
-      if (document.hidden) await new Promise((done) => requestAnimationFrame(done));
+      if (hidden) await new Promise((done) => requestAnimationFrame(done));
+      frame.waited = hidden && performance.now();
       paint();
       drawn(next.header);
     }
     if (socket === newest.from) {
-      for (const seq of skipped) send({ type: "ack", seq });
-      send({ type: "ack", seq: headerOf(newest.data).seq });
+      for (const seq of [...skipped, headerOf(newest.data).seq]) send({ type: "ack", seq, hidden });
     }
   }
   decoding = false;
@@ -337,9 +356,7 @@ let calibratedBefore = null;
 function drawn(header) {
   const now = Date.now();
   drawnTimes.push(now);
-  delays.push(now - header.sent);
   while (drawnTimes.length > 1 && drawnTimes[0] < now - 3000) drawnTimes.shift();
-  if (delays.length > 60) delays.shift();
   if (header.colour_span) setColours(colours, header.colour_span);
   complain(null);
   const calibrated = JSON.stringify(header.geometry);
@@ -351,6 +368,47 @@ function drawn(header) {
   }
   canvas.dataset.seq = header.seq;
   showReadout();
+}
+
+// # Age of the image on the screen
+
+const times = []; // Answers to questions for the server's time, and how long they took.
+const ages = []; // Ages of the last two seconds.
+
+function takeTime({ at, server }) {
+  const now = performance.now();
+  times.push({ offset: server - (at + now) / 2, took: now - at });
+  if (times.length > 120) times.shift();
+}
+
+// Notes the time from the image's capture until now. The quickest answer tells the server's time best.
+function noteAge() {
+  const now = performance.now();
+  while (ages.length && ages[0].at < now - 2000) ages.shift();
+  // After a pause, or after its page was hidden, an old image is no news until another one could have come.
+  if (!frame || !times.length || status?.paused || document.hidden || now - frame.waited < OLD_MS) return;
+  const { offset } = times.reduce((best, one) => (one.took < best.took ? one : best));
+  ages.push({ at: now, age: Math.max(now + offset - frame.header.captured, 0), since: now + offset - status.newest });
+}
+
+function oldest() {
+  return ages.length ? Math.max(...ages.map((one) => one.age)) : null;
+}
+
+function seconds(ms) {
+  return ms < OLD_MS ? Math.round(ms) + " ms" : (ms / 1000).toFixed(ms < 10000 ? 1 : 0) + " s";
+}
+
+// Says that the image is old, in steps, so that screen readers are not kept busy.
+function oldWords() {
+  const age = oldest();
+  const isOver = !socket && !retryAt;
+  if (age === null || age < OLD_MS || status.paused || status.ended || isOver) return null;
+  const isNewest = ages[ages.length - 1].since > 0.7 * age;
+  if (isNewest && age < 2 * OLD_MS) return null;
+  const step = [60, 30, 10, 5, 2, 1].find((limit) => age >= 1000 * limit);
+  return `The image is more than ${step} s old: ` + (socket?.readyState !== 1 ? "there is no connection."
+    : isNewest ? "no newer pair was matched." : "the connection or this browser is too slow for more.");
 }
 
 // # Layout of the views
@@ -819,8 +877,11 @@ function drawnRate() {
 function showRates() {
   const live = socket && hello;
   text($("rate"), live && status ? status.rate.toFixed(1) + " pairs/s" : "");
-  const delay = live && status && status.latency_ms;
-  text($("latency"), delay ? delay.p50.toFixed(delay.p50 < 10 ? 1 : 0) + " ms" : "");
+  noteAge();
+  const age = live ? oldest() : null;
+  text($("age"), age === null ? "" : seconds(age));
+  $("age").classList.toggle("alarm", age >= OLD_MS);
+  showBanners();
   if (!live || retryAt) return;
   if (status?.ended) setState("wait", "Ended");
   else if (status?.paused) setState("wait", "Paused");
@@ -837,20 +898,59 @@ function showStatus() {
   press($("record"), on);
   text($("record"), on ? "Stop recording" : "Record");
   $("record").title = (outputs || []).join("\n") + " (r)";
-  const banners = s.banners.map((one) => element("p", { textContent: one.text, className: one.trouble ? "trouble" : "" }));
-  if (s.ended) banners.push(element("p", { textContent: "The run has ended. The last images remain." }));
+  $("about").title = "Status (i)" + (s.warnings.length ? ", warnings: " + s.warnings.length : "");
+  $("about").classList.toggle("warned", s.warnings.length > 0);
+  showRates();
+  showViewers();
+  if (panel === "details") showFacts();
+}
+
+function inWords(warning) {
+  return warning.text + (warning.count > 1 ? ` (${warning.count} times)` : "");
+}
+
+function showBanners() {
+  const lines = [[notice, false], [oldWords(), true]];
+  if (status) {
+    lines.push(...status.banners.map((one) => [one.text, one.trouble]));
+    lines.push(...status.warnings.filter((one) => one.ago_s < 60).map((one) => [inWords(one), true]));
+    if (status.ended) lines.push(["The run has ended. The last images remain.", false]);
+  }
+  const banners = lines.filter(([words]) => words)
+    .map(([textContent, trouble]) => element("p", { textContent, className: trouble ? "trouble" : "" }));
   // Screen readers read what changes.
   const made = element("div", {}, ...banners);
   if (made.innerHTML !== $("banners").innerHTML) $("banners").replaceChildren(...banners);
-  showRates();
-  if (panel === "details") showFacts();
+}
+
+// The rows stay while the viewers do, so that a button keeps the focus.
+let viewersShown = "";
+function showViewers() {
+  const viewers = status.viewers || [];
+  show($("viewers-part"), viewers.length);
+  const numbers = viewers.map((one) => one.id).join();
+  if (numbers !== viewersShown) {
+    viewersShown = numbers;
+    $("viewers").replaceChildren(...viewers.map((one) => {
+      const row = element("li", {}, element("span"));
+      if (!one.own) {
+        const close = element("button", { type: "button", textContent: "Close" });
+        close.setAttribute("aria-label", `Close viewer ${one.kind} ${one.address}`);
+        close.onclick = () => send({ type: "close", viewer: one.id });
+        row.append(close);
+      }
+      return row;
+    }));
+  }
+  viewers.forEach((one, i) => text($("viewers").children[i].firstChild, [
+    one.own ? "this page" : one.kind, one.address, `for ${Math.floor(one.since_s / 60)} min`,
+    one.may_change ? "" : "without the token", one.silent_s > 10 ? `silent for ${one.silent_s} s` : "",
+  ].filter(Boolean).join(", ")));
 }
 
 function showFacts() {
   const s = status;
   if (!s) return;
-  const sorted = [...delays].sort((a, b) => a - b);
-  const median = sorted[Math.floor(sorted.length / 2)];
   const count = (n, what) => n.toLocaleString("en") + " " + what;
   const facts = [
     ["Engine", s.engine],
@@ -866,10 +966,11 @@ function showFacts() {
     ...s.outputs.map((o) => ["Output", o.name + ": " + count(o.frames, "frames"), o.failed]),
     ["Alignment", s.alignment ? s.alignment.text : "unknown", s.alignment && s.alignment.alarm],
     ["Exposure, noise", s.exposure ? s.exposure.text : "unknown", s.exposure && s.exposure.alarm],
+    ...s.warnings.map((one) => ["Warning", inWords(one) + `, ${one.ago_s} s ago`, one.ago_s < 60]).reverse(),
     ["This page", [
-      drawnRate().toFixed(1) + " images/s" + (frame ? ", " + frame.header.width + "x" + frame.header.height : "") + (s.client.half ? " (half size)" : ""),
+      drawnRate().toFixed(1) + " images/s" + (frame ? ", " + frame.header.width + "x" + frame.header.height : "") + ({ 2: " (half size)", 4: " (quarter size)" }[s.client.scale] || ""),
       count(s.client.skipped + skippedHere, "images skipped"),
-      median > -1000 && median < 10000 ? "sent to drawn " + Math.round(median) + " ms (by both clocks)" : null,
+      oldest() === null ? null : "image up to " + seconds(oldest()) + " old, from its capture",
       painter.threeD ? null : "without WebGL2",
     ].filter(Boolean)],
     ["stereod", hello ? hello.version : ""],
@@ -1105,8 +1206,10 @@ function saveView() {
   paint();
 }
 
+const SIZES = { auto: null, full: 1, half: 2, quarter: 4 };
 function sendQuality() {
-  send({ type: "quality", half: { auto: null, full: false, half: true }[$("size").value] });
+  remember(() => localStorage, "stereod.size", $("size").value);
+  send({ type: "quality", scale: SIZES[$("size").value] });
 }
 
 document.querySelectorAll("#views input").forEach((radio) => {
@@ -1214,6 +1317,8 @@ if (!painter.threeD) {
   radio.disabled = true;
   radio.parentElement.title = "Needs WebGL2, which this browser does not have";
 }
+const size = remember(() => localStorage, "stereod.size");
+if (size in SIZES) $("size").value = size;
 const last = remember(() => localStorage, "stereod.view");
 setView(VIEWS.includes(last) ? last : "both");
 setDownloads();

@@ -1,40 +1,74 @@
 //! Files made of the newest pair.
 
+use std::time::Duration;
+
 use anyhow::{Result, anyhow};
+use hyper::body::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use super::Live;
-use crate::sink::cloud::{CloudFormat, encode_cloud};
+use crate::core::frame::Matched;
+use crate::sink::cloud::{CloudFormat, CloudOptions, encode_cloud};
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::png::DisparityPng;
 
-/// Returns kind and content of a file; `None` for an unknown name.
-pub fn of(live: &Live, name: &str) -> Option<Result<(&'static str, Vec<u8>)>> {
-    let newest = live.0.newest.borrow().clone();
-    let frame =
-        || newest.as_ref().map(|newest| &*newest.frame).ok_or(anyhow!("no pair was matched yet"));
-    let disparity = || -> Result<_> {
-        let map = &frame()?.disparity;
-        let numbers = Numbers::new(Quantity::Disparity, map.range(), None)?;
-        Ok(("image/png", DisparityPng::default().encode(map, &numbers)?.to_vec()))
-    };
-    let cloud = || -> Result<_> {
-        let frame = frame()?;
-        let geometry =
-            frame.geometry.ok_or(anyhow!("points need a calibration (--calibration)"))?;
-        let left = &frame.pair.left;
-        let (file, _) = encode_cloud(
-            CloudFormat::Ply,
-            &frame.disparity,
-            frame.confidence.as_ref(),
-            &geometry,
-            live.0.source.clouds,
-            |x, y| left.rgb_at(x, y),
-        )?;
-        Ok(("application/octet-stream", file))
-    };
-    match name {
-        "disparity.png" => Some(disparity()),
-        "cloud.ply" => Some(cloud()),
-        _ => None,
+/// Longest wait for room.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Reason for no snapshot.
+pub enum Refusal {
+    /// There is none of this name.
+    Unknown,
+    /// Others keep all room.
+    Busy,
+    /// It cannot be made of this pair.
+    Failed(String),
+}
+
+/// A file, and its room until it is sent.
+struct Held(Vec<u8>, #[expect(dead_code, reason = "released on drop")] OwnedSemaphorePermit);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
+}
+
+/// Returns kind and content of a file. A client that leaves meanwhile costs nothing more.
+pub async fn of(live: &Live, name: &str) -> Result<(&'static str, Bytes), Refusal> {
+    let make: fn(&Matched, CloudOptions) -> Result<Vec<u8>> = match name {
+        "disparity.png" => |frame, _| disparity(frame),
+        "cloud.ply" => cloud,
+        _ => return Err(Refusal::Unknown),
+    };
+    let kind = if name.ends_with(".png") { "image/png" } else { "application/octet-stream" };
+    let shared = &live.0;
+    let room = async {
+        let held = shared.held.clone().acquire_owned().await?;
+        Ok::<_, tokio::sync::AcquireError>((held, shared.makers.enter().await?))
+    };
+    let Ok(Ok((held, place))) = timeout(PATIENCE, room).await else { return Err(Refusal::Busy) };
+    let newest = shared.newest.borrow().clone();
+    let clouds = shared.source.clouds;
+    let make = move || -> Result<Vec<u8>> {
+        make(&newest.ok_or(anyhow!("no pair was matched yet"))?.frame, clouds)
+    };
+    let made = place.work(make).await.map_err(Refusal::Failed)?;
+    let file = made.map_err(|error| Refusal::Failed(format!("{error:#}")))?;
+    Ok((kind, Bytes::from_owner(Held(file, held))))
+}
+
+fn disparity(frame: &Matched) -> Result<Vec<u8>> {
+    let map = &frame.disparity;
+    let numbers = Numbers::new(Quantity::Disparity, map.range(), None)?;
+    Ok(DisparityPng::default().encode(map, &numbers)?.to_vec())
+}
+
+fn cloud(frame: &Matched, options: CloudOptions) -> Result<Vec<u8>> {
+    let geometry = frame.geometry.ok_or(anyhow!("points need a calibration (--calibration)"))?;
+    let left = &frame.pair.left;
+    let colour = |x, y| left.rgb_at(x, y);
+    let (confidence, format) = (frame.confidence.as_ref(), CloudFormat::Ply);
+    Ok(encode_cloud(format, &frame.disparity, confidence, &geometry, options, colour)?.0)
 }

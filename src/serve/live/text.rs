@@ -1,9 +1,14 @@
 //! Messages in text: figures and knobs for the page, and the requests of its user.
 
+use std::time::Instant;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Live;
+use super::connection::Connection;
+use super::encode::ms_since;
+use crate::core::warnings::Warning;
 use crate::serve::metrics::Reading;
 use crate::sink::viewer::{Knob, KnobKind, Tuned, Wish};
 
@@ -15,6 +20,14 @@ pub enum Message {
     Ack {
         /// Its number.
         seq: u64,
+        /// Set if the page was hidden meanwhile, so that the time says nothing of the connection.
+        #[serde(default)]
+        hidden: bool,
+    },
+    /// A question for the time of the server's clock.
+    Clock {
+        /// Time of the client's clock, which the answer repeats.
+        at: f64,
     },
     /// The value of every knob.
     Tune {
@@ -39,8 +52,13 @@ pub enum Message {
     },
     /// The size of frames.
     Quality {
-        /// Set for half the size; `None`: the server chooses.
-        half: Option<bool>,
+        /// 1, 2 or 4: every such pixel of every such row; `None`: the server chooses.
+        scale: Option<usize>,
+    },
+    /// The end of another viewer.
+    Close {
+        /// Its number.
+        viewer: u32,
     },
 }
 
@@ -106,18 +124,24 @@ pub fn wishes(tuned: &Tuned, values: Vec<(String, String, String)>) -> Vec<Wish>
     values.into_iter().filter_map(known).collect()
 }
 
+/// Returns the answer to a question for the time.
+pub fn clock(live: &Live, at: f64) -> String {
+    let server = ms_since(live.0.start, Instant::now());
+    json!({ "type": "clock", "at": at, "server": server }).to_string()
+}
+
 /// Figures of the client that gets a status.
 pub struct Own {
     /// Matched pairs that it did not get.
     pub skipped: u64,
-    /// Set if it gets half the size.
-    pub is_half: bool,
+    /// Its frames have every such pixel of every such row.
+    pub scale: usize,
     /// Matched pairs a second.
     pub rate: f64,
 }
 
-/// Returns the figures of the run.
-pub fn status(live: &Live, reading: &Reading, own: &Own) -> String {
+/// Returns the figures of the run for a client.
+pub fn status(live: &Live, reading: &Reading, own: &Own, connection: &Connection) -> String {
     let figures = crate::core::thread::locked(&live.0.figures).clone();
     let line = |line: Option<(String, bool)>| {
         line.map(|(text, alarm)| json!({ "text": text, "alarm": alarm }))
@@ -134,6 +158,11 @@ pub fn status(live: &Live, reading: &Reading, own: &Own) -> String {
         .banners
         .iter()
         .map(|banner| json!({ "text": banner.text, "trouble": banner.trouble }));
+    let warnings = figures.warnings.iter().map(|Warning { text, count, last }| {
+        json!({ "text": text, "count": count, "ago_s": last.elapsed().as_secs() })
+    });
+    let newest = live.0.newest.borrow().as_ref().map(|newest| newest.frame.pair.arrived);
+    let viewers = live.0.viewers.list(connection.id());
     let ms = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
     let (_, span) = live.colours();
     let files = &live.0.source.files;
@@ -153,11 +182,15 @@ pub fn status(live: &Live, reading: &Reading, own: &Own) -> String {
         "alignment": line(figures.alignment),
         "exposure": line(figures.exposure),
         "banners": banners.collect::<Vec<_>>(),
+        "warnings": warnings.collect::<Vec<_>>(),
+        "newest": newest.map(|arrived| ms_since(live.0.start, arrived)),
         "paused": live.0.source.control.pause.is_set(),
         "recording": (!files.is_empty()).then(|| json!({ "on": is_recording, "outputs": files })),
         "ended": reading.ended,
         "colour_span": span,
-        "client": { "skipped": own.skipped, "half": own.is_half },
+        "client": { "skipped": own.skipped, "scale": own.scale },
+        // Others need not know who looks.
+        "viewers": connection.rights.may_change.then_some(viewers),
     })
     .to_string()
 }

@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::metrics::{WRONG_ADDRESS, address};
 use crate::settings::names::path_of;
-use crate::settings::row::{OUTPUT, Row};
+use crate::settings::row::Plain::Switch;
+use crate::settings::row::{Kind, OUTPUT, Row};
 
 /// The live page over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -16,6 +17,7 @@ use crate::settings::row::{OUTPUT, Row};
 pub struct Serve {
     pub listen: String,
     pub token_file: String,
+    pub require_token: bool,
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
@@ -26,6 +28,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     .flag(OUTPUT, "--serve", "PORT|ADDRESS:PORT")
     .help("Show the run on a web page: a port of this machine, or ADDRESS:PORT, which requires a token"),
     Row::path("token_file"),
+    Row::new("require_token", Switch(false), Kind::Switch),
 ];
 
 impl Serve {

@@ -27,6 +27,7 @@ mod replay;
 mod rosbag2;
 pub mod survey;
 mod svo;
+mod timing;
 
 pub use choice::partners;
 pub use open::{GRAPH, Recording, files, is_graph, is_recording};

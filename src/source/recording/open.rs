@@ -246,29 +246,56 @@ impl Recording {
         })
     }
 
-    /// Returns the calibrations of these views with the names of their topics, if there are any: the first
-    /// message of each camera's `CameraInfo` that is not damaged.
-    pub fn camera_infos(&mut self, views: [usize; 2]) -> Result<Option<[(String, CameraInfo); 2]>> {
+    /// Reads the `CameraInfo` of these views until `usable` accepts those of both, and returns its result. A camera
+    /// that has none gives `None`. Fails with the last reason if none is usable.
+    pub fn camera_infos<T>(
+        &mut self,
+        views: [usize; 2],
+        usable: impl Fn(&[String; 2], [&CameraInfo; 2]) -> Result<T>,
+    ) -> Result<Option<Found<T>>> {
         let Some(topics) = choice::camera_infos(self.topics(), views) else { return Ok(None) };
+        let names = topics.map(|topic| self.topics()[topic].name.clone());
         self.begin(&topics)?;
-        let (mut found, mut message) = ([None, None], Message::default());
-        while found.iter().any(Option::is_none) && self.next(&mut message)? {
+        let (mut infos, mut flaw, mut message) = ([None, None], None, Message::default());
+        // Messages of each camera that were read, and those before the present one.
+        let (mut read, mut before) = ([0; 2], [0; 2]);
+        while read[0] + read[1] < INFOS_MAX && self.next(&mut message)? {
             let eye = usize::from(message.topic == topics[1]);
-            if found[eye].is_none() {
-                let Topic { name, encoding, .. } = &self.topics()[message.topic];
-                let info = CameraInfo::read(encoding, &message.data)
-                    .with_context(|| format!("{}: {name}", self.name))?;
-                found[eye] = Some((name.clone(), info));
+            read[eye] += 1;
+            match CameraInfo::read(&self.topics()[message.topic].encoding, &message.data) {
+                Ok(info) if infos[eye].as_ref() == Some(&info) => continue,
+                Ok(info) => (infos[eye], before[eye]) = (Some(info), read[eye] - 1),
+                Err(error) => {
+                    flaw = Some(error.context(names[eye].clone()));
+                    continue;
+                }
+            }
+            let [Some(left), Some(right)] = &infos else { continue };
+            match usable(&names, [left, right]) {
+                Ok(calibration) => {
+                    return Ok(Some(Found { names, calibration, before, flaw }));
+                }
+                Err(error) => flaw = Some(error),
             }
         }
-        if found.iter().any(Option::is_none)
-            && let Some(Lost { what, .. }) = self.lost().into_iter().next()
-        {
-            bail!("{what}");
-        }
-        let [left, right] = found;
-        Ok(left.zip(right).map(|(left, right)| [left, right]))
+        let damage = || self.lost().into_iter().next().map(|lost| anyhow::anyhow!(lost.what));
+        flaw.or_else(damage).map_or(Ok(None), Err)
     }
+}
+
+/// Most messages of both cameras among which a usable calibration is looked for.
+const INFOS_MAX: u64 = 2000;
+
+/// A calibration in messages.
+pub struct Found<T> {
+    /// Topics of the left and the right camera.
+    pub names: [String; 2],
+    /// The calibration.
+    pub calibration: T,
+    /// Number of earlier messages of each camera, which are not usable.
+    pub before: [u64; 2],
+    /// Reason why an earlier one is not usable.
+    pub flaw: Option<anyhow::Error>,
 }
 
 /// Refusal of what SQLite, bzip2 and LZ4 are needed for.

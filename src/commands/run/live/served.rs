@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::handles::Handles;
+use crate::commands::{signals, told};
 use crate::core::frame::Eye;
 use crate::observe::alignment;
 use crate::observe::exposure::EyeExposure;
 use crate::observe::map_metrics::Classes;
-use crate::pipeline::SinkCounts;
+use crate::pipeline::{Outcome, SinkCounts};
 use crate::serve::metrics::{self, Reading};
-use crate::serve::{Access, Hosts, Listener, Live, Server, Site, State, Token};
+use crate::serve::{Access, Ending, Hosts, Listener, Live, Server, Site, State, Token};
 use crate::settings::Settings;
 use crate::source::live::EyeSummary;
 use crate::telemetry::progress::{Distribution, Health, TIME_CLASSES_US};
@@ -48,7 +49,7 @@ impl Listeners {
             servers.push(server);
         }
         if let Some((listener, token)) = self.page {
-            let is_required = !listener.is_loopback();
+            let is_required = !listener.is_loopback() || settings.serve.require_token;
             let access = Access { token: Some(token.clone()), is_required };
             let server = Server::start(listener, Site { access, live, ..site })?;
             let address = server.address();
@@ -63,6 +64,16 @@ impl Listeners {
             servers.push(server);
         }
         Ok(servers)
+    }
+}
+
+/// Returns the end of a run as viewers are told. They try again unless it has reached its own end, because a
+/// service is started again.
+pub fn ending(outcome: &Outcome) -> Ending {
+    match &outcome.error {
+        Some(error) => Ending::away(format!("the run has failed: {}", told(error))),
+        None if signals::interrupted() => Ending::away("stereod was stopped".into()),
+        None => Ending::finished(format!("the run has ended after {} pairs", outcome.matched)),
     }
 }
 

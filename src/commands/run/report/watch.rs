@@ -10,6 +10,7 @@ use super::overload::Overload;
 use crate::commands::progress_bar;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::live::service::Service;
+use crate::core::warnings;
 use crate::pipeline::{Outcome, Running};
 use crate::sink::viewer::{Counts, Figures};
 use crate::telemetry::logs;
@@ -82,7 +83,8 @@ impl<'a> Watch<'a> {
             let banners = self.banners.now(Instant::now(), live, off, self.handles.one_stream);
             let engine = self.handles.engine.clone();
             let exposure = self.handles.observations.exposure().map(|exposure| exposure.line());
-            let figures = Figures { engine, counts, alignment, exposure, banners };
+            let warnings = warnings::newest();
+            let figures = Figures { engine, counts, alignment, exposure, banners, warnings };
             viewers.iter().for_each(|viewer| viewer.figures(figures.clone()));
         }
     }

@@ -15,9 +15,8 @@ use hyper_tungstenite::tungstenite::Message;
 use text::{DIAGNOSTICS, Level};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::connection::{Connection, Rate};
+use super::connection::{Connection, End, Rate, Visit};
 use super::{Live, Newest};
-use crate::serve::access::Rights;
 use crate::serve::state::State;
 use crate::sink::messages::TOPICS;
 use crate::sink::viewer::{Ask, Tuned};
@@ -35,16 +34,11 @@ const MOST_SUBSCRIPTIONS: usize = 100;
 const MESSAGE_DATA: u8 = 1;
 
 /// Serves a client until it leaves; one without rights is told so.
-pub async fn serve(
-    socket: HyperWebsocket,
-    live: Live,
-    state: Arc<dyn State>,
-    rights: Option<Rights>,
-) {
-    let Some(connection) = Connection::open(socket, &live, rights).await else { return };
+pub async fn serve(socket: HyperWebsocket, visit: Visit) {
+    let Some(connection) = Connection::open(socket, &visit, "Foxglove").await else { return };
     let mut client = Client {
-        live: &live,
-        state,
+        live: &visit.live,
+        state: visit.state.clone(),
         connection,
         channels: Vec::new(),
         subscriptions: BTreeMap::new(),
@@ -52,14 +46,14 @@ pub async fn serve(
         asked: (0, None),
         rate: Rate::default(),
     };
-    let end = client.run().await;
-    tracing::debug!("foxglove: a client has left: {}", end.err().unwrap_or("it closed".into()));
+    let Err(end) = client.run().await;
+    client.connection.close(end).await;
 }
 
 struct Client<'a> {
     live: &'a Live,
     state: Arc<dyn State>,
-    connection: Connection<'a>,
+    connection: Connection,
     /// The channels that it was told of.
     channels: Vec<usize>,
     /// The channel of each subscription, and whether the message of a static topic was sent.
@@ -73,7 +67,7 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    async fn run(&mut self) -> Result<(), String> {
+    async fn run(&mut self) -> Result<std::convert::Infallible, End> {
         let mut newest = self.live.0.newest.subscribe();
         let mut tuned = self.live.0.tuned.subscribe();
         newest.mark_changed();
@@ -82,38 +76,39 @@ impl Client<'_> {
         let may_change = self.connection.rights.may_change;
         self.connection.send(text::server_info(&self.live.0.source.name, may_change)).await?;
         self.advertise(vec![DIAGNOSTICS]).await?;
+        // The senders live as long as the page, so no change is an error.
         loop {
             tokio::select! {
                 message = self.connection.hear() => {
-                    let Some(message) = message? else { return Ok(()) };
                     let knobs = tuned.borrow().clone();
-                    self.act_on(&message, &knobs).await?;
+                    self.act_on(&message?, &knobs).await?;
                 }
-                changed = newest.changed() => {
-                    changed.map_err(|_| "the run has ended")?;
+                _ = newest.changed() => {
                     let pair = newest.borrow_and_update().clone();
                     if let Some(pair) = pair {
                         self.send_pair(&pair).await?;
                     }
                 }
-                changed = tuned.changed() => {
-                    changed.map_err(|_| "the run has ended")?;
+                _ = tuned.changed() => {
                     let tuned = tuned.borrow_and_update().clone();
                     self.tell_tuned(&tuned).await?;
                 }
-                _ = diagnostics.tick() => self.send_diagnostics().await?,
+                _ = diagnostics.tick() => {
+                    self.send_diagnostics().await?;
+                    self.connection.keep_alive().await?;
+                }
             }
         }
     }
 
-    async fn advertise(&mut self, channels: Vec<usize>) -> Result<(), String> {
+    async fn advertise(&mut self, channels: Vec<usize>) -> Result<(), End> {
         self.connection.send(text::advertise(&channels)).await?;
         self.channels.extend(channels);
         Ok(())
     }
 
     /// Sends the messages of a pair that the client has subscribed to.
-    async fn send_pair(&mut self, pair: &Arc<Newest>) -> Result<(), String> {
+    async fn send_pair(&mut self, pair: &Arc<Newest>) -> Result<(), End> {
         let is_new = |number: &usize| !self.channels.contains(number);
         let has = |number: &usize| TOPICS[*number].is_in(&pair.frame);
         let new: Vec<usize> = (0..TOPICS.len()).filter(is_new).filter(has).collect();
@@ -129,9 +124,7 @@ impl Client<'_> {
             .map(|(&id, &(channel, _))| (id, channel))
             .collect();
         for (id, channel) in wanted {
-            let pair = pair.clone();
-            let encoded = tokio::task::spawn_blocking(move || pair.of_topic(channel, clock)).await;
-            match encoded.map_err(|broken| broken.to_string())? {
+            match self.connection.during(pair.of_topic(self.live, channel)).await? {
                 Ok(message) => {
                     self.send_message(id, time, &message).await?;
                     let is_static = TOPICS[channel].is_static();
@@ -144,7 +137,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    async fn send_diagnostics(&mut self) -> Result<(), String> {
+    async fn send_diagnostics(&mut self) -> Result<(), End> {
         let reading = self.state.reading();
         let rate = self.rate.of(reading.matched);
         let is_of =
@@ -155,14 +148,14 @@ impl Client<'_> {
         self.send_message(id, time, &message).await
     }
 
-    async fn send_message(&mut self, id: u32, time: Duration, data: &[u8]) -> Result<(), String> {
+    async fn send_message(&mut self, id: u32, time: Duration, data: &[u8]) -> Result<(), End> {
         let time = (time.as_nanos() as u64).to_le_bytes();
         let message = [&[MESSAGE_DATA], &id.to_le_bytes()[..], &time, data].concat();
         self.connection.send(Message::Binary(message.into())).await
     }
 
     /// Tells of parameters that it has changed or follows.
-    async fn tell_tuned(&mut self, tuned: &Tuned) -> Result<(), String> {
+    async fn tell_tuned(&mut self, tuned: &Tuned) -> Result<(), End> {
         let own = tuned.number.and_then(|number| self.connection.own(number));
         let name = match own {
             Some(own) if own == self.asked.0 => self.asked.1.take(),
@@ -178,7 +171,7 @@ impl Client<'_> {
     }
 
     /// Acts on a message of the client.
-    async fn act_on(&mut self, message: &str, tuned: &Tuned) -> Result<(), String> {
+    async fn act_on(&mut self, message: &str, tuned: &Tuned) -> Result<(), End> {
         let message = match serde_json::from_str::<text::Request>(message) {
             Ok(message) => message,
             Err(error) => {
