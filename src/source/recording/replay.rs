@@ -377,6 +377,10 @@ impl Replay {
         let (timestamp, arrived) = (Some(time), Instant::now());
         let frame = EyeFrame { image, timestamp, index: number, arrived };
         self.pairer.push(Eye::BOTH[eye], frame, content);
+    }
+
+    /// Names the first image with a wrong time.
+    fn tell_astray(&mut self) {
         if let Some(Astray { eye, index, time, ahead_ns }) = self.pairer.take_astray() {
             let time = time.saturating_sub(Duration::from_nanos(self.delays[eye.index()]));
             tracing::warn!(
@@ -396,6 +400,7 @@ impl Replay {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        self.tell_astray();
         while !stop.is_set() {
             let Some(mut pair) = self.pairer.pop() else { return ControlFlow::Continue(()) };
             // A pair has the left view's own time.
@@ -427,6 +432,7 @@ impl Replay {
     fn judge(&mut self) -> Result<()> {
         let warning = self.skew.finish(self.period);
         self.tell(warning);
+        self.tell_astray();
         let name = &self.recording.name;
         if let Some(cut) = self.recording.cut() {
             tracing::warn!("{name}: {cut}; it was read to its last whole message");
