@@ -423,6 +423,8 @@ fn the_first_usable_messages_count() {
     }
     let (status, stdout, _) = run(folder.path(), &["info", "a.mcap"]);
     assert!(status == 0 && !stdout.contains("not usable"), "{stdout}");
+    let counts = ": 6 pairs, skew 0.000 ms (at most 0.000 ms); 1 left and 1 right images that cannot be read";
+    assert!(stdout.contains(counts), "{stdout}");
 }
 
 #[test]
