@@ -129,6 +129,8 @@ pub fn format(picture: &Picture<'_>) -> String {
 pub fn views(picture: &Picture<'_>, views: ViewLayout, keep: &Keep, tone: Tone) -> Result<Views> {
     match picture {
         Picture::Raw(raw) => {
+            // An empty image has no format either.
+            size(picture)?;
             let (layout, is_wide) = layout(raw.encoding)?;
             of_raw(raw, (layout, is_wide), views, keep, tone)
         }
