@@ -166,7 +166,7 @@ fn the_order_of_the_messages_does_not_matter() {
     let all: Vec<_> = (0..9).collect();
     for messages in [recorded_as(&mixed, &mixed), recorded_as(&mixed, &right)] {
         let (_, stderr) = assert_pairs(&messages, &all, &[]);
-        assert!(!stderr.contains("WARN"), "{stderr}");
+        assert!(!stderr.contains("stamp") && !stderr.contains("were paired"), "{stderr}");
     }
     // Parts in the wrong order, and times that run backwards.
     for order in [[3, 4, 5, 0, 1, 2, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1, 0]] {
