@@ -600,7 +600,7 @@ mod tests {
                 _ => 0,
             };
             // Both halves alike.
-            let half: Vec<u8> = (0..bytes * width / 2).map(|i| 17 * i as u8).collect();
+            let half: Vec<u8> = (0..bytes * width / 2).map(|i| (17 * i) as u8).collect();
             let data = [half.repeat(2 * height), vec![128; planes]].concat();
             let step = bytes * width;
             let raw = Raw { width, height, encoding, is_big_endian: false, step, data: &data };
