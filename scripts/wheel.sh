@@ -3,13 +3,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-usage="Usage: scripts/wheel.sh [--test [PROGRAM]]
-  Builds wheels for Linux on x86-64 and ARM64 that run from glibc 2.28 on (Python 3.10 and newer).
+usage="Usage: scripts/wheel.sh [--all | --test [PROGRAM]]
+  Builds a wheel for Linux on processors like this machine's that runs from glibc 2.28 on (Python 3.10 and newer).
+  --all             Builds one for x86-64 and one for ARM64; Rust's targets for both have to be installed.
   --test [PROGRAM]  Builds one for this machine without optimisation, installs it into a new virtual
                     environment and tests it there. PROGRAM is a stereod whose maps must be the same."
 case ${1:-} in
     -h | --help) echo "$usage" && exit 0 ;;
-    --test | "") ;;
+    --test | --all | "") ;;
     *) echo "$usage" >&2 && exit 2 ;;
 esac
 
@@ -22,9 +23,17 @@ install_tools() {
 }
 
 if [[ ${1:-} != --test ]]; then
+    triples=$(rustc -vV | sed -n 's/^host: //p')
+    if [[ ${1:-} == --all ]]; then
+        triples="x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu"
+        for triple in $triples; do
+            [[ -d $(rustc --print target-libdir --target "$triple") ]] && continue
+            echo "wheel.sh: Rust cannot build for $triple yet: rustup target add $triple" >&2 && exit 1
+        done
+    fi
     install_tools 'maturin>=1.9,<2' ziglang
     export PATH=$tools/bin:$PATH # maturin finds zig by its Python
-    for triple in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do
+    for triple in $triples; do
         "$tools/bin/maturin" build --release --zig --compatibility manylinux_2_28 --target "$triple" \
             --out "$target/wheels"
     done

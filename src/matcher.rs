@@ -87,7 +87,7 @@ pub struct Matcher {
 /// Everything that an engine is made from.
 #[derive(Clone)]
 pub(crate) struct Recipe {
-    pub(crate) params: Params,
+    pub(crate) params: Arc<Params>,
     pub(crate) pairs: PairSpec,
     pub(crate) choice: Choice,
     pub(crate) options: Options,
@@ -96,7 +96,7 @@ pub(crate) struct Recipe {
 impl Recipe {
     fn of(params: &Params, pairs: PairSpec, device: Device) -> Self {
         let (choice, options) = device.options();
-        Self { params: params.clone(), pairs, choice, options }
+        Self { params: Arc::new(params.clone()), pairs, choice, options }
     }
 
     /// Makes an engine that holds up to `in_flight` pairs on a GPU, and a pool of images for it.
@@ -111,6 +111,11 @@ impl Recipe {
             images.take_from(memory);
         }
         Ok((engine, images))
+    }
+
+    /// Wraps the engine's result.
+    fn disparity(&self, matched: Matched) -> Disparity {
+        Disparity { matched, params: self.params.clone() }
     }
 
     /// Takes two images for the engine.
@@ -204,7 +209,7 @@ impl Matcher {
         timestamp: Duration,
     ) -> Result<Disparity, Error> {
         let pair = self.recipe.pair(&self.images, [left.into(), right.into()], timestamp)?;
-        Ok(Disparity(match_one(&mut *self.engine, pair)?))
+        Ok(self.recipe.disparity(match_one(&mut *self.engine, pair)?))
     }
 
     /// Makes filters with a memory restart with the next pair.
@@ -220,9 +225,17 @@ impl Matcher {
     /// matches the views exchanged and mirrored.
     ///
     /// # Errors
-    /// As [`Matcher::new`] and [`Matcher::compute`].
+    /// As [`Matcher::new`] and [`Matcher::compute`]. [`Error::Parameter`]: a disparity of a matcher with
+    /// other parameters, or of images of another size.
     pub fn right_map(&mut self, of: &Disparity) -> Result<DisparityMap, Error> {
         let (width, height) = self.recipe.pairs.size;
+        if of.params != self.recipe.params
+            || (of.map().width(), of.map().height()) != (width, height)
+        {
+            let message = "`disparity` is the result of another matcher, with other parameters or \
+                           another size; use the matcher that computed it";
+            return Err(Error::parameter(message.into()));
+        }
         let engine = match &mut self.mirrored {
             Some(engine) => engine,
             none => {
@@ -231,7 +244,7 @@ impl Matcher {
             }
         };
         engine.resume(Default::default()).map_err(Error::of_engine)?;
-        let StereoPair { left, right, .. } = &of.0.pair;
+        let StereoPair { left, right, .. } = &of.matched.pair;
         let pair = StereoPair::of_stills(mirror(right), mirror(left));
         let mut map = match_one(&mut **engine, pair)?.disparity;
         map.values_mut().chunks_exact_mut(width).for_each(<[i16]>::reverse);
@@ -357,7 +370,7 @@ impl Stream {
     fn collect(&mut self) -> Result<Option<Disparity>, Error> {
         let matched = self.engine.collect().map_err(Error::of_engine)?;
         self.in_flight -= usize::from(matched.is_some());
-        Ok(matched.map(Disparity))
+        Ok(matched.map(|matched| self.recipe.disparity(matched)))
     }
 }
 

@@ -16,7 +16,6 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::core::control::Control;
-use crate::core::frame::Matched;
 use crate::core::queue::{LinkReceiver, WhenFull, link};
 use crate::core::text::on_one_line;
 use crate::core::thread;
@@ -28,7 +27,7 @@ use crate::telemetry::progress::Progress;
 use deliver::Delivery;
 pub use deliver::Timeline;
 pub use engine_swap::EngineSwap;
-use match_loop::MatchLoop;
+use match_loop::{Handed, MatchLoop};
 use running::PATIENCE;
 pub use running::{Counters, Outcome, Running, SinkCounters, SinkCounts};
 
@@ -67,9 +66,19 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
 
     let (pairs_in, pairs) = link(config.pair_room, when_full);
     let dropped_pairs = pairs_in.dropped();
+    // If a later part cannot start, it ends the earlier ones.
+    let mut running = Running {
+        control: control.clone(),
+        source: None,
+        matcher: None,
+        sinks: Vec::new(),
+        counters: Counters { dropped_pairs, sinks: Vec::new() },
+        progress: progress.clone(),
+        started,
+        patience: (when_full == WhenFull::DropOldest).then_some(PATIENCE),
+        at_the_end: Mutex::default(),
+    };
     let mut fan_out = Vec::new();
-    let mut sink_counters = Vec::new();
-    let mut sink_threads = Vec::new();
     for sink in sinks {
         let (room, when_full) = match sink.newest_only() {
             true => (1, WhenFull::DropOldest),
@@ -80,62 +89,57 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
         let (frames, losses) = Default::default();
         let is_check = sink.is_check();
         let counters = SinkCounters { name, frames, dropped, losses, is_check };
-        sink_counters.push(counters.clone());
+        running.counters.sinks.push(counters.clone());
         fan_out.push(results_in);
         let body = move |control: &Control| consume(sink, &results_out, &counters, control);
-        sink_threads.push(spawn("sink", control, body)?);
+        running.sinks.push(spawn("sink", control, body)?);
     }
-    let mut match_loop = {
-        let progress = progress.clone();
-        let is_recorded = !is_live;
-        MatchLoop {
-            engine,
-            swap,
-            pairs,
-            fan_out,
-            progress,
-            in_flight: 0,
-            is_recorded,
-            last: None,
-            first,
-        }
+    let mut match_loop = MatchLoop {
+        engine,
+        swap,
+        pairs,
+        fan_out,
+        suspended: control.suspend_recording.clone(),
+        recording: None,
+        next_recording: 0,
+        progress: progress.clone(),
+        in_flight: 0,
+        is_recorded: !is_live,
+        last: None,
+        first,
     };
-    let matcher = spawn("matcher", control, move |control| {
+    running.matcher = Some(spawn("matcher", control, move |control| {
         let result = match_loop.run();
         stop_on_error(&result, control);
         result
-    })?;
-    let for_source = progress.clone();
-    let source = spawn("source", control, move |control| {
+    })?);
+    running.source = Some(spawn("source", control, move |control| {
         let pacer = (realtime && !is_live).then(Pacer::new);
-        let (left, progress) = (limit.unwrap_or(u64::MAX), &*for_source);
+        let (left, progress) = (limit.unwrap_or(u64::MAX), &*progress);
         Delivery { pairs: &pairs_in, control, progress, first, left, pacer, timeline }.run(source)
-    })?;
-    Ok(Running {
-        source,
-        matcher,
-        sinks: sink_threads,
-        counters: Counters { dropped_pairs, sinks: sink_counters },
-        progress,
-        started,
-        patience: (when_full == WhenFull::DropOldest).then_some(PATIENCE),
-        at_the_end: Mutex::default(),
-    })
+    })?);
+    Ok(running)
 }
 
 /// Runs a sink's thread.
 fn consume(
     mut sink: Box<dyn Sink>,
-    results: &LinkReceiver<Arc<Matched>>,
+    results: &LinkReceiver<Handed>,
     counters: &SinkCounters,
     control: &Control,
 ) -> anyhow::Result<()> {
     let mut result = Ok(());
     let name = sink.name().to_owned();
-    while let Ok(matched) = results.recv() {
+    let mut last = None;
+    while let Ok(Handed { matched, recording }) = results.recv() {
         // A panic must not keep the files from being finished.
-        result = thread::guarded(&name, || sink.consume(&matched))
-            .unwrap_or_else(|broken| Err(broken.into()));
+        result = thread::guarded(&name, || {
+            if last.replace(recording) != Some(recording) {
+                sink.switch_to(recording);
+            }
+            sink.consume(&matched)
+        })
+        .unwrap_or_else(|broken| Err(broken.into()));
         if result.is_err() {
             break;
         }

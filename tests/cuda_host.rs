@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use common::outcome::outcome;
+use common::outcome::{ended, outcome};
 use common::program::stereod;
 use stereod::internals::engine::cuda::Nvrtc;
 
@@ -309,7 +309,7 @@ fn engines_that_take_over_leave_nothing_behind() {
     }
     std::thread::sleep(std::time::Duration::from_millis(500));
     signal(libc::SIGTERM);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let log = std::fs::read_to_string(&log).unwrap();
     assert_eq!(output.status.code(), Some(0), "{log}");
     assert!(!log.contains("panicked") && !log.contains("using the CPU"), "{log}");

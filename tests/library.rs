@@ -153,6 +153,8 @@ fn errors_can_be_acted_on() {
     let new = |params: Params| Matcher::new(&params, 64, 48, Device::Cpu(None)).err().unwrap();
     assert_eq!(name(new(params().with_p1(40).with_p2(3))), "p1");
     assert_eq!(name(new(params().with_disparities(0))), "disparities");
+    let far = stereod::DisparityRange { min: 64, count: 64 };
+    assert_eq!(name(new(params().with_range(far))), "min_disparity");
     let of = |key, value| Params::of_settings([(key, value)]).unwrap_err();
     assert_eq!(name(of("uniqueness", "100")), "uniqueness");
     assert_eq!(name(of("disparites", "3")), "disparites");
@@ -165,6 +167,18 @@ fn errors_can_be_acted_on() {
         let error = ImageRef::with_stride(&bytes, width, height, stride).unwrap_err();
         assert!(matches!(error, Error::Size(_)), "{error:?}");
     }
+    // Bytes of colour are not taken for grey levels, and a fourth channel not for the next pixel.
+    let error = ImageRef::new(&[0; 36], 4, 3).unwrap_err().to_string();
+    assert!(
+        error.contains("36 bytes are too many for 4x3") && error.contains("ImageBuf"),
+        "{error}"
+    );
+    assert!(ImageRef::with_stride(&[0; 36], 4, 3, 4).is_ok(), "planes may follow");
+    for len in [0, 35, 37, 48] {
+        let error = ImageBuf::from_rgb(&vec![0; len], 4, 3).unwrap_err().to_string();
+        assert!(error.contains(&format!("{len} samples are no image of 4x3")), "{error}");
+    }
+    assert!(ImageBuf::from_16_bit(&[0; 13], 4, 3).is_err());
     let error = matcher(&params())
         .compute(ImageRef::new(&bytes, 4, 3).unwrap(), ImageRef::new(&bytes, 4, 3).unwrap());
     let Err(Error::Size(text)) = error else { panic!("a small image was taken") };
@@ -180,6 +194,21 @@ fn errors_can_be_acted_on() {
         panic!("it was read")
     };
     assert!(text.contains("broken.json:3"), "{text}");
+}
+
+#[test]
+fn the_right_map_belongs_to_the_matcher_of_the_disparity() {
+    let disparity = matched(&params());
+    let mut same = matcher(&params());
+    assert_eq!(same.right_map(&disparity).unwrap().width(), SIZE.0);
+    let mut wider = matcher(&params().with_disparities(64));
+    let mut smaller = Matcher::new(&params(), 64, 48, Device::Cpu(Some(1))).unwrap();
+    for other in [&mut wider, &mut smaller] {
+        for error in [other.right_map(&disparity).err(), other.occluded(&disparity).err()] {
+            let Some(Error::Parameter { name, message }) = error else { panic!("{error:?}") };
+            assert!(name == "disparity" && message.contains("another matcher"), "{message}");
+        }
+    }
 }
 
 #[test]

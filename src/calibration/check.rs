@@ -19,6 +19,8 @@ pub struct Sources {
     pub rectification: String,
     /// Advice on how to exchange the cameras.
     pub swap: String,
+    /// Advice on translations that are not in metres.
+    pub unit: String,
 }
 
 impl Default for Sources {
@@ -29,6 +31,9 @@ impl Default for Sources {
             pose: "the right camera's pose".into(),
             rectification: "the rectification".into(),
             swap: "exchange the left and the right pictures".into(),
+            unit: "the translation is probably in mm or cm: `stereod calibration convert --unit mm FILE -o \
+                   OUT.toml` makes it metres"
+                .into(),
         }
     }
 }
@@ -242,10 +247,7 @@ fn check_distance(translation: &Vector3<f64>, sources: &Sources) -> Result<()> {
     if baseline > BASELINE_MAX_M {
         return wrong(
             source,
-            format!(
-                "a baseline of {baseline:.4} m is not plausible; the translation is probably in mm or \
-                 cm: `stereod calibration convert --unit mm FILE -o OUT.toml` makes it metres"
-            ),
+            format!("a baseline of {baseline:.4} m is not plausible; {}", sources.unit),
         );
     }
     Ok(())
@@ -291,14 +293,15 @@ fn check_translation(
         notes.push(format!(
             "{source}: a baseline of {:.3} mm is hardly plausible; translations are in metres, and entry \
              (0, 3) of a right projection (P[3]) is -f * B, the focal length in pixels times the baseline \
-             in metres, not the baseline alone: correct it, or depth will be wrong by the same factor",
+             in metres, not the baseline alone: correct it (or give --focal and --baseline in its place), or \
+             depth will be wrong by the same factor",
             baseline * 1e3
         ));
     }
     if baseline > 2.0 {
         notes.push(format!(
-            "{source}: a baseline of {baseline:.2} m is long; if it is in other units, see \
-             `stereod calibration convert --unit`"
+            "{source}: a baseline of {baseline:.2} m is long; if that surprises: {}",
+            sources.unit
         ));
     }
     Ok(())

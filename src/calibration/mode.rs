@@ -184,12 +184,22 @@ impl StereoCalibration {
         width: usize,
         height: usize,
     ) -> Result<(StereoCalibration, Fit), CalibrationError> {
+        self.for_views(width, height, false)
+    }
+
+    /// As [`StereoCalibration::for_size`]. `are_packed`: the views are the halves of one image.
+    pub fn for_views(
+        &self,
+        width: usize,
+        height: usize,
+        are_packed: bool,
+    ) -> Result<(StereoCalibration, Fit), CalibrationError> {
         let (from, to) = ((self.left.width, self.left.height), (width, height));
         if from == to {
             return Ok((self.clone(), Fit::Exact));
         }
         let Some((mapping, fit)) = mapping(from, to) else {
-            return Err(CalibrationError::new(refusal(from, to)));
+            return Err(CalibrationError::new(refusal(from, to, are_packed)));
         };
         let fits = |r: &&Rectification| (r.width, r.height) == from;
         let rectification = self.rectification.as_ref().filter(fits);
@@ -205,22 +215,35 @@ impl StereoCalibration {
 }
 
 /// Returns the error of a calibration that does not serve images of this size, with a remedy.
-fn refusal(from: (usize, usize), to: (usize, usize)) -> String {
+fn refusal(from: (usize, usize), to: (usize, usize), are_packed: bool) -> String {
     let what = format!(
         "the calibration is for pictures of {}x{}, but these are {}x{}",
         from.0, from.1, to.0, to.1
     );
-    let (half_width, half_height) = ((to.0 / 2, to.1), (to.0, to.1 / 2));
-    for (half, name, flag) in [
-        (half_width, "a side-by-side picture", "--side-by-side"),
-        (half_height, "a top-bottom picture", "--top-bottom"),
-    ] {
-        if half == from || mapping(from, half).is_some_and(|(_, fit)| fit.is_scaled()) {
-            return format!(
-                "{what}: {name}, which holds both views, is the likely reason: use {flag}, so that each \
-                 view has {}x{}",
-                half.0, half.1
-            );
+    let is_of = |size| size == from || mapping(from, size).is_some_and(|(_, fit)| fit.is_scaled());
+    if are_packed {
+        for (full, side, stretched) in
+            [((2 * to.0, to.1), "width", "2*iw:ih"), ((to.0, 2 * to.1), "height", "iw:2*ih")]
+        {
+            if is_of(full) {
+                return format!(
+                    "{what}: the views are squeezed to half their {side}; stretch them: ffmpeg -i INPUT -vf \
+                     scale={stretched},setsar=1 -c:v ffv1 OUTPUT.mkv"
+                );
+            }
+        }
+    } else {
+        for (half, name, flag) in [
+            ((to.0 / 2, to.1), "a side-by-side picture", "--side-by-side"),
+            ((to.0, to.1 / 2), "a top-bottom picture", "--top-bottom"),
+        ] {
+            if is_of(half) {
+                return format!(
+                    "{what}: {name}, which holds both views, is the likely reason: use {flag}, so that each \
+                     view has {}x{}",
+                    half.0, half.1
+                );
+            }
         }
     }
     format!(

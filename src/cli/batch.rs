@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::builder::UnknownArgumentValueParser;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueHint};
 use toml::Value;
 
 use super::RigFlags;
@@ -36,6 +37,49 @@ for Slurm, Kubernetes, Ray and GNU parallel.";
 /// Outputs of a piece, and whether `merge` joins them.
 pub const OUTPUTS: [&str; 8] =
     ["record", "mcap", "confidence", "whitened", "aligned", "preview", "pictures", "clouds"];
+
+/// Flags of `run` that a batch does not have, and what it has in their place.
+static OF_RUN: [(&str, &[&str]); 3] = [
+    (
+        "a batch matches whole recordings, and --piece N cuts them into pieces of N pairs; `stereod run` matches a part",
+        &["frames", "start", "duration"],
+    ),
+    (
+        "--write record,pictures,... chooses the outputs, which go into the folder of --out",
+        &["record", "confidence", "whitened", "aligned", "preview", "pictures", "clouds", "stats"],
+    ),
+    ("the inputs are the lines of LIST, or the recordings in FOLDER", &["left", "right", "demo"]),
+];
+
+/// Names the flags of `run` in the errors about them. Takes no values.
+#[derive(Clone, Debug)]
+pub struct FlagsOfRun;
+
+impl Args for FlagsOfRun {
+    fn augment_args(command: Command) -> Command {
+        let all = OF_RUN.iter().flat_map(|(tip, flags)| flags.iter().map(move |flag| (tip, flag)));
+        let arg = |(tip, flag): (&&'static str, &&'static str)| {
+            let parser = UnknownArgumentValueParser::suggest(*tip);
+            let arg = Arg::new(*flag).long(*flag).hide(true);
+            arg.num_args(0..=1).default_missing_value("").value_parser(parser)
+        };
+        command.args(all.map(arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for FlagsOfRun {
+    fn from_arg_matches(_: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
+        Ok(())
+    }
+}
 
 /// Arguments of `batch`.
 #[derive(Clone, Debug, Args)]
@@ -151,6 +195,10 @@ pub struct BatchArgs {
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
+
+    /// Flags that others have.
+    #[command(flatten)]
+    pub of_run: FlagsOfRun,
 }
 
 impl BatchArgs {
@@ -174,7 +222,7 @@ impl BatchArgs {
 /// Work on the results of a batch.
 #[derive(Clone, Debug, Subcommand)]
 pub enum BatchCommand {
-    /// Print the shards that have something to do, as an array expression: 3,7-9
+    /// Print the shards that have something to do, as an array expression: 3,7-9; nothing if all is done
     Missing {
         /// Folder of the results
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -246,6 +294,21 @@ impl FromStr for Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_of_run_are_refused_with_what_a_batch_has_instead() {
+        #[derive(clap::Parser, Debug)]
+        struct Only {
+            #[command(flatten)]
+            _args: BatchArgs,
+        }
+        for (flag, tip) in [("--frames=9", "--piece"), ("--record", "--write"), ("--left", "LIST")]
+        {
+            let arguments = ["x", "list.txt", "--out", "o", flag];
+            let error = <Only as clap::Parser>::try_parse_from(arguments).unwrap_err().to_string();
+            assert!(error.contains("unexpected argument") && error.contains(tip), "{error}");
+        }
+    }
 
     #[test]
     fn shards_are_parsed() {

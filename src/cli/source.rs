@@ -16,8 +16,8 @@ pub const NO_SOURCE: &str = "\
 
   --demo                            the built-in synthetic scene, with known disparity
       stereod run --demo
-  --left LEFT --right RIGHT         one stream for each view
-      stereod run --left left.mp4 --right right.mp4
+  LEFT RIGHT                        one stream for each view; also --left LEFT --right RIGHT
+      stereod run left.mp4 right.mp4
       stereod run --left 'left/%06d.png' --right 'right/%06d.png'
       stereod run --left 'left/*.png' --right 'right/*.png'
       stereod run --left /dev/video0 --right /dev/video2
@@ -120,7 +120,7 @@ impl PartArgs {
     }
 }
 
-/// A recording of messages.
+/// A recording of messages, or two views, by position.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RecordingArgs {
     /// A recording of messages: MCAP, ZED's .svo2, ROS 1 bag, rosbag2 (.db3 or its folder), the folder
@@ -128,6 +128,12 @@ pub struct RecordingArgs {
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     pub recording: Option<OsString>,
+
+    /// Right view, if the argument before it is the left view: two videos, images (left/%06d.png) and
+    /// so on, as --left and --right take them
+    #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["left_topic", "right_topic"])]
+    pub second: Option<OsString>,
 
     /// Topics of the recording.
     #[command(flatten)]
@@ -156,9 +162,13 @@ impl TopicArgs {
 }
 
 impl RecordingArgs {
-    /// The recording, if one is named.
+    /// The recording or the two views, if they are named.
     pub fn spec(&self) -> Option<SourceSpec> {
-        Some(SourceSpec::recording(self.recording.as_ref()?, self.topics.wanted()))
+        let first = self.recording.as_ref()?;
+        Some(match &self.second {
+            Some(right) => SourceSpec::two(first, right),
+            None => SourceSpec::recording(first, self.topics.wanted()),
+        })
     }
 
     /// Adds the topics to the settings if these name the recording.
@@ -275,6 +285,7 @@ mod tests {
         assert_eq!(spec(""), None);
         assert_eq!(spec("--demo"), Some(SourceSpec::Demo));
         assert_eq!(spec("--left a --right b"), Some(SourceSpec::two("a", "b")));
+        assert_eq!(spec("a.mp4 b.mp4"), Some(SourceSpec::two("a.mp4", "b.mp4")));
         assert_eq!(spec("--side-by-side a"), Some(SourceSpec::side_by_side("a")));
         assert_eq!(spec("--top-bottom a"), Some(SourceSpec::top_bottom("a")));
         let topics = [Some("/l".to_owned()), None];
@@ -297,7 +308,9 @@ mod tests {
             "a.mcap --demo",
             "a.mcap --left a --right b",
             "a.mcap --side-by-side b",
-            "a.mcap b.mcap",
+            "a.mp4 b.mp4 c.mp4",
+            "a.mp4 b.mp4 --right c.mp4",
+            "a.mp4 b.mp4 --left-topic /l",
             "--side-by-side a --seed 3",
             "--demo --swap",
             "--side-by-side a --size 640",

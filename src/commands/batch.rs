@@ -130,6 +130,8 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
             }
             *known = plan::known(input, &loaded, plan.piece, stop)?;
         }
+        let number = plan.check_number();
+        number.map_err(|wrong| Error::usage(format!("{wrong}; give a larger --piece")))?;
         refuse_memory(&loaded, args, plan)
     };
     let (plan, folder) = match args.dry_run {
@@ -313,7 +315,10 @@ fn missing(folder: &Path, shards: Option<u64>, base: Option<u64>) -> Result<(), 
     }
     numbers.dedup();
     match numbers.is_empty() {
-        true => Ok(()),
+        true => {
+            tracing::info!("nothing is missing: all {} pieces are there", pieces.len());
+            Ok(())
+        }
         false => print(shard::array(&numbers) + "\n"),
     }
 }

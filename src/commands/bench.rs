@@ -75,8 +75,9 @@ fn report(
     let scene = DemoSource::new(options)?.with_pool(pictures.clone());
     let first = loaded.awaits_choice().then(|| scene.pair(0));
     let (loaded, _) = ranging::with_choice(loaded, &first, &rig, Spare::None)?;
-    let loaded =
-        fit::fit_settings(loaded, size, &rig, fit::FEWEST, multiprocessors, 0.0, &mut || ())?;
+    let resized = |(width, height)| Some(format!("--size {width}x{height}"));
+    let demand = fit::Demand { size, fewest: fit::FEWEST, beside: 0.0, resized: &resized };
+    let loaded = fit::fit_settings(loaded, &demand, &rig, multiprocessors, &mut || ())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     // Only a GPU has parts to compare.
     let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::prepare::recorded;
-use super::{Error, load, print, progress_bar, signals};
+use super::{Error, load, print, progress_bar};
 use crate::cli::{FlagLayer, InfoArgs};
-use crate::core::control::Control;
+use crate::core::control::Switch;
 use crate::core::text::on_one_line;
 use crate::source::recording::Recording;
 use crate::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, survey};
@@ -13,17 +13,13 @@ use crate::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, 
 /// Runs the command.
 pub fn run(args: InfoArgs) -> Result<(), Error> {
     load(&args.common, FlagLayer::default())?;
-    let control = Control::default();
-    signals::stop_on_signals(&control, None, None)?;
     let mut recording = Recording::open(&args.recording)?;
     let counts: Option<u64> = recording.topics().iter().map(|topic| topic.messages).sum();
     let bar = progress_bar(counts, args.common.quiet, "messages");
     let wanted = args.topics.wanted();
-    let mut survey = survey(&mut recording, &wanted, &control.stop, || bar.inc(1))?;
+    // A signal ends the process: there is nothing to finish.
+    let mut survey = survey(&mut recording, &wanted, &Switch::default(), || bar.inc(1))?;
     bar.finish_and_clear();
-    if let (true, Some(status)) = (control.stop.is_set(), signals::exit_status()) {
-        return Err(Error::Stopped(anyhow::anyhow!("stopped by a signal"), status));
-    }
     if let Ok(views) = recording.choose(&wanted) {
         let calibration = recorded::of_views(&mut recording, views, false);
         survey.calibration_unusable = calibration.err().map(|error| format!("{error:#}"));
@@ -95,6 +91,17 @@ fn about_pair(pair: &PairSurvey, survey: &Survey) -> String {
             "; {} left and {} right images without a partner",
             unpaired[0], unpaired[1]
         );
+    }
+    for (counts, what) in [
+        (pair.copies, "images that are copies of another one"),
+        (pair.mistimed, "images with a wrong time"),
+    ] {
+        if counts != [0; 2] {
+            let _ = write!(text, "; {} left and {} right {what}", counts[0], counts[1]);
+        }
+    }
+    if let Some(times) = pair.times {
+        let _ = write!(text, "\ntimes: {times}");
     }
     if let Some(flaw) = &pair.unusable {
         let _ = write!(text, "\npair not usable: {}", on_one_line(flaw));

@@ -52,6 +52,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let inputs = inputs(&loaded, spec.local_files());
     for (_, output) in outputs {
         inputs.refuse(output).map_err(Error::Usage)?;
+        files::check_writable(output)?;
     }
 
     if let Some(cloud) = &args.cloud {

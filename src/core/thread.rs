@@ -1,18 +1,27 @@
 //! Named threads whose panics are reported.
 
 use std::any::Any;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
+
+/// Cure for a thread that cannot be started.
+const NO_THREAD: &str = "no further thread can be started: raise the limit of processes (`ulimit -u`; TasksMax of a \
+                         service, pids.max of a container)";
+
+/// Threads that GStreamer may start for a source: for reading, demultiplexing, queues and decoding.
+pub const OF_SOURCE: usize = 12;
 
 /// Polling period of bounded work.
 const POLL: Duration = Duration::from_millis(2);
 
+/// Bytes of the stack of a thread that only waits.
+const SPARE_STACK: usize = 64 << 10;
+
 /// A panic that ended a part of the program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{part} broke down by a mistake in the program ({said}); please report it")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenDown {
     /// The part that ended: "the tuner".
     pub part: String,
@@ -37,8 +46,55 @@ pub fn spawn<T: Send + 'static>(
             resume_unwind(panic)
         }
     };
-    Builder::new().name(name.to_owned()).spawn(work)
+    Builder::new().name(name.to_owned()).spawn(work).map_err(explain)
 }
+
+/// Names the cure if a thread could not be started.
+pub fn explain(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(error.kind(), NO_THREAD),
+        _ => error,
+    }
+}
+
+/// Checks that this process may start as many further threads. A library that cannot start one may wait for it for
+/// ever: GStreamer does so for the threads of its pipelines.
+pub fn require_spare(count: usize) -> io::Result<()> {
+    let (release, held) = crossbeam_channel::bounded::<()>(0);
+    let wait = |held: crossbeam_channel::Receiver<()>| move || _ = held.recv();
+    let start = |_| Builder::new().stack_size(SPARE_STACK).spawn(wait(held.clone()));
+    let started: io::Result<Vec<_>> = (0..count).map(start).collect();
+    drop(release);
+    // A thread that has ended but was not joined may still count.
+    started.map_err(explain)?.into_iter().for_each(|thread| drop(thread.join()));
+    Ok(())
+}
+
+/// Number of threads that may work at once: that of the cores that the system grants, or that Slurm has given to the
+/// task, which confines it only on some clusters.
+pub fn available() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let given = std::env::var("SLURM_CPUS_PER_TASK").ok();
+    at_most(cores, given.as_deref())
+}
+
+fn at_most(cores: usize, given: Option<&str>) -> usize {
+    let given = given.and_then(|text| text.trim().parse().ok()).filter(|&given| given > 0);
+    given.map_or(cores, |given: usize| given.min(cores))
+}
+
+impl fmt::Display for BrokenDown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { part, said } = self;
+        // Libraries panic if they cannot start a thread.
+        if said.contains("failed to spawn thread") {
+            return write!(f, "{part}: {NO_THREAD}");
+        }
+        write!(f, "{part} broke down by a mistake in the program ({said}); please report it")
+    }
+}
+
+impl std::error::Error for BrokenDown {}
 
 /// Waits for the end of a thread until `is_enough` returns true for the time passed. Returns whether the
 /// thread has ended.
@@ -126,6 +182,22 @@ mod tests {
         release.send(()).unwrap();
         let panicking = || bounded("tester", || -> u8 { panic!("so") }, longest(bound)).is_ok();
         assert!(guarded("it", panicking).is_err());
+    }
+
+    #[test]
+    fn slurm_narrows_the_cores_down() {
+        let of = |given| at_most(8, given);
+        assert_eq!([None, Some("3"), Some("64"), Some("0"), Some("x")].map(of), [8, 3, 8, 8, 8]);
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_started_is_no_mistake_of_the_program() {
+        require_spare(3).unwrap();
+        let error = explain(io::Error::from_raw_os_error(libc::EAGAIN)).to_string();
+        assert!(error.contains("ulimit -u"), "{error}");
+        let panic = || panic!("failed to spawn thread: Os {{ code: 11 }}");
+        let broken = guarded("the source", panic).map(|()| 5).unwrap_err().to_string();
+        assert!(broken.contains("the source: no further thread"), "{broken}");
     }
 
     #[test]

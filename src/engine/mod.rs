@@ -24,6 +24,7 @@ pub fn create(
     pairs: &PairSpec,
     options: &Options,
 ) -> anyhow::Result<Box<dyn Engine>> {
+    params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
     let on_cpu = || tiling::on_cpu(params, pairs, options);
     if choice == Choice::Cpu {

@@ -67,7 +67,8 @@ impl Calibration {
     /// are left out. Returns the root mean square of the reprojection error in pixels, too.
     ///
     /// # Errors
-    /// [`Error::Parameter`]: no such board, or a view with another number of corners.
+    /// [`Error::Parameter`]: no such board, a view with another number of corners, or a corner that is
+    /// not finite.
     /// [`Error::Calibration`]: the views do not determine the cameras.
     pub fn solve(
         (columns, rows): (usize, usize),
@@ -80,13 +81,18 @@ impl Calibration {
             Pattern::chessboard(columns, rows).and_then(|board| Board::new(board, square_m));
         let board = board.map_err(|error| wrong(error.to_string()))?;
         let sighting = |(number, view): (usize, &BoardView)| -> Result<Sighting, Error> {
-            let detection = |corners: &[[f64; 2]]| match corners.len() == board.count() {
-                true => Ok(Detection::of_chessboard(corners, columns)),
-                false => Err(wrong(format!(
-                    "view {number} has {} corners, but the board has {}",
-                    corners.len(),
-                    board.count()
-                ))),
+            let detection = |corners: &[[f64; 2]]| {
+                if corners.len() != board.count() {
+                    return Err(wrong(format!(
+                        "view {number} has {} corners, but the board has {}",
+                        corners.len(),
+                        board.count()
+                    )));
+                }
+                if !corners.as_flattened().iter().all(|side| side.is_finite()) {
+                    return Err(wrong(format!("view {number} has a corner that is no number")));
+                }
+                Ok(Detection::of_chessboard(corners, columns))
             };
             let seen = Ok([detection(&view.left)?, detection(&view.right)?]);
             Ok(Sighting { name: format!("view {number}"), seen })
@@ -137,8 +143,13 @@ impl Calibration {
     /// # Errors
     /// [`Error::Calibration`]: the cameras cannot be rectified.
     pub fn geometry(&self) -> Result<StereoGeometry, Error> {
+        Ok(self.rectified()?.0)
+    }
+
+    /// Returns the cameras of the rectified images, and width and height of these.
+    pub(crate) fn rectified(&self) -> Result<(StereoGeometry, (usize, usize)), Error> {
         let rectification = self.0.calibration.rectified(None).map_err(Error::of_rectification)?;
-        Ok(rectification.geometry())
+        Ok((rectification.geometry(), (rectification.width, rectification.height)))
     }
 
     /// Returns a rectifier. `alpha` is the field of view, from 0 (only valid pixels) to 1 (the whole

@@ -1,10 +1,12 @@
 //! The result of a pair.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
 use crate::core::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoGeometry};
+use crate::matching::Params;
 use crate::matching::confidence::deviation_px;
 use crate::matching::filter::{evidence, steady};
 use crate::sink::cloud::{self, CloudOptions};
@@ -16,7 +18,11 @@ const _: () = assert!(evidence::CONFIDENCE == steady::HELD, "both mean `Status::
 
 /// The disparity of a pair, with its images and cameras.
 #[derive(Debug)]
-pub struct Disparity(pub(super) Matched);
+pub struct Disparity {
+    pub(crate) matched: Matched,
+    /// Parameters of the matcher.
+    pub(crate) params: Arc<Params>,
+}
 
 /// Origin of a pixel's disparity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +33,7 @@ pub enum Status {
     /// Hole filling took it from other pixels.
     Filled = 1,
     /// The pixel has no evidence of its own: evidence around it supports the disparity, or an earlier
-    /// map did ([`Params::steady`](crate::Params::steady)).
+    /// map did ([`Params::steady`]).
     Supported = 2,
     /// It was measured.
     Measured = 3,
@@ -36,7 +42,7 @@ pub enum Status {
 impl Disparity {
     /// Returns the disparity of every pixel of the (rectified) left image, in 1/16 px.
     pub fn map(&self) -> &DisparityMap {
-        &self.0.disparity
+        &self.matched.disparity
     }
 
     /// Returns the disparity of every pixel in pixels, row by row; NaN if unknown.
@@ -50,9 +56,9 @@ impl Disparity {
 
     /// Returns the confidence of every pixel, row by row: the disparity is right within 1 px with the
     /// probability c / 255; 1 without evidence of its own, and 0 if the disparity is unknown or filled;
-    /// `None` unless [`Params::confidence`](crate::Params::confidence) asks for it.
+    /// `None` unless [`Params::confidence`] asks for it.
     pub fn confidence(&self) -> Option<&[u8]> {
-        self.0.confidence.as_ref().map(Image::pixels)
+        self.matched.confidence.as_ref().map(Image::pixels)
     }
 
     /// Returns the origin of every pixel's disparity, row by row; `None` without confidence.
@@ -70,19 +76,19 @@ impl Disparity {
     /// Returns the pixels of a view as it was matched, row by row.
     pub fn picture(&self, eye: Eye) -> &[u8] {
         match eye {
-            Eye::Left => self.0.pair.left.pixels(),
-            Eye::Right => self.0.pair.right.pixels(),
+            Eye::Left => self.matched.pair.left.pixels(),
+            Eye::Right => self.matched.pair.right.pixels(),
         }
     }
 
     /// Returns the capture time that the pair was given.
     pub fn timestamp(&self) -> Duration {
-        self.0.pair.timestamp
+        self.matched.pair.timestamp
     }
 
     /// Returns the cameras for depth; `None` for rectified pairs.
     pub fn geometry(&self) -> Option<StereoGeometry> {
-        self.0.geometry
+        self.matched.geometry
     }
 
     /// Returns the point of pixel (x, y) in metres from the left camera; `None` if disparity or
@@ -108,8 +114,9 @@ impl Disparity {
     }
 
     /// Returns the standard deviation of every pixel's depth in metres, row by row, provided that its
-    /// disparity is right within 1 px ([`Disparity::confidence`]); NaN if the depth is unknown, filled or
-    /// without evidence of its own. `geometry` replaces the cameras of the matcher. `None` without
+    /// disparity is right within 1 px ([`Disparity::confidence`]), without the error of the calibration (75 %
+    /// of the errors are smaller indoors, 44 % on roads); NaN if the depth is unknown, filled or without
+    /// evidence of its own. `geometry` replaces the cameras of the matcher. `None` without
     /// confidence.
     ///
     /// # Errors
@@ -168,8 +175,8 @@ impl Disparity {
         geometry: Option<StereoGeometry>,
     ) -> Result<usize, Error> {
         let geometry = geometry.or(self.geometry()).ok_or(Error::NoGeometry)?;
-        let colour = |x, y| self.0.pair.left.rgb_at(x, y);
-        let (confidence, options) = (self.0.confidence.as_ref(), CloudOptions::default());
+        let colour = |x, y| self.matched.pair.left.rgb_at(x, y);
+        let (confidence, options) = (self.matched.confidence.as_ref(), CloudOptions::default());
         cloud::write_cloud(path.as_ref(), self.map(), confidence, &geometry, options, colour)
             .map_err(Error::of_file)
     }

@@ -74,7 +74,9 @@ impl Error {
     /// Sorts an engine's error.
     pub(super) fn of_engine(error: anyhow::Error) -> Self {
         let message = format!("{error:#}");
-        if error.is::<Unusable>() {
+        if error.is::<ParamsError>() {
+            Error::parameter(message)
+        } else if error.is::<Unusable>() {
             Error::Device(message)
         } else if error.is::<TooMuch>() || error.is::<Refused>() || error.is::<TooLarge>() {
             Error::OutOfMemory(message)

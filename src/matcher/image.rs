@@ -24,15 +24,24 @@ impl<'a> ImageRef<'a> {
     /// Wraps an image of `width` x `height` pixels whose rows follow each other without a gap.
     ///
     /// # Errors
-    /// [`Error::Size`]: an image without pixels, or with more than `pixels` holds.
+    /// [`Error::Size`]: an image without pixels, or another number of bytes than pixels.
     pub fn new(pixels: &'a [u8], width: usize, height: usize) -> Result<Self, Error> {
-        Self::with_stride(pixels, width, height, width)
+        let image = Self::with_stride(pixels, width, height, width)?;
+        if pixels.len() > width * height {
+            return Err(Error::Size(format!(
+                "{} bytes are too many for {width}x{height} grey pixels of 8 bits; `ImageBuf` converts \
+                 colour and 16 bits, and `ImageRef::with_stride` takes rows with gaps",
+                pixels.len()
+            )));
+        }
+        Ok(image)
     }
 
-    /// Wraps an image of `width` x `height` pixels whose rows start `stride` bytes apart.
+    /// Wraps an image of `width` x `height` pixels whose rows start `stride` bytes apart. Bytes after
+    /// the last row, such as the colour planes of a camera's image, are ignored.
     ///
     /// # Errors
-    /// As [`ImageRef::new`], and a stride below the width.
+    /// [`Error::Size`]: an image without pixels, too few bytes, or a stride below the width.
     pub fn with_stride(
         pixels: &'a [u8],
         width: usize,
@@ -123,15 +132,16 @@ impl ImageBuf {
         decode: impl Fn(Vec<T>, u32, u32) -> Option<DynamicImage>,
     ) -> Result<Self, Error> {
         let needed = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(channels));
-        let samples = needed.filter(|&needed| needed > 0).and_then(|needed| samples.get(..needed));
-        let sides = (u32::try_from(width), u32::try_from(height));
-        let picture = match (samples, sides) {
-            (Some(samples), (Ok(width), Ok(height))) => decode(samples.to_vec(), width, height),
+        let picture = match (u32::try_from(width), u32::try_from(height)) {
+            (Ok(width), Ok(height)) if needed == Some(samples.len()) && !samples.is_empty() => {
+                decode(samples.to_vec(), width, height)
+            }
             _ => None,
         };
         let picture = picture.ok_or_else(|| {
             Error::Size(format!(
-                "there are too few samples for {width}x{height} pixels of {channels} channels"
+                "{} samples are no image of {width}x{height} pixels of {channels} channels",
+                samples.len()
             ))
         })?;
         Ok(Self::of_image(Grey::of(picture).into_image(Tone::Local)))
@@ -165,7 +175,9 @@ impl<'a> TryFrom<&'a image::GrayImage> for ImageRef<'a> {
     type Error = Error;
 
     fn try_from(image: &'a image::GrayImage) -> Result<Self, Error> {
-        Self::new(image.as_raw(), image.width() as usize, image.height() as usize)
+        // The memory of an image may be larger than its pixels.
+        let (width, height) = (image.width() as usize, image.height() as usize);
+        Self::with_stride(image.as_raw(), width, height, width)
     }
 }
 

@@ -197,7 +197,16 @@ impl Cost {
 
     /// Names the parameters that lower [`Cost::max`], for messages.
     pub(super) fn max_keys(&self) -> &'static str {
-        COSTS.iter().find(|info| info.name == self.name()).map_or("", |info| info.max_keys)
+        self.info().max_keys
+    }
+
+    /// Returns the other parameters that suit the cost.
+    pub(super) fn defaults(&self) -> CostDefaults {
+        self.info().defaults
+    }
+
+    fn info(&self) -> &'static CostInfo {
+        COSTS.iter().find(|info| info.name == self.name()).expect("every cost is listed")
     }
 
     /// Returns the name on the command line and in the configuration.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::core::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::block::{BlockWindow, SIDE_MAX};
-use crate::matching::cost::{COSTS, Cost, CostError};
+use crate::matching::cost::{COSTS, Cost, CostDefaults, CostError};
 use crate::matching::filter::evidence::Evidence;
 use crate::matching::filter::fill::Fill;
 use crate::matching::filter::rays::REACH_MAX;
@@ -180,7 +180,7 @@ pub struct Speckle {
 }
 
 /// All parameters of the result besides the two images. They start from [`Params::default`], and each
-/// `with_` method changes one.
+/// `with_` method changes one. [`Params::with_cost`] also changes the parameters that suit the cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Params {
@@ -234,12 +234,38 @@ pub struct Params {
     pub temporal: Option<Temporal>,
     /// Hole filling, after all filters; `None`: none.
     pub fill: Option<Fill>,
+    /// Parameters that stay when the cost changes.
+    pub(crate) chosen: Chosen,
 }
 
-/// Makes a builder's method for each field.
+/// Makes a builder's method for each field. Those of the first list suit a cost and follow it.
 macro_rules! builder {
-    ($($with:ident $field:ident: $kind:ty;)*) => {
+    (
+        $($with_suited:ident $suited:ident: $suited_kind:ty;)*
+        ---
+        $($with:ident $field:ident: $kind:ty;)*
+    ) => {
+        /// Whether each parameter that suits a cost was chosen by name. Equal parameters may be chosen
+        /// in different ways, so a choice equals every other.
+        #[derive(Clone, Copy, Debug)]
+        pub struct Chosen {
+            $(pub(crate) $suited: bool,)*
+        }
+
+        impl Chosen {
+            const NONE: Self = Self { $($suited: false,)* };
+            const ALL: Self = Self { $($suited: true,)* };
+        }
+
         impl Params {
+            $(
+                #[doc = concat!("Returns the parameters with another `", stringify!($suited), "`.")]
+                #[must_use]
+                pub fn $with_suited(self, $suited: $suited_kind) -> Self {
+                    let chosen = Chosen { $suited: true, ..self.chosen };
+                    Self { $suited, chosen, ..self }
+                }
+            )*
             $(
                 #[doc = concat!("Returns the parameters with another `", stringify!($field), "`.")]
                 #[must_use]
@@ -247,28 +273,49 @@ macro_rules! builder {
                     Self { $field, ..self }
                 }
             )*
+
+            /// Returns the parameters with another cost, and with the penalties, paths, window, prior
+            /// and filters that suit it. Those that were set to a value of their own stay.
+            #[must_use]
+            pub fn with_cost(self, cost: Cost) -> Self {
+                let [before, after] = [self.cost, cost].map(|cost| Self::suiting(cost, cost.defaults()));
+                let stays = self.chosen;
+                $(
+                    let stays_with = stays.$suited || self.$suited != before.$suited;
+                    let $suited = if stays_with { self.$suited } else { after.$suited };
+                )*
+                Self { cost, $($suited,)* ..self }
+            }
         }
     };
 }
 
+impl PartialEq for Chosen {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Chosen {}
+
 builder! {
-    with_range range: DisparityRange;
-    with_cost cost: Cost;
     with_window window: Option<Window>;
     with_prior prior: Option<Prior>;
     with_paths paths: Paths;
-    with_sum_window sum_window: BlockWindow;
     with_p1 p1: u8;
     with_p2 p2: u8;
     with_p2_mode p2_mode: P2Mode;
+    with_median median: Median;
+    with_speckle speckle: Option<Speckle>;
+    ---
+    with_range range: DisparityRange;
+    with_sum_window sum_window: BlockWindow;
     with_p2_guide p2_guide: Guide;
     with_uniqueness uniqueness: u8;
     with_confidence confidence: Option<u8>;
     with_white white: u8;
     with_subpixel subpixel: Subpixel;
     with_left_right left_right: Option<u16>;
-    with_median median: Median;
-    with_speckle speckle: Option<Speckle>;
     with_evidence evidence: Option<Evidence>;
     with_spatial spatial: Option<Spatial>;
     with_smoothing smoothing: Option<Smoothing>;
@@ -288,20 +335,36 @@ impl Default for Params {
 
 impl Params {
     /// The default parameters of the program.
-    pub(crate) const DEFAULT: Params = {
-        let of_cost = COSTS[0].defaults;
+    pub(crate) const DEFAULT: Params = Self::suiting(
+        Cost::Combined {
+            census_weight: 22,
+            gradient_weight: 19,
+            intensity_weight: 7,
+            gradient_truncation: 5,
+            intensity_truncation: 10,
+        },
+        COSTS[0].defaults,
+    );
+
+    /// Returns the default parameters for a cost with these defaults.
+    const fn suiting(cost: Cost, of_cost: CostDefaults) -> Self {
+        let speckle = Speckle { size: of_cost.speckle_size, range_16: 2 * SUBPIXEL as u16 };
         Params {
             range: DisparityRange { min: 0, count: 64 },
-            cost: Cost::Combined {
-                census_weight: 22,
-                gradient_weight: 19,
-                intensity_weight: 7,
-                gradient_truncation: 5,
-                intensity_truncation: 10,
+            cost,
+            window: match of_cost.window {
+                0 => None,
+                side => Some(Window { side, by_texture: true }),
             },
-            window: Some(Window { side: of_cost.window, by_texture: true }),
-            prior: Some(Prior { levels: of_cost.prior, strength: 5 }),
-            paths: Paths::Four,
+            prior: match of_cost.prior {
+                0 => None,
+                levels => Some(Prior { levels, strength: 5 }),
+            },
+            paths: match of_cost.paths {
+                0 => Paths::None,
+                4 => Paths::Four,
+                _ => Paths::Eight,
+            },
             sum_window: BlockWindow { width: 9, height: 9 },
             p1: of_cost.p1,
             p2: of_cost.p2,
@@ -312,16 +375,20 @@ impl Params {
             white: WHITE,
             subpixel: Subpixel::Corrected,
             left_right: Some(1),
-            median: Median::Three,
-            speckle: Some(Speckle { size: of_cost.speckle_size, range_16: 2 * SUBPIXEL as u16 }),
+            median: match of_cost.median {
+                3 => Median::Three,
+                _ => Median::Five,
+            },
+            speckle: if speckle.size == 0 { None } else { Some(speckle) },
             evidence: Some(Evidence { strict: false }),
             spatial: Some(Spatial { reach: 8 }),
             smoothing: None,
             steady: None,
             temporal: None,
             fill: None,
+            chosen: Chosen::NONE,
         }
-    };
+    }
 
     /// Returns parameters for winner takes all along eight paths and nothing more: no sub-pixel
     /// interpolation, no checks, no filters, and P2 the same everywhere.
@@ -350,6 +417,7 @@ impl Params {
             steady: None,
             temporal: None,
             fill: None,
+            chosen: Chosen::ALL,
         }
     }
 
@@ -425,6 +493,15 @@ impl Params {
             fill: None,
             ..self.clone()
         })
+    }
+
+    /// Checks that some disparity of the range leads from one pixel of an image this wide to another.
+    pub(crate) fn check_width(&self, width: usize) -> Result<(), ParamsError> {
+        let (range, limit) = (self.range, i32::try_from(width).unwrap_or(i32::MAX));
+        match range.min < limit && range.max() > -limit {
+            true => Ok(()),
+            false => Err(ParamsError::OutsideOfView { range, width }),
+        }
     }
 
     /// Checks that an engine can compute this.
@@ -521,6 +598,9 @@ pub enum ParamsError {
     #[error("disparities {} to {} do not fit a disparity map; they must lie within {} to {} (`min_disparity`, `disparities`)",
         .0.min, .0.max(), DISPARITY_LIMITS.0, DISPARITY_LIMITS.1)]
     Range(DisparityRange),
+    #[error("no pixel can have a disparity of {} to {} in images {width} pixels wide; the smallest must be below {width} and the largest above -{width} (`min_disparity`, `disparities`)",
+        .range.min, .range.max())]
+    OutsideOfView { range: DisparityRange, width: usize },
     #[error("the number of paths is {0}; it must be 0, 4, 5, 8 or 16 (`paths`)")]
     Paths(u32),
     #[error(transparent)]
@@ -636,6 +716,37 @@ mod tests {
         }
     }
 
+    /// The settings name the same defaults in another place.
+    #[test]
+    fn another_cost_brings_the_parameters_that_suit_it() {
+        let of = |settings: &[(&str, &str)]| Params::of_settings(settings.iter().copied()).unwrap();
+        for cost in COSTS.iter().map(|info| info.name) {
+            let expected = of(&[("cost", cost)]);
+            assert_eq!(Params::default().with_cost(expected.cost), expected, "{cost}");
+            assert_eq!(
+                expected.clone().with_cost(Params::DEFAULT.cost),
+                Params::default(),
+                "{cost}"
+            );
+            assert_eq!(expected.check(), Ok(()));
+        }
+        let census = of(&[("cost", "census")]).cost;
+        // A chosen value stays, also if it is the other cost's own, and whatever the order.
+        let chosen = Params::default().with_p1(32).with_median(Median::Off).with_prior(None);
+        let expected = of(&[("cost", "census"), ("p1", "32"), ("median", "0")]);
+        assert_eq!(chosen.with_cost(census), expected);
+        let chosen =
+            of(&[("p1", "32"), ("median", "0"), ("cost_window", "3"), ("p2_slope", "9.5")]);
+        let kept = chosen.clone().with_cost(census);
+        let of_chosen = (chosen.window, chosen.p1, chosen.median, chosen.p2_mode);
+        assert_eq!((kept.window, kept.p1, kept.median, kept.p2_mode), of_chosen);
+        assert_eq!((kept.p2, kept.paths, kept.prior), (60, Paths::Eight, None));
+        let kept = Params { p2: 90, ..Params::default() }.with_cost(census);
+        assert_eq!((kept.p1, kept.p2), (20, 90));
+        let bare = |cost| Params::bare(DisparityRange { min: 0, count: 16 }, cost, (12, 80));
+        assert_eq!(bare(census).with_cost(Params::DEFAULT.cost), bare(Params::DEFAULT.cost));
+    }
+
     #[test]
     fn surfaces_are_smoothed_within_the_reach() {
         let smooth = |reach| Params::default().with_spatial(Some(Spatial { reach })).check();
@@ -684,6 +795,21 @@ mod tests {
         let quarter = half.coarser().unwrap();
         assert_eq!((quarter.range, quarter.prior), (range(0, 16), None));
         assert_eq!(quarter.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_range_that_no_pixel_can_have_is_refused() {
+        let check = |min, count| {
+            let params = Params::default().with_range(DisparityRange { min, count });
+            params.check_width(40).map_err(|error| error.to_string())
+        };
+        for (min, count) in [(39, 64), (-50, 12), (-200, 1024), (0, 1)] {
+            assert_eq!(check(min, count), Ok(()), "{min} {count}");
+        }
+        for (min, count, range) in [(40, 64, "40 to 103"), (-50, 11, "-50 to -40")] {
+            let error = check(min, count).unwrap_err();
+            assert!(error.contains(range) && error.contains("40 pixels wide"), "{error}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::core::control::Control;
+use crate::core::control::{Control, Shown};
 use crate::core::frame::StereoPair;
 use crate::core::playback::Move;
 use crate::core::queue::LinkSender;
@@ -18,6 +18,9 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// First distance before the end at which the last pair is looked for.
 const FIRST_REACH: Duration = Duration::from_secs(1);
+
+/// Smallest step of time.
+const NEXT: Duration = Duration::from_nanos(1);
 
 /// Frame period if no other is known.
 const UNKNOWN_PERIOD: Duration = Duration::from_millis(33);
@@ -112,7 +115,7 @@ impl Delivery<'_> {
 
 impl Run<'_> {
     /// Takes a pair from the source. Breaks if the source is to be moved or left.
-    fn take(&mut self, pair: StereoPair, counts: SourceCounts) -> ControlFlow<()> {
+    fn take(&mut self, mut pair: StereoPair, counts: SourceCounts) -> ControlFlow<()> {
         let unpaired = [counts.unpaired_left, counts.unpaired_right];
         self.to.progress.note_source([counts.left, counts.right], unpaired);
         if self.to.left == 0 {
@@ -129,27 +132,52 @@ impl Run<'_> {
             // The pair before is further away than those around it.
             return self.look_back(time, 2 * time.saturating_sub(place));
         }
-        self.wait_for_turn(pair.timestamp)?;
+        let control = self.to.control;
+        loop {
+            let is_asked_for = self.wait_while_paused(pair.timestamp)?;
+            self.pace(pair.timestamp, is_asked_for)?;
+            if self.to.pacer.is_some() || is_asked_for {
+                // The pair was held back on purpose, so its latency starts now, as with a camera.
+                pair.arrived = Instant::now();
+            }
+            // A pause that begins after this hides the pair from viewers, because it has arrived before.
+            if is_asked_for || !control.pause.is_set() || control.stop.is_set() {
+                break;
+            }
+        }
         self.send(pair)
     }
 
-    /// Waits while the source is paused, except for single pairs, and until the pair is due. Breaks if
-    /// the source is stopped or to be moved.
-    fn wait_for_turn(&mut self, time: Duration) -> ControlFlow<()> {
+    /// Waits while the source is paused. Returns true for a single pair that was asked for. Breaks if the source is
+    /// stopped or to be moved.
+    fn wait_while_paused(&mut self, time: Duration) -> ControlFlow<(), bool> {
         let control = self.to.control;
         let since = Instant::now();
         let mut paused = false;
-        while !std::mem::take(&mut self.is_due) && !control.stop.is_set() {
+        let mut is_asked_for = std::mem::take(&mut self.is_due);
+        while !is_asked_for && !control.stop.is_set() {
             match self.asked() {
-                Some(Move::Forwards) => break,
-                Some(Move::Again) if control.pause.is_set() => self.send_again()?,
+                Some(Move::Forwards) => match self.behind() {
+                    Some(shown) => return self.go_to(shown + NEXT),
+                    None => is_asked_for = true,
+                },
+                Some(Move::Again) if control.pause.is_set() => match self.behind() {
+                    Some(shown) => return self.go_to(shown),
+                    None => self.send_again()?,
+                },
                 Some(Move::Again) | None => {}
-                Some(wanted) => return self.go(wanted),
+                Some(wanted) => {
+                    self.go(wanted)?;
+                }
             }
-            if control.step.take() {
+            is_asked_for |= control.step.take();
+            if is_asked_for {
                 break;
             }
             if !control.pause.is_set() {
+                if let Some(shown) = self.resumed_behind() {
+                    return self.go_to(shown + NEXT);
+                }
                 // Steps may leave the marked part.
                 if self.passes_mark(time) {
                     return Break(());
@@ -162,19 +190,46 @@ impl Run<'_> {
         if paused {
             self.note_pause(since.elapsed());
         }
-        if control.stop.is_set() { self.leave() } else { self.pace(time) }
+        if control.stop.is_set() {
+            self.leave()?;
+        }
+        if is_asked_for {
+            control.pause.forget_shown();
+        }
+        Continue(is_asked_for)
     }
 
-    /// Holds a pair back until it is due. Breaks if the source is to be moved meanwhile.
-    fn pace(&mut self, time: Duration) -> ControlFlow<()> {
+    /// Returns the time of the pair in the paused window if later ones were delivered already, which it does not show.
+    fn behind(&self) -> Option<Duration> {
+        self.if_behind(self.to.control.pause.shown())
+    }
+
+    /// Returns the same once after the pause.
+    fn resumed_behind(&self) -> Option<Duration> {
+        self.if_behind(self.to.control.pause.take_shown())
+    }
+
+    fn if_behind(&self, shown: Option<Shown>) -> Option<Duration> {
+        let last = self.last.as_ref().filter(|_| self.to.timeline.is_some())?;
+        shown.filter(|(number, _)| *number != last.sequence).map(|(_, time)| time)
+    }
+
+    /// Holds a pair back until it is due, or until a pause begins if it was not asked for. Breaks if the source is to
+    /// be moved meanwhile.
+    fn pace(&mut self, time: Duration, is_asked_for: bool) -> ControlFlow<()> {
         let Delivery { control, timeline, progress, .. } = self.to;
         let Some(pacer) = &mut self.to.pacer else { return Continue(()) };
         if timeline.is_some() {
             pacer.set_speed(control.playback.playing().speed);
         }
         let is_asked = || timeline.is_some() && control.playback.is_asked();
+        let is_paused = || !is_asked_for && control.pause.is_set();
         // A source that decodes too slowly is late, too, but cheaper matching would not help it.
-        let delay = pacer.wait(time, || control.stop.is_set() || is_asked()).min(self.held);
+        let is_ended = || control.stop.is_set() || is_asked() || is_paused();
+        let delay = pacer.wait(time, is_ended).min(self.held);
+        if is_paused() {
+            return Continue(());
+        }
         progress.note_paced(time, delay);
         match self.asked() {
             Some(Move::Again | Move::Forwards) | None => Continue(()),
@@ -182,11 +237,7 @@ impl Run<'_> {
         }
     }
 
-    fn send(&mut self, mut pair: StereoPair) -> ControlFlow<()> {
-        if self.to.pacer.is_some() {
-            // The pair was held back on purpose, so its latency starts now, as with a camera.
-            pair.arrived = Instant::now();
-        }
+    fn send(&mut self, pair: StereoPair) -> ControlFlow<()> {
         if self.to.timeline.is_some() {
             let follows = |last: &&StereoPair| last.sequence + 1 == pair.sequence;
             self.before = self.last.as_ref().filter(follows).map(|last| last.timestamp);
@@ -227,14 +278,21 @@ impl Run<'_> {
         match (wanted, &self.last) {
             (Move::To(time), _) => self.wanted = Some(self.begin.saturating_add(time)),
             (Move::Backwards, Some(last)) => {
-                let time = last.timestamp;
-                return match self.before {
+                let behind = self.behind();
+                let time = behind.unwrap_or(last.timestamp);
+                return match self.before.filter(|_| behind.is_none()) {
                     Some(before) => self.look_back(time, time.saturating_sub(before)),
                     None => self.look_back(time, self.period * 3 / 2),
                 };
             }
             _ => {}
         }
+        Break(())
+    }
+
+    /// Breaks, to continue with the first pair at this time or later.
+    fn go_to(&mut self, time: Duration) -> ControlFlow<(), bool> {
+        self.wanted = Some(time);
         Break(())
     }
 
@@ -267,6 +325,7 @@ impl Run<'_> {
             Some(place) => place,
             None => self.place_after_end(timeline)?,
         };
+        self.to.control.pause.forget_shown();
         if self.reach.is_none() || place == self.begin {
             self.place = place;
         }
@@ -288,37 +347,46 @@ impl Run<'_> {
             return Some(self.place.saturating_sub(reach).max(self.begin));
         }
         self.reach = None;
-        if let Some(found) = self.found.take()
-            && self.send(found).is_break()
-        {
-            return None;
+        if let Some(found) = self.found.take() {
+            let found = StereoPair { arrived: Instant::now(), ..found };
+            if self.send(found).is_break() {
+                return None;
+            }
+        }
+        if let Some(shown) = self.resumed_behind() {
+            return Some(shown + NEXT);
         }
         let begin = self.begin;
         let first = || begin.saturating_add(playback.playing().marks[0].unwrap_or_default());
         let is_unattended = || playback.playing().is_unattended;
-        if playback.playing().repeats && self.last.is_some() && !is_unattended() {
-            return Some(first());
-        }
-        if !timeline.stays || is_unattended() {
-            return None;
+        // A pause before the last pairs were shown is not one at the end.
+        if self.behind().is_none() {
+            if playback.playing().repeats && self.last.is_some() && !is_unattended() {
+                return Some(first());
+            }
+            if !timeline.stays || is_unattended() {
+                return None;
+            }
+            control.pause.set_at_end();
+            playback.change(|playing| playing.is_at_end = true);
         }
         let since = Instant::now();
-        control.pause.set(true);
-        playback.change(|playing| playing.is_at_end = true);
         let place = loop {
             if control.stop.is_set() || is_unattended() {
                 break None;
             }
-            match self.asked() {
-                Some(Move::Again) => drop(self.send_again()),
-                Some(wanted @ (Move::To(_) | Move::Backwards)) => {
+            match (self.asked(), self.behind()) {
+                (Some(Move::Again), None) => drop(self.send_again()),
+                (Some(Move::Again), Some(shown)) => break Some(shown),
+                (Some(Move::Forwards), Some(shown)) => break Some(shown + NEXT),
+                (Some(wanted @ (Move::To(_) | Move::Backwards)), _) => {
                     let _ = self.go(wanted);
                     break self.wanted.take();
                 }
-                Some(Move::Forwards) | None => {}
+                (Some(Move::Forwards) | None, _) => {}
             }
             if !control.pause.is_set() {
-                break Some(first());
+                break Some(self.resumed_behind().map_or_else(first, |shown| shown + NEXT));
             }
             std::thread::sleep(POLL);
         };

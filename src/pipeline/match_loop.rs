@@ -4,10 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::engine_swap::EngineSwap;
+use crate::core::control::Switch;
 use crate::core::frame::{Matched, StereoPair};
 use crate::core::queue::{LinkReceiver, LinkSender};
 use crate::engine::Engine;
 use crate::telemetry::progress::Progress;
+
+/// A matched pair on its way to a sink.
+#[derive(Clone)]
+pub(super) struct Handed {
+    pub(super) matched: Arc<Matched>,
+    /// Number of the recording that it belongs to; `None` if files are suspended.
+    pub(super) recording: Option<u64>,
+}
 
 /// Loop that keeps the engine as full as its depth allows, and hands results out as soon as no
 /// further pair is waiting.
@@ -17,7 +26,13 @@ pub(super) struct MatchLoop {
     pub(super) swap: EngineSwap,
     pub(super) pairs: LinkReceiver<StereoPair>,
     /// The links to the sinks.
-    pub(super) fan_out: Vec<LinkSender<Arc<Matched>>>,
+    pub(super) fan_out: Vec<LinkSender<Handed>>,
+    /// Set while no frames are written to files.
+    pub(super) suspended: Switch,
+    /// Number of the present recording, if there is one.
+    pub(super) recording: Option<u64>,
+    /// Number of the next recording.
+    pub(super) next_recording: u64,
     /// Counts matched pairs.
     pub(super) progress: Arc<Progress>,
     /// Pairs that the engine holds.
@@ -87,10 +102,19 @@ impl MatchLoop {
         let (latency, engine_time) = (matched.latency(), matched.engine_time());
         self.progress.count_matched(latency, engine_time, matched.device_time);
         matched.temporal.iter().for_each(|report| self.progress.note_temporal(report));
-        let matched = Arc::new(matched);
+        // Decided once a pair, because the outputs are at different pairs at any moment.
+        match (self.recording, self.suspended.is_set()) {
+            (_, true) => self.recording = None,
+            (Some(_), false) => {}
+            (None, false) => {
+                self.recording = Some(self.next_recording);
+                self.next_recording += 1;
+            }
+        }
+        let handed = Handed { matched: Arc::new(matched), recording: self.recording };
         for sink in &self.fan_out {
             // A failed sink is gone; its own thread reports why.
-            let _ = sink.send(matched.clone());
+            let _ = sink.send(handed.clone());
         }
         Ok(true)
     }

@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 
+use crate::core::control::Control;
 use crate::core::thread;
 use crate::sink::Losses;
 use crate::source::SourceCounts;
 use crate::telemetry::progress::Progress;
 
-/// A running pipeline.
+/// A running pipeline. If it is dropped, it stops, and its files are finished.
 pub struct Running {
-    pub(super) source: JoinHandle<(SourceCounts, anyhow::Result<()>)>,
-    pub(super) matcher: JoinHandle<anyhow::Result<()>>,
+    pub(super) control: Control,
+    /// Present until it is joined.
+    pub(super) source: Option<JoinHandle<(SourceCounts, anyhow::Result<()>)>>,
+    pub(super) matcher: Option<JoinHandle<anyhow::Result<()>>>,
     pub(super) sinks: Vec<JoinHandle<anyhow::Result<()>>>,
     /// Counters of links and sinks.
     pub counters: Counters,
@@ -112,17 +115,23 @@ pub struct Outcome {
 
 impl Running {
     /// Waits until the source has ended, everything is matched and every file is finished.
-    pub fn join(self) -> Outcome {
+    pub fn join(mut self) -> Outcome {
         // Failures are collected against the flow. A part never fails because of an earlier one, so
         // the last failed part holds the cause.
         let mut errors = Vec::new();
         let mut sinks = Vec::new();
         let given_up = self.is_held_up();
-        let (source, source_result) = thread::joined("the source", self.source.join())
-            .unwrap_or_else(|error| (SourceCounts::default(), Err(error.into())));
-        let matcher_result = thread::joined("the engine", self.matcher.join());
-        let matcher_result = matcher_result.map_err(anyhow::Error::from).flatten();
-        for (thread, counters) in self.sinks.into_iter().zip(&self.counters.sinks) {
+        let (source, source_result) = match self.source.take() {
+            None => (SourceCounts::default(), Ok(())),
+            Some(source) => thread::joined("the source", source.join())
+                .unwrap_or_else(|error| (SourceCounts::default(), Err(error.into()))),
+        };
+        let matcher_result = self.matcher.take().map_or(Ok(()), |matcher| {
+            let joined = thread::joined("the engine", matcher.join());
+            joined.map_err(anyhow::Error::from).flatten()
+        });
+        let threads = std::mem::take(&mut self.sinks);
+        for (thread, counters) in threads.into_iter().zip(&self.counters.sinks) {
             if given_up && !thread.is_finished() {
                 let counts = counters.now();
                 if counts.is_check {
@@ -165,15 +174,15 @@ impl Running {
     /// Reports whether every part has ended, so that [`Running::join`] does not wait. Outputs of a
     /// live run that are held up count as ended after a while.
     pub fn is_finished(&self) -> bool {
-        self.source.is_finished()
-            && self.matcher.is_finished()
+        self.source.as_ref().is_none_or(JoinHandle::is_finished)
+            && self.matcher.as_ref().is_none_or(JoinHandle::is_finished)
             && (self.sinks.iter().all(JoinHandle::is_finished) || self.is_held_up())
     }
 
     /// Reports whether only outputs are left, and none has made progress for too long.
     fn is_held_up(&self) -> bool {
         let Some(patience) = self.patience else { return false };
-        if !self.matcher.is_finished() {
+        if self.matcher.as_ref().is_some_and(|matcher| !matcher.is_finished()) {
             return false;
         }
         let done = self.counters.sinks.iter().map(|sink| sink.frames.load(Ordering::Relaxed));
@@ -187,5 +196,18 @@ impl Running {
                 false
             }
         }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Self { control, source, matcher, sinks, .. } = self;
+        if source.is_some() || matcher.is_some() || !sinks.is_empty() {
+            control.stop.set(true);
+        }
+        // Its failures are none of the one for which it was given up.
+        let _ = source.take().map(JoinHandle::join);
+        let _ = matcher.take().map(JoinHandle::join);
+        sinks.drain(..).for_each(|sink| drop(sink.join()));
     }
 }

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 
 use super::*;
 use crate::core::control::Switch;
-use crate::core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+use crate::core::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};
 use crate::core::playback::Move;
 use crate::core::pool::Pooled;
 use crate::engine::Engine;
@@ -592,4 +592,152 @@ fn without_a_window_a_recording_ends() {
     control.playback.change(|playing| playing.is_unattended = true);
     assert!(running.join().error.is_none());
     assert_eq!(sink.seen.lock().unwrap().len() % 3, 0);
+}
+
+/// A screen that is paused at certain pairs; keeps the pairs that it shows.
+struct Screen {
+    control: Control,
+    pauses: Vec<u64>,
+    shown: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Sink for Screen {
+    fn name(&self) -> &str {
+        "screen"
+    }
+    fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
+        let pair = &frame.pair;
+        if self.control.pause.window_shows(pair.arrived) {
+            self.shown.lock().unwrap().push(pair.sequence);
+            if self.pauses.last() == Some(&pair.sequence) {
+                self.pauses.pop();
+                self.control.pause.hold((pair.sequence, pair.timestamp));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        Ok(())
+    }
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pause_shows_nothing_later_and_goes_on_from_the_pair_that_is_shown() {
+    let (control, shown) = (Control::default(), Arc::<Mutex<Vec<u64>>>::default());
+    let mut source = numbers(100, false);
+    source.info.rate = Some(1000.0);
+    let screen =
+        Screen { control: control.clone(), pauses: vec![99, 98, 40, 20], shown: shown.clone() };
+    let config = PipelineConfig {
+        source: Box::new(source),
+        engine: boxed(delaying(3)),
+        swap: EngineSwap::default(),
+        sinks: vec![Box::new(screen)],
+        pair_room: 4,
+        result_room: 4,
+        first: 0,
+        limit: None,
+        realtime: false,
+        timeline: Some(Timeline { stays: true }),
+    };
+    let running = start(config, &control).unwrap();
+    let comes_to = |count, number| {
+        let began = Instant::now();
+        while shown.lock().unwrap().len() < count || !control.pause.is_set() {
+            assert!(began.elapsed() < Duration::from_secs(60), "{:?}", shown.lock().unwrap());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // The pairs that are on their way pass by.
+        std::thread::sleep(Duration::from_millis(60));
+        assert_eq!(shown.lock().unwrap().last(), Some(&number));
+        assert_eq!(shown.lock().unwrap().len(), count);
+    };
+    comes_to(21, 20);
+    let moves =
+        [(Move::Forwards, 21), (Move::Forwards, 22), (Move::Again, 22), (Move::Backwards, 21)];
+    for (count, (wanted, number)) in (22..).zip(moves) {
+        control.playback.ask(wanted);
+        comes_to(count, number);
+    }
+    control.pause.set(false);
+    comes_to(44, 40);
+    control.playback.ask(Move::Again);
+    comes_to(45, 40);
+    control.pause.set(false);
+    comes_to(103, 98);
+    control.playback.ask(Move::Backwards);
+    comes_to(104, 97);
+    control.pause.set(false);
+    comes_to(106, 99);
+    control.stop.set(true);
+    assert!(running.join().error.is_none());
+    let mut expected: Vec<u64> = (0..=20).chain([21, 22, 22, 21]).chain(22..=40).collect();
+    expected.extend([40].into_iter().chain(41..=98).chain([97, 98, 99]));
+    assert_eq!(*shown.lock().unwrap(), expected);
+}
+
+/// A file that is switched off and on.
+#[derive(Clone, Default)]
+struct Switched(Arc<Mutex<Vec<(u64, Option<u64>)>>>, Option<u64>, Duration);
+
+impl Sink for Switched {
+    fn name(&self) -> &str {
+        "switched"
+    }
+    fn switch_to(&mut self, recording: Option<u64>) {
+        self.1 = recording;
+    }
+    fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
+        std::thread::sleep(self.2);
+        self.0.lock().unwrap().push((frame.pair.sequence, self.1));
+        Ok(())
+    }
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn files_are_switched_at_the_same_pair() {
+    let control = Control::default();
+    control.suspend_recording.set(true);
+    let naps = [0, 300, 900].map(Duration::from_micros);
+    let sinks = naps.map(|nap| Switched(Arc::default(), None, nap));
+    let config = PipelineConfig {
+        source: Box::new(numbers(300, false)),
+        engine: boxed(delaying(3)),
+        swap: EngineSwap::default(),
+        sinks: sinks.iter().map(|sink| Box::new(sink.clone()) as Box<dyn Sink>).collect(),
+        pair_room: 2,
+        result_room: 30,
+        first: 0,
+        limit: None,
+        realtime: false,
+        timeline: None,
+    };
+    let running = start(config, &control).unwrap();
+    let progress = running.progress.clone();
+    for pairs in [20, 60, 100, 150, 200] {
+        while progress.matched.load(Ordering::Relaxed) < pairs {
+            std::thread::yield_now();
+        }
+        control.suspend_recording.set(!control.suspend_recording.is_set());
+    }
+    assert!(running.join().error.is_none());
+    let seen = sinks.map(|sink| sink.0.lock().unwrap().clone());
+    assert!(seen[0] == seen[1] && seen[0] == seen[2]);
+    let mut recordings: Vec<_> = seen[0].iter().map(|(_, recording)| *recording).collect();
+    recordings.dedup();
+    assert_eq!(recordings, [None, Some(0), None, Some(1), None, Some(2)]);
+    assert_eq!(seen[0].len(), 300);
+}
+
+#[test]
+fn a_pipeline_that_is_given_up_finishes_its_files() {
+    let sink = Keeper::default();
+    let running =
+        start_with(numbers(u64::MAX, false), delaying(1), std::slice::from_ref(&sink), None);
+    drop(running);
+    assert_eq!(sink.finished.load(Ordering::Relaxed), 1);
 }

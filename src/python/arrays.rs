@@ -1,14 +1,16 @@
 //! NumPy arrays as images, and results as arrays.
 
+use std::slice;
+
 use numpy::ndarray::Array;
 use numpy::{
-    Element, IntoPyArray, PyArray2, PyArray3, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods,
-    PyUntypedArray, PyUntypedArrayMethods, dtype,
+    AllowTypeChange, Element, IntoPyArray, PyArray2, PyArray3, PyArrayDescrMethods, PyArrayDyn,
+    PyArrayLikeDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods, dtype,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::matcher::{ImageBuf, ImageRef};
+use crate::matcher::{Error, ImageBuf, ImageRef};
 
 /// Order of the samples of a pixel in colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,17 +32,19 @@ impl Channels {
     }
 }
 
-/// An image from Python.
-pub enum View<'py> {
+/// An image from Python, which may move to another thread.
+pub enum View {
     /// Bytes of an array, which stays alive and unchanged meanwhile.
-    Borrowed { array: Bound<'py, PyArray2<u8>>, stride: usize },
+    Borrowed { pixels: &'static [u8], size: (usize, usize), stride: usize, _array: Py<PyAny> },
+    /// Copied bytes of an array whose rows are not in memory as an image's.
+    Copied { pixels: Vec<u8>, size: (usize, usize) },
     /// Converted samples.
     Converted(ImageBuf),
 }
 
-impl<'py> View<'py> {
-    /// Takes the argument of this name: (H, W) of uint8 or uint16, or (H, W, 3) of uint8.
-    pub fn of(name: &str, argument: &Bound<'py, PyAny>, channels: Channels) -> PyResult<Self> {
+impl View {
+    /// Takes the argument of this name: (H, W) or (H, W, 1) of uint8 or uint16, or (H, W, 3) of uint8.
+    pub fn of(name: &str, argument: &Bound<'_, PyAny>, channels: Channels) -> PyResult<Self> {
         let array = argument.cast::<PyUntypedArray>().map_err(|_| {
             let kind = argument.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
             PyTypeError::new_err(format!("{name} is {kind}, not a NumPy array (use numpy.asarray)"))
@@ -54,11 +58,21 @@ impl<'py> View<'py> {
         let py = argument.py();
         let (shape, kind) = (array.shape().to_vec(), array.dtype());
         match shape[..] {
-            [_, _] if kind.is_equiv_to(&dtype::<u8>(py)) => {
-                let stride = row_stride(name, array, 1)?;
-                Ok(View::Borrowed { array: array.cast::<PyArray2<u8>>()?.clone(), stride })
+            [height, width] | [height, width, 1] if kind.is_equiv_to(&dtype::<u8>(py)) => {
+                let size = (width, height);
+                let Some(stride) = row_stride(array) else {
+                    return Ok(View::Copied { pixels: samples(name, array)?, size });
+                };
+                let array = array.cast::<PyArrayDyn<u8>>()?;
+                let len = (height - 1) * stride + width;
+                // SAFETY: the array has pixels, and its rows are `stride` bytes apart and hold `width`
+                // adjacent bytes, as `row_stride` checked. The view keeps the array alive, and nothing
+                // takes the slice out of the view.
+                let pixels = unsafe { slice::from_raw_parts(array.data().cast_const(), len) };
+                let _array = array.clone().into_any().unbind();
+                Ok(View::Borrowed { pixels, size, stride, _array })
             }
-            [height, width] if kind.is_equiv_to(&dtype::<u16>(py)) => {
+            [height, width] | [height, width, 1] if kind.is_equiv_to(&dtype::<u16>(py)) => {
                 let samples = samples::<u16>(name, array)?;
                 Ok(View::Converted(ImageBuf::from_16_bit(&samples, width, height)?))
             }
@@ -77,40 +91,53 @@ impl<'py> View<'py> {
     }
 
     /// Returns the image.
-    pub fn image(&self) -> PyResult<ImageRef<'_>> {
+    pub fn image(&self) -> Result<ImageRef<'_>, Error> {
         match self {
-            View::Converted(image) => Ok(image.into()),
-            View::Borrowed { array, stride } => {
-                let (height, width) = (array.shape()[0], array.shape()[1]);
-                let len = (height - 1) * stride + width;
-                // SAFETY: the array has pixels, and its rows are `stride` bytes apart and hold `width`
-                // adjacent bytes, as was checked; it lives as long as `self`.
-                let pixels = unsafe { std::slice::from_raw_parts(array.data().cast_const(), len) };
-                Ok(ImageRef::with_stride(pixels, width, height, *stride)?)
+            View::Borrowed { pixels, size: (width, height), stride, .. } => {
+                ImageRef::with_stride(pixels, *width, *height, *stride)
             }
+            View::Copied { pixels, size: (width, height) } => {
+                ImageRef::new(pixels, *width, *height)
+            }
+            View::Converted(image) => Ok(image.into()),
         }
     }
 }
 
-/// Returns the bytes from row to row of an array whose pixels are adjacent.
-fn row_stride(name: &str, array: &Bound<'_, PyUntypedArray>, pixel: isize) -> PyResult<usize> {
+/// Returns the bytes from row to row; `None` unless pixels are adjacent and rows in order.
+fn row_stride(array: &Bound<'_, PyUntypedArray>) -> Option<usize> {
     let (strides, shape) = (array.strides(), array.shape());
-    let is_narrow = shape[1] < 2 || strides[1] == pixel;
-    let rows = if shape[0] < 2 { shape[1] as isize * pixel } else { strides[0] };
-    if !is_narrow || rows < shape[1] as isize * pixel {
-        return Err(PyValueError::new_err(format!(
-            "{name} has the strides {strides:?}; the pixels of a row must be adjacent and rows in \
-             order (use numpy.ascontiguousarray)"
-        )));
+    let is_adjacent = shape[1] < 2 || strides[1] == 1;
+    let rows = if shape[0] < 2 { shape[1] as isize } else { strides[0] };
+    (is_adjacent && rows >= shape[1] as isize).then_some(rows as usize)
+}
+
+/// Takes the corners of a chessboard in one image: (N, 2), or (N, 1, 2) as OpenCV 4 returns them.
+pub fn corners(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Vec<[f64; 2]>> {
+    let wrong = |what: String| {
+        PyValueError::new_err(format!(
+            "{name} {what}; expected the corners of one image, (N, 2) or (N, 1, 2), as \
+             cv2.findChessboardCorners returns them"
+        ))
+    };
+    if argument.is_none() {
+        return Err(wrong("is None, because no board was found: leave this pair out".into()));
     }
-    Ok(rows as usize)
+    let array = argument.extract::<PyArrayLikeDyn<'_, f64, AllowTypeChange>>();
+    let array = array.map_err(|_| wrong("is no array of numbers".into()))?;
+    match *array.shape() {
+        [_, 2] | [_, 1, 2] | [1, _, 2] => {}
+        _ => return Err(wrong(format!("has the shape {:?}", array.shape()))),
+    }
+    let numbers: Vec<f64> = array.as_array().iter().copied().collect();
+    Ok(numbers.as_chunks().0.to_vec())
 }
 
 /// Copies the samples of an array, in order.
 fn samples<T: Element + Copy>(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<T>> {
     let wrong = |_| PyTypeError::new_err(format!("{name} has samples in another byte order"));
     let array = array.cast::<PyArrayDyn<T>>().map_err(|_| wrong(()))?;
-    Ok(array.readonly().as_array().iter().copied().collect())
+    Ok(array.try_readonly()?.as_array().iter().copied().collect())
 }
 
 /// Hands over values of an image as an array (H, W).

@@ -1,14 +1,16 @@
 //! `stereod.Calibration`.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use numpy::PyArray2;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use super::arrays::{Channels, View, array2};
+use super::arrays::{Channels, View, array2, corners};
+use super::forks::held_off;
+use super::waiting::interruptible;
 use crate::core::frame::StereoGeometry;
 use crate::matcher::{self, BoardView, ImageBuf, Rectifier};
 
@@ -22,7 +24,9 @@ pub struct Calibration {
     calibration: matcher::Calibration,
     alpha: Option<f64>,
     geometry: StereoGeometry,
-    rectifier: PyOnceLock<Rectifier>,
+    /// Width and height of the rectified images.
+    rectified: (usize, usize),
+    rectifier: OnceLock<Rectifier>,
 }
 
 /// The left and the right image.
@@ -30,22 +34,36 @@ type Pair = (Py<PyArray2<u8>>, Py<PyArray2<u8>>);
 
 impl Calibration {
     fn of(calibration: matcher::Calibration, alpha: Option<f64>) -> PyResult<Self> {
-        let geometry = match alpha {
-            None => calibration.geometry()?,
-            Some(_) => calibration.rectifier(alpha)?.geometry(),
+        let (geometry, rectified) = match alpha {
+            None => calibration.rectified()?,
+            Some(_) => {
+                let rectifier = calibration.rectifier(alpha)?;
+                (rectifier.geometry(), rectifier.size())
+            }
         };
-        Ok(Self { calibration, alpha, geometry, rectifier: PyOnceLock::new() })
+        Ok(Self { calibration, alpha, geometry, rectified, rectifier: OnceLock::new() })
     }
 
-    /// Returns the cameras of rectified images.
-    pub fn geometry(&self) -> StereoGeometry {
-        self.geometry
+    /// Returns the cameras of rectified images of this width and height.
+    pub fn geometry_of(&self, (width, height): (usize, usize)) -> PyResult<StereoGeometry> {
+        if self.rectified != (width, height) {
+            return Err(PyValueError::new_err(format!(
+                "rig is for rectified images of {}x{} pixels, but the disparity has {width}x{height}",
+                self.rectified.0, self.rectified.1
+            )));
+        }
+        Ok(self.geometry)
     }
 
     /// Returns the rectifier, made on first use.
     pub fn rectifier(&self, py: Python<'_>) -> PyResult<&Rectifier> {
-        let make = || py.detach(|| self.calibration.rectifier(self.alpha));
-        self.rectifier.get_or_try_init(py, || Ok(make()?))
+        if let Some(rectifier) = self.rectifier.get() {
+            return Ok(rectifier);
+        }
+        // Not made within the lock: a fork meanwhile would leave it locked in the child for ever.
+        let (calibration, alpha) = (self.calibration.clone(), self.alpha);
+        let made = interruptible(py, move || held_off(|| calibration.rectifier(alpha)))??;
+        Ok(self.rectifier.get_or_init(|| made))
     }
 }
 
@@ -69,8 +87,8 @@ impl Calibration {
     }
 
     /// Calibrates two cameras with the inner corners of a chessboard, as OpenCV's
-    /// findChessboardCorners returns them: `left[i]` and `right[i]` are the corners of pair i, (N, 2).
-    /// `board` is the number of corners along a row and along a column, `square` the side of a square
+    /// findChessboardCorners returns them: `left[i]` and `right[i]` are the corners of pair i, (N, 2) or
+    /// (N, 1, 2). `board` is the number of corners along a row and along a column, `square` the side of a square
     /// in metres, `size` the images' (width, height). Returns the calibration and the root mean square
     /// of the reprojection error in pixels.
     #[classmethod]
@@ -78,12 +96,17 @@ impl Calibration {
     fn solve(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
-        left: Vec<Vec<[f64; 2]>>,
-        right: Vec<Vec<[f64; 2]>>,
+        left: &Bound<'_, PyAny>,
+        right: &Bound<'_, PyAny>,
         board: (usize, usize),
         square: f64,
         size: (usize, usize),
     ) -> PyResult<(Self, f64)> {
+        let views = |name: &str, of: &Bound<'_, PyAny>| -> PyResult<Vec<_>> {
+            let numbered = of.try_iter()?.enumerate();
+            numbered.map(|(i, view)| corners(&format!("{name}[{i}]"), &view?)).collect()
+        };
+        let (left, right) = (views("left", left)?, views("right", right)?);
         if left.len() != right.len() {
             return Err(PyTypeError::new_err(format!(
                 "there are {} left and {} right views; each pair needs both",
@@ -93,8 +116,8 @@ impl Calibration {
         }
         let pairs = left.into_iter().zip(right);
         let views: Vec<_> = pairs.map(|(left, right)| BoardView { left, right }).collect();
-        let solve = || matcher::Calibration::solve(board, square, size, &views);
-        let (calibration, rms_px) = py.detach(solve)?;
+        let solve = move || matcher::Calibration::solve(board, square, size, &views);
+        let (calibration, rms_px) = interruptible(py, solve)??;
         Ok((Self::of(calibration, None)?, rms_px))
     }
 
@@ -117,6 +140,11 @@ impl Calibration {
         }
         let middle = |side: usize| (side as f64 - 1.0) / 2.0;
         let (x, y) = centre_px.unwrap_or((middle(size.0), middle(size.1)));
+        if !(x.is_finite() && y.is_finite()) {
+            return Err(PyValueError::new_err(format!(
+                "centre_px is ({x}, {y}), which is no pixel"
+            )));
+        }
         let geometry = StereoGeometry {
             focal_px,
             baseline_m,

@@ -1,23 +1,51 @@
 //! `stereod.Disparity`.
 
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use numpy::{Element, PyArray2, PyArray3};
+use numpy::{Element, PyArray2, PyArray3, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 use super::arrays::{array2, array3};
 use super::calibration::Calibration;
-use crate::core::frame::Eye;
+use super::parameters::Given;
+use crate::core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
+use crate::core::pool::Pooled;
 use crate::matcher;
 
 /// An array that is made on first use.
-type Kept<T> = PyOnceLock<Py<PyArray2<T>>>;
+type Kept<T> = OnceLock<Py<PyArray2<T>>>;
+
+/// A pickled image: its pixels and its valid mask.
+type Picture<P, M> = (P, Option<M>);
+
+/// A pickled result: the parameters of its matcher, its images, the disparity, the confidence, the time in
+/// nanoseconds and the cameras.
+type State<P, M, D> =
+    ((Vec<(String, String)>, bool), [Picture<P, M>; 2], D, Option<P>, u64, Option<[f64; 5]>);
+type Arrays = State<Py<PyArray2<u8>>, Py<PyArray2<bool>>, Py<PyArray2<i16>>>;
+type Borrowed<'py> =
+    State<PyReadonlyArray2<'py, u8>, PyReadonlyArray2<'py, bool>, PyReadonlyArray2<'py, i16>>;
+
+/// Copies the values of an array, if it has this shape.
+fn values<T: Element + Copy>(
+    array: &PyReadonlyArray2<'_, T>,
+    shape: [usize; 2],
+) -> PyResult<Vec<T>> {
+    match array.shape() == shape {
+        true => Ok(array.as_array().iter().copied().collect()),
+        false => Err(PyValueError::new_err("the arrays of a pickled result differ in shape")),
+    }
+}
 
 /// The disparity of a pair: arrays (H, W), aligned with the (rectified) left image.
 #[pyclass(module = "stereod", frozen)]
 pub struct Disparity {
     disparity: matcher::Disparity,
+    given: Arc<Given>,
     raw: Kept<i16>,
     pixels: Kept<f32>,
     confidence: Kept<u8>,
@@ -25,19 +53,21 @@ pub struct Disparity {
 }
 
 impl Disparity {
-    pub fn of(disparity: matcher::Disparity) -> Self {
-        Self {
-            disparity,
-            raw: PyOnceLock::new(),
-            pixels: PyOnceLock::new(),
-            confidence: PyOnceLock::new(),
-            status: PyOnceLock::new(),
-        }
+    /// Wraps the result of a matcher with these parameters.
+    pub fn of(disparity: matcher::Disparity, given: Arc<Given>) -> Self {
+        let (raw, pixels) = (Kept::new(), Kept::new());
+        Self { disparity, given, raw, pixels, confidence: Kept::new(), status: Kept::new() }
     }
 
     /// Returns the result itself.
     pub fn inner(&self) -> &matcher::Disparity {
         &self.disparity
+    }
+
+    /// Returns the cameras of an argument that may replace the matcher's.
+    fn geometry(&self, rig: Option<&Calibration>) -> PyResult<Option<StereoGeometry>> {
+        let size = (self.width(), self.disparity.map().height());
+        rig.map(|rig| rig.geometry_of(size)).transpose()
     }
 
     fn width(&self) -> usize {
@@ -50,7 +80,11 @@ impl Disparity {
         kept: &Kept<T>,
         values: impl FnOnce() -> Vec<T>,
     ) -> Py<PyArray2<T>> {
-        kept.get_or_init(py, || array2(py, values(), self.width())).clone_ref(py)
+        // Not made within the lock: Python may run other threads meanwhile, and one of them may fork.
+        let made = kept
+            .get()
+            .map_or_else(|| array2(py, values(), self.width()), |array| array.clone_ref(py));
+        kept.get_or_init(|| made).clone_ref(py)
     }
 }
 
@@ -88,13 +122,14 @@ impl Disparity {
     /// float32: depth in metres; NaN if unknown. `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]
     fn depth(&self, py: Python<'_>, rig: Option<&Calibration>) -> PyResult<Py<PyArray2<f32>>> {
-        let geometry = rig.map(Calibration::geometry);
+        let geometry = self.geometry(rig)?;
         let depth = py.detach(|| self.disparity.depth_m(geometry))?;
         Ok(array2(py, depth, self.width()))
     }
 
     /// float32: standard deviation of the depth in metres, provided that the disparity is right within 1
-    /// px; NaN if the depth is unknown, filled or without evidence of its own. None without confidence.
+    /// px, without the error of the calibration (75 % of the errors are smaller indoors, 44 % on roads);
+    /// NaN if the depth is unknown, filled or without evidence of its own. None without confidence.
     /// `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]
     fn depth_std(
@@ -102,7 +137,7 @@ impl Disparity {
         py: Python<'_>,
         rig: Option<&Calibration>,
     ) -> PyResult<Option<Py<PyArray2<f32>>>> {
-        let geometry = rig.map(Calibration::geometry);
+        let geometry = self.geometry(rig)?;
         let deviation = py.detach(|| self.disparity.depth_deviation_m(geometry))?;
         Ok(deviation.map(|deviation| array2(py, deviation, self.width())))
     }
@@ -111,7 +146,7 @@ impl Disparity {
     /// NaN if unknown. `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]
     fn points(&self, py: Python<'_>, rig: Option<&Calibration>) -> PyResult<Py<PyArray3<f32>>> {
-        let geometry = rig.map(Calibration::geometry);
+        let geometry = self.geometry(rig)?;
         let points = py.detach(|| self.disparity.points_m(geometry))?;
         Ok(array3(py, points, self.width()))
     }
@@ -142,7 +177,7 @@ impl Disparity {
     /// Writes the points as a binary PLY file, in the grey of the left image.
     #[pyo3(signature = (file, rig=None))]
     fn write_ply(&self, file: PathBuf, rig: Option<&Calibration>) -> PyResult<usize> {
-        Ok(self.disparity.write_ply(file, rig.map(Calibration::geometry))?)
+        Ok(self.disparity.write_ply(file, self.geometry(rig)?)?)
     }
 
     fn __repr__(&self) -> String {
@@ -150,5 +185,72 @@ impl Disparity {
         let known = map.values().iter().filter(|&&value| value != crate::INVALID).count();
         let share = 100.0 * known as f64 / map.values().len() as f64;
         format!("Disparity({}x{}, {share:.1} % known)", map.width(), map.height())
+    }
+
+    /// Makes the result that was pickled.
+    #[classmethod]
+    #[pyo3(name = "_restore")]
+    fn restore(_class: &Bound<'_, PyType>, state: Borrowed<'_>) -> PyResult<Self> {
+        let ((parameters, has_confidence), pair, raw, confidence, nanoseconds, geometry) = state;
+        let given = Given { parameters, confidence: has_confidence };
+        let params = given.load()?.params;
+        let [height, width] = [raw.shape()[0], raw.shape()[1]];
+        let shape = [height, width];
+        if shape.contains(&0) {
+            return Err(PyValueError::new_err("a pickled result has no pixels"));
+        }
+        let image = |pixels: &PyReadonlyArray2<'_, u8>| -> PyResult<Image> {
+            Ok(Image::from_vec(width, height, values(pixels, shape)?))
+        };
+        let masked =
+            |(pixels, mask): &Picture<PyReadonlyArray2<'_, u8>, PyReadonlyArray2<'_, bool>>| {
+                let mask = mask.as_ref().map(|mask| values(mask, shape)).transpose()?;
+                let mask = mask.map(|valid| Arc::new(Mask::new(width, valid)));
+                PyResult::Ok(image(pixels)?.with_valid_mask(mask))
+            };
+        let pair = StereoPair::of_stills(masked(&pair[0])?, masked(&pair[1])?);
+        let raw = Pooled::unpooled(values(&raw, shape)?);
+        let now = Instant::now();
+        let matched = Matched {
+            pair: StereoPair { timestamp: Duration::from_nanos(nanoseconds), ..pair },
+            disparity: DisparityMap::new(width, height, params.range, raw),
+            confidence: confidence.map(|confidence| image(&confidence)).transpose()?,
+            whitened: None,
+            temporal: None,
+            geometry: geometry.map(|[focal_px, baseline_m, x, y, right_x]| StereoGeometry {
+                focal_px,
+                baseline_m,
+                centre_x_px: x,
+                centre_y_px: y,
+                right_centre_x_px: right_x,
+            }),
+            submitted: now,
+            finished: now,
+            stages: Vec::new(),
+            device_time: None,
+        };
+        let disparity = matcher::Disparity { matched, params: Arc::new(params) };
+        Ok(Self::of(disparity, Arc::new(given)))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Arrays,))> {
+        let (py, own) = (slf.py(), slf.get());
+        let Matched { pair, geometry, .. } = &own.disparity.matched;
+        let image = |image: &Image| {
+            let mask =
+                image.valid_mask().map(|mask| array2(py, mask.pixels().to_vec(), own.width()));
+            (array2(py, image.pixels().to_vec(), own.width()), mask)
+        };
+        let geometry = geometry
+            .map(|g| [g.focal_px, g.baseline_m, g.centre_x_px, g.centre_y_px, g.right_centre_x_px]);
+        let state = (
+            (own.given.parameters.clone(), own.given.confidence),
+            [image(&pair.left), image(&pair.right)],
+            own.raw(py),
+            own.confidence(py),
+            u64::try_from(pair.timestamp.as_nanos()).unwrap_or(u64::MAX),
+            geometry,
+        );
+        Ok((slf.get_type().getattr("_restore")?, (state,)))
     }
 }

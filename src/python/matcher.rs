@@ -1,20 +1,26 @@
 //! `stereod.Matcher`.
 
-use std::process;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{mem, process};
 
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
+use pyo3::types::PyDict;
 
 use super::arrays::{Channels, View, array2};
 use super::calibration::Calibration;
 use super::disparity::Disparity;
+use super::forks::held_off;
+use super::parameters::{Given, text_of};
+use super::waiting::interruptible;
+use crate::core::thread::locked;
 use crate::engine::PairSpec;
 use crate::matcher::{self, Error, ImageRef, Recipe};
-use crate::settings::{Layers, Loaded};
+use crate::matching::Params;
+use crate::settings::Loaded;
 
 /// Matches pairs of images.
 ///
@@ -26,110 +32,131 @@ use crate::settings::{Layers, Loaded};
 #[pyclass(module = "stereod", frozen)]
 pub struct Matcher {
     keywords: Py<PyDict>,
+    given: Arc<Given>,
     loaded: Loaded,
+    params: Arc<Params>,
     calibration: Option<Py<Calibration>>,
     channels: Channels,
+    /// Locked only with the interpreter held, so never by another thread while one forks.
+    engine: Mutex<OfProcess>,
+}
+
+/// The engine of a process. A fork leaves its threads behind, and its lock may be held by one of them.
+struct OfProcess {
+    process: u32,
+    /// Always there until it is dropped.
+    engine: Option<Arc<Engine>>,
+}
+
+/// An engine that threads share.
+#[derive(Default)]
+struct Engine {
+    is_on_gpu: AtomicBool,
     running: Mutex<Option<Running>>,
 }
 
 /// A matcher for one size of images.
 struct Running {
-    /// Process that made it.
-    process: u32,
     size: (usize, usize),
     matcher: matcher::Matcher,
 }
 
-/// Returns a parameter's value as on the command line; `None` for its default.
-fn text_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    if value.is_none() {
-        return Ok(None);
+impl OfProcess {
+    fn new() -> Self {
+        Self { process: process::id(), engine: Some(Arc::default()) }
     }
-    if value.is_instance_of::<PyBool>() {
-        return Ok(Some(value.extract::<bool>()?.to_string()));
+
+    /// Returns the engine of this process.
+    fn engine(&mut self) -> PyResult<Arc<Engine>> {
+        let is_on_gpu = |engine: &Arc<Engine>| engine.is_on_gpu.load(Ordering::Relaxed);
+        if self.process != process::id() {
+            if self.engine.as_ref().is_some_and(is_on_gpu) {
+                return Err(PyRuntimeError::new_err(
+                    "CUDA cannot be used in a forked process; start processes with \
+                     multiprocessing.set_start_method(\"spawn\"), or make the matcher there",
+                ));
+            }
+            *self = Self::new();
+        }
+        Ok(self.engine.clone().expect("it is there until the drop"))
     }
-    let is_plain = value.is_instance_of::<PyInt>()
-        || value.is_instance_of::<PyFloat>()
-        || value.is_instance_of::<PyString>();
-    // NumPy's numbers are not Python's, but have an index or a float.
-    let is_number = value.hasattr("__index__")? || value.hasattr("__float__")?;
-    match is_plain || is_number {
-        true => Ok(Some(value.str()?.to_string())),
-        false => Err(PyTypeError::new_err(format!(
-            "{name} is {}, not a number, a text, a bool or None",
-            value.get_type().name()?
-        ))),
+}
+
+impl Drop for OfProcess {
+    fn drop(&mut self) {
+        // The drop of another process's engine would wait for threads that do not exist here.
+        if self.process != process::id() {
+            mem::forget(self.engine.take());
+        }
+    }
+}
+
+impl Engine {
+    /// Runs `work` with the matcher for images of this size, which is made if necessary.
+    fn with<T>(
+        &self,
+        size: (usize, usize),
+        recipe: Recipe,
+        work: impl FnOnce(&mut matcher::Matcher) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut running = locked(&self.running);
+        drop(running.take_if(|old| old.size != size));
+        if running.is_none() {
+            let matcher = held_off(|| matcher::Matcher::of(recipe))?;
+            self.is_on_gpu.store(matcher.is_on_device(), Ordering::Relaxed);
+            *running = Some(Running { size, matcher });
+        }
+        work(&mut running.as_mut().expect("it was just made").matcher)
     }
 }
 
 impl Matcher {
+    fn engine(&self) -> PyResult<Arc<Engine>> {
+        locked(&self.engine).engine()
+    }
+
     /// Runs `work` with the matcher for images of this size.
-    fn with<T: Send>(
+    fn with<T: Send + 'static>(
         &self,
         py: Python<'_>,
         size: (usize, usize),
-        work: impl FnOnce(&mut matcher::Matcher) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut matcher::Matcher) -> Result<T, Error> + Send + 'static,
     ) -> PyResult<T> {
         let pairs = match &self.calibration {
             None => PairSpec::rectified(size.0, size.1),
             Some(rig) => rig.get().rectifier(py)?.pairs(),
         };
-        py.detach(|| {
-            let mut running = self.lock();
-            if let Some(old) = running.take_if(|old| old.process != process::id()) {
-                let is_on_gpu = old.matcher.is_on_device();
-                // Its threads were left behind by the fork, so it cannot be dropped.
-                std::mem::forget(old);
-                if is_on_gpu {
-                    return Err(PyRuntimeError::new_err(
-                        "CUDA cannot be used in a forked process; start processes with \
-                         multiprocessing.set_start_method(\"spawn\"), or make the matcher there",
-                    ));
-                }
-            }
-            drop(running.take_if(|old| old.size != size));
-            if running.is_none() {
-                let Loaded { settings, params, .. } = &self.loaded;
-                let recipe = Recipe {
-                    params: params.clone(),
-                    pairs,
-                    choice: settings.engine.kind,
-                    options: settings.engine.options(),
-                };
-                let matcher = matcher::Matcher::of(recipe)?;
-                *running = Some(Running { process: process::id(), size, matcher });
-            }
-            let running = running.as_mut().expect("it was just made");
-            Ok(work(&mut running.matcher)?)
-        })
+        let settings = &self.loaded.settings.engine;
+        let (params, choice, options) = (self.params.clone(), settings.kind, settings.options());
+        let (recipe, engine) = (Recipe { params, pairs, choice, options }, self.engine()?);
+        Ok(interruptible(py, move || engine.with(size, recipe, work))??)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn compute<T: Send>(
+    fn compute(
         &self,
         left: &Bound<'_, PyAny>,
         right: &Bound<'_, PyAny>,
-        work: impl FnOnce(&mut matcher::Matcher, [ImageRef<'_>; 2]) -> Result<T, Error> + Send,
-    ) -> PyResult<T> {
+        work: impl FnOnce(&mut matcher::Matcher, [ImageRef<'_>; 2]) -> Result<matcher::Disparity, Error>
+        + Send
+        + 'static,
+    ) -> PyResult<Disparity> {
         let py = left.py();
         let views =
             [View::of("left", left, self.channels)?, View::of("right", right, self.channels)?];
         let [left, right] = [views[0].image()?, views[1].image()?];
-        if self.calibration.is_none()
-            && (left.width(), left.height()) != (right.width(), right.height())
-        {
+        let [size, other] = [left, right].map(|image| (image.width(), image.height()));
+        if self.calibration.is_none() && size != other {
             return Err(PyValueError::new_err(format!(
                 "left has {}x{} pixels and right {}x{}; a pair has one size",
-                left.width(),
-                left.height(),
-                right.width(),
-                right.height()
+                size.0, size.1, other.0, other.1
             )));
         }
-        self.with(py, (left.width(), left.height()), |matcher| work(matcher, [left, right]))
+        let (disparity, _views) = self.with(py, size, move |matcher| {
+            let disparity = work(matcher, [views[0].image()?, views[1].image()?])?;
+            // Arrays are given back with the interpreter held.
+            Ok((disparity, views))
+        })?;
+        Ok(Disparity::of(disparity, self.given.clone()))
     }
 }
 
@@ -145,25 +172,27 @@ impl Matcher {
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let keywords = PyDict::new(py);
-        let mut layers = Layers::new();
+        let mut given = Given { parameters: Vec::new(), confidence };
         for (name, value) in parameters.into_iter().flatten() {
             let name: String = name.extract()?;
+            keywords.set_item(&name, &value)?;
             if let Some(text) = text_of(&name, &value)? {
-                layers.parameter(&name, &text);
+                given.parameters.push((name, text));
             }
-            keywords.set_item(name, value)?;
         }
         keywords.set_item("calibration", &calibration)?;
         keywords.set_item("channels", channels)?;
         keywords.set_item("confidence", confidence)?;
-        let mut loaded =
-            layers.finish().map_err(|error| PyValueError::new_err(error.to_string()))?;
-        if confidence {
-            loaded.params.confidence.get_or_insert(0);
-        }
-        let channels = Channels::of(channels)?;
-        let keywords = keywords.unbind();
-        Ok(Self { keywords, loaded, calibration, channels, running: Mutex::new(None) })
+        let loaded = given.load()?;
+        Ok(Self {
+            keywords: keywords.unbind(),
+            given: Arc::new(given),
+            params: Arc::new(loaded.params.clone()),
+            loaded,
+            calibration,
+            channels: Channels::of(channels)?,
+            engine: Mutex::new(OfProcess::new()),
+        })
     }
 
     /// Returns the disparity of a pair that belongs to no stream. Images are (H, W) of uint8 or
@@ -177,7 +206,7 @@ impl Matcher {
     ) -> PyResult<Disparity> {
         let result = self.compute(left, right, |matcher, [l, r]| matcher.compute(l, r))?;
         if let Some(out) = out {
-            let map = result.map();
+            let map = result.inner().map();
             if out.shape() != [map.height(), map.width()] {
                 return Err(PyValueError::new_err(format!(
                     "out has the shape {:?}; expected ({}, {})",
@@ -190,7 +219,7 @@ impl Matcher {
             let values = out.as_array_mut().into_iter().zip(map.values());
             values.for_each(|(out, &value)| *out = value);
         }
-        Ok(Disparity::of(result))
+        Ok(result)
     }
 
     /// Returns the disparity of the next pair of a stream, captured at `time` seconds, which must grow
@@ -204,39 +233,46 @@ impl Matcher {
         let time = Duration::try_from_secs_f64(time).map_err(|_| {
             PyValueError::new_err(format!("time is a number of seconds from 0 on, not {time}"))
         })?;
-        let result =
-            self.compute(left, right, |matcher, [l, r]| matcher.compute_next(l, r, time))?;
-        Ok(Disparity::of(result))
+        self.compute(left, right, move |matcher, [l, r]| matcher.compute_next(l, r, time))
     }
 
     /// Makes filters with a memory restart with the next pair.
     fn restart(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| match &mut *self.lock() {
+        let engine = self.engine()?;
+        interruptible(py, move || match &mut *locked(&engine.running) {
             Some(running) => Ok(running.matcher.restart()?),
             None => Ok(()),
-        })
+        })?
     }
 
-    /// Returns the disparity of every pixel of the right image, int16 in 1/16 px.
-    fn right_map(&self, py: Python<'_>, disparity: &Disparity) -> PyResult<Py<PyArray2<i16>>> {
-        let of = disparity.inner();
-        let size = self.input_size(py, of)?;
-        let map = self.with(py, size, |matcher| matcher.right_map(of))?;
+    /// Returns the disparity of every pixel of the right image, int16 in 1/16 px. `disparity` is a result
+    /// of this matcher, or of one with the same parameters.
+    fn right_map(&self, py: Python<'_>, disparity: Py<Disparity>) -> PyResult<Py<PyArray2<i16>>> {
+        let size = self.input_size(py, disparity.get().inner())?;
+        let map = self.with(py, size, move |matcher| {
+            Ok((matcher.right_map(disparity.get().inner())?, disparity))
+        });
+        let (map, _) = map?;
         Ok(array2(py, map.values().to_vec(), map.width()))
     }
 
-    /// Returns for every pixel whether only the left camera sees it, bool.
-    fn occluded(&self, py: Python<'_>, disparity: &Disparity) -> PyResult<Py<PyArray2<bool>>> {
-        let of = disparity.inner();
-        let size = self.input_size(py, of)?;
-        let occluded = self.with(py, size, |matcher| matcher.occluded(of))?;
-        Ok(array2(py, occluded, of.map().width()))
+    /// Returns for every pixel whether only the left camera sees it, bool. `disparity` is a result of this
+    /// matcher, or of one with the same parameters.
+    fn occluded(&self, py: Python<'_>, disparity: Py<Disparity>) -> PyResult<Py<PyArray2<bool>>> {
+        let size = self.input_size(py, disparity.get().inner())?;
+        let occluded = self.with(py, size, move |matcher| {
+            Ok((matcher.occluded(disparity.get().inner())?, disparity))
+        });
+        let (occluded, disparity) = occluded?;
+        Ok(array2(py, occluded, disparity.get().inner().map().width()))
     }
 
     /// The processor that matches, in a few words; None before the first pair.
     #[getter]
-    fn description(&self, py: Python<'_>) -> Option<String> {
-        py.detach(|| self.lock().as_ref().map(|running| running.matcher.description()))
+    fn description(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let engine = self.engine()?;
+        let describe = move || Some(locked(&engine.running).as_ref()?.matcher.description());
+        interruptible(py, describe)
     }
 
     /// The parameters that were given.

@@ -7,13 +7,18 @@
 mod arrays;
 mod calibration;
 mod disparity;
+mod forks;
 mod matcher;
 mod pairs;
+mod parameters;
+mod waiting;
 
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::matcher::Error;
+use crate::settings;
 
 pyo3::create_exception!(
     stereod,
@@ -47,8 +52,10 @@ impl From<Error> for PyErr {
 /// The module `stereod._native`.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    forks::register(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("INVALID_RAW", crate::INVALID)?;
+    module.add("PARAMETERS", PyTuple::new(module.py(), settings::parameters())?)?;
     module.add("DeviceError", module.py().get_type::<DeviceError>())?;
     module.add("CalibrationError", module.py().get_type::<CalibrationError>())?;
     module.add_class::<matcher::Matcher>()?;

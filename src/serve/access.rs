@@ -298,5 +298,8 @@ mod tests {
         assert!(error.contains("holds no token") && error.contains("delete the file"), "{error}");
         assert!(Token::of_file(&folder.path().join("none/token")).is_err());
         assert!(Token::of_file(folder.path()).is_err());
+        // It has no end.
+        let error = format!("{:#}", Token::of_file(Path::new("/dev/zero")).err().unwrap());
+        assert!(error.contains("/dev/zero: it is longer than 4 KiB"), "{error}");
     }
 }

@@ -19,6 +19,7 @@ use crate::core::reading;
 use crate::core::redact::{redact, remember};
 use crate::matching::Params;
 use crate::matching::cost::COSTS;
+use crate::matching::params::Chosen;
 use crate::matching::saturation::WHITE;
 
 /// Origin of a value.
@@ -431,6 +432,19 @@ impl Layers {
             params.confidence.get_or_insert(0);
         }
         params.white = self.white;
+        let is_chosen = |keys: &[&str]| {
+            keys.iter().any(|key| self.origins.contains_key(&dotted("matching", key)))
+        };
+        params.chosen = Chosen {
+            window: is_chosen(&["cost_window", "cost_window_where"]),
+            prior: is_chosen(&["prior", "prior_strength"]),
+            paths: is_chosen(&["paths"]),
+            p1: is_chosen(&["p1"]),
+            p2: is_chosen(&["p2"]),
+            p2_mode: is_chosen(&["p2_mode", "p2_min", "p2_slope"]),
+            median: is_chosen(&["median"]),
+            speckle: is_chosen(&["speckle_size", "speckle_range"]),
+        };
         for (section, row) in schema::rows().filter(|(_, row)| row.by_cost.is_some()) {
             self.origins.entry(dotted(section, row.key)).or_insert(Origin::Cost(cost));
         }

@@ -266,6 +266,7 @@ impl Matching {
                 FillKind::Gaps => Some(FillRule::Gaps),
             }
             .map(|rule| Fill { rule, reach: self.fill_max }),
+            ..Params::DEFAULT
         };
         params.check()?;
         Ok(params)

@@ -28,4 +28,6 @@ pub use program::{
     AtEnd, Calibration, Camera, DEFAULT_TOML, Output, Pace, Places, Queue, Size, Source, Stats,
     WindowMode, config_file, with_flags,
 };
+#[cfg(feature = "python")]
+pub use schema::parameters;
 pub use schema::{parameter, row, rows};

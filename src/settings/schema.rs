@@ -50,21 +50,31 @@ pub fn row(section: &str, key: &str) -> Option<&'static Row> {
     rows().find(|(home, row)| *home == section && row.key == key).map(|(_, row)| row)
 }
 
+/// Returns the parameters of the library: their sections and rows.
+fn shared() -> impl Iterator<Item = (&'static str, &'static Row)> {
+    // Those two mean something only in a run of the program.
+    let is_shared = |row: &&Row| !["fit", "in_flight"].contains(&row.key);
+    MATCHER.iter().flat_map(move |(section, rows)| {
+        rows.iter().filter(is_shared).map(move |row| (*section, row))
+    })
+}
+
+/// Returns the name of a parameter: its flag's, or else its key's.
+fn spelled(row: &Row) -> String {
+    row.flag.map_or_else(|| row.key.to_owned(), |flag| flag.name[2..].replace('-', "_"))
+}
+
+/// Returns the names of the library's parameters.
+pub fn parameters() -> Vec<String> {
+    shared().map(|(_, row)| spelled(row)).collect()
+}
+
 /// Returns the section and the row of a parameter of the matcher: a key, or the name of its flag
 /// with underscores.
 pub fn parameter(name: &str) -> Result<(&'static str, &'static Row), ValueError> {
-    let spelled = |row: &Row| row.flag.map(|flag| flag.name[2..].replace('-', "_"));
-    // Those two mean something only in a run of the program.
-    let is_shared = |row: &Row| !["fit", "in_flight"].contains(&row.key);
-    let all = || {
-        MATCHER.iter().flat_map(|(section, rows)| {
-            rows.iter().filter(|row| is_shared(row)).map(move |row| (*section, row))
-        })
-    };
-    let is_named = |(_, row): &(_, &Row)| row.key == name || spelled(row).as_deref() == Some(name);
-    all().find(is_named).ok_or_else(|| {
-        let names: Vec<String> =
-            all().map(|(_, row)| spelled(row).unwrap_or_else(|| row.key.to_owned())).collect();
+    let is_named = |(_, row): &(_, &Row)| row.key == name || spelled(row) == name;
+    shared().find(is_named).ok_or_else(|| {
+        let names = parameters();
         let names = || names.iter().map(String::as_str);
         let meant = nearest(name, names()).map(|near| format!("; did you mean `{near}`?"));
         let meant = meant.unwrap_or_else(|| ";".into());

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use point::Point;
 
 use crate::core::frame::{DisparityMap, Image, StereoGeometry};
-use crate::matching::confidence::deviation_px;
+use crate::matching::confidence::{DEVIATION_LIMITS, deviation_px};
 use crate::sink::files;
 
 /// Property of points whose confidence is known: standard deviation of z in metres, provided that the
@@ -111,16 +111,6 @@ const PLY: &str = "ply\nformat binary_little_endian 1.0\ncomment stereod";
 /// First bytes of PCD files.
 const PCD: &str = "# .PCD v0.7 - Point Cloud Data file format\n# stereod";
 
-/// Place of the writing system's name in LAS files.
-const LAS_SYSTEM: usize = 26;
-
-/// Reports whether a file with these first bytes (64 suffice) is a point cloud of stereod.
-pub fn is_cloud(begin: &[u8]) -> bool {
-    let is_las = begin.starts_with(b"LASF")
-        && begin.get(LAS_SYSTEM..).is_some_and(|system| system.starts_with(b"stereod\0"));
-    begin.starts_with(PLY.as_bytes()) || begin.starts_with(PCD.as_bytes()) || is_las
-}
-
 /// Writes the file of [`encode_cloud`] in the format of the path's extension, and returns the number of points.
 pub fn write_cloud(
     path: &Path,
@@ -204,10 +194,15 @@ fn points(
 
 fn ply(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
     let count = points.len();
-    let deviation =
-        if has_deviation { format!("property float {DEVIATION}\n") } else { String::new() };
+    let (limits, deviation) = match has_deviation {
+        true => (
+            format!("comment {DEVIATION}: {DEVIATION_LIMITS}\n"),
+            format!("property float {DEVIATION}\n"),
+        ),
+        false => Default::default(),
+    };
     let mut file = format!(
-        "{PLY}: metres from the left camera, {axes}\n\
+        "{PLY}: metres from the left camera, {axes}\n{limits}\
          element vertex {count}\nproperty float x\nproperty float y\nproperty float z\n\
          property uchar red\nproperty uchar green\nproperty uchar blue\n{deviation}end_header\n"
     )
@@ -234,8 +229,12 @@ fn pcd(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
         line("TYPE", ["F"; 5]),
         line("COUNT", ["1"; 5]),
     ];
+    let limits = match has_deviation {
+        true => format!("# {DEVIATION}: {DEVIATION_LIMITS}\n"),
+        false => String::new(),
+    };
     let mut file = format!(
-        "{PCD}: metres from the left camera, {axes}\nVERSION 0.7\n{names}{sizes}{types}{counts}\
+        "{PCD}: metres from the left camera, {axes}\n{limits}VERSION 0.7\n{names}{sizes}{types}{counts}\
          WIDTH {count}\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS {count}\nDATA binary\n"
     )
     .into_bytes();
@@ -309,7 +308,9 @@ mod tests {
         let options = CloudOptions::default();
         let (file, count) = encoded(CloudFormat::Ply, Some(&confidence), options);
         let end = file.windows(11).position(|w| w == b"end_header\n").unwrap() + 11;
-        assert!(std::str::from_utf8(&file[..end]).unwrap().contains("property float z_std\n"));
+        let header = std::str::from_utf8(&file[..end]).unwrap();
+        assert!(header.contains("\ncomment z_std: standard deviation if "), "{header}");
+        assert!(header.contains("property float z_std\n"), "{header}");
         let points: Vec<_> = file[end..].chunks_exact(POINT_BYTES + 4).collect();
         assert_eq!((points.len(), count), (2, 2));
         let deviation = |point: &[u8]| f32::from_le_bytes(point[15..].try_into().unwrap());
@@ -327,9 +328,10 @@ mod tests {
         assert_eq!(encoded(CloudFormat::Ply, None, limits).1, 0);
 
         let (file, _) = encoded(CloudFormat::Pcd, Some(&confidence), options);
-        assert!(is_cloud(&file[..64]));
+        assert!(file.starts_with(PCD.as_bytes()));
         let end = file.windows(12).position(|w| w == b"DATA binary\n").unwrap() + 12;
         let header = std::str::from_utf8(&file[..end]).unwrap();
+        assert!(header.contains("\n# z_std: standard deviation if "), "{header}");
         assert!(header.contains("FIELDS x y z rgb z_std\nSIZE 4 4 4 4 4\n"), "{header}");
         let points: Vec<_> = file[end..].chunks_exact(20).collect();
         assert_eq!((points.len(), &points[1][12..16]), (2, &[110, 110, 110, 0][..]));
@@ -348,7 +350,6 @@ mod tests {
             let point =
                 Point { position: [1.0, -2.0, metres], colour: [1, 2, 255], deviation: 0.0 };
             let file = las::encode(&[point]).unwrap();
-            assert!(is_cloud(&file[..64]));
             let mut reader = ::las::Reader::new(std::io::Cursor::new(file)).unwrap();
             let read = reader.read_all().unwrap();
             let colours: Vec<_> = read.rgb().unwrap().collect();

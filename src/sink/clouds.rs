@@ -17,7 +17,6 @@ pub static CLOUDS: Kind = Kind {
     singular: "point cloud",
     extensions: &["ply", "pcd", "las"],
     description: "clouds.json",
-    is_ours: cloud::is_cloud,
 };
 
 /// Writes each map as `DIR/NNNNNN.EXT`, coloured by the left image, as [`NumberedFiles`]. The

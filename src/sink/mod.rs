@@ -102,6 +102,9 @@ pub trait Sink: Send {
         false
     }
 
+    /// Tells the number of the recording that the following frames belong to; `None` while nothing is written to files.
+    fn switch_to(&mut self, _recording: Option<u64>) {}
+
     /// Takes one matched pair; frames come in order.
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
 

@@ -127,11 +127,6 @@ impl NewFile {
         self.seeks
     }
 
-    /// Reports whether an earlier file with content is still in its place.
-    pub fn spares_earlier(&self) -> bool {
-        self.pending.as_ref().is_some_and(|pending| pending.replaces)
-    }
-
     /// Gives the file its name, replacing an earlier one; later calls do nothing. Its content is on
     /// the disk before an earlier file goes.
     pub fn put_in_place(&mut self) -> io::Result<()> {
@@ -245,7 +240,6 @@ mod tests {
         fs::write(&path, b"earlier").unwrap();
         let mut file = NewFile::create(&path).unwrap();
         file.write_all(b"new").unwrap();
-        assert!(file.spares_earlier());
         assert_eq!(fs::read(&path).unwrap(), b"earlier");
         drop(file);
         assert_eq!(
@@ -257,7 +251,6 @@ mod tests {
         file.write_all(b"new").unwrap();
         file.put_in_place().unwrap();
         file.put_in_place().unwrap();
-        assert!(!file.spares_earlier());
         assert_eq!(fs::read(&path).unwrap(), b"new");
         file.write_all(b" and more").unwrap();
         drop(file);

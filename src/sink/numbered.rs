@@ -1,18 +1,25 @@
 //! A folder of numbered files, one per pair, and a file that describes them.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 
+use crate::core::reading;
 use crate::sink::claim::Claim;
 use crate::sink::files;
-use crate::sink::new_file::NewFile;
+use crate::sink::new_file::{self, NewFile};
 
-/// Number of first bytes that identify a kind of file.
-const BEGIN: usize = 64;
+/// Name of the record of the files that stereod has written into a folder: their names, sizes and times. A file that
+/// anybody has changed or put there since is none of stereod's, whatever its format.
+pub const RECORD: &str = ".stereod-files";
+
+/// Largest size of the record in bytes.
+const RECORD_MAX: u64 = 1 << 30;
 
 /// Kind of numbered files.
 #[derive(Debug)]
@@ -25,8 +32,6 @@ pub struct Kind {
     pub extensions: &'static [&'static str],
     /// Name of the folder's description.
     pub description: &'static str,
-    /// Reports whether a file with these first bytes was written by stereod.
-    pub is_ours: fn(&[u8]) -> bool,
 }
 
 impl Kind {
@@ -37,40 +42,65 @@ impl Kind {
         (OsStr::new(&name_of(number, extension)) == name).then_some(number)
     }
 
-    /// Returns the numbered files of a folder with this extension, in order.
-    fn numbered(&self, dir: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    /// Returns the numbered files of a folder, in order.
+    fn numbered(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let entries = fs::read_dir(dir).map_err(|error| files::explain(dir, &error))?;
         let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
-        let paths = paths.filter(|path| path.extension() == Some(OsStr::new(extension)));
         let mut numbered: Vec<_> =
             paths.filter_map(|path| Some((self.number_of(path.file_name()?)?, path))).collect();
         numbered.sort_unstable();
         Ok(numbered.into_iter().map(|(_, path)| path).collect())
     }
 
-    /// Returns the extension of an earlier run's files, as its description names it. Descriptions without a
-    /// format are of the first one.
-    fn earlier_extension(&self, dir: &Path) -> &'static str {
-        let description = fs::read(dir.join(self.description)).ok();
-        let description: Option<serde_json::Value> =
-            description.and_then(|text| serde_json::from_slice(&text).ok());
-        let format = description.as_ref().and_then(|description| description["format"].as_str());
-        let known = self.extensions.iter().find(|known| Some(**known) == format);
-        known.copied().unwrap_or(self.extensions[0])
-    }
-
-    /// Reports whether a file may have been written by stereod.
-    fn may_be_ours(&self, path: &Path) -> bool {
-        let mut begin = [0; BEGIN];
-        fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
-            && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
-            && (self.is_ours)(&begin)
-    }
-
     /// Reports whether this name can occur in a folder of this kind.
     pub fn is_written(&self, name: &OsStr) -> bool {
-        self.number_of(name).is_some() || name == self.description
+        self.number_of(name).is_some() || name == self.description || name == RECORD
     }
+}
+
+/// Name, size and time of the last change of each file that stereod has written into a folder, a line a file.
+#[derive(Debug, Default)]
+struct Record(HashSet<String>);
+
+impl Record {
+    /// Reads the record of a folder; without one it is empty.
+    fn of(dir: &Path) -> Result<Self> {
+        let path = dir.join(RECORD);
+        match reading::read(&path, RECORD_MAX) {
+            Ok(text) => {
+                Ok(Self(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(files::explain(&path, &error)),
+        }
+    }
+
+    /// Returns the line of a regular file as it is now.
+    fn line_of(path: &Path) -> Option<String> {
+        let about = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+        Some(line(path.file_name()?.to_str()?, &about))
+    }
+
+    /// Reports whether a file is still as stereod has written it.
+    fn holds(&self, path: &Path) -> bool {
+        Self::line_of(path).is_some_and(|line| self.0.contains(&line))
+    }
+
+    /// Returns the lines of the files in a folder that are as they were written.
+    fn present(self, dir: &Path) -> String {
+        let is_present = |line: &String| {
+            let name = line.split(' ').next().unwrap_or_default();
+            Self::line_of(&dir.join(name)).as_ref() == Some(line)
+        };
+        self.0.into_iter().filter(is_present).map(|line| line + "\n").collect()
+    }
+}
+
+/// Formats the line of a file.
+fn line(name: &str, about: &Metadata) -> String {
+    let modified = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{name} {} {}", about.len(), since.as_nanos())
 }
 
 /// Returns the name of the file of a pair.
@@ -82,7 +112,7 @@ fn name_of(number: u64, extension: &str) -> String {
 ///
 /// Each file appears under its name only when it is complete, with a description next to it. The
 /// numbered files of a folder belong to one run: the first new file removes all that an earlier run
-/// has left. Files that stereod has not written are neither replaced nor removed.
+/// has left. Files that stereod has not written, or that were changed since, are neither replaced nor removed.
 #[derive(Debug)]
 pub struct NumberedFiles {
     dir: PathBuf,
@@ -103,6 +133,8 @@ struct Waiting {
     text: String,
     /// Files of an earlier run.
     earlier: Vec<PathBuf>,
+    /// The record with these files.
+    record: Record,
 }
 
 impl NumberedFiles {
@@ -116,29 +148,22 @@ impl NumberedFiles {
     ) -> Result<Self> {
         let mut files = Self::resume(dir, kind, extension, text)?;
         let Some(waiting) = &mut files.waiting else { return Ok(files) };
-        let Kind { plural, description, .. } = kind;
-        let before = kind.earlier_extension(dir);
-        let in_the_way = kind.numbered(dir, extension)?;
-        if !waiting.description.spares_earlier() {
-            let Some(first) = in_the_way.first() else { return Ok(files) };
+        waiting.record = Record::of(dir)?;
+        let is_ours = |path: &PathBuf| waiting.record.holds(path);
+        let (ours, foreign): (Vec<_>, Vec<_>) = kind.numbered(dir)?.into_iter().partition(is_ours);
+        let is_in_the_way = |path: &PathBuf| path.extension() == Some(OsStr::new(extension));
+        let description = Some(dir.join(kind.description)).filter(|path| path.exists());
+        let description = description.filter(|path| !waiting.record.holds(path));
+        if let Some(first) = foreign.into_iter().find(is_in_the_way).or(description) {
             bail!(
-                "cannot write {plural} into {}: there are numbered {plural} already, such as {}, and no \
-                 {description} that says stereod has written them; name another folder",
+                "cannot write {} into {}: {} is there, and stereod has not written it, or somebody has changed or \
+                 copied it since; move or remove it, or name another folder",
+                kind.plural,
                 dir.display(),
                 first.display()
             );
         }
-        let earlier = kind.numbered(dir, before)?;
-        let mut foreign = earlier.iter().filter(|path| !kind.may_be_ours(path));
-        let other = in_the_way.first().filter(|_| extension != before);
-        if let Some(foreign) = foreign.next().or(other) {
-            bail!(
-                "cannot write {plural} into {}: {} is none of stereod's; move it, or name another folder",
-                dir.display(),
-                foreign.display()
-            );
-        }
-        waiting.earlier = earlier;
+        waiting.earlier = ours;
         Ok(files)
     }
 
@@ -156,28 +181,41 @@ impl NumberedFiles {
         let claim = Claim::on_folder(dir)?;
         // This also checks, before the first match, that the folder can be written.
         let description = NewFile::create(&dir.join(kind.description))?;
-        let waiting = Some(Waiting { description, text, earlier: Vec::new() });
+        let (earlier, record) = Default::default();
+        let waiting = Some(Waiting { description, text, earlier, record });
         Ok(Self { dir: dir.to_path_buf(), kind, extension, waiting, _claim: claim })
     }
 
     /// Writes the file of a pair.
     pub fn write(&mut self, sequence: u64, content: &[u8]) -> Result<()> {
-        let path = self.dir.join(name_of(sequence, self.extension));
-        files::write_whole(&path, content)?;
+        let name = name_of(sequence, self.extension);
+        let path = self.dir.join(&name);
+        self.put(NewFile::create(&path)?, &name, content)?;
         match self.waiting.take() {
             Some(waiting) => self.take_over(waiting, &path),
             None => Ok(()),
         }
     }
 
+    /// Writes a file, and gives it its name once it is in the record, so that a killed run leaves no file that is not.
+    fn put(&self, mut file: NewFile, name: &str, content: &[u8]) -> Result<()> {
+        let (path, record) = (file.path().to_path_buf(), self.dir.join(RECORD));
+        let written = file.write_all(content).and_then(|()| file.file().metadata());
+        let about = written.map_err(|error| files::explain(&path, &error))?;
+        let noted = new_file::open(OpenOptions::new().append(true).create(true), &record, false)
+            .and_then(|mut record| writeln!(record, "{}", line(name, &about)));
+        noted.map_err(|error| files::explain(&record, &error))?;
+        file.put_in_place().map_err(|error| files::explain(&path, &error))
+    }
+
     /// Puts the description in place, and removes the files of an earlier run except `written`.
     fn take_over(&self, waiting: Waiting, written: &Path) -> Result<()> {
-        let Waiting { description, text, earlier } = waiting;
+        let Waiting { description, text, earlier, record } = waiting;
         let Kind { plural, singular, .. } = self.kind;
-        description.finish_with(text.as_bytes())?;
-        for path in earlier.iter().filter(|path| *path != written) {
+        self.put(description, self.kind.description, text.as_bytes())?;
+        for path in earlier.iter().filter(|path| *path != written && record.holds(path)) {
             match fs::remove_file(path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
                     bail!(
                         "cannot remove {}, a {singular} of an earlier run: {error}",
                         path.display()
@@ -186,6 +224,9 @@ impl NumberedFiles {
                 _ => {}
             }
         }
+        // Otherwise it would grow with every run.
+        let present = Record::of(&self.dir)?.present(&self.dir);
+        files::write_whole(&self.dir.join(RECORD), present.as_bytes())?;
         if !earlier.is_empty() {
             let (dir, count) = (self.dir.display(), earlier.len());
             tracing::info!("{dir}: new {plural} take the place of {count} of an earlier run");
@@ -201,14 +242,15 @@ mod tests {
     static KIND: Kind = Kind {
         plural: "pictures",
         singular: "picture",
-        extensions: &["png", "tiff"],
+        extensions: &["png", "tiff", "npy"],
         description: "about.json",
-        is_ours: |begin| begin.starts_with(b"ours"),
     };
 
+    /// Names in a folder but that of the record.
     fn names(dir: &Path) -> Vec<String> {
         let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.retain(|name| name != RECORD);
         names.sort();
         names
     }
@@ -217,9 +259,8 @@ mod tests {
     fn write(dir: &Path, extension: &'static str) -> Result<()> {
         let about = format!("{{ \"format\": \"{extension}\" }}");
         let mut files = NumberedFiles::create(dir, &KIND, extension, about)?;
-        let content = [&b"ours"[..], &[0; BEGIN]].concat();
-        files.write(0, &content)?;
-        files.write(1, &content)
+        files.write(0, b"ours")?;
+        files.write(1, b"ours")
     }
 
     #[test]
@@ -228,9 +269,9 @@ mod tests {
         let dir = dir.path();
         write(dir, "png").unwrap();
         // The user has converted one.
-        fs::write(dir.join("000001.tiff"), [&b"ours"[..], &[0; BEGIN]].concat()).unwrap();
+        fs::write(dir.join("000001.tiff"), b"ours").unwrap();
         let refused = write(dir, "tiff").unwrap_err().to_string();
-        assert!(refused.contains("000001.tiff is none of stereod's"), "{refused}");
+        assert!(refused.contains("000001.tiff is there"), "{refused}");
         assert_eq!(names(dir), ["000000.png", "000001.png", "000001.tiff", "about.json"]);
         write(dir, "png").unwrap();
         assert_eq!(names(dir).len(), 4, "the converted one stays");
@@ -239,7 +280,39 @@ mod tests {
         assert_eq!(names(dir), ["000000.tiff", "000001.tiff", "about.json"]);
         write(dir, "png").unwrap();
         assert_eq!(names(dir), ["000000.png", "000001.png", "about.json"]);
-        fs::remove_file(dir.join("about.json")).unwrap();
-        assert!(write(dir, "png").unwrap_err().to_string().contains("no about.json"));
+        let record = fs::read_to_string(dir.join(RECORD)).unwrap();
+        assert_eq!(record.lines().count(), 3, "{record}");
+    }
+
+    #[test]
+    fn nothing_that_somebody_else_has_written_or_changed_is_deleted() {
+        for extension in KIND.extensions {
+            for foreign in
+                [format!("000001.{extension}"), format!("000077.{extension}"), "about.json".into()]
+            {
+                let dir = tempfile::tempdir().unwrap();
+                let dir = dir.path();
+                write(dir, extension).unwrap();
+                // Of the same size, as another program would write it into its place.
+                let other =
+                    if foreign == "about.json" { "{ \"format\": \"npy\" }" } else { "mine" };
+                fs::remove_file(dir.join(&foreign)).ok();
+                fs::write(dir.join(&foreign), other).unwrap();
+                // The clock of files is coarse.
+                let file = OpenOptions::new().write(true).open(dir.join(&foreign)).unwrap();
+                file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+                let refused = write(dir, extension).unwrap_err().to_string();
+                assert!(refused.contains(&format!("{foreign} is there")), "{refused}");
+                assert_eq!(fs::read_to_string(dir.join(&foreign)).unwrap(), other);
+                assert!(dir.join(format!("000000.{extension}")).exists());
+                fs::remove_file(dir.join(&foreign)).unwrap();
+                write(dir, extension).unwrap();
+            }
+        }
+        // A run without a file of its own leaves all as it was.
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "png").unwrap();
+        drop(NumberedFiles::create(dir.path(), &KIND, "npy", String::new()).unwrap());
+        assert_eq!(names(dir.path()), ["000000.png", "000001.png", "about.json"]);
     }
 }

@@ -10,7 +10,7 @@ use crate::core::frame::{Matched, StereoGeometry};
 use crate::sink::encoding::UNKNOWN;
 use crate::sink::numbered::{Kind, NumberedFiles, Open};
 use crate::sink::numbers::{Numbers, Quantity};
-use crate::sink::png::{self, DisparityPng};
+use crate::sink::png::DisparityPng;
 use crate::sink::still::{Still, StillFormat};
 use crate::sink::{Sink, StreamInfo};
 
@@ -20,7 +20,6 @@ pub static PICTURES: Kind = Kind {
     singular: "picture",
     extensions: &["png", "tiff", "exr", "npy", "pfm"],
     description: "disparity.json",
-    is_ours: |begin| png::is_disparity(begin) || StillFormat::may_hold_floats(begin),
 };
 
 /// Writes each map as `DIR/NNNNNN.EXT`, as [`NumberedFiles`]: disparity in the KITTI convention or depth as

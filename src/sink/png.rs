@@ -52,14 +52,6 @@ fn write_numbers(
     Ok(())
 }
 
-/// Reports whether a file with these first bytes (48 suffice) may be one of [`DisparityPng`]:
-/// 16-bit grey, with a text chunk `Comment` right after its header.
-pub fn is_disparity(begin: &[u8]) -> bool {
-    let has = |at: usize, bytes: &[u8]| begin.get(at..at + bytes.len()) == Some(bytes);
-    // After the signature: length and name of IHDR, width, height, depth, colour type.
-    has(0, b"\x89PNG\r\n\x1a\n") && has(24, &[16, 0]) && has(AFTER_HEADER + 4, b"tEXtComment")
-}
-
 /// Encodes an image of 3 bytes per pixel (red, green, blue) as a PNG file.
 pub fn encode_rgb(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
     let mut file = Vec::new();

@@ -11,7 +11,6 @@ use anyhow::{Error, Result, anyhow};
 
 use super::{Losses, Sink};
 use crate::core::backoff::{Backoff, STEADY};
-use crate::core::control::Switch;
 use crate::core::frame::Matched;
 
 /// Creates an output again without overwriting the previous one's files.
@@ -23,8 +22,10 @@ pub struct Restarting {
     sink: Option<Box<dyn Sink>>,
     /// Set if the present sink has taken frames.
     has_begun: bool,
-    /// Set by a viewer while nothing is to be written.
-    suspended: Switch,
+    /// True if a viewer can suspend it.
+    is_switched: bool,
+    /// Number of the present recording, if there is one.
+    recording: Option<u64>,
     factory: Factory,
     backoff: Backoff,
     /// Start of the present sink.
@@ -45,11 +46,10 @@ struct Outage {
 }
 
 impl Restarting {
-    /// Wraps an output, which `factory` makes again after failures. While `suspended` is set it gets
-    /// no frames.
-    pub fn new(sink: Box<dyn Sink>, factory: Factory, suspended: Switch) -> Self {
+    /// Wraps an output, which `factory` makes again after failures, and for each recording if it `is_switched`.
+    pub fn new(sink: Box<dyn Sink>, factory: Factory, is_switched: bool) -> Self {
         let name = sink.name().to_owned();
-        Self { sink: Some(sink), suspended, ..Self::without_sink(name, factory) }
+        Self { sink: Some(sink), is_switched, ..Self::without_sink(name, factory) }
     }
 
     /// Wraps an output that `factory` could not make yet because of `error`.
@@ -65,7 +65,8 @@ impl Restarting {
             name,
             sink: None,
             has_begun: false,
-            suspended: Switch::default(),
+            is_switched: false,
+            recording: None,
             factory,
             backoff: Backoff::default(),
             since: now,
@@ -156,9 +157,16 @@ impl Sink for Restarting {
         &self.name
     }
 
-    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        if self.suspended.is_set() {
+    fn switch_to(&mut self, recording: Option<u64>) {
+        // All pairs between two recordings may have been dropped.
+        if self.is_switched && self.recording.is_some() && self.recording != recording {
             self.suspend();
+        }
+        self.recording = recording;
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        if self.is_switched && self.recording.is_none() {
             self.losses.suspended += 1;
             return Ok(());
         }
@@ -254,7 +262,7 @@ mod tests {
         }
     }
 
-    fn restarting(disk: &Disk, makes: &Arc<Mutex<u64>>, suspended: &Switch) -> Restarting {
+    fn restarting(disk: &Disk, makes: &Arc<Mutex<u64>>) -> Restarting {
         let slow = {
             let disk = disk.clone();
             move || Box::new(Slow { disk: disk.clone(), on_the_way: None, lost: 0 })
@@ -269,14 +277,15 @@ mod tests {
                 }
                 Ok(slow())
             }),
-            suspended.clone(),
+            true,
         )
     }
 
     #[test]
     fn what_a_failure_costs_is_counted_and_the_rest_is_written() {
         let (disk, makes) = (Disk::default(), Arc::default());
-        let mut restarting = restarting(&disk, &makes, &Switch::default());
+        let mut restarting = restarting(&disk, &makes);
+        restarting.switch_to(Some(0));
         (0..5).for_each(|n| restarting.consume(&frame(n)).unwrap());
         disk.lock().unwrap().0 = true;
         (5..8).for_each(|n| restarting.consume(&frame(n)).unwrap());
@@ -298,7 +307,8 @@ mod tests {
     #[test]
     fn without_a_failure_nothing_is_different() {
         let (disk, makes) = (Disk::default(), Arc::default());
-        let mut restarting = restarting(&disk, &makes, &Switch::default());
+        let mut restarting = restarting(&disk, &makes);
+        restarting.switch_to(Some(0));
         (0..3).for_each(|n| restarting.consume(&frame(n)).unwrap());
         restarting.finish().unwrap();
         assert_eq!((restarting.losses().failed, restarting.name()), (0, "slow"));
@@ -307,16 +317,18 @@ mod tests {
 
     #[test]
     fn while_it_is_suspended_nothing_is_written_and_nothing_lost() {
-        let (disk, makes, suspended) = (Disk::default(), Arc::default(), Switch::default());
-        let mut restarting = restarting(&disk, &makes, &suspended);
-        for (n, is_suspended) in [true, false, false, true, true, false].into_iter().enumerate() {
-            suspended.set(is_suspended);
+        let (disk, makes) = (Disk::default(), Arc::default());
+        let mut restarting = restarting(&disk, &makes);
+        // The pairs between the recordings 1 and 2 did not come through.
+        let recordings = [None, Some(0), Some(0), None, None, Some(1), Some(2)];
+        for (n, recording) in recordings.into_iter().enumerate() {
+            restarting.switch_to(recording);
             restarting.consume(&frame(n as u64)).unwrap();
         }
         restarting.finish().unwrap();
-        assert_eq!(disk.lock().unwrap().1, [1, 2, 5]);
-        // The first one waits for its first frame; the second file is another one.
+        assert_eq!(disk.lock().unwrap().1, [1, 2, 5, 6]);
+        // The first one waits for its first frame; each further recording has a file of its own.
         let losses = Losses { suspended: 3, ..Losses::default() };
-        assert_eq!((*makes.lock().unwrap(), restarting.losses()), (1, losses));
+        assert_eq!((*makes.lock().unwrap(), restarting.losses()), (2, losses));
     }
 }

@@ -28,7 +28,7 @@ use crate::core::frame::{Matched, StereoGeometry};
 use crate::sink::messages::{Topic, chosen, stamp};
 
 /// Topics if none are chosen, as far as the cameras are known.
-const DEFAULT: &str = "left, left-jpeg, right, disparity, depth, depth-png, points";
+const DEFAULT: &str = "left, left-jpeg, right, disparity, disparity-jpeg, depth, depth-png, points";
 
 /// Messages of a topic that are kept for subscribers.
 const DEPTH: i32 = 5;

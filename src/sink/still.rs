@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
-use crate::matching::confidence::deviation_px;
+use crate::matching::confidence::{DEVIATION_LIMITS, deviation_px};
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
 use crate::sink::files;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
@@ -61,13 +61,6 @@ impl StillFormat {
             Self::Exr => "exr",
             Self::Pgm => "pgm",
         }
-    }
-
-    /// Reports whether a file with these first bytes may be in one of the formats of floats.
-    pub fn may_hold_floats(begin: &[u8]) -> bool {
-        [&b"Pf\n"[..], b"II*\0", b"\x93NUMPY", b"\x76\x2f\x31\x01"]
-            .iter()
-            .any(|magic| begin.starts_with(magic))
     }
 
     /// Returns the format for depth, which does not fit 8 bits.
@@ -161,6 +154,7 @@ impl<'a> Still<'a> {
             false => 0.0,
         });
         let mut channels = vec![channel("disparity", disparity.collect())];
+        let mut comment = None;
         if let Some(geometry) = self.geometry {
             let depth = values.iter().map(|value| {
                 let metres = metres(geometry, *value).filter(|_| known(value));
@@ -177,12 +171,13 @@ impl<'a> Still<'a> {
                 metres.map_or(f32::INFINITY, |metres| metres as f32)
             });
             channels.push(channel("Z_std", deviation.collect()));
+            comment = Some(format!("Z_std: {DEVIATION_LIMITS}"));
         }
         if let Some(confidence) = self.confidence {
             let share = confidence.pixels().iter().map(|&level| f32::from(level) / 255.0);
             channels.push(channel("confidence", share.collect()));
         }
-        encode_exr((self.map.width(), self.map.height()), channels)
+        encode_exr((self.map.width(), self.map.height()), channels, comment.as_deref())
     }
 }
 
@@ -204,7 +199,7 @@ pub fn write_depth(
         StillFormat::Pfm => encode_pfm(size.0, depth_m),
         StillFormat::Tiff => tiff(size, &or_nan().collect::<Vec<_>>())?,
         StillFormat::Npy => npy(size, or_nan()),
-        StillFormat::Exr => encode_exr(size, vec![channel("Z", depth_m.to_vec())])?,
+        StillFormat::Exr => encode_exr(size, vec![channel("Z", depth_m.to_vec())], None)?,
     };
     files::write_whole(path, &file)
 }
@@ -217,12 +212,17 @@ fn channel(name: &str, samples: Vec<f32>) -> Channel {
 }
 
 /// Encodes channels as OpenEXR (<https://openexr.com/en/latest/>).
-fn encode_exr(size: (usize, usize), channels: Vec<Channel>) -> Result<Vec<u8>> {
-    let image = exr::prelude::Image::from_encoded_channels(
+fn encode_exr(
+    size: (usize, usize),
+    channels: Vec<Channel>,
+    comment: Option<&str>,
+) -> Result<Vec<u8>> {
+    let mut image = exr::prelude::Image::from_encoded_channels(
         size,
         exr::prelude::Encoding::SMALL_LOSSLESS,
         exr::prelude::AnyChannels::sort(channels.into()),
     );
+    image.layer_data.attributes.comments = comment.map(Into::into);
     let mut file = Cursor::new(Vec::new());
     exr::prelude::WritableImage::write(&image).to_buffered(&mut file)?;
     Ok(file.into_inner())
@@ -453,6 +453,12 @@ mod tests {
         let (geometry, confidence) = (Some(&geometry), Some(&confidence));
         let still = Still { geometry, confidence, ..Still::of(&map, RANGE) };
         still.write(&path).unwrap();
+        let comments = exr::prelude::read_first_flat_layer_from_file(&path)
+            .unwrap()
+            .layer_data
+            .attributes
+            .comments;
+        assert!(comments.unwrap().to_string().starts_with("Z_std: standard deviation if "));
         let channels = read();
         let names: Vec<&str> = channels.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["Z", "Z_std", "confidence", "disparity"]);

@@ -12,9 +12,14 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Returns the codec of this name.
-    pub fn of(name: &str) -> Option<Self> {
-        [Self::H264, Self::H265].into_iter().find(|codec| codec.to_string() == name)
+    /// Returns the codec of a name such as `h264`, `libx264`, `hevc_nvenc` or `h264;yuv420p`, whose first word tells it.
+    pub fn of_words(name: &str) -> Option<Self> {
+        let name = name.split([';', '_', ' ']).next()?.to_ascii_lowercase();
+        match name.trim_start_matches("lib") {
+            "h264" | "x264" | "avc" => Some(Self::H264),
+            "h265" | "x265" | "hevc" => Some(Self::H265),
+            _ => None,
+        }
     }
 
     /// Returns the codec of a byte stream that begins with a delimiter or a parameter set, as the first unit
@@ -50,6 +55,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_formats_and_encoders() {
+        for (name, codec) in [
+            ("h264", Some(Codec::H264)),
+            ("libx264", Some(Codec::H264)),
+            ("h264;yuv420p;bgr8;bgr8", Some(Codec::H264)),
+            ("hevc_nvenc", Some(Codec::H265)),
+            ("H265", Some(Codec::H265)),
+            ("jpeg", None),
+            ("bayer_rggb8; png compressed ", None),
+            ("vp9", None),
+            ("", None),
+        ] {
+            assert_eq!(Codec::of_words(name), codec, "{name}");
+        }
+    }
+
+    #[test]
     fn the_first_unit_tells_the_codec() {
         for (stream, codec) in [
             (&[0, 0, 0, 1, 0x67, 9][..], Some(Codec::H264)),
@@ -65,6 +87,5 @@ mod tests {
         ] {
             assert_eq!(Codec::of_stream(stream), codec, "{stream:?}");
         }
-        assert_eq!((Codec::of("h265"), Codec::of("vp9")), (Some(Codec::H265), None));
     }
 }

@@ -123,10 +123,10 @@ impl Excerpt {
             part.duration.map_or(by_number, |time| by_number.min(in_time(time).max(1)))
         });
         let from = match frames.first {
-            0 => Place::Time(whole.begin.saturating_add(part.start)),
+            0 if !part.start.is_zero() => Place::Time(whole.begin.saturating_add(part.start)),
             first => Place::Pair(first),
         };
-        let is_there = from == Place::Time(whole.begin);
+        let is_there = from == Place::Pair(0);
         let part = part.clone();
         Ok(Box::new(Self { source, info, part, pairs, from, is_there, skipped: 0, last: None }))
     }
@@ -171,7 +171,9 @@ impl Source for Excerpt {
                 Place::Time(from) => time < from,
                 Place::Pair(from) => number < from,
             };
-            if is_early || time < begin || number < first {
+            // Pairs of a recording whose times fall may be earlier than its first image.
+            let is_before = !self.part.start.is_zero() && time < begin;
+            if is_early || is_before || number < first {
                 *skipped += 1;
                 return ControlFlow::Continue(());
             }
@@ -200,7 +202,9 @@ impl Source for Excerpt {
 
     /// Moves to any pair of the whole source, also outside of the part.
     fn seek(&mut self, place: Place) -> Result<()> {
-        (self.from, self.part) = (place, Part::default());
+        let is_beginning = matches!(place, Place::Time(time) if time <= self.info.begin);
+        self.from = if is_beginning { Place::Pair(0) } else { place };
+        self.part = Part::default();
         self.is_there = true;
         self.source.seek(place)
     }

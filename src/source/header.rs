@@ -63,7 +63,9 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
 /// better.
 pub fn check(content: &[u8]) -> anyhow::Result<()> {
     let Some(format) = format(content) else { return Ok(()) };
-    let reader = ImageReader::with_format(Cursor::new(content), format);
+    let mut reader = ImageReader::with_format(Cursor::new(content), format);
+    // Whatever the decoder would pass is judged here.
+    reader.no_limits();
     let Ok(decoder) = reader.into_decoder() else { return Ok(()) };
     let ((width, height), decoded) = (decoder.dimensions(), decoder.total_bytes());
     let most = (content.len() as u64).saturating_mul(DEFLATED_MAX);
@@ -125,6 +127,8 @@ mod tests {
     fn a_header_cannot_promise_what_its_file_does_not_hold() {
         let error = check(&png(16384, 16384)).unwrap_err().to_string();
         assert!(error.contains("16384x16384 pixels cannot be in a file of 57 bytes"), "{error}");
+        let side = 1 << 30;
+        assert!(check(&png(side, side)).unwrap_err().to_string().contains("cannot be in a file"));
         check(&png(64, 48)).unwrap();
         assert!(check(b"P5\n1000000 1000000\n255\n1").unwrap_err().to_string().contains("budget"));
         assert!(check(b"P5\n2 1\n255\n12").is_ok());

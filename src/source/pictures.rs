@@ -1,11 +1,11 @@
-//! Numbered images as a stream: the files of a pattern such as `left/%06d.png` or `left/*.png`, and
-//! their times.
+//! Numbered images as a stream: the files of a pattern such as `left/%06d.png`, `left/####.png` or
+//! `left/*.png`, and their times.
 //!
 //! Every existing number is played, in order; gaps do not end the stream. An image's time follows
 //! from its number, so an image that one view lacks leaves its partner alone instead of shifting
 //! all later ones.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,9 +47,19 @@ struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Parses `before%0Nd`after, also `%d`; `None` without a number in the name.
+    /// Parses `before%0Nd`after, also `%d`, and `before####after` of an image, in which each `#` is a digit;
+    /// `None` without a number in the name.
     fn parse(name: &'a OsStr) -> Option<Self> {
-        let name = name.as_encoded_bytes();
+        Self::parse_printf(name.as_encoded_bytes()).or_else(|| {
+            let bytes = name.as_encoded_bytes();
+            let at = bytes.iter().position(|&byte| byte == b'#')?;
+            let digits = bytes[at..].iter().take_while(|&&byte| byte == b'#').count();
+            let (before, after) = (&bytes[..at], &bytes[at + digits..]);
+            is_picture(Path::new(name)).then_some(Self { before, after, digits })
+        })
+    }
+
+    fn parse_printf(name: &'a [u8]) -> Option<Self> {
         let signs = name.iter().enumerate().filter(|(_, byte)| **byte == b'%');
         signs.into_iter().find_map(|(at, _)| {
             let rest = &name[at + 1..];
@@ -113,9 +123,11 @@ pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     files_of_glob(&general).unwrap_or_default()
 }
 
-/// Returns the files of a shell pattern, by name.
+/// Returns the files of a shell pattern, by name. As in a shell, `*` stands for no hidden file.
 pub fn files_of_glob(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> {
-    let found = glob::glob(pattern)?;
+    let options =
+        glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
+    let found = glob::glob_with(pattern, options)?;
     Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
 }
 
@@ -206,7 +218,8 @@ impl Pictures {
         let (l, r) = (left.files.len(), right.files.len());
         ensure!(
             l == r,
-            "the {l} pictures of {} and the {r} of {} cannot be paired by the numbers in their names;              number them alike (left01.png, right01.png), or give as many of each",
+            "the {l} pictures of {} and the {r} of {} cannot be paired by the numbers in their names; \
+             number them alike (left01.png, right01.png), or give as many of each",
             left.pattern,
             right.pattern
         );
@@ -247,20 +260,40 @@ fn there(folder: &Path) -> String {
 
 /// Returns the pattern of the numbered images in `folder`, if any.
 pub(super) fn suggest(folder: &Path) -> Option<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| is_picture(Path::new(name)))
-        .collect();
-    names.sort_unstable();
-    names.iter().find_map(|name| {
-        let (stem, kind) = name.rsplit_once('.')?;
-        let digits = stem.len() - stem.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        let before = &stem[..stem.len() - digits];
-        let number = if digits == 1 { "%d".to_owned() } else { format!("%0{digits}d") };
-        let pattern = folder.join(format!("{before}{number}.{kind}"));
-        (digits > 0).then(|| pattern.display().to_string())
-    })
+    let found = patterns(folder).into_iter().find(|pattern| is_pattern(pattern));
+    found.map(|pattern| pattern.display().to_string())
+}
+
+/// Returns the patterns that together match every image in `folder`: numbers at the end of names are `%d`, all
+/// other names `*`.
+pub(super) fn patterns(folder: &Path) -> Vec<PathBuf> {
+    // The digits of each number, by the name before and behind it.
+    let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    for name in names.filter(|name| is_picture(Path::new(name)) && !name.starts_with('.')) {
+        let Some((stem, kind)) = name.rsplit_once('.') else { continue };
+        let before = stem.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &stem[before.len()..];
+        let before = if digits.is_empty() { "*" } else { before };
+        found.entry((before.to_owned(), kind.to_owned())).or_default().push(digits.to_owned());
+    }
+    let pattern = |((before, kind), numbers): ((String, String), Vec<String>)| {
+        let padded = numbers.iter().filter(|digits| digits.starts_with('0')).map(String::len);
+        let lengths: BTreeSet<usize> = numbers.iter().map(String::len).collect();
+        let length = match (padded.filter(|&length| length > 1).min(), lengths.len()) {
+            (Some(length), _) => length,
+            (None, 1) => lengths.first().copied().unwrap_or(0),
+            (None, _) => 1,
+        };
+        let number = match length {
+            0 => String::new(),
+            1 => "%d".to_owned(),
+            _ => format!("%0{length}d"),
+        };
+        folder.join(format!("{before}{number}.{kind}"))
+    };
+    found.into_iter().map(pattern).collect()
 }
 
 /// Returns the common timing of the images of all `streams`, `rate` of them a second.
@@ -298,10 +331,26 @@ mod tests {
 
     #[test]
     fn patterns_are_told_from_names() {
-        for pattern in ["%06d.png", "left/%d.pgm", "a/b_%03d_rect.jpg", "100%/x%02d.png"] {
+        for pattern in [
+            "%06d.png",
+            "left/%d.pgm",
+            "a/b_%03d_rect.jpg",
+            "100%/x%02d.png",
+            "shot.####.exr",
+            "#.png",
+        ] {
             assert!(is_pattern(Path::new(pattern)), "{pattern}");
         }
-        for name in ["left.mp4", "100%.mp4", "%s.png", "a%20b.mp4", "%06d/left.png", "%5d.png"] {
+        for name in [
+            "take#2.mp4",
+            "##/left.png",
+            "left.mp4",
+            "100%.mp4",
+            "%s.png",
+            "a%20b.mp4",
+            "%06d/left.png",
+            "%5d.png",
+        ] {
             assert!(!is_pattern(Path::new(name)), "{name}");
         }
     }
@@ -316,6 +365,10 @@ mod tests {
         }
         assert_eq!(Name::parse("%d.png".as_ref()).unwrap().number("12.png".as_ref()), Some(12));
         assert_eq!(Name::parse("%d.png".as_ref()).unwrap().number("012.png".as_ref()), None);
+        let name = Name::parse("shot.####.exr".as_ref()).unwrap();
+        assert_eq!(name.number("shot.0097.exr".as_ref()), Some(97));
+        assert_eq!(name.number("shot.12345.exr".as_ref()), Some(12_345));
+        assert_eq!(name.number("shot.97.exr".as_ref()), None);
     }
 
     #[test]
@@ -343,8 +396,11 @@ mod tests {
         for name in ["l10.png", "l9.png", "r010.jpg", "r009.jpg", "a_l.png", "b_l.png", "v.mp4"] {
             std::fs::write(at(name), "x").unwrap();
         }
+        // macOS writes such a file beside each image.
+        std::fs::write(at("._l9.png"), "x").unwrap();
         let find = |name: &str| Pictures::find(&at(name));
         let numbers = |found: &Pictures| found.numbers().collect::<Vec<_>>();
+        assert_eq!(numbers(&find("*9.png").unwrap()), [9]);
         let (mut left, mut right) = (find("l*.png").unwrap(), find("r*.jpg").unwrap());
         Pictures::agree(&mut left, &mut right).unwrap();
         assert_eq!((numbers(&left), numbers(&right)), (vec![9, 10], vec![9, 10]));

@@ -118,6 +118,25 @@ impl SourceSpec {
         self.streams().any(StreamSpec::may_be_live)
     }
 
+    /// Names a way to views of this size, if there is one.
+    pub fn resized(&self, (width, height): (usize, usize)) -> Option<String> {
+        let (width, height) = match self {
+            Self::Demo => return Some(format!("--demo-size {width}x{height}")),
+            Self::SideBySide(_) => (2 * width, height),
+            Self::TopBottom(_) => (width, 2 * height),
+            _ => (width, height),
+        };
+        let is_file =
+            |stream: &StreamSpec| matches!(stream, StreamSpec::File(_) | StreamSpec::Pictures(_));
+        if self.streams().any(|stream| matches!(stream, StreamSpec::Camera(_))) {
+            Some("--size of cameras".into())
+        } else if self.streams().next().is_some() && self.streams().all(is_file) {
+            Some(format!("ffmpeg -i INPUT -vf scale={width}:{height} -c:v ffv1 OUTPUT.mkv"))
+        } else {
+            None
+        }
+    }
+
     /// Reports whether one stream holds both views.
     pub fn is_one_stream(&self) -> bool {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
@@ -203,9 +222,10 @@ impl StreamSpec {
                      --right {GRAPH}TOPIC"
                 ));
             }
-            if path.is_file() && is_recording(path) {
+            if is_recording(path) {
                 return Some(format!(
-                    "{name} is a recording of messages, which has both views; give it by itself: stereod run {name}"
+                    "{name} is a recording, which has both views; give it by itself: stereod run {name} (a \
+                     topic that has both views side by side is named twice: --left-topic TOPIC --right-topic TOPIC)"
                 ));
             }
         }
@@ -298,6 +318,18 @@ fn unescape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_way_to_smaller_views_depends_on_the_source() {
+        let of = |spec: SourceSpec| spec.resized((320, 240)).unwrap_or_default();
+        assert_eq!(of(SourceSpec::Demo), "--demo-size 320x240");
+        assert_eq!(of(SourceSpec::two("/dev/video70", "/dev/video72")), "--size of cameras");
+        assert!(of(SourceSpec::two("l.mp4", "r.mp4")).contains("-vf scale=320:240 "));
+        assert!(of(SourceSpec::side_by_side("both.mkv")).contains("-vf scale=640:240 "));
+        assert!(of(SourceSpec::top_bottom("both.mkv")).contains("-vf scale=320:480 "));
+        assert_eq!(of(SourceSpec::two("rtsp://a/1", "rtsp://a/2")), "");
+        assert_eq!(of(SourceSpec::two("l.mp4", "videotestsrc ! identity")), "");
+    }
 
     #[test]
     fn each_kind_is_recognised() {

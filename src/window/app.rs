@@ -89,6 +89,8 @@ pub(crate) struct App {
     ended: bool,
     failure: Option<String>,
     notice: Option<Notice>,
+    /// Time of the last key that quits.
+    asked_to_quit: Option<Instant>,
     panel: Panel,
     /// Width in pixels of the panel at the right edge, as last drawn.
     taken: u32,
@@ -124,6 +126,7 @@ impl App {
             ended: false,
             failure: None,
             notice: None,
+            asked_to_quit: None,
             writers: Vec::new(),
         }
     }
@@ -173,7 +176,8 @@ impl App {
             return ControlFlow::Continue(());
         }
         match action {
-            Action::Pause => self.control.pause.toggle(),
+            Action::Pause if self.control.pause.is_set() => self.control.pause.set(false),
+            Action::Pause => self.pause(),
             Action::NextColours => self.next_colours(),
             Action::NextView => {
                 let whitens = self.frame.as_ref().is_some_and(|frame| frame.whitened.is_some());
@@ -201,7 +205,9 @@ impl App {
                 self.overlay |= self.help;
             }
             Action::Travel(travel) => self.travel(travel),
-            Action::Quit => return ControlFlow::Break(()),
+            Action::Leave if self.is_full_screen() => self.toggle_full_screen(),
+            Action::Leave | Action::Quit if self.may_quit() => return ControlFlow::Break(()),
+            Action::Leave | Action::Quit => {}
         }
         self.shell.request_redraw();
         ControlFlow::Continue(())
@@ -254,14 +260,43 @@ impl App {
         }
     }
 
+    fn is_full_screen(&self) -> bool {
+        self.shell.screen.as_ref().is_some_and(|screen| screen.window.fullscreen().is_some())
+    }
+
     fn toggle_full_screen(&self) {
         if let Some(screen) = &self.shell.screen {
-            let other = match screen.window.fullscreen() {
-                Some(_) => None,
-                None => Some(Fullscreen::Borderless(None)),
-            };
+            let other = (!self.is_full_screen()).then_some(Fullscreen::Borderless(None));
             screen.window.set_fullscreen(other);
         }
+    }
+
+    /// Pauses at the pair on the screen.
+    fn pause(&self) {
+        match &self.frame {
+            Some(frame) => self.control.pause.hold((frame.pair.sequence, frame.pair.timestamp)),
+            None => self.control.pause.set(true),
+        }
+    }
+
+    /// Reports whether a key ends the run. While frames are written to files, it has to be pressed twice.
+    fn may_quit(&mut self) -> bool {
+        let is_over = self.ended || self.failure.is_some();
+        let is_suspended = self.control.suspend_recording.is_set();
+        let now = Instant::now();
+        let asked = self.asked_to_quit.replace(now);
+        if !self.shell.options.records
+            || is_over
+            || is_suspended
+            || asked.is_some_and(|asked| now - asked < NOTICE)
+        {
+            return true;
+        }
+        self.overlay = true;
+        self.notify(Ok(
+            "frames are being written to files: press the key again to end the run".into()
+        ));
+        false
     }
 
     fn notify(&mut self, message: Result<String, String>) {
@@ -283,6 +318,7 @@ impl Content for App {
     fn redraw(&mut self) -> Result<()> {
         let now = Instant::now();
         let newest = self.shell.remote.mailbox.take();
+        let newest = newest.filter(|frame| self.control.pause.window_shows(frame.pair.arrived));
         if let (Some(screen), Some(frame)) = (&mut self.shell.screen, &newest) {
             screen.upload(frame)?;
             self.scale.update(&frame.disparity, frame.pair.timestamp);

@@ -151,7 +151,7 @@ impl Window {
     }
 
     /// Opens the window and shows arriving frames until the user quits (which sets `control.stop`)
-    /// or [`Remote::close`] is called. Space flips `control.pause`. If the display is lost, the run
+    /// or [`Remote::close`] is called. Space begins and ends `control.pause`. If the display is lost, the run
     /// goes on without a window. Fails, and sets `control.stop`, if the window cannot be opened or the
     /// graphics device fails.
     pub fn run(self, options: WindowOptions, control: Control) -> Result<()> {

@@ -73,6 +73,8 @@ pub struct WindowOptions {
     pub largest: (u32, u32),
     /// True to start on the full screen.
     pub full_screen: bool,
+    /// True if frames are written to files, which the end of the run would end.
+    pub records: bool,
 }
 
 impl WindowOptions {
@@ -94,6 +96,7 @@ impl WindowOptions {
             smallest: (640, 360),
             largest: (1600, 1000),
             full_screen: false,
+            records: false,
         }
     }
 }

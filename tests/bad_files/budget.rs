@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
-use crate::{Ended, scene, stereod};
+use crate::{Ended, common, scene, stereod, within_patience};
 
 /// Checks that the message has all these words. The limit of `stereod` bounds the memory used
 /// meanwhile.
@@ -185,6 +187,9 @@ fn calibrations_and_configurations_without_end_are_refused() {
     let nested = |items: usize| format!("a: {anchors}{}{}", "1,".repeat(items), "]".repeat(60));
     write("nested.yml", &nested(1_000_000));
     show("nested.yml", &["nested.yml", "far too many values"]);
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(200_000), "*a,".repeat(100_000));
+    write("long.yml", &long);
+    show("long.yml", &["long.yml:2", "far too many values"]);
     write("large.yml", &nested(4_000_000));
     show("large.yml", &["large.yml", "too large for a calibration"]);
     let attributes: String = (0..200_000).map(|n| format!(" a{n}='1'")).collect();
@@ -208,4 +213,36 @@ fn calibrations_and_configurations_without_end_are_refused() {
     }
     write("own.toml", &format!("version = 1\n[left]\n{}", keys(200_000)));
     show("own.toml", &["own.toml"]);
+}
+
+#[cfg(feature = "bags")]
+#[test]
+fn a_signal_ends_the_opening_of_an_endless_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = |opcode: u8, data: &[u8]| {
+        [&[opcode][..], &(data.len() as u64).to_le_bytes(), data].concat()
+    };
+    // Records of private use without content, 18 GB of them in 200 chunks.
+    let records = record(0x80, &[]).repeat(10_000_000);
+    let compressed = zstd::encode_all(&records[..], 1).unwrap();
+    let numbers = [0, 1, records.len() as u64].map(u64::to_le_bytes).concat();
+    let name = [&[0; 4][..], &4_u32.to_le_bytes(), b"zstd"].concat();
+    let length = (compressed.len() as u64).to_le_bytes();
+    let chunk = record(6, &[&numbers[..], &name, &length, &compressed].concat());
+    let file = [mcap::MAGIC, &record(1, &[0; 8]), &chunk.repeat(200)].concat();
+    fs::write(folder.path().join("a.mcap"), file).unwrap();
+    let rig = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calibrations/opencv.yml");
+    let rig = rig.to_str().unwrap();
+    let arguments = ["run", "a.mcap", "--calibration", rig, "--headless", "-d", "16"];
+    let mut command = common::program::stereod(&arguments);
+    command.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(child.try_wait().unwrap().is_none(), "it was opened");
+    // SAFETY: the process is our child and has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    let status = within_patience("opening".to_owned(), move || child.wait().unwrap());
+    // Before the handlers are there, the signal itself ends it.
+    let ends = (status.code(), std::os::unix::process::ExitStatusExt::signal(&status));
+    assert!(matches!(ends, (Some(143), None) | (None, Some(libc::SIGTERM))), "{status}");
 }

@@ -63,7 +63,7 @@ fn a_signal_ends_it_in_order() {
     wait_for_a_piece(&here.join("out"));
     // SAFETY: the process is our child and not yet waited for.
     assert_eq!(unsafe { libc::kill(worker.id() as i32, libc::SIGTERM) }, 0);
-    let output = worker.wait_with_output().unwrap();
+    let output = ended(worker);
     assert_eq!(output.status.code(), Some(143), "{output:?}");
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     let made = said["made"].as_u64().unwrap();
@@ -81,7 +81,7 @@ fn two_workers_of_one_shard_make_every_piece_once() {
     let workers = [(); 3].map(|()| start(here, &[&PIECES[..], &["--json"]].concat()));
     let mut made = 0;
     for worker in workers {
-        let output = worker.wait_with_output().unwrap();
+        let output = ended(worker);
         let said: Value = serde_json::from_slice(&output.stdout).unwrap();
         let busy = said["busy"].as_array().unwrap().len();
         assert_eq!(output.status.code(), Some(i32::from(busy > 0)), "{said}");
@@ -198,7 +198,8 @@ fn damage_is_found_and_clocks_do_not_matter() {
     fs::write(here.join("out/a.00000004/manifest.json"), "{}").unwrap();
     let (stdout, _) = ends(verify().arg("--json"), 1);
     let said: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(said["problems"][0], "a.00000004: its manifest is damaged", "{said}");
+    let problem = said["problems"][0].as_str().unwrap();
+    assert!(problem.starts_with("a.00000004: its manifest is damaged; start"), "{said}");
     // It is made again, but a folder that is none of a batch stays.
     assert_eq!(summary(&mut run(), 0)["made"], 1);
     fs::remove_file(here.join("out/a.00000004/manifest.json")).unwrap();
@@ -248,4 +249,157 @@ fn damaged_frames_are_counted() {
     assert!(said["made"] == 1 && (1..3).contains(&damaged), "{said}");
     let (said, _) = ends(&mut stereod(here, &["batch", "verify", "out"]), 0);
     assert!(said.contains(&format!("damaged frames in the inputs: {damaged}")), "{said}");
+}
+
+/// Changes a file of JSON.
+fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
+    let mut content = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    change(&mut content);
+    fs::write(path, serde_json::to_string_pretty(&content).unwrap()).unwrap();
+}
+
+#[test]
+fn an_edited_manifest_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 12);
+    ends(&mut batch(here, &PIECES), 0);
+    for (piece, key, value) in [
+        ("a.00000004", "pairs", Value::from(0)),
+        ("a.00000008", "pairs", 3.into()),
+        ("a.00000000", "damaged", 7.into()),
+        ("a.00000000", "engine", "GPU".into()),
+    ] {
+        let path = here.join("out").join(piece).join("manifest.json");
+        edit(&path, |manifest| manifest[key] = value);
+        for command in [&["verify", "out"][..], &["merge", "out", "-o", "joined.mkv"]] {
+            let (_, said) = ends(&mut stereod(here, &[&["batch"], command].concat()), 1);
+            assert!(said.contains(&format!("{piece}: its manifest was edited")), "{said}");
+        }
+        assert!(!here.join("joined.mkv").exists());
+        assert_ne!(ends(&mut stereod(here, &["batch", "missing", "out"]), 0).0, "");
+        assert_eq!(summary(&mut batch(here, &PIECES), 0)["made"], 1, "{piece} {key}");
+    }
+    ends(&mut stereod(here, &["batch", "merge", "out", "-o", "joined.mkv"]), 0);
+}
+
+#[test]
+fn a_damaged_piece_is_told_and_made_again_and_nothing_else_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 12);
+    ends(&mut batch(here, &PIECES), 0);
+    let piece = here.join("out/a.00000004");
+    let damages: [(&str, &dyn Fn()); 4] = [
+        ("bytes in place of", &|| fs::write(piece.join("disparity.mkv"), "cut").unwrap()),
+        ("disparity.mkv is missing", &|| fs::remove_file(piece.join("disparity.mkv")).unwrap()),
+        ("B3SUMS has changed", &|| fs::write(piece.join("B3SUMS"), "x  y\n").unwrap()),
+        ("stats.json is no regular file", &|| {
+            fs::remove_file(piece.join("stats.json")).unwrap();
+            pipe(&piece.join("stats.json"));
+        }),
+    ];
+    let missing = || ends(&mut stereod(here, &["batch", "missing", "out"]), 0);
+    for (reason, damage) in damages {
+        damage();
+        assert_ne!(missing().0, "", "{reason}");
+        let (_, said) = ends(&mut stereod(here, &["batch", "verify", "out"]), 1);
+        assert!(said.contains(reason), "{said}");
+        let (_, said) = ends(&mut batch(here, &PIECES), 0);
+        assert!(said.contains(reason) && said.contains("made anew"), "{said}");
+        let (stdout, said) = missing();
+        assert!(stdout.is_empty() && said.contains("nothing is missing"), "{stdout}{said}");
+    }
+    // A file of somebody else does not go with a damaged piece.
+    fs::write(piece.join("notes.txt"), "mine").unwrap();
+    fs::write(piece.join("disparity.mkv"), "cut").unwrap();
+    let (_, said) = ends(&mut batch(here, &PIECES), 2);
+    assert!(said.contains("notes.txt is none of its files"), "{said}");
+    assert_eq!(fs::read_to_string(piece.join("notes.txt")).unwrap(), "mine");
+}
+
+/// Makes a named pipe.
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn pipes_and_devices_among_the_files_of_a_piece_end_no_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 8);
+    ends(&mut batch(here, &PIECES), 0);
+    let piece = here.join("out/a.00000004");
+    let verify = || ends(&mut stereod(here, &["batch", "verify", "out"]), 1).1;
+    pipe(&piece.join("more"));
+    assert!(verify().contains("more: it is a pipe"), "a pipe");
+    fs::remove_file(piece.join("more")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", piece.join("more")).unwrap();
+    assert!(verify().contains("more: it is a device"), "a device");
+    fs::remove_file(piece.join("more")).unwrap();
+    // Only as many bytes are read as the piece has.
+    File::create(piece.join("more")).unwrap().set_len(1 << 40).unwrap();
+    assert!(verify().contains("more does not belong to it"), "a large file");
+    fs::remove_file(piece.join("more")).unwrap();
+    ends(&mut stereod(here, &["batch", "verify", "out"]), 0);
+}
+
+#[test]
+fn a_damaged_plan_leads_nowhere_else_and_takes_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 8);
+    ends(&mut batch(here, &PIECES), 0);
+    let path = here.join("out/run.json");
+    let good = fs::read(&path).unwrap();
+    let changes: [(&str, &dyn Fn(&mut Value)); 4] = [
+        ("`../x`", &|plan| plan["inputs"][0]["name"] = "../x".into()),
+        ("`/x`", &|plan| plan["inputs"][0]["name"] = "/x".into()),
+        ("`../x`", &|plan| plan["write"][0] = "../x".into()),
+        ("pieces", &|plan| plan["inputs"][0]["pairs"] = u64::MAX.into()),
+    ];
+    for (reason, change) in changes {
+        fs::write(&path, &good).unwrap();
+        edit(&path, change);
+        for command in
+            [&["verify", "out"][..], &["missing", "out"], &["merge", "out", "-o", "joined"]]
+        {
+            let (_, said) = ends(&mut stereod(here, &[&["batch"], command].concat()), 1);
+            assert!(said.contains(reason) && said.contains("--force"), "{said}");
+        }
+        ends(&mut batch(here, &PIECES), 1);
+    }
+    assert_eq!(names(here), ["in", "out"]);
+    // The cure.
+    fs::remove_file(&path).unwrap();
+    assert_eq!(summary(batch(here, &PIECES).arg("--force"), 0)["there"], 2);
+    let (_, said) = ends(&mut batch(here, &["in", "--out", "out2", "--frames", "4"]), 2);
+    assert!(said.contains("--piece N"), "{said}");
+}
+
+#[test]
+fn an_input_that_changes_while_it_is_matched_makes_no_piece() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    input(here, 40);
+    fs::create_dir(here.join("other")).unwrap();
+    write_videos(&here.join("other"), "a", &scene(2, 40));
+    let worker = start(here, &["in", "--out", "out", "--piece", "0", "--json"]);
+    // The folder of the unfinished piece shows that its input was identified.
+    let is_part = |name: &String| name.starts_with(".a.") && name.ends_with(".part");
+    let is_begun = || names(&here.join("out")).iter().any(is_part);
+    let begun = std::time::Instant::now();
+    while !here.join("out").exists() || !is_begun() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    fs::rename(here.join("other/a_left.mkv"), here.join("in/a_left.mkv")).unwrap();
+    let output = worker.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reason = said["bad"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("changed while it was matched"), "{said}");
+    assert_eq!(names(&here.join("out")), ["run.json"]);
+    let again = ["in", "--out", "out", "--piece", "0", "--force"];
+    assert_eq!(summary(&mut batch(here, &again), 0)["made"], 1);
 }

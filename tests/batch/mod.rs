@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::outcome::outcome;
+use crate::common::outcome::{ended, outcome};
 use crate::common::program;
 use crate::common::video_file::write_video;
 use stereod::internals::frame::StereoPair;

@@ -121,6 +121,17 @@ fn what_is_there_is_not_made_again_and_other_settings_are_refused() {
         assert_eq!((&said["made"], &said["shards"]), (&1.into(), &3.into()), "{said}");
     }
     assert_eq!(missing(), "");
+    // The array of two tasks with a stride of 4.
+    for task in ["0", "4"] {
+        let arguments = ["in", "--out", "strided", "--piece", "25", "--config", "own.toml"];
+        let mut shard = batch(here, &[&arguments[..], &["--shard", "auto"]].concat());
+        let variables = [("ID", task), ("COUNT", "2"), ("MIN", "0"), ("MAX", "4"), ("STEP", "4")];
+        for (name, value) in variables {
+            shard.env(format!("SLURM_ARRAY_TASK_{name}"), value);
+        }
+        assert_eq!(summary(&mut shard, 0)["shards"], 2);
+    }
+    ends(&mut stereod(here, &["batch", "verify", "strided"]), 0);
     let modified = |name: &str| fs::metadata(here.join(name)).unwrap().modified().unwrap();
     let before = modified("out/long.00000000/disparity.mkv");
     let there = summary(&mut run(&[]), 0);

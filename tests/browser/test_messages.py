@@ -14,11 +14,12 @@ from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from PIL import Image
 from rosbags.highlevel import AnyReader
+from rosbags.rosbag2.metadata import parse_qos
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 FOCAL, BASELINE = 400.0, 0.1
 CAMERAS = ["--focal", str(FOCAL), "--baseline", str(BASELINE)]
-TOPICS = "left,left-jpeg,right,disparity,depth,depth-float,depth-png,points,confidence"
+TOPICS = "left,left-jpeg,right,disparity,disparity-jpeg,depth,depth-float,depth-png,points,confidence"
 FRAMES = 8
 
 
@@ -56,15 +57,20 @@ def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
         header, statistics = reader.get_header(), reader.get_summary().statistics
         assert header.profile == "ros2" and statistics.chunk_count >= FRAMES
         metadata = {record.name: record.metadata for record in reader.iter_metadata()}
+        profiles = {}
         for _, channel, record, message in reader.iter_decoded_messages():
             found.setdefault(channel.topic, []).append(message)
+            [profiles[channel.topic]] = parse_qos(channel.metadata["offered_qos_profiles"])
             if channel.topic != "/tf_static":
                 stamp = message.header.stamp
                 assert record.log_time == stamp.sec * 10**9 + stamp.nanosec
     assert metadata["stereod"]["FOCAL_LENGTH_PX"] == "400"
+    for topic, profile in profiles.items():
+        assert profile.reliability.name == "RELIABLE" and profile.history.name == "KEEP_LAST"
+        assert profile.durability.name == ("TRANSIENT_LOCAL" if topic == "/tf_static" else "VOLATILE")
     counts = {topic: len(messages) for topic, messages in found.items()}
     assert counts.pop("/tf_static") == 1
-    assert set(counts.values()) == {FRAMES} and len(counts) == 11, counts
+    assert set(counts.values()) == {FRAMES} and len(counts) == 12, counts
     for number in range(FRAMES):
         expected = disparity_of(recording, number)
         known = np.isfinite(expected)
@@ -74,6 +80,13 @@ def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
         disparity = messages["/disparity"]
         np.testing.assert_array_equal(pixels(disparity.image, np.float32), expected)
         assert (disparity.f, round(disparity.t, 6)) == (FOCAL, BASELINE)
+        coloured = messages["/disparity/image_color/compressed"]
+        assert coloured.format == "jpeg"
+        coloured = np.asarray(Image.open(io.BytesIO(bytes(coloured.data)))).astype(int)
+        # Far is blue, near is red, unknown is black.
+        assert coloured.shape == (HEIGHT, WIDTH, 3) and coloured[~known].mean() < 40
+        redness = (coloured[..., 0] - coloured[..., 2])[known]
+        assert redness[expected[known] > 48].mean() > 60 > -60 > redness[expected[known] < 12].mean()
         depth = pixels(messages["/depth/image_rect"], np.uint16)
         metres = FOCAL * BASELINE / np.where(expected > 0, expected, np.inf)
         fits = known & (metres > 0) & (metres < 65.5)
@@ -101,6 +114,8 @@ def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
         [left_camera, right_camera] = [messages[f"/{eye}/camera_info"] for eye in ("left", "right")]
         assert left_camera.p[3] == 0 and right_camera.p[3] == pytest.approx(-FOCAL * BASELINE)
         assert (left_camera.width, left_camera.height, list(left_camera.k)[0]) == (WIDTH, HEIGHT, FOCAL)
+        # image_geometry's StereoCameraModel asserts one frame, because P of the right camera counts from the left one.
+        assert {message.header.frame_id for message in messages.values()} == {"left_optical_frame"}
     [transform] = found["/tf_static"][0].transforms
     assert transform.header.frame_id == "left_optical_frame" and transform.child_frame_id == "right_optical_frame"
     assert transform.transform.translation.x == pytest.approx(BASELINE)

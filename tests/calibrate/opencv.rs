@@ -65,6 +65,46 @@ fn better_than_opencv_finds_it() {
     close(number(&found, "/K2/0/0"), 537.22, 0.002, "focal length");
 }
 
+/// Calibrations of two halves of the pairs differ by about as much as their deviations say.
+#[test]
+fn halves_differ_by_their_deviations() {
+    let Some(folder) = data("opencv_calib") else { return };
+    const SPLITS: usize = 12;
+    let mut numbers: Vec<u32> = (1..=14).filter(|number| *number != 10).collect();
+    let mut state = 1u64;
+    let mut squares = [0.0; 3];
+    for split in 0..SPLITS {
+        for i in (1..numbers.len()).rev() {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            numbers.swap(i, (state >> 33) as usize % (i + 1));
+        }
+        let halves = numbers.split_at(6 + split % 2);
+        let [one, other] = [halves.0, halves.1].map(|half| {
+            let scratch = tempfile::tempdir().unwrap();
+            for number in half {
+                for eye in ["left", "right"] {
+                    let name = format!("{eye}{number:02}.jpg");
+                    fs::copy(folder.join(&name), scratch.path().join(&name)).unwrap();
+                }
+            }
+            of_pictures(scratch.path(), &["--force"])
+        });
+        let of = |found: &Value| {
+            [
+                ("/baseline_m", "/baseline_sd_m"),
+                ("/K1/0/0", "/focal_sd_px/0"),
+                ("/K2/0/0", "/focal_sd_px/1"),
+            ]
+            .map(|(value, sd)| (number(found, value), number(found, sd)))
+        };
+        for (square, (one, other)) in squares.iter_mut().zip(of(&one).into_iter().zip(of(&other))) {
+            *square += (one.0 - other.0).powi(2) / (one.1.powi(2) + other.1.powi(2));
+        }
+    }
+    let relative = squares.map(|square| (square / SPLITS as f64).sqrt());
+    assert!(relative.iter().all(|error| (0.5..1.4).contains(error)), "{relative:?}");
+}
+
 /// Unusable images do not affect the result.
 #[test]
 fn what_is_wrong_is_found_and_left_out() {

@@ -22,6 +22,14 @@ fn check(found: &Value, eyes: &[Eye; 2], part: f64) {
         }
     }
     close(number(found, "/baseline_m"), eyes[1].translation.norm(), part, "baseline");
+    for (value, sd, truth) in [
+        ("/baseline_m", "/baseline_sd_m", eyes[1].translation.norm()),
+        ("/K1/0/0", "/focal_sd_px/0", eyes[0].focal),
+        ("/K2/0/0", "/focal_sd_px/1", eyes[1].focal),
+    ] {
+        let (off, sd) = (number(found, value) - truth, number(found, sd));
+        assert!(off.abs() < 3.5 * sd, "{value} is off by {off}, {sd} is stated");
+    }
     assert!(number(found, "/rectified_row_error_px/mean") < 0.15, "{found}");
 }
 
@@ -143,7 +151,7 @@ fn a_person_without_a_window_is_told_what_to_do() {
     std::thread::sleep(Duration::from_secs(9));
     // SAFETY: the process is our child and not yet waited for.
     assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("pair 1 taken"), "{stderr}");

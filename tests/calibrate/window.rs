@@ -71,7 +71,7 @@ fn a_recording_is_calibrated_in_the_window() {
     });
     x.save("guided-verdict");
     x.key(&window, "q");
-    let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+    let (status, stdout, stderr) = outcome_of(ended(child));
     assert_eq!(status, 0, "{stderr}");
     assert!(stdout.contains("pairs used"), "{stdout}");
     assert!(stdout.contains("written to out.toml"), "{stdout}");
@@ -101,7 +101,7 @@ fn keys_take_calibrate_and_quit() {
     });
     x.save("guided-failed");
     x.key(&window, "q");
-    let (status, _, stderr) = outcome_of(child.wait_with_output().unwrap());
+    let (status, _, stderr) = outcome_of(ended(child));
     assert_eq!(status, 1, "{stderr}");
     assert!(stderr.contains("pair 1 taken"), "{stderr}");
     assert!(stderr.contains("only 1 of "), "{stderr}");
@@ -111,7 +111,7 @@ fn keys_take_calibrate_and_quit() {
     let window = x.window("stereod calibrate");
     x.wait_for("the board", |screen| pixels(screen, FIRST_ROW, (0.0, 0.0)) > 60);
     x.key(&window, "q");
-    let (status, _, stderr) = outcome_of(child.wait_with_output().unwrap());
+    let (status, _, stderr) = outcome_of(ended(child));
     assert_eq!(status, 1);
     assert!(stderr.contains("quit before there was a calibration"), "{stderr}");
     assert!(!folder.path().join("out.toml").exists());

@@ -6,7 +6,7 @@ mod cores;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::outcome::outcome;
+use crate::common::outcome::{ended, outcome};
 use crate::common::program::stereod;
 
 /// Returns the standard output of a run that must succeed.
@@ -315,7 +315,7 @@ fn a_reader_that_goes_away_is_no_error() {
         .spawn()
         .expect("the binary starts");
     drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }

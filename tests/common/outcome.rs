@@ -1,10 +1,31 @@
 //! Result of a run of the program.
 
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Longest time that a process may take to end: some machines are slow and busy.
+pub const LIMIT: Duration = Duration::from_secs(600);
 
 /// Exit status, standard output and standard error of a command that is run to its end.
 pub fn outcome(command: &mut Command) -> (i32, String, String) {
-    outcome_of(command.output().expect("the binary starts"))
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    outcome_of(ended(child.expect("the binary starts")))
+}
+
+/// What a process has written when it has ended. One that does not end is killed.
+pub fn ended(child: Child) -> Output {
+    let id = child.id();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    receiver.recv_timeout(LIMIT).unwrap_or_else(|_| in_vain(id)).expect("the process is ours")
+}
+
+/// Kills a process that did not end.
+pub fn in_vain(id: u32) -> ! {
+    // SAFETY: the process is our child and was not yet waited for.
+    unsafe { libc::kill(id as i32, libc::SIGKILL) };
+    panic!("process {id} did not end within {} s", LIMIT.as_secs());
 }
 
 /// Exit status, standard output and standard error of a process that has ended.

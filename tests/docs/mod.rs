@@ -19,7 +19,7 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 18] = [
+const SHOWN: [(&str, &str, &str); 19] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
@@ -29,6 +29,7 @@ const SHOWN: [(&str, &str, &str); 18] = [
     ("docs/outputs.md", "WARN recording", "messages"),
     ("docs/python.md", "scripts/wheel.sh", "installs wheels; scripts/test.sh does that"),
     ("docs/recipes.md", "stored = double", "MATLAB"),
+    ("docs/recordings.md", "stereod run both.mcap", "tests/run/recordings.rs writes such a topic"),
     ("docs/remote.md", "page on", "a message"),
     ("docs/remote.md", "ssh", "needs another machine"),
     ("docs/remote.md", "location", "settings of nginx; tests/browser runs it"),
@@ -259,9 +260,10 @@ impl Scratch {
                 fs::write(self.path().join("settings.toml"), &block.text).unwrap();
                 self.run(&mut stereod(&["config", "check", "settings.toml"]))
             }
-            // tests/python/test_docs.py and tests/recordings/test_recipes.py run these examples.
+            // tests/python/test_docs.py and tests/recordings run these examples.
             Some(Check::Python)
-                if ["README.md", "docs/python.md", "docs/recipes.md"].contains(&document) =>
+                if ["README.md", "docs/python.md", "docs/recipes.md", "docs/recordings.md"]
+                    .contains(&document) =>
             {
                 Ok(())
             }

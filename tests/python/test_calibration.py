@@ -34,7 +34,9 @@ def test_rectification_is_opencvs():
 def test_depth_and_points_are_those_of_q(scene):
     left, right, _ = scene
     d = stereod.Matcher(engine="cpu", disparities=32)(left, right)
-    own = rig()
+    own = stereod.Calibration.of_rectified(
+        left.shape[::-1], focal_px=210.5, baseline_m=0.11, centre_px=(90.25, 70)
+    )
     points = cv2.reprojectImageTo3D(d.disparity, own.Q)
     known = ~np.isnan(d.disparity)
     assert np.allclose(d.points(own)[known], points[known], rtol=1e-4)
@@ -42,6 +44,9 @@ def test_depth_and_points_are_those_of_q(scene):
     assert np.isnan(d.depth(own)[~known]).all()
     with pytest.raises(ValueError, match="needs cameras"):
         d.depth()
+    for method in (d.depth, d.depth_std, d.points, lambda rig: d.write_ply("none.ply", rig)):
+        with pytest.raises(ValueError, match="rig is for rectified images of 640x480.*200x120"):
+            method(rig())
 
 
 def test_a_matcher_with_a_calibration_takes_raw_pairs():
@@ -75,11 +80,14 @@ def test_what_is_no_calibration(tmp_path):
         stereod.Calibration(broken)
     with pytest.raises(stereod.CalibrationError, match="cannot be read"):
         stereod.Calibration(tmp_path / "none.yml")
+    with pytest.raises(ValueError, match="centre_px"):
+        stereod.Calibration.of_rectified((8, 8), focal_px=1, baseline_m=1, centre_px=(np.nan, 0))
     with pytest.raises(TypeError, match="one file or two"):
         stereod.Calibration()
 
 
-def test_solving_finds_the_cameras():
+def corners_of_a_board():
+    """Corners of 14 pairs as (N, 2), and the arguments of `solve`."""
     focal, baseline, size, board, square = 500.0, 0.12, (640, 480), (9, 6), 0.03
     camera = np.array([[focal, 0, 320], [0, focal, 240], [0, 0, 1]])
     grid = np.zeros((54, 3))
@@ -90,10 +98,62 @@ def test_solving_finds_the_cameras():
         place = np.array([rng.uniform(-0.2, 0.05), rng.uniform(-0.15, 0), rng.uniform(0.5, 0.9)])
         for views, shift in ((left, 0), (right, baseline)):
             seen, _ = cv2.projectPoints(grid, turn, place - [shift, 0, 0], camera, None)
-            views.append(seen[:, 0] + rng.normal(0, 0.05, (54, 2)))
-    solved, rms = stereod.Calibration.solve(left, right, board=board, square=square, size=size)
+            views.append(seen.reshape(-1, 2) + rng.normal(0, 0.05, (54, 2)))
+    return left, right, {"board": board, "square": square, "size": size}
+
+
+def test_solving_finds_the_cameras():
+    left, right, given = corners_of_a_board()
+    solved, rms = stereod.Calibration.solve(left, right, **given)
     assert rms < 0.12
-    assert abs(solved.baseline_m - baseline) < 0.001
-    assert abs(solved.focal_px - focal) < 10
-    with pytest.raises(ValueError, match="view 0 has 10 corners, but the board has 54"):
-        stereod.Calibration.solve([left[0][:10]], [right[0]], board=board, square=square, size=size)
+    assert abs(solved.baseline_m - 0.12) < 0.001
+    assert abs(solved.focal_px - 500) < 10
+
+
+def test_corners_come_in_every_form_of_opencv():
+    left, right, given = corners_of_a_board()
+    single = [[view.astype(np.float32) for view in views] for views in (left, right)]
+    expected = stereod.Calibration.solve(*single, **given)
+    for form in [
+        lambda views: [view[:, None] for view in views],  # OpenCV 4
+        lambda views: [view[None] for view in views],
+        lambda views: [view.astype(np.float64) for view in views],
+        lambda views: [view.tolist() for view in views],
+        lambda views: np.array(views),
+        lambda views: np.array(views)[:, :, None],
+        lambda views: tuple(np.asfortranarray(view) for view in views),
+        lambda views: (view for view in views),
+    ]:
+        solved = stereod.Calibration.solve(*map(form, single), **given)
+        assert (solved[1], solved[0].to_toml()) == (expected[1], expected[0].to_toml())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (lambda view: view[:10], "view 0 has 10 corners, but the board has 54"),
+        (lambda view: None, r"left\[0\] is None, because no board was found"),
+        (lambda view: np.dstack([view, view]), r"left\[0\] has the shape \[54, 2, 2\]"),
+        (lambda view: view[0], r"left\[0\] has the shape \[2\]"),
+        (lambda view: [[1, 2], [3]], r"left\[0\] is no array of numbers"),
+        (lambda view: view * np.nan, "view 0 has a corner that is no number"),
+    ],
+)
+def test_wrong_corners_are_named(wrong, text):
+    left, right, given = corners_of_a_board()
+    with pytest.raises(ValueError, match=text):
+        stereod.Calibration.solve([wrong(left[0]), *left[1:]], right, **given)
+
+
+def test_corners_that_opencv_found():
+    size, (columns, rows) = (500, 400), (9, 6)
+    image = np.full(size[::-1], 255, np.uint8)
+    for x in range(columns + 1):
+        for y in range(rows + 1):
+            if (x + y) % 2:
+                image[40 + y * 40 : 80 + y * 40, 40 + x * 40 : 80 + x * 40] = 0
+    found, corners = cv2.findChessboardCorners(image, (columns, rows))
+    assert found
+    # One view from the front determines no camera.
+    with pytest.raises(stereod.CalibrationError):
+        stereod.Calibration.solve([corners], [corners], board=(9, 6), square=0.03, size=size)

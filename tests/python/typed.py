@@ -17,3 +17,23 @@ def depth(left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8]) -> npt.NDAr
 
 def opencv(left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
     return stereod.StereoSGBM_create(numDisparities=64, engine="cpu").compute(left, right)
+
+
+def corners(found: list[npt.NDArray[np.float32]]) -> stereod.Calibration:
+    return stereod.Calibration.solve(found, found, board=(9, 6), square=0.03, size=(640, 480))[0]
+
+
+def wrong(left: npt.NDArray[np.uint8], sgbm: stereod.StereoSGBM) -> None:
+    """Every line has a mistake; mypy reports an `ignore` that hides none."""
+    stereod.Matcher(disparites=64)  # type: ignore[call-arg]
+    stereod.Matcher(disparities=64.5)  # type: ignore[arg-type]
+    stereod.Matcher(fit=30)  # type: ignore[call-arg]
+    stereod.Matcher()(left)  # type: ignore[call-arg]
+    stereod.Matcher().rightmap(left)  # type: ignore[attr-defined]
+    stereod.StereoSGBM_create(numDisparites=64)  # type: ignore[call-arg]
+    stereod.StereoSGBM_create(numDisparities="64")  # type: ignore[arg-type]
+    stereod.StereoSGBM.create(0, 64, windowSize=5)  # type: ignore[call-arg]
+    sgbm.setNumDisparites(64)  # type: ignore[attr-defined]
+    sgbm.setNumDisparities(64.5)  # type: ignore[arg-type]
+    sgbm.compute(left)  # type: ignore[call-arg]
+    stereod.STEREO_SGBM_MODE_SGMB  # type: ignore[attr-defined]

@@ -12,8 +12,9 @@ from pathlib import Path
 import foxglove
 import numpy as np
 import pytest
-from foxglove.channels import CompressedVideoChannel
-from foxglove.messages import CompressedVideo, Timestamp
+from foxglove.channels import (CameraCalibrationChannel, CompressedImageChannel, CompressedVideoChannel,
+                               RawImageChannel)
+from foxglove.messages import CameraCalibration, CompressedImage, CompressedVideo, RawImage, Timestamp
 from mcap.writer import CompressionType
 from mcap.writer import Writer as PlainWriter
 from mcap_ros2.writer import Writer as McapWriter
@@ -96,7 +97,8 @@ def euroc_infos():
 
 
 def messages_of(pairs, infos, name, encode, compressed):
-    """Topic, type, time of recording and fields of every message: the right view arrives 30 ms late."""
+    """Topic, type, time of recording and fields of every message: the right view arrives 30 ms late. `compressed` may be
+    the name of the format of PNG files."""
     for number, pair in enumerate(pairs):
         for eye, view in enumerate(VIEWS):
             stamp, picture = stamp_of(number, eye), pair[eye]
@@ -107,7 +109,8 @@ def messages_of(pairs, infos, name, encode, compressed):
                 yield f"/{view}/camera_info", "CameraInfo", log, {"header": header, **size, **infos[eye]}
             if compressed:
                 yield (f"/{view}/{name}/compressed", "CompressedImage", log,
-                       {"header": header, "format": "mono8; png compressed", "data": png(picture)})
+                       {"header": header, "format": "mono8; png compressed" if compressed is True else compressed,
+                        "data": png(picture)})
             else:
                 encoding, data, step = encode(picture)
                 yield (f"/{view}/{name}", "Image", log,
@@ -274,6 +277,42 @@ def ros_video(path, videos, codec):
     writer.finish()
 
 
+TIME = "=" * 80 + "\nMSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n"
+HEADER = "=" * 80 + "\nMSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n" + TIME
+COMPRESSED_IMAGE = "std_msgs/Header header\nstring format\nuint8[] data\n" + HEADER
+PACKET = """std_msgs/Header header
+int32 width
+int32 height
+string encoding
+uint64 pts
+uint8 flags
+bool is_bigendian
+uint8[] data
+""" + HEADER
+
+
+def headed_video(path, videos, kind, text, fields):
+    writer = McapWriter(str(path))
+    schema = writer.register_msgdef(kind, text)
+    for number, (topic, log, stamp, unit) in enumerate(video_messages(videos)):
+        header = {"stamp": {"sec": stamp // 10**9, "nanosec": stamp % 10**9}, "frame_id": "optical"}
+        made = {"header": header, "data": unit, **fields(number)}
+        writer.write_message(topic, schema, made, log_time=log, publish_time=log)
+    writer.finish()
+
+
+def image_video(path, videos, codec):
+    """Writes frames of a video as sensor_msgs/msg/CompressedImage, as some drivers do."""
+    headed_video(path, videos, "sensor_msgs/msg/CompressedImage", COMPRESSED_IMAGE, lambda _: {"format": codec})
+
+
+def packet_video(path, videos, codec):
+    """Writes packets of ffmpeg_image_transport."""
+    encoder = {"h264": "libx264", "h265": "hevc_nvenc"}[codec]
+    fields = lambda n: {"width": 192, "height": 120, "encoding": encoder, "pts": n, "flags": 1, "is_bigendian": False}
+    headed_video(path, videos, "ffmpeg_image_transport_msgs/msg/FFMPEGPacket", PACKET, fields)
+
+
 def foxglove_video(path, videos, codec):
     """Writes foxglove.CompressedVideo in Protocol Buffers by Foxglove's own library."""
     context = foxglove.Context()
@@ -285,6 +324,34 @@ def foxglove_video(path, videos, codec):
             time = Timestamp(sec=stamp // 10**9, nsec=stamp % 10**9)
             made = CompressedVideo(timestamp=time, frame_id="optical", data=unit, format=codec)
             channels[topic].log(made, log_time=log)
+
+
+def foxglove_images(path, pairs, infos, compressed):
+    """Writes foxglove.RawImage or CompressedImage, and CameraCalibration, by Foxglove's own library."""
+    context = foxglove.Context()
+    with foxglove.open_mcap(path, context=context):
+        channels = {}
+
+        def log(kind, topic, message, at):
+            if topic not in channels:
+                channels[topic] = kind(topic, context=context)
+            channels[topic].log(message, log_time=at)
+
+        for number, pair in enumerate(pairs):
+            for eye, view in enumerate(VIEWS):
+                stamp, (height, width) = stamp_of(number, eye), pair[eye].shape
+                time = Timestamp(sec=stamp // 10**9, nsec=stamp % 10**9)
+                info = {key.upper(): value for key, value in infos[eye].items() if key in "dkrp"}
+                calibration = CameraCalibration(timestamp=time, width=width, height=height,
+                                                distortion_model="plumb_bob", **info)
+                log(CameraCalibrationChannel, f"/{view}/calibration", calibration, stamp)
+                if compressed:
+                    image = CompressedImage(timestamp=time, data=png(pair[eye]).tobytes(), format="png")
+                    log(CompressedImageChannel, f"/{view}/image_rect", image, stamp)
+                else:
+                    image = RawImage(timestamp=time, width=width, height=height, encoding="mono8", step=width,
+                                     data=np.ascontiguousarray(pair[eye]).tobytes())
+                    log(RawImageChannel, f"/{view}/image_rect", image, stamp)
 
 
 SERIAL = 40735594

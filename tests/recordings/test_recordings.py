@@ -1,15 +1,19 @@
 """The same pairs from a recording and from images give the same disparities."""
 
+import base64
 import json
+import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 import zstandard
 from conftest import (BASELINE, EUROC, FOCAL, OAKD, RECORDERS, ROS2, SERIAL, VIEWS, camera_infos, encode, euroc,
-                      euroc_infos, foxglove_video, maps, messages_of, mono, ros_video, same, stamp_of, stereod, svo2,
-                      write_pngs)
+                      euroc_infos, foxglove_images, foxglove_video, image_video, maps, messages_of, mono, packet_video,
+                      png, ros_video, same, stamp_of, stereod, svo2, write_pngs)
 from mcap.reader import make_reader
+from mcap.writer import Writer as PlainWriter
 from PIL import Image
 from rosbags.highlevel import AnyReader
 
@@ -74,6 +78,9 @@ FORMATS = {
     "bgr8": lambda p: ("bgr8", np.repeat(p, 3), 3 * p.shape[1]),
     "bgra8": lambda p: ("bgra8", np.dstack([p, p, p, np.full_like(p, 255)]).reshape(-1), 4 * p.shape[1]),
     "yuv422": lambda p: ("yuv422", np.dstack([np.full_like(p, 128), p]).reshape(-1), 2 * p.shape[1]),
+    "nv12": lambda p: ("nv12", np.append(p, np.full(p.size // 2, 128, np.uint8)), p.shape[1]),
+    "nv21": lambda p: ("nv21", np.append(p, np.full(p.size // 2, 128, np.uint8)), p.shape[1]),
+    "nv24": lambda p: ("nv24", np.append(p, np.full(p.size * 2, 128, np.uint8)), p.shape[1]),
     "yuv422_yuy2": lambda p: ("yuv422_yuy2", np.dstack([p, np.full_like(p, 128)]).reshape(-1), 2 * p.shape[1]),
 }
 
@@ -81,6 +88,61 @@ FORMATS = {
 @pytest.mark.parametrize("encode", FORMATS.values(), ids=FORMATS)
 def test_pixel_formats(encode, tmp_path, pairs, plain):
     same(maps(tmp_path, record("mcap", tmp_path, pairs, encode=encode))[0], plain)
+
+
+@pytest.mark.parametrize("kind", ["bag", "mcap"])
+def test_a_mosaic_in_compressed_images(kind, tmp_path, pairs, plain):
+    """image_transport names the mosaic in the format, and writes it as a grey file."""
+    mosaic = lambda p: ("bayer_rggb8", np.ascontiguousarray(p).reshape(-1), p.shape[1])
+    expected, _ = maps(tmp_path, record(kind, tmp_path, pairs, encode=mosaic))
+    (tmp_path / "drive.bag").unlink(missing_ok=True)
+    found, _ = maps(tmp_path, record(kind, tmp_path, pairs, compressed="bayer_rggb8; png compressed "))
+    same(found, expected)
+    assert any(not np.array_equal(found[name], plain[name]) for name in found)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_images_and_calibrations_of_foxglove(compressed, tmp_path, pairs, plain):
+    foxglove_images(tmp_path / "drive.mcap", pairs, camera_infos((192, 120)), compressed)
+    found, log = maps(tmp_path, "drive.mcap")
+    same(found, plain)
+    assert f"focal length {FOCAL:.1f} px, baseline {1e3 * BASELINE:.1f} mm" in log
+
+
+def test_types_of_omg_idl(tmp_path, pairs, plain):
+    writer = PlainWriter(str(tmp_path / "drive.mcap"))
+    writer.start(profile="", library="test")
+    schema = writer.register_schema("sensor_msgs::msg::Image", "omgidl", b"module sensor_msgs {};")
+    channels = {}
+    for topic, kind, log, fields in messages_of(pairs, None, "image_rect", mono, False):
+        channel = channels.get(topic) or writer.register_channel(topic, "cdr", schema)
+        channels[topic] = channel
+        data = ROS2.store.serialize_cdr(ROS2.make(kind, fields), f"sensor_msgs/msg/{kind}")
+        writer.add_message(channel, log, bytes(data), log)
+    writer.finish()
+    same(maps(tmp_path, "drive.mcap")[0], plain)
+
+
+def test_images_in_json_are_refused_and_converted(tmp_path, pairs, plain, monkeypatch):
+    writer = PlainWriter(str(tmp_path / "json.mcap"))
+    writer.start(profile="", library="test")
+    schema = writer.register_schema("foxglove.CompressedImage", "jsonschema", b'{"type": "object"}')
+    channels = [writer.register_channel(f"/{view}/image_rect", "json", schema) for view in VIEWS]
+    for number, pair in enumerate(pairs):
+        for eye, channel in enumerate(channels):
+            stamp = stamp_of(number, eye)
+            image = {"timestamp": {"sec": stamp // 10**9, "nsec": stamp % 10**9}, "frame_id": "eye", "format": "png",
+                     "data": base64.b64encode(png(pair[eye]).tobytes()).decode()}
+            writer.add_message(channel, stamp, json.dumps(image).encode(), stamp)
+    writer.finish()
+    _, log = stereod("run", "json.mcap", "--headless", folder=tmp_path, status=1)
+    assert "/left/image_rect (foxglove.CompressedImage, json" in log and "docs/recordings.md" in log
+    # As the page describes it.
+    page = (Path(__file__).resolve().parents[2] / "docs" / "recordings.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", page, re.S)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "recordings.md", "exec"), {})
+    same(maps(tmp_path, "cdr.mcap")[0], plain)
 
 
 def test_sixteen_bits(tmp_path, pairs):
@@ -230,7 +292,7 @@ def test_a_drive_of_kitti(tmp_path, pairs, plain):
     assert "image_02 + image_03" in log
 
 
-@pytest.mark.parametrize("write", [ros_video, foxglove_video])
+@pytest.mark.parametrize("write", [ros_video, foxglove_video, image_video, packet_video])
 @pytest.mark.parametrize("codec", ["h264", "h265"])
 def test_videos_in_messages(write, codec, tmp_path, pairs):
     left, right = (encode(tmp_path / view, [pair[eye] for pair in pairs], codec) for eye, view in enumerate(VIEWS))

@@ -118,7 +118,7 @@ def test_messages_of_a_pair_have_one_stamp_and_belong_together(received):
         assert np.allclose(points[known, 2], depth[known], atol=6e-4)
         assert of["right/camera_info"].p[3] == pytest.approx(-FOCAL * BASELINE)
         for name, message in of.items():
-            assert message.header.frame_id == ("right" if name.startswith("right") else "left") + "_optical_frame"
+            assert message.header.frame_id == "left_optical_frame", name
     assert not np.array_equal(*(pixels(messages[f"{eye}/image_rect"][stamp], np.uint8) for eye in ("left", "right")))
 
 

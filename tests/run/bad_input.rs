@@ -184,3 +184,42 @@ fn a_second_video_in_a_file_is_told_with_the_way_to_it() {
     assert_eq!(status, 0, "{stderr}");
     assert!(stderr.contains("ffmpeg -i two.mkv -map 0:v:1 -c copy SECOND.mkv"), "{stderr}");
 }
+
+/// A codec whose name in the container GStreamer does not know, though it may have the decoder.
+#[test]
+fn no_package_is_named_for_a_codec_that_no_package_adds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.mov");
+    write_grey(&path, SIZE, &vec![vec![7; 96 * 64]; 4], "jpegenc ! qtmux");
+    let mut content = std::fs::read(&path).unwrap();
+    // The sample description (ISO/IEC 14496-12): its length, and the length of the entry.
+    let entry = content.windows(4).position(|window| window == b"stsd").unwrap() + 16;
+    assert_eq!(&content[entry..entry + 4], b"jpeg");
+    content[entry..entry + 4].copy_from_slice(b"AVdh");
+    std::fs::write(&path, content).unwrap();
+    let arguments = ["run", "--left", "v.mov", "--right", "v.mov", "--headless"];
+    let words = ["AVdh", "ffmpeg -i INPUT -c:v ffv1 OUTPUT.mkv", "-c copy OUTPUT.mxf"];
+    let stderr = fails(folder.path(), &arguments, 1, &words);
+    assert!(!stderr.contains("install gstreamer"), "{stderr}");
+}
+
+/// Views that share one image at half their width.
+#[test]
+fn squeezed_views_are_told_with_the_way_to_stretch_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let calibration = "cam0=[80 0 47.5; 0 80 31.5; 0 0 1]\ncam1=[80 0 47.5; 0 80 31.5; 0 0 1]\ndoffs=0\n\
+                       baseline=100\nwidth=96\nheight=64\nndisp=24\n";
+    std::fs::write(folder.path().join("calib.txt"), calibration).unwrap();
+    let coding = "capssetter caps=\"video/x-raw,pixel-aspect-ratio=(fraction)2/1\" ! avenc_ffv1 ! matroskamux";
+    let pictures: Vec<_> = (0..4).map(|n| demo_pair(n).left.pixels().to_vec()).collect();
+    write_grey(&folder.path().join("half.mkv"), SIZE, &pictures, coding);
+    let half = ["run", "--side-by-side", "half.mkv", "--headless", "-d", "24"];
+    let stretched = "squeezed to half their width";
+    let filter = "ffmpeg -i INPUT -vf scale=2*iw:ih,setsar=1 -c:v ffv1 OUTPUT.mkv";
+    let (status, _, stderr) = run(folder.path(), &half);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stderr.contains(stretched) && stderr.contains(filter), "{stderr}");
+    let calibrated = [&half[..], &["--calibration", "calib.txt", "--depth"]].concat();
+    let stderr = fails(folder.path(), &calibrated, 2, &["96x64", "48x64", stretched, filter]);
+    assert!(!stderr.contains("--top-bottom"), "{stderr}");
+}

@@ -141,3 +141,40 @@ fn a_recording_that_was_cut_off_is_an_error_in_every_container() {
         assert!(stderr.contains(&format!("{name}: ")) && stderr.contains("truncated"), "{stderr}");
     }
 }
+
+/// Returns the place of the last occurrence of `what`.
+fn find_last(content: &[u8], what: &[u8]) -> usize {
+    content.windows(what.len()).rposition(|window| window == what).unwrap()
+}
+
+#[test]
+fn a_file_that_lacks_nothing_but_its_index_is_played_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let pictures: Vec<_> = (0..40).map(|n| demo_pair(n).left.pixels().to_vec()).collect();
+    for (name, coding, index) in [
+        ("v.avi", "jpegenc ! avimux", &b"idx1"[..]),
+        ("v.mkv", "jpegenc ! matroskamux", b"\x1c\x53\xbb\x6b"),
+    ] {
+        let path = folder.path().join(name);
+        write_grey(&path, SIZE, &pictures, coding);
+        let content = std::fs::read(&path).unwrap();
+        let index = find_last(&content, index);
+        let whole = format!("whole_{name}");
+        std::fs::rename(&path, folder.path().join(&whole)).unwrap();
+        let arguments = with_statistics(&["--left", name, "--right", &whole, "--headless"]);
+        for cut in [index + 12, index] {
+            std::fs::write(&path, &content[..cut]).unwrap();
+            let (status, stdout, stderr) = run(folder.path(), &arguments);
+            assert_eq!(status, 0, "{name}: {stdout}{stderr}");
+            let said = format!("{name}: the file is truncated, {cut} of ");
+            assert!(stderr.contains(&said) && stderr.contains("all 40 pictures"), "{stderr}");
+            let statistics: Value = serde_json::from_str(&stdout).unwrap();
+            assert_eq!(statistics["matched"], 40, "{stdout}");
+        }
+        // A part of the last frame is missing.
+        std::fs::write(&path, &content[..index - 300]).unwrap();
+        let (status, _, stderr) = run(folder.path(), &arguments);
+        assert_eq!(status, 1, "{name}: {stderr}");
+        assert!(stderr.contains("the file is truncated: "), "{stderr}");
+    }
+}

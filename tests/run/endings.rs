@@ -28,7 +28,7 @@ fn the_first_signal_finishes_the_files() {
         let folder = tempfile::tempdir().unwrap();
         let child = begun(folder.path(), &ENDLESS);
         signal(&child, number);
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{stderr}");
         assert!(stderr.contains("once more to exit at once"), "{stderr}");
@@ -52,7 +52,7 @@ fn two_signals_at_once_are_one() {
     for _ in 0..20 {
         signal(&child, libc::SIGTERM);
     }
-    let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+    let (status, stdout, stderr) = outcome_of(ended(child));
     assert_eq!(status, 0, "{stderr}");
     assert_eq!(stderr.matches("once more to exit at once").count(), 1, "{stderr}");
     let statistics: Value = serde_json::from_str(&stdout).unwrap();
@@ -71,7 +71,7 @@ fn a_recorded_job_that_a_signal_cuts_short_says_so_by_its_status() {
         let file = folder.path().join("o.mkv");
         wait_until("the recording is there", || file.exists());
         signal(&child, number);
-        let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+        let (status, stdout, stderr) = outcome_of(ended(child));
         assert_eq!(status, expected, "{stderr}");
         assert!(stderr.contains("stopped by a signal after "), "{stderr}");
         // All matched pairs are complete.
@@ -94,7 +94,7 @@ fn no_recorded_job_that_is_stopped_while_it_starts_ends_with_0() {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(ms));
         signal(&child, libc::SIGTERM);
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         // Without a code, the signal came before its handler was there.
         let code = output.status.code();
         assert!(matches!(code, None | Some(143)), "after {ms} ms: {output:?}");
@@ -126,7 +126,7 @@ fn live_sources_never_wait_and_what_is_dropped_is_counted() {
     let arguments = ["--left", eye, "--right", eye, "--record", "o.mkv", "--set", "queue.pairs=1"];
     let child = begun(folder.path(), &arguments);
     signal(&child, libc::SIGINT);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -143,7 +143,7 @@ fn live_sources_never_wait_and_what_is_dropped_is_counted() {
     }
     let apart = &live["synchronisation"]["difference_ms"];
     let [p50, p95, max] = ["p50", "p95", "max"].map(|key| apart[key].as_f64().unwrap());
-    assert!(p50 <= p95 && p95 <= max && max < 8.4, "{live}");
+    assert!(p50 <= p95 && p95 <= max && max < 16.7, "{live}");
 }
 
 #[test]
@@ -249,4 +249,63 @@ fn a_limit_to_the_length_of_files_costs_that_output_only() {
         serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
     assert!(stderr.contains("o.mkv"), "{stderr}");
     assert!(statistics["matched"].as_u64() > Some(0), "{statistics}");
+}
+
+/// Number of a user who has no other process.
+const NOBODY_ELSE: u32 = 54_321;
+
+/// Without further threads a run ends with an error, and leaves no unfinished file: whichever thread it is that cannot
+/// be started, one of stereod or one of a library.
+#[test]
+fn a_limit_of_threads_ends_the_run_in_order() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    // SAFETY: the call has no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: a limit of threads: only root can start a program as another user");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), open.clone()).unwrap();
+    let program = folder.path().join("stereod");
+    std::fs::copy(env!("CARGO_BIN_EXE_stereod"), &program).unwrap();
+    let run = |limit: u64| {
+        let place = folder.path().join(limit.to_string());
+        std::fs::create_dir(&place).unwrap();
+        std::fs::set_permissions(&place, open.clone()).unwrap();
+        let mut command = Command::new(&program);
+        command.args(["run", "--demo", "--demo-size", "96x64", "--frames", "9", "-d", "24"]);
+        command.args(["--headless", "--record", "o.mkv", "--pictures", "p", "--preview", "o.mp4"]);
+        command.env_clear().env("GST_REGISTRY", folder.path().join("registry"));
+        command.env("GST_REGISTRY_FORK", "no").env("PATH", std::env::var_os("PATH").unwrap());
+        command.current_dir(&place).uid(NOBODY_ELSE).gid(NOBODY_ELSE);
+        // SAFETY: setrlimit is async-signal-safe, and its argument outlives the call.
+        unsafe {
+            command.pre_exec(move || {
+                let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+                match libc::setrlimit(libc::RLIMIT_NPROC, &limits) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        wait_until("the end of the run", || child.try_wait().unwrap().is_some());
+        let (status, _, stderr) = outcome_of(child.wait_with_output().unwrap());
+        let left = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
+        left.sort();
+        let hidden = left.iter().find(|name| name.starts_with('.'));
+        assert!(hidden.is_none(), "{limit}: {left:?}: {stderr}");
+        match status {
+            0 => assert_eq!(recorded(&place.join("o.mkv")).len(), 9, "{limit}"),
+            _ => assert!(stderr.contains("ulimit -u"), "{limit}: {status} {stderr}"),
+        }
+        status
+    };
+    assert_eq!(run(10_000), 0);
+    let statuses: Vec<i32> = (1..40).map(run).collect();
+    assert!(statuses[0] != 0 && statuses.last() == Some(&0), "{statuses:?}");
 }

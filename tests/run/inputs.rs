@@ -61,13 +61,14 @@ fn no_output_is_what_is_read() {
     let before = files(folder.path());
 
     let fragment = "filesrc location = \"l.mkv\" ! matroskademux";
-    let sources: [&[&str]; 6] = [
+    let sources: [&[&str]; 7] = [
         &["--left", "l.mkv", "--right", "r.mkv"],
         &["--left", "l/%06d.png", "--right", "r/%06d.png"],
         &["--left", &uri, "--right", "r.mp4"],
         &["--left", fragment, "--right", "r.mkv"],
         &["--left", segment, "--right", "r.mkv"],
         &["--left", "l/*.png", "--right", "r/*.png"],
+        &["l/######.png", "r/######.png"],
     ];
     for (source, outputs) in [
         (0, &["--record", "l.mkv"][..]),
@@ -84,6 +85,7 @@ fn no_output_is_what_is_read() {
         (3, &["--record", "l.mkv"]),
         (4, &["--record", "s.mkv", "--segment-size", "1kB", "--keep", "2kB"]),
         (5, &["--pictures", "l"]),
+        (6, &["--pictures", "l"]),
     ] {
         let arguments = [&["run", "--headless"], sources[source], outputs].concat();
         let (status, _, stderr) = run(folder.path(), &arguments);
@@ -103,8 +105,46 @@ fn no_output_is_what_is_read() {
         assert!(files(folder.path()) == before, "{arguments:?}: something was changed");
     }
     // Outputs may lie next to the inputs.
-    let well = ["--left", "l.mkv", "--right", "r.mkv", "--pictures", ".", "--record", "new.mkv"];
+    let well = ["l.mkv", "r.mkv", "--pictures", ".", "--record", "new.mkv"];
     assert_eq!(statistics(folder.path(), &well)["matched"], 3);
+    assert_eq!(statistics(folder.path(), sources[6])["matched"], 3);
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    write_pictures(folder.path(), 1);
+    std::fs::write(folder.path().join("damaged.png"), "no picture").unwrap();
+    let before = files(folder.path());
+    for outputs in [
+        &["-o", "none/d.png"][..],
+        &["-o", "d.tiff", "--colour", "none/c.png"],
+        &["-o", "d.npy", "--confidence", "none/c.png"],
+        &["-o", "d.png", "--cloud", "none/c.ply", "--focal", "9", "--baseline", "1"],
+    ] {
+        let arguments = [&["match", "l/000000.png", "damaged.png"], outputs].concat();
+        let (status, _, stderr) = run(folder.path(), &arguments);
+        assert_eq!(status, 1, "{arguments:?}: {stderr}");
+        let names_folder = stderr.contains("none/") && stderr.contains("No such file");
+        assert!(names_folder && !stderr.contains("damaged"), "{arguments:?}: {stderr}");
+        assert!(files(folder.path()) == before, "{arguments:?}: something was changed");
+    }
+}
+
+#[test]
+fn a_range_that_no_pixel_can_have_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    write_pictures(folder.path(), 1);
+    let pair = ["l/000000.png", "r/000000.png"];
+    for command in [&["match", "-o", "d.png"][..], &["run", "--headless"]] {
+        for range in [["--min-disparity", "1900"], ["--min-disparity", "-2000"]] {
+            let arguments = [command, &pair, &range, &["-d", "16"]].concat();
+            let (status, _, stderr) = run(folder.path(), &arguments);
+            assert_eq!(status, 1, "{arguments:?}: {stderr}");
+            assert!(stderr.contains("no pixel can have a disparity"), "{arguments:?}: {stderr}");
+            assert!(stderr.contains("--min-disparity"), "{arguments:?}: {stderr}");
+        }
+    }
 }
 
 #[test]

@@ -10,49 +10,51 @@ fn a_rate_out_of_reach_takes_all_that_is_cheaper() {
     let scene = ["--demo", "--demo-size", "640x480", "--frames", "2", "--engine", "cpu"];
     for (rate, told, kept) in [("0.1", "with your settings", true), ("1000", "prior = 0", false)] {
         let arguments = [&scene[..], &["--fit", rate, "--paths", "8"]].concat();
-        let output = stereod(folder.path(), &with_statistics(&arguments)).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && stderr.contains(told), "{stderr}");
+        let (status, stdout, stderr) = run(folder.path(), &with_statistics(&arguments));
+        assert!(status == 0 && stderr.contains(told), "{stderr}");
         assert_eq!(stderr.contains("paths = 4"), !kept, "{stderr}");
-        let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let statistics: Value = serde_json::from_str(&stdout).unwrap();
         assert_eq!(statistics["matched"], 2);
     }
 }
 
+/// Runs until `told` is said, and returns all that was said. Every wait has a limit, and no rate is compared.
+fn run_until_told(arguments: &[&str], told: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    // Too slow on any machine.
+    let slow = ["-d", "256", "--paths", "8", "--engine", "cpu", "--threads", "1", "--headless"];
+    let mut command = stereod(folder.path(), &[&["run"], arguments, &slow].concat());
+    command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
+    let mut child = command.spawn().unwrap();
+    let read = || std::fs::read_to_string(&log).unwrap();
+    let start = Instant::now();
+    while !read().contains(told) && start.elapsed() < Duration::from_secs(300) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    signal(&child, libc::SIGTERM);
+    assert!(ended_with(&mut child).success(), "{}", read());
+    read()
+}
+
+const CURE: &str = "what would keep up: --fit ";
+
 #[test]
 fn a_live_source_that_is_too_fast_is_told_with_a_cure() {
-    let folder = tempfile::tempdir().unwrap();
     let eye = "videotestsrc is-live=true pattern=ball ! \
                video/x-raw,format=GRAY8,width=640,height=480,framerate=120/1";
-    let arguments =
-        ["run", "--left", eye, "--right", eye, "-d", "256", "--paths", "8", "--engine", "cpu"];
-    // The first five seconds do not count.
-    let more = ["--frames", "1500", "--headless"];
-    let output = stereod(folder.path(), &[&arguments[..], &more].concat()).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    assert_eq!(stderr.matches("what would keep up: --fit ").count(), 1, "{stderr}");
+    let said = run_until_told(&["--left", eye, "--right", eye], CURE);
+    assert_eq!(said.matches(CURE).count(), 1, "{said}");
+    assert!(said.contains("the source gives "), "{said}");
 }
 
 #[test]
 fn a_recording_that_plays_too_slowly_is_told_with_a_cure() {
-    let folder = tempfile::tempdir().unwrap();
-    let scene = ["run", "--demo", "--demo-size", "640x480", "--set", "demo.rate=120"];
-    let slow = ["-d", "256", "--paths", "8", "--engine", "cpu", "--threads", "1", "--headless"];
+    let scene = ["--demo", "--demo-size", "640x480", "--set", "demo.rate=120"];
     let pace = ["--set", "source.pace=realtime", "--set", "demo.frames=0"];
-    let mut command = stereod(folder.path(), &[&scene[..], &slow, &pace].concat());
-    let log = folder.path().join("log");
-    command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
-    let mut child = command.spawn().unwrap();
-    let read = || std::fs::read_to_string(&log).unwrap();
-    let (start, told) = (Instant::now(), "the recording has 120 pairs/s and ");
-    while !read().contains(told) && start.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    signal(&child, libc::SIGTERM);
-    assert!(child.wait().unwrap().success(), "{}", read());
-    assert_eq!(read().matches(told).count(), 1, "{}", read());
-    assert!(read().contains("what would keep up: --fit 120 "), "{}", read());
+    let said = run_until_told(&[&scene[..], &pace].concat(), CURE);
+    assert_eq!(said.matches(CURE).count(), 1, "{said}");
+    assert!(said.contains("so it plays too slowly"), "{said}");
 }
 
 /// Cheaper settings still cover near objects.

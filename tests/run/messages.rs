@@ -58,6 +58,7 @@ fn segments_are_whole_files_with_the_topics_that_were_chosen() {
         let expected = [
             "/depth/image_rect",
             "/disparity",
+            "/disparity/image_color/compressed",
             "/left/camera_info",
             "/left/image_rect",
             "/right/camera_info",
@@ -74,10 +75,30 @@ fn segments_are_whole_files_with_the_topics_that_were_chosen() {
     let images = ["/confidence", "/left/image_rect", "/left/image_rect/compressed"];
     assert!(images.iter().all(|topic| topics.contains(topic)), "{topics:?}");
     assert!(
-        !topics.contains(&"/disparity") && !topics.contains(&"/depth/image_rect"),
+        !topics.iter().any(|topic| topic.starts_with("/disparity") || topic.starts_with("/depth")),
         "{topics:?}"
     );
     assert_eq!(whole_pairs(&times), 3);
+}
+
+#[test]
+fn rosbag2_offers_what_is_sent_once_to_later_subscribers() {
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = ["--frames", "2", "--record", "o.mcap"];
+    statistics(folder.path(), &[&DEMO[..], &CAMERAS, &outputs].concat());
+    let file = std::fs::read(folder.path().join("o.mcap")).unwrap();
+    let summary = mcap::Summary::read(&file).unwrap().unwrap();
+    assert_eq!(summary.channels.len(), 7);
+    for channel in summary.channels.values() {
+        let profile = &channel.metadata["offered_qos_profiles"];
+        // rmw/types.h: 1 is transient local, 2 volatile; both are reliable.
+        let durability = if channel.topic == "/tf_static" { 1 } else { 2 };
+        assert!(profile.contains(&format!("\n  durability: {durability}\n")), "{profile}");
+        assert!(profile.contains("\n  reliability: 1\n"), "{profile}");
+    }
+    let of_rosbag2 = summary.metadata_indexes.iter().find(|index| index.name == "rosbag2");
+    let record = mcap::read::metadata(&file, of_rosbag2.unwrap()).unwrap();
+    assert_eq!(record.metadata["serialized_metadata"], "");
 }
 
 /// Names and contents of the attachments.

@@ -36,7 +36,7 @@ fn value(page: &str, sample: &str) -> f64 {
 
 fn end(mut child: Child) {
     signal(&child, libc::SIGTERM);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended_with(&mut child).code(), Some(0));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod damaged;
 mod deaf;
 mod end_to_end;
 mod endings;
+mod folders;
 mod inputs;
 mod keeping_up;
 mod messages;
@@ -30,8 +31,8 @@ mod times;
 mod window;
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
@@ -43,7 +44,7 @@ use stereod::internals::sink::encoding::Encoding;
 use stereod::internals::source::demo::{DemoOptions, DemoSource};
 use stereod::{DisparityMap, INVALID, Params};
 
-use crate::common::outcome::{outcome, outcome_of};
+use crate::common::outcome::{LIMIT, ended, in_vain, outcome, outcome_of};
 use crate::common::video_file::write_video;
 use crate::common::{player, program};
 
@@ -141,9 +142,23 @@ fn signal(child: &Child, signal: i32) {
 /// Exit status, statistics and messages of a run that is asked to end.
 fn end(child: Child) -> (i32, Value, String) {
     signal(&child, libc::SIGTERM);
-    let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+    let (status, stdout, stderr) = outcome_of(ended(child));
     let statistics = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
     (status, statistics, stderr)
+}
+
+/// Status of a run that has ended. One that does not end is killed.
+fn ended_with(child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if start.elapsed() > LIMIT {
+            in_vain(child.id());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Waits until `is_so`, for at most five minutes: some machines are slow and busy.

@@ -30,7 +30,7 @@ fn ends(folder: &Path, arguments: &[&str]) -> (i32, String) {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    let Output { status, stderr, .. } = ended(child);
     (status.code().expect("no signal"), String::from_utf8(stderr).unwrap())
 }
 
@@ -107,7 +107,7 @@ fn a_second_run_does_not_touch_the_outputs_of_the_first() {
         assert!(said && stderr.contains(flag), "{flag}: {stderr}");
     }
     signal(&first, libc::SIGTERM);
-    let Output { status, stderr, .. } = first.wait_with_output().unwrap();
+    let Output { status, stderr, .. } = ended(first);
     assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
     let statistics: Value = serde_json::from_slice(&fs::read(at("s.json")).unwrap()).unwrap();
     let frames = recorded(&at("o.mkv"));

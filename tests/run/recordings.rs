@@ -108,6 +108,138 @@ fn the_stamps_pair_the_views() {
     assert_eq!(recorded(&folder.path().join("out.mkv")), expected(7));
 }
 
+/// A recording of both views. Each message has the number of the demo pair that it shows, and a stamp in
+/// milliseconds; they are recorded one after the other.
+fn recorded_as(left: &[(u64, u64)], right: &[(u64, u64)]) -> Vec<Sent> {
+    let size = [SIZE.0, SIZE.1, SIZE.0];
+    let sent = |view: usize, at: usize, &(number, stamp): &(u64, u64)| {
+        let pair = demo_pair(number);
+        let pixels = [pair.left.pixels(), pair.right.pixels()][view];
+        let log = START + at as u64 * PERIOD + view as u64 * 1_000_000;
+        let stamp = START + stamp * 1_000_000;
+        (TOPICS[view], "Image", log, image(stamp, "mono8", size, pixels))
+    };
+    let of = |view: usize, all: &[(u64, u64)]| -> Vec<Sent> {
+        all.iter().enumerate().map(|(at, message)| sent(view, at, message)).collect()
+    };
+    let mut messages = [of(0, left), of(1, right)].concat();
+    messages.sort_by_key(|&(.., log, _)| log);
+    messages
+}
+
+/// `info` and `run` find these pairs; the messages of a run.
+fn assert_pairs(messages: &[Sent], numbers: &[u64], arguments: &[&str]) -> (Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("a.mcap"), messages, WriteOptions::new(), true);
+    if arguments.is_empty() {
+        let (status, stdout, stderr) = run(folder.path(), &["info", "a.mcap", "--json"]);
+        assert_eq!(status, 0, "{stderr}");
+        let info: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(info["pair"]["pairs"], numbers.len(), "{info}");
+    }
+    let arguments = [&["a.mcap", "--record", "o.mkv"], arguments].concat();
+    let (status, stdout, stderr) = run(folder.path(), &with_statistics(&arguments));
+    assert_eq!(status, 0, "{stderr}");
+    let said: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(said["matched"], numbers.len(), "{stderr}");
+    let expected: Vec<_> = numbers.iter().map(|&number| reference(number)).collect();
+    assert!(recorded(&folder.path().join("o.mkv")) == expected, "{stderr}");
+    let [left, right] = ["left", "right"].map(|view| {
+        let all = said["frames"][view].as_u64().unwrap();
+        assert_eq!(all, said["unpaired"][view].as_u64().unwrap() + numbers.len() as u64, "{said}");
+        all
+    });
+    let sent = |topic| messages.iter().filter(|(name, ..)| *name == topic).count() as u64;
+    assert_eq!([left, right], TOPICS.map(sent), "every image is counted: {said}");
+    (said, stderr)
+}
+
+/// Messages in this order, each with its own stamp.
+fn in_order(numbers: &[u64]) -> Vec<(u64, u64)> {
+    numbers.iter().map(|&number| (number, 33 * number)).collect()
+}
+
+#[test]
+fn the_order_of_the_messages_does_not_matter() {
+    let mixed = in_order(&[2, 0, 1, 3, 7, 5, 4, 6, 8]);
+    let right = in_order(&[0, 1, 3, 2, 4, 5, 8, 6, 7]);
+    let all: Vec<_> = (0..9).collect();
+    for messages in [recorded_as(&mixed, &mixed), recorded_as(&mixed, &right)] {
+        let (_, stderr) = assert_pairs(&messages, &all, &[]);
+        assert!(!stderr.contains("WARN"), "{stderr}");
+    }
+    // Parts in the wrong order, and times that run backwards.
+    for order in [[3, 4, 5, 0, 1, 2, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1, 0]] {
+        let messages = recorded_as(&in_order(&order), &in_order(&order));
+        let mut numbers = order;
+        if order[0] == 3 {
+            numbers.sort_unstable();
+        }
+        assert_pairs(&messages, &numbers, &[]);
+        assert_pairs(&messages, &order, &["--set", "source.pair_by=index"]);
+    }
+    // Times that begin again.
+    let again: Vec<_> = (0..9).map(|i| (i, 5000 + i % 4 * 33)).collect();
+    assert_pairs(&recorded_as(&again, &again), &all, &["--set", "source.pair_by=index"]);
+}
+
+#[test]
+fn stamps_that_do_not_grow_are_told_and_replaced() {
+    let all: Vec<_> = (0..20).collect();
+    let stamps: [fn(u64) -> u64; 3] =
+        [|_| 7000, |i| i / 12 * 1000, |i| if i < 16 { 9000 } else { 9000 + 33 * i }];
+    for stamp in stamps {
+        let view: Vec<_> = all.iter().map(|&i| (i, stamp(i))).collect();
+        let (_, stderr) = assert_pairs(&recorded_as(&view, &view), &all, &[]);
+        assert!(stderr.contains("the stamps of the images do not grow"), "{stderr}");
+        assert_pairs(&recorded_as(&view, &view), &all, &["--set", "source.pair_by=index"]);
+    }
+}
+
+#[test]
+fn copies_and_wrong_stamps_cost_no_other_image() {
+    let twice = in_order(&[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    let (said, stderr) = assert_pairs(&recorded_as(&twice, &twice), &[0, 1, 2, 3, 4], &[]);
+    assert!(stderr.contains("5 left and 5 right images are copies"), "{stderr}");
+    assert!(!stderr.contains("--tolerance"), "{stderr}");
+    assert_eq!(said["unpaired"], serde_json::json!({ "left": 5, "right": 5 }));
+    for hours in [-1, 1] {
+        let whole = in_order(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let shift = |(number, stamp): &(u64, u64)| (*number, stamp + 4_000_000);
+        let whole: Vec<_> = whole.iter().map(shift).collect();
+        let mut wrong = whole.clone();
+        wrong[4].1 = wrong[4].1.checked_add_signed(hours * 3_600_000).unwrap();
+        let messages = recorded_as(&wrong, &whole);
+        let (said, stderr) = assert_pairs(&messages, &[0, 1, 2, 3, 5, 6, 7, 8], &[]);
+        let place = if hours > 0 { "3600.0 s after those" } else { "3600.0 s before those" };
+        assert!(stderr.contains(TOPICS[0]) && stderr.contains("image 4: its time"), "{stderr}");
+        assert!(stderr.contains(place), "{stderr}");
+        assert_eq!(said["damaged"]["left"]["mistimed"], 1, "{said}");
+    }
+}
+
+#[test]
+fn images_hours_apart_and_views_out_of_step_are_paired() {
+    let numbers = [0, 1, 2];
+    let rare: Vec<_> = numbers.iter().map(|&i| (i, i * 6 * 3_600_000)).collect();
+    assert_pairs(&recorded_as(&rare, &rare), &numbers, &[]);
+    let all: Vec<_> = (0..9).collect();
+    let left = in_order(&all);
+    for apart in [12, 16, 17] {
+        let right: Vec<_> = left.iter().map(|&(number, stamp)| (number, stamp + apart)).collect();
+        let messages = recorded_as(&left, &right);
+        // 17 ms are more than half a period: the right image before is nearer.
+        let (pairs, arguments): (&[u64], &[&str]) = match apart {
+            17 => (&all, &["--offset", "-17"]),
+            _ => (&all, &[]),
+        };
+        let (_, stderr) = assert_pairs(&messages, pairs, arguments);
+        let told = format!("often {apart}.0 ms apart, the right view later");
+        assert_eq!(stderr.contains(&told), apart != 17, "{stderr}");
+        assert!(apart == 17 || stderr.contains(&format!("--offset -{apart}.0")), "{stderr}");
+    }
+}
+
 #[test]
 fn what_a_killed_recorder_leaves_is_played_and_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -157,7 +289,7 @@ fn wrong_messages_are_refused_by_name() {
     late[3].3 = image(START + 9_000_000_000, "mono8", [96, 64, 96], &data);
     late.truncate(4);
     late.remove(1);
-    refused(&late, &["no stamp of one view", "--tolerance", "--offset -9000` pairs"]);
+    refused(&late, &["no stamp of one view fits", "--tolerance", "--offset -9000` pairs"]);
     let (status, stdout, _) = run(folder.path(), &["info", "a.mcap"]);
     assert!(status == 0 && stdout.contains("no stamps pair"), "{stdout}");
     assert!(!stdout.contains("skew"), "{stdout}");
@@ -167,8 +299,13 @@ fn wrong_messages_are_refused_by_name() {
 
 /// A `CameraInfo` of 96x64 pixels, with this P.
 fn camera_info(k: [f64; 9], p: [f64; 12]) -> Vec<u8> {
+    camera_info_of([96, 64], k, p, [0; 6])
+}
+
+/// A `CameraInfo`; `window` has the binning, then the region of interest: offset, height, width.
+fn camera_info_of(size: [u32; 2], k: [f64; 9], p: [f64; 12], window: [u32; 6]) -> Vec<u8> {
     let mut message = header(START);
-    for number in [64_u32, 96, 10] {
+    for number in [size[1], size[0], 10] {
         message.extend(number.to_le_bytes());
     }
     message.extend(b"plumb_bob\0\0\0");
@@ -178,8 +315,174 @@ fn camera_info(k: [f64; 9], p: [f64; 12]) -> Vec<u8> {
     let r = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
     let numbers = [0.0; 5].into_iter().chain(k).chain(r).chain(p);
     numbers.for_each(|number| message.extend(number.to_le_bytes()));
-    message.extend([0; 6 * 4 + 1]);
+    window.iter().for_each(|number| message.extend(number.to_le_bytes()));
+    message.push(0);
     message
+}
+
+const INFOS: [&str; 2] = ["/cam/left/camera_info", "/cam/right/camera_info"];
+const RAW: [&str; 2] = ["/cam/left/image_raw", "/cam/right/image_raw"];
+const K: [f64; 9] = [80.0, 0.0, 47.5, 0.0, 80.0, 31.5, 0.0, 0.0, 1.0];
+
+/// P of a camera with K and this fourth column.
+fn p_of(x: f64, y: f64) -> [f64; 12] {
+    [80.0, 0.0, 47.5, x, 0.0, 80.0, 31.5, y, 0.0, 0.0, 1.0, 0.0]
+}
+
+#[test]
+fn rectified_and_raw_topics_have_the_same_checks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcap");
+    let said = |topics: [&'static str; 2], infos: [Vec<u8>; 2]| {
+        let [left, right] = infos;
+        let infos = [(INFOS[0], "CameraInfo", START, left), (INFOS[1], "CameraInfo", START, right)];
+        write(&path, &[&infos[..], &views(2, topics)].concat(), WriteOptions::new(), true);
+        let run = run(folder.path(), &["run", "a.mcap", "-d", "24", "--headless", "--no-progress"]);
+        assert_eq!(run.0, 0, "{}", run.2);
+        run.2
+    };
+    // A region of a larger sensor, and the same binned.
+    let at = |f: f64, cx: f64, cy: f64, x: f64| {
+        let k = [f, 0.0, cx, 0.0, f, cy, 0.0, 0.0, 1.0];
+        (k, [f, 0.0, cx, x, 0.0, f, cy, 0.0, 0.0, 0.0, 1.0, 0.0])
+    };
+    for topics in [TOPICS, RAW] {
+        for (size, f, window) in [
+            ([192, 128], 80.0, [0, 0, 60, 40, 64, 96]),
+            ([384, 256], 160.0, [2, 2, 120, 80, 128, 192]),
+        ] {
+            let scale = f / 80.0;
+            let info = |x: f64| {
+                let (k, p) = at(f, 107.5 * scale, 71.5 * scale, x * scale);
+                camera_info_of(size, k, p, window)
+            };
+            let said = said(topics, [info(0.0), info(-8.0)]);
+            let words = "focal length 80.0 px, baseline 100.0 mm";
+            assert!(said.contains(words) && !said.contains("not usable"), "{topics:?}: {said}");
+        }
+        let right =
+            |p: [f64; 12]| said(topics, [camera_info(K, p_of(0.0, 0.0)), camera_info(K, p)]);
+        let changed = |at: usize, to: f64| {
+            let mut p = p_of(-8.0, 0.0);
+            p[at] = to;
+            p
+        };
+        for (p, words) in [
+            (changed(0, 78.0), "fx is 80.000 px"),
+            (changed(6, 37.0), "cy is 31.500 px"),
+            (p_of(0.0, 0.0), "no baseline is recorded"),
+            (p_of(0.0, 0.0), "`--focal 80 --baseline B`"),
+            (p_of(0.0, -8.0), "one above the other"),
+            (p_of(8.0, 0.0), "--swap"),
+            (p_of(f64::NAN, 0.0), "p: NaN is not a finite number"),
+            (p_of(-8000.0, 0.0), "a baseline of 100.0000 m is not plausible"),
+            (p_of(-8000.0, 0.0), "`--focal 80 --baseline B`"),
+        ] {
+            let said = right(p);
+            assert!(said.contains("not usable") && said.contains(words), "{words}: {said}");
+        }
+        let short = right(p_of(-0.008, 0.0));
+        assert!(short.contains("a baseline of 0.100 mm is hardly plausible"), "{short}");
+        // Both count from another camera.
+        let third = said(topics, [camera_info(K, p_of(4.0, 0.0)), camera_info(K, p_of(-4.0, 0.0))]);
+        assert!(third.contains("baseline 100.0 mm"), "{third}");
+    }
+    // Full images, although the driver tells a region of the same shape.
+    let info = |x| camera_info_of([96, 64], K, p_of(x, 0.0), [0, 0, 24, 16, 32, 48]);
+    let full = said(TOPICS, [info(0.0), info(-8.0)]);
+    assert!(full.contains("focal length 80.0 px") && full.contains("are left out"), "{full}");
+}
+
+#[test]
+fn the_first_usable_messages_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut messages = Vec::new();
+    for n in 0..3 {
+        for (view, x) in [0.0, -8.0].into_iter().enumerate() {
+            let (k, p) = if n == 0 { ([0.0; 9], [0.0; 12]) } else { (K, p_of(x, 0.0)) };
+            messages.push((INFOS[view], "CameraInfo", START + n, camera_info(k, p)));
+        }
+    }
+    messages.extend(TOPICS.map(|topic| (topic, "Image", START, image(START, "", [0; 3], &[]))));
+    messages.extend(views(7, TOPICS).into_iter().skip(2));
+    write(&folder.path().join("a.mcap"), &messages, WriteOptions::new(), true);
+    let arguments = with_statistics(&["a.mcap", "--record", "o.mkv"]);
+    let (status, stdout, stderr) = run(folder.path(), &arguments);
+    assert_eq!(status, 0, "{stderr}");
+    let said: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(recorded(&folder.path().join("o.mkv")), expected(7)[1..]);
+    for view in ["left", "right"] {
+        assert_eq!(said["damaged"][view]["left_out"], 1, "{said}");
+    }
+    for words in [
+        "baseline 100.0 mm",
+        "/cam/right/camera_info: the first usable message is number 2; the 1 before it",
+        "the image has no pixels (0x0)",
+    ] {
+        assert!(stderr.contains(words), "{words}: {stderr}");
+    }
+    let (status, stdout, _) = run(folder.path(), &["info", "a.mcap"]);
+    assert!(status == 0 && !stdout.contains("not usable"), "{stdout}");
+}
+
+#[test]
+fn a_topic_that_is_named_twice_has_both_views_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let topic = "/stereo/image_raw";
+    let both = |number: u64| {
+        let (pair, stamp) = (demo_pair(number), START + number * PERIOD);
+        let rows = (0..SIZE.1).flat_map(|y| [pair.left.row(y), pair.right.row(y)].concat());
+        let pixels: Vec<u8> = rows.collect();
+        let size = [2 * SIZE.0, SIZE.1, 2 * SIZE.0];
+        (topic, "Image", stamp, image(stamp, "mono8", size, &pixels))
+    };
+    let messages: Vec<_> = (0..4).map(both).collect();
+    write(&folder.path().join("a.mcap"), &messages, WriteOptions::new(), true);
+    let named = ["--left-topic", topic, "--right-topic", topic];
+    let said =
+        statistics(folder.path(), &[&["a.mcap", "--record", "out.mkv"], &named[..]].concat());
+    assert_eq!(said["matched"], 4, "{said}");
+    assert_eq!(recorded(&folder.path().join("out.mkv")), expected(4));
+    let (status, stdout, _) = run(folder.path(), &[&["info", "a.mcap"], &named[..]].concat());
+    assert!(status == 0 && stdout.contains("both views of /stereo/image_raw: 4 pairs"), "{stdout}");
+    for arguments in [&["a.mcap"][..], &["--side-by-side", "a.mcap"]] {
+        let arguments = [&["run", "--headless", "-d", "24"], arguments].concat();
+        let (status, _, stderr) = run(folder.path(), &arguments);
+        assert!(status != 0 && stderr.contains("side by side"), "{stderr}");
+        assert!(stderr.contains("--left-topic"), "{stderr}");
+    }
+}
+
+#[test]
+fn images_of_events_do_not_replace_those_of_cameras() {
+    let folder = tempfile::tempdir().unwrap();
+    let blank = image(START, "mono8", [SIZE.0, SIZE.1, SIZE.0], &[0; SIZE.0 * SIZE.1]);
+    let events = ["/cam/left/event_image", "/cam/right/event_image"];
+    let mut messages = events.map(|topic| (topic, "Image", START, blank.clone())).to_vec();
+    messages.extend(views(3, ["/cam/left/image_rect_color", "/cam/right/image_rect_color"]));
+    write(&folder.path().join("a.mcap"), &messages, WriteOptions::new(), true);
+    statistics(folder.path(), &["a.mcap", "--record", "out.mkv"]);
+    assert_eq!(recorded(&folder.path().join("out.mkv")), expected(3));
+}
+
+#[test]
+fn a_recording_of_stereod_is_matched_again_if_it_has_both_views() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["--demo", "--demo-size", "96x64", "--focal", "80", "--baseline", "0.1"];
+    let record = |arguments: &[&str]| {
+        let said = statistics(folder.path(), &[&demo[..], &["--frames", "3"], arguments].concat());
+        assert_eq!(said["matched"], 3, "{said}");
+    };
+    record(&["--record", "default.mcap"]);
+    let (status, _, stderr) =
+        run(folder.path(), &["run", "-d", "24", "--headless", "default.mcap"]);
+    let cure = "left,right,disparity,depth";
+    assert!(status != 0 && stderr.contains(&format!("`--mcap {cure}`")), "{stderr}");
+    record(&["--record", "both.mcap", "--mcap", cure]);
+    let (status, stdout, stderr) = run(folder.path(), &with_statistics(&["both.mcap"]));
+    let said: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((status, &said["matched"]), (0, &3.into()), "{stderr}");
+    assert!(stderr.contains("focal length 80.0 px, baseline 100.0 mm"), "{stderr}");
 }
 
 #[test]
@@ -198,7 +501,7 @@ fn info_calls_unusable_what_run_refuses() {
         [0, 1].map(|view| (TOPICS[view], "Image", START, message.clone()))
     };
     for (encoding, size, what) in [
-        ("nv12", [96, 64, 96], "96x64 nv12, unreadable: pixels in the format \"nv12\""),
+        ("32FC1", [96, 16, 384], "96x16 32FC1, unreadable: pixels in the format \"32FC1\""),
         ("", [96, 64, 96], "unreadable: pixels in the format \"\""),
         ("mono8", [0, 0, 0], "unreadable: the image has no pixels"),
         ("mono8", [1 << 31, 1 << 31, 96], "unreadable: an image of 2147483648x2147483648"),
@@ -212,15 +515,12 @@ fn info_calls_unusable_what_run_refuses() {
     let said = info(&sizes);
     assert!(said.contains("pair not usable: the views differ in size: 96x64 and 64x64"), "{said}");
 
-    const INFOS: [&str; 2] = ["/cam/left/camera_info", "/cam/right/camera_info"];
-    let k = [80.0, 0.0, 48.0, 0.0, 80.0, 32.0, 0.0, 0.0, 1.0];
-    let p = |tx| [80.0, 0.0, 48.0, tx, 0.0, 80.0, 32.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+    let (k, p) = (K, |tx| p_of(tx, 0.0));
     let with = |topics: [&'static str; 2], right: [f64; 12], k| {
         let info = |view: usize, p| (INFOS[view], "CameraInfo", START, camera_info(k, p));
         let views = views(1, topics);
         [info(0, p(0.0)), info(1, right), views[0].clone(), views[1].clone()]
     };
-    const RAW: [&str; 2] = ["/cam/left/image_raw", "/cam/right/image_raw"];
     for topics in [TOPICS, RAW] {
         let said = info(&with(topics, p(-8.0), k));
         assert!(said.contains("calibration: /cam/left") && !said.contains("not usable"), "{said}");
@@ -310,5 +610,72 @@ fn info_describes_what_is_there() {
     for (name, what) in [("missing.mcap", "there is no"), ("a.txt", "is no recording")] {
         let (status, _, stderr) = run(folder.path(), &["info", name]);
         assert!(status == 1 && stderr.contains(what), "{stderr}");
+    }
+}
+
+/// Forty frames in ZED's layout with a key frame in 20, each frame in a chunk of its own.
+const GOP: &[u8] = include_bytes!("../recordings/gop.svo2");
+
+/// Time of frame `number` of [`GOP`].
+fn time_of_frame(number: usize) -> u64 {
+    let messages = mcap::MessageStream::new(GOP).unwrap().map(Result::unwrap);
+    let mut frames = messages.filter(|message| message.channel.topic.ends_with("side_by_side"));
+    frames.nth(number).unwrap().log_time
+}
+
+/// Flips a bit of frame `number`.
+fn damage_frame(number: usize) -> Vec<u8> {
+    let time = time_of_frame(number);
+    let chunks = mcap::Summary::read(GOP).unwrap().unwrap().chunk_indexes;
+    let of_frame = |chunk: &&mcap::records::ChunkIndex| {
+        chunk.message_start_time == time && chunk.message_end_time == time
+    };
+    let chunk = chunks.iter().find(of_frame).unwrap();
+    let mut content = GOP.to_vec();
+    content[(chunk.compressed_data_offset().unwrap() + chunk.compressed_size / 2) as usize] ^= 8;
+    content
+}
+
+/// Returns the recording without frame `number`, as if its recorder had not written it.
+fn without_frame(number: usize) -> Vec<u8> {
+    let time = time_of_frame(number);
+    let mut content = std::io::Cursor::new(Vec::new());
+    let mut writer = WriteOptions::new().chunk_size(Some(100)).create(&mut content).unwrap();
+    for message in mcap::MessageStream::new(GOP).unwrap().map(Result::unwrap) {
+        if message.log_time != time || !message.channel.topic.ends_with("side_by_side") {
+            writer.write(&message).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    drop(writer);
+    content.into_inner()
+}
+
+#[test]
+fn a_missing_frame_of_a_video_costs_those_that_build_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.svo2");
+    let matched = |content: &[u8]| {
+        std::fs::write(&path, content).unwrap();
+        let arguments = ["a.svo2", "--headless", "--record", "o.mkv"];
+        let (_, stdout, stderr) = run(folder.path(), &with_statistics(&arguments));
+        let said: Value = serde_json::from_str(&stdout).unwrap();
+        (said, recorded(&folder.path().join("o.mkv")), stderr)
+    };
+    let (said, whole, _) = matched(GOP);
+    assert_eq!((whole.len(), said.get("damaged")), (40, None), "{said}");
+    for number in [3, 20, 38] {
+        // Frames 0 and 20 are key frames.
+        let next = (number / 20 + 1) * 20;
+        let left = [&whole[..number], &whole[next..]].concat();
+        for (content, lost) in
+            [(damage_frame(number), next - number), (without_frame(number), next - number - 1)]
+        {
+            let (said, frames, stderr) = matched(&content);
+            assert!(frames == left, "without frame {number}: {} frames, {said}", frames.len());
+            assert_eq!(said["damaged"]["left"]["left_out"], lost, "{said}");
+            assert_eq!(said["damaged"]["left"]["concealed"], 0, "{said}");
+            assert!(stderr.contains("left out"), "{stderr}");
+        }
     }
 }

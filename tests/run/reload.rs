@@ -93,7 +93,7 @@ impl Daemon {
 
     fn stop(mut self) -> (std::sync::Arc<tempfile::TempDir>, Value) {
         self.signal(libc::SIGTERM);
-        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        let output = ended(self.child.take().unwrap());
         let log = self.log();
         assert_eq!(output.status.code(), Some(0), "{log}");
         assert!(!log.contains("panicked"), "{log}");

@@ -56,7 +56,7 @@ fn the_service_manager_hears_of_start_life_and_end() {
     assert!(all.iter().any(|line| line.starts_with("STATUS=waiting for the first")), "{all:?}");
     signal(&child, libc::SIGTERM);
     listen_for("STOPPING=1");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended_with(&mut child).code(), Some(0));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_service_waits_for_absent_cameras_and_says_so() {
     assert!(first.contains("READY=1") && first.contains("/dev/video777: no camera"), "{first}");
     assert!((0..20).all(|_| hear().contains("WATCHDOG=1")));
     signal(&child, libc::SIGTERM);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended_with(&mut child).code(), Some(0));
     // If it is started at a prompt, the message comes at once.
     let (status, _, stderr) = run(folder.path(), &absent);
     assert_eq!(status, 1, "{stderr}");
@@ -189,7 +189,7 @@ fn a_server_that_comes_later_is_waited_for() {
     std::thread::sleep(Duration::from_secs(2));
     let listener = std::net::TcpListener::bind(address).unwrap();
     std::thread::spawn(move || serve(listener, eye));
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(said.matches("waiting for it").count(), 1, "{said}");

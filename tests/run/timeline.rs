@@ -157,7 +157,7 @@ fn a_recording_is_moved_through_by_keys_and_by_mouse() {
     x.save("timeline-panel");
     shown.key("t");
     shown.key("q");
-    ends_well(child.wait_with_output().unwrap());
+    ends_well(ended(child));
 }
 
 /// The map of the first settings stays left of the line while the present one is right of it.
@@ -213,7 +213,7 @@ fn settings_are_compared_on_one_pair() {
         band(screen, 450, 640) == right && band(screen, 0, 390) != part(0, 390)
     });
     shown.key("q");
-    ends_well(child.wait_with_output().unwrap());
+    ends_well(ended(child));
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_part_is_marked_and_can_be_left() {
     x.save("timeline-part");
     shown.moves("Home", 0);
     shown.key("q");
-    ends_well(child.wait_with_output().unwrap());
+    ends_well(ended(child));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn messages_and_images_are_moved_through_too() {
         shown.moves("End", 39);
         shown.moves("comma", 38);
         shown.key("q");
-        ends_well(child.wait_with_output().unwrap());
+        ends_well(ended(child));
     }
 }
 
@@ -280,7 +280,7 @@ fn without_its_display_a_recording_plays_to_its_end() {
     wait_for_pair(&x);
     drop(x);
     // winit may panic at that moment, which is reported.
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(statistics["matched"], PAIRS, "{statistics}");
@@ -306,7 +306,7 @@ fn nothing_moves_while_something_is_written() {
     let path = folder.path().join("o.mkv");
     wait_until("the end", || path.exists());
     x.key(&window, "q");
-    let statistics = ends_well(child.wait_with_output().unwrap());
+    let statistics = ends_well(ended(child));
     let matched = statistics["matched"].as_u64().unwrap();
     let written = recorded(&path);
     assert_eq!(written.len() as u64, matched, "{statistics}");

@@ -38,13 +38,44 @@ fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
         colours.len() > 40
     });
     x.key(&window, "q");
-    let statistics = ends_well(child.wait_with_output().unwrap());
+    let statistics = ends_well(ended(child));
     assert!(statistics["matched"].as_u64().unwrap() > 0);
 
     let child = windowed(folder.path(), &x, &[&DEMO[..], &["-"]].concat()).spawn().unwrap();
     x.window("stereod: demo scene");
     signal(&child, libc::SIGTERM);
-    ends_well(child.wait_with_output().unwrap());
+    ends_well(ended(child));
+}
+
+/// A key that ends a recording has to be pressed twice; Escape first leaves the full screen.
+#[test]
+fn a_recording_is_not_ended_by_one_key() {
+    let Some(x) = X::start("a recording in a window", (640, 480)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["-", "--frames", "0", "--record", "o.mkv"];
+    let mut child = windowed(folder.path(), &x, &[&DEMO[..], &arguments].concat()).spawn().unwrap();
+    let window = x.window("stereod: demo scene");
+    let length = || std::fs::metadata(folder.path().join("o.mkv")).map_or(0, |file| file.len());
+    let mut goes_on = || {
+        let before = length();
+        wait_until("the recording grows", || {
+            assert!(child.try_wait().unwrap().is_none(), "the run has ended");
+            length() > before + 100_000
+        });
+    };
+    goes_on();
+    for key in ["f", "Escape", "Escape"] {
+        x.key(&window, key);
+        goes_on();
+    }
+    // The question is as old as that by now.
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    x.key(&window, "q");
+    goes_on();
+    x.key(&window, "q");
+    x.key(&window, "q");
+    let statistics = ends_well(child.wait_with_output().unwrap());
+    assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());
 }
 
 /// A setting that is changed in the panel changes the disparity, and the saved settings reproduce
@@ -120,8 +151,10 @@ fn tuned_in_the_window_written_down_and_read_back() {
     wait_until("the settings", || written.exists());
     let seen = pictures().len();
     wait_until("pictures of the new settings", || pictures().len() >= seen + 3);
+    // Once more, because frames are written.
     x.key(&window, "q");
-    let statistics = ends_well(child.wait_with_output().unwrap());
+    x.key(&window, "q");
+    let statistics = ends_well(ended(child));
     assert!(statistics["retuned"].as_u64().unwrap() > 0, "{statistics}");
     let text = std::fs::read_to_string(&written).unwrap();
     assert!(text.contains("[matching]\ndisparities = 24\ncensus_weight = 18\n"), "{text}");
@@ -177,7 +210,7 @@ fn a_lost_camera_is_on_the_screen_until_it_is_back() {
     x.wait_for("that it is back", |screen| amber(screen) < 200);
     x.save("back-camera");
     x.key(&window, "q");
-    let statistics = ends_well(child.wait_with_output().unwrap());
+    let statistics = ends_well(ended(child));
     assert!(statistics["live"]["right"]["reconnects"].as_u64().unwrap() > 0, "{statistics}");
 }
 
@@ -199,7 +232,7 @@ fn a_run_outlives_its_display() {
     });
     signal(&child, libc::SIGTERM);
     // winit may panic at that moment, which is reported.
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());

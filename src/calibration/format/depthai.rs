@@ -112,6 +112,7 @@ pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft, Calibratio
             "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the sockets {left} and \
              {right}"
         ),
+        ..Sources::default()
     };
     let calibration = StereoCalibration {
         left: camera(&socket(&cameras, left)?)?,

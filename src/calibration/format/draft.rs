@@ -43,6 +43,17 @@ pub struct ReadOptions {
     pub third: bool,
     /// Cameras of KITTI to use; `None`: the colour ones, if there are both.
     pub kitti: Option<KittiCameras>,
+    /// Set if the texts are messages of a recording, not files.
+    pub topics: Option<Topics>,
+}
+
+/// Images next to the camera_info of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topics {
+    /// Images as the cameras see them.
+    Raw,
+    /// Rectified images, of which the projection alone tells the camera.
+    Rectified,
 }
 
 /// A calibration as read from a format, before the checks.

@@ -39,6 +39,7 @@ pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
         pose: format!("{} and {} (T_BS)", left.file(), right.file()),
         rectification: String::new(),
         swap: format!("name the files in the order {},{}", right.file(), left.file()),
+        ..Sources::default()
     };
     let (left, right) = cameras;
     let calibration = StereoCalibration { left, right, rotation, translation, rectification: None };

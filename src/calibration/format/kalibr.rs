@@ -101,6 +101,7 @@ pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft, Calibratio
         swap: format!(
             "cam1 is the left camera: `stereod calibration convert --swap {file} -o OUT.toml` exchanges them"
         ),
+        ..Sources::default()
     };
     let (rotation, translation) = motion;
     let (left, right) = (camera(&cam0)?, camera(right)?);

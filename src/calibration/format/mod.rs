@@ -34,7 +34,7 @@ use super::error::CalibrationError;
 use super::stereo::StereoCalibration;
 use crate::core::reading;
 use draft::Draft;
-pub use draft::{KittiCameras, ReadOptions, Report};
+pub use draft::{KittiCameras, ReadOptions, Report, Topics};
 pub use rectified::of_rectified;
 use syntax::Syntax;
 use tree::{At, Node};

@@ -100,6 +100,7 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
             "`stereod calibration convert --swap {} -o OUT.toml` exchanges the views",
             roots.iter().map(At::file).collect::<Vec<_>>().join(",")
         ),
+        ..Sources::default()
     };
     let (left, right) = (left.camera, right.camera);
     let report = report(&entries)?;

@@ -156,6 +156,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
         swap: format!(
             "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the views"
         ),
+        ..Sources::default()
     };
     let report = Report {
         made_by: report.made_by,

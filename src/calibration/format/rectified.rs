@@ -92,6 +92,7 @@ pub(super) fn draft(pair: Pair) -> Draft {
         swap: format!(
             "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the views"
         ),
+        ..Sources::default()
     };
     Draft::new(calibration(size, &left, &right, baseline_m), sources)
 }

@@ -4,10 +4,10 @@
 //!
 //! Neither file has the relative pose of the cameras: it follows from the rectifications.
 
-use nalgebra::{Matrix3, Matrix3x4};
+use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
 use super::digits::joined;
-use super::draft::{Draft, ReadOptions};
+use super::draft::{Draft, ReadOptions, Topics};
 use super::lens::{self, Model};
 use super::tree::At;
 use crate::calibration::check::Sources;
@@ -30,7 +30,9 @@ const P: [&str; 3] = ["projection_matrix", "P", "p"];
 /// Reports whether a file is a camera_info, complete or truncated.
 pub(super) fn is_camera_info(root: &At) -> bool {
     let has = |keys: &[&str]| root.any(keys).is_some();
-    let message = root.any(&["K", "k"]).is_some() && root.get(MODEL).is_some();
+    // A driver may leave the name of the model empty.
+    let message =
+        has(&["K", "k"]) && (root.get(MODEL).is_some() || has(&["P", "p"]) && has(&["width"]));
     let file = root.get("image_width").is_some()
         && (root.get("camera_name").is_some() || root.get(MODEL).is_some())
         && root.get("nframes").is_none();
@@ -45,11 +47,30 @@ struct Eye {
     window: Window,
 }
 
-fn eye(root: &At, notes: &mut Vec<String>) -> Result<Eye, CalibrationError> {
+fn eye(
+    root: &At,
+    topics: Option<Topics>,
+    notes: &mut Vec<String>,
+) -> Result<Eye, CalibrationError> {
     let size = (root.need_any(&WIDTH)?.side()?, root.need_any(&HEIGHT)?.side()?);
+    let p = root.need_any(&P)?;
+    let projection = p.matrix3x4()?;
+    let uncalibrated =
+        |matrix: &At| matrix.error("a focal length of 0: the camera has not been calibrated");
+    if topics == Some(Topics::Rectified) {
+        if projection[(0, 0)] == 0.0 {
+            return Err(uncalibrated(&p));
+        }
+        let view = RectifiedView { rotation: Matrix3::identity(), projection };
+        return Ok(Eye {
+            camera: rectified_camera(size, &projection),
+            view,
+            window: window(root, size)?,
+        });
+    }
     let k = root.need_any(&K)?;
     if k.matrix3()?[(0, 0)] == 0.0 {
-        return Err(k.error("a focal length of 0: the camera has not been calibrated"));
+        return Err(uncalibrated(&k));
     }
     let coefficients = root.need_any(&D)?;
     let values = coefficients.numbers()?;
@@ -60,27 +81,36 @@ fn eye(root: &At, notes: &mut Vec<String>) -> Result<Eye, CalibrationError> {
         Some(model) => lens::lens(model, &values),
         None => {
             let count = values.len();
-            notes.push(coefficients.error(format!(
-                "the file names no distortion_model, so that the {count} coefficients are taken for \
-                 plumb_bob (8: rational_polynomial); a fisheye lens needs the line \
-                 `distortion_model: equidistant`"
-            )).to_string());
+            if values.iter().any(|value| *value != 0.0) {
+                notes.push(coefficients.error(format!(
+                    "the file names no distortion_model, so that the {count} coefficients are taken for \
+                     plumb_bob (8: rational_polynomial); a fisheye lens needs the line \
+                     `distortion_model: equidistant`"
+                )).to_string());
+            }
             lens::lens(Model::Brown, &values)
         }
     };
     let lens = lens.map_err(|what| coefficients.error(what))?;
-    let rotation = root.need_any(&R)?;
-    if rotation.matrix3()? == Matrix3::zeros() {
-        return Err(rotation.error("all zeros: the camera has not been calibrated"));
+    let camera = k.camera(size, lens)?;
+    let r = root.need_any(&R)?;
+    let mut rotation = r.matrix3()?;
+    if rotation == Matrix3::zeros() {
+        rotation = Matrix3::identity();
+        if camera != rectified_camera(size, &projection) {
+            notes.push(r.error(
+                "all zeros, so never set; the views are taken as parallel; if the rows of the rectified views do \
+                 not agree, calibrate the cameras as a pair",
+            ).to_string());
+        }
     }
-    Ok(Eye {
-        camera: k.camera(size, lens)?,
-        view: RectifiedView {
-            rotation: rotation.matrix3()?,
-            projection: root.need_any(&P)?.matrix3x4()?,
-        },
-        window: window(root, size)?,
-    })
+    Ok(Eye { camera, view: RectifiedView { rotation, projection }, window: window(root, size)? })
+}
+
+/// Returns the camera of images that are rectified for this projection.
+fn rectified_camera((width, height): (usize, usize), p: &Matrix3x4<f64>) -> Camera {
+    let (focal, centre) = ([p[(0, 0)], p[(1, 1)]], [p[(0, 2)], p[(1, 2)]]);
+    Camera { width, height, focal, centre, skew: 0.0, lens: Lens::Brown([0.0; 14]) }
 }
 
 /// Returns the region of interest and the binning. They change the delivered image, but not the
@@ -114,6 +144,61 @@ fn window(root: &At, full: (usize, usize)) -> Result<Window, CalibrationError> {
     Ok(Window { offset, size, binning })
 }
 
+impl Eye {
+    /// Returns the focal length of the rectified images in pixels.
+    fn focal_px(&self) -> f64 {
+        let full = self.view.projection[(0, 0)];
+        let full = if full > 0.0 { full } else { self.camera.focal[0] };
+        full / self.window.binning[0] as f64
+    }
+}
+
+/// Reason why the descriptions of both views may be the same.
+const ONE_FOR_BOTH: &str =
+    "the file of one view was given for both, or the cameras were calibrated one by one";
+
+/// Returns the advice for cameras whose baseline is missing or wrong.
+fn by_hand(focal_px: f64, topics: Option<Topics>) -> String {
+    let flags = format!(
+        "`--focal {focal_px} --baseline B`, with the distance B between the cameras in metres"
+    );
+    match topics {
+        Some(Topics::Rectified) => format!("give {flags}"),
+        _ => format!(
+            "for images that come rectified give {flags}; others need a calibration of both cameras as a pair"
+        ),
+    }
+}
+
+/// Returns the error of projections without a baseline.
+fn without_baseline(left: &Eye, right: &Eye, topics: Option<Topics>) -> String {
+    let why = match topics {
+        None if left == right => format!("; {ONE_FOR_BOTH}"),
+        _ => String::new(),
+    };
+    let cure = by_hand(left.focal_px(), topics);
+    format!("no baseline is recorded: the fourth column of both projections is 0{why}; {cure}")
+}
+
+fn swapped_files(left: &At, right: &At, topics: Option<Topics>) -> String {
+    let order = format!("name the files in the order {},{}", right.file(), left.file());
+    let cure = if topics.is_some() { "--swap exchanges the views" } else { &order };
+    format!("this is the right view's (its fourth column has the baseline): {cure}")
+}
+
+/// Moves the origin to the left camera, if both projections count from another one, as on KITTI's car.
+fn measure_from_left(p1: &mut Matrix3x4<f64>, p2: &mut Matrix3x4<f64>) {
+    let place = |p: &Matrix3x4<f64>| {
+        let z = p[(2, 3)];
+        [(p[(0, 3)] - p[(0, 2)] * z) / p[(0, 0)], (p[(1, 3)] - p[(1, 2)] * z) / p[(1, 1)]]
+    };
+    if p1.column(3).amax() > 0.0 {
+        let ([x1, y1], [x2, y2]) = (place(p1), place(p2));
+        p1.set_column(3, &Vector3::zeros());
+        p2.set_column(3, &Vector3::new(p2[(0, 0)] * (x2 - x1), p2[(1, 1)] * (y2 - y1), 0.0));
+    }
+}
+
 /// Reads the files of both cameras.
 pub(super) fn read(
     left: &At,
@@ -121,12 +206,21 @@ pub(super) fn read(
     options: &ReadOptions,
 ) -> Result<Draft, CalibrationError> {
     let mut notes = Vec::new();
-    let (mut left_eye, mut right_eye) = (eye(left, &mut notes)?, eye(right, &mut notes)?);
+    let mut left_eye = eye(left, options.topics, &mut notes)?;
+    let mut right_eye = eye(right, options.topics, &mut notes)?;
+    let has_baseline = |eye: &Eye| eye.view.projection.fixed_view::<2, 1>(0, 3).amax() > 0.0;
+    if !has_baseline(&right_eye) {
+        return Err(match has_baseline(&left_eye) {
+            true => left.need_any(&P)?.error(swapped_files(left, right, options.topics)),
+            false => {
+                right.need_any(&P)?.error(without_baseline(&left_eye, &right_eye, options.topics))
+            }
+        });
+    }
     if left_eye == right_eye {
         return Err(CalibrationError::new(format!(
-            "{} and {} describe one and the same camera: the file of one view was given for both, or \
-             the cameras were calibrated one by one, so that projection_matrix has no baseline; give \
-             the files of a pair that was calibrated together, left before right",
+            "{} and {} describe one and the same camera: {ONE_FOR_BOTH}; give those of a pair that was \
+             calibrated together, left before right",
             left.file(),
             right.file()
         )));
@@ -137,24 +231,11 @@ pub(super) fn read(
         // which changes neither rows nor disparities, so it is dropped.
         (p1[(0, 1)], p2[(0, 1)]) = (0.0, 0.0);
     }
-    let baseline = |p: &Matrix3x4<f64>| p.fixed_view::<2, 1>(0, 3).amax();
-    if baseline(p1) > 0.0 && baseline(p2) == 0.0 {
-        return Err(left.need_any(&P)?.error(format!(
-            "this is the right view's file (its fourth column has the baseline): name the files in the \
-             order {},{}",
-            right.file(),
-            left.file()
-        )));
-    }
-    if baseline(p2) == 0.0 {
-        return Err(right.need_any(&P)?.error(
-            "the fourth column has no baseline: the cameras were calibrated one by one, and how they \
-             stand to each other is missing; calibrate them as a stereo pair",
-        ));
-    }
     if !(p2[(0, 0)] > 0.0 && p2[(1, 1)] > 0.0) {
         return Err(right.need_any(&P)?.error("a focal length is not above 0"));
     }
+    measure_from_left(p1, p2);
+    let focal_px = left_eye.focal_px();
     let windows = [left_eye.window, right_eye.window];
     let full = (left_eye.camera.width, left_eye.camera.height);
     let part = windows[0];
@@ -180,12 +261,24 @@ pub(super) fn read(
         right: right.file().into(),
         pose: both.clone(),
         rectification: both,
-        swap: format!(
-            "P[3] of {1} is -f * B and must be below 0: correct its sign, or, if the files are of the \
-             other cameras, exchange them: `stereod calibration convert --swap {0},{1} -o OUT.toml`",
-            left.file(),
-            right.file()
-        ),
+        swap: match options.topics {
+            Some(_) => format!(
+                "P[3] of {} is -f * B and must be below 0; if the views are exchanged, --swap exchanges them",
+                right.file()
+            ),
+            None => format!(
+                "P[3] of {1} is -f * B and must be below 0: correct its sign, or, if the files are of the \
+                 other cameras, exchange them: `stereod calibration convert --swap {0},{1} -o OUT.toml`",
+                left.file(),
+                right.file()
+            ),
+        },
+        unit: match options.topics {
+            Some(_) => {
+                format!("P[3] is -f * B with B in metres; {}", by_hand(focal_px, options.topics))
+            }
+            None => Sources::default().unit,
+        },
     };
     let calibration = StereoCalibration {
         left: left_eye.camera,

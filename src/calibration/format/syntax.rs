@@ -60,8 +60,11 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
     Ok(Node::new(None, Value::Null))
 }
 
-/// Largest number of values of a text; aliases count as often as they are expanded.
+/// Largest number of values of an XML text.
 const NODES_MAX: usize = 1_000_000;
+
+/// Largest memory of the values of a YAML text in bytes; aliases count as often as they are expanded.
+const BYTES_MAX: usize = 32 << 20;
 
 /// Largest number of keys of a map. Each is compared with all others.
 const KEYS_MAX: usize = 1024;
@@ -77,8 +80,10 @@ const TOO_MANY: &str = "far too many values for a calibration";
 #[derive(Default)]
 struct Loader {
     open: Vec<(Node, usize, Option<String>)>,
+    /// Values with an anchor, and their memory.
     anchors: HashMap<usize, (Node, usize)>,
-    nodes: usize,
+    /// Memory of all values.
+    bytes: usize,
 }
 
 impl Loader {
@@ -91,7 +96,8 @@ impl Loader {
                     ScalarStyle::Plain => Node::of_word(line, &text),
                     _ => Node::new(line, Value::Text(text.into_owned())),
                 };
-                self.put(node, anchor, 1)
+                self.add(memory(&node))?;
+                self.put(node, anchor)
             }
             Event::SequenceStart(anchor, _) => {
                 self.open(Node::new(line, Value::List(Vec::new())), anchor)
@@ -101,14 +107,14 @@ impl Loader {
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let (node, anchor, _) = self.open.pop().ok_or("a list ends that never began")?;
-                self.put(node, anchor, 0)
+                self.put(node, anchor)
             }
             Event::Alias(anchor) => {
-                let (node, size) = self.anchors.get(&anchor).ok_or("an alias without an anchor")?;
-                self.nodes += size;
-                self.check()?;
-                let node = node.clone();
-                self.put(node, 0, 0)
+                let anchored = self.anchors.get(&anchor);
+                let bytes = anchored.ok_or("an alias without an anchor")?.1;
+                self.add(bytes)?;
+                let node = self.anchors[&anchor].0.clone();
+                self.put(node, 0)
             }
             _ => Ok(None),
         }
@@ -118,26 +124,25 @@ impl Loader {
         if self.open.len() >= DEPTH_MAX {
             return Err("nested too deeply for a calibration".into());
         }
-        self.nodes += 1;
+        self.add(memory(&node))?;
         self.open.push((node, anchor, None));
         Ok(None)
     }
 
-    fn check(&self) -> Result<(), String> {
-        if self.nodes > NODES_MAX { Err(TOO_MANY.into()) } else { Ok(()) }
+    /// Counts memory before it is taken.
+    fn add(&mut self, bytes: usize) -> Result<(), String> {
+        self.bytes += bytes;
+        if self.bytes > BYTES_MAX { Err(TOO_MANY.into()) } else { Ok(()) }
     }
 
     /// Puts a complete value into the innermost open list or map.
-    fn put(&mut self, node: Node, anchor: usize, size: usize) -> Result<Option<Node>, String> {
-        self.nodes += size;
+    fn put(&mut self, node: Node, anchor: usize) -> Result<Option<Node>, String> {
         if anchor > 0 {
             // Lists with anchors may be nested; each keeps a copy of its content.
-            let size = count(&node);
-            self.nodes += size;
-            self.check()?;
-            self.anchors.insert(anchor, (node.clone(), size));
+            let bytes = memory(&node);
+            self.add(bytes)?;
+            self.anchors.insert(anchor, (node.clone(), bytes));
         }
-        self.check()?;
         let Some((parent, _, key)) = self.open.last_mut() else { return Ok(Some(node)) };
         match &mut parent.value {
             Value::List(items) => items.push(node),
@@ -165,12 +170,15 @@ fn check_key(entries: &[(String, Node)], key: &str) -> Result<(), String> {
     }
 }
 
-fn count(node: &Node) -> usize {
-    1 + match &node.value {
-        Value::List(items) => items.iter().map(count).sum(),
-        Value::Map(entries) => entries.iter().map(|(_, node)| count(node)).sum(),
-        _ => 0,
-    }
+/// Returns the memory of a value in bytes.
+fn memory(node: &Node) -> usize {
+    let inside = match &node.value {
+        Value::Text(text) => text.len(),
+        Value::List(items) => items.iter().map(memory).sum(),
+        Value::Map(entries) => entries.iter().map(|(key, node)| key.len() + memory(node)).sum(),
+        Value::Null | Value::Number(_) => 0,
+    };
+    size_of::<Node>() + inside
 }
 
 fn as_key(node: &Node) -> Result<String, String> {
@@ -383,6 +391,9 @@ mod tests {
         assert!(xml(&format!("<o{attributes}/>")).unwrap_err().contains("too many attributes"));
         let elements = "<_>1</_>".repeat(NODES_MAX);
         assert!(xml(&format!("<o>{elements}</o>")).unwrap_err().contains("too many values"));
+        // A long text behind an anchor.
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(200_000), "*a,".repeat(100_000));
+        assert!(yaml(&long).unwrap_err().contains("far too many"), "long");
         // A billion laughs.
         let mut laughs = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
         for n in 1..12 {

@@ -142,6 +142,16 @@ fn both_eyes_in_one_picture_are_recognised() {
         let error = calibration().for_size(size.0, size.1).unwrap_err().to_string();
         assert!(error.contains(flag) && error.contains(half), "{size:?}: {error}");
     }
+    // Views that are halves already are squeezed.
+    for (size, filter) in [
+        ((640, 800), "scale=2*iw:ih"),
+        ((320, 400), "scale=2*iw:ih"),
+        ((1280, 400), "scale=iw:2*ih"),
+    ] {
+        let error = calibration().for_views(size.0, size.1, true).unwrap_err().to_string();
+        assert!(error.contains("squeezed") && error.contains(filter), "{size:?}: {error}");
+        assert!(!error.contains("--top-bottom") && !error.contains("--side-by-side"), "{error}");
+    }
     let error = calibration().for_size(1000, 700).unwrap_err().to_string();
     assert!(!error.contains("--side-by-side") && error.contains("calibrate them"), "{error}");
 }

@@ -16,6 +16,7 @@ mod report;
 mod rig;
 mod sighting;
 mod start;
+mod uncertainty;
 mod verdict;
 
 pub use coverage::Coverage;

@@ -64,9 +64,10 @@ pub struct Report {
     pub rectified_row_error_px: RowError,
     /// Distance of the cameras in metres.
     pub baseline_m: f64,
-    /// Its standard deviation, if known.
+    /// Its standard deviation; `None` if the pairs do not determine it. The error of the board's
+    /// squares comes on top.
     pub baseline_sd_m: Option<f64>,
-    /// Standard deviations of the focal lengths in pixels.
+    /// Standard deviations of the focal lengths in pixels, likewise.
     pub focal_sd_px: Option<[f64; 2]>,
     /// Coverage of each image by the board.
     pub coverage: [Coverage; 2],
@@ -147,13 +148,15 @@ pub(super) fn solved(
         // Cameras that cannot be rectified have no rows to compare.
         None => RowError { mean: f64::NAN, p95: f64::NAN },
     };
-    let uncertainty = rig.uncertainty(&views);
-    let uncertainty = uncertainty.as_ref();
     let tilts: Vec<[f64; 2]> = rig.boards.iter().map(start::tilt).collect();
     let (nearest_m, farthest_m) = distances(&rig);
     let (rms_px, baseline_m) = (rms(&rig, &views), place.translation.norm());
-    let baseline_sd_m = uncertainty.map(|known| known.distance(&rig, 1));
-    let focal_sd_px = uncertainty.map(|known| [0, 1].map(|camera| known.focal(&rig, camera)));
+    let uncertainty = rig.uncertainty(&views);
+    let baseline = uncertainty.as_ref().map(|known| known.distance(&rig, 1));
+    let focal = uncertainty.map(|known| [0, 1].map(|camera| known.focal(&rig, camera)));
+    let baseline_sd_m = baseline.map(|sd| sd.all);
+    let focal_sd_px = focal.map(|sds| sds.map(|sd| sd.all));
+    let bent = baseline.into_iter().chain(focal.into_iter().flatten()).any(|sd| sd.is_bend());
     let verdict = Verdict::of(&Facts {
         used,
         rms_px,
@@ -162,6 +165,7 @@ pub(super) fn solved(
         baseline_m,
         baseline_sd_m,
         focal_sd_px,
+        bent,
         coverage: &coverage,
         translation: place.translation.into(),
         focal: [0, 1].map(|camera: usize| rig.cameras[camera].focal[0]),

@@ -1,6 +1,6 @@
 //! Least squares over a rigid set of cameras and the boards in front of them.
 
-use nalgebra::{DMatrix, DVector, Matrix2xX, Matrix3, SMatrix, Vector2, Vector3};
+use nalgebra::{DMatrix, DVector, Matrix2xX, Matrix3, RowVector3, SMatrix, Vector2, Vector3};
 
 use super::options::Model;
 use super::projection::{MOST, moved, project};
@@ -79,54 +79,44 @@ pub(super) struct View {
     pub points: Vec<(Vector3<f64>, Vector2<f64>)>,
 }
 
-/// Covariance of all parameters of a rig, in the order of [`Rig::offsets`].
-#[derive(Clone, Debug)]
-pub(super) struct Uncertainty {
-    covariance: DMatrix<f64>,
-}
+/// Number of parameters of a board's shape: z = a x^2 + b x y + c y^2.
+pub(super) const BEND: usize = 3;
 
-impl Uncertainty {
-    /// Returns the standard deviation of the first focal length of a camera in pixels.
-    pub(super) fn focal(&self, rig: &Rig, camera: usize) -> f64 {
-        let at = rig.offsets().camera(camera);
-        self.covariance[(at, at)].max(0.0).sqrt()
-    }
-
-    /// Returns the standard deviation of the distance of a camera from the first one, in metres.
-    pub(super) fn distance(&self, rig: &Rig, camera: usize) -> f64 {
-        let at = rig.offsets().place(camera) + 3;
-        let along = rig.places[camera].translation.normalize();
-        let part = self.covariance.fixed_view::<3, 3>(at, at);
-        (along.transpose() * part * along)[0].max(0.0).sqrt()
-    }
-}
+/// Largest number of parameters that a view depends on: camera, pose, board's pose, board's shape.
+const OF_VIEW: usize = MOST + 6 + 6 + BEND;
 
 /// Offsets of the parameters of a rig in a vector.
 #[derive(Clone, Copy, Debug)]
-struct Offsets {
+pub(super) struct Offsets {
     cameras: usize,
     of_camera: usize,
 }
 
 impl Offsets {
-    fn camera(&self, camera: usize) -> usize {
+    pub(super) fn camera(&self, camera: usize) -> usize {
         camera * self.of_camera
     }
 
     /// Returns the place of a camera's pose; the first camera has none.
-    fn place(&self, camera: usize) -> usize {
+    pub(super) fn place(&self, camera: usize) -> usize {
         self.cameras * self.of_camera + (camera - 1) * 6
     }
 
-    fn board(&self, board: usize) -> usize {
+    pub(super) fn board(&self, board: usize) -> usize {
         self.cameras * self.of_camera + (self.cameras - 1) * 6 + board * 6
     }
 }
 
 /// The normal equations of a rig.
-struct Normal {
-    matrix: DMatrix<f64>,
-    gradient: DVector<f64>,
+pub(super) struct Normal {
+    pub matrix: DMatrix<f64>,
+    pub gradient: DVector<f64>,
+}
+
+impl Normal {
+    pub(super) fn zeros(count: usize) -> Self {
+        Self { matrix: DMatrix::zeros(count, count), gradient: DVector::zeros(count) }
+    }
 }
 
 /// Free parameters.
@@ -143,7 +133,7 @@ pub(super) enum Free {
 }
 
 impl Rig {
-    fn offsets(&self) -> Offsets {
+    pub(super) fn offsets(&self) -> Offsets {
         Offsets { cameras: self.cameras.len(), of_camera: self.model.count() }
     }
 
@@ -170,25 +160,11 @@ impl Rig {
     fn normal(&self, views: &[View], free: Free) -> Option<Normal> {
         let offsets = self.offsets();
         let count = offsets.board(self.boards.len());
-        let mut matrix = DMatrix::zeros(count, count);
-        let mut gradient = DVector::zeros(count);
+        let mut normal = Normal::zeros(count);
         for view in views {
-            let (local, slope) = self.local(view)?;
-            // Parameters that the view depends on: camera, pose, board.
-            let mut at = [usize::MAX; MOST + 12];
-            let camera = offsets.camera(view.camera);
-            (0..offsets.of_camera).for_each(|i| at[i] = camera + i);
-            if view.camera > 0 {
-                (0..6).for_each(|i| at[MOST + i] = offsets.place(view.camera) + i);
-            }
-            (0..6).for_each(|i| at[MOST + 6 + i] = offsets.board(view.board) + i);
-            for (i, &row) in at.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
-                gradient[row] += slope[i];
-                for (j, &column) in at.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
-                    matrix[(row, column)] += local[(i, j)];
-                }
-            }
+            self.add(view, offsets.board(view.board), None, &mut normal)?;
         }
+        let Normal { mut matrix, mut gradient } = normal;
         let all_cameras = self.cameras.len() * offsets.of_camera;
         let held: Vec<usize> = match free {
             Free::All => Vec::new(),
@@ -205,11 +181,44 @@ impl Rig {
         Some(Normal { matrix, gradient })
     }
 
-    /// Returns one view's part of the normal equations: camera, pose, board.
+    /// Adds one view's part. `board` is the offset of its board's pose, `bend` that of the board's
+    /// shape if it is free.
+    pub(super) fn add(
+        &self,
+        view: &View,
+        board: usize,
+        bend: Option<usize>,
+        normal: &mut Normal,
+    ) -> Option<()> {
+        let (local, slope) = self.local(view)?;
+        let offsets = self.offsets();
+        // Place of each parameter in the view's part, and in the whole.
+        let mut at = Vec::with_capacity(OF_VIEW);
+        let mut put = |own: usize, whole: usize, count: usize| {
+            at.extend((0..count).map(|i| (own + i, whole + i)));
+        };
+        put(0, offsets.camera(view.camera), offsets.of_camera);
+        if view.camera > 0 {
+            put(MOST, offsets.place(view.camera), 6);
+        }
+        put(MOST + 6, board, 6);
+        if let Some(bend) = bend {
+            put(MOST + 12, bend, BEND);
+        }
+        for &(i, row) in &at {
+            normal.gradient[row] += slope[i];
+            for &(j, column) in &at {
+                normal.matrix[(row, column)] += local[(i, j)];
+            }
+        }
+        Some(())
+    }
+
+    /// Returns one view's part of the normal equations: camera, pose, board's pose, board's shape.
     fn local(
         &self,
         view: &View,
-    ) -> Option<(SMatrix<f64, { MOST + 12 }, { MOST + 12 }>, SMatrix<f64, { MOST + 12 }, 1>)> {
+    ) -> Option<(SMatrix<f64, OF_VIEW, OF_VIEW>, SMatrix<f64, OF_VIEW, 1>)> {
         let (place, board) = (&self.places[view.camera], &self.boards[view.board]);
         let mut matrix = SMatrix::zeros();
         let mut gradient = SMatrix::zeros();
@@ -218,7 +227,7 @@ impl Rig {
             let in_first = turned + board.translation;
             let placed = place.rotation * in_first;
             let seen = project(&self.cameras[view.camera], &(placed + place.translation))?;
-            let mut row = SMatrix::<f64, 2, { MOST + 12 }>::zeros();
+            let mut row = SMatrix::<f64, 2, OF_VIEW>::zeros();
             row.fixed_view_mut::<2, MOST>(0, 0).copy_from(&seen.by_camera);
             let by_place = seen.by_point * placed.cross_matrix() * -1.0;
             row.fixed_view_mut::<2, 3>(0, MOST).copy_from(&by_place);
@@ -227,6 +236,9 @@ impl Rig {
             let by_board = by_first * turned.cross_matrix() * -1.0;
             row.fixed_view_mut::<2, 3>(0, MOST + 6).copy_from(&by_board);
             row.fixed_view_mut::<2, 3>(0, MOST + 9).copy_from(&by_first);
+            let by_height = by_first * board.rotation.column(2);
+            let bend = RowVector3::new(point.x * point.x, point.x * point.y, point.y * point.y);
+            row.fixed_view_mut::<2, BEND>(0, MOST + 12).copy_from(&(by_height * bend));
             matrix += row.transpose() * row;
             gradient += row.transpose() * (pixel - seen.pixel);
         }
@@ -290,23 +302,6 @@ impl Rig {
             *damping *= 10.0;
         }
         None
-    }
-
-    /// Returns the uncertainty of the parameters, taking the residuals as noise; `None` if the
-    /// views do not determine them.
-    pub(super) fn uncertainty(&self, views: &[View]) -> Option<Uncertainty> {
-        let normal = self.normal(views, Free::All)?;
-        let count = normal.matrix.nrows();
-        let residuals: usize = views.iter().map(|view| 2 * view.points.len()).sum();
-        let variance = self.cost(views)? / residuals.checked_sub(count).filter(|d| *d > 0)? as f64;
-        // Parameters differ by orders of magnitude; scaled to 1 the matrix can be inverted.
-        let scale = normal.matrix.diagonal().map(|value| 1.0 / value.sqrt());
-        let scaled =
-            DMatrix::from_fn(count, count, |i, j| normal.matrix[(i, j)] * scale[i] * scale[j]);
-        let inverse = scaled.cholesky()?.inverse();
-        let covariance =
-            DMatrix::from_fn(count, count, |i, j| inverse[(i, j)] * scale[i] * scale[j] * variance);
-        Some(Uncertainty { covariance })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Exact corners give the exact cameras back, and what does not fit is found.
 
-use nalgebra::Vector3;
+use nalgebra::{Vector2, Vector3};
 
 use super::projection::project;
-use super::rig::{Pose, rotation};
+use super::rig::{Free, Pose, Rig, View, rotation};
 use super::*;
 use crate::calibration::board::Pattern;
 use crate::calibration::board::{BoardCorner, Detection, NotFound};
@@ -172,6 +172,122 @@ fn noise_of_the_corners_is_the_error_that_is_reported() {
     assert!((1e-6..1e-3).contains(&sd), "{sd}");
     assert!((report.baseline_m - truth.translation.norm()).abs() < 4.0 * sd);
     assert_eq!(report.verdict.quality, Quality::Good, "{}", report.verdict);
+}
+
+/// Errors of corners.
+#[derive(Clone, Copy, Debug)]
+struct Errors {
+    /// Standard deviation of the independent ones, in pixels.
+    noise_px: f64,
+    /// The same of a smooth error of each image, as of lighting or of a lens model that does not fit.
+    smooth_px: f64,
+    /// Bend of the board on 0.1 m.
+    bend_m: f64,
+}
+
+/// Returns a calibration with these errors before random boards, and its views.
+fn with_errors(
+    truth: &StereoCalibration,
+    pairs: usize,
+    errors: Errors,
+    random: &mut dyn FnMut() -> f64,
+) -> (Rig, Vec<View>) {
+    let poses = (0..pairs).map(|_| {
+        let turn = [0.3, 0.3, 0.1].map(|most| most * random());
+        let middle = [0.05 + 0.09 * random(), 0.07 * random(), 0.7 + 0.08 * random()];
+        let rotation = rotation(&Vector3::from(turn));
+        let translation = Vector3::from(middle) - rotation * Vector3::new(0.15, 0.105, 0.0);
+        Pose { rotation, translation }
+    });
+    let place = Pose { rotation: truth.rotation, translation: truth.translation };
+    let mut rig = Rig {
+        model: Model::PlumbBob,
+        cameras: vec![truth.left.clone(), truth.right.clone()],
+        places: vec![Pose::IDENTITY, place],
+        boards: poses.collect(),
+    };
+    let bend = errors.bend_m * random().signum();
+    let mut views = Vec::new();
+    for (camera, board) in (0..2).flat_map(|camera| (0..pairs).map(move |board| (camera, board))) {
+        let waves = [(); 14].map(|()| errors.smooth_px * random());
+        let points = (0..self::board().count()).map(|id| {
+            let point = self::board().point(id);
+            let (u, v) = ((point.x - 0.15) / 0.1, (point.y - 0.105) / 0.1);
+            let real = point + Vector3::new(0.0, 0.0, bend * u * u);
+            let in_first = rig.boards[board].apply(&real);
+            let seen = project(&rig.cameras[camera], &rig.places[camera].apply(&in_first)).unwrap();
+            let shapes = [1.0, u, v, u * u - 0.5, 2.0 * u * v, v * v - 0.5, u * v * v];
+            let smooth = |axis: usize| -> f64 {
+                shapes.iter().zip(&waves[7 * axis..]).map(|(shape, wave)| shape * wave).sum()
+            };
+            let noise = Vector2::new(random(), random()) * errors.noise_px;
+            (point, seen.pixel + Vector2::new(smooth(0), smooth(1)) + noise)
+        });
+        views.push(View { camera, board, points: points.collect() });
+    }
+    rig.refine(&views, Free::All, 50).unwrap();
+    (rig, views)
+}
+
+#[test]
+fn deviations_are_those_of_many_calibrations() {
+    const ROUNDS: u32 = 60;
+    let truth = truth(lenses(), 540.0);
+    let independent = Errors { noise_px: 0.1, smooth_px: 0.0, bend_m: 0.0 };
+    let smooth = Errors { noise_px: 0.05, smooth_px: 0.05, bend_m: 0.0 };
+    for (pairs, errors) in [
+        (3, independent),
+        (12, independent),
+        (4, smooth),
+        (12, smooth),
+        (6, Errors { bend_m: 0.001, ..independent }),
+        (12, Errors { bend_m: 0.0004, ..smooth }),
+    ] {
+        let mut random = noise(1.0);
+        let mut squares = [0.0; 3];
+        for _ in 0..ROUNDS {
+            let (rig, views) = with_errors(&truth, pairs, errors, &mut random);
+            let known = rig.uncertainty(&views).unwrap();
+            let distance = |translation: &Vector3<f64>| translation.norm();
+            let off = [
+                distance(&rig.places[1].translation) - distance(&truth.translation),
+                rig.cameras[0].focal[0] - truth.left.focal[0],
+                rig.cameras[1].focal[0] - truth.right.focal[0],
+            ];
+            let stated = [known.distance(&rig, 1), known.focal(&rig, 0), known.focal(&rig, 1)];
+            for ((square, off), stated) in squares.iter_mut().zip(off).zip(stated) {
+                *square += (off / stated.all).powi(2) / f64::from(ROUNDS);
+            }
+        }
+        let relative = squares.map(f64::sqrt);
+        let right = relative.iter().all(|error| (0.7..1.4).contains(error));
+        assert!(right, "{pairs} pairs, {errors:?}: {relative:?} times the stated deviations");
+    }
+}
+
+#[test]
+fn a_bent_board_is_told() {
+    let truth = truth(lenses(), 540.0);
+    let place = Pose { rotation: truth.rotation, translation: truth.translation };
+    let mut random = noise(0.05);
+    let mut seen = |pose: &Pose, camera: &Camera| {
+        let corners = (0..board().count()).map(|id| {
+            let point = board().point(id);
+            let real = point + Vector3::new(0.0, 0.0, 0.3 * (point.x - 0.15).powi(2));
+            let pixel = project(camera, &pose.apply(&real)).unwrap().pixel;
+            BoardCorner { id, pixel: [pixel.x + random(), pixel.y + random()] }
+        });
+        Detection::of_corners(corners.collect(), 2.0)
+    };
+    let pairs = poses().into_iter().enumerate().map(|(i, pose)| {
+        let seen = [seen(&pose, &truth.left), seen(&place.after(&pose), &truth.right)];
+        Sighting { name: format!("pair {i}"), seen: Ok(seen) }
+    });
+    let solved = solve(&board(), (640, 480), Options::default(), pairs.collect()).unwrap();
+    let (found, report) = (solved.calibration.left.focal[0], solved.report);
+    let sd = report.focal_sd_px.unwrap()[0];
+    assert!((found - 540.0).abs() < 3.0 * sd && sd > 0.006 * 540.0, "{found} +- {sd}");
+    assert!(report.verdict.to_string().contains("the board is bent"), "{}", report.verdict);
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub(super) struct Facts<'a> {
     pub baseline_sd_m: Option<f64>,
     /// Standard deviations of the focal lengths in pixels.
     pub focal_sd_px: Option<[f64; 2]>,
+    /// Set if one of these is large because the board is bent.
+    pub bent: bool,
     /// Coverage of each image by the board.
     pub coverage: &'a [Coverage; 2],
     /// The left camera's centre in the right one's frame, in metres.
@@ -86,8 +88,9 @@ impl Facts<'_> {
 
     /// Reports whether the cameras' places cannot be distinguished.
     fn in_one_place(&self) -> bool {
+        let part = self.baseline_m / self.nearest_m;
         // Sharp images cannot resolve a shorter baseline, however small the computed deviation.
-        self.baseline_part() > ONE_PLACE.0 || self.baseline_m < ONE_PLACE.1 * self.nearest_m
+        part < TOUCHING[0] || part < TOUCHING[1] && self.baseline_part() > 0.5
     }
 }
 
@@ -111,12 +114,18 @@ const ENLARGED: [f64; 2] = [1.5, 1.2];
 /// Relative uncertainty of a focal length or baseline that is bad, and that could be better.
 const KNOWN: [f64; 2] = [0.03, 0.006];
 
-/// Relative standard deviation of a baseline, and its part of the distance to the nearest board,
-/// from which it is unknown.
-const ONE_PLACE: (f64, f64) = (0.5, 1e-4);
+/// Baseline relative to the distance of the nearest board below which the cameras are in one place,
+/// and below which they are if its standard deviation is larger than half of it.
+const TOUCHING: [f64; 2] = [1e-4, 0.02];
+
+/// Ratio of the distances of the farthest and the nearest board from which they differ.
+const SPREAD: f64 = 1.2;
 
 /// Tilt of a board from which it determines the focal length; radians.
 const TILTED: f64 = 0.26;
+
+/// Advice if the board is bent.
+const FLAT: &str = "the board is bent: glue it to a flat plate";
 
 /// Pairs with the board in each ninth of the image.
 const PER_NINTH: usize = 1;
@@ -239,10 +248,14 @@ impl Verdict {
         let sd = facts.focal_sd_px.unwrap_or([f64::NAN; 2]);
         let part = (sd[0] / facts.focal[0]).max(sd[1] / facts.focal[1]);
         let part = if sd.iter().any(|sd| sd.is_nan()) { f64::NAN } else { part };
+        // One view again and again looks like a bent board.
+        let bent = facts.bent && facts.spread >= SPREAD;
+        let advice = |otherwise| if bent { FLAT } else { otherwise };
         self.graded(part, KNOWN, || match part.is_finite() {
             true => format!(
-                "the focal length is known to {:.1} % only; tilt the board more, nearer and farther",
-                100.0 * part
+                "the focal length is known to {:.1} % only; {}",
+                100.0 * part,
+                advice("tilt the board more, nearer and farther")
             ),
             false => "the focal length cannot be told; tilt the board more, nearer and farther"
                 .to_owned(),
@@ -252,7 +265,8 @@ impl Verdict {
             self.graded(part, KNOWN, || match part.is_finite() {
                 true => {
                     let percent = 100.0 * part;
-                    format!("the baseline is known to {percent:.1} % only; bring the board nearer")
+                    let advice = advice("bring the board nearer");
+                    format!("the baseline is known to {percent:.1} % only; {advice}")
                 }
                 false => "the baseline cannot be told; bring the board nearer".to_owned(),
             });
@@ -264,7 +278,7 @@ impl Verdict {
                 self.say(Quality::Usable, words);
             }
         }
-        if facts.spread < 1.2 {
+        if facts.spread < SPREAD {
             let words = "the board was always at the same distance; take pairs nearer and farther";
             self.say(Quality::Usable, words.to_owned());
         }
@@ -286,35 +300,63 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_lens_that_is_wrong_at_the_border_is_told() {
+    /// Facts of a good calibration.
+    fn facts(coverage: &[Coverage; 2]) -> Facts<'_> {
+        Facts {
+            used: 20,
+            rms_px: 0.2,
+            alone_rms_px: 0.2,
+            row_error_px: 0.1,
+            baseline_m: 0.1,
+            baseline_sd_m: Some(1e-5),
+            focal_sd_px: Some([0.3; 2]),
+            bent: false,
+            coverage,
+            translation: [-0.1, 0.0, 0.0],
+            focal: [500.0, 510.0],
+            rectified_focal_px: None,
+            tilts: &[[0.5; 2]],
+            nearest_m: 0.5,
+            spread: 2.0,
+        }
+    }
+
+    fn covered() -> [Coverage; 2] {
         let mut coverage = [Coverage::new((640, 480)), Coverage::new((640, 480))];
         for eye in &mut coverage {
             eye.ninths = [[1; 3]; 3];
         }
-        let verdict = |rectified_focal_px| {
-            Verdict::of(&Facts {
-                used: 20,
-                rms_px: 0.2,
-                alone_rms_px: 0.2,
-                row_error_px: 0.1,
-                baseline_m: 0.1,
-                baseline_sd_m: Some(1e-5),
-                focal_sd_px: Some([0.3; 2]),
-                coverage: &coverage,
-                translation: [-0.1, 0.0, 0.0],
-                focal: [500.0, 510.0],
-                rectified_focal_px,
-                tilts: &[[0.5; 2]],
-                nearest_m: 0.5,
-                spread: 2.0,
-            })
-        };
+        coverage
+    }
+
+    #[test]
+    fn a_lens_that_is_wrong_at_the_border_is_told() {
+        let coverage = covered();
+        let verdict =
+            |rectified_focal_px| Verdict::of(&Facts { rectified_focal_px, ..facts(&coverage) });
         for fits in [None, Some(250.0), Some(520.0)] {
             assert_eq!(verdict(fits).quality, Quality::Good, "{}", verdict(fits));
         }
         assert_eq!(verdict(Some(700.0)).quality, Quality::Usable);
         let wrong = verdict(Some(1367.0));
         assert!(wrong.quality == Quality::Bad && wrong.to_string().contains("--model"), "{wrong}");
+    }
+
+    #[test]
+    fn an_uncertain_calibration_names_the_cause() {
+        let coverage = covered();
+        let verdict = |facts: Facts<'_>| Verdict::of(&facts).to_string();
+        let told = |words: &str, part: &str| assert!(words.contains(part), "{words}");
+        let vague = || Facts { focal_sd_px: Some([5.0; 2]), ..facts(&coverage) };
+        told(&verdict(vague()), "known to 1.0 % only; tilt the board more");
+        told(&verdict(Facts { bent: true, ..vague() }), "known to 1.0 % only; the board is bent");
+        let same = verdict(Facts { bent: true, spread: 1.1, ..vague() });
+        told(&same, "known to 1.0 % only; tilt the board more");
+        told(&verdict(Facts { focal_sd_px: None, ..vague() }), "the focal length cannot be told");
+        // An unknown baseline is no baseline of 0.
+        let unknown = verdict(Facts { baseline_sd_m: Some(0.09), ..facts(&coverage) });
+        told(&unknown, "the baseline is known to 90.0 % only; bring the board nearer");
+        let one = Facts { baseline_m: 2e-4, baseline_sd_m: Some(2e-4), ..facts(&coverage) };
+        told(&verdict(one), "in one place");
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::manifest::{Manifest, State, state};
+use super::manifest::{Manifest, NO_MANIFEST, State, state};
 use super::plan::{Piece, Plan};
 use crate::commands::{Error, print};
 
@@ -34,28 +34,15 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
     let pieces = plan.pieces();
     let mut checked =
         Checked { inputs: plan.inputs.len(), pieces: pieces.len(), ..Checked::default() };
-    for (number, input) in plan.inputs.iter().enumerate() {
-        let of_input = pieces.iter().filter(|piece| piece.input == number);
-        let mut whole = Vec::new();
-        for piece in of_input {
-            let reason = match state(folder, &plan, piece)? {
-                State::Missing => "it is missing".to_owned(),
-                State::Other(reason) => reason.to_owned(),
-                State::Done(manifest) => match flaw(&manifest, folder, piece) {
-                    None => {
-                        checked.whole += 1;
-                        checked.pairs += manifest.pairs;
-                        checked.damaged += manifest.damaged;
-                        checked.size += manifest.size;
-                        whole.push((piece, *manifest));
-                        continue;
-                    }
-                    Some(flaw) => flaw,
-                },
-            };
-            checked.problems.push(format!("{}: {reason}", piece.name));
+    for of_input in pieces.chunk_by(|one, next| one.input == next.input) {
+        let (whole, problems) = check(folder, &plan, of_input)?;
+        for (_, manifest) in &whole {
+            checked.whole += 1;
+            checked.pairs += manifest.pairs;
+            checked.damaged += manifest.damaged;
+            checked.size += manifest.size;
         }
-        checked.problems.extend(gap(&input.name, &whole));
+        checked.problems.extend(problems);
     }
     let Checked { inputs, pieces, whole, pairs, damaged, size, problems } = &checked;
     if json {
@@ -77,8 +64,45 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
     }
 }
 
+/// Whole pieces of an input with their manifests.
+pub type Whole<'a> = Vec<(&'a Piece, Manifest)>;
+
+/// Reads all pieces of an input. Returns the whole ones, and what is wrong with the others and between them, with the
+/// cure.
+pub fn check<'a>(
+    folder: &Path,
+    plan: &Plan,
+    of_input: &'a [Piece],
+) -> Result<(Whole<'a>, Vec<String>), Error> {
+    let (mut whole, mut problems) = (Vec::new(), Vec::new());
+    for piece in of_input {
+        let place = folder.join(&piece.name);
+        let reason = match state(folder, plan, piece)? {
+            State::Missing => format!(
+                "it is not there; `stereod batch missing {}` lists the shards to start again",
+                folder.display()
+            ),
+            State::Other(reason) if reason == NO_MANIFEST => {
+                format!("{reason}; remove {} and start the batch again", place.display())
+            }
+            State::Other(reason) => format!("{reason}; start the batch again, which makes it anew"),
+            State::Done(manifest) => match flaw(&manifest, folder, piece) {
+                None => {
+                    whole.push((piece, *manifest));
+                    continue;
+                }
+                Some(flaw) => flaw,
+            },
+        };
+        problems.push(format!("{}: {reason}", piece.name));
+    }
+    let input = of_input.first().map_or("", |piece| plan.inputs[piece.input].name.as_str());
+    problems.extend(gap(input, &whole));
+    Ok((whole, problems))
+}
+
 /// Reads the files of a piece, and returns their first difference from the manifest, with the cure.
-pub fn flaw(manifest: &Manifest, folder: &Path, piece: &Piece) -> Option<String> {
+fn flaw(manifest: &Manifest, folder: &Path, piece: &Piece) -> Option<String> {
     let place = folder.join(&piece.name);
     let reason = match manifest.check(&place) {
         Ok(found) => found?,

@@ -1,6 +1,5 @@
 //! Hashes of inputs and outputs: BLAKE3, as `b3sum` prints it.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -71,11 +70,11 @@ impl Identity {
     }
 }
 
-/// Returns the hash of a file's content and its size.
-pub fn of_file(path: &Path) -> io::Result<(String, u64)> {
-    let mut file = File::open(path).map_err(|error| named(path, &error))?;
+/// Returns the hash of the content of a regular file, and its size. Reads at most `longest` bytes.
+pub fn of_file(path: &Path, longest: u64) -> io::Result<(String, u64)> {
+    let file = reading::open(path).map_err(|error| named(path, &error))?;
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(&mut file).map_err(|error| named(path, &error))?;
+    hasher.update_reader(file.take(longest)).map_err(|error| named(path, &error))?;
     Ok((hasher.finalize().to_hex().to_string(), hasher.count()))
 }
 
@@ -85,6 +84,8 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[cfg(unix)]

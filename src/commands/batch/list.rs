@@ -229,6 +229,12 @@ impl Views {
     }
 }
 
+/// Reports whether an input may have this name, which is also that of folders.
+pub fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_".contains(c);
+    !name.is_empty() && name.len() < 2 * NAME_MAX && name.chars().all(is_plain)
+}
+
 /// Makes names unique that several inputs have, by their texts, so that a name does not depend on the order.
 fn unique(names: Vec<String>, views: &[Views]) -> Vec<String> {
     let mut counts: HashMap<String, usize> = HashMap::new();
@@ -295,6 +301,8 @@ mod tests {
         let turned = named(folder.path(), "a-b.bag\na/b.bag\n").unwrap();
         assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), 4, "{names:?}");
         assert_eq!([&names[1], &names[0]], [&turned[0], &turned[1]]);
+        assert!(names.iter().all(|name| is_name(name)));
+        assert!(["", "..", "../x", "a/b", "a.b", "/x", "a\n"].iter().all(|name| !is_name(name)));
         let long = "日".repeat(300);
         assert!(named(folder.path(), &format!("{long}.bag")).unwrap()[0].len() <= NAME_MAX);
     }

@@ -1,7 +1,9 @@
 //! Manifest of a finished piece: what it was made from, and the hashes of its files.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -53,6 +55,8 @@ pub struct Manifest {
     pub engine: String,
     /// Seconds that it took.
     pub seconds: f64,
+    /// Hash of all of the above, which shows an edited manifest.
+    pub checksum: String,
 }
 
 /// State of a piece.
@@ -63,34 +67,49 @@ pub enum State {
     /// There is none.
     Missing,
     /// There is one that was made otherwise, or is damaged.
-    Other(&'static str),
+    Other(String),
 }
 
-/// Returns the state of a piece in `folder`. Files are not read, except for the manifest.
+/// Returns the state of a piece in `folder`. Of its files only names and sizes are looked at.
 pub fn state(folder: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
     let path = folder.join(&piece.name).join(NAME);
     let text = match reading::read(&path, LONGEST) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             return Ok(match folder.join(&piece.name).exists() {
-                true => State::Other(NO_MANIFEST),
+                true => State::Other(NO_MANIFEST.to_owned()),
                 false => State::Missing,
             });
         }
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     };
     let Ok(manifest) = serde_json::from_slice::<Manifest>(&text) else {
-        return Ok(State::Other("its manifest is damaged"));
+        return Ok(State::Other("its manifest is damaged".to_owned()));
     };
     let known = &plan.inputs[piece.input].identity;
     let reasons = [
         (manifest.schema != SCHEMA, "its manifest has another layout"),
+        (manifest.checksum != manifest.checksum_now(), "its manifest was edited"),
         (manifest.settings != plan.settings_id(), "it was made with other settings"),
         (known.as_ref().is_some_and(|known| *known != manifest.input), "its input was another one"),
         ((manifest.first, manifest.end) != (piece.first, piece.end), "it has another range"),
     ];
-    let reason = reasons.into_iter().find(|(is_so, _)| *is_so);
-    Ok(reason.map_or_else(|| State::Done(manifest.into()), |(_, reason)| State::Other(reason)))
+    let reason = reasons.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason.to_owned());
+    let reason = reason.or_else(|| manifest.missing(&folder.join(&piece.name)));
+    Ok(reason.map_or_else(|| State::Done(manifest.into()), State::Other))
+}
+
+/// Returns a file in the folder of a piece that its list of hashes does not name.
+pub fn foreign(folder: &Path) -> Result<Option<PathBuf>> {
+    let Ok(listed) = reading::read(&folder.join(SUMS), LONGEST) else { return Ok(None) };
+    let listed = String::from_utf8_lossy(&listed);
+    let listed: HashSet<&Path> = listed.lines().map(|line| Path::new(name(line))).collect();
+    Ok(files(folder)?.into_iter().find(|found| !listed.contains(&**found)))
+}
+
+/// Returns the name of the file in a line of the list of hashes.
+fn name(line: &str) -> &str {
+    line.split_once("  ").map_or("", |(_, name)| name)
 }
 
 /// Returns the files below `folder` in order, without manifest and hashes, relative to it.
@@ -122,11 +141,11 @@ pub struct Sums {
     pub text: String,
 }
 
-/// Reads all files of a piece.
-pub fn sums(folder: &Path) -> Result<Sums> {
+/// Reads all files of a piece, at most `longest` bytes of all together.
+pub fn sums(folder: &Path, longest: u64) -> Result<Sums> {
     let mut sums = Sums { files: 0, size: 0, text: String::new() };
     for name in files(folder)? {
-        let (hash, size) = identity::of_file(&folder.join(&name))?;
+        let (hash, size) = identity::of_file(&folder.join(&name), longest - sums.size)?;
         let _ = writeln!(sums.text, "{hash}  {}", name.display());
         (sums.files, sums.size) = (sums.files + 1, sums.size + size);
     }
@@ -137,13 +156,42 @@ impl Manifest {
     /// Writes the hashes of the files in `folder`, and then the manifest, which has the number of its pairs, the engine
     /// and the seconds already.
     pub fn write(mut self, folder: &Path) -> Result<Self> {
-        let Sums { files, size, text } = sums(folder)?;
+        let Sums { files, size, text } = sums(folder, u64::MAX)?;
         self.sums = blake3::hash(text.as_bytes()).to_hex().to_string();
         (self.files, self.size) = (files, size);
+        self.checksum = self.checksum_now();
         write_whole(&folder.join(SUMS), text.as_bytes())?;
         let text = serde_json::to_string_pretty(&self)? + "\n";
         write_whole(&folder.join(NAME), text.as_bytes())?;
         Ok(self)
+    }
+
+    /// Returns the hash of all but the hash itself.
+    fn checksum_now(&self) -> String {
+        let bare = Self { checksum: String::new(), ..self.clone() };
+        let text = serde_json::to_string(&bare).expect("plain values");
+        blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+    }
+
+    /// Returns what names and sizes show of missing or damaged files in `folder`, without reading them.
+    fn missing(&self, folder: &Path) -> Option<String> {
+        let listed = reading::read(&folder.join(SUMS), LONGEST).unwrap_or_default();
+        if blake3::hash(&listed).to_hex().as_str() != self.sums {
+            return Some(format!("{SUMS} has changed"));
+        }
+        let mut size = 0;
+        for name in String::from_utf8_lossy(&listed).lines().map(name) {
+            match fs::symlink_metadata(folder.join(name)) {
+                Ok(about) if about.is_file() => size += about.len(),
+                Ok(_) => return Some(format!("{name} is no regular file")),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Some(format!("{name} is missing"));
+                }
+                Err(error) => return Some(format!("{name}: {error}")),
+            }
+        }
+        let expected = self.size;
+        (size != expected).then(|| format!("its files have {size} bytes in place of {expected}"))
     }
 
     /// Reads the files in `folder` again, and returns the first difference.
@@ -153,17 +201,18 @@ impl Manifest {
         if blake3::hash(&listed).to_hex().as_str() != self.sums {
             return Ok(Some(format!("{SUMS} has changed")));
         }
-        let found = sums(folder)?.text;
+        let found = sums(folder, self.size.saturating_add(1))?.text;
         let listed = String::from_utf8_lossy(&listed);
         if found == *listed {
             return Ok(None);
         }
-        let name = |line: &str| line.split_once("  ").map_or("", |(_, name)| name).to_owned();
-        let named = |text: &str| text.lines().map(name).collect::<Vec<_>>();
-        let (there, here) = (named(&listed), named(&found));
-        let missing = there.iter().find(|name| !here.contains(name));
-        let more = here.iter().find(|name| !there.contains(name));
-        let changed = listed.lines().find(|line| !found.lines().any(|found| found == *line));
+        // A set, because a piece may have thousands of images.
+        let found_lines: HashSet<&str> = found.lines().collect();
+        let [there, here] = [&*listed, &*found].map(|text| text.lines().map(name).collect());
+        let (there, here): (HashSet<&str>, HashSet<&str>) = (there, here);
+        let missing = listed.lines().map(name).find(|name| !here.contains(name));
+        let more = found.lines().map(name).find(|name| !there.contains(name));
+        let changed = listed.lines().find(|line| !found_lines.contains(line));
         Ok(Some(match (missing, more, changed) {
             (Some(name), ..) => format!("{name} is missing"),
             (_, Some(name), _) => format!("{name} does not belong to it"),
@@ -198,17 +247,29 @@ mod tests {
             sums: String::new(),
             engine: "CPU".into(),
             seconds: 1.0,
+            checksum: String::new(),
         };
         let manifest = manifest.write(folder.path()).unwrap();
         assert_eq!((manifest.files, manifest.size), (2, 2));
         let said = || manifest.check(folder.path()).unwrap();
-        assert_eq!(said(), None);
+        assert_eq!((said(), manifest.missing(folder.path())), (None, None));
+        let edited = Manifest { pairs: 0, ..manifest.clone() };
+        assert!(manifest.checksum == manifest.checksum_now());
+        assert!(edited.checksum != edited.checksum_now());
+        assert_eq!(foreign(folder.path()).unwrap(), None);
         fs::write(at("a.mkv"), "c").unwrap();
         assert_eq!(said().unwrap(), "a.mkv has changed");
         fs::write(at("b.mkv"), "c").unwrap();
         assert_eq!(said().unwrap(), "b.mkv does not belong to it");
+        assert_eq!(foreign(folder.path()).unwrap(), Some("b.mkv".into()));
+        // Names and sizes are all right.
+        assert_eq!(manifest.missing(folder.path()), None);
+        fs::write(at("a.mkv"), "cc").unwrap();
+        let shown = manifest.missing(folder.path()).unwrap();
+        assert_eq!(shown, "its files have 3 bytes in place of 2");
         fs::remove_file(at("pictures/000001.png")).unwrap();
         assert_eq!(said().unwrap(), "pictures/000001.png is missing");
+        assert_eq!(manifest.missing(folder.path()), said());
         fs::write(at(SUMS), "").unwrap();
         assert_eq!(said().unwrap(), "B3SUMS has changed");
     }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
-use super::checked::flaw;
-use super::manifest::{Manifest, State, state};
-use super::plan::Plan;
+use super::checked::check;
+use super::manifest::Manifest;
+use super::plan::{Piece, Plan};
 use super::work::{STATISTICS, path_of};
 use crate::commands::{Error, print};
 use crate::sink::claim::Claim;
@@ -24,30 +24,19 @@ type Parts = Vec<(PathBuf, Manifest)>;
 pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     let plan = Plan::of(folder)?;
     let pieces = plan.pieces();
-    let mut parts: Vec<Option<Parts>> = vec![Some(Vec::new()); plan.inputs.len()];
+    let mut parts: Vec<Option<Parts>> = Vec::new();
     let mut left_out: Option<String> = None;
-    for piece in &pieces {
-        let reason = match state(folder, &plan, piece)? {
-            State::Done(manifest) => match flaw(&manifest, folder, piece) {
-                None => {
-                    let part = (folder.join(&piece.name), *manifest);
-                    parts[piece.input].iter_mut().for_each(|parts| parts.push(part.clone()));
-                    continue;
-                }
-                Some(flaw) => flaw,
-            },
-            _ => format!(
-                "it is not there; `stereod batch missing {}` lists the shards to start again; to go on without an \
-                 input that cannot be read, take it out of the list and give --force",
-                folder.display()
-            ),
-        };
-        parts[piece.input] = None;
-        left_out.get_or_insert(format!("{}: {reason}", piece.name));
+    for of_input in pieces.chunk_by(|one, next| one.input == next.input) {
+        let (whole, problems) = check(folder, &plan, of_input)?;
+        let part = |(piece, manifest): (&Piece, _)| (folder.join(&piece.name), manifest);
+        parts.push(problems.is_empty().then(|| whole.into_iter().map(part).collect()));
+        left_out = left_out.or(problems.into_iter().next());
     }
     let whole = parts.iter().flatten().count();
+    let advice =
+        "to go on without an input that cannot be read, take it out of the list and give --force";
     if let Some(first) = left_out.take_if(|_| whole == 0) {
-        return Err(anyhow!("{first}").into());
+        return Err(anyhow!("{first}; {advice}").into());
     }
     let output = match &*extension(to) {
         "mkv" => Some("record"),
@@ -86,7 +75,8 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     let (all, joined) = (plan.inputs.len(), parts.iter().flatten().flatten().count());
     print(format!("joined {joined} pieces of {whole} inputs: {}\n", to.display()))?;
     left_out.map_or(Ok(()), |first| {
-        Err(anyhow!("{} of {all} inputs are not whole and were left out: {first}", all - whole)
+        let count = all - whole;
+        Err(anyhow!("{count} of {all} inputs are not whole and were left out: {first}; {advice}")
             .into())
     })
 }

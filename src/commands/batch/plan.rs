@@ -3,7 +3,7 @@
 //! Pieces do not depend on the number of shards, which may change from call to call. A piece is a range of pair
 //! numbers over the whole input, so a split does not change which frames make a pair.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::identity::{self, Identity};
-use super::list::Input;
+use super::list::{self, Input};
 use super::shard::Shards;
 use crate::calibration::format::file_list;
+use crate::cli::batch::OUTPUTS;
 use crate::commands::Error;
 use crate::core::control::Switch;
 use crate::core::reading;
@@ -34,7 +35,10 @@ const NAME: &str = "run.json";
 const LONGEST: u64 = 1 << 30;
 
 /// Number of the layout of `run.json` and manifests.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
+
+/// Largest number of pieces of a batch: 20 years of video at 30 pairs a second in pieces of 20,000 pairs.
+const MOST: u64 = 1 << 20;
 
 /// Period in which a worker looks for the file that another one writes.
 const TICK: Duration = Duration::from_millis(100);
@@ -105,10 +109,48 @@ impl Plan {
         if plan.schema != SCHEMA {
             let (schema, path) = (plan.schema, path.display());
             return Err(anyhow!(
-                "{path} has the layout {schema}, which this version does not know"
+                "{path} has the layout {schema}, which this version does not know; name another folder"
             ));
         }
+        if let Some(wrong) = plan.flaw() {
+            let path = path.display();
+            return Err(anyhow!("{path} is damaged: {wrong}; remove it, and give --force once"));
+        }
         Ok(Some(plan))
+    }
+
+    /// Returns what no batch writes, because names become those of folders, and pieces take memory.
+    fn flaw(&self) -> Option<String> {
+        let mut names = HashSet::new();
+        for Known { name, .. } in &self.inputs {
+            if !(list::is_name(name) && names.insert(name)) {
+                return Some(format!("the name `{name}` of an input"));
+            }
+        }
+        if let Some(output) = self.write.iter().find(|write| !OUTPUTS.contains(&write.as_str())) {
+            return Some(format!("the output `{output}`"));
+        }
+        self.check_number().err()
+    }
+
+    /// Checks the number of pieces.
+    pub fn check_number(&self) -> Result<(), String> {
+        let counts = self.inputs.iter().map(|input| self.count_of(input));
+        match counts.fold(0, u64::saturating_add) {
+            0..=MOST => Ok(()),
+            count => Err(format!("its inputs make {count} pieces, and {MOST} is the most")),
+        }
+    }
+
+    /// Returns the number of pieces of an input. The last one takes up to half a piece more, since the number of pairs
+    /// is an estimate.
+    fn count_of(&self, input: &Known) -> u64 {
+        match input.pairs {
+            Some(pairs) if self.piece > 0 => {
+                (pairs.saturating_add(self.piece / 2) / self.piece).max(1)
+            }
+            _ => 1,
+        }
     }
 
     /// Reads the plan of a folder, which must have one.
@@ -162,16 +204,12 @@ impl Plan {
     /// Returns all pieces, in the order of the inputs.
     pub fn pieces(&self) -> Vec<Piece> {
         let usual = self.inputs.iter().filter_map(|input| input.pairs);
-        let (sum, known) = usual.fold((0, 0), |(sum, count), pairs| (sum + pairs, count + 1));
+        let add = |(sum, count): (u64, u64), pairs| (sum.saturating_add(pairs), count + 1);
+        let (sum, known) = usual.fold((0, 0), add);
         let usual = u64::checked_div(sum, known).unwrap_or(1).max(1);
         let mut pieces = Vec::new();
         for (number, input) in self.inputs.iter().enumerate() {
-            let length = self.piece;
-            // The last piece takes up to half a piece more, since the number of pairs is an estimate.
-            let count = match input.pairs {
-                Some(pairs) if length > 0 => (pairs.saturating_add(length / 2) / length).max(1),
-                _ => 1,
-            };
+            let (length, count) = (self.piece, self.count_of(input));
             for k in 0..count {
                 let first = k * length;
                 let end = (k + 1 < count).then(|| first + length);
@@ -258,7 +296,8 @@ pub fn settings_of(
             continue;
         }
         for path in file_list(list)? {
-            let (hash, _) = identity::of_file(&path).context("cannot read the calibration")?;
+            let (hash, _) =
+                identity::of_file(&path, u64::MAX).context("cannot read the calibration")?;
             settings.insert(format!("content of {}", path.display()), hash.into());
         }
     }
@@ -291,7 +330,11 @@ pub fn known(input: &Input, loaded: &Loaded, piece: u64, stop: &Switch) -> Resul
                     input.name
                 )));
             }
-            Ok(source) => pairs = source.info().pairs,
+            Ok(source) => {
+                // A pair has at least a byte; a damaged container may say anything.
+                let size = identity.as_ref().map_or(0, |identity| identity.size);
+                pairs = source.info().pairs.filter(|pairs| *pairs <= size);
+            }
             Err(error) => tracing::warn!("{}: {error:#}", input.name),
         }
     }
@@ -417,6 +460,26 @@ mod tests {
         assert_eq!(ranges(0, Some(1000)), [(0, None)]);
         assert_eq!(ranges(100, None), [(0, None)]);
         assert_eq!(plan(100, &[Some(150)]).pieces()[1].name, "i0.00000100");
+    }
+
+    #[test]
+    fn a_damaged_plan_is_refused() {
+        let good = plan(10, &[Some(20), None]);
+        let flaw = |change: &dyn Fn(&mut Plan)| {
+            let mut changed = good.clone();
+            change(&mut changed);
+            changed.flaw().unwrap_or_default()
+        };
+        assert_eq!(flaw(&|_| ()), "");
+        assert!(flaw(&|plan| plan.inputs[0].name = "../x".into()).contains("`../x`"));
+        assert!(flaw(&|plan| plan.inputs[0].name = "i1".into()).contains("`i1`"), "twice");
+        assert!(flaw(&|plan| plan.write = vec!["../x".into()]).contains("`../x`"));
+        for pairs in [u64::MAX, 1 << 50] {
+            let said = flaw(&|plan| plan.inputs.iter_mut().for_each(|i| i.pairs = Some(pairs)));
+            assert!(said.contains("pieces"), "{said}");
+        }
+        let whole = Plan { piece: 0, ..plan(0, &[Some(u64::MAX), Some(u64::MAX)]) };
+        assert!(whole.flaw().is_none() && whole.pieces().len() == 2);
     }
 
     #[test]

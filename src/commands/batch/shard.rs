@@ -32,6 +32,20 @@ pub fn resolve(
             if let Some(task) = number("SLURM_ARRAY_TASK_ID")? {
                 let limits = [number("SLURM_ARRAY_TASK_MIN")?, number("SLURM_ARRAY_TASK_MAX")?];
                 let tasks = number("SLURM_ARRAY_TASK_COUNT")?;
+                let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1);
+                // The tasks of --array=0-8:4 are the shards 1 to 3. An array that is started again for a few shards may
+                // look alike, but has fewer tasks than there are shards.
+                if let ([Some(min), Some(max)], Some(tasks), 2..) = (limits, tasks, step)
+                    && max.checked_sub(min).map(|last| last / step + 1) == Some(tasks)
+                    && count
+                        .or(pinned.map(|pinned| pinned.count))
+                        .is_none_or(|count| count == tasks)
+                    && let Some(distance) = task.checked_sub(min)
+                {
+                    let base = base.unwrap_or(1);
+                    let number = (distance / step).saturating_add(base);
+                    return within(number, Shards { count: tasks, base });
+                }
                 // Without gaps it is the whole array, unless one was started before.
                 let whole = match (limits, tasks) {
                     ([Some(min), Some(max)], Some(tasks))
@@ -50,7 +64,7 @@ pub fn resolve(
                 };
                 let count = count.or(known.map(|known| known.count)).ok_or(
                     "--shard auto: SLURM_ARRAY_TASK_COUNT does not tell the number of shards, because tasks of \
-                     the array are left out: give --shard auto/N",
+                     the array are left out: give --shard auto/N and --shard-base 0 or 1",
                 )?;
                 let base = base.or(known.map(|known| known.base)).ok_or(
                     "--shard auto: the number of the first shard is not known, because tasks of the array are \
@@ -70,12 +84,17 @@ pub fn resolve(
             }
         }
     };
+    within(number, shards)
+}
+
+/// Returns a shard, counted from 0, and the shards, if there is one of this number.
+fn within(number: u64, shards: Shards) -> Result<(u64, Shards), String> {
     let Shards { count, base } = shards;
     match number.checked_sub(base) {
         Some(index) if index < count => Ok((index, shards)),
         _ => Err(format!(
             "--shard: there is no shard {number} of {count}: they are {base} to {}{}",
-            base + count - 1,
+            base.saturating_add(count) - 1,
             if number == 0 { "; --shard-base 0 counts from 0" } else { "" }
         )),
     }
@@ -147,6 +166,16 @@ mod tests {
         assert_eq!(found("auto/12", Some(1), None, &some), Ok((6, 12, 1)));
         assert!(found("auto", None, None, &some).unwrap_err().contains("auto/N"));
         assert!(found("auto/12", None, None, &some).unwrap_err().contains("--shard-base"));
+        // --array=0-4:4, also after the first of its tasks has pinned the number of shards.
+        for pinned in [None, Some((2, 1))] {
+            for (task, index) in [("0", 0), ("4", 1)] {
+                let strided = [&slurm(task, "0", "4", "2")[..], &[("SLURM_ARRAY_TASK_STEP", "4")]];
+                assert_eq!(found("auto", None, pinned, &strided.concat()), Ok((index, 2, 1)));
+            }
+        }
+        // Of 12 shards the third and the seventh are started again.
+        let some = [&slurm("7", "3", "7", "2")[..], &[("SLURM_ARRAY_TASK_STEP", "4")]].concat();
+        assert_eq!(found("auto", None, Some((12, 1)), &some), Ok((6, 12, 1)));
         let one = slurm("7", "7", "7", "1");
         assert_eq!(found("auto", None, Some((12, 1)), &one), Ok((6, 12, 1)));
         let pod = [("JOB_COMPLETION_INDEX", "63")];

@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::identity::Identity;
 use super::list::Input;
-use super::manifest::{Manifest, NO_MANIFEST, State, state};
+use super::manifest::{self, Manifest, NO_MANIFEST, State, state};
 use super::plan::{Piece, Plan, SCHEMA};
 use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::core::control::Switch;
@@ -27,6 +27,7 @@ use crate::core::thread;
 use crate::settings::Loaded;
 use crate::sink::claim::{Claim, Taken};
 use crate::sink::files::explain;
+use crate::sink::numbered::RECORD;
 use crate::telemetry::stderr;
 
 /// Period in which a process and the wish to stop are checked.
@@ -103,9 +104,10 @@ impl Work<'_> {
             return Ok(Ended::WasThere);
         }
         let known = &self.plan.inputs[piece.input].identity;
-        let identity = match Identity::of(&input.spec.local_files()) {
+        let (files, modified) = files_of(input);
+        let identity = match Identity::of(&files) {
             Ok(identity) => identity,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Ok(Ended::BadInput(error.to_string()));
             }
             Err(error) => return Ok(Ended::Failed(error.to_string())),
@@ -126,16 +128,24 @@ impl Work<'_> {
         };
         match state(self.folder, self.plan, piece)? {
             State::Done(_) => return Ok(Ended::WasThere),
-            State::Other(reason) if reason == NO_MANIFEST && !self.force => {
-                return Err(crate::commands::Error::usage(format!(
-                    "{} is in the way: {reason}; remove it, or give --force to replace it",
-                    self.folder.join(&piece.name).display()
-                )));
+            State::Other(reason) if !self.force => {
+                let place = self.folder.join(&piece.name);
+                let foreign = manifest::foreign(&place)?;
+                let foreign =
+                    foreign.map(|name| format!("{} is none of its files", name.display()));
+                let has_manifest = reason != NO_MANIFEST;
+                if let Some(why) = foreign.or_else(|| (!has_manifest).then(|| reason.clone())) {
+                    return Err(crate::commands::Error::usage(format!(
+                        "{} is in the way: {why}; remove it, or give --force to replace it",
+                        place.display()
+                    )));
+                }
+                tracing::warn!("{}: {reason}; it is made anew", piece.name);
             }
             State::Other(_) | State::Missing => {}
         }
         self.remove_unfinished(piece);
-        match self.match_pairs(input, piece, identity) {
+        match self.match_pairs(input, piece, (identity, modified)) {
             Ok(Ended::Failed(reason)) if self.stop.is_set() => {
                 tracing::debug!("{}: {reason}", piece.name);
                 Ok(Ended::Stopped)
@@ -149,7 +159,12 @@ impl Work<'_> {
     }
 
     /// Matches the pairs of a piece in a folder of another name, which becomes that of the piece.
-    fn match_pairs(&self, input: &Input, piece: &Piece, identity: Identity) -> Result<Ended> {
+    fn match_pairs(
+        &self,
+        input: &Input,
+        piece: &Piece,
+        (identity, modified): (Identity, Vec<Option<SystemTime>>),
+    ) -> Result<Ended> {
         let begin = Instant::now();
         let part = tempfile::Builder::new()
             .prefix(&prefix(piece))
@@ -191,6 +206,15 @@ impl Work<'_> {
             Some(2) => bail!(crate::commands::Error::usage(said)),
             _ => return Ok(Ended::Failed(said)),
         };
+        let (files, modified_now) = files_of(input);
+        // Of a large input the identity sees samples only.
+        if modified_now != modified || Identity::of(&files).ok().as_ref() != Some(&identity) {
+            return Ok(Ended::BadInput(
+                "its content changed while it was matched; start the batch again once it does not change any more \
+                 (--force takes it as it is then)"
+                    .into(),
+            ));
+        }
         let pairs = statistics["pairs"].as_u64().unwrap_or(0);
         if piece.first == 0 && pairs == 0 {
             return Ok(Ended::BadInput("it has no pair".into()));
@@ -198,6 +222,13 @@ impl Work<'_> {
         if let Some(written) = statistics["written"].as_object().filter(|_| pairs > 0) {
             let lost = written.iter().find(|(_, count)| count.as_u64() != Some(pairs));
             ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
+        }
+        // No later run replaces the files of a piece.
+        for folder in ["pictures", "clouds"] {
+            let record = at(path_of(folder)).join(RECORD);
+            fs::remove_file(record)
+                .or_else(ignore_missing)
+                .map_err(|error| explain(part.path(), &error))?;
         }
         // The next run with these settings must not write into the archive.
         fs::write(at(SETTINGS), self.settings(None)?)
@@ -216,6 +247,7 @@ impl Work<'_> {
             sums: String::new(),
             engine: statistics["engine"].as_str().unwrap_or_default().to_owned(),
             seconds: (begin.elapsed().as_secs_f64() * 1000.0).round() / 1000.0,
+            checksum: String::new(),
         };
         manifest.write(part.path())?;
         sync(&lock);
@@ -385,6 +417,19 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Returns an error unless it is about a missing file.
+fn ignore_missing(error: std::io::Error) -> std::io::Result<()> {
+    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// Returns the files of an input, and the times of their last changes.
+fn files_of(input: &Input) -> (Vec<PathBuf>, Vec<Option<SystemTime>>) {
+    let files = input.spec.local_files();
+    let modified = |path: &PathBuf| fs::metadata(path).and_then(|about| about.modified()).ok();
+    let modified = files.iter().map(modified).collect();
+    (files, modified)
 }
 
 /// Returns the number of damaged frames of both views, concealed or left out.

@@ -27,7 +27,7 @@ pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {
         report.mean_epipolar_error_px, rows.mean, rows.p95
     );
     let sd = |sd: Option<f64>, digits: usize| {
-        sd.map_or_else(String::new, |sd| format!(" ± {sd:.digits$}"))
+        sd.map_or_else(|| " (± unknown)".into(), |sd| format!(" ± {sd:.digits$}"))
     };
     let _ = writeln!(
         text,

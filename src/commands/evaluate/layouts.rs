@@ -254,6 +254,10 @@ fn names_of(root: &Path, pattern: &str) -> anyhow::Result<Vec<String>> {
         for entry in fs::read_dir(folder.join(&below)).with_context(failed)? {
             let entry = entry.with_context(failed)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
+            // macOS writes a file `._NAME` beside each NAME.
+            if name.starts_with('.') {
+                continue;
+            }
             if below.is_empty() && entry.path().is_dir() {
                 folders.push(format!("{name}/"));
             } else if let Some(star) = name.strip_prefix(start).and_then(|n| n.strip_suffix(end)) {

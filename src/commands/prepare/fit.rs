@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use super::rig::Rig;
 use super::timing::{pairs_for, stream};
+use crate::core::thread;
 use crate::engine::{self, Choice};
 use crate::matching::{Params, Paths};
 use crate::settings::{Fitted, Loaded, Output};
@@ -42,23 +43,31 @@ pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
     (width * height) as f64 * (SOURCE + outputs.sum::<f64>())
 }
 
+/// The pairs for which settings are chosen.
+pub struct Demand<'a> {
+    /// Size of each raw image.
+    pub size: (usize, usize),
+    /// Number of disparities that the images need.
+    pub fewest: usize,
+    /// Seconds of a core that each pair takes besides matching.
+    pub beside: f64,
+    /// Names a way to images of another size, if there is one.
+    pub resized: &'a dyn Fn((usize, usize)) -> Option<String>,
+}
+
 /// Returns the settings, with as few cheaper ones as needed to reach the rate that they ask for, or
-/// with all of them if none suffice. `size`: of each raw image; `fewest`: disparities that the
-/// images need; `beside`: seconds of a core that each pair takes besides matching. `alive` is
-/// called before each measurement, because together they may take longer than a service manager
-/// waits for a sign of life.
+/// with all of them if none suffice. `alive` is called before each measurement, because together
+/// they may take longer than a service manager waits for a sign of life.
 pub fn fit_settings(
     loaded: Loaded,
-    size: (usize, usize),
+    &Demand { size, fewest, beside, resized }: &Demand,
     rig: &Rig,
-    fewest: usize,
     multiprocessors: Option<u32>,
-    beside: f64,
     alive: &mut dyn FnMut(),
 ) -> anyhow::Result<Loaded> {
     let Some(wanted) = loaded.settings.engine.fit else { return Ok(loaded) };
     let mut choice = loaded.settings.engine.kind;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = thread::available();
     // Of the engine alone, and of the whole run.
     let mut rate = |loaded: &Loaded| {
         alive();
@@ -104,14 +113,20 @@ pub fn fit_settings(
                 format!("; fewer than {fewest} disparities might miss what is near")
             }
         };
-        let scale = (reached / wanted).sqrt();
-        let [width, height] = [size.0, size.1].map(|side| (side as f64 * scale) as usize);
+        let (width, height) = smaller(size, reached / wanted);
+        let how = resized((width, height)).map_or(String::new(), |how| format!(" ({how})"));
         tracing::warn!(
             "--fit {wanted}: only about {reached:.0} pairs/s can be had{with}{needed}; pictures of about \
-             {width}x{height} would reach {wanted} (--size of cameras)"
+             {width}x{height} would reach {wanted}{how}"
         );
     }
     Ok(now)
+}
+
+/// Returns a size with about this part of the pixels and the same shape, so that a calibration serves it.
+pub fn smaller((width, height): (usize, usize), part: f64) -> (usize, usize) {
+    let across = ((width as f64 * part.sqrt()) as usize).max(1);
+    (across, (height as f64 * across as f64 / width as f64).round() as usize)
 }
 
 /// Returns the pairs per second of a run, from those of the engine alone and the seconds that all
@@ -168,6 +183,7 @@ fn rate(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibration::format::{self, ReadOptions};
     use crate::settings::Layers;
 
     fn loaded(assignments: &[&str]) -> Loaded {
@@ -188,6 +204,26 @@ mod tests {
         // and 6.16 ms besides.
         assert!((possible(100.0, 0.0) - 85.0).abs() < 1e-9);
         assert!((possible(85.0, 6.16e-3) - 50.0).abs() < 0.01, "{}", possible(85.0, 6.16e-3));
+    }
+
+    #[test]
+    fn a_smaller_image_has_the_same_shape() {
+        let calibrated = |(width, height)| {
+            let text = format!(
+                "cam0=[700 0 600; 0 700 300; 0 0 1]\ncam1=[700 0 600; 0 700 300; 0 0 1]\ndoffs=0\n\
+                 baseline=100\nwidth={width}\nheight={height}\nndisp=64\n"
+            );
+            let files = [("calib.txt", text.as_str())];
+            let options = ReadOptions::default();
+            format::parse(&files, &options).unwrap().calibration
+        };
+        for size in [(1280, 720), (1242, 375), (752, 480), (640, 480)] {
+            for percent in 3..100 {
+                let (width, height) = smaller(size, f64::from(percent) * 0.01);
+                assert!(width < size.0 && height <= size.1, "{size:?} {percent}");
+                calibrated(size).for_size(width, height).unwrap();
+            }
+        }
     }
 
     #[test]
@@ -230,8 +266,8 @@ mod tests {
             };
             let mut measured = 0;
             let mut alive = || measured += 1;
-            let loaded =
-                fit_settings(loaded, (320, 160), &rig, fewest, None, 0.0, &mut alive).unwrap();
+            let demand = Demand { size: (320, 160), fewest, beside: 0.0, resized: &|_| None };
+            let loaded = fit_settings(loaded, &demand, &rig, None, &mut alive).unwrap();
             // The settings as they are, and each step.
             assert!(measured > loaded.fitted_values().len(), "{measured}");
             loaded

@@ -1,23 +1,42 @@
 //! The calibration in a recording of messages.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, ensure};
-
-use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
+use crate::calibration::CalibrationError;
+use crate::calibration::format::{self, KittiCameras, Loaded, ReadOptions, Topics};
 use crate::commands::Error;
-use crate::core::frame::StereoGeometry;
 use crate::source::recording::Recording;
 use crate::source::recording::choice::{Wanted, is_rectified};
 use crate::source::recording::messages::CameraInfo;
 
-/// Returns the calibration in a recording and its origin for messages; `None` if there is none. One that is not
-/// usable counts as none, with a warning.
-pub fn calibration(
-    path: &Path,
-    wanted: &Wanted,
-    swap: bool,
-) -> Result<Option<(String, Loaded)>, Error> {
+/// A calibration in a recording.
+pub struct Recorded {
+    /// Its files or topics, for messages.
+    pub origin: String,
+    /// The calibration for images of any size.
+    pub loaded: Loaded,
+    /// Names and texts of the messages; empty if the calibration is in files.
+    texts: Vec<(String, String)>,
+    options: ReadOptions,
+    /// Notes on the messages, a sentence each.
+    notes: Vec<String>,
+}
+
+impl Recorded {
+    /// Returns the calibration for images of this size.
+    pub fn for_size(&self, size: (usize, usize)) -> Result<Loaded, CalibrationError> {
+        let mut loaded = match self.texts.is_empty() || !self.loaded.by_size {
+            true => self.loaded.clone(),
+            false => parse(&self.texts, &ReadOptions { size: Some(size), ..self.options })?,
+        };
+        loaded.notes.extend(self.notes.clone());
+        Ok(loaded)
+    }
+}
+
+/// Returns the calibration in a recording; `None` if there is none. One that is not usable counts as none, with a
+/// warning.
+pub fn calibration(path: &Path, wanted: &Wanted, swap: bool) -> Result<Option<Recorded>, Error> {
     let mut recording = Recording::open(path)?;
     let mut views = recording.choose(wanted)?;
     if swap {
@@ -35,75 +54,49 @@ pub fn calibration(
     }
 }
 
-/// Returns the calibration of these views in a recording and its origin; `None` if there is none. Fails if it is
-/// not usable.
+/// Returns the calibration of these views in a recording; `None` if there is none. Fails if it is not usable.
 pub fn of_views(
     recording: &mut Recording,
     views: [usize; 2],
     swap: bool,
-) -> anyhow::Result<Option<(String, Loaded)>> {
-    let names = views.map(|view| recording.topics()[view].name.clone());
-    if !recording.calibrations.is_empty() {
-        let files = recording.calibrations.clone();
+) -> anyhow::Result<Option<Recorded>> {
+    let files = recording.calibrations.clone();
+    if !files.is_empty() {
+        let kitti = match recording.topics()[views[usize::from(swap)]].name.as_str() {
+            "image_0" | "image_00" => Some(KittiCameras::Grey),
+            "image_2" | "image_02" => Some(KittiCameras::Colour),
+            _ => None,
+        };
+        let options = ReadOptions { kitti, swap, size: recording.size, ..ReadOptions::default() };
+        let loaded = format::read_with(&files, &options)?;
         let listed: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-        let loaded = of_files(files, &names, swap, recording.size)?;
-        return Ok(Some((listed.join(" and "), loaded)));
+        let (origin, texts, notes) = (listed.join(" and "), vec![], vec![]);
+        return Ok(Some(Recorded { origin, loaded, texts, options, notes }));
     }
     let are_rectified = views.iter().all(|&view| is_rectified(&recording.topics()[view]));
-    let Some([(left, of_left), (right, of_right)]) = recording.camera_infos(views)? else {
-        return Ok(None);
-    };
-    let loaded = match are_rectified {
-        true => of_rectified(&of_left, &of_right)?,
-        false => of_raw([&left, &right], [&of_left, &of_right])?,
-    };
-    Ok(Some((format!("{left} and {right}"), loaded)))
+    let topics = Some(if are_rectified { Topics::Rectified } else { Topics::Raw });
+    let options = ReadOptions { topics, ..ReadOptions::default() };
+    let found = recording.camera_infos(views, |names, infos| {
+        let texts: Vec<_> = names.iter().cloned().zip(infos.map(CameraInfo::to_yaml)).collect();
+        Ok((parse(&texts, &options)?, texts))
+    })?;
+    Ok(found.map(|found| {
+        let (loaded, texts) = found.calibration;
+        let reason = found.flaw.map_or(String::new(), |flaw| format!(" ({flaw:#})"));
+        let note = |(name, before): (&String, u64)| {
+            let number = before + 1;
+            format!(
+                "{name}: the first usable message is number {number}; the {before} before it are left out{reason}"
+            )
+        };
+        let [left, right] = &found.names;
+        let late = found.names.iter().zip(found.before).filter(|(_, before)| *before > 0);
+        let notes = late.map(note).collect();
+        Recorded { origin: format!("{left} and {right}"), loaded, texts, options, notes }
+    }))
 }
 
-/// Reads the calibration files of a data set for these cameras.
-fn of_files(
-    files: Vec<PathBuf>,
-    names: &[String; 2],
-    swap: bool,
-    size: Option<(usize, usize)>,
-) -> anyhow::Result<Loaded> {
-    let kitti = match names[usize::from(swap)].as_str() {
-        "image_0" | "image_00" => Some(KittiCameras::Grey),
-        "image_2" | "image_02" => Some(KittiCameras::Colour),
-        _ => None,
-    };
-    Ok(format::read_with(&files, &ReadOptions { kitti, swap, size, ..ReadOptions::default() })?)
-}
-
-/// Returns the calibration of rectified images: the projections of both views.
-fn of_rectified(left: &CameraInfo, right: &CameraInfo) -> anyhow::Result<Loaded> {
-    let (of_left, of_right) = (&left.p, &right.p);
-    let focal = of_right[0];
-    ensure!(of_left[0] > 0.0 && focal > 0.0, "the focal length in P is not above 0");
-    let baseline_m = (of_left[3] - of_right[3]) / focal;
-    ensure!(
-        baseline_m > 0.0,
-        "P of the right camera has no baseline to the left one ({baseline_m} m); are the views exchanged (--swap)?"
-    );
-    let geometry = StereoGeometry {
-        focal_px: of_left[0],
-        baseline_m,
-        centre_x_px: of_left[2],
-        centre_y_px: of_left[6],
-        right_centre_x_px: of_right[2],
-    };
-    ensure!(left.size.0 > 0 && left.size.1 > 0, "the size of the images is 0");
-    let whole = |value: f64| value.is_finite();
-    ensure!(
-        [focal, baseline_m, of_left[2], of_left[6], of_right[2]].into_iter().all(whole),
-        "P is not finite"
-    );
-    Ok(Loaded::of(format::of_rectified(left.size, &geometry), Format::Ros))
-}
-
-/// Returns the calibration of raw images.
-fn of_raw(names: [&str; 2], infos: [&CameraInfo; 2]) -> anyhow::Result<Loaded> {
-    let texts = infos.map(CameraInfo::to_yaml);
-    let files = [(names[0], texts[0].as_str()), (names[1], texts[1].as_str())];
-    format::parse(&files, &ReadOptions::default()).context("CameraInfo")
+fn parse(texts: &[(String, String)], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
+    let files: Vec<_> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    format::parse(&files, options)
 }

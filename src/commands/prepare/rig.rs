@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use nalgebra::Matrix3;
 
-use super::recorded;
+use super::recorded::{self, Recorded};
 use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
 use crate::calibration::{
     Aligner, CalibrationError, Camera, Fit, Rectification, Rectifier, StereoCalibration,
@@ -27,11 +27,13 @@ pub struct Cameras<'a> {
     /// then they are read again once it is known.
     loaded: Option<Loaded>,
     options: ReadOptions,
+    /// True if one image holds both views.
+    are_packed: bool,
     /// Names of the inputs if these are videos written by `stereod rectify`. Their tags are the
     /// calibration unless a file is given.
     rectified: Option<String>,
-    /// Origin of the calibration if the input is a recording that has one.
-    recorded: Option<String>,
+    /// Calibration of the input if that is a recording that has one.
+    recorded: Option<Recorded>,
     /// Cameras of the demo scene, unless others are given.
     demo: Option<StereoGeometry>,
     /// The left camera and a third one, if depth is aligned to that.
@@ -64,6 +66,7 @@ impl<'a> Cameras<'a> {
         let known = settings.focal_and_baseline().is_some();
         let kitti = settings.kitti_cameras.or_else(|| kitti_cameras(inputs?));
         let options = ReadOptions { kitti, ..ReadOptions::default() };
+        let are_packed = inputs.is_some_and(SourceSpec::is_one_stream);
         if !known && !settings.centre_px.is_empty() {
             return Err(Error::usage("--centre goes with --focal and --baseline"));
         }
@@ -91,14 +94,15 @@ impl<'a> Cameras<'a> {
             };
             let mut calibration = tags.map(of_tags);
             if let Some(SourceSpec::Recording { path, topics }) = inputs.filter(|_| !known) {
-                (recorded, calibration) =
-                    recorded::calibration(path, topics, loaded.source.swap)?.unzip();
+                recorded = recorded::calibration(path, topics, loaded.source.swap)?;
+                calibration = recorded.as_ref().map(|recorded| recorded.loaded.clone());
             }
             let cameras = Self {
                 settings,
                 files,
                 loaded: calibration,
                 options,
+                are_packed,
                 rectified,
                 recorded,
                 demo,
@@ -123,7 +127,7 @@ impl<'a> Cameras<'a> {
             Err(error) if error.lacks_size() => None,
             Err(error) => return Err(wrong(error)),
         };
-        Ok(Self { settings, files, loaded, options, rectified, recorded, demo, third })
+        Ok(Self { settings, files, loaded, options, are_packed, rectified, recorded, demo, third })
     }
 
     /// Reports whether a calibration was given, or is in the recording.
@@ -186,11 +190,12 @@ impl<'a> Cameras<'a> {
         let by_tags = self.files.is_empty();
         let file = match (&self.rectified, &self.recorded) {
             (Some(names), _) if by_tags => &format!("the tags of {names}"),
-            (_, Some(origin)) => origin,
+            (_, Some(recorded)) => &recorded.origin,
             _ => &self.settings.file,
         };
-        let loaded = match &self.loaded {
-            Some(loaded) if by_tags || !loaded.by_size => loaded.clone(),
+        let loaded = match (&self.loaded, &self.recorded) {
+            (_, Some(recorded)) => recorded.for_size(size).map_err(wrong)?,
+            (Some(loaded), _) if by_tags || !loaded.by_size => loaded.clone(),
             _ => {
                 let options = ReadOptions { size: Some(size), ..self.options };
                 format::read_with(&self.files, &options).map_err(wrong)?
@@ -204,7 +209,8 @@ impl<'a> Cameras<'a> {
         for note in &loaded.notes {
             tracing::warn!("{note}");
         }
-        let (calibration, fit) = loaded.calibration.for_size(width, height).map_err(wrong)?;
+        let adapted = loaded.calibration.for_views(width, height, self.are_packed);
+        let (calibration, fit) = adapted.map_err(wrong)?;
         match fit {
             Fit::Exact => {}
             _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),

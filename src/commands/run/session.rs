@@ -111,14 +111,14 @@ impl Session {
         let mut watchdog = Watchdog::of_manager();
         let mut alive = || watchdog.tick(|_| false);
         let beside = fit::beside(&loaded.settings.output, size);
-        let loaded = fit::fit_settings(loaded, size, &rig, fewest, part, beside, &mut alive)?;
+        let demand = fit::Demand { size, fewest, beside, resized: &|size| spec.resized(size) };
+        let loaded = fit::fit_settings(loaded, &demand, &rig, part, &mut alive)?;
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
         let colouring = LiveColouring::new(settings.colouring(range, rig.pairs.geometry.as_ref()));
-        let suspended = &control.suspend_recording;
-        suspended.set(settings.output.on_demand);
-        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring, suspended)?;
+        control.suspend_recording.set(settings.output.on_demand);
+        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
         #[cfg(feature = "ros2")]
         let graph = {
             let stream = outputs::stream_info(&loaded, &info, &rig, clock);

@@ -6,6 +6,7 @@ use super::cores::Cores;
 use super::placement::{Host, Placement};
 use super::simd::{Simd, SimdChoice};
 use super::team::Team;
+use crate::core::thread;
 
 /// Part of the machine that the engine uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +42,7 @@ impl CpuOptions {
             Some(threads) => threads,
             // A control group may grant less time than there are cores.
             None => {
-                let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+                let at_once = thread::available();
                 self.cores.map_or(at_once, |cores| cores.len().min(at_once))
             }
         };

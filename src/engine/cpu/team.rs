@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::watch::Watch;
+use crate::core::thread::explain;
 
 /// Time that a thread without work yields its core before it sleeps: longer than a frame has no
 /// work for it.
@@ -93,7 +94,8 @@ impl Team {
         for number in 1..threads {
             let shared = Arc::clone(&team.shared);
             let thread = std::thread::Builder::new().name(format!("match-{number}"));
-            team.workers.push(thread.spawn(move || shared.work(number))?);
+            let thread = thread.spawn(move || shared.work(number));
+            team.workers.push(thread.map_err(explain)?);
         }
         Ok(team)
     }

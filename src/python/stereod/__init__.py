@@ -27,8 +27,14 @@ from .opencv import (  # noqa: E402
     STEREO_SGBM_MODE_HH4,
     STEREO_SGBM_MODE_SGBM,
     STEREO_SGBM_MODE_SGBM_3WAY,
+    StereoMatcher_DISP_SCALE,
+    StereoMatcher_DISP_SHIFT,
     StereoSGBM,
     StereoSGBM_create,
+    StereoSGBM_MODE_HH,
+    StereoSGBM_MODE_HH4,
+    StereoSGBM_MODE_SGBM,
+    StereoSGBM_MODE_SGBM_3WAY,
 )
 
 #: Numbers of `Disparity.status`. INVALID is the number of `Disparity.raw` that means unknown.
@@ -51,7 +57,13 @@ __all__ = [
     "Matcher",
     "Pair",
     "Pairs",
+    "StereoMatcher_DISP_SCALE",
+    "StereoMatcher_DISP_SHIFT",
     "StereoSGBM",
+    "StereoSGBM_MODE_HH",
+    "StereoSGBM_MODE_HH4",
+    "StereoSGBM_MODE_SGBM",
+    "StereoSGBM_MODE_SGBM_3WAY",
     "StereoSGBM_create",
     "__version__",
     "open",

@@ -1,12 +1,14 @@
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import Any, Literal, final
+from typing import Any, Literal, SupportsFloat, SupportsIndex, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Unpack
 
 __all__ = [
     "INVALID_RAW",
+    "PARAMETERS",
     "Calibration",
     "CalibrationError",
     "DeviceError",
@@ -19,6 +21,7 @@ __all__ = [
 ]
 __version__: str
 INVALID_RAW: int
+PARAMETERS: tuple[str, ...]
 
 class DeviceError(RuntimeError): ...
 class CalibrationError(ValueError): ...
@@ -26,7 +29,71 @@ class CalibrationError(ValueError): ...
 _Image = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 _Path = str | PathLike[str]
 _Channels = Literal["rgb", "bgr"]
-_Corners = Sequence[Sequence[Sequence[float]]] | Sequence[npt.NDArray[Any]] | npt.NDArray[Any]
+_Corners = Iterable[Sequence[Sequence[float]] | npt.NDArray[Any]] | npt.NDArray[Any]
+_Whole = SupportsIndex | str | None
+_Real = SupportsFloat | SupportsIndex | str | None
+_Word = str | None
+
+class _Parameters(TypedDict, total=False):
+    preset: _Word
+    disparities: _Whole
+    min_disparity: _Whole
+    cost: _Word
+    cost_window: _Whole
+    cost_window_where: _Word
+    prior: _Whole
+    prior_strength: _Whole
+    paths: _Whole
+    p1: _Whole
+    p2: _Whole
+    p2_mode: _Word
+    p2_guide: _Word
+    p2_min: _Whole
+    p2_slope: _Real
+    ad_truncation: _Whole
+    ad_window: _Whole
+    census_window: _Word
+    census_weight: _Whole
+    gradient_weight: _Whole
+    intensity_weight: _Whole
+    gradient_truncation: _Whole
+    intensity_truncation: _Whole
+    block_window: _Whole
+    block_truncation: _Whole
+    mi_truncation: _Whole
+    uniqueness: _Whole
+    left_right: _Whole
+    min_confidence: _Whole
+    median: _Whole
+    speckle_size: _Whole
+    speckle_range: _Real
+    evidence: _Word
+    spatial: _Whole
+    smoothing: _Real
+    smoothing_guard: _Real
+    fill: _Word
+    fill_max: _Whole
+    subpixel: _Word
+    steady: _Whole
+    temporal: _Word
+    history: _Whole
+    degree: _Whole
+    engine: _Word
+    threads: _Whole
+    cores: _Whole
+    nice: _Whole
+    simd: _Word
+    device: _Whole
+    multiprocessors: _Whole
+    gpu_priority: _Word
+    kernel_cache: _Word
+    memory: _Whole
+    tiles: _Word
+
+class _Extra(_Parameters, total=False):
+    calibration: Calibration | None
+    channels: _Channels
+    confidence: bool
 
 @final
 class Matcher:
@@ -36,7 +103,7 @@ class Matcher:
         calibration: Calibration | None = None,
         channels: _Channels = "rgb",
         confidence: bool = True,
-        **parameters: float | str | bool | None,
+        **parameters: Unpack[_Parameters],
     ) -> Matcher: ...
     def __call__(
         self, left: _Image, right: _Image, *, out: npt.NDArray[np.int16] | None = None

@@ -213,6 +213,9 @@ impl Sink for LiveSink {
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let shared = &self.live.0;
+        if !shared.source.control.pause.shows(frame.pair.arrived) {
+            return Ok(());
+        }
         let colouring = shared.source.colouring.get();
         let mut scale = locked(&shared.colours);
         let range = frame.disparity.range();

@@ -58,8 +58,9 @@ pub(in crate::settings) const ROWS: &[Row] = &[
              and depth as ROS 2 messages (.mcap)",
         ),
     Row::text("mcap", "", messages::check_topics).flag(OUTPUT, "--mcap", "TOPICS").help(
-        "Content of --record OUT.mcap, a list of left, left-jpeg, right, disparity, depth, depth-float, \
-         depth-png, points and confidence; by default left, disparity and, with a calibration, depth",
+        "Content of --record OUT.mcap, a list of left, left-jpeg, right, disparity, disparity-jpeg, depth, \
+         depth-float, depth-png, points and confidence; by default left, disparity, disparity-jpeg and, with a \
+         calibration, depth",
     ),
     Row::new("on_demand", Switch(false), Kind::Switch)
         .flag(OUTPUT, "--on-demand", "")

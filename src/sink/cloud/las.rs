@@ -11,7 +11,7 @@ use super::point::Point;
 /// Smallest unit of the stored coordinates in metres.
 const UNIT_M: f64 = 1e-4;
 
-/// System that wrote the file; [`super::is_cloud`] looks for it.
+/// System that wrote the file.
 pub(super) const SYSTEM: &str = "stereod";
 
 /// Encodes points of format 2: 32-bit coordinates in multiples of a unit, and 16-bit colours.

@@ -103,8 +103,11 @@ impl Container for McapFile {
     ) -> io::Result<Self> {
         let made = Made::default();
         let mut encoder = options().create(NoSeek::new(made.clone())).map_err(io::Error::other)?;
-        let metadata = Metadata { name: "stereod".into(), metadata: (header.metadata)(origin) };
-        encoder.write_metadata(&metadata).map_err(io::Error::other)?;
+        for (name, metadata) in [("stereod", (header.metadata)(origin)), ("rosbag2", of_rosbag2())]
+        {
+            let metadata = Metadata { name: name.into(), metadata };
+            encoder.write_metadata(&metadata).map_err(io::Error::other)?;
+        }
         let time = nanoseconds(frame.stamp);
         for (name, data) in &header.attachments {
             let attachment = Attachment {
@@ -121,7 +124,7 @@ impl Container for McapFile {
             let (name, text) = (full_name(topic.schema), definition(topic.schema));
             let schema = encoder.add_schema(&name, "ros2msg", text.as_bytes());
             let channel = schema.and_then(|schema| {
-                encoder.add_channel(schema, topic.path, "cdr", &BTreeMap::new())
+                encoder.add_channel(schema, topic.path, "cdr", &quality(topic.is_static()))
             });
             channels.push((channel.map_err(io::Error::other)?, topic.is_static()));
         }
@@ -177,6 +180,27 @@ impl Container for McapFile {
         }
         written
     }
+}
+
+/// Returns the record by which rosbag2 from Jazzy on reads qualities of service in the numbers that Humble and Iron
+/// need; without it, it expects names.
+fn of_rosbag2() -> BTreeMap<String, String> {
+    ["ROS_DISTRO", "serialized_metadata"].map(|key| (key.to_owned(), String::new())).into()
+}
+
+/// Returns the quality of service with which `ros2 bag play` offers a topic, in rosbag2's numbers (rmw/types.h): reliable,
+/// and kept for later subscribers if the topic is sent once.
+fn quality(is_static: bool) -> BTreeMap<String, String> {
+    const TRANSIENT_LOCAL: u8 = 1;
+    const VOLATILE: u8 = 2;
+    const FOREVER: &str = "{sec: 9223372036, nsec: 854775807}";
+    let durability = if is_static { TRANSIENT_LOCAL } else { VOLATILE };
+    let profile = format!(
+        "- history: 1\n  depth: 10\n  reliability: 1\n  durability: {durability}\n  deadline: {FOREVER}\n  \
+         lifespan: {FOREVER}\n  liveliness: 1\n  liveliness_lease_duration: {FOREVER}\n  \
+         avoid_ros_namespace_conventions: false\n"
+    );
+    [("offered_qos_profiles".to_owned(), profile)].into()
 }
 
 fn nanoseconds(time: Duration) -> u64 {

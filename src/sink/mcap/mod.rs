@@ -21,7 +21,7 @@ use crate::core::frame::Matched;
 use crate::sink::messages::{Topic, chosen, stamp};
 
 /// Topics of a file for which none are chosen, as far as the cameras are known.
-const DEFAULT: &str = "left, disparity, depth";
+const DEFAULT: &str = "left, disparity, disparity-jpeg, depth";
 
 /// Reports whether a path names an MCAP file.
 pub fn is_name(path: &Path) -> bool {

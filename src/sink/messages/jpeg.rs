@@ -1,9 +1,9 @@
-//! The left picture as a JPEG file, for looking at.
+//! Images as JPEG files, for looking at.
 
 use std::borrow::Cow;
 
 use anyhow::{Result, bail};
-use jpeg_encoder::{ColorType, Encoder};
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
 use crate::core::frame::Image;
 
@@ -21,11 +21,27 @@ pub fn encode(image: &Image, step: usize) -> Result<Vec<u8>> {
     } else {
         (sampled(image.pixels(), image.width(), step), ColorType::Luma)
     };
+    write(&samples, (width, height), kind, SamplingFactor::F_2_2)
+}
+
+/// Encodes red, green and blue of false colours, whose edges need a colour for every pixel.
+pub fn encode_coloured(rgb: &[u8], size: (usize, usize)) -> Result<Vec<u8>> {
+    write(rgb, size, ColorType::Rgb, SamplingFactor::F_1_1)
+}
+
+fn write(
+    samples: &[u8],
+    (width, height): (usize, usize),
+    kind: ColorType,
+    sampling: SamplingFactor,
+) -> Result<Vec<u8>> {
     let (Ok(width), Ok(height)) = (u16::try_from(width), u16::try_from(height)) else {
         bail!("a picture of {width}x{height} pixels is too large for a JPEG")
     };
     let mut file = Vec::new();
-    Encoder::new(&mut file, QUALITY).encode(&samples, width, height, kind)?;
+    let mut encoder = Encoder::new(&mut file, QUALITY);
+    encoder.set_sampling_factor(sampling);
+    encoder.encode(samples, width, height, kind)?;
     Ok(file)
 }
 

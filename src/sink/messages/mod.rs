@@ -9,17 +9,24 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 pub use cdr::Cdr;
+use jpeg::encode_coloured;
 pub use jpeg::{encode as jpeg, sampled};
 pub use schema::{definition, full_name};
 
 use crate::core::clock::CaptureClock;
 use crate::core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
 use crate::sink::StreamInfo;
+use crate::sink::colour::{ColourScale, colourise};
+use crate::sink::colouring::Colouring;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
 use crate::sink::png;
 
-/// Coordinate frames of the rectified cameras: x to the right, y down, z forward (REP 103).
-const FRAMES: [&str; 2] = ["left_optical_frame", "right_optical_frame"];
+/// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair are in it,
+/// also those of the right camera, whose projection has the baseline (sensor_msgs/CameraInfo, image_geometry).
+const FRAME: &str = "left_optical_frame";
+
+/// Frame of the right camera, which only the transform has.
+const RIGHT_FRAME: &str = "right_optical_frame";
 
 /// A topic and the encoding of its messages.
 pub struct Topic {
@@ -46,7 +53,7 @@ pub enum Needs {
 }
 
 /// All topics of pairs.
-pub static TOPICS: [Topic; 12] = [
+pub static TOPICS: [Topic; 13] = [
     Topic {
         key: None,
         path: "/left/camera_info",
@@ -73,7 +80,7 @@ pub static TOPICS: [Topic; 12] = [
         path: "/left/image_rect",
         schema: "sensor_msgs/Image",
         needs: Needs::Nothing,
-        encode: |frame, stamp| Ok(picture(&frame.pair.left, stamp, 0)),
+        encode: |frame, stamp| Ok(picture(&frame.pair.left, stamp)),
     },
     Topic {
         key: Some("left-jpeg"),
@@ -87,7 +94,7 @@ pub static TOPICS: [Topic; 12] = [
         path: "/right/image_rect",
         schema: "sensor_msgs/Image",
         needs: Needs::Nothing,
-        encode: |frame, stamp| Ok(picture(&frame.pair.right, stamp, 1)),
+        encode: |frame, stamp| Ok(picture(&frame.pair.right, stamp)),
     },
     Topic {
         key: Some("disparity"),
@@ -95,6 +102,13 @@ pub static TOPICS: [Topic; 12] = [
         schema: "stereo_msgs/DisparityImage",
         needs: Needs::Nothing,
         encode: disparity,
+    },
+    Topic {
+        key: Some("disparity-jpeg"),
+        path: "/disparity/image_color/compressed",
+        schema: "sensor_msgs/CompressedImage",
+        needs: Needs::Nothing,
+        encode: coloured_disparity,
     },
     Topic {
         key: Some("depth"),
@@ -215,10 +229,10 @@ pub fn diagnostics(
     cdr.finish()
 }
 
-/// Begins a message with a `std_msgs/Header` in the coordinate frame of a camera.
-fn with_header(room: usize, stamp: Duration, camera: usize) -> Cdr {
+/// Begins a message with a `std_msgs/Header` in the coordinate frame of the pair.
+fn with_header(room: usize, stamp: Duration) -> Cdr {
     let mut cdr = Cdr::with_room(128 + room);
-    header(&mut cdr, stamp, FRAMES[camera]);
+    header(&mut cdr, stamp, FRAME);
     cdr
 }
 
@@ -239,10 +253,10 @@ fn image(
 }
 
 /// Returns a view as `mono8` or, if it has colours, as `rgb8`.
-fn picture(view: &Image, stamp: Duration, camera: usize) -> Vec<u8> {
+fn picture(view: &Image, stamp: Duration) -> Vec<u8> {
     let size = (view.width(), view.height());
     let pixels = size.0 * size.1;
-    let mut cdr = with_header(3 * pixels, stamp, camera);
+    let mut cdr = with_header(3 * pixels, stamp);
     match view.chroma() {
         Some(_) => image(&mut cdr, size, ("rgb8", 3), |out| {
             let start = out.len();
@@ -255,15 +269,28 @@ fn picture(view: &Image, stamp: Duration, camera: usize) -> Vec<u8> {
 }
 
 fn compressed(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
-    let file = jpeg(&frame.pair.left, 1)?;
-    let mut cdr = with_header(file.len(), stamp, 0);
+    Ok(jpeg_message(jpeg(&frame.pair.left, 1)?, stamp))
+}
+
+/// Returns disparity in the colours of the preview, for viewers without a decoder of `DisparityImage`.
+fn coloured_disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let map = &frame.disparity;
+    let (width, height) = (map.width(), map.height());
+    let Colouring { map: colours, span } = Colouring::default();
+    let mut rgb = vec![0; 3 * width * height];
+    colourise::<3>(map, colours, &ColourScale::new(span, map.range()), &mut rgb, 3 * width);
+    Ok(jpeg_message(encode_coloured(&rgb, (width, height))?, stamp))
+}
+
+fn jpeg_message(file: Vec<u8>, stamp: Duration) -> Vec<u8> {
+    let mut cdr = with_header(file.len(), stamp);
     cdr.text("jpeg").bytes(|out| out.extend(file));
-    Ok(cdr.finish())
+    cdr.finish()
 }
 
 fn confidence(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let confidence = frame.confidence.as_ref().context("the pair has no confidence")?;
-    Ok(picture(confidence, stamp, 0))
+    Ok(picture(confidence, stamp))
 }
 
 /// Returns disparity in pixels as 32-bit floats; unknown is NaN. As the message has it, a point at infinity has the
@@ -271,8 +298,8 @@ fn confidence(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
 fn disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let map = &frame.disparity;
     let (width, height) = (map.width(), map.height());
-    let mut cdr = with_header(4 * width * height, stamp, 0);
-    header(&mut cdr, stamp, FRAMES[0]);
+    let mut cdr = with_header(4 * width * height, stamp);
+    header(&mut cdr, stamp, FRAME);
     let at_infinity = frame.geometry.map_or(0.0, |it| it.centre_x_px - it.right_centre_x_px) as f32;
     image(&mut cdr, (width, height), ("32FC1", 4), |out| {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
@@ -302,7 +329,7 @@ fn millimetres(frame: &Matched) -> Result<Vec<u16>> {
 /// Returns depth in millimetres as 16-bit numbers.
 fn depth(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let (map, stored) = (&frame.disparity, millimetres(frame)?);
-    let mut cdr = with_header(2 * stored.len(), stamp, 0);
+    let mut cdr = with_header(2 * stored.len(), stamp);
     image(&mut cdr, (map.width(), map.height()), ("16UC1", 2), |out| {
         out.extend(stored.iter().flat_map(|number| number.to_le_bytes()));
     });
@@ -313,7 +340,7 @@ fn depth(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
 fn depth_float(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let (map, geometry) = (&frame.disparity, geometry(frame)?);
     let (width, height) = (map.width(), map.height());
-    let mut cdr = with_header(4 * width * height, stamp, 0);
+    let mut cdr = with_header(4 * width * height, stamp);
     image(&mut cdr, (width, height), ("32FC1", 4), |out| {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
         let metres = pixels.map(|pixel| geometry.depth_m(pixel?.into()));
@@ -331,7 +358,7 @@ fn depth_png(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
         (map.width(), map.height()),
         &DepthUnit::default().describe(),
     )?;
-    let mut cdr = with_header(12 + file.len(), stamp, 0);
+    let mut cdr = with_header(12 + file.len(), stamp);
     cdr.text("16UC1; compressedDepth png").bytes(|out| {
         out.extend([0; 12]);
         out.extend(file);
@@ -345,7 +372,7 @@ fn points(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     const FLOAT32: u8 = 7;
     let (map, geometry) = (&frame.disparity, geometry(frame)?);
     let (width, height) = (map.width(), map.height());
-    let mut cdr = with_header(16 * width * height, stamp, 0);
+    let mut cdr = with_header(16 * width * height, stamp);
     cdr.u32(height as u32).u32(width as u32).length(4);
     for (number, name) in ["x", "y", "z", "rgb"].into_iter().enumerate() {
         cdr.text(name).u32(4 * number as u32).u8(FLOAT32).u32(1);
@@ -364,15 +391,15 @@ fn points(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     Ok(cdr.finish())
 }
 
-/// Returns the calibration of a rectified camera. `p` of the right one has minus focal length times
-/// baseline in its fourth column.
+/// Returns the calibration of a rectified camera. `p` projects points of the left camera's frame, so that of the
+/// right one has minus focal length times baseline in its fourth column.
 fn camera_info(frame: &Matched, stamp: Duration, camera: usize) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;
     let centre = [geometry.centre_x_px, geometry.right_centre_x_px][camera];
     let (focal, row) = (geometry.focal_px, geometry.centre_y_px);
     let shift = [0.0, -focal * geometry.baseline_m][camera];
     let size = (frame.disparity.width(), frame.disparity.height());
-    let mut cdr = with_header(400, stamp, camera);
+    let mut cdr = with_header(400, stamp);
     cdr.u32(size.1 as u32).u32(size.0 as u32).text("plumb_bob").length(5).f64s(&[0.0; 5]);
     cdr.f64s(&[focal, 0.0, centre, 0.0, focal, row, 0.0, 0.0, 1.0]);
     cdr.f64s(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
@@ -392,11 +419,39 @@ fn transform(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;
     let mut cdr = Cdr::with_room(128);
     cdr.length(1);
-    header(&mut cdr, stamp, FRAMES[0]);
-    cdr.text(FRAMES[1]).f64s(&[geometry.baseline_m, 0.0, 0.0]).f64s(&[0.0, 0.0, 0.0, 1.0]);
+    header(&mut cdr, stamp, FRAME);
+    cdr.text(RIGHT_FRAME).f64s(&[geometry.baseline_m, 0.0, 0.0]).f64s(&[0.0, 0.0, 0.0, 1.0]);
     Ok(cdr.finish())
 }
 
 fn geometry(frame: &Matched) -> Result<&StereoGeometry> {
     frame.geometry.as_ref().context("the cameras are not known; give a calibration")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_for_viewers_shows_topics_that_are_sent() {
+        let text = include_str!("../../../docs/foxglove-layout.json");
+        let layout: serde_json::Value = serde_json::from_str(text).unwrap();
+        let panels = layout["configById"].as_object().unwrap();
+        let mut shown = Vec::new();
+        for panel in panels.values() {
+            let image = &panel["imageMode"];
+            shown.extend([&image["imageTopic"], &image["calibrationTopic"]].map(|it| it.as_str()));
+            let clouds = panel["topics"].as_object();
+            shown.extend(clouds.into_iter().flat_map(|topics| topics.keys().map(|it| Some(&**it))));
+        }
+        for topic in shown.iter().flatten() {
+            assert!(TOPICS.iter().any(|known| known.path == *topic), "{topic}");
+        }
+        assert!(shown.contains(&Some("/disparity/image_color/compressed")), "{shown:?}");
+        // Millimetres up to 10 m; Lichtblick's default reaches to 65535.
+        assert_eq!(panels["Image!depth"]["imageMode"]["maxValue"], 10_000);
+        // Every panel of the mosaic is described.
+        let mosaic = layout["layout"].to_string();
+        assert!(panels.keys().all(|name| mosaic.contains(name)), "{mosaic}");
+    }
 }

@@ -5,6 +5,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use crate::core::memory::{self, Budget};
+use crate::core::thread;
 
 /// Bytes a pixel that an encoder allocates with its first frame: FFmpeg (5.1) reserves the longest
 /// possible frame, 37 bytes a pixel, four times.
@@ -28,9 +29,9 @@ pub(super) struct Encoders {
 impl Encoders {
     /// Creates as many encoders as keep the processors busy and fit into the memory budget.
     pub(super) fn new(width: usize, height: usize) -> Result<Self> {
-        let (cores, budget) = (std::thread::available_parallelism(), Budget::of_process());
+        let (cores, budget) = (thread::available(), Budget::of_process());
         let one = memory::product([width, height, BYTES_OF_PIXEL]);
-        let further = useful(cores.map_or(1, usize::from), one, budget.left()) - 1;
+        let further = useful(cores, one, budget.left()) - 1;
         let bytes = one.saturating_mul(further as u64);
         let room = budget.reserve("encoding", bytes, "make memory free").ok();
         let count = 1 + room.as_ref().map_or(0, |_| further);

@@ -10,6 +10,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::elements::require;
+use crate::core::thread;
 use crate::sink::new_file::NewFile;
 
 /// Largest file in bytes that is copied for it.
@@ -17,6 +18,9 @@ const LARGEST: u64 = 1 << 30;
 
 /// Longest time for the copy.
 const PATIENCE: gst::ClockTime = gst::ClockTime::from_seconds(20);
+
+/// Threads that the copy may start.
+const SPARE_THREADS: usize = 6;
 
 /// The copy; the muxer first writes the frames into a file of their own.
 const PIPELINE: &str = "filesrc name=from ! qtdemux ! mp4mux name=mux faststart=true \
@@ -45,6 +49,7 @@ pub(super) fn move_index(path: &Path) -> Result<()> {
     set("to", "fd", moved.file().as_raw_fd().to_value())?;
     let bus = pipeline.bus().context("a pipeline has a bus")?;
     let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+    thread::require_spare(SPARE_THREADS)?;
     let end = match pipeline.set_state(gst::State::Playing) {
         Ok(_) => bus.timed_pop_filtered(PATIENCE, &ends),
         Err(error) => bail!("the copy cannot start: {error}"),

@@ -11,10 +11,13 @@ use gstreamer::prelude::*;
 use gstreamer_app::AppSrc;
 
 use crate::core::pool::Pooled;
-use crate::core::thread::locked;
+use crate::core::thread::{self, locked};
 
 /// Number of frames that wait for the encoder; the next one blocks the caller.
 const QUEUE: usize = 4;
+
+/// Threads that a pipeline of one chain may start beyond the one of its source.
+const SPARE_THREADS: usize = 4;
 
 /// Timeout for room in a live pipeline: longer than any encoder needs, and short enough not to
 /// delay the end of a run.
@@ -202,6 +205,8 @@ impl Feed {
     }
 
     fn play(self, flow: Flow<'_>) -> Result<Self> {
+        let threads = self.sources.len() + SPARE_THREADS;
+        thread::require_spare(threads).with_context(|| flow.error_prefix())?;
         if self.pipeline.set_state(gst::State::Playing).is_err() {
             let known = locked(&self.progress.state).error.clone();
             return Err(anyhow!(

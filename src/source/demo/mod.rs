@@ -23,6 +23,7 @@ use crate::core::control::Switch;
 use crate::core::frame::{Image, StereoPair, Truth};
 use crate::core::memory::{Budget, Refused, product};
 use crate::core::pool::Pool;
+use crate::core::thread;
 use crate::matching::saturation::WHITE;
 use crate::source::{Place, Source, SourceCounts, SourceInfo};
 pub use scene::DemoOptions;
@@ -54,7 +55,7 @@ impl DemoSource {
         let what = format!("the demo scene of {width}x{height}");
         Budget::of_process().check(what, Self::bytes_of(width, height), "a smaller scene")?;
         let useful = (width * height / PIXELS_PER_THREAD).clamp(1, THREADS_MAX);
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let cores = thread::available();
         let info = SourceInfo {
             description: format!("demo scene (seed {})", options.seed),
             width,
@@ -125,7 +126,8 @@ impl DemoSource {
         };
         std::thread::scope(|scope| {
             for _ in 1..self.threads {
-                scope.spawn(work);
+                // Without further threads this one does all.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
         });

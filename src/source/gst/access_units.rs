@@ -1,7 +1,8 @@
 //! Decodes an H.264 or H.265 stream whose access units are in messages of their own.
 //!
 //! A unit goes into the decoder once the one before it has been taken, and each frame is told by the stamp of its
-//! unit, because a decoder may hold frames back, reorder them, and lose some.
+//! unit, because a decoder may hold frames back, reorder them, and lose some. Units that build on a missing frame
+//! do not go in: a decoder would deliver wrong images for them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,7 @@ use gstreamer_app as gst_app;
 use super::appsink::{Format, Frame, FrameCopier, Shared, build_appsink};
 use super::options::GstOptions;
 use super::plane::{ViewLayout, Views};
+use super::references::{Fate, References, Unit};
 use super::stream::close_pipeline;
 use super::times::TICK;
 use super::{libav, limits, wiring};
@@ -35,8 +37,16 @@ const UNITS_MAX: usize = 1000;
 
 /// An access unit that gave no frame.
 #[derive(Debug, thiserror::Error)]
-#[error("it cannot be decoded: it is damaged, or a frame that it builds on is missing")]
-pub struct Undecodable;
+pub enum Undecodable {
+    /// The decoder has delivered none for it.
+    #[error("it cannot be decoded: it is damaged, or the stream is")]
+    Damaged,
+    /// It would build on a wrong frame.
+    #[error(
+        "a frame that it builds on is missing: all frames up to the next key frame are left out"
+    )]
+    Missing,
+}
 
 /// Fate of an access unit.
 #[derive(Debug)]
@@ -62,10 +72,22 @@ pub struct UnitDecoder {
     stop: Switch,
     /// Longest time until the decoder takes a unit, or delivers its last frame.
     patience: Duration,
-    /// Number and stamp of each unit whose frame is awaited.
-    waiting: VecDeque<(u64, u64)>,
+    references: References,
+    /// Units whose frames are awaited.
+    waiting: VecDeque<Waiting>,
     done: Vec<Decoded>,
+    /// True once the decoder has been given a unit.
+    begun: bool,
     ended: bool,
+    /// True once a frame had the stamp of no unit, so that frames that seem lost may have come.
+    is_confused: bool,
+}
+
+/// A unit that was fed.
+struct Waiting {
+    number: u64,
+    stamp: u64,
+    unit: Unit,
 }
 
 impl UnitDecoder {
@@ -118,9 +140,12 @@ impl UnitDecoder {
             format,
             stop: options.stop.clone(),
             patience: PATIENCE,
+            references: References::new(codec),
             waiting: VecDeque::new(),
             done: Vec::new(),
+            begun: false,
             ended: false,
+            is_confused: false,
         };
         if decoder.pipeline.set_state(gst::State::Playing).is_err() {
             return Err(decoder.failure());
@@ -128,29 +153,43 @@ impl UnitDecoder {
         Ok(decoder)
     }
 
-    /// Decodes the next unit, the image of message `number`. Returns units whose fate is known by now, in order of their frames. Does nothing once
-    /// the run ends.
+    /// Decodes the next unit, the image of message `number`. Returns units whose fate is known by now, in order of
+    /// their frames. Does nothing once the run ends.
     pub fn feed(&mut self, number: u64, stamp: u64, unit: &[u8]) -> anyhow::Result<Vec<Decoded>> {
+        let bytes = unit;
+        let unit = self.references.next(bytes);
+        if unit.fate == Fate::Missing {
+            return Ok(vec![Decoded { number, stamp, views: Err(Undecodable::Missing) }]);
+        }
         self.wait(false)?;
         if self.stop.is_set() {
             return Ok(Vec::new());
         }
-        let mut buffer = gst::Buffer::from_slice(unit.to_vec());
+        let mut buffer = gst::Buffer::from_slice(bytes.to_vec());
         if let Some(buffer) = buffer.get_mut() {
             buffer.set_pts(clock_time(stamp));
         }
-        self.waiting.push_back((number, stamp));
+        self.waiting.push_back(Waiting { number, stamp, unit });
         if self.waiting.len() > UNITS_MAX {
-            self.lose(0);
+            self.give_up(0);
         }
+        self.begun = true;
         if self.source.push_buffer(buffer).is_err() {
             return Err(self.failure());
         }
         Ok(std::mem::take(&mut self.done))
     }
 
+    /// Notes that units are missing here.
+    pub fn lose(&mut self) {
+        self.references.lose();
+    }
+
     /// Ends the stream. Returns every unit that is left, or none once the run ends.
     pub fn finish(&mut self) -> anyhow::Result<Vec<Decoded>> {
+        if !self.begun {
+            return Ok(Vec::new());
+        }
         if self.source.end_of_stream().is_err() {
             return Err(self.failure());
         }
@@ -159,7 +198,7 @@ impl UnitDecoder {
             return Ok(Vec::new());
         }
         while !self.waiting.is_empty() {
-            self.lose(0);
+            self.give_up(0);
         }
         Ok(std::mem::take(&mut self.done))
     }
@@ -217,26 +256,40 @@ impl UnitDecoder {
             return;
         };
         let pts = frame.times.written;
-        let is_own = |(_, stamp): &(u64, u64)| Some(clock_time(*stamp)) == pts;
+        let is_own = |waiting: &Waiting| Some(clock_time(waiting.stamp)) == pts;
         let Some(mut own) = self.waiting.iter().position(is_own) else {
             tracing::debug!("{}: a frame has the stamp of no message ({pts:?})", self.name);
+            self.is_confused = true;
             return;
         };
         // Frames come in the order of their stamps, so earlier ones that have not come are lost.
-        let is_lost = |(_, stamp): &(u64, u64)| Some(clock_time(*stamp)) < pts;
+        let is_lost = |waiting: &Waiting| Some(clock_time(waiting.stamp)) < pts;
         while let Some(earlier) = self.waiting.iter().take(own).position(is_lost) {
-            self.lose(earlier);
+            self.give_up(earlier);
             own -= 1;
         }
-        if let Some((number, stamp)) = self.waiting.remove(own) {
-            self.done.push(Decoded { number, stamp, views: Ok(frame.views) });
+        if let Some(Waiting { number, stamp, unit }) = self.waiting.remove(own) {
+            let views = match unit.fate {
+                Fate::Whole => Ok(frame.views),
+                Fate::Recovering | Fate::Missing => Err(Undecodable::Missing),
+            };
+            self.done.push(Decoded { number, stamp, views });
         }
     }
 
-    /// Gives up the unit at this place of those that wait.
-    fn lose(&mut self, at: usize) {
-        if let Some((number, stamp)) = self.waiting.remove(at) {
-            self.done.push(Decoded { number, stamp, views: Err(Undecodable) });
+    /// Gives up the unit at this place of those that wait, and the frames that build on it.
+    fn give_up(&mut self, at: usize) {
+        let Some(Waiting { number, stamp, unit }) = self.waiting.remove(at) else { return };
+        let why = match unit.fate {
+            Fate::Whole => Undecodable::Damaged,
+            Fate::Recovering | Fate::Missing => Undecodable::Missing,
+        };
+        self.done.push(Decoded { number, stamp, views: Err(why) });
+        if unit.is_reference && !self.is_confused {
+            self.references.lose_of(unit.key);
+            let builds_on =
+                |other: &&mut Waiting| other.number > number && other.unit.key == unit.key;
+            self.waiting.iter_mut().filter(builds_on).for_each(|w| w.unit.fate = Fate::Missing);
         }
     }
 
@@ -269,6 +322,11 @@ mod tests {
 
     /// Encodes `count` frames of GStreamer's ball with this encoder, each unit by itself.
     fn units(encoder: &str, count: u64) -> Vec<Vec<u8>> {
+        stamped_units(encoder, count).into_iter().map(|(_, unit)| unit).collect()
+    }
+
+    /// Returns the time of each unit's frame as well.
+    fn stamped_units(encoder: &str, count: u64) -> Vec<(u64, Vec<u8>)> {
         gst::init().unwrap();
         let text = format!(
             "videotestsrc num-buffers={count} pattern=ball ! video/x-raw,width=96,height=64,framerate=25/1 ! \
@@ -279,7 +337,9 @@ mod tests {
         pipeline.set_state(gst::State::Playing).unwrap();
         let mut units = Vec::new();
         while let Ok(sample) = end.pull_sample() {
-            units.push(sample.buffer().unwrap().map_readable().unwrap().to_vec());
+            let buffer = sample.buffer().unwrap();
+            let unit = buffer.map_readable().unwrap().to_vec();
+            units.push((buffer.pts().unwrap().nseconds(), unit));
         }
         pipeline.set_state(gst::State::Null).unwrap();
         units
@@ -327,6 +387,74 @@ mod tests {
             assert!(
                 all[1..].iter().all(|one| sides(one).map(|side| side.pixels().to_vec()) != first)
             );
+        }
+    }
+
+    /// Streams whose frames build on each other in many ways, with a key frame in 10 or an intra refresh of 10.
+    const STREAMS: [(Codec, &str); 9] = [
+        (Codec::H264, "x264enc key-int-max=10 bframes=0"),
+        (Codec::H264, "x264enc key-int-max=10 bframes=3 b-adapt=false b-pyramid=true ref=4"),
+        (Codec::H264, "x264enc key-int-max=10 bframes=2 b-adapt=false option-string=open-gop=1"),
+        (Codec::H264, "x264enc key-int-max=10 bframes=0 intra-refresh=true"),
+        (Codec::H264, "x264enc key-int-max=3 bframes=0 sliced-threads=true"),
+        (Codec::H265, "x265enc key-int-max=10 option-string=bframes=0:ref=4"),
+        (Codec::H265, "x265enc key-int-max=10 option-string=open-gop=1:bframes=4:b-adapt=0"),
+        (
+            Codec::H265,
+            "x265enc key-int-max=10 option-string=open-gop=0:bframes=3:temporal-layers=1",
+        ),
+        (Codec::H265, "x265enc key-int-max=3 option-string=bframes=0"),
+    ];
+
+    #[test]
+    fn a_missing_unit_costs_the_frames_that_build_on_it_and_no_other() {
+        const COUNT: usize = 32;
+        for (codec, encoder) in STREAMS {
+            let encoder = format!("{encoder} ! {codec}parse config-interval=-1 ! video/x-{codec}");
+            let units = stamped_units(&encoder, COUNT as u64);
+            // Fates by the numbers of the units, without those that are missing.
+            let decode = |missing: usize, is_known: bool| -> Vec<Option<Vec<u8>>> {
+                let options = GstOptions::default();
+                let mut decoder =
+                    UnitDecoder::new("/a", codec, ViewLayout::Whole, &options).unwrap();
+                let mut all = Vec::new();
+                for (number, (stamp, unit)) in units.iter().enumerate() {
+                    if number == missing {
+                        if is_known {
+                            decoder.lose();
+                        }
+                        continue;
+                    }
+                    all.extend(decoder.feed(number as u64, *stamp, unit).unwrap());
+                }
+                all.extend(decoder.finish().unwrap());
+                assert_eq!(all.len(), COUNT - usize::from(missing < COUNT), "{encoder}, {missing}");
+                let mut images = vec![None; COUNT];
+                for Decoded { number, views, .. } in all {
+                    images[number as usize] = views.ok().map(|views| match views {
+                        Views::One(image) => image.pixels().to_vec(),
+                        Views::Both(..) => panic!("two views"),
+                    });
+                }
+                images
+            };
+            let whole = decode(COUNT, false);
+            assert!(whole.iter().all(Option::is_some), "{encoder}: a whole stream loses frames");
+            let mut lost = 0;
+            for missing in 0..COUNT {
+                for is_known in [false, true] {
+                    let images = decode(missing, is_known);
+                    for (number, image) in images.iter().enumerate() {
+                        let is_right = image.is_none() || *image == whole[number];
+                        assert!(is_right, "{encoder}: without {missing}, {number} is wrong");
+                        // The frame after the next one without others, or after a whole refresh.
+                        let is_late = number > missing + 21;
+                        assert!(!is_late || image.is_some(), "{encoder}: {missing} costs {number}");
+                    }
+                    lost += images.iter().filter(|image| image.is_none()).count();
+                }
+            }
+            assert!(lost > 2 * COUNT, "{encoder}: {lost}");
         }
     }
 

@@ -24,6 +24,13 @@ pub(super) fn check_ending(streams: &[ReconnectingStream]) -> anyhow::Result<()>
             continue;
         };
         let name = stream.name();
+        if let (Some((length, said)), false) = (bytes, certain) {
+            tracing::warn!(
+                "{name}: the file is truncated, {length} of {said} bytes are there, but only its index is \
+                 missing: all {count} pictures were read"
+            );
+            continue;
+        }
         if let Some((length, said)) = bytes {
             let read = match expected {
                 Some(expected) => format!("only {count} of about {expected}"),

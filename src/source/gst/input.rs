@@ -146,9 +146,11 @@ fn file(path: &Path) -> anyhow::Result<Input> {
         Err(error) => return Err(error).with_context(|| format!("{name}: cannot be looked at")),
     };
     if meta.is_dir() {
-        let pattern =
-            pictures::suggest(path).unwrap_or_else(|| path.join("%06d.png").display().to_string());
-        bail!("{name} is a folder; for the pictures in it give their pattern, such as {pattern}");
+        let Some(pattern) = pictures::patterns(path).into_iter().next() else {
+            bail!("{name} is a folder without pictures; give a file, or the pattern of pictures");
+        };
+        let pattern = pattern.display();
+        bail!("{name} is a folder; for the pictures in it give their pattern, such as '{pattern}'");
     }
     if meta.is_file() {
         if meta.len() == 0 {
@@ -183,7 +185,12 @@ mod tests {
         let message = refusal("nowhere/left.mp4");
         assert!(message.contains("nowhere/left.mp4: no such file"), "{message}");
         let message = refusal(folder.path().to_str().unwrap());
-        assert!(message.contains("is a folder") && message.contains("%06d.png"), "{message}");
+        assert!(message.contains("is a folder without pictures"), "{message}");
+        for name in ["._0007.png", "0007.png", "0008.png"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let message = refusal(folder.path().to_str().unwrap());
+        assert!(message.contains("is a folder;") && message.contains("/%04d.png"), "{message}");
         assert!(refusal("file:///nowhere.mp4").contains("/nowhere.mp4: no such file"));
         assert!(refusal("  ").contains("empty"));
         let message = refusal("ros2:/left/image_raw");

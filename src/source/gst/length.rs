@@ -16,7 +16,15 @@ pub(super) struct Lacking {
     pub(super) said: u64,
     /// Number of frames according to the header, if given.
     pub(super) pictures: Option<u64>,
+    /// True if the part that is missing is no part of a frame, such as the index of an AVI file.
+    pub(super) is_beside_frames: bool,
 }
+
+/// End of a file according to its headers, and whether the part that is missing is no part of a frame.
+type End = (u64, bool);
+
+/// Element of a Matroska file with frames.
+const CLUSTER: u32 = 0x1f43b675;
 
 /// Some writers count the head of the file's outermost chunk to its content.
 const SLOPPY: u64 = 8;
@@ -34,7 +42,7 @@ pub(super) fn lacking(path: &Path) -> io::Result<Option<Lacking>> {
     let head = read_at::<12>(&mut file, 0)?.unwrap_or_default();
     let said = match head {
         [b'R', b'I', b'F', b'F', ..] if head.ends_with(b"AVI ") => avi(&mut file, length)?,
-        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska(&mut file)?,
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska(&mut file, length)?,
         [_, _, _, _, b'f', b't', b'y', b'p', ..] => mp4(&mut file, length)?,
         _ => None,
     };
@@ -44,11 +52,13 @@ pub(super) fn lacking(path: &Path) -> io::Result<Option<Lacking>> {
         }
         _ => None,
     };
-    Ok(said.filter(|said| *said > length).map(|said| Lacking { length, said, pictures }))
+    let said = said.filter(|(said, _)| *said > length);
+    let lacking = |(said, is_beside_frames)| Lacking { length, said, pictures, is_beside_frames };
+    Ok(said.map(lacking))
 }
 
 /// Returns the end of the last top-level chunk; AVI files above a gigabyte have several.
-fn avi(file: &mut File, length: u64) -> io::Result<Option<u64>> {
+fn avi(file: &mut File, length: u64) -> io::Result<Option<End>> {
     let mut at = 0;
     while let Some([b'R', b'I', b'F', b'F', a, b, c, d]) = read_at(file, at)? {
         let size = u64::from(u32::from_le_bytes([a, b, c, d]));
@@ -57,18 +67,31 @@ fn avi(file: &mut File, length: u64) -> io::Result<Option<u64>> {
             return Ok(None);
         }
         if at + size > length {
-            return Ok(Some(at + size + SLOPPY));
+            return Ok(Some((at + size + SLOPPY, has_frames(file, at + 12, length)?)));
         }
         at += SLOPPY + size + size % 2;
     }
     Ok(None)
 }
 
+/// Reports whether the list of an AVI file's frames is complete, among the chunks from `at` on.
+fn has_frames(file: &mut File, mut at: u64, length: u64) -> io::Result<bool> {
+    while let Some(head) = read_at::<12>(file, at)? {
+        let [kind @ .., a, b, c, d, _, _, _, _] = head;
+        let end = at + 8 + u64::from(u32::from_le_bytes([a, b, c, d]));
+        if kind == *b"LIST" && head.ends_with(b"movi") {
+            return Ok(end <= length);
+        }
+        at = end.next_multiple_of(2);
+    }
+    Ok(false)
+}
+
 /// Returns the end of the box that extends beyond the file's end.
-fn mp4(file: &mut File, length: u64) -> io::Result<Option<u64>> {
+fn mp4(file: &mut File, length: u64) -> io::Result<Option<End>> {
     let mut at: u64 = 0;
     while at < length {
-        let Some([a, b, c, d, ..]) = read_at::<8>(file, at)? else { break };
+        let Some([a, b, c, d, kind @ ..]) = read_at::<8>(file, at)? else { break };
         let size = match u32::from_be_bytes([a, b, c, d]) {
             // To the end of the file, however long it is.
             0 => return Ok(None),
@@ -81,21 +104,31 @@ fn mp4(file: &mut File, length: u64) -> io::Result<Option<u64>> {
         }
         at = at.saturating_add(size);
         if at > length {
-            return Ok(Some(at));
+            return Ok(Some((at, [*b"free", *b"skip", *b"mfra", *b"udta"].contains(&kind))));
         }
     }
     Ok(None)
 }
 
 /// Returns the end of the segment, the second top-level element.
-fn matroska(file: &mut File) -> io::Result<Option<u64>> {
+fn matroska(file: &mut File, length: u64) -> io::Result<Option<End>> {
     const SEGMENT: u32 = 0x18538067;
     file.rewind()?;
     let Some((_, header)) = ebml::read_header(file)? else { return Ok(None) };
     ebml::skip(file, header)?;
     match ebml::read_header(file)? {
         Some((SEGMENT, size)) if size != ebml::UNKNOWN_SIZE => {
-            Ok(Some(file.stream_position()?.saturating_add(size)))
+            let said = file.stream_position()?.saturating_add(size);
+            while said > length
+                && let Some((id, size)) = ebml::read_header(file)?
+            {
+                let end = file.stream_position()?.saturating_add(size);
+                if end > length {
+                    return Ok(Some((said, id != CLUSTER)));
+                }
+                file.seek(SeekFrom::Start(end))?;
+            }
+            Ok(Some((said, true)))
         }
         _ => Ok(None),
     }
@@ -115,13 +148,52 @@ fn read_at<const BYTES: usize>(file: &mut File, at: u64) -> io::Result<Option<[u
 mod tests {
     use super::*;
 
-    fn judged(content: &[u8]) -> Option<(u64, u64)> {
+    /// Head of a Matroska file, up to the length of its segment.
+    const SEGMENT: &[u8] = b"\x1a\x45\xdf\xa3\x84abcd\x18\x53\x80\x67";
+
+    fn found(content: &[u8]) -> Option<Lacking> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         std::fs::write(&path, content).unwrap();
         let found = lacking(&path).unwrap()?;
         assert_eq!(found.length, content.len() as u64);
-        Some((found.said, found.pictures.unwrap_or(0)))
+        Some(found)
+    }
+
+    fn judged(content: &[u8]) -> Option<(u64, u64)> {
+        found(content).map(|found| (found.said, found.pictures.unwrap_or(0)))
+    }
+
+    #[test]
+    fn a_file_without_its_index_has_all_frames() {
+        let is_beside = |file: &[u8], cut: usize| found(&file[..cut]).unwrap().is_beside_frames;
+        let chunk = |kind: &[u8], body: &[u8]| {
+            [kind, &(body.len() as u32).to_le_bytes(), body, &vec![0; body.len() % 2]].concat()
+        };
+        let header = chunk(b"LIST", &[&b"hdrl"[..], &[1; 60]].concat());
+        let frames = chunk(b"LIST", &[&b"movi"[..], &[1; 31]].concat());
+        let index = chunk(b"idx1", &[1; 32]);
+        let file = chunk(b"RIFF", &[b"AVI ", &header[..], &frames, &index].concat());
+        let end = file.len() - index.len();
+        assert!(!is_beside(&file, end - frames.len() - 1) && !is_beside(&file, end - 2));
+        assert!(is_beside(&file, end - 1) && is_beside(&file, end) && is_beside(&file, end + 20));
+
+        let r#box = |kind: &[u8], body: &[u8]| {
+            [&(body.len() as u32 + 8).to_be_bytes()[..], kind, body].concat()
+        };
+        let head = [r#box(b"ftyp", b"isom"), r#box(b"moov", &[1; 9])].concat();
+        let file = [&head[..], &r#box(b"mdat", &[1; 20]), &r#box(b"mfra", &[1; 20])].concat();
+        let end = file.len() - 28;
+        assert!(!is_beside(&file, head.len() - 1) && !is_beside(&file, end - 1));
+        assert!(is_beside(&file, end + 8) && is_beside(&file, file.len() - 1));
+
+        let mut parts = Vec::new();
+        ebml::push(&mut parts, CLUSTER, &[1; 20]);
+        ebml::push(&mut parts, 0x1c53bb6b, &[1; 20]);
+        let file = [&SEGMENT[..], &[0x80 | parts.len() as u8], &parts].concat();
+        let end = file.len() - 25;
+        assert!(!is_beside(&file, end - 1) && !is_beside(&file, end - 20));
+        assert!(is_beside(&file, end) && is_beside(&file, end + 2) && is_beside(&file, end + 6));
     }
 
     #[test]
@@ -155,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_matroska_file_is_as_long_as_its_segment() {
-        let head = b"\x1a\x45\xdf\xa3\x84abcd\x18\x53\x80\x67";
+        let head = SEGMENT;
         let mkv = [&head[..], b"\x40\x14", &[1; 20]].concat();
         assert_eq!(judged(&mkv), None);
         assert_eq!(judged(&mkv[..mkv.len() - 1]), Some((mkv.len() as u64, 0)));

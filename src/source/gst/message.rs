@@ -42,6 +42,9 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     let what = structure.get::<String>("name").ok();
     let caps = structure.get::<gst::Caps>("detail").ok();
     let media = caps.as_ref().and_then(|caps| Some(caps.structure(0)?.name().as_str()));
+    if let Some(codec) = caps.as_ref().and_then(|caps| nameless_codec(caps.structure(0)?)) {
+        return Some(undecodable(&codec));
+    }
     // Names of Debian and Ubuntu; the part after "gstreamer1.0-" is the same elsewhere.
     let package = match (structure.get::<&str>("type").ok()?, media) {
         ("decoder", Some(media)) if !in_good(media) => {
@@ -52,6 +55,35 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     };
     let what = what.or(media.map(str::to_owned)).unwrap_or_else(|| "what it needs".to_owned());
     Some(format!("GStreamer has no {what}; install {package}"))
+}
+
+/// Returns the codec of a video that its container names in a way unknown to GStreamer, so that no plug-in
+/// would decode it.
+fn nameless_codec(media: &gst::StructureRef) -> Option<String> {
+    let letters = |code: u32| String::from_utf8_lossy(&code.to_le_bytes()).into_owned();
+    let code = || media.get::<i32>("fourcc").ok().map(|code| letters(code as u32));
+    let code = || code().or_else(|| media.get::<u32>("fourcc").ok().map(letters));
+    let text = |field: &str| media.get::<String>(field).ok();
+    match media.name().as_str() {
+        "video/x-unknown" => text("fourcc").or_else(|| text("codec-id")),
+        "video/x-avi-unknown" | "video/x-asf-unknown" => code(),
+        name => name.strip_prefix("video/x-gst-fourcc-").map(str::to_owned),
+    }
+}
+
+/// Returns the refusal of such a video, with the fix.
+fn undecodable(codec: &str) -> String {
+    // The frame rate in MXF is not taken from QuickTime's time scale.
+    let rewrapped = match codec {
+        "AVdh" => {
+            " (DNxHR also plays from MXF: ffmpeg -r RATE -i INPUT -c copy OUTPUT.mxf, with its frames per second)"
+        }
+        _ => "",
+    };
+    format!(
+        "GStreamer decodes no video {codec} in this kind of file, whatever is installed; convert it without loss: \
+         ffmpeg -i INPUT -c:v ffv1 OUTPUT.mkv{rewrapped}"
+    )
 }
 
 /// Reports whether the plug-ins package "good" reads this media type.
@@ -85,20 +117,48 @@ mod tests {
         assert_eq!(readable("Not found.", None), "Not found");
     }
 
+    /// Returns what is said of a plug-in that is missing.
+    fn said(kind: &str, caps: gst::Caps, name: &str) -> Option<String> {
+        let structure = gst::Structure::builder("missing-plugin")
+            .field("type", kind)
+            .field("detail", caps)
+            .field("name", name)
+            .build();
+        let message = gst::message::Element::new(structure);
+        match message.view() {
+            gst::MessageView::Element(element) => missing_plugin(element),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn no_package_is_named_for_a_codec_without_a_name() {
+        gst::init().unwrap();
+        let caps = |name: &str| gst::Caps::builder(name);
+        let code = |letters: &[u8; 4]| u32::from_le_bytes(*letters);
+        let hap = code(b"Hap1");
+        for (caps, codec) in [
+            (caps("video/x-gst-fourcc-AVdh").build(), "AVdh"),
+            (caps("video/x-avi-unknown").field("fourcc", hap as i32).build(), "Hap1"),
+            (caps("video/x-asf-unknown").field("fourcc", hap).build(), "Hap1"),
+            (caps("video/x-unknown").field("codec-id", "V_SNOW").build(), "V_SNOW"),
+            (
+                caps("video/x-unknown").field("codec-id", "V_MS").field("fourcc", "M8Y0").build(),
+                "M8Y0",
+            ),
+        ] {
+            let said = said("decoder", caps, "video decoder").unwrap();
+            assert!(said.contains(&format!("no video {codec} ")), "{said}");
+            assert!(said.contains("ffmpeg -i INPUT -c:v ffv1") && !said.contains("install g"));
+            assert_eq!(said.contains("OUTPUT.mxf"), codec == "AVdh", "{said}");
+        }
+    }
+
     #[test]
     fn a_missing_plugin_names_its_package() {
         gst::init().unwrap();
         let text = |kind: &str, media: &str, name: &str| {
-            let structure = gst::Structure::builder("missing-plugin")
-                .field("type", kind)
-                .field("detail", gst::Caps::new_empty_simple(media))
-                .field("name", name)
-                .build();
-            let message = gst::message::Element::new(structure);
-            match message.view() {
-                gst::MessageView::Element(element) => missing_plugin(element),
-                _ => None,
-            }
+            said(kind, gst::Caps::new_empty_simple(media), name)
         };
         let hevc = text("decoder", "video/x-h265", "H.265 decoder").unwrap();
         assert!(hevc.contains("no H.265 decoder") && hevc.contains("libav"), "{hevc}");

@@ -24,6 +24,8 @@ mod packing;
 mod plane;
 mod reach;
 mod reconnect;
+#[cfg(feature = "cli")]
+mod references;
 mod stills;
 mod stream;
 mod time_jumps;
@@ -91,9 +93,10 @@ pub fn hear_glib() {
     });
 }
 
-/// Initialises GStreamer; further calls do nothing.
+/// Initialises GStreamer, and checks that a pipeline can be started.
 pub fn initialise() -> anyhow::Result<()> {
     require_spare_files()?;
+    thread::require_spare(thread::OF_SOURCE)?;
     gst::init().context(
         "GStreamer does not start; is it installed? (libgstreamer1.0-0, gstreamer1.0-plugins-base)",
     )

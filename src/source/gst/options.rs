@@ -57,7 +57,7 @@ pub struct Keep {
 pub struct GstOptions {
     /// Criterion that makes two frames a pair.
     pub pair_by: PairBy,
-    /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
+    /// Largest difference of a pair's times; `None`: the nearest frame is the partner.
     pub tolerance: Option<Duration>,
     /// Time that is added to those of the right view's frames.
     pub offset: Offset,

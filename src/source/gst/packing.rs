@@ -1,16 +1,38 @@
 //! Compares the frame packing that a stream states (StereoMode of Matroska, frame packing of H.264)
 //! with the layout that it is read with.
 
+use gstreamer as gst;
 use gstreamer_video::{self as gst_video, VideoMultiviewFlags, VideoMultiviewMode};
 
 use super::plane::ViewLayout;
 
-/// Returns a warning if a stream states another layout than `layout`; `swap` exchanges the views.
+/// Returns a warning if a stream states another layout than `layout`, or views that are squeezed to half their
+/// size; `swap` exchanges the views.
 pub(super) fn remark(
     info: &gst_video::VideoInfo,
     layout: ViewLayout,
     swap: bool,
 ) -> Option<String> {
+    other_layout(info, layout, swap).or_else(|| squeezed(info, layout))
+}
+
+fn squeezed(info: &gst_video::VideoInfo, layout: ViewLayout) -> Option<String> {
+    let (par, side, stretched) = match layout {
+        ViewLayout::SideBySide => ((2, 1), "width", "2*iw:ih"),
+        ViewLayout::TopBottom => ((1, 2), "height", "iw:2*ih"),
+        ViewLayout::Whole => return None,
+    };
+    (info.par() == gst::Fraction::new(par.0, par.1)).then(|| {
+        format!(
+            "it states pixels of {}:{}, so the views are squeezed to half their {side} and their disparities \
+             are not those of the cameras; stretch them: ffmpeg -i INPUT -vf scale={stretched},setsar=1 -c:v \
+             ffv1 OUTPUT.mkv",
+            par.0, par.1
+        )
+    })
+}
+
+fn other_layout(info: &gst_video::VideoInfo, layout: ViewLayout, swap: bool) -> Option<String> {
     let right_first = info.multiview_flags().contains(VideoMultiviewFlags::RIGHT_VIEW_FIRST);
     let (stated, option, means) = match info.multiview_mode() {
         VideoMultiviewMode::SideBySide => {
@@ -61,6 +83,27 @@ mod tests {
             .build()
             .unwrap();
         remark(&info, layout, swap).unwrap_or_default()
+    }
+
+    #[test]
+    fn squeezed_views_are_told_with_the_filter_that_stretches_them() {
+        gst::init().unwrap();
+        let of = |par, layout| {
+            let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 64, 48)
+                .par(gst::Fraction::from(par))
+                .build()
+                .unwrap();
+            remark(&info, layout, false).unwrap_or_default()
+        };
+        assert!(of((2, 1), ViewLayout::SideBySide).contains("scale=2*iw:ih"));
+        assert!(of((1, 2), ViewLayout::TopBottom).contains("scale=iw:2*ih"));
+        for (par, layout) in [
+            ((1, 1), ViewLayout::SideBySide),
+            ((2, 1), ViewLayout::TopBottom),
+            ((2, 1), ViewLayout::Whole),
+        ] {
+            assert_eq!(of(par, layout), "", "{par:?} {layout:?}");
+        }
     }
 
     #[test]

@@ -196,6 +196,7 @@ impl InputStream {
         orientation::watch(&target, shared.clone());
         wiring::connect(input, timing, options, pipeline, target, shared)?;
         share_clock(&stream.pipeline, zero);
+        thread::require_spare(thread::OF_SOURCE)?;
         // Only the change to "paused" tells whether a pipeline is live.
         for state in [gst::State::Paused, gst::State::Playing] {
             match stream.pipeline.set_state(state) {

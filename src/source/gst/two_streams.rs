@@ -20,6 +20,7 @@ use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, StereoPair};
 use crate::source::live::LiveState;
+use crate::source::pairing::skew::SkewCheck;
 use crate::source::pairing::synchronisation::Remark;
 use crate::source::pairing::{PairBy, Pairer, Pairing};
 use crate::source::spec::StreamSpec;
@@ -123,6 +124,7 @@ pub(super) fn open(
         tolerance: options.tolerance,
         left_period: rates[0].map(period_of),
         right_period: rates[1].map(period_of),
+        is_live: info.live,
     };
     state.synchronisation().claim(rates[0], rates[1]);
     let pairer = Pairer::new(pairing);
@@ -140,6 +142,7 @@ pub(super) fn open(
         // The frames' numbers show the start of each view.
         is_begin_told: offset != 0 || numbered,
         restarts: 0,
+        skew: SkewCheck::default(),
         done: false,
         _exposure: exposure,
     }))
@@ -197,6 +200,8 @@ struct TwoStreams {
     is_begin_told: bool,
     /// Number of restarts of the pairing that have been reported.
     restarts: u64,
+    /// Check of a recording; live streams have the remarks on their synchronisation.
+    skew: SkewCheck,
     done: bool,
     /// Copies the exposure for as long as the streams live.
     _exposure: Option<v4l2::Following>,
@@ -269,6 +274,11 @@ impl TwoStreams {
         }
     }
 
+    /// Returns the frame period of the slower view.
+    fn period(&self) -> Duration {
+        self.info.rate.map_or(UNKNOWN_PERIOD, period_of)
+    }
+
     /// Warns once if recordings begin a frame or more apart, and at every restart of the pairing.
     fn tell_of_times(&mut self) {
         let restarts = self.pairer.restarts();
@@ -287,7 +297,7 @@ impl TwoStreams {
             return;
         }
         let apart = left.abs_diff(right);
-        let period = self.info.rate.map_or(UNKNOWN_PERIOD, period_of);
+        let period = self.period();
         if apart.as_secs_f64() < MOST_OF_A_FRAME * period.as_secs_f64() {
             return;
         }
@@ -303,8 +313,12 @@ impl TwoStreams {
         );
     }
 
-    /// Checks the number of pairs after both views have ended.
-    fn judge_pairs(&self) -> anyhow::Result<()> {
+    /// Checks the pairs after both views have ended.
+    fn judge_pairs(&mut self) -> anyhow::Result<()> {
+        let period = self.period();
+        if let Some(warning) = self.skew.finish(period) {
+            tracing::warn!("{warning}");
+        }
         let SourceCounts { left, right, pairs, .. } = self.counts();
         let Some(tolerance) = self.pairer.tolerance().map(|time| time.as_secs_f64() * 1e3) else {
             return Ok(());
@@ -375,7 +389,7 @@ impl TwoStreams {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> bool {
-        let live = self.info.live;
+        let (live, period) = (self.info.live, self.period());
         let mut ended = [false; 2];
         loop {
             loop {
@@ -390,8 +404,15 @@ impl TwoStreams {
                 // A pair has the left view's own time.
                 pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
                 self.tell_of_times();
-                if live && self.pairer.tolerance().is_some() {
-                    self.state.synchronisation().note_pair(pair.skew_ns);
+                if self.pairer.tolerance().is_some() {
+                    match live {
+                        true => self.state.synchronisation().note_pair(pair.skew_ns),
+                        false => {
+                            if let Some(warning) = self.skew.note(pair.skew_ns, period) {
+                                tracing::warn!("{warning}");
+                            }
+                        }
+                    }
                 }
                 if emit(pair, self.counts()).is_break() {
                     return false;

@@ -4,21 +4,26 @@
 //! each view, not on the order in which the views were pushed (as long as fewer than
 //! [`MAX_WAITING`] frames wait).
 //!
-//! By time, the two oldest frames are compared. If they lie further apart than the tolerance, the
-//! earlier one has no partner. Within the tolerance they are a pair, unless the next frame of the
-//! earlier view is nearer to the later frame. That is possible only beyond half a frame period, so
-//! a live pair never waits for the frame after it.
+//! By time, the two oldest frames are compared. If both views have one rate, they are a pair if their
+//! difference lies within half a period of the usual one ([`phase`]), so each frame has one partner
+//! at any phase. Otherwise they are a pair if they lie within the tolerance and the next frame of the
+//! earlier view is not nearer to the later frame. Only near half a period does a pair wait for that
+//! frame. A frame whose partner is missing goes unpaired.
 //!
 //! A frame that is not later than its predecessor has no partner. If the times of both views jump
-//! back, as in joined files, pairing restarts there.
+//! back, as in joined files, pairing restarts there. [`unordered`] puts frames in order before.
 
 pub mod pace;
+mod phase;
+pub mod skew;
 pub mod synchronisation;
+pub mod unordered;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::core::frame::{Eye, EyeFrame, StereoPair};
+use phase::Phase;
 
 /// Largest number of frames of a view that wait for a partner; beyond that the oldest goes
 /// unpaired. Only a live source reaches it, because its views cannot be read in turn.
@@ -33,8 +38,14 @@ const JUMP_REACH: usize = MAX_WAITING / 2;
 /// Largest number of frames from which a view's frame period and the use of its times are learnt.
 const LOOKAHEAD: usize = 8;
 
+/// Largest ratio of two periods that count as one rate, in percent. Jitter falsifies those of few frames.
+const ONE_RATE: u32 = 115;
+
+/// Number of frames from which a live view's present period is measured.
+const RECENT: usize = 9;
+
 /// Frame period if no other is known.
-const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
+pub const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
 /// Criterion for a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -54,21 +65,23 @@ pub enum PairBy {
 pub struct Pairing {
     /// Criterion that makes two frames a pair.
     pub by: PairBy,
-    /// Largest difference of the capture times of a pair. `None`: half the shorter frame period
-    /// less a sixteenth of it, so that a frame midway between two of the other view stays alone
-    /// however its container rounded its time.
+    /// Largest difference of the capture times of a pair. `None`: the nearest frame is the partner,
+    /// which lies within half the shorter frame period.
     pub tolerance: Option<Duration>,
     /// Frame period of the left view; `None`: measured from the first frames.
     pub left_period: Option<Duration>,
     /// Frame period of the right view, likewise.
     pub right_period: Option<Duration>,
+    /// True if the periods may grow: cameras slow down in the dark.
+    pub is_live: bool,
 }
 
 /// Pairing rule, chosen before the first pair.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
-    /// By time: the tolerance, and the difference up to which no other frame can be nearer.
-    Time { tolerance: Duration, sure: Duration },
+    /// By time: the tolerance, and the difference up to which no other frame can be nearer. With a
+    /// period, both views have this one, and the nearest frame is the partner.
+    Time { tolerance: Duration, sure: Duration, period: Option<Duration> },
     /// By number; the pair's time is the left frame's, or its number times `period`.
     Index { left_times: bool, period: Duration },
 }
@@ -88,6 +101,8 @@ struct Side {
     last: Option<Duration>,
     /// Number of the last admitted frame, for pairing by number.
     last_index: Option<u64>,
+    /// Steps between the last frames in order that left the queue.
+    steps: VecDeque<Duration>,
 }
 
 /// Relation of a frame's time to the newest one before it in its view.
@@ -124,6 +139,8 @@ pub struct Pairer {
     added_ns: i64,
     /// Time of the last pair.
     last_pair: Option<Duration>,
+    /// Usual difference of views of one rate; `None` before their first pair.
+    phase: Option<Phase>,
 }
 
 impl Pairer {
@@ -139,6 +156,7 @@ impl Pairer {
             restarts: 0,
             added_ns: 0,
             last_pair: None,
+            phase: None,
         }
     }
 
@@ -169,6 +187,8 @@ impl Pairer {
         while !waiting.waiting.is_empty() {
             waiting.drop_first();
         }
+        // A camera that is back has another phase.
+        self.phase = None;
     }
 
     /// Marks the end of `eye`.
@@ -186,6 +206,16 @@ impl Pairer {
         (self.sequence, self.added_ns, self.last_pair) = (sequence, 0, None);
     }
 
+    /// Notes a pair of equal times that was found elsewhere.
+    fn note_equal(&mut self) {
+        let Pairing { left_period, right_period, .. } = self.pairing;
+        let period = ns(left_period.or(right_period).unwrap_or(UNKNOWN_PERIOD));
+        match &mut self.phase {
+            Some(phase) => phase.note(0, period),
+            None => self.phase = Some(Phase::new(0, period)),
+        }
+    }
+
     /// Corrects the number of the pair that was returned last.
     pub fn renumber(&mut self, pair: &mut StereoPair, sequence: u64) {
         pair.sequence = sequence;
@@ -199,18 +229,34 @@ impl Pairer {
 
     /// Returns the next pair, or `None` until more frames or an end come.
     pub fn pop(&mut self) -> Option<StereoPair> {
+        let [left, right] = self.match_next()?;
+        Some(self.join(left, right))
+    }
+
+    /// Returns the frames of the next pair.
+    fn match_next(&mut self) -> Option<[EyeFrame; 2]> {
         self.decide_rule();
         loop {
             match self.step() {
-                Step::Pair => return self.join(),
+                Step::Pair => break,
                 Step::Drop(eye) => self.side_mut(eye).drop_first(),
                 Step::Restart => {
                     (self.left.last, self.right.last) = (None, None);
+                    self.phase = None;
                     self.restarts += 1;
                 }
                 Step::Wait(_) | Step::Done => return None,
             }
         }
+        let (left, right) = (self.left.take_first()?, self.right.take_first()?);
+        if let Some(Rule::Time { period: Some(period), .. }) = self.rule {
+            let (skew, period) = (skew_ns(&left, &right), ns(self.present(period)));
+            match &mut self.phase {
+                Some(phase) => phase.note(skew, period),
+                None => self.phase = Some(Phase::new(skew, period)),
+            }
+        }
+        Some([left, right])
     }
 
     /// Returns the view whose next frame or end is needed after [`Pairer::pop`] returned `None`;
@@ -318,9 +364,15 @@ impl Pairer {
                 left_period.or_else(|| self.left.period()),
                 right_period.or_else(|| self.right.period()),
             ];
-            let shorter = periods.into_iter().flatten().min();
-            let sure = shorter.unwrap_or(UNKNOWN_PERIOD) * 15 / 32;
-            Rule::Time { tolerance: tolerance.unwrap_or(sure), sure }
+            let shorter = periods.into_iter().flatten().min().unwrap_or(UNKNOWN_PERIOD);
+            let longer = periods.into_iter().flatten().max().unwrap_or(UNKNOWN_PERIOD);
+            let is_one = longer * 100 <= shorter * ONE_RATE;
+            Rule::Time {
+                // A partner midway between two frames is one, however its container rounded its time.
+                tolerance: tolerance.unwrap_or(shorter * 9 / 16),
+                sure: shorter * 15 / 32,
+                period: (is_one && tolerance.is_none()).then_some(shorter),
+            }
         } else {
             let left_times = self.left.has_times() == Some(true);
             let period = left_period.or(right_period).unwrap_or(UNKNOWN_PERIOD);
@@ -354,7 +406,7 @@ impl Pairer {
             (None, _) => return Step::Wait(Eye::Left),
             (_, None) => return Step::Wait(Eye::Right),
         };
-        let Rule::Time { tolerance, sure } = rule else {
+        let Rule::Time { tolerance, sure, period } = rule else {
             return match left.index.cmp(&right.index) {
                 std::cmp::Ordering::Less => Step::Drop(Eye::Left),
                 std::cmp::Ordering::Equal => Step::Pair,
@@ -363,6 +415,17 @@ impl Pairer {
         };
         let (earlier, later) =
             if time(left) <= time(right) { (Eye::Left, right) } else { (Eye::Right, left) };
+        let (mut tolerance, mut sure, mut margin) = (tolerance, sure, Duration::ZERO);
+        if let Some(period) = period.map(|period| self.present(period)) {
+            if let Some(phase) = &self.phase {
+                return match phase.distance(skew_ns(left, right)) {
+                    away if away.unsigned_abs() <= ns(period / 2) as u64 => Step::Pair,
+                    away if away > 0 => Step::Drop(Eye::Left),
+                    _ => Step::Drop(Eye::Right),
+                };
+            }
+            (tolerance, sure, margin) = (period * 5 / 8, period * 15 / 32, period / 32);
+        }
         let skew = time(left).abs_diff(time(right));
         if skew > tolerance {
             return Step::Drop(earlier);
@@ -374,7 +437,7 @@ impl Pairer {
         let front = side.waiting.front().map(time);
         let mut following = side.waiting.iter().skip(1).map(time);
         match following.find(|&next| succession(front, next) != Succession::OutOfOrder) {
-            Some(next) if Some(next) > front && next.abs_diff(time(later)) < skew => {
+            Some(next) if Some(next) > front && next.abs_diff(time(later)) + margin < skew => {
                 Step::Drop(earlier)
             }
             None if !side.finished => Step::Wait(earlier),
@@ -409,9 +472,16 @@ impl Pairer {
         }
     }
 
-    fn join(&mut self) -> Option<StereoPair> {
-        let left = self.left.take_first()?;
-        let right = self.right.take_first()?;
+    /// Returns the present period of views whose period was `period`.
+    fn present(&self, period: Duration) -> Duration {
+        if !self.pairing.is_live {
+            return period;
+        }
+        let [left, right] = [&self.left, &self.right].map(|side| side.recent_period());
+        left.zip(right).map_or(period, |(left, right)| period.max(left.min(right)))
+    }
+
+    fn join(&mut self, left: EyeFrame, right: EyeFrame) -> StereoPair {
         let sequence = self.sequence;
         if self.pairs == 0 {
             for side in [&mut self.left, &mut self.right] {
@@ -420,11 +490,9 @@ impl Pairer {
         }
         self.pairs += 1;
         self.sequence += 1;
-        let (timestamp, skew_ns) = match self.rule? {
-            Rule::Time { .. } => {
-                (time(&left), time(&right).as_nanos() as i64 - time(&left).as_nanos() as i64)
-            }
-            Rule::Index { left_times, period } => {
+        let (timestamp, skew_ns) = match self.rule {
+            None | Some(Rule::Time { .. }) => (time(&left), skew_ns(&left, &right)),
+            Some(Rule::Index { left_times, period }) => {
                 let by_number = || Duration::from_nanos(period.as_nanos() as u64 * left.index);
                 let own = left.timestamp.filter(|_| left_times);
                 (own.unwrap_or_else(by_number), 0)
@@ -432,7 +500,7 @@ impl Pairer {
         };
         let timestamp = self.continue_times(timestamp);
         let arrived = left.arrived.max(right.arrived);
-        Some(StereoPair {
+        StereoPair {
             left: left.image,
             right: right.image,
             sequence,
@@ -440,7 +508,7 @@ impl Pairer {
             skew_ns,
             arrived,
             truth: None,
-        })
+        }
     }
 
     /// Shifts the time of a pair so that times rise across a jump back.
@@ -499,6 +567,10 @@ impl Side {
 
     fn take_first(&mut self) -> Option<EyeFrame> {
         let frame = self.waiting.pop_front()?;
+        if let Some(step) = self.last.zip(frame.timestamp).and_then(|(a, b)| b.checked_sub(a)) {
+            self.steps.truncate(RECENT - 1);
+            self.steps.push_front(step);
+        }
         self.last = self.last.max(frame.timestamp);
         Some(frame)
     }
@@ -527,6 +599,13 @@ impl Side {
             .then(|| self.waiting.len() < 2 && self.times().count() == self.waiting.len())
     }
 
+    /// Returns the median period of the last frames; `None` if they are too few.
+    fn recent_period(&self) -> Option<Duration> {
+        let mut steps: Vec<_> = self.steps.iter().copied().collect();
+        steps.sort_unstable();
+        (steps.len() == RECENT).then(|| steps[RECENT / 2])
+    }
+
     /// Returns the median period of the first frames; `None` if no two times differ.
     fn period(&self) -> Option<Duration> {
         let mut steps: Vec<Duration> = self
@@ -542,6 +621,22 @@ impl Side {
 /// Returns the time of a frame admitted by time, which always has one.
 fn time(frame: &EyeFrame) -> Duration {
     frame.timestamp.unwrap_or_default()
+}
+
+fn ns(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Returns the right frame's time less the left one's.
+fn skew_ns(left: &EyeFrame, right: &EyeFrame) -> i64 {
+    ns(time(right)).saturating_sub(ns(time(left)))
+}
+
+/// Reports whether a recorded frame's time jumps away from its neighbours, which are in order without
+/// it. Such a time is wrong.
+pub fn is_astray(before: Option<Duration>, own: Duration, next: Duration) -> bool {
+    before.is_none_or(|before| before < next)
+        && (own > next + JUMP || before.is_some_and(|before| own + JUMP < before))
 }
 
 /// Returns how `time` succeeds `last`.

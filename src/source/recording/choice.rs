@@ -1,9 +1,10 @@
 //! The choice of the two topics that are the views, and of their calibrations.
 //!
 //! A pair is two topics with images whose names differ only in a mark of the side: left and right, infra1 and
-//! infra2, cam0 and cam1 and the like. Pairs with the same name before the mark are variants of one rig, of
-//! which the best is taken: rectified before raw, whole pixels before compressed ones, grey before colour. Pairs
-//! of different rigs are never chosen between.
+//! infra2, cam0 and cam1 and the like. Pairs with the same name before the mark are of one rig. Names with nothing but
+//! words for images of cameras behind the mark are taken before others, such as images of events. Of the variants of
+//! one kind the best is taken: rectified before raw, whole pixels before compressed ones, grey before colour. Pairs of
+//! different rigs or kinds are never chosen between.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +37,67 @@ const MARKS: [[&str; 2]; 19] = [
 ];
 
 /// Words of topics that hold no view of a camera.
-const NO_VIEWS: [&str; 7] =
-    ["depth", "disparity", "confidence", "compresseddepth", "theora", "mask", "segmentation"];
+const NO_VIEWS: [&str; 19] = [
+    "compresseddepth",
+    "confidence",
+    "depth",
+    "disparity",
+    "flow",
+    "heatmap",
+    "instance",
+    "instances",
+    "label",
+    "labels",
+    "mask",
+    "masks",
+    "normals",
+    "panoptic",
+    "segmentation",
+    "semantic",
+    "semantics",
+    "seg",
+    "theora",
+];
+
+/// Words of topics with images of a camera, and those that tell variants of them apart.
+const OF_CAMERAS: [&str; 36] = [
+    "bayer",
+    "bgr",
+    "bgr8",
+    "cam",
+    "camera",
+    "color",
+    "colored",
+    "colour",
+    "compressed",
+    "data",
+    "ffmpeg",
+    "frame",
+    "gray",
+    "grey",
+    "h264",
+    "h265",
+    "image",
+    "images",
+    "img",
+    "infra",
+    "infrared",
+    "ir",
+    "jpeg",
+    "mono",
+    "optical",
+    "photo",
+    "picture",
+    "png",
+    "raw",
+    "rect",
+    "rectified",
+    "rgb",
+    "rgb8",
+    "scene",
+    "video",
+    "view",
+];
 
 /// Words of topics with colour.
 const COLOURS: [&str; 7] = ["color", "colour", "rgb", "bgr", "image_02", "image_2", "colored_0"];
@@ -51,43 +111,71 @@ pub type Wanted = [Option<String>; 2];
 /// Properties of a pair, the better the smaller.
 type Rank = (bool, bool, bool);
 
-/// Reports whether a name has `word` between characters that are neither letters nor digits.
+/// Reports whether a name has `word` as a word of its own.
 fn has_word(name: &str, word: &str) -> bool {
-    !places(&name.to_lowercase(), word).is_empty()
+    !places(name, word).is_empty()
 }
 
-/// Returns the positions of `word` in a name in lower case.
+/// Returns the positions of a word of its own in a name.
 fn places(name: &str, word: &str) -> Vec<usize> {
-    let is_apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
-    let places = name.match_indices(word).map(|(at, _)| at);
-    let is_word = |at: &usize| {
-        is_apart(name[..*at].chars().next_back())
-            && is_apart(name[at + word.len()..].chars().next())
-    };
-    places.filter(is_word).collect()
+    let lower = name.to_ascii_lowercase();
+    let places = lower.match_indices(word).map(|(at, _)| at);
+    places.filter(|at| is_edge(name, *at) && is_edge(name, at + word.len())).collect()
 }
 
-/// Returns the name before the first mark of the left view, and the name of the right view in lower case, for
+/// Reports whether a word may begin or end at a position of a name: at a character that is neither letter nor
+/// digit, or at a capital as in `leftCam` and `IRLeft`.
+fn is_edge(name: &str, at: usize) -> bool {
+    let (before, behind) = name.split_at(at);
+    let (Some(last), Some(next)) = (before.chars().next_back(), behind.chars().next()) else {
+        return true;
+    };
+    let is_in_word = |c: char| c.is_alphanumeric();
+    let begins_lower = behind.chars().nth(1).is_some_and(char::is_lowercase);
+    !is_in_word(last)
+        || !is_in_word(next)
+        || next.is_uppercase() && (!last.is_uppercase() || begins_lower)
+}
+
+/// Returns the words of a name behind its first mark that neither are marks nor stand for images of a camera. Names
+/// that differ in them have another kind of images.
+fn kind(name: &str, mark: usize) -> String {
+    let mut marked = vec![false; name.len()];
+    for word in MARKS.as_flattened() {
+        for at in places(name, word) {
+            marked[at..at + word.len()].fill(true);
+        }
+    }
+    let edges = name.char_indices().map(|(at, _)| at).filter(|at| is_edge(name, *at));
+    let starts: Vec<usize> = edges.chain([name.len()]).filter(|at| *at >= mark).collect();
+    let words = starts.windows(2).filter(|two| !marked[two[0]]).map(|two| &name[two[0]..two[1]]);
+    let words = words.map(str::to_ascii_lowercase).filter(|word| {
+        word.chars().all(char::is_alphanumeric) && !OF_CAMERAS.contains(&word.as_str())
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the position of the first mark of the left view, and the name of the right view in lower case, for
 /// every mark in a name.
-fn others(name: &str) -> Vec<(String, String)> {
-    let name = name.to_lowercase();
+fn others(name: &str) -> Vec<(usize, String)> {
+    let lower = name.to_ascii_lowercase();
     let other = |[left, right]: [&str; 2]| {
-        let places = places(&name, left);
+        let places = places(name, left);
         let first = *places.first()?;
         let (mut text, mut end) = (String::new(), 0);
         for at in places {
-            text += &name[end..at];
+            text += &lower[end..at];
             text += right;
             end = at + left.len();
         }
-        Some((name[..first].to_owned(), text + &name[end..]))
+        Some((first, text + &lower[end..]))
     };
     MARKS.into_iter().filter_map(other).collect()
 }
 
 /// Returns the possible names of the right view of a left view's file or topic, in lower case.
 pub fn partners(left: &str) -> impl Iterator<Item = String> {
-    others(left).into_iter().map(|(_, right)| right)
+    others(left).into_iter().map(|(_, right)| right.to_lowercase())
 }
 
 /// Reports whether a topic has rectified images, by its name.
@@ -118,7 +206,8 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
     let has_both = |topic: usize| topics[topic].layout() != ViewLayout::Whole;
     if let [Some(left), Some(right)] = wanted {
         let views = [named(left)?, named(right)?];
-        if views.into_iter().any(has_both) != (left == right) {
+        // A topic that is named twice has both views side by side.
+        if left != right && views.into_iter().any(has_both) {
             bail!("{left} and {right} are not the two views of one pair");
         }
         return Ok(views);
@@ -131,39 +220,64 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
         if has_both(given) {
             return Ok([given; 2]);
         }
-        let fitting: Vec<_> = pairs.iter().filter(|(_, pair)| pair[eye] == given).collect();
+        let fitting: Vec<_> = pairs.iter().filter(|pair| pair.topics[eye] == given).collect();
         return match fitting[..] {
-            [(_, pair)] => Ok(*pair),
+            [pair] => Ok(pair.topics),
             _ => {
-                let other = ["--right-topic", "--left-topic"][eye];
+                let [own, other] = [
+                    ["--left-topic", "--right-topic"][eye],
+                    ["--right-topic", "--left-topic"][eye],
+                ];
                 bail!(
-                    "no other topic is the partner of {name} by its name: give {other}{}",
+                    "no other topic is the partner of {name} by its name: give {other}, or {own} {name} {other} \
+                     {name} if it has both views side by side{}",
                     list(topics)
                 )
             }
         };
     }
-    // The best variants of every rig.
-    let mut rigs: BTreeMap<&str, Vec<[usize; 2]>> = BTreeMap::new();
-    for (rig, pair) in &pairs {
-        rigs.entry(rig).or_default().push(*pair);
+    // The kinds of images of every rig, and of each the best variants.
+    let mut rigs: BTreeMap<&str, BTreeMap<&str, Vec<[usize; 2]>>> = BTreeMap::new();
+    for Pair { rig, kind, topics } in &pairs {
+        rigs.entry(rig).or_default().entry(kind).or_default().push(*topics);
     }
     let mut best = Vec::new();
-    for variants in rigs.values() {
-        let rank = |pair: &[usize; 2]| rank(&topics[pair[0]]).max(rank(&topics[pair[1]]));
-        let least = variants.iter().map(rank).min();
-        best.extend(variants.iter().filter(|pair| Some(rank(pair)) == least));
+    for kinds in rigs.values() {
+        let of_cameras = kinds.get("").map(|variants| vec![variants]);
+        for variants in of_cameras.unwrap_or_else(|| kinds.values().collect()) {
+            let rank = |pair: &[usize; 2]| rank(&topics[pair[0]]).max(rank(&topics[pair[1]]));
+            let least = variants.iter().map(rank).min();
+            best.extend(variants.iter().filter(|pair| Some(rank(pair)) == least));
+        }
     }
     match best[..] {
         [pair] => Ok(pair),
         [] if !topics.iter().any(Topic::has_images) => {
             bail!("it has no topic with images that are read{}", list(topics))
         }
-        [] => bail!(
-            "no two topics with images differ only in left and right, cam0 and cam1 or the like: name the views \
-             by --left-topic and --right-topic{}",
-            list(topics)
-        ),
+        [] => {
+            let has =
+                |name: &String| topics.iter().any(|other| other.name.to_ascii_lowercase() == *name);
+            let is_alone = |topic: &&Topic| {
+                let others = others(&topic.name);
+                is_view(topic) && !others.is_empty() && !others.iter().any(|(_, right)| has(right))
+            };
+            // stereod's own recordings have no right view unless it is asked for.
+            let is_own = topics.iter().any(|topic| topic.kind == "stereo_msgs/DisparityImage");
+            let record = if is_own {
+                "; stereod records it with `--mcap left,right,disparity,depth`"
+            } else {
+                ""
+            };
+            let lacks = topics.iter().find(is_alone).map_or(String::new(), |topic| {
+                format!(", but the right view of {} was not recorded{record}", topic.name)
+            });
+            bail!(
+                "no two topics with images differ only in left and right, cam0 and cam1 or the like{lacks}: name the \
+                 views by --left-topic and --right-topic, or one topic by both if it has the views side by side{}",
+                list(topics)
+            )
+        }
         _ => {
             let names = |pair: &[usize; 2]| {
                 format!(
@@ -177,48 +291,68 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
     }
 }
 
-/// Returns every pair of topics, with the name of its rig.
-fn pairs(topics: &[Topic]) -> Vec<(String, [usize; 2])> {
-    let is_view = |topic: &Topic| {
-        topic.has_images()
-            && topic.messages != Some(0)
-            && !NO_VIEWS.iter().any(|word| has_word(&topic.name, word))
-    };
-    let mut pairs = Vec::new();
+/// Cure for images in messages that are not read.
+const CONVERT: &str = "convert them as docs/recordings.md, \"Other messages\", describes";
+
+/// Two topics that may be the views.
+struct Pair {
+    /// Name before the mark of the side.
+    rig: String,
+    /// Kind of the images; empty for those of cameras.
+    kind: String,
+    topics: [usize; 2],
+}
+
+/// Reports whether a topic may be a view.
+fn is_view(topic: &Topic) -> bool {
+    topic.has_images()
+        && topic.messages != Some(0)
+        && !NO_VIEWS.iter().any(|word| has_word(&topic.name, word))
+}
+
+/// Returns every pair of topics.
+fn pairs(topics: &[Topic]) -> Vec<Pair> {
+    let mut pairs: Vec<Pair> = Vec::new();
     for (left, topic) in topics.iter().enumerate().filter(|(_, topic)| is_view(topic)) {
         if topic.layout() != ViewLayout::Whole {
-            pairs.push((topic.name.to_lowercase(), [left; 2]));
+            let rig = topic.name.to_lowercase();
+            pairs.push(Pair { rig, kind: String::new(), topics: [left; 2] });
             continue;
         }
-        for (rig, name) in others(&topic.name) {
+        for (mark, name) in others(&topic.name) {
             let is_other = |other: &Topic| {
-                other.name.to_lowercase() == name && other.kind == topic.kind && is_view(other)
+                other.name.to_ascii_lowercase() == name
+                    && other.kind == topic.kind
+                    && is_view(other)
             };
             let right = topics.iter().position(is_other).filter(|right| *right != left);
             if let Some(right) = right
-                && !pairs.iter().any(|(_, pair)| *pair == [left, right])
+                && !pairs.iter().any(|pair| pair.topics == [left, right])
             {
-                pairs.push((rig, [left, right]));
+                let rig = topic.name[..mark].to_ascii_lowercase();
+                pairs.push(Pair { rig, kind: kind(&topic.name, mark), topics: [left, right] });
             }
         }
     }
     pairs
 }
 
-/// Lists the topics with images.
+/// Lists the topics with images, and those whose images are not read.
 fn list(topics: &[Topic]) -> String {
-    let images: Vec<_> = topics.iter().filter(|topic| topic.has_images()).collect();
-    let line = |topic: &&Topic| {
-        let count = topic.messages.map_or(String::new(), |count| format!(", {count} messages"));
-        format!("\n  {} ({}{count})", topic.name, topic.kind)
+    let lines = |title: &str, of: fn(&Topic) -> bool, end: &str| {
+        let line = |topic: &Topic| {
+            let count = topic.messages.map_or(String::new(), |count| format!(", {count} messages"));
+            let encoding =
+                if topic.has_images() { String::new() } else { format!(", {}", topic.encoding) };
+            format!("\n  {} ({}{encoding}{count})", topic.name, topic.kind)
+        };
+        let lines: String =
+            topics.iter().filter(|topic| of(topic)).take(LISTED).map(line).collect();
+        if lines.is_empty() { lines } else { format!("; {title}{lines}{end}") }
     };
-    match images.len() {
-        0 => String::new(),
-        _ => format!(
-            "; topics with images:{}",
-            images.iter().take(LISTED).map(line).collect::<String>()
-        ),
-    }
+    let convert = format!("\n{CONVERT}");
+    lines("topics with images:", Topic::has_images, "")
+        + &lines("topics whose messages are not read:", Topic::has_unread_images, &convert)
 }
 
 /// Returns the topics with the calibrations of two views, if each has one: `camera_info` beside the images, or
@@ -294,6 +428,11 @@ mod tests {
             ["/zed/left/left_image", "/zed/right/right_image"],
             ["/alphasense/cam0/image/compressed", "/alphasense/cam1/image/compressed"],
             ["image_00", "image_01"],
+            ["/leftCam/image", "/rightCam/image"],
+            ["/cameraL", "/cameraR"],
+            ["/rig/IRLeft/image", "/rig/IRRight/image"],
+            ["/airsim_node/Drone1/front_left/Scene", "/airsim_node/Drone1/front_right/Scene"],
+            ["/left/something", "/right/something"],
         ] {
             let names = [right, "/imu", "/depth/image", left, "/camera/color/image_raw"];
             assert_eq!(chosen(&names).unwrap(), [left, right].map(str::to_owned));
@@ -329,6 +468,69 @@ mod tests {
     }
 
     #[test]
+    fn images_of_cameras_come_before_other_images() {
+        for (own, other) in [
+            ("image_color", "event_image"),
+            ("rgb", "instance"),
+            ("Scene", "DepthVis"),
+            ("image_raw", "fisheye/mask"),
+            ("image_rect_color", "overlay"),
+            ("image_raw/compressed", "track_image"),
+        ] {
+            let names =
+                [own, other].map(|kind| ["left", "right"].map(|eye| format!("/rig/{eye}/{kind}")));
+            let names: Vec<_> = names.as_flattened().iter().rev().map(String::as_str).collect();
+            assert_eq!(chosen(&names).unwrap()[0], format!("/rig/left/{own}"));
+        }
+        // Kinds of which none is a camera's are asked for, variants of one kind are not.
+        let names = ["/left/event_image", "/right/event_image", "/left/overlay", "/right/overlay"];
+        let error = chosen(&names).unwrap_err().to_string();
+        for topic in names {
+            assert!(error.contains(topic), "{topic}: {error}");
+        }
+        assert_eq!(chosen(&names[..2]).unwrap(), names[..2]);
+        let variants = [
+            "/left/thermal_rect",
+            "/right/thermal_rect",
+            "/left/thermal_raw",
+            "/right/thermal_raw",
+        ];
+        assert_eq!(chosen(&variants).unwrap(), variants[..2]);
+        // Maps are never taken, not even alone.
+        for maps in
+            ["depth", "labels_map", "DisparityNormalized", "semantic", "instance", "heatmap"]
+        {
+            let names = ["left", "right"].map(|eye| format!("/{eye}/{maps}"));
+            let error = chosen(&names.each_ref().map(String::as_str)).unwrap_err().to_string();
+            assert!(error.contains("by --left-topic") && error.contains(&names[1]), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_cure_fits_what_is_recorded() {
+        let error = chosen(&["/left/image_rect", "/depth/image_rect"]).unwrap_err().to_string();
+        assert!(error.contains("right view of /left/image_rect was not recorded:"), "{error}");
+        let mut own = topics(&["/left/image_rect", "/disparity"]);
+        own[1].kind = "stereo_msgs/DisparityImage".to_owned();
+        let error = choose(&own, &[None, None]).unwrap_err().to_string();
+        assert!(
+            error.contains("not recorded; stereod records it with `--mcap left,right"),
+            "{error}"
+        );
+        let error = chosen(&["/stereo/image_raw"]).unwrap_err().to_string();
+        assert!(error.contains("one topic by both") && !error.contains("recorded"), "{error}");
+        let json = |name: &str| {
+            Topic::new(name, "foxglove.CompressedImage", Encoding::of("json"), Some(3))
+        };
+        let unread = [json("/left/image"), json("/right/image")];
+        let error = choose(&unread, &[None, None]).unwrap_err().to_string();
+        for words in ["/left/image (foxglove.CompressedImage, json, 3 messages)", "Other messages"]
+        {
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+
+    #[test]
     fn two_rigs_are_a_question() {
         let names =
             ["/front/left/image", "/front/right/image", "/rear/left/image", "/rear/right/image"];
@@ -353,9 +555,10 @@ mod tests {
         assert_eq!(choose(Some("/b"), Some("/a")).unwrap(), [1, 0]);
         assert_eq!(choose(Some("/left"), None).unwrap(), [2, 3]);
         assert_eq!(choose(None, Some("/right")).unwrap(), [2, 3]);
+        // Both views side by side.
+        assert_eq!(choose(Some("/a"), Some("/a")).unwrap(), [0, 0]);
         for (left, right, what) in [
-            (Some("/a"), None, "give --right-topic"),
-            (Some("/a"), Some("/a"), "not the two views"),
+            (Some("/a"), None, "give --right-topic, or --left-topic /a --right-topic /a"),
             (Some("/a"), Some("/c"), "no topic /c"),
             (Some("/a"), Some("/imu"), "no images"),
         ] {

@@ -1,15 +1,12 @@
 //! Published data sets as folders of images, by a table of their layouts.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::folder::Folder;
-
-/// Largest number of entries of a folder that are looked at.
-const ENTRIES_MAX: usize = 1_000_000;
+use super::listing::{as_streams, entries};
 
 /// Time between images that have none: that of numbered images by default.
 const PERIOD_NS: u64 = 1_000_000_000 / 30;
@@ -79,12 +76,6 @@ fn topic(pattern: &str) -> &str {
     part.strip_suffix(".png").unwrap_or(part)
 }
 
-/// Returns the names of a folder's entries.
-fn entries(folder: &Path) -> impl Iterator<Item = String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES_MAX);
-    entries.filter_map(|entry| entry.file_name().into_string().ok())
-}
-
 /// Returns the files of a pattern, by the texts that its stars stand for.
 fn files_of(folder: &Path, pattern: &str) -> BTreeMap<Vec<String>, PathBuf> {
     let mut found = BTreeMap::from([(Vec::new(), folder.to_owned())]);
@@ -95,11 +86,11 @@ fn files_of(folder: &Path, pattern: &str) -> BTreeMap<Vec<String>, PathBuf> {
                 below.insert(stars, folder.join(part));
                 continue;
             };
-            for name in entries(&folder) {
-                let star = name.strip_prefix(start).and_then(|name| name.strip_suffix(end));
+            for path in entries(&folder) {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let star = name.and_then(|name| name.strip_prefix(start)?.strip_suffix(end));
                 if let Some(star) = star {
-                    let stars = [&stars[..], &[star.to_owned()]].concat();
-                    below.insert(stars, folder.join(&name));
+                    below.insert([&stars[..], &[star.to_owned()]].concat(), path);
                 }
             }
         }
@@ -127,34 +118,39 @@ pub(super) fn is_dataset(folder: &Path) -> bool {
 pub(super) fn open(folder: &Path) -> Result<(Folder, &'static str)> {
     let (mut found, mut name, mut calibration) = (Folder::new(), None, None);
     for layout in &LAYOUTS {
-        let topics = layout.views.map(topic);
-        if topics.iter().any(|topic| found.has_topic(topic)) {
+        if layout.views.iter().any(|pattern| found.has_topic(topic(pattern))) {
             continue;
         }
         let Some(views) = views_of(folder, layout) else { continue };
-        let times = match layout.times {
-            Some(times) => Some(times_of(&mut found, &folder.join(times))?),
-            None => None,
-        };
+        let list = layout.times.map(|list| folder.join(list));
+        let times = list.as_ref().map(|list| times_of(&mut found, list)).transpose()?;
         // An image without a partner takes its place in time, too.
         let mut pairs: Vec<_> = views.iter().flat_map(BTreeMap::keys).cloned().collect();
         pairs.sort();
         pairs.dedup();
-        for (topic, view) in topics.into_iter().zip(views) {
-            let topic = found.add_topic(topic);
+        for (pattern, view) in layout.views.into_iter().zip(views) {
+            let topic = found.add_topic(topic(pattern));
+            let (Some(list), Some(times)) = (&list, &times) else {
+                for (stars, file) in view {
+                    let number = pairs.binary_search(&stars).unwrap_or_default();
+                    found.add_image(number as u64 * PERIOD_NS, topic, file);
+                }
+                continue;
+            };
+            let mut is_there = vec![false; times.len()];
             for (stars, file) in view {
-                let number = pairs.binary_search(&stars).unwrap_or_default();
-                let time = match &times {
-                    None => number as u64 * PERIOD_NS,
-                    Some(times) => {
-                        let number = stars.last().and_then(|star| star.parse::<usize>().ok());
-                        *number.and_then(|number| times.get(number)).with_context(|| {
-                            let times = layout.times.unwrap_or_default();
-                            format!("{} has no line in {times}", file.display())
-                        })?
-                    }
-                };
-                found.add_image(time, topic, file);
+                let number = stars.last().and_then(|star| star.parse::<usize>().ok());
+                let number = number.filter(|&number| number < times.len());
+                match number.and_then(|number| times[number]) {
+                    Some(time) => found.add_image(time, topic, file),
+                    None => found.add_without_time(topic, file, list),
+                }
+                number.into_iter().for_each(|number| is_there[number] = true);
+            }
+            let missing = times.iter().enumerate().filter(|(number, _)| !is_there[*number]);
+            for (number, time) in missing {
+                let file = folder.join(pattern.replace('*', &format!("{number:06}")));
+                time.iter().for_each(|time| found.add_image(*time, topic, file.clone()));
             }
         }
         name.get_or_insert(layout.name);
@@ -166,20 +162,45 @@ pub(super) fn open(folder: &Path) -> Result<(Folder, &'static str)> {
     Ok((found.finish(calibration)?, name))
 }
 
-/// Reads times in seconds, a line each, in nanoseconds.
-fn times_of(found: &mut Folder, list: &Path) -> Result<Vec<u64>> {
+/// Reads times in seconds, a line each, in nanoseconds. A blank line has none.
+fn times_of(found: &mut Folder, list: &Path) -> Result<Vec<Option<u64>>> {
     let text = found.read_list(list)?;
     let time = |(number, line): (usize, &str)| {
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
         let seconds: Option<f64> = line.trim().parse().ok();
         let ns = seconds.map(|seconds| seconds * 1e9).filter(|ns| (0.0..1e18).contains(ns));
         let wrong = || format!("{}, line {number}: {line:?} is no time", list.display());
-        Ok(ns.with_context(wrong)? as u64)
+        Ok(Some(ns.with_context(wrong)? as u64))
     };
-    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).map(time).collect()
+    (1..).zip(text.lines()).map(time).collect()
+}
+
+/// Describes what a folder lacks of one of the layouts, and how to play its images without it. `None` if it
+/// resembles none of them and has no images of two views.
+pub(super) fn near_miss(folder: &Path) -> Option<String> {
+    let lacking = |layout: &Layout| {
+        let [left, right] = layout.views;
+        let has = layout.views.map(|pattern| !files_of(folder, pattern).is_empty());
+        let list = layout.times.filter(|list| !folder.join(list).is_file());
+        let (present, absent) = match (has, list) {
+            ([true, true], Some(list)) => (left, format!("{list}, the list of times")),
+            ([true, false], None) => (left, right.to_owned()),
+            ([false, true], None) => (right, left.to_owned()),
+            _ => return None,
+        };
+        Some(format!("it has {present} of {}, but not {absent}", layout.name))
+    };
+    let parts = [LAYOUTS.iter().find_map(lacking), as_streams(folder)];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use image::{ImageBuffer, Luma};
     use proptest::prelude::*;
 
@@ -275,7 +296,10 @@ mod tests {
         // Without a line, and with wrong ones.
         let more = folder(&["image_0/000003.png", "image_1/000003.png", "times.txt"]);
         let error = open(more.path()).unwrap_err().to_string();
-        assert!(error.contains("000003.png has no line in times.txt"), "{error}");
+        assert!(
+            error.contains("none of the images") && error.contains("000000.png: no such"),
+            "{error}"
+        );
         fs::write(more.path().join("times.txt"), "0\n-1\n").unwrap();
         let error = open(more.path()).unwrap_err().to_string();
         assert!(error.contains("line 2: \"-1\" is no time"), "{error}");
@@ -294,6 +318,67 @@ mod tests {
         let error = open(folder.path()).unwrap_err().to_string();
         assert!(error.contains("is 2x3") && error.contains("b/im0.png is 4x3"), "{error}");
         assert!(error.contains("`stereod match`"), "{error}");
+    }
+
+    #[test]
+    fn images_without_a_time_or_a_file_are_left_out_where_they_were() {
+        let numbers = ["000000", "000001", "000003"];
+        let files = ["image_0", "image_1"].map(|at| numbers.map(|n| format!("{at}/{n}.png")));
+        let files: Vec<_> = files.iter().flatten().map(|file| &file[..]).collect();
+        let folder = folder(&[&files[..], &["times.txt"]].concat());
+        fs::write(folder.path().join("times.txt"), "\u{feff}0.0\n\n0.2\n0.3\n\n").unwrap();
+        // A hidden file that macOS adds, and an image without a header.
+        fs::write(folder.path().join("image_0/._000000.png"), "x").unwrap();
+        fs::write(folder.path().join("image_1/000003.png"), "x").unwrap();
+        let (mut found, _) = open(folder.path()).unwrap();
+        found.begin(&[0, 1]).unwrap();
+        let (mut times, mut message) = (Vec::new(), Message::default());
+        while found.next(&mut message).unwrap() {
+            times.push((message.topic, message.log_ns / 1_000_000));
+        }
+        assert_eq!(times, [(0, 0), (1, 0), (0, 300), (1, 300)]);
+        let lost: Vec<_> = found.lost().into_iter().map(|lost| lost.what).collect();
+        let due =
+            ["image_0/000001.png: ", "image_1/000001.png: ", "image_0/000002.png: no such file"];
+        assert_eq!(lost.len(), 4, "{lost:?}");
+        due.iter().zip(&lost).for_each(|(due, lost)| assert!(lost.contains(due), "{lost}"));
+        assert!(lost[0].contains("times.txt has no time for it"), "{lost:?}");
+    }
+
+    #[test]
+    fn a_folder_that_is_nearly_right_is_told_with_the_way_to_its_images() {
+        for (files, lacking, [left, right]) in [
+            (
+                &["image_2/000000.png", "image_3/000000.png"][..],
+                "it has image_2/*.png of KITTI odometry, but not times.txt, the list of times",
+                ["image_2/%06d.png", "image_3/%06d.png"],
+            ),
+            (&["image_left/000000_left.png"], "but not image_right/*_right.png", ["", ""]),
+            (
+                &["A/im1.png"],
+                "it has */im1.png of Middlebury and ETH3D, but not */im0.png",
+                ["", ""],
+            ),
+            (
+                &["image_left/0_left.jpg", "image_right/0_right.jpg"],
+                "",
+                ["image_left/*.jpg", "image_right/*.jpg"],
+            ),
+            (&["left9.png", "left10.png", "right9.png"], "", ["left%d.png", "right%d.png"]),
+            (&["cam0/0.png", "cam1/0.png", "cam0/._0.png"], "", ["cam0/%d.png", "cam1/%d.png"]),
+            (&["a/L/7.png", "a/R/7.png"], "", ["a/L/%d.png", "a/R/%d.png"]),
+        ] {
+            let folder = folder(files);
+            assert!(!is_dataset(folder.path()), "{files:?}");
+            let said = near_miss(folder.path()).unwrap();
+            assert!(said.contains(lacking), "{files:?}: {said}");
+            let at = |name| folder.path().join(name).display().to_string();
+            let streams = format!("--left '{}' --right '{}'", at(left), at(right));
+            assert_eq!(said.contains(&streams), !left.is_empty(), "{files:?}: {said}");
+        }
+        for files in [&["left/0.png", "centre/0.png"][..], &["a/im2.png"], &[]] {
+            assert_eq!(near_miss(folder(files).path()), None, "{files:?}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::open::Recording;
 use super::pixels;
 use crate::matching::saturation::WHITE;
 use crate::source::byte_stream::Codec;
-use crate::source::gst::{self, Decoded, GstOptions, Undecodable, UnitDecoder, Views};
+use crate::source::gst::{self, Decoded, GstOptions, Undecodable, UnitDecoder, ViewLayout, Views};
 
 /// Fate of a message with an image.
 pub struct Image {
@@ -26,6 +26,8 @@ pub struct Image {
 /// Decoders of the topics of one recording.
 pub struct Decoder {
     options: GstOptions,
+    /// The topic that has both views side by side, as the user says.
+    both: Option<usize>,
     /// Number of the next message of each topic.
     numbers: HashMap<usize, u64>,
     videos: HashMap<usize, Video>,
@@ -38,9 +40,10 @@ struct Video {
 }
 
 impl Decoder {
-    /// Creates decoders with these options.
-    pub fn new(options: &GstOptions) -> Self {
-        Self { options: options.clone(), numbers: HashMap::new(), videos: HashMap::new() }
+    /// Creates decoders with these options. A topic that is both views has them side by side.
+    pub fn new(options: &GstOptions, topics: Option<[usize; 2]>) -> Self {
+        let both = topics.filter(|[left, right]| left == right).map(|[left, _]| left);
+        Self { options: options.clone(), both, numbers: HashMap::new(), videos: HashMap::new() }
     }
 
     /// Decodes the next message of a topic. Returns the images that are known by now: of a video they may be
@@ -56,21 +59,28 @@ impl Decoder {
         let image = |stamp, views| vec![Image { topic, number, stamp, views }];
         let (stamp, picture) = match picture {
             Ok(read) => read,
-            Err(flaw) => return Ok(image(0, Err(flaw))),
+            Err(flaw) => {
+                self.lose(topic);
+                return Ok(image(0, Err(flaw)));
+            }
+        };
+        let layout = match self.both == Some(topic) {
+            true => ViewLayout::SideBySide,
+            false => recording.topics()[topic].layout(),
         };
         let Picture::Unit(codec, unit) = picture else {
-            let frame = pixels::frame(&picture, &self.options.keep, self.options.tone);
-            return Ok(image(stamp, frame.map(Views::One)));
+            let GstOptions { keep, tone, .. } = &self.options;
+            return Ok(image(stamp, pixels::views(&picture, layout, keep, *tone)));
         };
         let video = match (self.videos.get_mut(&topic), codec) {
             (Some(video), _) => video,
             // Nothing can be decoded before the first parameters.
-            (None, None) => return Ok(image(stamp, Err(Undecodable.into()))),
+            (None, None) => return Ok(image(stamp, Err(Undecodable::Missing.into()))),
             (None, Some(codec)) => {
                 let described = &recording.topics()[topic];
                 let name = format!("{}: {}", recording.name, described.name);
                 gst::initialise()?;
-                let decoder = UnitDecoder::new(&name, codec, described.layout(), &self.options)?;
+                let decoder = UnitDecoder::new(&name, codec, layout, &self.options)?;
                 self.videos.entry(topic).or_insert(Video { decoder, codec })
             }
         };
@@ -81,6 +91,13 @@ impl Decoder {
         }
         let done = video.decoder.feed(number, stamp, unit)?;
         Ok(done.into_iter().map(|unit| of_unit(topic, unit)).collect())
+    }
+
+    /// Notes that messages of a topic are missing here. Later frames of a video may build on them.
+    pub fn lose(&mut self, topic: usize) {
+        if let Some(video) = self.videos.get_mut(&topic) {
+            video.decoder.lose();
+        }
     }
 
     /// Counts messages that need not or cannot be decoded, and returns the number of the first one.

@@ -1,23 +1,41 @@
 //! Data sets as folders: EuRoC's (mav0/cam0/data.csv) and KITTI raw (image_00/timestamps.txt).
 
-use std::fs;
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::interface::{Encoding, Message, Reader, Topic, check_length};
+use super::interface::{Encoding, Lost, Message, Reader, Topic, check_length};
+use super::listing::{as_streams, entries};
 use crate::core::reading;
-use crate::source::header;
+use crate::source::{header, pictures};
 
 /// Largest list of times.
 const LIST_MAX: u64 = 256 << 20;
+
+/// Time between two images in nanoseconds below which the numbers in their names are no times.
+const SHORTEST_NS: u64 = 100_000;
+
+/// An image of a data set.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    time_ns: u64,
+    topic: usize,
+    file: PathBuf,
+    /// Reason why it is left out, if it is known before it is read.
+    flaw: Option<String>,
+}
 
 /// Images with their times, a topic for each camera.
 #[derive(Debug)]
 pub(super) struct Folder {
     topics: Vec<Topic>,
-    /// Time, topic and file of every image, in order of time.
-    images: Vec<(u64, usize, PathBuf)>,
+    /// Every image, in order of time.
+    images: Vec<Entry>,
+    /// Images that were left out since they were last asked for.
+    lost: Vec<Lost>,
     /// Files with times and calibrations.
     lists: Vec<PathBuf>,
     /// Calibration files.
@@ -31,7 +49,10 @@ pub(super) struct Folder {
 /// Returns the folder with the cameras of EuRoC: `path` itself or its `mav0`.
 pub(super) fn euroc(path: &Path) -> Option<PathBuf> {
     let folders = [path.to_owned(), path.join("mav0")];
-    folders.into_iter().find(|folder| folder.join("cam0/data.csv").is_file())
+    let has = |folder: &PathBuf| {
+        folder.join("cam0/data.csv").is_file() || folder.join("cam0/data").is_dir()
+    };
+    folders.into_iter().find(has)
 }
 
 /// Reports whether a folder is a drive of KITTI raw.
@@ -40,15 +61,25 @@ pub(super) fn is_kitti(path: &Path) -> bool {
 }
 
 impl Folder {
-    /// Opens a folder of EuRoC: a line of data.csv has nanoseconds and the name of an image.
+    /// Opens a folder of EuRoC: a line of data.csv has nanoseconds and the name of an image. Without that list
+    /// the names are the nanoseconds.
     pub(super) fn euroc(folder: &Path) -> Result<Self> {
         let mut found = Self::new();
         for camera in ["cam0", "cam1"] {
             let list = folder.join(camera).join("data.csv");
-            if !list.is_file() {
+            let data = folder.join(camera).join("data");
+            if !list.is_file() && !data.is_dir() {
                 continue;
             }
             let topic = found.add_topic(camera);
+            if !list.is_file() {
+                found.add_by_name(topic, &data).map_err(|flaw| {
+                    let cure = as_streams(folder).map(|cure| format!("; {cure}"));
+                    let (list, cure) = (list.display(), cure.unwrap_or_default());
+                    anyhow!("{list}, the list of times, is missing, and {flaw}{cure}")
+                })?;
+                continue;
+            }
             for (number, line) in found.read_list(&list)?.lines().enumerate() {
                 let line = line.trim();
                 if line.is_empty() || line.starts_with('#') {
@@ -60,12 +91,33 @@ impl Folder {
                 let name = name.split(',').next().unwrap_or_default().trim();
                 // Nothing outside the folder is opened.
                 ensure!(!name.contains('/') && name != "..", "{}: not a name", wrong());
-                let file = folder.join(camera).join("data").join(name);
-                found.images.push((time, topic, file));
+                found.add_image(time, topic, data.join(name));
             }
+            found.add_unlisted(topic, &data, &list);
         }
         let calibrations = ["cam0", "cam1"].map(|camera| folder.join(camera).join("sensor.yaml"));
         found.finish(calibrations)
+    }
+
+    /// Adds the images of a folder whose names are times in nanoseconds.
+    fn add_by_name(&mut self, topic: usize, data: &Path) -> Result<()> {
+        let mut times = Vec::new();
+        for file in entries(data).into_iter().filter(|file| pictures::is_picture(file)) {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            let time: Option<u64> = stem.parse().ok();
+            let name = || format!("the name of {} is no time in nanoseconds", file.display());
+            times.push((time.with_context(name)?, file));
+        }
+        times.sort();
+        if let [(first, _), .., (last, _)] = &times[..] {
+            ensure!(
+                last - first >= (times.len() as u64 - 1) * SHORTEST_NS,
+                "the names of the images in {} count them and are no times in nanoseconds",
+                data.display()
+            );
+        }
+        times.into_iter().for_each(|(time, file)| self.add_image(time, topic, file));
+        Ok(())
     }
 
     /// Opens a drive of KITTI raw: line n of timestamps.txt is the time of image n.
@@ -78,23 +130,28 @@ impl Folder {
             }
             let topic = found.add_topic(camera);
             let lines = found.read_list(&list)?;
-            for (number, line) in lines.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
+            let data = folder.join(camera).join("data");
+            for (number, line) in lines.lines().enumerate() {
+                let names = ["png", "jpg"].map(|end| data.join(format!("{number:010}.{end}")));
+                let there = names.iter().find(|name| name.is_file());
+                let line = line.trim();
+                if line.is_empty() {
+                    let untimed = there.into_iter().cloned();
+                    untimed.for_each(|file| found.add_without_time(topic, file, &list));
+                    continue;
+                }
                 let wrong = || format!("{}, line {}: {line:?}", list.display(), number + 1);
                 let time = date_ns(line).with_context(wrong)?;
-                let data = folder.join(camera).join("data");
-                let names = ["png", "jpg"].map(|end| data.join(format!("{number:010}.{end}")));
-                // Some drives lack images.
-                if let Some(file) = names.into_iter().find(|name| name.is_file()) {
-                    found.images.push((time, topic, file));
-                }
+                found.add_image(time, topic, there.unwrap_or(&names[0]).clone());
             }
+            found.add_unlisted(topic, &data, &list);
         }
         // The calibration is that of the day, in the folder above the drive.
         let name = "calib_cam_to_cam.txt";
         let day = folder.canonicalize().ok().and_then(|folder| Some(folder.parent()?.join(name)));
         let file = [Some(folder.join(name)), day].into_iter().flatten().find(|file| file.is_file());
         // By it the calibration tells raw images from rectified ones. Damaged images are reported later.
-        found.size = found.images.first().and_then(|(.., file)| header::dimensions(file).ok());
+        found.size = found.images.iter().find_map(|image| header::dimensions(&image.file).ok());
         found.finish(file)
     }
 
@@ -102,6 +159,7 @@ impl Folder {
         Self {
             topics: Vec::new(),
             images: Vec::new(),
+            lost: Vec::new(),
             lists: Vec::new(),
             calibrations: Vec::new(),
             size: None,
@@ -121,17 +179,37 @@ impl Folder {
         self.topics.iter().any(|topic| topic.name == name)
     }
 
-    /// Adds an image with its time in nanoseconds.
-    pub(super) fn add_image(&mut self, time: u64, topic: usize, file: PathBuf) {
-        self.images.push((time, topic, file));
+    /// Adds an image with its time in nanoseconds. A file that is not there is left out.
+    pub(super) fn add_image(&mut self, time_ns: u64, topic: usize, file: PathBuf) {
+        let flaw = (!file.is_file()).then(|| "no such file".to_owned());
+        self.images.push(Entry { time_ns, topic, file, flaw });
     }
 
-    /// Checks that all images have one size, by their headers.
+    /// Adds an image that is left out, because a list has no time for it.
+    pub(super) fn add_without_time(&mut self, topic: usize, file: PathBuf, list: &Path) {
+        let before = self.images.iter().rev().find(|image| image.topic == topic);
+        let time_ns = before.map_or(0, |image| image.time_ns);
+        let flaw = Some(format!("{} has no time for it", list.display()));
+        self.images.push(Entry { time_ns, topic, file, flaw });
+    }
+
+    /// Adds the images in a folder that its list leaves out.
+    fn add_unlisted(&mut self, topic: usize, data: &Path, list: &Path) {
+        let listed = self.images.iter().filter(|image| image.topic == topic);
+        let listed: HashSet<OsString> =
+            listed.filter_map(|image| Some(image.file.file_stem()?.to_owned())).collect();
+        let is_listed = |file: &PathBuf| file.file_stem().is_none_or(|stem| listed.contains(stem));
+        let images = entries(data).into_iter().filter(|file| pictures::is_picture(file));
+        images
+            .filter(|file| !is_listed(file))
+            .for_each(|file| self.add_without_time(topic, file, list));
+    }
+
+    /// Checks that all images have one size, by their headers. Damaged images are reported later.
     pub(super) fn check_sizes(&mut self) -> Result<()> {
         let mut first: Option<((usize, usize), &Path)> = None;
-        for (_, _, file) in &self.images {
-            let name = || file.display().to_string();
-            let size = header::dimensions(file).with_context(name)?;
+        for Entry { file, .. } in &self.images {
+            let Ok(size) = header::dimensions(file) else { continue };
             let (known, of) = *first.get_or_insert((size, file));
             ensure!(
                 size == known,
@@ -140,7 +218,7 @@ impl Folder {
                 of.display(),
                 known.0,
                 known.1,
-                name(),
+                file.display(),
                 size.0,
                 size.1
             );
@@ -154,7 +232,9 @@ impl Folder {
         let name = || list.display().to_string();
         let text = reading::read(list, LIST_MAX).with_context(name)?;
         self.lists.push(list.to_owned());
-        String::from_utf8(text).with_context(name)
+        let text = String::from_utf8(text).with_context(name)?;
+        // Some editors begin a text with a byte order mark.
+        Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
     }
 
     /// Sorts the images, and takes the calibration files if all are there.
@@ -162,13 +242,22 @@ impl Folder {
         mut self,
         calibrations: impl IntoIterator<Item = PathBuf>,
     ) -> Result<Self> {
-        if self.images.is_empty() {
-            bail!("the folder lists no images");
-        }
         self.images.sort();
         for (number, topic) in self.topics.iter_mut().enumerate() {
-            let own = self.images.iter().filter(|(_, topic, _)| *topic == number);
-            topic.messages = Some(own.count() as u64);
+            let own = self.images.iter().filter(|image| image.topic == number);
+            topic.messages = Some(own.filter(|image| image.flaw.is_none()).count() as u64);
+        }
+        let with_images = self.topics.iter().filter(|topic| topic.messages != Some(0));
+        let with_images: Vec<_> = with_images.map(|topic| &topic.name[..]).collect();
+        let flaw = self.images.iter().find_map(|image| Some((&image.file, image.flaw.as_ref()?)));
+        let flaw =
+            flaw.map_or(String::new(), |(file, flaw)| format!(": {}: {flaw}", file.display()));
+        match with_images[..] {
+            [] => bail!("the folder has none of the images that it should have{flaw}"),
+            [only] => {
+                bail!("only {only} has images, and a pair needs those of the other view, too{flaw}")
+            }
+            _ => {}
         }
         let files: Vec<PathBuf> = calibrations.into_iter().collect();
         if files.iter().all(|file| file.is_file()) {
@@ -180,15 +269,27 @@ impl Folder {
     /// Returns time and file of the images of these topics.
     #[cfg(test)]
     pub(super) fn images_of(&self, topics: &[usize]) -> Vec<(u64, PathBuf)> {
-        let images = self.images.iter().filter(|(_, topic, _)| topics.contains(topic));
-        images.map(|(time, _, file)| (*time, file.clone())).collect()
+        let images = self.images.iter().filter(|image| topics.contains(&image.topic));
+        images.map(|image| (image.time_ns, image.file.clone())).collect()
     }
 
     /// Returns every file that may be read.
     pub(super) fn files(self) -> Vec<PathBuf> {
-        let images = self.images.into_iter().map(|(_, _, file)| file);
+        let images = self.images.into_iter().filter(|image| image.flaw.is_none());
+        let images = images.map(|image| image.file);
         images.chain(self.lists).chain(self.calibrations).collect()
     }
+}
+
+/// Reads an image file.
+fn read(file: &Path) -> Result<Vec<u8>> {
+    check_length("an image file", fs::metadata(file)?.len())?;
+    let data = header::read_file(file)?;
+    if header::format(&data).is_none() {
+        let what = if data.is_empty() { "it is empty (0 bytes)" } else { "it is no image" };
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what).into());
+    }
+    Ok(data)
 }
 
 /// Returns the nanoseconds since 1970 of a time such as `2011-09-26 13:02:25.951199337`.
@@ -223,23 +324,36 @@ impl Reader for Folder {
 
     fn begin(&mut self, topics: &[usize]) -> Result<()> {
         (self.wanted, self.at) = (topics.to_vec(), 0);
+        self.lost.clear();
         Ok(())
     }
 
     fn next(&mut self, message: &mut Message) -> Result<bool> {
-        while let Some((time, topic, file)) = self.images.get(self.at) {
+        while let Some(Entry { time_ns, topic, file, flaw }) = self.images.get(self.at) {
             self.at += 1;
             if !self.wanted.contains(topic) {
                 continue;
             }
-            let name = || file.display().to_string();
-            let bytes = fs::metadata(file).with_context(name)?.len();
-            check_length("an image file", bytes).with_context(name)?;
-            message.data = header::read_file(file).with_context(name)?;
-            (message.topic, message.log_ns) = (*topic, *time);
-            return Ok(true);
+            let name = file.display();
+            let flaw = match flaw {
+                Some(flaw) => flaw.clone(),
+                None => match read(file) {
+                    Ok(data) => {
+                        *message = Message { topic: *topic, log_ns: *time_ns, data };
+                        return Ok(true);
+                    }
+                    Err(error) if error.is::<io::Error>() => format!("{error:#}"),
+                    Err(error) => return Err(error.context(name.to_string())),
+                },
+            };
+            let what = format!("{name}: {flaw}; it is left out");
+            self.lost.push(Lost { what, messages: vec![(*topic, 1)] });
         }
         Ok(false)
+    }
+
+    fn lost(&mut self) -> Vec<Lost> {
+        std::mem::take(&mut self.lost)
     }
 }
 
@@ -261,35 +375,132 @@ mod tests {
         }
     }
 
+    /// Begin of an image.
+    const IMAGE: &str = "P5\n";
+
+    /// A folder with these files, of which lists have a text.
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn open_euroc(folder: &tempfile::TempDir) -> Result<Folder> {
+        Folder::euroc(&euroc(folder.path()).unwrap())
+    }
+
+    /// Returns topic and time of each image that is read, and the files that are left out.
+    fn read_all(mut found: Folder) -> (Vec<(usize, u64)>, Vec<String>) {
+        let (mut read, mut lost) = (Vec::new(), Vec::new());
+        let mut message = Message::default();
+        found.begin(&[0, 1]).unwrap();
+        while found.next(&mut message).unwrap() {
+            read.push((message.topic, message.log_ns));
+        }
+        for Lost { what, messages } in found.lost() {
+            assert_eq!(messages.len(), 1);
+            let file = what.split(": ").next().unwrap();
+            lost.push(format!("{} {}", messages[0].0, file.rsplit('/').next().unwrap()));
+        }
+        (read, lost)
+    }
+
     #[test]
     fn names_stay_in_the_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let camera = folder.path().join("mav0/cam0");
-        fs::create_dir_all(camera.join("data")).unwrap();
         let list = |text: &str| {
-            fs::write(camera.join("data.csv"), text).unwrap();
-            Folder::euroc(&euroc(folder.path()).unwrap())
+            let both = ["mav0/cam0/data.csv", "mav0/cam1/data.csv"].map(|list| (list, text));
+            let images =
+                ["cam0", "cam1"].map(|c| ["a", "b"].map(|i| format!("mav0/{c}/data/{i}.png")));
+            let images: Vec<_> = images.iter().flatten().map(|file| (&file[..], "")).collect();
+            open_euroc(&folder(&[&both[..], &images].concat()))
         };
-        let found = list("#timestamp [ns],filename\n20,b.png\r\n10,a.png\n").unwrap();
-        let images: Vec<_> = found.images.iter().map(|(time, ..)| *time).collect();
-        assert_eq!((images, found.topics[0].messages), (vec![10, 20], Some(2)));
+        let found = list("\u{feff}#timestamp [ns],filename\n20,b.png\r\n\n10,a.png\n").unwrap();
+        let images: Vec<_> = found.images.iter().map(|image| image.time_ns).collect();
+        assert_eq!((images, found.topics[0].messages), (vec![10, 10, 20, 20], Some(2)));
         assert!(found.calibrations.is_empty());
         for wrong in ["10,../../a.png\n", "10\n", "ten,a.png\n", ""] {
             assert!(list(wrong).is_err(), "{wrong}");
         }
     }
 
+    #[test]
+    fn images_that_are_missing_or_not_listed_are_left_out_and_counted() {
+        let list = "10,a.png\n20,b.png\n30,c.png\n";
+        let [left, right] = ["cam0/data.csv", "cam1/data.csv"].map(|name| (name, list));
+        let files = ["cam0/data/a.png", "cam0/data/c.png", "cam1/data/a.png", "cam1/data/b.png"];
+        let more = ["cam0/data/d.png", "cam1/data/._a.png", "cam1/data/notes.txt"];
+        let files: Vec<_> = files.into_iter().chain(more).map(|name| (name, IMAGE)).collect();
+        let folder = folder(&[&[left, right][..], &files].concat());
+        let found = open_euroc(&folder).unwrap();
+        assert_eq!(found.topics.iter().map(|t| t.messages).collect::<Vec<_>>(), [Some(2); 2]);
+        let (read, lost) = read_all(found);
+        assert_eq!(read, [(0, 10), (1, 10), (1, 20), (0, 30)]);
+        assert_eq!(lost, ["0 b.png", "1 c.png", "0 d.png"]);
+        fs::remove_dir_all(folder.path().join("cam1")).unwrap();
+        let error = open_euroc(&folder).unwrap_err().to_string();
+        assert!(error.contains("only cam0 has images"), "{error}");
+        fs::remove_dir_all(folder.path().join("cam0/data")).unwrap();
+        let error = open_euroc(&folder).unwrap_err().to_string();
+        assert!(error.contains("none of the images") && error.contains("a.png"), "{error}");
+    }
+
+    #[test]
+    fn an_image_at_a_blank_line_of_kitti_has_no_time() {
+        let list = "2011-09-26 13:02:25.0\n \n2011-09-26 13:02:25.2\n\n";
+        let mut files = Vec::new();
+        for camera in ["image_00", "image_01"] {
+            files.push((format!("{camera}/timestamps.txt"), list));
+            (0..3).for_each(|n| files.push((format!("{camera}/data/{n:010}.png"), IMAGE)));
+        }
+        let files: Vec<_> = files.iter().map(|(name, text)| (&name[..], *text)).collect();
+        let folder = folder(&files);
+        assert!(is_kitti(folder.path()));
+        let (read, lost) = read_all(Folder::kitti(folder.path()).unwrap());
+        assert_eq!(read.iter().map(|(topic, _)| *topic).collect::<Vec<_>>(), [0, 1, 0, 1]);
+        assert_eq!(lost, ["0 0000000001.png", "1 0000000001.png"]);
+    }
+
+    #[test]
+    fn without_a_list_the_names_are_the_times() {
+        let of = |names: [&str; 2]| {
+            let files = ["cam0", "cam1"].map(|c| names.map(|name| format!("mav0/{c}/data/{name}")));
+            let files: Vec<_> = files.iter().flatten().map(|file| (&file[..], IMAGE)).collect();
+            let folder = folder(&files);
+            let found = open_euroc(&folder).map(read_all);
+            found.map_err(|error| error.to_string())
+        };
+        let (read, lost) = of(["1700000000033333333.png", "1700000000000000000.png"]).unwrap();
+        let [first, second] = [1_700_000_000_000_000_000, 1_700_000_000_033_333_333];
+        assert_eq!(read, [(0, first), (1, first), (0, second), (1, second)]);
+        assert!(lost.is_empty());
+        for (names, what) in [(["0.png", "1.png"], "count them"), (["a1.png", "a2.png"], "a1.png")]
+        {
+            let error = of(names).unwrap_err();
+            for what in [what, "data.csv, the list of times, is missing", "--left '", "cam1/data/"]
+            {
+                assert!(error.contains(what), "{what}: {error}");
+            }
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn any_list_is_read_or_refused(text in "([0-9#,./a-z \\r]{0,30}\n){0,4}") {
-            let folder = tempfile::tempdir().unwrap();
-            let camera = folder.path().join("cam0");
-            fs::create_dir_all(&camera).unwrap();
-            fs::write(camera.join("data.csv"), text).unwrap();
-            if let Ok(found) = Folder::euroc(&euroc(folder.path()).unwrap()) {
-                let inside = |file: &PathBuf| file.starts_with(camera.join("data"));
-                prop_assert!(found.images.iter().all(|(_, _, file)| inside(file)));
+        fn any_list_is_read_or_refused(text in "([0-9#,./a-z \r]{0,30}\n){0,4}") {
+            let list = format!("{text}1,a.png\n");
+            let folder = folder(&[
+                ("cam0/data.csv", &list), ("cam0/data/a.png", ""),
+                ("cam1/data.csv", &list), ("cam1/data/a.png", ""),
+            ]);
+            if let Ok(found) = open_euroc(&folder) {
+                let inside = |image: &Entry| {
+                    ["cam0/data", "cam1/data"].iter().any(|at| image.file.starts_with(folder.path().join(at)))
+                };
+                prop_assert!(found.images.iter().all(inside));
             }
         }
 

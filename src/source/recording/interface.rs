@@ -40,11 +40,6 @@ impl Encoding {
             other => Self::Other(other.to_owned()),
         }
     }
-
-    /// Reports whether it is one of ROS.
-    pub fn is_of_ros(&self) -> bool {
-        matches!(self, Self::Cdr | Self::Ros1)
-    }
 }
 
 impl fmt::Display for Encoding {
@@ -74,9 +69,10 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// Describes a topic. ROS 2 has `/msg/` in the names of types.
+    /// Describes a topic. ROS 2 has `/msg/` in the names of types, or `::msg::` in those of OMG IDL.
     pub(super) fn new(name: &str, kind: &str, encoding: Encoding, messages: Option<u64>) -> Self {
-        Self { name: name.to_owned(), kind: kind.replacen("/msg/", "/", 1), encoding, messages }
+        let kind = kind.replacen("::msg::", "/", 1).replacen("/msg/", "/", 1);
+        Self { name: name.to_owned(), kind, encoding, messages }
     }
 }
 
@@ -96,7 +92,7 @@ pub struct Message {
 pub struct Lost {
     /// The part and its damage, for people.
     pub what: String,
-    /// Number of lost messages of topics, as far as it is known.
+    /// Number of lost messages of topics; 1 if it is not known.
     pub messages: Vec<(usize, u64)>,
 }
 

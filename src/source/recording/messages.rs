@@ -1,8 +1,9 @@
-//! The messages that are read: images and calibrations of `sensor_msgs`, and frames of videos.
+//! The messages that are read: images, frames of videos and calibrations, in the encodings of ROS and in Protocol
+//! Buffers.
 
 use std::fmt::Write;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use super::fields::Fields;
 use super::interface::{Encoding, Topic};
@@ -13,35 +14,71 @@ use crate::source::gst::ViewLayout;
 /// Most distortion coefficients of a calibration; OpenCV knows 14.
 const COEFFICIENTS_MAX: usize = 32;
 
-/// Types of messages that hold an image.
-const IMAGES: [&str; 2] = ["sensor_msgs/Image", "sensor_msgs/CompressedImage"];
+/// Content of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Pixels,
+    File,
+    Video,
+    /// A frame of a video in the fields of ffmpeg_image_transport.
+    Packet,
+    Calibration,
+}
 
-/// Types of messages that hold a frame of a video, in ROS and in Protocol Buffers.
-const VIDEOS: [&str; 2] = ["foxglove_msgs/CompressedVideo", "foxglove.CompressedVideo"];
+/// Types of messages in the encodings of ROS.
+const OF_ROS: [(&str, Content); 5] = [
+    ("sensor_msgs/Image", Content::Pixels),
+    ("sensor_msgs/CompressedImage", Content::File),
+    ("foxglove_msgs/CompressedVideo", Content::Video),
+    ("ffmpeg_image_transport_msgs/FFMPEGPacket", Content::Packet),
+    ("sensor_msgs/CameraInfo", Content::Calibration),
+];
 
-/// Type of messages that hold a calibration.
-const CAMERA_INFO: &str = "sensor_msgs/CameraInfo";
+/// Types of messages in Protocol Buffers.
+const OF_PROTOBUF: [(&str, Content); 4] = [
+    ("foxglove.RawImage", Content::Pixels),
+    ("foxglove.CompressedImage", Content::File),
+    ("foxglove.CompressedVideo", Content::Video),
+    ("foxglove.CameraCalibration", Content::Calibration),
+];
+
+/// Words in the types of messages that hold an image in some encoding, and in those that do not.
+const OF_IMAGES: [&str; 4] = ["image", "video", "ffmpeg", "theora"];
+const OF_OTHERS: [&str; 3] = ["annotation", "marker", "disparity"];
 
 impl Topic {
+    /// Returns the content of its messages, if they are read.
+    fn content(&self) -> Option<Content> {
+        let known = match self.encoding {
+            Encoding::File => return Some(Content::File),
+            Encoding::Svo => return Some(Content::Video),
+            Encoding::Cdr | Encoding::Ros1 => &OF_ROS[..],
+            Encoding::Protobuf => &OF_PROTOBUF,
+            Encoding::Other(_) => return None,
+        };
+        known.iter().find(|(kind, _)| *kind == self.kind).map(|(_, content)| *content)
+    }
+
     /// Reports whether its messages are images that can be read.
     pub fn has_images(&self) -> bool {
-        self.encoding == Encoding::File
-            || IMAGES.contains(&self.kind.as_str()) && self.encoding.is_of_ros()
-            || self.is_video()
+        self.content().is_some_and(|content| content != Content::Calibration)
+    }
+
+    /// Reports whether its messages seem to be images that cannot be read, by their type.
+    pub fn has_unread_images(&self) -> bool {
+        let kind = self.kind.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| kind.contains(word));
+        self.content().is_none() && has(&OF_IMAGES) && !has(&OF_OTHERS)
     }
 
     /// Reports whether its images are compressed.
     pub fn is_compressed(&self) -> bool {
-        self.kind == IMAGES[1] || self.is_video()
+        self.encoding != Encoding::File && self.content() != Some(Content::Pixels)
     }
 
     /// Reports whether its images are a video, most of whose frames build on others.
     pub fn is_video(&self) -> bool {
-        match self.encoding {
-            Encoding::Svo => true,
-            Encoding::Protobuf => self.kind == VIDEOS[1],
-            _ => self.kind == VIDEOS[0] && self.encoding.is_of_ros(),
-        }
+        matches!(self.content(), Some(Content::Video | Content::Packet))
     }
 
     /// Returns the views in each of its images.
@@ -51,7 +88,7 @@ impl Topic {
 
     /// Reports whether its messages are calibrations.
     pub fn has_calibrations(&self) -> bool {
-        self.kind == CAMERA_INFO && self.encoding.is_of_ros()
+        self.content() == Some(Content::Calibration)
     }
 }
 
@@ -61,7 +98,12 @@ pub enum Picture<'a> {
     /// Pixels.
     Raw(Raw<'a>),
     /// A file, such as a JPEG.
-    File(&'a [u8]),
+    File {
+        /// Its bytes.
+        content: &'a [u8],
+        /// The message's own name of the format; empty if there is none.
+        format: &'a str,
+    },
     /// An access unit of a video as a byte stream. Only the first units need tell the codec.
     Unit(Option<Codec>, &'a [u8]),
 }
@@ -86,34 +128,34 @@ pub struct Raw<'a> {
 /// Returns the stamp of an image in nanoseconds, and the image. A stamp of 0 was never set; the time of
 /// recording takes its place.
 pub fn picture<'a>(topic: &Topic, log_ns: u64, data: &'a [u8]) -> Result<(u64, Picture<'a>)> {
-    if topic.encoding == Encoding::File {
-        return Ok((log_ns, Picture::File(data)));
-    }
-    let set = |stamp: u64| if stamp > 0 { stamp } else { log_ns };
-    match topic.encoding {
+    let (stamp, picture) = match topic.encoding {
+        Encoding::File => (0, Picture::File { content: data, format: "" }),
         Encoding::Svo => {
             let (stamp, unit) = svo::frame(data)?;
-            return Ok((set(stamp), Picture::Unit(Codec::of_stream(unit), unit)));
+            (stamp, Picture::Unit(Codec::of_stream(unit), unit))
         }
-        Encoding::Protobuf => {
-            let video = protobuf::CompressedVideo::read(data)?;
-            return Ok((set(video.stamp), Picture::Unit(Some(codec(video.format)?), video.data)));
-        }
-        _ => {}
-    }
+        Encoding::Protobuf => of_protobuf(topic, data)?,
+        _ => of_ros(topic, data)?,
+    };
+    Ok((if stamp > 0 { stamp } else { log_ns }, picture))
+}
+
+fn of_ros<'a>(topic: &Topic, data: &'a [u8]) -> Result<(u64, Picture<'a>)> {
     let mut fields = Fields::new(data, &topic.encoding)?;
-    if topic.is_video() {
-        let stamp = set(fields.time()?);
+    if topic.content() == Some(Content::Video) {
+        let stamp = fields.time()?;
         let (_frame, data) = (fields.text()?, fields.bytes()?);
         return Ok((stamp, Picture::Unit(Some(codec(fields.text()?)?), data)));
     }
-    let stamp = set(fields.stamp()?);
-    if topic.is_compressed() {
+    let stamp = fields.stamp()?;
+    if topic.content() == Some(Content::File) {
         let format = fields.text()?;
-        if format.contains("compressedDepth") {
-            bail!("the images are depth (\"{format}\"), not a camera's view");
-        }
-        return Ok((stamp, Picture::File(fields.bytes()?)));
+        return Ok((stamp, of_format(format, fields.bytes()?)?));
+    }
+    if topic.content() == Some(Content::Packet) {
+        let (_width, _height, encoding) = (fields.u32()?, fields.u32()?, fields.text()?);
+        let (_pts, _flags, _is_big_endian) = (fields.f64s::<1>()?, fields.u8()?, fields.u8()?);
+        return Ok((stamp, Picture::Unit(Some(codec(encoding)?), fields.bytes()?)));
     }
     let (height, width) = (fields.u32()? as usize, fields.u32()? as usize);
     let encoding = fields.text()?;
@@ -123,9 +165,39 @@ pub fn picture<'a>(topic: &Topic, log_ns: u64, data: &'a [u8]) -> Result<(u64, P
     Ok((stamp, Picture::Raw(Raw { width, height, encoding, is_big_endian, step, data })))
 }
 
-/// Returns the codec of a `CompressedVideo`.
+/// Reads messages of the package foxglove (foxglove-sdk, schemas/proto).
+fn of_protobuf<'a>(topic: &Topic, data: &'a [u8]) -> Result<(u64, Picture<'a>)> {
+    let message = protobuf::Message::read(data)?;
+    let picture = match topic.content() {
+        Some(Content::File) => of_format(message.text(3)?, message.bytes(2))?,
+        Some(Content::Pixels) => Picture::Raw(Raw {
+            width: message.number(2) as usize,
+            height: message.number(3) as usize,
+            encoding: message.text(4)?,
+            is_big_endian: false,
+            step: message.number(5) as usize,
+            data: message.bytes(6),
+        }),
+        _ => Picture::Unit(Some(codec(message.text(4)?)?), message.bytes(3)),
+    };
+    Ok((message.stamp(1)?, picture))
+}
+
+/// Returns the image of a message that names its format: a file or, as some drivers send it, a frame of a video.
+fn of_format<'a>(format: &'a str, content: &'a [u8]) -> Result<Picture<'a>> {
+    ensure!(
+        !format.contains("compressedDepth"),
+        "the images are depth (\"{format}\"), not a camera's view"
+    );
+    Ok(match Codec::of_words(format) {
+        Some(codec) => Picture::Unit(Some(codec), content),
+        None => Picture::File { content, format },
+    })
+}
+
+/// Returns the codec of a video by the name of the format or of ffmpeg's encoder.
 fn codec(format: &str) -> Result<Codec> {
-    Codec::of(format).with_context(|| {
+    Codec::of_words(format).with_context(|| {
         let format: String = format.chars().take(20).collect();
         format!("video in the format \"{format}\" is not read; h264 and h265 are")
     })
@@ -135,13 +207,13 @@ fn codec(format: &str) -> Result<Codec> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CameraInfo {
     /// Width and height of the full image in pixels.
-    pub size: (usize, usize),
+    size: (usize, usize),
     model: String,
     d: Vec<f64>,
     k: [f64; 9],
     r: [f64; 9],
     /// Projection of the rectified view, row by row.
-    pub p: [f64; 12],
+    p: [f64; 12],
     binning: [u32; 2],
     /// Offset in x and y, height, width.
     roi: [u32; 4],
@@ -150,6 +222,9 @@ pub struct CameraInfo {
 impl CameraInfo {
     /// Reads a message.
     pub fn read(encoding: &Encoding, data: &[u8]) -> Result<Self> {
+        if *encoding == Encoding::Protobuf {
+            return Self::of_protobuf(&protobuf::Message::read(data)?);
+        }
         let mut fields = Fields::new(data, encoding)?;
         fields.stamp()?;
         let (height, width) = (fields.u32()? as usize, fields.u32()? as usize);
@@ -163,6 +238,31 @@ impl CameraInfo {
             p: fields.f64s()?,
             binning: [fields.u32()?, fields.u32()?],
             roi: [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?],
+        })
+    }
+
+    /// Reads a `foxglove.CameraCalibration`.
+    fn of_protobuf(message: &protobuf::Message<'_>) -> Result<Self> {
+        // A list that is not sent has zeros.
+        fn matrix<const LENGTH: usize>(values: Vec<f64>) -> Result<[f64; LENGTH]> {
+            ensure!(
+                values.is_empty() || values.len() == LENGTH,
+                "a matrix has {} numbers",
+                values.len()
+            );
+            Ok(values.try_into().unwrap_or([0.0; LENGTH]))
+        }
+        let d = message.f64s(5)?;
+        ensure!(d.len() <= COEFFICIENTS_MAX, "{} distortion coefficients", d.len());
+        Ok(Self {
+            size: (message.number(2) as usize, message.number(3) as usize),
+            model: message.text(4)?.to_owned(),
+            d,
+            k: matrix(message.f64s(6)?)?,
+            r: matrix(message.f64s(7)?)?,
+            p: matrix(message.f64s(8)?)?,
+            binning: [0; 2],
+            roi: [0; 4],
         })
     }
 
@@ -221,15 +321,71 @@ mod tests {
         assert_eq!(picture(&topic, 9, &data).unwrap().0, 9);
     }
 
-    #[test]
-    fn depth_is_no_view() {
+    /// A `CompressedImage` with this format.
+    fn compressed(format: &str) -> Vec<u8> {
         let mut data = HEADER.to_vec();
-        let format = b"16UC1; compressedDepth png\0";
-        data.extend((format.len() as u32).to_le_bytes());
-        data.extend(format);
-        data.extend([0; 8]);
-        let error = picture(&topic("sensor_msgs/CompressedImage"), 9, &data).unwrap_err();
+        data.extend((format.len() as u32 + 1).to_le_bytes());
+        data.extend(format.as_bytes());
+        data.push(0);
+        data.resize(data.len().next_multiple_of(4), 0);
+        data.extend([2, 0, 0, 0, 7, 8]);
+        data
+    }
+
+    #[test]
+    fn the_format_of_a_compressed_image_tells_its_content() {
+        let topic = topic("sensor_msgs/CompressedImage");
+        let error = picture(&topic, 9, &compressed("16UC1; compressedDepth png")).unwrap_err();
         assert!(error.to_string().contains("are depth"), "{error}");
+        for format in ["jpeg", "bayer_rggb8; png compressed ", "mono8; jpeg compressed mono8", ""] {
+            let data = compressed(format);
+            let (_, Picture::File { content, format: found }) = picture(&topic, 9, &data).unwrap()
+            else {
+                panic!("{format}")
+            };
+            assert_eq!((content, found), (&[7, 8][..], format));
+        }
+        for (format, due) in [("h264", Codec::H264), ("h265", Codec::H265), ("hevc", Codec::H265)] {
+            let data = compressed(format);
+            let (_, Picture::Unit(codec, unit)) = picture(&topic, 9, &data).unwrap() else {
+                panic!("{format}")
+            };
+            assert_eq!((codec, unit), (Some(due), &[7, 8][..]));
+        }
+    }
+
+    #[test]
+    fn a_packet_of_ffmpeg_is_a_frame_of_a_video() {
+        let mut data = HEADER.to_vec();
+        data.extend([64, 1, 0, 0, 240, 0, 0, 0, 8, 0, 0, 0]);
+        data.extend(b"libx264\0");
+        data.resize(data.len().next_multiple_of(8) + 4, 0);
+        // Counted from behind the encapsulation: pts, flags, is_bigendian.
+        data.extend([1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7, 8]);
+        let topic = topic("ffmpeg_image_transport_msgs/FFMPEGPacket");
+        let (stamp, Picture::Unit(codec, unit)) = picture(&topic, 9, &data).unwrap() else {
+            panic!()
+        };
+        assert_eq!((stamp, codec, unit), (1_000_000_002, Some(Codec::H264), &[7, 8][..]));
+        let other = String::from_utf8(data).unwrap().replace("libx264", "libaom-");
+        let error = picture(&topic, 9, other.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("\"libaom-\" is not read; h264"), "{error}");
+    }
+
+    #[test]
+    fn types_that_are_not_read_are_known_by_their_names() {
+        let of = |kind: &str, encoding: &str| {
+            let topic = Topic::new("/a", kind, Encoding::of(encoding), None);
+            (topic.has_images(), topic.has_unread_images())
+        };
+        assert_eq!(of("foxglove.CompressedImage", "json"), (false, true));
+        assert_eq!(of("theora_image_transport/msg/Packet", "cdr"), (false, true));
+        assert_eq!(of("foxglove.RawImage", "protobuf"), (true, false));
+        assert_eq!(of("sensor_msgs::msg::Image", "cdr"), (true, false));
+        for other in ["sensor_msgs/msg/Imu", "stereo_msgs/msg/DisparityImage"] {
+            assert_eq!(of(other, "cdr"), (false, false), "{other}");
+        }
+        assert_eq!(of("sensor_msgs/msg/CameraInfo", "cdr"), (false, false));
     }
 
     #[test]
@@ -246,7 +402,7 @@ mod tests {
         let ros1: [&[u8]; 5] =
             [&numbers, &[1, 0, 0, 0, b'a'], &[3, 0, 0, 0, 1, 2, 3], &[4, 0, 0, 0], b"h265"];
         for (encoding, data) in [(Encoding::Cdr, cdr.concat()), (Encoding::Ros1, ros1.concat())] {
-            let topic = Topic { encoding, ..topic(VIDEOS[0]) };
+            let topic = Topic { encoding, ..topic("foxglove_msgs/CompressedVideo") };
             let (stamp, Picture::Unit(codec, unit)) = picture(&topic, 9, &data).unwrap() else {
                 panic!()
             };
@@ -263,12 +419,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(data in prop::collection::vec(any::<u8>(), 0..500)) {
-            for encoding in [Encoding::Cdr, Encoding::Ros1] {
-                for kind in IMAGES.into_iter().chain(VIDEOS) {
+            let both = [(Encoding::Cdr, &OF_ROS[..]), (Encoding::Ros1, &OF_ROS), (Encoding::Protobuf, &OF_PROTOBUF)];
+            for (encoding, kinds) in both {
+                for (kind, _) in kinds {
                     let _ = picture(&Topic { encoding: encoding.clone(), ..topic(kind) }, 1, &data);
                 }
-                let protobuf = Topic { encoding: Encoding::Protobuf, ..topic(VIDEOS[1]) };
-                let _ = picture(&protobuf, 1, &data);
                 if let Ok(info) = CameraInfo::read(&encoding, &data) {
                     prop_assert!(info.to_yaml().lines().count() == 14);
                 }

@@ -16,6 +16,7 @@ mod folder;
 mod graph;
 mod interface;
 mod joined;
+mod listing;
 mod mcap;
 pub mod messages;
 mod open;
@@ -26,6 +27,7 @@ mod replay;
 mod rosbag2;
 pub mod survey;
 mod svo;
+mod timing;
 
 pub use choice::partners;
 pub use open::{GRAPH, Recording, files, is_graph, is_recording};

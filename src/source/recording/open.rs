@@ -1,6 +1,5 @@
 //! Opens recordings of any kind, by their content.
 
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +10,15 @@ use super::interface::{Lost, Message, Reader, Topic};
 use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, rosbag2};
-use super::{dataset, folder, joined, mcap, svo};
+use super::{dataset, folder, joined, listing, mcap, svo};
 use crate::core::control::Switch;
 use crate::core::reading;
+
+/// Number of folders above a path that may be the recording it is a part of.
+const ABOVE: usize = 3;
+
+/// Number of recordings in a folder that a message names.
+const SHOWN: usize = 3;
 
 /// An opened recording.
 pub struct Recording {
@@ -76,16 +81,39 @@ pub fn is_recording(path: &Path) -> bool {
 
 /// Returns the files of a folder of rosbag2 in their order.
 fn parts(folder: &Path) -> Vec<PathBuf> {
-    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_part = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let endings = [".db3", ".mcap", ".db3.zstd", ".mcap.zstd"];
         name.is_some_and(|name| endings.iter().any(|ending| name.ends_with(ending)))
     };
-    let mut parts: Vec<PathBuf> = names.filter(is_part).collect();
+    let mut parts: Vec<PathBuf> = listing::entries(folder).into_iter().filter(is_part).collect();
     // Recorders number them: name_0.db3, name_10.db3.
     parts.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     parts
+}
+
+/// Describes what a path that is no recording lacks, or the recording that is likely meant.
+fn near_miss(path: &Path) -> Option<String> {
+    let whole = path.canonicalize().ok()?;
+    let is_whole = |above: &&Path| {
+        let Some(part) = whole.strip_prefix(above).ok().and_then(|part| part.iter().next()) else {
+            return false;
+        };
+        matches!(kind(above), Some(Kind::Euroc(_) | Kind::Kitti | Kind::Dataset))
+            && Recording::open(above)
+                .is_ok_and(|found| found.topics().iter().any(|topic| part == topic.name.as_str()))
+    };
+    if let Some(above) = whole.ancestors().skip(1).take(ABOVE).find(is_whole) {
+        return Some(format!("it is a part of one, which is given as {}", above.display()));
+    }
+    if let Some(lacking) = dataset::near_miss(path) {
+        return Some(lacking);
+    }
+    let mut below = listing::entries(path);
+    below.retain(|path| is_recording(path));
+    let shown: Vec<_> = below.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
+    let more = if below.len() > SHOWN { " and others" } else { "" };
+    (!shown.is_empty()).then(|| format!("recordings in it are {}{more}", shown.join(", ")))
 }
 
 /// Begins the name of a ROS 2 graph; the begin of its topics' names may follow.
@@ -138,6 +166,9 @@ impl Recording {
             }
             if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
                 bail!("{name}: {}", svo::FIRST_VERSION);
+            }
+            if let Some(near) = near_miss(path) {
+                bail!("{name} is no recording: {near}");
             }
             bail!(
                 "{name} is no recording: MCAP, ZED's .svo2, a ROS 1 bag (.bag), rosbag2 (.db3 or its folder), or the \
@@ -212,29 +243,56 @@ impl Recording {
         })
     }
 
-    /// Returns the calibrations of these views with the names of their topics, if there are any: the first
-    /// message of each camera's `CameraInfo` that is not damaged.
-    pub fn camera_infos(&mut self, views: [usize; 2]) -> Result<Option<[(String, CameraInfo); 2]>> {
+    /// Reads the `CameraInfo` of these views until `usable` accepts those of both, and returns its result. A camera
+    /// that has none gives `None`. Fails with the last reason if none is usable.
+    pub fn camera_infos<T>(
+        &mut self,
+        views: [usize; 2],
+        usable: impl Fn(&[String; 2], [&CameraInfo; 2]) -> Result<T>,
+    ) -> Result<Option<Found<T>>> {
         let Some(topics) = choice::camera_infos(self.topics(), views) else { return Ok(None) };
+        let names = topics.map(|topic| self.topics()[topic].name.clone());
         self.begin(&topics)?;
-        let (mut found, mut message) = ([None, None], Message::default());
-        while found.iter().any(Option::is_none) && self.next(&mut message)? {
+        let (mut infos, mut flaw, mut message) = ([None, None], None, Message::default());
+        // Messages of each camera that were read, and those before the present one.
+        let (mut read, mut before) = ([0; 2], [0; 2]);
+        while read[0] + read[1] < INFOS_MAX && self.next(&mut message)? {
             let eye = usize::from(message.topic == topics[1]);
-            if found[eye].is_none() {
-                let Topic { name, encoding, .. } = &self.topics()[message.topic];
-                let info = CameraInfo::read(encoding, &message.data)
-                    .with_context(|| format!("{}: {name}", self.name))?;
-                found[eye] = Some((name.clone(), info));
+            read[eye] += 1;
+            match CameraInfo::read(&self.topics()[message.topic].encoding, &message.data) {
+                Ok(info) if infos[eye].as_ref() == Some(&info) => continue,
+                Ok(info) => (infos[eye], before[eye]) = (Some(info), read[eye] - 1),
+                Err(error) => {
+                    flaw = Some(error.context(names[eye].clone()));
+                    continue;
+                }
+            }
+            let [Some(left), Some(right)] = &infos else { continue };
+            match usable(&names, [left, right]) {
+                Ok(calibration) => {
+                    return Ok(Some(Found { names, calibration, before, flaw }));
+                }
+                Err(error) => flaw = Some(error),
             }
         }
-        if found.iter().any(Option::is_none)
-            && let Some(Lost { what, .. }) = self.lost().into_iter().next()
-        {
-            bail!("{what}");
-        }
-        let [left, right] = found;
-        Ok(left.zip(right).map(|(left, right)| [left, right]))
+        let damage = || self.lost().into_iter().next().map(|lost| anyhow::anyhow!(lost.what));
+        flaw.or_else(damage).map_or(Ok(None), Err)
     }
+}
+
+/// Most messages of both cameras among which a usable calibration is looked for.
+const INFOS_MAX: u64 = 2000;
+
+/// A calibration in messages.
+pub struct Found<T> {
+    /// Topics of the left and the right camera.
+    pub names: [String; 2],
+    /// The calibration.
+    pub calibration: T,
+    /// Number of earlier messages of each camera, which are not usable.
+    pub before: [u64; 2],
+    /// Reason why an earlier one is not usable.
+    pub flaw: Option<anyhow::Error>,
 }
 
 /// Refusal of what SQLite, bzip2 and LZ4 are needed for.

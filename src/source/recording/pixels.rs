@@ -1,14 +1,14 @@
 //! Images of messages become frames: intensity of 8 bits, and the colour if an output needs it.
 
-use anyhow::{Result, bail, ensure};
-use image::DynamicImage;
+use anyhow::{Context, Result, bail, ensure};
+use image::{ColorType, DynamicImage};
 
 use super::messages::{Picture, Raw};
 use crate::core::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
 use crate::core::frame::{Image, intensity, intensity_16};
 use crate::core::memory::{Budget, product};
 use crate::core::pool::Pool;
-use crate::source::gst::Keep;
+use crate::source::gst::{Keep, ViewLayout, Views};
 use crate::source::still;
 use crate::source::tone::Tone;
 
@@ -23,49 +23,87 @@ enum Layout {
     Colour([usize; 3], usize),
     /// Two pixels in four bytes: positions of the first luma and of Cb.
     Yuv422([usize; 2]),
+    /// A plane of luma, then one of pairs of colour differences: pixels that share a pair, across and down, as powers of
+    /// two; position of Cb.
+    TwoPlanes([u32; 2], usize),
     /// Column and row of the first red pixel of a Bayer mosaic.
     Bayer([usize; 2]),
 }
 
-/// Returns the layout of a pixel format, and whether its samples have two bytes
-/// (`sensor_msgs/image_encodings.hpp`).
-fn layout(encoding: &str) -> Option<(Layout, bool)> {
-    const BGR: Layout = Layout::Colour([2, 1, 0], 3);
-    Some(match encoding {
-        "mono8" | "8UC1" => (Layout::Grey, false),
-        "mono16" | "16UC1" => (Layout::Grey, true),
-        "rgb8" => (Layout::Colour([0, 1, 2], 3), false),
-        "bgr8" | "8UC3" => (BGR, false),
-        "rgba8" => (Layout::Colour([0, 1, 2], 4), false),
-        "bgra8" | "8UC4" => (Layout::Colour([2, 1, 0], 4), false),
-        "rgb16" => (Layout::Colour([0, 1, 2], 3), true),
-        "bgr16" => (BGR, true),
-        "yuv422" | "uyvy" => (Layout::Yuv422([1, 0]), false),
-        "yuv422_yuy2" | "yuyv" => (Layout::Yuv422([0, 1]), false),
-        _ => {
-            let rest = encoding.strip_prefix("bayer_")?;
-            let (order, is_wide) = match rest.split_at_checked(4)? {
-                (order, "8") => (order, false),
-                (order, "16") => (order, true),
-                _ => return None,
-            };
-            let red = match order {
-                "rggb" => [0, 0],
-                "bggr" => [1, 1],
-                "gbrg" => [0, 1],
-                "grbg" => [1, 0],
-                _ => return None,
-            };
-            (Layout::Bayer(red), is_wide)
-        }
-    })
+const BGR: Layout = Layout::Colour([2, 1, 0], 3);
+const RGB: Layout = Layout::Colour([0, 1, 2], 3);
+const BGRA: Layout = Layout::Colour([2, 1, 0], 4);
+const RGBA: Layout = Layout::Colour([0, 1, 2], 4);
+const RGGB: Layout = Layout::Bayer([0, 0]);
+const BGGR: Layout = Layout::Bayer([1, 1]);
+const GBRG: Layout = Layout::Bayer([0, 1]);
+const GRBG: Layout = Layout::Bayer([1, 0]);
+
+/// Pixel formats with their layouts, and whether their samples have two bytes (`sensor_msgs/image_encodings.hpp`).
+const FORMATS: [(&str, Layout, bool); 29] = [
+    ("mono8", Layout::Grey, false),
+    ("mono16", Layout::Grey, true),
+    ("8UC1", Layout::Grey, false),
+    ("16UC1", Layout::Grey, true),
+    ("rgb8", RGB, false),
+    ("bgr8", BGR, false),
+    ("8UC3", BGR, false),
+    ("rgba8", RGBA, false),
+    ("bgra8", BGRA, false),
+    ("8UC4", BGRA, false),
+    ("rgb16", RGB, true),
+    ("bgr16", BGR, true),
+    ("rgba16", RGBA, true),
+    ("bgra16", BGRA, true),
+    ("yuv422", Layout::Yuv422([1, 0]), false),
+    ("uyvy", Layout::Yuv422([1, 0]), false),
+    ("yuv422_yuy2", Layout::Yuv422([0, 1]), false),
+    ("yuyv", Layout::Yuv422([0, 1]), false),
+    ("nv12", Layout::TwoPlanes([1, 1], 0), false),
+    ("nv21", Layout::TwoPlanes([1, 1], 1), false),
+    ("nv24", Layout::TwoPlanes([0, 0], 0), false),
+    ("bayer_rggb8", RGGB, false),
+    ("bayer_bggr8", BGGR, false),
+    ("bayer_gbrg8", GBRG, false),
+    ("bayer_grbg8", GRBG, false),
+    ("bayer_rggb16", RGGB, true),
+    ("bayer_bggr16", BGGR, true),
+    ("bayer_gbrg16", GBRG, true),
+    ("bayer_grbg16", GRBG, true),
+];
+
+/// Returns the layout of a pixel format, and whether its samples have two bytes.
+fn layout(encoding: &str) -> Result<(Layout, bool)> {
+    if let Some((_, layout, is_wide)) = FORMATS.iter().find(|(name, ..)| *name == encoding) {
+        return Ok((*layout, *is_wide));
+    }
+    let names = FORMATS.iter().map(|(name, ..)| *name).filter(|name| !name.starts_with("bayer_"));
+    bail!(
+        "pixels in the format \"{encoding}\" are not read; known are {} and bayer_*",
+        names.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Returns the mosaic that a file has, by the message's name of the format: image_transport writes
+/// `bayer_rggb8; png compressed `, and behind it the format to which it has converted the image, if it has.
+fn mosaic(format: &str) -> Option<Layout> {
+    let (encoding, rest) = format.split_once(';')?;
+    let converted = rest.rsplit_once("compressed").map_or("", |(_, to)| to.trim());
+    let (layout, _) = layout(encoding.trim()).ok()?;
+    let is_mosaic = matches!(layout, Layout::Bayer(_))
+        && (converted.is_empty() || converted.starts_with("bayer_"));
+    is_mosaic.then_some(layout)
 }
 
 /// Returns the size of an image in pixels, by its header.
 pub fn size(picture: &Picture<'_>) -> Result<(usize, usize)> {
     match picture {
-        Picture::Raw(raw) => Ok((raw.width, raw.height)),
-        Picture::File(content) => still::size(content),
+        Picture::Raw(raw) => {
+            let Raw { width, height, .. } = *raw;
+            ensure!(width > 0 && height > 0, "the image has no pixels ({width}x{height})");
+            Ok((width, height))
+        }
+        Picture::File { content, .. } => still::size(content),
         Picture::Unit(..) => bail!(IS_VIDEO),
     }
 }
@@ -77,32 +115,96 @@ const IS_VIDEO: &str = "a frame of a video cannot be decoded by itself";
 pub fn format(picture: &Picture<'_>) -> String {
     match picture {
         Picture::Raw(raw) => raw.encoding.chars().take(20).collect(),
-        Picture::File(content) => {
+        Picture::File { content, format } => {
             let known = image::guess_format(content).ok();
-            known.map_or("unknown", |format| format.extensions_str()[0]).to_owned()
+            let file = known.map_or("unknown", |format| format.extensions_str()[0]).to_owned();
+            let encoding = mosaic(format).and_then(|_| format.split(';').next());
+            encoding.map_or(file.clone(), |encoding| format!("{encoding} in {file}"))
         }
         Picture::Unit(codec, _) => codec.map_or("unknown".to_owned(), |codec| codec.to_string()),
     }
 }
 
-/// Makes a frame of an image, in memory of the pools.
-pub fn frame(picture: &Picture<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
+/// Makes a frame of an image, or of each half if it has both views side by side, in memory of the pools.
+pub fn views(picture: &Picture<'_>, views: ViewLayout, keep: &Keep, tone: Tone) -> Result<Views> {
     match picture {
-        Picture::Raw(raw) => of_raw(raw, keep, tone),
-        Picture::File(content) => of_still(still::decode(content)?, keep, tone),
+        Picture::Raw(raw) => {
+            let (layout, is_wide) = layout(raw.encoding)?;
+            of_raw(raw, (layout, is_wide), views, keep, tone)
+        }
+        Picture::File { content, format } => {
+            let still = still::decode(content).with_context(|| named(format))?;
+            match mosaic(format) {
+                Some(layout) if !still.color().has_color() => {
+                    of_mosaic(&still, layout, views, keep, tone)
+                }
+                _ => of_still(still, views, keep, tone),
+            }
+        }
         Picture::Unit(..) => bail!(IS_VIDEO),
     }
 }
 
-fn of_raw(raw: &Raw<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
-    let Raw { width, height, encoding, step, data, .. } = *raw;
-    let Some((layout, is_wide)) = layout(encoding) else {
-        bail!(
-            "pixels in the format \"{encoding}\" are not read; known are mono8, mono16, rgb8, bgr8, rgba8, \
-             bgra8, rgb16, bgr16, yuv422, yuv422_yuy2 and bayer_*"
-        );
+/// Names the format of a file that cannot be decoded.
+fn named(format: &str) -> String {
+    match format {
+        "" => "the image cannot be decoded".to_owned(),
+        _ => format!(
+            "the image (format \"{}\") cannot be decoded",
+            format.chars().take(40).collect::<String>()
+        ),
+    }
+}
+
+/// Calls `make` for the columns of each view.
+fn each_view(
+    width: usize,
+    views: ViewLayout,
+    make: impl Fn(usize, usize) -> Result<Image>,
+) -> Result<Views> {
+    if views == ViewLayout::Whole {
+        return Ok(Views::One(make(0, width)?));
+    }
+    // Formats whose pixels share a colour, and mosaics, repeat after two columns.
+    ensure!(
+        width.is_multiple_of(4),
+        "views side by side need a width of a multiple of 4, not {width}"
+    );
+    Ok(Views::Both(make(0, width / 2)?, make(width / 2, width / 2)?))
+}
+
+/// Makes frames of a file that holds a mosaic.
+fn of_mosaic(
+    still: &DynamicImage,
+    layout: Layout,
+    views: ViewLayout,
+    keep: &Keep,
+    tone: Tone,
+) -> Result<Views> {
+    let is_wide = matches!(still.color(), ColorType::L16 | ColorType::La16);
+    let samples =
+        if is_wide { DynamicImage::from(still.to_luma16()) } else { still.to_luma8().into() };
+    let (width, height) = (still.width() as usize, still.height() as usize);
+    let raw = Raw {
+        width,
+        height,
+        encoding: "mosaic",
+        is_big_endian: cfg!(target_endian = "big"),
+        step: width * (1 + usize::from(is_wide)),
+        data: samples.as_bytes(),
     };
-    ensure!(width > 0 && height > 0, "the image has no pixels ({width}x{height})");
+    of_raw(&raw, (layout, is_wide), views, keep, tone)
+}
+
+fn of_raw(
+    raw: &Raw<'_>,
+    (layout, is_wide): (Layout, bool),
+    views: ViewLayout,
+    keep: &Keep,
+    tone: Tone,
+) -> Result<Views> {
+    let Raw { width, height, encoding, step, data, .. } = *raw;
+    let size = size(&Picture::Raw(*raw))?;
     let pixels = product([width, height, BYTES_A_PIXEL]);
     Budget::of_process().check(
         format!("an image of {width}x{height}"),
@@ -112,22 +214,51 @@ fn of_raw(raw: &Raw<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
     let samples = match layout {
         Layout::Colour(_, samples) => samples,
         Layout::Yuv422(_) => 2,
-        Layout::Grey | Layout::Bayer(_) => 1,
+        Layout::Grey | Layout::Bayer(_) | Layout::TwoPlanes(..) => 1,
     };
     let columns =
         if matches!(layout, Layout::Yuv422(_)) { width.next_multiple_of(2) } else { width };
-    let row = columns * samples * (1 + usize::from(is_wide));
+    let pixel_bytes = samples * (1 + usize::from(is_wide));
+    let row = columns * pixel_bytes;
     ensure!(
         step >= row,
         "the step of {step} bytes is smaller than a row of {width} pixels in {encoding} ({row} bytes)"
     );
+    let needed = match layout {
+        Layout::TwoPlanes(shift, _) => {
+            let pairs = product([pairs_step(step, shift), height.div_ceil(1 << shift[1])]);
+            product([step, height]).saturating_add(pairs)
+        }
+        _ => product([step, height - 1]).saturating_add(row as u64),
+    };
     ensure!(
-        data.len() as u64 >= product([step, height - 1]).saturating_add(row as u64),
+        data.len() as u64 >= needed,
         "{width}x{height} pixels in {encoding}, {step} bytes a row, need more than the {} bytes of the message",
         data.len()
     );
-    let rows = Rows { data, step, length: row, is_wide, is_big_endian: raw.is_big_endian };
-    let pixel = |x, y| pixel(&rows, layout, (width, height), x, y);
+    each_view(width, views, |column, width| {
+        let start = column * pixel_bytes;
+        let length = if views == ViewLayout::Whole { row } else { width * pixel_bytes };
+        let rows = Rows { data, step, start, length, is_wide, is_big_endian: raw.is_big_endian };
+        of_rows(&rows, layout, (width, size.1), keep, tone)
+    })
+}
+
+/// Returns the bytes from one row of pairs of colour differences to the next.
+fn pairs_step(step: usize, shift: [u32; 2]) -> usize {
+    step.saturating_mul(2) >> shift[0]
+}
+
+/// Makes a frame of rows of samples.
+fn of_rows(
+    rows: &Rows<'_>,
+    layout: Layout,
+    (width, height): (usize, usize),
+    keep: &Keep,
+    tone: Tone,
+) -> Result<Image> {
+    let is_wide = rows.is_wide;
+    let pixel = |x, y| pixel(rows, layout, (width, height), x, y);
     let mut grey = keep.pixels.try_take(width * height)?;
     if is_wide {
         let mut words = keep.samples.try_take(width * height)?;
@@ -147,7 +278,7 @@ fn of_raw(raw: &Raw<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
         for (y, out) in grey.chunks_exact_mut(width).enumerate() {
             let row = rows.row(y);
             match layout {
-                Layout::Grey => out.copy_from_slice(&row[..width]),
+                Layout::Grey | Layout::TwoPlanes(..) => out.copy_from_slice(&row[..width]),
                 Layout::Colour([r, g, b], samples) => {
                     for (out, p) in out.iter_mut().zip(row.chunks_exact(samples)) {
                         *out = intensity(p[r], p[g], p[b]);
@@ -171,7 +302,20 @@ fn of_raw(raw: &Raw<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
     let Some(pool) = &keep.colours else { return Ok(image) };
     let chroma = match layout {
         Layout::Grey => None,
-        Layout::Yuv422([_, cb]) => Some(of_yuv(&rows, cb, (width, height), pool)?),
+        Layout::Yuv422([_, cb]) => {
+            let pairs =
+                |y: usize| rows.row(y).chunks_exact(4).map(move |four| [four[cb], four[cb + 2]]);
+            Some(of_yuv((width, height), [1, 0], pool, pairs)?)
+        }
+        Layout::TwoPlanes(shift, cb) => {
+            let step = pairs_step(rows.step, shift);
+            let start = rows.step * height + pairs_step(rows.start, shift);
+            let pairs = |y: usize| {
+                let row = rows.data[start + y * step..].as_chunks::<2>().0;
+                row.iter().map(move |pair| [pair[cb], pair[1 - cb]])
+            };
+            Some(of_yuv((width, height), shift, pool, pairs)?)
+        }
         Layout::Colour(..) | Layout::Bayer(_) => {
             let shift = if is_wide { 8 } else { 0 };
             Some(of_rgb((width, height), pool, |x, y| pixel(x, y).map(|s| (s >> shift) as u8))?)
@@ -184,7 +328,8 @@ fn of_raw(raw: &Raw<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
 struct Rows<'a> {
     data: &'a [u8],
     step: usize,
-    /// Bytes of a row.
+    /// First byte of a row that counts, and number of those bytes.
+    start: usize,
     length: usize,
     is_wide: bool,
     is_big_endian: bool,
@@ -192,7 +337,7 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn row(&self, y: usize) -> &'a [u8] {
-        &self.data[y * self.step..][..self.length]
+        &self.data[y * self.step + self.start..][..self.length]
     }
 
     /// Returns sample `x` of row `y`.
@@ -211,7 +356,7 @@ fn pixel(rows: &Rows<'_>, layout: Layout, size: (usize, usize), x: usize, y: usi
     match layout {
         Layout::Colour(order, samples) => order.map(|sample| rows.at(x * samples + sample, y)),
         Layout::Bayer(red) => demosaic(rows, red, size, x, y),
-        Layout::Grey | Layout::Yuv422(_) => [rows.at(x, y); 3],
+        Layout::Grey | Layout::Yuv422(_) | Layout::TwoPlanes(..) => [rows.at(x, y); 3],
     }
 }
 
@@ -264,18 +409,18 @@ fn of_rgb(
     Ok(Chroma::new(ColourCoding::of_rgb(), plane, pool.clone()))
 }
 
-fn of_yuv(
-    rows: &Rows<'_>,
-    cb: usize,
+/// Returns the colour of rows of colour differences, each pair of which belongs to 2^`shift` pixels.
+fn of_yuv<Pairs: Iterator<Item = Differences>>(
     size: (usize, usize),
+    shift: [u32; 2],
     pool: &Pool<Differences>,
+    pairs: impl Fn(usize) -> Pairs,
 ) -> Result<Chroma> {
-    let shift = [1, 0];
     let (width, height) = ChromaPlane::size_for(size, shift);
     let mut samples = pool.try_take(width * height)?;
     for (y, out) in samples.chunks_exact_mut(width).enumerate() {
-        for (out, four) in out.iter_mut().zip(rows.row(y).chunks_exact(4)) {
-            *out = [four[cb], four[cb + 2]];
+        for (out, pair) in out.iter_mut().zip(pairs(y)) {
+            *out = pair;
         }
     }
     // Rec. 601 in limited range, as cameras deliver it.
@@ -283,7 +428,16 @@ fn of_yuv(
     Ok(Chroma::new(coding, ChromaPlane::new(size, shift, samples), pool.clone()))
 }
 
-fn of_still(picture: DynamicImage, keep: &Keep, tone: Tone) -> Result<Image> {
+fn of_still(still: DynamicImage, views: ViewLayout, keep: &Keep, tone: Tone) -> Result<Views> {
+    if views == ViewLayout::Whole {
+        return Ok(Views::One(of_view(still, keep, tone)?));
+    }
+    each_view(still.width() as usize, views, |column, width| {
+        of_view(still.crop_imm(column as u32, 0, width as u32, still.height()), keep, tone)
+    })
+}
+
+fn of_view(picture: DynamicImage, keep: &Keep, tone: Tone) -> Result<Image> {
     let colours = keep.colours.as_ref().filter(|_| picture.color().has_color());
     let rgb = colours.map(|pool| (pool, picture.to_rgb8()));
     let grey = crate::source::grey::Grey::of(picture);
@@ -306,22 +460,12 @@ mod tests {
 
     use super::*;
 
-    const KNOWN: [&str; 14] = [
-        "mono8",
-        "mono16",
-        "rgb8",
-        "bgr8",
-        "rgba8",
-        "bgra8",
-        "rgb16",
-        "bgr16",
-        "yuv422",
-        "yuv422_yuy2",
-        "bayer_rggb8",
-        "bayer_bggr8",
-        "bayer_gbrg16",
-        "bayer_grbg8",
-    ];
+    fn frame(picture: &Picture<'_>, keep: &Keep, tone: Tone) -> Result<Image> {
+        match views(picture, ViewLayout::Whole, keep, tone)? {
+            Views::One(image) => Ok(image),
+            Views::Both(..) => panic!("two views of one"),
+        }
+    }
 
     fn keep() -> Keep {
         Keep { colours: Some(Pool::new()), ..Keep::default() }
@@ -382,6 +526,104 @@ mod tests {
     }
 
     #[test]
+    fn colour_differences_in_a_plane_of_their_own() {
+        // Four pixels share a pair, and each has its own.
+        let luma = [50, 60, 70, 80, 90, 100, 110, 120];
+        let quarter = [&luma[..], &[90, 160, 128, 128]].concat();
+        let whole = [&luma[..], &[90, 160].repeat(2), &[128; 12]].concat();
+        let read = |encoding: &str, data: &[u8]| {
+            let raw = Raw { width: 4, height: 2, encoding, is_big_endian: false, step: 4, data };
+            frame(&Picture::Raw(raw), &keep(), Tone::Local)
+        };
+        let coloured = |encoding: &str, data: &[u8]| {
+            let image = read(encoding, data).unwrap();
+            assert_eq!(image.pixels(), luma, "{encoding}");
+            (image.rgb_at(1, 0), image.rgb_at(3, 1))
+        };
+        let coding = ColourCoding::new(0.299, 0.114, false);
+        let due = (coding.rgb(60, [90, 160]), coding.rgb(120, [128, 128]));
+        assert_eq!(coloured("nv12", &quarter), due);
+        assert_eq!(coloured("nv24", &whole), due);
+        let swapped = [&luma[..], &[160, 90, 128, 128]].concat();
+        assert_eq!(coloured("nv21", &swapped), due);
+        let cut = read("nv12", &quarter[..11]).unwrap_err();
+        assert!(cut.to_string().contains("need more than the 11 bytes"), "{cut}");
+    }
+
+    /// A file that holds these samples.
+    fn png(image: impl Into<DynamicImage>) -> Vec<u8> {
+        let mut file = std::io::Cursor::new(Vec::new());
+        image.into().write_to(&mut file, image::ImageFormat::Png).unwrap();
+        file.into_inner()
+    }
+
+    #[test]
+    fn a_mosaic_in_a_file_is_interpolated_as_in_a_message() {
+        let sample = |x: u32, y: u32| [200, 90, 20][(x % 2 + y % 2) as usize];
+        let mosaic = image::GrayImage::from_fn(6, 4, |x, y| image::Luma([sample(x, y)]));
+        let due = made("bayer_rggb8", (6, 4), mosaic.as_raw());
+        let file = png(mosaic.clone());
+        let read = |format, content: &[u8]| {
+            frame(&Picture::File { content, format }, &keep(), Tone::UpperBits).unwrap()
+        };
+        for format in ["bayer_rggb8; png compressed ", "bayer_rggb8; jpeg compressed bayer_rggb8"] {
+            let image = read(format, &file);
+            assert_eq!(image.pixels(), due.pixels(), "{format}");
+            assert!(image.chroma().is_some());
+        }
+        let wide =
+            image::ImageBuffer::from_fn(6, 4, |x, y| image::Luma([u16::from(sample(x, y)) << 8]));
+        assert_eq!(read("bayer_rggb16; png compressed ", &png(wide)).pixels(), due.pixels());
+        // Converted before, or no mosaic.
+        for format in ["bayer_rggb8; png compressed mono8", "mono8; png compressed ", "png", ""] {
+            assert_eq!(read(format, &file).pixels(), mosaic.as_raw(), "{format}");
+        }
+        let colour = png(image::RgbImage::from_pixel(6, 4, image::Rgb([9, 9, 9])));
+        assert_eq!(read("bayer_rggb8; png compressed bgr8", &colour).pixels(), [9; 24]);
+        assert_eq!(read("bayer_rggb8; png compressed ", &colour).pixels(), [9; 24]);
+    }
+
+    #[test]
+    fn the_halves_of_an_image_are_the_views() {
+        let (width, height) = (8, 4);
+        for (encoding, layout, is_wide) in FORMATS {
+            let bytes = match layout {
+                Layout::Colour(_, samples) => samples,
+                Layout::Yuv422(_) => 2,
+                _ => 1,
+            } * (1 + usize::from(is_wide));
+            let planes = match layout {
+                Layout::TwoPlanes([0, 0], _) => 2 * width * height,
+                Layout::TwoPlanes(..) => width * height / 2,
+                _ => 0,
+            };
+            // Both halves alike.
+            let half: Vec<u8> = (0..bytes * width / 2).map(|i| 17 * i as u8).collect();
+            let data = [half.repeat(2 * height), vec![128; planes]].concat();
+            let step = bytes * width;
+            let raw = Raw { width, height, encoding, is_big_endian: false, step, data: &data };
+            let both = views(&Picture::Raw(raw), ViewLayout::SideBySide, &keep(), Tone::UpperBits);
+            let Views::Both(left, right) = both.unwrap() else { panic!("{encoding}") };
+            assert_eq!((left.width(), left.height()), (width / 2, height));
+            assert_eq!(left.pixels(), right.pixels(), "{encoding}");
+            let whole = frame(&Picture::Raw(raw), &keep(), Tone::UpperBits).unwrap();
+            assert_eq!(left.row(1)[..3], whole.row(1)[..3], "{encoding}");
+        }
+        let file = png(image::GrayImage::from_fn(8, 1, |x, _| image::Luma([x as u8])));
+        let picture = Picture::File { content: &file, format: "" };
+        let Views::Both(left, right) =
+            views(&picture, ViewLayout::SideBySide, &keep(), Tone::Local).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!((left.pixels(), right.pixels()), (&[0, 1, 2, 3][..], &[4, 5, 6, 7][..]));
+        let odd = png(image::GrayImage::new(6, 1));
+        let picture = Picture::File { content: &odd, format: "" };
+        let error = views(&picture, ViewLayout::SideBySide, &keep(), Tone::Local).unwrap_err();
+        assert!(error.to_string().contains("a multiple of 4, not 6"), "{error}");
+    }
+
+    #[test]
     fn rows_may_be_padded() {
         assert_eq!(made("mono8", (2, 2), &[1, 2, 0, 3, 4, 0]).pixels(), [1, 2, 3, 4]);
         let raw = |step, data| Raw {
@@ -417,8 +659,8 @@ mod tests {
             data: &[0; 8],
         };
         let tried = |encoding| frame(&Picture::Raw(raw(encoding)), &keep(), Tone::Local);
-        let error = tried("nv12").unwrap_err().to_string();
-        for known in KNOWN {
+        let error = tried("32FC1").unwrap_err().to_string();
+        for (known, ..) in FORMATS {
             let named = if known.starts_with("bayer_") { "bayer_*" } else { known };
             assert!(error.contains(named), "{named}: {error}");
         }
@@ -430,14 +672,15 @@ mod tests {
             width in 0_usize..40,
             height in 0_usize..40,
             step in 0_usize..200,
-            known in 0..KNOWN.len(),
+            known in 0..FORMATS.len(),
             is_big_endian: bool,
             data in prop::collection::vec(any::<u8>(), 0..4000),
         ) {
-            let raw = Raw { width, height, encoding: KNOWN[known], is_big_endian, step, data: &data };
+            let raw = Raw { width, height, encoding: FORMATS[known].0, is_big_endian, step, data: &data };
             if let Ok(image) = frame(&Picture::Raw(raw), &keep(), Tone::Local) {
                 prop_assert_eq!((image.width(), image.height()), (width, height));
             }
+            let _ = views(&Picture::Raw(raw), ViewLayout::SideBySide, &keep(), Tone::Local);
         }
     }
 }

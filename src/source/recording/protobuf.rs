@@ -1,58 +1,65 @@
-//! Reads `foxglove.CompressedVideo` in Protocol Buffers (protobuf.dev, "Encoding"): fields with numbers, in any
-//! order, of which the last one of a number counts.
+//! Reads messages in Protocol Buffers (protobuf.dev, "Encoding"): fields with numbers, in any order, of which the
+//! last one of a number counts.
 
 use anyhow::{Context, Result, bail};
 
-/// A frame of a video.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CompressedVideo<'a> {
-    /// Stamp in nanoseconds; 0 if it is not set.
-    pub stamp: u64,
-    /// Bytes of the frame.
-    pub data: &'a [u8],
-    /// Name of the codec.
-    pub format: &'a str,
-}
+/// Largest number of a field that is kept.
+const NUMBER_MAX: usize = 8;
+
+/// Fields of a message by number.
+pub struct Message<'a>([Value<'a>; NUMBER_MAX + 1]);
 
 /// Value of a field.
+#[derive(Clone, Copy)]
 enum Value<'a> {
+    /// It is not in the message, which stands for 0 or nothing.
+    Missing,
     Number(u64),
     Bytes(&'a [u8]),
-    /// A number of fixed length.
-    Fixed,
 }
 
-impl<'a> CompressedVideo<'a> {
+impl<'a> Message<'a> {
     /// Reads a message.
     pub fn read(mut message: &'a [u8]) -> Result<Self> {
-        let mut video = Self::default();
+        let mut fields = [Value::Missing; NUMBER_MAX + 1];
         while !message.is_empty() {
-            match field(&mut message)? {
-                (1, Value::Bytes(time)) => video.stamp = timestamp(time)?,
-                (3, Value::Bytes(data)) => video.data = data,
-                (4, Value::Bytes(format)) => {
-                    video.format =
-                        std::str::from_utf8(format).context("the format is not UTF-8")?;
-                }
-                _ => {}
+            let (number, value) = field(&mut message)?;
+            if let Some(field) = usize::try_from(number).ok().and_then(|n| fields.get_mut(n)) {
+                *field = value;
             }
         }
-        Ok(video)
+        Ok(Self(fields))
     }
-}
 
-/// Reads a `google.protobuf.Timestamp`.
-fn timestamp(mut message: &[u8]) -> Result<u64> {
-    let (mut seconds, mut nanoseconds) = (0_u64, 0);
-    while !message.is_empty() {
-        match field(&mut message)? {
-            (1, Value::Number(number)) => seconds = number,
-            (2, Value::Number(number)) => nanoseconds = number,
-            _ => {}
-        }
+    /// Returns a number.
+    pub fn number(&self, field: usize) -> u64 {
+        if let Value::Number(number) = self.0[field] { number } else { 0 }
     }
-    let stamp = seconds.checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(nanoseconds));
-    stamp.with_context(|| format!("the stamp {seconds} s is out of range"))
+
+    /// Returns bytes.
+    pub fn bytes(&self, field: usize) -> &'a [u8] {
+        if let Value::Bytes(bytes) = self.0[field] { bytes } else { &[] }
+    }
+
+    /// Returns a text.
+    pub fn text(&self, field: usize) -> Result<&'a str> {
+        std::str::from_utf8(self.bytes(field)).context("a text is not UTF-8")
+    }
+
+    /// Returns a list of numbers with double precision.
+    pub fn f64s(&self, field: usize) -> Result<Vec<f64>> {
+        let (numbers, rest) = self.bytes(field).as_chunks::<8>();
+        anyhow::ensure!(rest.is_empty(), "a list of numbers ends within a number");
+        Ok(numbers.iter().map(|number| f64::from_le_bytes(*number)).collect())
+    }
+
+    /// Returns a `google.protobuf.Timestamp` in nanoseconds; 0 if it is not set.
+    pub fn stamp(&self, field: usize) -> Result<u64> {
+        let time = Self::read(self.bytes(field))?;
+        let (seconds, nanoseconds) = (time.number(1), time.number(2));
+        let stamp = seconds.checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(nanoseconds));
+        stamp.with_context(|| format!("the stamp {seconds} s is out of range"))
+    }
 }
 
 /// Takes a field with its number from the front of a message.
@@ -64,8 +71,8 @@ fn field<'a>(message: &mut &'a [u8]) -> Result<(u64, Value<'a>)> {
             let length = number(message)?;
             Value::Bytes(take(message, length)?)
         }
-        1 => take(message, 8).map(|_| Value::Fixed)?,
-        5 => take(message, 4).map(|_| Value::Fixed)?,
+        1 => Value::Number(u64::from_le_bytes(take(message, 8)?.try_into()?)),
+        5 => Value::Number(u32::from_le_bytes(take(message, 4)?.try_into()?).into()),
         other => bail!("the message has a field of the unknown kind {other}"),
     };
     Ok((key >> 3, value))
@@ -110,18 +117,26 @@ mod tests {
             &[0x22, 4, b'h', b'2', b'6', b'4'],
         ]
         .concat();
-        let video = CompressedVideo { stamp: 300_000_000_005, data: &[8, 9], format: "h264" };
-        assert_eq!(CompressedVideo::read(&message).unwrap(), video);
-        assert!(CompressedVideo::read(&message[..message.len() - 1]).is_err());
-        assert_eq!(CompressedVideo::read(&[]).unwrap(), CompressedVideo::default());
-        assert!(CompressedVideo::read(&[0x0b]).is_err());
+        let video = Message::read(&message).unwrap();
+        assert_eq!(video.stamp(1).unwrap(), 300_000_000_005);
+        assert_eq!((video.bytes(3), video.text(4).unwrap()), (&[8, 9][..], "h264"));
+        assert!(Message::read(&message[..message.len() - 1]).is_err());
+        let empty = Message::read(&[]).unwrap();
+        assert_eq!((empty.stamp(1).unwrap(), empty.number(5), empty.bytes(3)), (0, 0, &[][..]));
+        assert!(Message::read(&[0x0b]).is_err());
+        // 32 and 64 bits, and a list.
+        let fixed = [&[0x15, 64, 1, 0, 0, 0x2a, 8][..], &1.5_f64.to_le_bytes()].concat();
+        let fixed = Message::read(&fixed).unwrap();
+        assert_eq!((fixed.number(2), fixed.f64s(5).unwrap()), (320, vec![1.5]));
+        assert!(Message::read(&[0x2a, 1, 7]).unwrap().f64s(5).is_err());
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(message in prop::collection::vec(any::<u8>(), 0..100)) {
-            if let Ok(video) = CompressedVideo::read(&message) {
-                prop_assert!(video.data.len() <= message.len());
+            if let Ok(read) = Message::read(&message) {
+                let _ = (read.stamp(1), read.text(2));
+                prop_assert!(read.bytes(3).len() <= message.len());
             }
         }
     }

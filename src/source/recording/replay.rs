@@ -11,20 +11,25 @@ use super::decoder::{self, Decoder};
 use super::interface::{Lost, Message, Topic};
 use super::messages::{self, Picture};
 use super::open::Recording;
+use super::timing::{self, Basis, Clock, Firsts};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image, StereoPair};
+use crate::core::memory::Budget;
+use crate::core::thread;
 use crate::source::gst::{GstOptions, Offset, Undecodable, Views};
-use crate::source::pairing::{PairBy, Pairer, Pairing};
+use crate::source::pairing::skew::SkewCheck;
+use crate::source::pairing::unordered::{Astray, Unordered};
+use crate::source::pairing::{PairBy, Pairing, UNKNOWN_PERIOD};
 use crate::source::{Damage, Place, Source, SourceCounts, SourceInfo, Unavailable};
-
-/// Images of the left view from which its rate is measured.
-const MEASURED: usize = 16;
 
 /// Images of a view that may be unreadable before the first readable one.
 const UNREADABLE_MAX: usize = 50;
 
 /// Part of the images that may lack a partner in both views before stereod warns.
 const MANY: f64 = 0.1;
+
+/// Part of the memory budget for images that wait for their partners or their turn.
+const WAITING_PART: u64 = 8;
 
 /// A recording being replayed.
 struct Replay {
@@ -33,7 +38,11 @@ struct Replay {
     /// Left, right; twice the same if it has both views.
     topics: [usize; 2],
     decoder: Decoder,
-    pairer: Pairer,
+    basis: Basis,
+    pairer: Unordered,
+    skew: SkewCheck,
+    /// Frame period of the slower view.
+    period: Duration,
     /// Nanoseconds added to the stamps of each view before pairing.
     delays: [u64; 2],
     left_out: [u64; 2],
@@ -49,8 +58,18 @@ struct Replay {
     done: bool,
 }
 
-/// Opens a recording, and finds the views and their size.
+/// Opens a recording, and finds the views and their size. The first signal ends the wait for a large or hostile one.
 pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dyn Source>> {
+    let (path, wanted, options) = (path.to_owned(), wanted.clone(), options.clone());
+    let stop = options.stop.clone();
+    let work = move || find_views(&path, &wanted, &options);
+    let opened =
+        thread::bounded("opening", work, |_| stop.is_set()).context("cannot start a thread")?;
+    opened.context("stopped while the recording was being opened")?
+}
+
+/// Opens a recording on this thread.
+fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dyn Source>> {
     let mut recording = Recording::open(path)?;
     let live = recording.live(&options.stop);
     let chosen = recording.choose(wanted);
@@ -68,8 +87,13 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
             "`--offset auto` compares two videos; the stamps of a recording need `--offset MS`, if any"
         ),
     };
-    let Beginning { first, begin, period, has_colour, white } =
-        Beginning::of(&mut recording, topics, options)?;
+    let Beginning { first, clock, has_colour, white } =
+        Beginning::of(&mut recording, topics, options, live)?;
+    let Clock { basis, begin, periods } = clock;
+    if let Some(warning) = basis.warning() {
+        tracing::warn!("{}: {warning}", recording.name);
+    }
+    let period = periods.into_iter().flatten().max();
     let [left, right] = topics.map(|topic| &recording.topics()[topic]);
     let [size, other] = first;
     ensure!(
@@ -93,7 +117,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         description: format!("{file} ({views})"),
         width: size.0,
         height: size.1,
-        rate: period.map(|period| (period.as_secs_f64().recip() * 1e4).round() / 1e4),
+        rate: period.map(rate_of),
         pairs: left.messages.zip(right.messages).map(|(left, right)| left.min(right)),
         begin,
         length: None,
@@ -104,17 +128,34 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
         white,
         cameras: Vec::new(),
     };
-    let by = if offset == 0 { options.pair_by } else { PairBy::Time };
-    let pairing =
-        Pairing { by, tolerance: options.tolerance, left_period: period, right_period: period };
+    let by = match (options.pair_by, basis) {
+        _ if offset != 0 => PairBy::Time,
+        // Times of a live source are not judged here.
+        (PairBy::Auto, _) if live => PairBy::Auto,
+        (PairBy::Auto, Basis::Stamps | Basis::Log) => PairBy::Time,
+        (PairBy::Auto, Basis::Order) => PairBy::Index,
+        (by, _) => by,
+    };
+    let [left_period, right_period] = periods;
+    let tolerance = options.tolerance;
+    let pairing = Pairing { by, tolerance, left_period, right_period, is_live: live };
     let delay = |ns: i64| ns.max(0) as u64;
+    let delays = [delay(offset.saturating_neg()), delay(offset)];
+    let bytes = (size.0 * size.1 * if has_colour { 3 } else { 1 }) as u64;
+    // Each view keeps twice as many images, and so many pairs wait for their turn.
+    let fitting = Budget::of_process().left() / WAITING_PART / (6 * bytes.max(1));
+    let reach = if live { 0 } else { fitting.clamp(1, Unordered::REACH as u64) as usize };
+    let first_pair = begin.saturating_add(Duration::from_nanos(delays[0]));
     Ok(Box::new(Replay {
         info,
         recording,
         topics,
-        decoder: Decoder::new(options),
-        pairer: Pairer::new(pairing),
-        delays: [delay(offset.saturating_neg()), delay(offset)],
+        decoder: Decoder::new(options, Some(topics)),
+        basis,
+        pairer: Unordered::new(pairing, reach, first_pair),
+        skew: SkewCheck::default(),
+        period: period.unwrap_or(UNKNOWN_PERIOD),
+        delays,
         left_out: [0; 2],
         firsts: [None; 2],
         flaw: None,
@@ -129,35 +170,35 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
 struct Beginning {
     /// Size of each view.
     first: [(usize, usize); 2],
-    /// Stamp of the first left image.
-    begin: Duration,
-    /// Median time between left images.
-    period: Option<Duration>,
+    clock: Clock,
     has_colour: bool,
     /// Grey level from which on pixels are white.
     white: u8,
 }
 
 impl Beginning {
-    fn of(recording: &mut Recording, topics: [usize; 2], options: &GstOptions) -> Result<Self> {
+    fn of(
+        recording: &mut Recording,
+        topics: [usize; 2],
+        options: &GstOptions,
+        is_live: bool,
+    ) -> Result<Self> {
         recording.begin(&topics)?;
-        let mut decoder = Decoder::new(options);
-        let (mut message, mut stamps) = (Message::default(), Vec::new());
-        let (mut first, mut flaws) = ([None, None], [0; 2]);
+        let mut decoder = Decoder::new(options, Some(topics));
+        let (mut message, mut firsts) = (Message::default(), Firsts::default());
+        // Sizes, and numbers and first reasons of the images that cannot be read.
+        let (mut first, mut flaws, mut reasons) = ([None, None], [0; 2], [None, None]);
         let (mut has_colour, mut is_whole) = (false, true);
         let mut lost = Vec::new();
-        while is_whole && (stamps.len() < MEASURED || first.iter().any(Option::is_none)) {
+        while is_whole && (!firsts.are_enough(is_live) || first.iter().any(Option::is_none)) {
             ensure!(!options.stop.is_set(), "stopped while the recording was being opened");
             is_whole = recording.next(&mut message)?;
             lost.extend(recording.lost());
             let images = if is_whole {
                 let topic = &recording.topics()[message.topic];
                 let read = messages::picture(topic, message.log_ns, &message.data);
-                if let Ok((stamp, _)) = read
-                    && message.topic == topics[0]
-                    && stamps.len() < MEASURED
-                {
-                    stamps.push(stamp);
+                if let Ok((stamp, picture)) = &read {
+                    firsts.note_message(topics, &message, *stamp, picture);
                 }
                 let is_known =
                     topics.iter().zip(&first).all(|(t, f)| *t != message.topic || f.is_some());
@@ -180,10 +221,11 @@ impl Beginning {
                     // A video may begin long before a frame that builds on no other.
                     Err(error) if error.is::<Undecodable>() => {}
                     Err(error) => {
-                        let flaws = &mut flaws[usize::from(image.topic == topics[1])];
-                        *flaws += 1;
-                        if *flaws > UNREADABLE_MAX || !is_damage(&error) {
-                            return Err(error.context(format!("{}: {name}", recording.name)));
+                        let eye = usize::from(image.topic != topics[0]);
+                        flaws[eye] += 1;
+                        let reason = reasons[eye].get_or_insert(error);
+                        if flaws[eye] > UNREADABLE_MAX {
+                            bail!("{}: {name} has no readable image: {reason:#}", recording.name);
                         }
                     }
                 }
@@ -193,23 +235,24 @@ impl Beginning {
             first[eye].with_context(|| {
                 let Topic { name, .. } = &recording.topics()[topics[eye]];
                 let damage = lost.first().map(|lost| lost.what.clone());
-                let why =
-                    recording.cut().or(damage).map_or(String::new(), |why| format!("; {why}"));
+                let reason = reasons[eye].as_ref().map(|reason| format!("{reason:#}"));
+                let why = reason.or(recording.cut()).or(damage);
+                let why = why.map_or(String::new(), |why| format!(": {why}"));
                 format!("{}: {name} has no readable image{why}", recording.name)
             })
         };
-        let mut steps: Vec<u64> = stamps
-            .windows(2)
-            .filter_map(|two| two[1].checked_sub(two[0]))
-            .filter(|s| *s > 0)
-            .collect();
-        steps.sort_unstable();
-        let period = steps.get(steps.len() / 2).map(|&step| Duration::from_nanos(step));
-        let begin = Duration::from_nanos(stamps.first().copied().unwrap_or_default());
         let first = [found(0)?, found(1)?];
         let white = decoder.white(topics[0]).min(decoder.white(topics[1]));
-        Ok(Self { first, begin, period, has_colour, white })
+        Ok(Self { first, clock: firsts.clock(), has_colour, white })
     }
+}
+
+/// Returns the rate of a period, without the noise of its last digits.
+fn rate_of(period: Duration) -> f64 {
+    let rate = period.as_secs_f64().recip();
+    // Of images hours apart, no digit is left otherwise.
+    let digits = 1e4 * 10_f64.powf((-rate.log10()).ceil().max(0.0));
+    (rate * digits).round() / digits
 }
 
 /// Returns each view of an image of this topic with its side.
@@ -228,11 +271,6 @@ fn views_of(
     views.into_iter().flatten()
 }
 
-/// Reports whether an error concerns one image only, so that the next one may be readable.
-pub(super) fn is_damage(error: &anyhow::Error) -> bool {
-    error.is::<image::ImageError>()
-}
-
 impl Replay {
     /// Reads the next message; false at the end. Counts the messages that are lost before it.
     fn next(&mut self, message: &mut Message) -> Result<bool> {
@@ -240,6 +278,7 @@ impl Replay {
         for Lost { what, messages } in self.recording.lost() {
             for (topic, count) in messages {
                 self.decoder.skip(topic, count);
+                self.decoder.lose(topic);
                 self.leave_out(topic, count);
             }
             if self.flaw.is_none() {
@@ -260,6 +299,13 @@ impl Replay {
     fn take(&mut self, message: &Message) -> Result<()> {
         let topic = &self.recording.topics()[message.topic];
         let read = messages::picture(topic, message.log_ns, &message.data);
+        let read = read.map(|(stamp, it)| (self.basis.time(stamp, message.log_ns), it));
+        let content = match &read {
+            Ok((_, picture)) if !matches!(picture, Picture::Unit(..)) => {
+                Some(timing::content(picture, 0))
+            }
+            _ => None,
+        };
         if let Ok((stamp, picture)) = &read
             && !matches!(picture, Picture::Unit(..))
         {
@@ -268,15 +314,17 @@ impl Replay {
             if self.is_early(eye, stamp) {
                 // Pairing needs the stamps alone.
                 let number = self.decoder.skip(message.topic, 1);
-                self.pair(eye, Image::from_vec(1, 1, vec![0]), stamp, number);
+                let content = content.unwrap_or(number);
+                self.pair(eye, Image::from_vec(1, 1, vec![0]), stamp, number, content);
                 return Ok(());
             }
         }
         let images = self.decoder.decode(&self.recording, message.topic, read)?;
-        images.into_iter().try_for_each(|image| self.push(image))
+        images.into_iter().try_for_each(|image| self.push(image, content))
     }
 
-    fn push(&mut self, image: decoder::Image) -> Result<()> {
+    /// Hands an image to the pairing. Frames of videos have no content to compare.
+    fn push(&mut self, image: decoder::Image, content: Option<u64>) -> Result<()> {
         let decoder::Image { topic, number, stamp, views } = image;
         let name = self.recording.topics()[topic].name.clone();
         let views = match views {
@@ -303,7 +351,7 @@ impl Replay {
                 size.0,
                 size.1
             );
-            self.pair(eye, image, stamp, number);
+            self.pair(eye, image, stamp, number, content.unwrap_or(number));
         }
         Ok(())
     }
@@ -313,20 +361,33 @@ impl Replay {
     fn is_early(&self, eye: usize, stamp: u64) -> bool {
         match self.from {
             Place::Pair(number) => self.pairer.highest_number(Eye::BOTH[eye]) < number,
-            Place::Time(time) => self.pairer.tolerance().is_some_and(|tolerance| {
+            Place::Time(time) => self.pairer.pairer().tolerance().is_some_and(|tolerance| {
                 let own = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
                 let asked = time.saturating_add(Duration::from_nanos(self.delays[0]));
-                own.saturating_add(tolerance) < asked
+                // A pair may lie twice as far apart for a while.
+                let is_before = own.saturating_add(tolerance * 2) < asked;
+                is_before && !self.pairer.goes_back(Eye::BOTH[eye], own)
             }),
         }
     }
 
-    fn pair(&mut self, eye: usize, image: Image, stamp: u64, number: u64) {
+    fn pair(&mut self, eye: usize, image: Image, stamp: u64, number: u64, content: u64) {
         self.firsts[eye].get_or_insert(stamp);
         let time = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
         let (timestamp, arrived) = (Some(time), Instant::now());
         let frame = EyeFrame { image, timestamp, index: number, arrived };
-        self.pairer.push(Eye::BOTH[eye], frame);
+        self.pairer.push(Eye::BOTH[eye], frame, content);
+        if let Some(Astray { eye, index, time, ahead_ns }) = self.pairer.take_astray() {
+            let time = time.saturating_sub(Duration::from_nanos(self.delays[eye.index()]));
+            tracing::warn!(
+                "{}: {}, image {index}: its time, {:.3} s, lies {:.1} s {} those around it; it is left out",
+                self.recording.name,
+                self.recording.topics()[self.topics[eye.index()]].name,
+                time.as_secs_f64(),
+                ahead_ns.unsigned_abs() as f64 * 1e-9,
+                if ahead_ns > 0 { "after" } else { "before" }
+            );
+        }
     }
 
     /// Emits the pairs that are complete. Breaks if no more are wanted.
@@ -340,9 +401,19 @@ impl Replay {
             // A pair has the left view's own time.
             pair.timestamp = pair.timestamp.saturating_sub(Duration::from_nanos(self.delays[0]));
             self.last = Some(pair.timestamp);
+            if self.pairer.pairer().tolerance().is_some() {
+                let warning = self.skew.note(pair.skew_ns, self.period);
+                self.tell(warning);
+            }
             emit(pair, self.counts())?;
         }
         ControlFlow::Break(())
+    }
+
+    fn tell(&self, warning: Option<String>) {
+        if let Some(warning) = warning {
+            tracing::warn!("{}: {warning}", self.recording.name);
+        }
     }
 
     /// Names the offset that pairs the first images of both views.
@@ -353,7 +424,9 @@ impl Replay {
     }
 
     /// Reports damage and missing partners after the last message.
-    fn judge(&self) -> Result<()> {
+    fn judge(&mut self) -> Result<()> {
+        let warning = self.skew.finish(self.period);
+        self.tell(warning);
         let name = &self.recording.name;
         if let Some(cut) = self.recording.cut() {
             tracing::warn!("{name}: {cut}; it was read to its last whole message");
@@ -365,23 +438,53 @@ impl Replay {
                 tracing::warn!("{name}: {}: {damage}", self.recording.topics()[*topic].name);
             }
         }
-        let Some(tolerance) = self.pairer.tolerance().map(|time| time.as_secs_f64() * 1e3) else {
-            return Ok(());
+        let of_both =
+            |count: fn(&Unordered, Eye) -> u64| Eye::BOTH.map(|eye| count(&self.pairer, eye));
+        let copies = of_both(Unordered::copies);
+        if copies != [0; 2] {
+            tracing::warn!(
+                "{name}: {} left and {} right images are copies of another one, with the same stamp and \
+                 content; they are left out",
+                copies[0],
+                copies[1]
+            );
+        }
+        let alike = of_both(Unordered::alike);
+        if alike != [0; 2] {
+            tracing::warn!(
+                "{name}: {} left and {} right images have the stamp of another one; they are paired in their \
+                 order",
+                alike[0],
+                alike[1]
+            );
+        }
+        let description = &self.info.description;
+        if pairs == 0 && (left == 0 || right == 0) {
+            bail!(
+                "{description}: there is no pair: of {left} left and {right} right images, none is readable \
+                 in both views"
+            );
+        }
+        let tolerance = self.pairer.pairer().tolerance().map(|time| time.as_secs_f64() * 1e3);
+        let (within, cure) = match tolerance {
+            Some(tolerance) => (
+                format!("by their times, within {tolerance:.1} ms"),
+                "`--set source.pair_by=index` pairs by number, a larger `--tolerance` pairs what is further apart",
+            ),
+            None => ("by their numbers".to_owned(), "`--set source.pair_by=time` pairs by time"),
         };
-        const BY_NUMBER: &str = "`--set source.pair_by=index` pairs by number, a larger `--tolerance` pairs \
-                                 what is further apart";
         ensure!(
-            pairs > 0 || left == 0 || right == 0,
-            "{}: no stamp of one view lies within {tolerance:.1} ms of one of the other ({left} left and \
-             {right} right images): {BY_NUMBER}{}",
-            self.info.description,
+            pairs > 0,
+            "{description}: no stamp of one view fits one of the other ({left} left and {right} right images, \
+             {within}): {cure}{}",
             self.offset_of_firsts()
         );
-        let [lost_left, lost_right] = Eye::BOTH.map(|eye| self.pairer.unpaired_since_first(eye));
-        if lost_left.min(lost_right) as f64 > MANY * left.min(right) as f64 {
+        let lost = [(Eye::Left, copies[0]), (Eye::Right, copies[1])].map(|(eye, copies)| {
+            self.pairer.pairer().unpaired_since_first(eye).saturating_sub(copies)
+        });
+        if lost[0].min(lost[1]) as f64 > MANY * left.min(right) as f64 {
             tracing::warn!(
-                "only {pairs} of {left} left and {right} right images were paired by their stamps, within \
-                 {tolerance:.1} ms: {BY_NUMBER}"
+                "only {pairs} of {left} left and {right} right images were paired {within}: {cure}"
             );
         }
         Ok(())
@@ -412,7 +515,7 @@ impl Source for Replay {
             }
         }
         for image in self.decoder.finish()? {
-            self.push(image)?;
+            self.push(image, None)?;
             if self.emit_pairs(stop, emit).is_break() {
                 return Ok(());
             }
@@ -427,23 +530,21 @@ impl Source for Replay {
         (self.from, self.done) = (place, false);
         // A later place is reached by reading on.
         if !matches!(place, Place::Time(time) if self.last.is_some_and(|last| last < time)) {
-            self.pairer.move_to(0);
-            self.decoder = Decoder::new(&self.options);
+            self.pairer.restart();
+            self.decoder = Decoder::new(&self.options, Some(self.topics));
             (self.left_out, self.last) = ([0; 2], None);
         }
         Ok(())
     }
 
     fn counts(&self) -> SourceCounts {
-        let (pairs, unpaired_left, unpaired_right) = (
-            self.pairer.pairs(),
-            self.pairer.unpaired(Eye::Left),
-            self.pairer.unpaired(Eye::Right),
-        );
+        let pairer = self.pairer.pairer();
+        let (pairs, unpaired_left, unpaired_right) =
+            (pairer.pairs(), pairer.unpaired(Eye::Left), pairer.unpaired(Eye::Right));
         let damage = |eye: usize| Damage {
             concealed: self.decoder.concealed(self.topics[eye]),
             left_out: self.left_out[eye],
-            mistimed: 0,
+            mistimed: self.pairer.mistimed(Eye::BOTH[eye]),
         };
         // An image that still waits for its partner is counted later.
         SourceCounts {

@@ -2,12 +2,14 @@
 //!
 //! The file is opened as immutable: nothing is locked, written or created beside it.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension};
 
 use super::interface::{Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, check_length, longest};
@@ -42,6 +44,8 @@ struct Database {
     read: u64,
     /// True if the file is shorter than it says.
     is_short: bool,
+    /// Difference from the number of messages in metadata.yaml.
+    flaw: Option<String>,
     lost: Vec<Lost>,
     cut: Option<String>,
 }
@@ -67,14 +71,18 @@ pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>
     if !is_whole {
         connection.execute_batch("PRAGMA writable_schema = ON")?;
     }
-    // Views and triggers could compute anything.
+    // No value takes more memory than a message may.
+    connection
+        .set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(longest()).unwrap_or(i32::MAX))?;
+    // Views, virtual tables and generated columns could compute anything.
     for table in ["topics", "messages"] {
-        let sql = "SELECT 1 FROM sqlite_master WHERE name = ?1 AND type = 'table'";
+        let sql = "SELECT 1 FROM sqlite_master WHERE name = ?1 AND type = 'table' AND rootpage > 0 \
+                   AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(?1) WHERE hidden > 0)";
         let found = connection.query_row(sql, [table], |_| Ok(())).optional();
         let found = found.with_context(|| damaged("its tables"))?;
         ensure!(
             found.is_some(),
-            "the database has no table \"{table}\", so it is no recording of rosbag2"
+            "the database has no plain table \"{table}\", so it is no recording of rosbag2"
         );
     }
     let mut database = Database {
@@ -85,10 +93,19 @@ pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>
         wanted: Vec::new().into_iter(),
         read: 0,
         is_short: !is_whole,
+        flaw: None,
         lost: Vec::new(),
         cut: None,
     };
     database.find_topics()?;
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let found: Option<u64> = database.topics.iter().map(|topic| topic.messages).sum();
+    if let (Some(stated), Some(found)) = (stated_messages(&metadata, &name), found)
+        && found < stated
+    {
+        let what = format!("metadata.yaml states {stated} messages of {name}, but it has {found}");
+        database.flaw = Some(what);
+    }
     Ok(Box::new(database))
 }
 
@@ -156,6 +173,15 @@ fn value<'a>(metadata: &'a str, key: &str) -> &'a str {
     value.trim().trim_matches(['"', '\''])
 }
 
+/// Returns the number of messages that metadata.yaml states for a file; version 5 of it and later ones do.
+fn stated_messages(metadata: &str, file: &str) -> Option<u64> {
+    let mut lines = metadata.lines().map(|line| line.trim().trim_start_matches("- "));
+    lines.find(|line| value(line, "path") == file)?;
+    lines
+        .map_while(|line| value(line, "path").is_empty().then_some(line))
+        .find_map(|line| value(line, "message_count").parse().ok())
+}
+
 impl Database {
     fn find_topics(&mut self) -> Result<()> {
         let sql = "SELECT id, name, type, serialization_format FROM topics ORDER BY id LIMIT ?1";
@@ -171,13 +197,20 @@ impl Database {
         }
         ensure!(self.topics.len() <= TOPICS_MAX, "the file has more than {TOPICS_MAX} topics");
         drop(query);
-        // Counting reads the index alone, but that of a file that was cut off is lost.
-        let sql = "SELECT COUNT(*) FROM messages WHERE topic_id = ?1";
-        for (number, topic) in self.numbers.iter().zip(&mut self.topics) {
-            let count = self.connection.query_row(sql, [number], |row| row.get::<_, i64>(0));
-            topic.messages = count.ok().map(|count| count.max(0) as u64);
+        // Of a file that was cut off they cannot be counted.
+        if let Ok(counts) = self.counts() {
+            for (number, topic) in self.numbers.iter().zip(&mut self.topics) {
+                topic.messages = Some(counts.get(number).copied().unwrap_or(0).max(0) as u64);
+            }
         }
         Ok(())
+    }
+
+    /// Counts the messages of each topic.
+    fn counts(&self) -> rusqlite::Result<HashMap<i64, i64>> {
+        let sql = "SELECT topic_id, COUNT(*) FROM messages GROUP BY topic_id";
+        let mut query = self.connection.prepare(sql)?;
+        query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
     }
 
     /// Lists messages in `order`, up to the first that cannot be read.
@@ -218,6 +251,10 @@ impl Reader for Database {
     fn begin(&mut self, topics: &[usize]) -> Result<()> {
         (self.cut, self.read) = (None, 0);
         self.lost.clear();
+        if let Some(what) = self.flaw.clone() {
+            let messages = topics.iter().map(|topic| (*topic, 1)).collect();
+            self.lost.push(Lost { what, messages });
+        }
         let (mut rows, mut failed) = self.list(topics, "timestamp, id")?;
         if failed.is_some() {
             // Without the index, which may lie in the part that is gone, in the order of the file.
@@ -365,7 +402,15 @@ mod tests {
                        FROM n) SELECT id FROM n; CREATE TABLE topics(id);";
         connection.execute_batch(endless).unwrap();
         let error = open(&path, None).err().unwrap().to_string();
-        assert!(error.contains("no table \"messages\""), "{error}");
+        assert!(error.contains("no plain table \"messages\""), "{error}");
+        // A column of 450 MB in a file of 12 KiB.
+        std::fs::remove_file(&path).unwrap();
+        write(&path, 3);
+        let column = "ALTER TABLE messages DROP COLUMN data; ALTER TABLE messages ADD COLUMN data BLOB \
+                      GENERATED ALWAYS AS (zeroblob(450000000))";
+        Connection::open(&path).unwrap().execute_batch(column).unwrap();
+        let error = open(&path, None).err().unwrap().to_string();
+        assert!(error.contains("no plain table \"messages\""), "{error}");
     }
 
     proptest! {
@@ -395,6 +440,29 @@ mod tests {
                 while matches!(database.next(&mut message), Ok(true)) {}
             }
         }
+    }
+
+    #[test]
+    fn messages_that_the_metadata_states_and_the_file_lacks_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a_0.db3");
+        write(&path, 5);
+        for (stated, lost) in [(5, 0), (7, 1)] {
+            let about = format!(
+                "rosbag2_bagfile_information:\n  message_count: 99\n  files:\n    - path: a_0.db3\n      \
+                 duration:\n        nanoseconds: 3\n      message_count: {stated}\n    - path: b.db3\n"
+            );
+            std::fs::write(folder.path().join("metadata.yaml"), about).unwrap();
+            let mut database = open(&path, None).unwrap();
+            database.begin(&[0]).unwrap();
+            let told = database.lost();
+            assert_eq!(told.len(), lost, "{told:?}");
+            assert!(told.iter().all(|lost| lost.what.contains("states 7 messages of a_0.db3")));
+        }
+        assert_eq!(
+            stated_messages("message_count: 3\n- path: a\n- path: b\n  message_count: 4", "a"),
+            None
+        );
     }
 
     #[test]

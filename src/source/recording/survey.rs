@@ -9,12 +9,13 @@ use super::choice::{self, Wanted};
 use super::decoder::{self, Decoder};
 use super::interface::{Message, Topic};
 use super::open::Recording;
-use super::replay::is_damage;
+use super::timing::{self, Basis, Clock, Firsts};
 use super::{messages, pixels};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image};
 use crate::source::gst::{GstOptions, Undecodable, Views};
-use crate::source::pairing::{Pairer, Pairing};
+use crate::source::pairing::unordered::Unordered;
+use crate::source::pairing::{PairBy, Pairing};
 
 /// Part of the usual period by which two messages must lie further apart to have a gap between them.
 const GAP: f64 = 1.5;
@@ -96,6 +97,12 @@ pub struct PairSurvey {
     pub pairs: u64,
     /// Images without a partner, left and right.
     pub unpaired: [u64; 2],
+    /// Images that are copies of another one, left and right.
+    pub copies: [u64; 2],
+    /// Images with a wrong time, left and right.
+    pub mistimed: [u64; 2],
+    /// Reason why the stamps do not pair the views, if they do not.
+    pub times: Option<&'static str>,
     /// Median of the right stamp minus the left one, in milliseconds; `None` without pairs.
     pub skew_ms: Option<f64>,
     /// Largest absolute value of it.
@@ -114,7 +121,7 @@ struct Times {
     /// Size of a view, from the first image that was decoded.
     decoded: Option<(usize, usize)>,
     unreadable: Option<String>,
-    /// True if a run would refuse the topic for its first image.
+    /// True if its decoder failed.
     is_refused: bool,
 }
 
@@ -128,7 +135,6 @@ impl Times {
                 // A video may begin long before a frame that builds on no other.
                 if !error.is::<Undecodable>() {
                     self.unreadable.get_or_insert(format!("{error:#}"));
-                    self.is_refused |= !is_damage(&error);
                 }
                 return;
             }
@@ -151,11 +157,19 @@ pub fn survey(
     let pair = choice::choose(recording.topics(), wanted);
     let views = pair.as_ref().ok().copied();
     let topics = recording.topics().to_vec();
+    let clock = match views {
+        Some(views) => clock(recording, views, stop)?,
+        None => Firsts::default().clock(),
+    };
+    let Clock { basis, begin, periods: [left_period, right_period] } = clock;
+    let by = if basis == Basis::Order { PairBy::Index } else { PairBy::Time };
+    let pairing = Pairing { by, left_period, right_period, ..Pairing::default() };
     recording.begin(&(0..topics.len()).collect::<Vec<_>>())?;
     let mut times: Vec<Times> = topics.iter().map(|_| Times::default()).collect();
-    let (mut pairer, mut skews) = (Pairer::new(Pairing::default()), Vec::new());
+    let (mut pairer, mut skews) = (Unordered::new(pairing, Unordered::REACH, begin), Vec::new());
     // The size of a video is that of its first frame.
-    let mut videos = Decoder::new(&GstOptions { stop: stop.clone(), ..GstOptions::default() });
+    let mut videos =
+        Decoder::new(&GstOptions { stop: stop.clone(), ..GstOptions::default() }, views);
     let (mut first, mut last) = (u64::MAX, 0);
     let (mut message, mut lost) = (Message::default(), Vec::new());
     while !stop.is_set() && recording.next(&mut message)? {
@@ -164,11 +178,15 @@ pub fn survey(
         let (topic, seen) = (&topics[message.topic], &mut times[message.topic]);
         (first, last) = (first.min(message.log_ns), last.max(message.log_ns));
         let mut time = message.log_ns;
+        // Time and content of an image of a view.
+        let (mut own, index) = (None, seen.all.len() as u64);
         if topic.has_images() {
             let read = messages::picture(topic, message.log_ns, &message.data);
             match &read {
                 Ok((stamp, picture)) => {
                     time = *stamp;
+                    let content = timing::content(picture, index);
+                    own = Some((basis.time(*stamp, message.log_ns), content));
                     // An image that is not read has a size and a format as well.
                     if seen.image.is_none()
                         && !topic.is_video()
@@ -192,15 +210,15 @@ pub fn survey(
                 }
             }
         }
-        let index = seen.all.len() as u64;
         seen.all.push(time);
+        let Some((own, content)) = own else { continue };
         let eyes = views.into_iter().flatten().zip(Eye::BOTH);
         for (_, eye) in eyes.filter(|(view, _)| *view == message.topic) {
             // Only the time counts.
             let image = Image::from_vec(1, 1, vec![0]);
-            let timestamp = Some(Duration::from_nanos(time));
+            let timestamp = Some(Duration::from_nanos(own));
             let arrived = Instant::now();
-            pairer.push(eye, EyeFrame { image, timestamp, index, arrived });
+            pairer.push(eye, EyeFrame { image, timestamp, index, arrived }, content);
             skews.extend(std::iter::from_fn(|| pairer.pop()).map(|pair| pair.skew_ns));
         }
     }
@@ -225,8 +243,14 @@ pub fn survey(
             Chosen::Pair(PairSurvey {
                 left: topics[views[0]].name.clone(),
                 right: topics[views[1]].name.clone(),
-                pairs: pairer.pairs(),
-                unpaired: Eye::BOTH.map(|eye| pairer.unpaired(eye)),
+                pairs: pairer.pairer().pairs(),
+                unpaired: Eye::BOTH.map(|eye| {
+                    let left_out = pairer.copies(eye) + pairer.mistimed(eye);
+                    pairer.pairer().unpaired(eye) - left_out
+                }),
+                copies: Eye::BOTH.map(|eye| pairer.copies(eye)),
+                mistimed: Eye::BOTH.map(|eye| pairer.mistimed(eye)),
+                times: basis.warning(),
                 skew_ms: skews.get(skews.len() / 2).copied().map(ms),
                 largest_skew_ms: most.map(ms),
                 unusable: unusable(views.map(|view| (topics[view].name.as_str(), &times[view]))),
@@ -249,6 +273,21 @@ pub fn survey(
         calibration_files: files.collect(),
         calibration_unusable: None,
     })
+}
+
+/// Returns the times by which a run pairs these views, from their first images.
+fn clock(recording: &mut Recording, views: [usize; 2], stop: &Switch) -> Result<Clock> {
+    let (mut message, mut firsts) = (Message::default(), Firsts::default());
+    recording.begin(&views)?;
+    while !firsts.are_enough(false) && !stop.is_set() && recording.next(&mut message)? {
+        let topic = &recording.topics()[message.topic];
+        if let Ok((stamp, picture)) = messages::picture(topic, message.log_ns, &message.data) {
+            firsts.note_message(views, &message, stamp, &picture);
+        }
+    }
+    // It is read again.
+    recording.lost();
+    Ok(firsts.clock())
 }
 
 /// Returns the reason why a run refuses a pair with these first images.

@@ -19,6 +19,8 @@ pub(super) enum Action {
     FullScreen,
     Overlay,
     Help,
+    /// Leaves the full screen, else quits.
+    Leave,
     Quit,
     Travel(Travel),
 }
@@ -46,7 +48,7 @@ impl Action {
         }
         match key {
             Key::Named(NamedKey::Space) => Some(Action::Pause),
-            Key::Named(NamedKey::Escape) => Some(Action::Quit),
+            Key::Named(NamedKey::Escape) => Some(Action::Leave),
             Key::Named(NamedKey::ArrowRight) => Some(Action::Travel(Travel::Forwards)),
             Key::Named(NamedKey::ArrowLeft) => Some(Action::Travel(Travel::Backwards)),
             Key::Named(NamedKey::Home) => Some(Action::Travel(Travel::Begin)),
@@ -117,7 +119,7 @@ mod tests {
         let plain = ModifiersState::empty();
         let of = |text: &str| Action::of(&Key::Character(text.into()), plain);
         assert_eq!(Action::of(&Key::Named(NamedKey::Space), plain), Some(Action::Pause));
-        assert_eq!(Action::of(&Key::Named(NamedKey::Escape), plain), Some(Action::Quit));
+        assert_eq!(Action::of(&Key::Named(NamedKey::Escape), plain), Some(Action::Leave));
         assert_eq!(of("c"), Some(Action::NextColours));
         assert_eq!(of("L"), Some(Action::NextView));
         assert_eq!(of("3"), Some(Action::Points));

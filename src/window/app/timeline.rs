@@ -36,7 +36,7 @@ impl App {
         let playback = &self.control.playback;
         match travel {
             Travel::Forwards | Travel::Backwards => {
-                self.control.pause.set(true);
+                self.pause();
                 let forwards = travel == Travel::Forwards;
                 playback.ask(if forwards { Move::Forwards } else { Move::Backwards });
             }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use super::outputs;
 use crate::commands::run::knobs::knobs;
 use crate::commands::run::live::requests::{Request, Requests};
-use crate::core::control::{Control, Switch};
+use crate::core::control::Control;
 use crate::settings::Loaded;
 use crate::sink::restarting::{Factory, Restarting};
 use crate::sink::ros2::{Exchange, Links, Ros2Options, Ros2Sink};
@@ -41,5 +41,5 @@ pub fn join(
         Ros2Sink::open(&options, &stream, &shared).map(|sink| Box::new(sink) as Box<dyn Sink>)
     });
     let first = factory().context("--ros2")?;
-    Ok(Some((Box::new(Restarting::new(first, factory, Switch::default())), exchange)))
+    Ok(Some((Box::new(Restarting::new(first, factory, false)), exchange)))
 }

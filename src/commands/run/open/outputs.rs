@@ -14,7 +14,6 @@ use crate::calibration::format::file_list;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::core::clock::CaptureClock;
-use crate::core::control::Switch;
 use crate::core::reading;
 use crate::matching::{Temporal, TemporalMode};
 use crate::settings::names::path_of;
@@ -342,7 +341,6 @@ pub fn open(
     rig: &Rig,
     clock: Option<CaptureClock>,
     colouring: &LiveColouring,
-    suspended: &Switch,
 ) -> Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let output = &settings.output;
@@ -376,8 +374,8 @@ pub fn open(
     // After a failure a recorded source can be matched again. On a live page or in a graph somebody may
     // switch the files off and on.
     let restarts = info.live || is_switched(settings);
-    let mut add = |sink: Box<dyn Sink>, factory, suspended: Switch| {
-        let restarting = |sink| Box::new(Restarting::new(sink, factory, suspended));
+    let mut add = |sink: Box<dyn Sink>, factory, is_file| {
+        let restarting = |sink| Box::new(Restarting::new(sink, factory, is_file));
         sinks.push(if restarts { restarting(sink) } else { sink });
     };
     for (output, path) in wanted(settings) {
@@ -400,7 +398,7 @@ pub fn open(
             }
             Kind::Statistics | Kind::Shared => continue,
         };
-        add(first.context(output.flag)?, factory, suspended.clone());
+        add(first.context(output.flag)?, factory, true);
     }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
@@ -412,7 +410,7 @@ pub fn open(
         let mut factory: Factory =
             Box::new(move || StreamSink::start(&stream, &options).map(boxed));
         match factory() {
-            Ok(first) => add(first, factory, Switch::default()),
+            Ok(first) => add(first, factory, false),
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
                 let name = check_fragment(fragment)?;

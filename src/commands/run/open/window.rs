@@ -78,5 +78,6 @@ pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOp
     options.snapshot_dir = (&settings.window.snapshots).into();
     options.settings_file = settings.window.settings();
     options.full_screen = settings.window.full_screen;
+    options.records = outputs::writes_frames(settings);
     options
 }

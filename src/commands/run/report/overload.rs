@@ -3,9 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::commands::prepare::fit::smaller;
 use crate::commands::run::live::handles::Handles;
-use crate::matching::{Params, Paths};
+use crate::commands::run::open::source;
+use crate::matching::Paths;
 use crate::observe::range::observer as range;
+use crate::settings::Loaded;
 
 /// Time after the start that does not count, because engines start slowly.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -80,16 +83,19 @@ impl Overload {
         // already.
         let are_needed =
             loaded.has_chosen() || range::newest(&handles.observations.too_few).is_some();
-        let cures = cures(rates, &loaded.params, size, are_needed, is_live).join(", or ");
+        let spec = source::named(&handles.args, &loaded.settings.source).ok();
+        let resized = |size| spec.as_ref()?.resized(size);
+        let cures = match &cures(rates, &loaded, size, are_needed, &resized)[..] {
+            [] => String::new(),
+            cures => format!("; what would keep up: {}", cures.join(", or ")),
+        };
         let [given, matched] = rates;
         match is_live {
             true => tracing::warn!(
-                "the source gives {given:.0} pairs/s and {matched:.0} are matched, the others are dropped; what \
-                 would keep up: {cures}"
+                "the source gives {given:.0} pairs/s and {matched:.0} are matched, the others are dropped{cures}"
             ),
             false => tracing::warn!(
-                "the recording has {given:.0} pairs/s and {matched:.0} are matched, so it plays too slowly; what \
-                 would keep up: {cures}"
+                "the recording has {given:.0} pairs/s and {matched:.0} are matched, so it plays too slowly{cures}"
             ),
         }
     }
@@ -119,16 +125,20 @@ impl Overload {
 }
 
 /// Returns settings that would keep up. Time is proportional to pixels and disparities.
-/// `are_needed`: the images need all disparities.
+/// `are_needed`: the images need all disparities; `resized`: names a way to images of another size.
 fn cures(
     [given, matched]: [f64; 2],
-    params: &Params,
-    (width, height): (usize, usize),
+    loaded: &Loaded,
+    size: (usize, usize),
     are_needed: bool,
-    is_live: bool,
+    resized: &dyn Fn((usize, usize)) -> Option<String>,
 ) -> Vec<String> {
-    let part = SHARE * matched / given;
-    let mut cures = vec![format!("--fit {given:.0} (chooses settings)")];
+    let (params, part) = (&loaded.params, SHARE * matched / given);
+    let mut cures = Vec::new();
+    // With this rate or a higher one these settings are its choice already.
+    if loaded.settings.engine.fit.is_none_or(|fit| fit.round() < given.round()) {
+        cures.push(format!("--fit {given:.0} (chooses settings)"));
+    }
     if matches!(params.paths, Paths::Eight | Paths::Sixteen) && part >= TIME_OF_FOUR_PATHS {
         cures.push("--paths 4".into());
     }
@@ -139,9 +149,9 @@ fn cures(
             params.range.count
         ));
     }
-    let [width, height] = [width, height].map(|side| (side as f64 * part.sqrt()) as usize);
+    let (width, height) = smaller(size, part);
     if height.min(width) >= SMALLEST {
-        let how = if is_live { " (--size of cameras)" } else { "" };
+        let how = resized((width, height)).map_or(String::new(), |how| format!(" ({how})"));
         cures.push(format!("pictures of at most {width}x{height}{how}"));
     }
     cures
@@ -192,25 +202,31 @@ mod tests {
 
     #[test]
     fn what_would_keep_up_is_named() {
-        let params = |paths: &str| {
+        let loaded = |paths: &str, fit: &str| {
             let mut layers = Layers::new();
             layers.assignment("matching.disparities=64");
             layers.assignment(&format!("matching.paths={paths}"));
-            layers.finish().unwrap().params
+            layers.assignment(&format!("engine.fit={fit}"));
+            layers.finish().unwrap()
         };
-        let of = |rates, params: Params, are_needed| {
-            cures(rates, &params, (640, 480), are_needed, true).join(", or ")
+        let way = |(width, height)| Some(format!("--size {width}x{height}"));
+        let of = |rates, loaded: Loaded, are_needed| {
+            cures(rates, &loaded, (640, 480), are_needed, &way).join(", or ")
         };
-        let text = of([60.0, 30.0], params("8"), false);
-        for part in ["--fit 60", "--disparities 24 (now 64)", "at most 417x312"] {
+        let text = of([60.0, 30.0], loaded("8", "off"), false);
+        for part in ["--fit 60", "--disparities 24 (now 64)", "at most 417x313 (--size 417x313)"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("--paths"), "{text}");
-        let text = of([60.0, 48.0], params("8"), false);
+        let text = of([60.0, 48.0], loaded("8", "off"), false);
         assert!(text.contains("--paths 4") && text.contains("--disparities 40"), "{text}");
-        assert!(!of([60.0, 48.0], params("4"), false).contains("--paths"));
-        assert!(!of([60.0, 48.0], params("8"), true).contains("--disparities"));
-        let text = of([60.0, 2.0], params("8"), false);
+        assert!(!of([60.0, 48.0], loaded("4", "off"), false).contains("--paths"));
+        assert!(!of([60.0, 48.0], loaded("8", "off"), true).contains("--disparities"));
+        let text = of([60.0, 2.0], loaded("8", "off"), false);
         assert!(text.contains("--fit 60") && !text.contains("--disp"), "{text}");
+        // A rate that was asked for is no cure.
+        assert!(of([60.0, 48.0], loaded("8", "30"), false).contains("--fit 60"));
+        assert!(!of([60.0, 48.0], loaded("8", "60"), false).contains("--fit"));
+        assert_eq!(of([60.0, 2.0], loaded("8", "60"), true), "");
     }
 }

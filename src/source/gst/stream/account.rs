@@ -64,10 +64,13 @@ impl InputStream {
         if let (Input::File(path), true) = (&self.input, self.ended)
             && let Ok(Some(lacking)) = length::lacking(path)
         {
+            let stated = lacking.pictures.max(self.expected()).filter(|_| !self.is_moved);
+            let is_whole = stated.is_some_and(|stated| count >= stated);
             let expected = lacking.pictures.or_else(|| self.expected());
             let expected = expected.filter(|&expected| expected > count && !self.is_moved);
             let bytes = Some((lacking.length, lacking.said));
-            return Some(CutShort { count, expected, certain: true, bytes });
+            let certain = !(is_whole && lacking.is_beside_frames);
+            return Some(CutShort { count, expected, certain, bytes });
         }
         if self.is_moved || self.shared.jumps.have_occurred() {
             // The length is that of the whole, or of the latest time.

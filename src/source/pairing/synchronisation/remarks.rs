@@ -147,12 +147,17 @@ impl RemarkState {
             ),
             State::Unpairable => format!(
                 "only {pairs} of {} frames found a partner within {tolerance:.1} ms: the cameras \
-                 run {}{}. A hardware trigger helps, or starting one of them anew; `--tolerance {:.0}` \
-                 pairs them as they are, which is well only where nothing moves",
+                 run {}{}. A hardware trigger helps, or starting one of them anew{}",
                 frames[0].min(frames[1]),
                 apart(left, right),
                 wander(left, right),
-                (ms(period) * 0.6).ceil()
+                match (ms(period) * 0.6).ceil() {
+                    enough if enough > tolerance => format!(
+                        "; `--tolerance {enough:.0}` pairs them as they are, which is well only where \
+                         nothing moves"
+                    ),
+                    _ => String::new(),
+                }
             ),
             State::Late => format!(
                 "the views of a pair are typically {:.1} ms apart, the {} view later, {:.0} % of a \

@@ -41,20 +41,34 @@ impl Camera {
 
 /// Runs two cameras for `seconds` through a pairer: what is known, and what was said.
 fn run(left: Camera, right: Camera, seconds: f64) -> (Synchronisation, Vec<Remark>) {
+    run_within(None, left, right, seconds)
+}
+
+/// As [`run`], with this tolerance in milliseconds.
+fn run_within(
+    tolerance: impl Into<Option<u64>>,
+    left: Camera,
+    right: Camera,
+    seconds: f64,
+) -> (Synchronisation, Vec<Remark>) {
     let mut synchronisation = Synchronisation::default();
-    let remarks = go_on(&mut synchronisation, left, right, seconds);
+    let tolerance = tolerance.into().map(Duration::from_millis);
+    let remarks = go_on(&mut synchronisation, tolerance, left, right, seconds);
     (synchronisation, remarks)
 }
 
 fn go_on(
     synchronisation: &mut Synchronisation,
+    tolerance: Option<Duration>,
     mut left: Camera,
     mut right: Camera,
     seconds: f64,
 ) -> Vec<Remark> {
     let periods = [left.period, right.period].map(|ns| Some(Duration::from_nanos(ns as u64)));
     let [left_period, right_period] = periods;
-    let mut pairer = Pairer::new(Pairing { left_period, right_period, ..Pairing::default() });
+    let is_live = true;
+    let pairing = Pairing { left_period, right_period, tolerance, is_live, ..Pairing::default() };
+    let mut pairer = Pairer::new(pairing);
     let pool = Pool::new();
     let arrived = std::time::Instant::now();
     let mut times = [left.frame(), right.frame()];
@@ -86,7 +100,7 @@ fn clocks_are_measured_through_jitter_and_drops() {
     let right = Camera { jitter: 1e6, drops: 7, random: 5, ..Camera::new(30.0, -150.0, -6.0) };
     let mut synchronisation = Synchronisation::default();
     synchronisation.claim(Some(30.0), Some(30.0));
-    let remarks = go_on(&mut synchronisation, left, right, 30.0);
+    let remarks = go_on(&mut synchronisation, None, left, right, 30.0);
     assert_eq!(remarks, []);
     let summary = synchronisation.summary().unwrap();
     let (left, right) = (summary.left.unwrap(), summary.right.unwrap());
@@ -118,9 +132,17 @@ fn differences_have_their_sign() {
 
 #[test]
 fn cameras_half_a_frame_apart_are_warned_of_once() {
-    // At exactly half a frame no pair is within the tolerance.
-    let (synchronisation, remarks) =
-        run(Camera::new(30.0, 0.0, 0.0), Camera::new(30.0, 0.0, 16.667), 60.0);
+    let cameras = || (Camera::new(30.0, 0.0, 0.0), Camera::new(30.0, 0.0, 16.667));
+    let (left, right) = cameras();
+    let (synchronisation, remarks) = run(left, right, 60.0);
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+    let said = text(&remarks[0]);
+    assert!(said.contains("16.7 ms apart") && said.contains("50 % of a frame"), "{said}");
+    let pairs = synchronisation.differences.len();
+    assert!((1798..=1800).contains(&pairs), "{pairs} pairs");
+    // With a tolerance of less than half a frame there is no pair.
+    let (left, right) = cameras();
+    let (synchronisation, remarks) = run_within(15, left, right, 60.0);
     assert_eq!(remarks.len(), 1, "{remarks:?}");
     let said = text(&remarks[0]);
     assert!(said.starts_with("only 0 of 1"), "{said}");
@@ -140,7 +162,15 @@ fn late_pairs_are_warned_of_once() {
 #[test]
 fn a_difference_that_wanders_is_told_with_its_pace() {
     // 500 ppm: through a whole frame of 33.3 ms in 67 s. Three rounds, and each kind is said once.
-    let (_, remarks) = run(Camera::new(30.0, 0.0, 0.0), Camera::new(30.0, -500.0, 0.0), 200.0);
+    let cameras = || (Camera::new(30.0, 0.0, 0.0), Camera::new(30.0, -500.0, 0.0));
+    let (left, right) = cameras();
+    let (synchronisation, remarks) = run(left, right, 200.0);
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+    // Each round costs one frame.
+    let pairs = synchronisation.differences.len();
+    assert!((5990..=6000).contains(&pairs), "{pairs} pairs");
+    let (left, right) = cameras();
+    let (_, remarks) = run_within(15, left, right, 200.0);
     assert_eq!(remarks.len(), 2, "{remarks:?}");
     assert!(text(&remarks[0]).contains("the right view later"), "{remarks:?}");
     assert!(text(&remarks[1]).starts_with("only "), "{remarks:?}");
@@ -197,12 +227,13 @@ fn a_loss_lets_a_warning_be_said_again() {
     let mut synchronisation = Synchronisation::default();
     let cameras = || (Camera::new(30.0, 0.0, 0.0), Camera::new(30.0, 0.0, 16.667));
     let (left, right) = cameras();
-    assert_eq!(go_on(&mut synchronisation, left, right, 20.0).len(), 1);
+    assert_eq!(go_on(&mut synchronisation, None, left, right, 20.0).len(), 1);
     synchronisation.note_lost(Eye::Right);
     synchronisation.note_lost(Eye::Left);
-    assert_eq!(synchronisation.summary(), None);
+    let clocks = synchronisation.summary().map(|summary| (summary.left, summary.right));
+    assert_eq!(clocks, Some((None, None)));
     let (left, right) = cameras();
-    assert_eq!(go_on(&mut synchronisation, left, right, 20.0).len(), 1);
+    assert_eq!(go_on(&mut synchronisation, None, left, right, 20.0).len(), 1);
 }
 
 #[test]
