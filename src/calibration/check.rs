@@ -41,7 +41,8 @@ impl Default for Sources {
 impl Sources {
     /// Returns the same with the cameras exchanged.
     pub fn swapped(self) -> Self {
-        Self { left: self.right, right: self.left, ..self }
+        let swap = "they are right as they are: leave out --swap".into();
+        Self { left: self.right, right: self.left, swap, ..self }
     }
 }
 

@@ -228,7 +228,7 @@ fn refusal(from: (usize, usize), to: (usize, usize), are_packed: bool) -> String
             if is_of(full) {
                 return format!(
                     "{what}: the views are squeezed to half their {side}; stretch them: ffmpeg -i INPUT -vf \
-                     scale={stretched},setsar=1 -c:v ffv1 OUTPUT.mkv"
+                     'scale={stretched},setsar=1' -c:v ffv1 OUTPUT.mkv"
                 );
             }
         }
@@ -264,8 +264,9 @@ fn mapping(from: (usize, usize), to: (usize, usize)) -> Option<(Mapping, Fit)> {
     }
     let sides = [(from.0 as f64, to.0 as f64), (from.1 as f64, to.1 as f64)];
     let scale = sides.map(|(from, to)| to / from);
-    // The same shape, except for rounding to whole pixels.
-    let same = |larger: f64| sides.iter().all(|(from, to)| (from * larger - to).abs() <= 0.5);
+    // The same shape, except for rounding to whole pixels, of halves up or down.
+    let same =
+        |larger: f64| sides.iter().all(|(from, to)| (from * larger - to).abs() <= 0.5 + 1e-9);
     if same(scale[0]) || same(scale[1]) {
         return Some((Mapping { scale, offset: [0.0; 2] }, Fit::Scaled { from, to }));
     }

@@ -40,7 +40,7 @@ pub(super) fn inputs<const N: usize>(
     }
     if cameras.is_empty() && *request != CameraRequest::default() {
         tracing::warn!(
-            "size, rate and format are for cameras; {} stays as it is",
+            "size, rate and format are for cameras and change nothing of {}",
             specs.map(StreamSpec::name).join(" and ")
         );
     }

@@ -26,8 +26,8 @@ pub(super) fn check_ending(streams: &[ReconnectingStream]) -> anyhow::Result<()>
         let name = stream.name();
         if let (Some((length, said)), false) = (bytes, certain) {
             tracing::warn!(
-                "{name}: the file is truncated, {length} of {said} bytes are there, but only its index is \
-                 missing: all {count} pictures were read"
+                "{name}: the file is truncated, {length} of {said} bytes are there, but behind its last \
+                 picture: all {count} were read"
             );
             continue;
         }

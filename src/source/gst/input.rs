@@ -161,7 +161,7 @@ fn file(path: &Path) -> anyhow::Result<Input> {
         // Opening a pipe waits for its writer, and nothing could interrupt that.
         bail!(
             "{name} is no regular file; what comes through a pipe is read with a GStreamer pipeline: \
-             --left 'fdsrc fd=0 ! matroskademux ! decodebin'"
+             --left 'filesrc location={name} ! matroskademux ! decodebin'"
         );
     }
     Ok(Input::File(path.to_owned()))

@@ -25,7 +25,7 @@ fn squeezed(info: &gst_video::VideoInfo, layout: ViewLayout) -> Option<String> {
     (info.par() == gst::Fraction::new(par.0, par.1)).then(|| {
         format!(
             "it states pixels of {}:{}, so the views are squeezed to half their {side} and their disparities \
-             are not those of the cameras; stretch them: ffmpeg -i INPUT -vf scale={stretched},setsar=1 -c:v \
+             are not those of the cameras; stretch them: ffmpeg -i INPUT -vf 'scale={stretched},setsar=1' -c:v \
              ffv1 OUTPUT.mkv",
             par.0, par.1
         )

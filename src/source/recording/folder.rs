@@ -152,7 +152,10 @@ impl Folder {
         let file = [Some(folder.join(name)), day].into_iter().flatten().find(|file| file.is_file());
         // By it the calibration tells raw images from rectified ones. Damaged images are reported later.
         found.size = found.images.iter().find_map(|image| header::dimensions(&image.file).ok());
-        found.finish(file)
+        found.finish(file).map_err(|error| match as_streams(folder) {
+            Some(streams) => anyhow!("{error}; {streams}"),
+            None => error,
+        })
     }
 
     pub(super) fn new() -> Self {
@@ -266,10 +269,11 @@ impl Folder {
         Ok(self)
     }
 
-    /// Returns time and file of the images of these topics.
+    /// Returns time and file of the images of these topics that are not left out.
     #[cfg(test)]
     pub(super) fn images_of(&self, topics: &[usize]) -> Vec<(u64, PathBuf)> {
-        let images = self.images.iter().filter(|image| topics.contains(&image.topic));
+        let is_played = |image: &&Entry| topics.contains(&image.topic) && image.flaw.is_none();
+        let images = self.images.iter().filter(is_played);
         images.map(|image| (image.time_ns, image.file.clone())).collect()
     }
 
@@ -439,7 +443,7 @@ mod tests {
         assert_eq!(found.topics.iter().map(|t| t.messages).collect::<Vec<_>>(), [Some(2); 2]);
         let (read, lost) = read_all(found);
         assert_eq!(read, [(0, 10), (1, 10), (1, 20), (0, 30)]);
-        assert_eq!(lost, ["0 b.png", "1 c.png", "0 d.png"]);
+        assert_eq!(lost, ["0 b.png", "0 d.png", "1 c.png"]);
         fs::remove_dir_all(folder.path().join("cam1")).unwrap();
         let error = open_euroc(&folder).unwrap_err().to_string();
         assert!(error.contains("only cam0 has images"), "{error}");

@@ -45,3 +45,34 @@ pub(super) fn as_streams(folder: &Path) -> Option<String> {
     let [left, right] = [left, right].map(|view| view.display().to_string());
     Some(format!("its images are played by --left '{left}' --right '{right}'"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_images_of_two_views_are_found_by_their_names() {
+        for (files, streams) in [
+            (
+                &["image_left/0_left.jpg", "image_right/0_right.jpg"][..],
+                ["image_left/*.jpg", "image_right/*.jpg"],
+            ),
+            (&["left9.png", "left10.png", "right9.png"], ["left%d.png", "right%d.png"]),
+            (&["cam0/0.png", "cam1/0.png", "cam0/._0.png"], ["cam0/%d.png", "cam1/%d.png"]),
+            (&["a/L/07.png", "a/L/08.png", "a/R/07.png"], ["a/L/%02d.png", "a/R/%02d.png"]),
+            (&["left/0.png", "centre/0.png"], ["", ""]),
+            (&[], ["", ""]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            for file in files {
+                let path = folder.path().join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, "").unwrap();
+            }
+            let [left, right] = streams.map(|name| folder.path().join(name).display().to_string());
+            let due = format!("its images are played by --left '{left}' --right '{right}'");
+            let due = (!streams[0].is_empty()).then_some(due);
+            assert_eq!(as_streams(folder.path()), due, "{files:?}");
+        }
+    }
+}

@@ -106,14 +106,17 @@ fn near_miss(path: &Path) -> Option<String> {
     if let Some(above) = whole.ancestors().skip(1).take(ABOVE).find(is_whole) {
         return Some(format!("it is a part of one, which is given as {}", above.display()));
     }
-    if let Some(lacking) = dataset::near_miss(path) {
-        return Some(lacking);
-    }
+    let lacking = dataset::near_miss(path);
     let mut below = listing::entries(path);
     below.retain(|path| is_recording(path));
-    let shown: Vec<_> = below.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
-    let more = if below.len() > SHOWN { " and others" } else { "" };
-    (!shown.is_empty()).then(|| format!("recordings in it are {}{more}", shown.join(", ")))
+    if lacking.is_none() && !below.is_empty() {
+        let shown: Vec<_> =
+            below.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
+        let more = if below.len() > SHOWN { " and others" } else { "" };
+        return Some(format!("recordings in it are {}{more}", shown.join(", ")));
+    }
+    let parts: Vec<_> = [lacking, listing::as_streams(path)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Begins the name of a ROS 2 graph; the begin of its topics' names may follow.
