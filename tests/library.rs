@@ -205,7 +205,7 @@ fn the_right_map_belongs_to_the_matcher_of_the_disparity() {
     let mut smaller = Matcher::new(&params(), 64, 48, Device::Cpu(Some(1))).unwrap();
     for other in [&mut wider, &mut smaller] {
         for error in [other.right_map(&disparity).err(), other.occluded(&disparity).err()] {
-            let Some(Error::Parameter { name, message }) = error else { panic!("{error:?}") };
+            let Some(Error::Parameter { name, message }) = &error else { panic!("{error:?}") };
             assert!(name == "disparity" && message.contains("another matcher"), "{message}");
         }
     }

@@ -67,7 +67,7 @@ impl Source for Numbers {
     }
     fn seek(&mut self, place: Place) -> anyhow::Result<()> {
         self.delivered = match place {
-            Place::Time(time) => time.as_micros().div_ceil(1000) as u64,
+            Place::Time(time) => time.as_nanos().div_ceil(1_000_000) as u64,
             Place::Pair(number) => number,
         };
         Ok(())

@@ -166,7 +166,7 @@ fn the_order_of_the_messages_does_not_matter() {
     let all: Vec<_> = (0..9).collect();
     for messages in [recorded_as(&mixed, &mixed), recorded_as(&mixed, &right)] {
         let (_, stderr) = assert_pairs(&messages, &all, &[]);
-        assert!(!stderr.contains("WARN"), "{stderr}");
+        assert!(!stderr.contains("stamp") && !stderr.contains("were paired"), "{stderr}");
     }
     // Parts in the wrong order, and times that run backwards.
     for order in [[3, 4, 5, 0, 1, 2, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1, 0]] {
@@ -337,7 +337,7 @@ fn rectified_and_raw_topics_have_the_same_checks() {
         let [left, right] = infos;
         let infos = [(INFOS[0], "CameraInfo", START, left), (INFOS[1], "CameraInfo", START, right)];
         write(&path, &[&infos[..], &views(2, topics)].concat(), WriteOptions::new(), true);
-        let run = run(folder.path(), &["run", "a.mcap", "-d", "24", "--headless", "--no-progress"]);
+        let run = run(folder.path(), &["run", "a.mcap", "-d", "24", "--headless"]);
         assert_eq!(run.0, 0, "{}", run.2);
         run.2
     };
@@ -416,13 +416,15 @@ fn the_first_usable_messages_count() {
     }
     for words in [
         "baseline 100.0 mm",
-        "/cam/right/camera_info: the first usable message is number 2; the 1 before it",
+        "/cam/right/camera_info: message 2 is the first usable one; those before it",
         "the image has no pixels (0x0)",
     ] {
         assert!(stderr.contains(words), "{words}: {stderr}");
     }
     let (status, stdout, _) = run(folder.path(), &["info", "a.mcap"]);
     assert!(status == 0 && !stdout.contains("not usable"), "{stdout}");
+    let counts = ": 6 pairs, skew 0.000 ms (at most 0.000 ms); 1 left and 1 right images that cannot be read";
+    assert!(stdout.contains(counts), "{stdout}");
 }
 
 #[test]

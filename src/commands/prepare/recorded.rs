@@ -85,9 +85,7 @@ pub fn of_views(
         let reason = found.flaw.map_or(String::new(), |flaw| format!(" ({flaw:#})"));
         let note = |(name, before): (&String, u64)| {
             let number = before + 1;
-            format!(
-                "{name}: the first usable message is number {number}; the {before} before it are left out{reason}"
-            )
+            format!("{name}: message {number} is the first usable one; those before it are left out{reason}")
         };
         let [left, right] = &found.names;
         let late = found.names.iter().zip(found.before).filter(|(_, before)| *before > 0);

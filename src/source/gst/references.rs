@@ -112,6 +112,14 @@ impl References {
         }
     }
 
+    /// Reports whether frames may be shown in another order than that of their units.
+    pub fn may_reorder(&self) -> bool {
+        match &self.stream {
+            Stream::H264(stream) => stream.has_bidirectional,
+            Stream::H265(stream) => stream.has_bidirectional,
+        }
+    }
+
     /// Notes that the decoder has lost a frame that builds on this key frame.
     pub fn lose_of(&mut self, key: u64) {
         if key == self.keys {
@@ -210,6 +218,8 @@ struct H264 {
     previous: Option<u32>,
     /// Order count of the frame at which the stream recovered: those shown before it are not whole.
     leading: Option<u16>,
+    /// True if a frame builds on frames in two directions.
+    has_bidirectional: bool,
 }
 
 impl H264 {
@@ -251,6 +261,7 @@ impl H264 {
         let sps = &pps.sps;
         let (number, count) = (u32::from(header.frame_num), sps.max_frame_num());
         let is_reference = nal.ref_idc != 0;
+        self.has_bidirectional |= header.slice_type.is_b();
         let is_next = self.previous.is_some_and(|previous| {
             // The second field of a frame has the number of the first. Frames on which none builds have it
             // in some encoders' streams.
@@ -313,6 +324,8 @@ struct H265 {
     recovered: Option<i32>,
     /// False at the beginning, and after the end of a sequence.
     is_begun: bool,
+    /// True if a frame builds on frames in two directions.
+    has_bidirectional: bool,
 }
 
 impl H265 {
@@ -354,6 +367,7 @@ impl H265 {
         keys: &mut u64,
     ) -> Result<(Fate, bool), String> {
         let kind = nal.type_;
+        self.has_bidirectional |= slice.type_.is_b();
         let pps = self.parser.get_pps(slice.pic_parameter_set_id).ok_or("no parameters")?;
         let sps = pps.sps.clone();
         let count = 1_i32 << (sps.log2_max_pic_order_cnt_lsb_minus4 + 4);

@@ -117,6 +117,7 @@ impl Unordered {
             && !is_astray(view.before_last, last, time)
         {
             view.section += 1;
+            view.recent.clear();
         }
         if let Some(last) = view.last.and_then(|last| view.shelf.get_mut(&last)) {
             last.after = Some(time);
@@ -216,9 +217,6 @@ impl Unordered {
 
     /// Returns the first frame with a wrong time, once.
     pub fn take_astray(&mut self) -> Option<Astray> {
-        if self.mistimed(Eye::Left) + self.mistimed(Eye::Right) > 1 {
-            return None;
-        }
         self.astray.take()
     }
 
@@ -270,8 +268,10 @@ impl Unordered {
                 let Shelved { frame, time, before, after, .. } = first.remove();
                 if let Some(next) = after.filter(|&next| is_astray(before, time, next)) {
                     view.mistimed += 1;
-                    let ahead_ns = super::ns(time).saturating_sub(super::ns(next));
-                    self.astray = Some(Astray { eye, index: frame.index, time, ahead_ns });
+                    if self.views.iter().map(|view| view.mistimed).sum::<u64>() == 1 {
+                        let ahead_ns = super::ns(time).saturating_sub(super::ns(next));
+                        self.astray = Some(Astray { eye, index: frame.index, time, ahead_ns });
+                    }
                     self.pairer.skip(eye, 1);
                 } else {
                     self.pairer.push(eye, frame);

@@ -272,9 +272,13 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
             let lacks = topics.iter().find(is_alone).map_or(String::new(), |topic| {
                 format!(", but the right view of {} was not recorded{record}", topic.name)
             });
+            let mut views = topics.iter().filter(|topic| is_view(topic));
+            let one = views.next().filter(|_| views.next().is_none());
+            let one = one.map_or("TOPIC", |topic| &topic.name);
             bail!(
                 "no two topics with images differ only in left and right, cam0 and cam1 or the like{lacks}: name the \
-                 views by --left-topic and --right-topic, or one topic by both if it has the views side by side{}",
+                 views by --left-topic and --right-topic; a topic that has both side by side is named twice: \
+                 --left-topic {one} --right-topic {one}{}",
                 list(topics)
             )
         }
@@ -290,9 +294,6 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
         }
     }
 }
-
-/// Cure for images in messages that are not read.
-const CONVERT: &str = "convert them as docs/recordings.md, \"Other messages\", describes";
 
 /// Two topics that may be the views.
 struct Pair {
@@ -339,20 +340,24 @@ fn pairs(topics: &[Topic]) -> Vec<Pair> {
 
 /// Lists the topics with images, and those whose images are not read.
 fn list(topics: &[Topic]) -> String {
-    let lines = |title: &str, of: fn(&Topic) -> bool, end: &str| {
+    let lines = |title: &str, of: fn(&Topic) -> bool| {
         let line = |topic: &Topic| {
             let count = topic.messages.map_or(String::new(), |count| format!(", {count} messages"));
-            let encoding =
-                if topic.has_images() { String::new() } else { format!(", {}", topic.encoding) };
+            let encoding = match topic.has_images() {
+                true => String::new(),
+                false => format!(", {}", topic.encoding),
+            };
             format!("\n  {} ({}{encoding}{count})", topic.name, topic.kind)
         };
-        let lines: String =
-            topics.iter().filter(|topic| of(topic)).take(LISTED).map(line).collect();
-        if lines.is_empty() { lines } else { format!("; {title}{lines}{end}") }
+        let of = topics.iter().filter(|topic| of(topic));
+        let lines: String = of.take(LISTED).map(line).collect();
+        if lines.is_empty() { lines } else { format!("; {title}:{lines}") }
     };
-    let convert = format!("\n{CONVERT}");
-    lines("topics with images:", Topic::has_images, "")
-        + &lines("topics whose messages are not read:", Topic::has_unread_images, &convert)
+    lines("topics with images", Topic::has_images)
+        + &lines(
+            "topics whose messages are not read (docs/recordings.md, \"Other messages\", converts them)",
+            Topic::has_unread_images,
+        )
 }
 
 /// Returns the topics with the calibrations of two views, if each has one: `camera_info` beside the images, or
@@ -518,7 +523,8 @@ mod tests {
             "{error}"
         );
         let error = chosen(&["/stereo/image_raw"]).unwrap_err().to_string();
-        assert!(error.contains("one topic by both") && !error.contains("recorded"), "{error}");
+        let twice = "named twice: --left-topic /stereo/image_raw --right-topic /stereo/image_raw";
+        assert!(error.contains(twice) && !error.contains("recorded"), "{error}");
         let json = |name: &str| {
             Topic::new(name, "foxglove.CompressedImage", Encoding::of("json"), Some(3))
         };

@@ -367,8 +367,9 @@ mod tests {
             panic!()
         };
         assert_eq!((stamp, codec, unit), (1_000_000_002, Some(Codec::H264), &[7, 8][..]));
-        let other = String::from_utf8(data).unwrap().replace("libx264", "libaom-");
-        let error = picture(&topic, 9, other.as_bytes()).unwrap_err().to_string();
+        let name = data.windows(7).position(|bytes| bytes == b"libx264").unwrap();
+        data[name..name + 7].copy_from_slice(b"libaom-");
+        let error = picture(&topic, 9, &data).unwrap_err().to_string();
         assert!(error.contains("\"libaom-\" is not read; h264"), "{error}");
     }
 

@@ -129,6 +129,8 @@ pub fn format(picture: &Picture<'_>) -> String {
 pub fn views(picture: &Picture<'_>, views: ViewLayout, keep: &Keep, tone: Tone) -> Result<Views> {
     match picture {
         Picture::Raw(raw) => {
+            // An empty image has no format either.
+            size(picture)?;
             let (layout, is_wide) = layout(raw.encoding)?;
             of_raw(raw, (layout, is_wide), views, keep, tone)
         }
@@ -598,7 +600,7 @@ mod tests {
                 _ => 0,
             };
             // Both halves alike.
-            let half: Vec<u8> = (0..bytes * width / 2).map(|i| 17 * i as u8).collect();
+            let half: Vec<u8> = (0..bytes * width / 2).map(|i| (17 * i) as u8).collect();
             let data = [half.repeat(2 * height), vec![128; planes]].concat();
             let step = bytes * width;
             let raw = Raw { width, height, encoding, is_big_endian: false, step, data: &data };

@@ -377,6 +377,10 @@ impl Replay {
         let (timestamp, arrived) = (Some(time), Instant::now());
         let frame = EyeFrame { image, timestamp, index: number, arrived };
         self.pairer.push(Eye::BOTH[eye], frame, content);
+    }
+
+    /// Names the first image with a wrong time.
+    fn tell_astray(&mut self) {
         if let Some(Astray { eye, index, time, ahead_ns }) = self.pairer.take_astray() {
             let time = time.saturating_sub(Duration::from_nanos(self.delays[eye.index()]));
             tracing::warn!(
@@ -396,6 +400,7 @@ impl Replay {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        self.tell_astray();
         while !stop.is_set() {
             let Some(mut pair) = self.pairer.pop() else { return ControlFlow::Continue(()) };
             // A pair has the left view's own time.
@@ -427,6 +432,7 @@ impl Replay {
     fn judge(&mut self) -> Result<()> {
         let warning = self.skew.finish(self.period);
         self.tell(warning);
+        self.tell_astray();
         let name = &self.recording.name;
         if let Some(cut) = self.recording.cut() {
             tracing::warn!("{name}: {cut}; it was read to its last whole message");
@@ -479,9 +485,14 @@ impl Replay {
              {within}): {cure}{}",
             self.offset_of_firsts()
         );
-        let lost = [(Eye::Left, copies[0]), (Eye::Right, copies[1])].map(|(eye, copies)| {
-            self.pairer.pairer().unpaired_since_first(eye).saturating_sub(copies)
-        });
+        // An image whose partner was left out is no sign of times that differ.
+        let of = |damage: Damage| damage.left_out + damage.mistimed;
+        let [left_lost, right_lost] =
+            Eye::BOTH.map(|e| self.pairer.pairer().unpaired_since_first(e));
+        let lost = [
+            left_lost.saturating_sub(copies[0] + of(damaged_right)),
+            right_lost.saturating_sub(copies[1] + of(damaged_left)),
+        ];
         if lost[0].min(lost[1]) as f64 > MANY * left.min(right) as f64 {
             tracing::warn!(
                 "only {pairs} of {left} left and {right} right images were paired {within}: {cure}"

@@ -119,8 +119,9 @@ fn a_pair_is_never_of_two_drives() {
     messages.retain(|&(eye, _, image)| eye == Eye::Left || image < 37);
     let second = both(&steady(0..60), 0).into_iter();
     messages.extend(second.map(|(eye, stamp, image)| (eye, stamp, image + 100)));
-    let (pairs, _) = run(&messages);
+    let (pairs, pairer) = run(&messages);
     assert_eq!(pairs, same((0..37).chain(100..160)));
+    assert_eq!(Eye::BOTH.map(|eye| pairer.alike(eye)), [0, 0]);
 }
 
 #[test]
