@@ -498,7 +498,7 @@ impl McapFile {
             Ok(false)
         };
         let here = self.length.saturating_sub(walk.at);
-        if here == 0 {
+        if here == 0 && self.cut.is_none() {
             return Ok(false);
         }
         if here < RECORD {
