@@ -95,6 +95,7 @@ fn about_pair(pair: &PairSurvey, survey: &Survey) -> String {
     for (counts, what) in [
         (pair.copies, "images that are copies of another one"),
         (pair.mistimed, "images with a wrong time"),
+        (pair.unreadable, "images that cannot be read"),
     ] {
         if counts != [0; 2] {
             let _ = write!(text, "; {} left and {} right {what}", counts[0], counts[1]);

@@ -144,7 +144,7 @@ def test_disparities_are_relative_to_the_principal_points(tmp_path):
 def test_the_types_are_those_of_ros(recording):
     known = get_typestore(Stores.ROS2_JAZZY)
     with AnyReader([recording / "out.mcap"], default_typestore=known) as reader:
-        assert len(reader.connections) == 12
+        assert len(reader.connections) == 13
         for connection in reader.connections:
             ours = get_typestore(Stores.EMPTY)
             ours.register(get_types_from_msg(connection.msgdef.data, connection.msgtype))
@@ -161,13 +161,13 @@ def test_the_client_of_foxglove_reads_every_topic(run, tmp_path):
     program = run("--pictures", "out", *CAMERAS)
     address = f"ws://127.0.0.1:{program.port}/foxglove?token={program.token}"
     script = Path(__file__).with_name("foxglove.mjs")
-    client = subprocess.run(["node", script, address, "13"], capture_output=True, text=True, timeout=60)
+    client = subprocess.run(["node", script, address, "14"], capture_output=True, text=True, timeout=60)
     assert client.returncode == 0, client.stdout[-3000:] + client.stderr
     lines = [json.loads(line) for line in client.stdout.splitlines()]
     program.stop()
     assert "parameters" in lines[0]["serverInfo"]["capabilities"]
     found = {line["topic"]: line for line in lines if "topic" in line}
-    assert len(found) == 13, found.keys()
+    assert len(found) == 14, found.keys()
     [parameters] = [line for line in lines if "parameters" in line]
     assert {"name": "matching.uniqueness", "value": 17} in parameters["parameters"] and parameters["id"] == "test"
     disparity = found["/disparity"]["message"]

@@ -30,6 +30,9 @@ const LONGEST: usize = 64 << 10;
 /// Messages of a client that wait while another one is sent to it.
 const MOST_WAITING: usize = 64;
 
+/// Pings of a client until a message to it is taken; each makes an answer that waits, too.
+const MOST_PINGS: usize = 1000;
+
 /// Limits of a connection.
 pub fn limits() -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
@@ -77,6 +80,8 @@ struct Ears {
     stream: SplitStream<HyperWebsocketStream>,
     /// Texts that were heard meanwhile.
     waiting: VecDeque<String>,
+    /// Pings since a message to the client was taken.
+    pings: usize,
     peer: Peer,
     seat: Seat,
 }
@@ -89,7 +94,8 @@ impl Ears {
                 message = self.stream.next() => match message {
                     Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
                     Some(Ok(Message::Close(_))) | None => return Err(End::Left),
-                    Some(Ok(_)) => {}
+                    Some(Ok(_)) if self.pings == MOST_PINGS => return Err(Self::flooded()),
+                    Some(Ok(_)) => self.pings += 1,
                     Some(Err(error)) => return Err(End::Broken(error.to_string())),
                 },
                 ending = self.seat.ended() => return Err(End::Sent(ending)),
@@ -110,9 +116,13 @@ impl Ears {
                 text = self.next() => self.waiting.push_back(text?),
             }
             if self.waiting.len() > MOST_WAITING {
-                return Err(End::Sent(Ending::refused("too many messages")));
+                return Err(Self::flooded());
             }
         }
+    }
+
+    fn flooded() -> End {
+        End::Sent(Ending::refused("too many messages"))
     }
 }
 
@@ -131,7 +141,7 @@ impl Connection {
         match entered {
             Ok((rights, seat)) => {
                 let (sink, stream) = socket.split();
-                let ears = Ears { stream, waiting: VecDeque::new(), peer, seat };
+                let ears = Ears { stream, waiting: VecDeque::new(), pings: 0, peer, seat };
                 Some(Self { sink, ears, rights, pinged: Instant::now() })
             }
             Err(refusal) => {
@@ -149,6 +159,7 @@ impl Connection {
     /// Sends a message. It may take any time while the client takes parts of it.
     pub async fn send(&mut self, message: impl Into<Message>) -> Result<(), End> {
         let sent = self.ears.during(self.sink.send(message.into())).await?;
+        self.ears.pings = 0;
         sent.map_err(|error| End::Broken(error.to_string()))
     }
 

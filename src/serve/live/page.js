@@ -388,7 +388,7 @@ function noteAge() {
   // After a pause, or after its page was hidden, an old image is no news until another one could have come.
   if (!frame || !times.length || status?.paused || document.hidden || now - frame.waited < OLD_MS) return;
   const { offset } = times.reduce((best, one) => (one.took < best.took ? one : best));
-  ages.push({ at: now, age: Math.max(now + offset - frame.header.captured, 0), since: now + offset - status.newest });
+  ages.push({ at: now, age: Math.max(now + offset - frame.header.captured, 0) });
 }
 
 function oldest() {
@@ -404,11 +404,13 @@ function oldWords() {
   const age = oldest();
   const isOver = !socket && !retryAt;
   if (age === null || age < OLD_MS || status.paused || status.ended || isOver) return null;
-  const isNewest = ages[ages.length - 1].since > 0.7 * age;
+  const { captured, latency_ms } = frame.header;
+  const isNewest = status.newest <= captured;
+  const isMatcher = latency_ms > 0.5 * age;
   if (isNewest && age < 2 * OLD_MS) return null;
   const step = [60, 30, 10, 5, 2, 1].find((limit) => age >= 1000 * limit);
   return `The image is more than ${step} s old: ` + (socket?.readyState !== 1 ? "there is no connection."
-    : isNewest ? "no newer pair was matched." : "the connection or this browser is too slow for more.");
+    : isMatcher ? "matching is too slow." : isNewest ? "no newer pair was matched." : "the connection or this browser is too slow for more.");
 }
 
 // # Layout of the views

@@ -122,7 +122,7 @@ impl Viewers {
                     "too many viewers with the token are open; close one of them",
                 ));
             };
-            let gone = all.seats.swap_remove(place);
+            let gone = all.seats.remove(place);
             tracing::debug!("viewers: {} takes the place of {}", peer.address, gone.peer.address);
             let reason = format!("a newer viewer took the place of this one ({MOST} are served)");
             gone.end.send_replace(Some(Ending::closed(&reason)));

@@ -42,9 +42,7 @@ pub enum Undecodable {
     #[error("it cannot be decoded: it is damaged, or the stream is")]
     Damaged,
     /// It would build on a wrong frame.
-    #[error(
-        "a frame that it builds on is missing: all frames up to the next key frame are left out"
-    )]
+    #[error("it builds on a missing frame, as do all frames up to the next key frame")]
     Missing,
 }
 

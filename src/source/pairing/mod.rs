@@ -5,7 +5,7 @@
 //! [`MAX_WAITING`] frames wait).
 //!
 //! By time, the two oldest frames are compared. If both views have one rate, they are a pair if their
-//! difference lies within half a period of the usual one ([`phase`]), so each frame has one partner
+//! difference lies within half a period of the usual one (`phase`), so each frame has one partner
 //! at any phase. Otherwise they are a pair if they lie within the tolerance and the next frame of the
 //! earlier view is not nearer to the later frame. Only near half a period does a pair wait for that
 //! frame. A frame whose partner is missing goes unpaired.

@@ -485,9 +485,14 @@ impl Replay {
              {within}): {cure}{}",
             self.offset_of_firsts()
         );
-        let lost = [(Eye::Left, copies[0]), (Eye::Right, copies[1])].map(|(eye, copies)| {
-            self.pairer.pairer().unpaired_since_first(eye).saturating_sub(copies)
-        });
+        // An image whose partner was left out is no sign of times that differ.
+        let of = |damage: Damage| damage.left_out + damage.mistimed;
+        let [left_lost, right_lost] =
+            Eye::BOTH.map(|e| self.pairer.pairer().unpaired_since_first(e));
+        let lost = [
+            left_lost.saturating_sub(copies[0] + of(damaged_right)),
+            right_lost.saturating_sub(copies[1] + of(damaged_left)),
+        ];
         if lost[0].min(lost[1]) as f64 > MANY * left.min(right) as f64 {
             tracing::warn!(
                 "only {pairs} of {left} left and {right} right images were paired {within}: {cure}"

@@ -44,7 +44,7 @@ struct Database {
     read: u64,
     /// True if the file is shorter than it says.
     is_short: bool,
-    /// Difference from the number of messages in metadata.yaml.
+    /// Journal, or difference from the number of messages in metadata.yaml.
     flaw: Option<String>,
     lost: Vec<Lost>,
     cut: Option<String>,
@@ -93,7 +93,7 @@ pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>
         wanted: Vec::new().into_iter(),
         read: 0,
         is_short: !is_whole,
-        flaw: None,
+        flaw: journal(path),
         lost: Vec::new(),
         cut: None,
     };
@@ -102,6 +102,7 @@ pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>
     let found: Option<u64> = database.topics.iter().map(|topic| topic.messages).sum();
     if let (Some(stated), Some(found)) = (stated_messages(&metadata, &name), found)
         && found < stated
+        && database.flaw.is_none()
     {
         let what = format!("metadata.yaml states {stated} messages of {name}, but it has {found}");
         database.flaw = Some(what);
@@ -113,20 +114,24 @@ fn damaged(what: &str) -> String {
     format!("{what} cannot be read: the database is damaged or was cut off")
 }
 
-/// Opens a database without a lock and without its journals.
-fn in_place(path: &Path) -> Result<Connection> {
-    let about = |ending: &str| {
+/// Returns a note on the messages in a journal, which are not read.
+fn journal(path: &Path) -> Option<String> {
+    let has = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);
         std::fs::metadata(name).is_ok_and(|about| about.len() > 0)
     };
-    if about("-wal") || about("-journal") {
-        tracing::warn!(
-            "{}: its recorder was killed or is still at work, and the messages in its journal are left out; \
-             `sqlite3 FILE .schema` adds them to the file",
-            path.display()
-        );
-    }
+    (has("-wal") || has("-journal")).then(|| {
+        let path = path.display();
+        format!(
+            "the recorder was killed or is still at work, and the messages in its journal are left out; \
+             `sqlite3 {path} .schema` adds them to the file"
+        )
+    })
+}
+
+/// Opens a database without a lock and without its journals.
+fn in_place(path: &Path) -> Result<Connection> {
     let absolute = path.canonicalize()?;
     let mut uri = String::from("file://");
     for &byte in absolute.as_os_str().as_bytes() {
@@ -440,6 +445,19 @@ mod tests {
                 while matches!(database.next(&mut message), Ok(true)) {}
             }
         }
+    }
+
+    #[test]
+    fn a_journal_beside_the_file_is_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db3");
+        write(&path, 4);
+        std::fs::write(folder.path().join("a.db3-wal"), [1]).unwrap();
+        let mut database = open(&path, None).unwrap();
+        database.begin(&[0]).unwrap();
+        let lost = database.lost();
+        assert!(lost.len() == 1 && lost[0].what.contains("a.db3 .schema` adds them"), "{lost:?}");
+        assert!(database.lost().is_empty());
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct Survey {
 #[serde(rename_all = "snake_case")]
 pub enum Chosen {
     /// A pair.
-    Pair(PairSurvey),
+    Pair(Box<PairSurvey>),
     /// The choice to make.
     NoPair(String),
 }
@@ -101,6 +101,8 @@ pub struct PairSurvey {
     pub copies: [u64; 2],
     /// Images with a wrong time, left and right.
     pub mistimed: [u64; 2],
+    /// Images whose size cannot be read, left and right.
+    pub unreadable: [u64; 2],
     /// Reason why the stamps do not pair the views, if they do not.
     pub times: Option<&'static str>,
     /// Median of the right stamp minus the left one, in milliseconds; `None` without pairs.
@@ -123,6 +125,8 @@ struct Times {
     unreadable: Option<String>,
     /// True if its decoder failed.
     is_refused: bool,
+    /// Number of messages without an image, or with one whose size cannot be read.
+    without_size: u64,
 }
 
 impl Times {
@@ -185,12 +189,15 @@ pub fn survey(
             match &read {
                 Ok((stamp, picture)) => {
                     time = *stamp;
-                    let content = timing::content(picture, index);
-                    own = Some((basis.time(*stamp, message.log_ns), content));
+                    let size = (!topic.is_video()).then(|| pixels::size(picture));
+                    // As in a run, an image without a size has no partner.
+                    if !matches!(size, Some(Err(_))) {
+                        let content = timing::content(picture, index);
+                        own = Some((basis.time(*stamp, message.log_ns), content));
+                    }
                     // An image that is not read has a size and a format as well.
                     if seen.image.is_none()
-                        && !topic.is_video()
-                        && let Ok((width, height)) = pixels::size(picture)
+                        && let Some(Ok((width, height))) = size
                     {
                         let format = pixels::format(picture);
                         seen.image = Some(ImageSurvey { width, height, format });
@@ -211,7 +218,10 @@ pub fn survey(
             }
         }
         seen.all.push(time);
-        let Some((own, content)) = own else { continue };
+        let Some((own, content)) = own else {
+            seen.without_size += 1;
+            continue;
+        };
         let eyes = views.into_iter().flatten().zip(Eye::BOTH);
         for (_, eye) in eyes.filter(|(view, _)| *view == message.topic) {
             // Only the time counts.
@@ -240,7 +250,7 @@ pub fn survey(
         Ok(views) => {
             let infos = choice::camera_infos(&topics, views);
             let most = skews.iter().map(|ns| ns.saturating_abs()).max();
-            Chosen::Pair(PairSurvey {
+            Chosen::Pair(Box::new(PairSurvey {
                 left: topics[views[0]].name.clone(),
                 right: topics[views[1]].name.clone(),
                 pairs: pairer.pairer().pairs(),
@@ -250,12 +260,13 @@ pub fn survey(
                 }),
                 copies: Eye::BOTH.map(|eye| pairer.copies(eye)),
                 mistimed: Eye::BOTH.map(|eye| pairer.mistimed(eye)),
+                unreadable: views.map(|view| times[view].without_size),
                 times: basis.warning(),
                 skew_ms: skews.get(skews.len() / 2).copied().map(ms),
                 largest_skew_ms: most.map(ms),
                 unusable: unusable(views.map(|view| (topics[view].name.as_str(), &times[view]))),
                 camera_infos: infos.map(|infos| infos.map(|topic| topics[topic].name.clone())),
-            })
+            }))
         }
         Err(error) => Chosen::NoPair(format!("{error:#}")),
     };
