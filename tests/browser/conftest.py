@@ -157,7 +157,7 @@ def open_page(browser):
         page.add_init_script("localStorage.getItem('stereod.size') || localStorage.setItem('stereod.size', 'full');")
         page.add_init_script(SPY + script)
         if LOCAL:
-            page.route(re.compile(r"^https?://(127\.0\.0\.1|rig\.example):\d+/(page\.(js|css))?(\?.*)?$"), serve_local)
+            page.route(re.compile(r"^http://127\.0\.0\.1:\d+/(page\.(js|css))?(\?.*)?$"), serve_local)
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(url)

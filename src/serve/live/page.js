@@ -916,7 +916,7 @@ function showBanners() {
   if (status) {
     lines.push(...status.banners.map((one) => [one.text, one.trouble]));
     lines.push(...status.warnings.filter((one) => one.ago_s < 60).map((one) => [inWords(one), true]));
-    if (status.ended) lines.push(["The run has ended. The last images remain.", false]);
+    if (status.ended && !notice) lines.push(["The run has ended. The last images remain.", false]);
   }
   const banners = lines.filter(([words]) => words)
     .map(([textContent, trouble]) => element("p", { textContent, className: trouble ? "trouble" : "" }));
