@@ -4,4 +4,4 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 STEREOD_WRITE_DOCS=1 cargo test --locked --lib -- commands::run::pictures:: --nocapture
-ls -l docs/images/{window,points,wipe,help,panel,live,timeline}.jpg
+ls -l docs/images/{window,points,wipe,help,panel,timeline}.jpg

@@ -129,8 +129,7 @@ pub struct RecordingArgs {
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     pub recording: Option<OsString>,
 
-    /// Right view, if the argument before it is the left view: two videos, images (left/%06d.png) and
-    /// so on, as --left and --right take them
+    /// Right view; then the argument before it is the left view
     #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["left_topic", "right_topic"])]
     pub second: Option<OsString>,

@@ -352,7 +352,8 @@ fn a_damaged_plan_leads_nowhere_else_and_takes_no_memory() {
     ends(&mut batch(here, &PIECES), 0);
     let path = here.join("out/run.json");
     let good = fs::read(&path).unwrap();
-    let changes: [(&str, &dyn Fn(&mut Value)); 4] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Value));
+    let changes: [Change; 4] = [
         ("`../x`", &|plan| plan["inputs"][0]["name"] = "../x".into()),
         ("`/x`", &|plan| plan["inputs"][0]["name"] = "/x".into()),
         ("`../x`", &|plan| plan["write"][0] = "../x".into()),

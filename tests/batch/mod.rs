@@ -78,7 +78,15 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let name = |path: &Path| path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
     let is_timeless = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap();
-        !["stats.json", "manifest.json", "B3SUMS", "settings.toml", "run.json"].contains(&name)
+        let with_times = [
+            "stats.json",
+            "manifest.json",
+            "B3SUMS",
+            "settings.toml",
+            "run.json",
+            ".stereod-files",
+        ];
+        !with_times.contains(&name)
     };
     found.filter(is_timeless).map(|path| (name(&path), fs::read(&path).unwrap())).collect()
 }

@@ -6,7 +6,7 @@ mod cores;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::outcome::{ended, outcome};
+use crate::common::outcome::{ended, outcome, outcome_of};
 use crate::common::program::stereod;
 
 /// Returns the standard output of a run that must succeed.
@@ -324,7 +324,8 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let (status, _, stderr) = outcome(stereod(&["config", "print"]).stdout(full));
+    let child = stereod(&["config", "print"]).stdout(full).stderr(Stdio::piped()).spawn();
+    let (status, _, stderr) = outcome_of(ended(child.expect("the binary starts")));
     assert_eq!(status, 1);
     assert_eq!(
         stderr,

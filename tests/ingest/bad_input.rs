@@ -40,7 +40,7 @@ fn what_is_not_a_video_is_refused_by_name() {
     };
     let missing = folder.path().join("missing.mp4");
     assert_says(&refusal(&two(&missing, &missing)), &["missing.mp4", "no such file"]);
-    assert_says(&refusal(&two(folder.path(), &missing)), &["is a folder", "%06d.png"]);
+    assert_says(&refusal(&two(folder.path(), &missing)), &["is a folder without pictures"]);
     let empty = at("empty.mp4", b"");
     assert_says(&refusal(&two(&empty, &empty)), &["empty.mp4", "0 bytes"]);
     let notes = "These are notes, in plain English, and not a video at all.\n".repeat(200);

@@ -134,11 +134,15 @@ fn point_clouds_of_a_video_have_the_colours_of_its_left_pictures() {
         "{described}"
     );
 
-    // Clouds of an earlier run are replaced; files of others stay, and everything stays if the
-    // cameras are unknown.
+    // Clouds of an earlier run are replaced; files of others and copies stay, and everything stays if
+    // the cameras are unknown.
     std::fs::copy(at("c/000000.ply"), at("c/000007.ply")).unwrap();
+    let (status, _, stderr) = run_into("c");
+    assert!(status == 1 && stderr.contains("000007.ply"), "{status}: {stderr}");
+    std::fs::rename(at("c/000007.ply"), at("copy.ply")).unwrap();
+    std::fs::remove_file(at("c/000002.ply")).unwrap();
     assert_eq!(run_into("c").0, 0);
-    assert!(!at("c/000007.ply").exists() && at("c/000002.ply").exists());
+    assert!(at("c/000002.ply").exists());
     std::fs::create_dir(at("other")).unwrap();
     std::fs::write(at("other/000001.ply"), "ply\nformat ascii 1.0\n").unwrap();
     let (status, _, stderr) = run_into("other");

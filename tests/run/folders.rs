@@ -7,10 +7,13 @@ use super::*;
 /// Pairs of each data set.
 const PAIRS: u64 = 5;
 
+/// The name of a list, and its text for a number of pairs.
+type List = (&'static str, fn(u64) -> String);
+
 /// A data set: the left and the right image of a pair by its number, and its lists.
 struct DataSet {
     views: [fn(u64) -> String; 2],
-    lists: &'static [(&'static str, fn(u64) -> String)],
+    lists: &'static [List],
     /// True if a list names the images, so that a missing one is known.
     is_listed: bool,
 }

@@ -8,11 +8,12 @@ use super::*;
 
 const DEMO: [&str; 7] = ["run", "--demo", "--demo-size", "96x64", "-d", "24", "--headless"];
 
-/// The names in a folder, hidden ones too.
+/// The names in a folder, hidden ones too, without the record of numbered files.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name != ".stereod-files");
     names.sort();
     names
 }

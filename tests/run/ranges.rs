@@ -85,6 +85,10 @@ fn run_chooses_from_the_first_pairs_and_loses_none_of_them() {
         assert_eq!(statistics["matched"], pairs);
         for entry in std::fs::read_dir(folder.path().join(&given)).unwrap() {
             let name = entry.unwrap().file_name();
+            if name == ".stereod-files" {
+                // It has times.
+                continue;
+            }
             let of = |dir: &str| std::fs::read(folder.path().join(dir).join(&name)).unwrap();
             assert!(of(&auto) == of(&given), "{name:?}");
         }

@@ -374,7 +374,7 @@ fn rectified_and_raw_topics_have_the_same_checks() {
             (p_of(0.0, 0.0), "`--focal 80 --baseline B`"),
             (p_of(0.0, -8.0), "one above the other"),
             (p_of(8.0, 0.0), "--swap"),
-            (p_of(f64::NAN, 0.0), "p: NaN is not a finite number"),
+            (p_of(f64::NAN, 0.0), "p[3]: NaN is not a finite number"),
             (p_of(-8000.0, 0.0), "a baseline of 100.0000 m is not plausible"),
             (p_of(-8000.0, 0.0), "`--focal 80 --baseline B`"),
         ] {

@@ -305,6 +305,8 @@ fn nothing_moves_while_something_is_written() {
     x.save("timeline-while-writing");
     let path = folder.path().join("o.mkv");
     wait_until("the end", || path.exists());
+    // A key that ends a recording is asked for again.
+    x.key(&window, "q");
     x.key(&window, "q");
     let statistics = ends_well(ended(child));
     let matched = statistics["matched"].as_u64().unwrap();

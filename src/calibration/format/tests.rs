@@ -280,6 +280,7 @@ fn units_and_order_can_be_told() {
     let swap = ReadOptions { swap: true, ..ReadOptions::default() };
     let error = parse(&[("a", text)], &swap).unwrap_err().to_string();
     assert!(error.contains("left and right are swapped"), "{error}");
+    assert!(error.contains("leave out --swap") && !error.contains("OUT.toml"), "{error}");
     let turned = StereoCalibration { rectification: None, ..metres.clone().swapped() };
     let text = render(&turned, &Report::default(), Format::OpenCvYaml).unwrap();
     let error = refused(&[("t.yml", &text[0])]);

@@ -99,12 +99,14 @@ pub fn state(folder: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
     Ok(reason.map_or_else(|| State::Done(manifest.into()), State::Other))
 }
 
-/// Returns a file in the folder of a piece that its list of hashes does not name.
-pub fn foreign(folder: &Path) -> Result<Option<PathBuf>> {
+/// Returns a file in the folder of a piece that its list of hashes does not name, and that is in none of `own`, the
+/// files and folders that a piece has: the list may be damaged.
+pub fn foreign(folder: &Path, own: &[&str]) -> Result<Option<PathBuf>> {
     let Ok(listed) = reading::read(&folder.join(SUMS), LONGEST) else { return Ok(None) };
     let listed = String::from_utf8_lossy(&listed);
     let listed: HashSet<&Path> = listed.lines().map(|line| Path::new(name(line))).collect();
-    Ok(files(folder)?.into_iter().find(|found| !listed.contains(&**found)))
+    let is_own = |found: &Path| own.iter().any(|own| found.starts_with(own));
+    Ok(files(folder)?.into_iter().find(|found| !listed.contains(&**found) && !is_own(found)))
 }
 
 /// Returns the name of the file in a line of the list of hashes.
@@ -256,12 +258,12 @@ mod tests {
         let edited = Manifest { pairs: 0, ..manifest.clone() };
         assert!(manifest.checksum == manifest.checksum_now());
         assert!(edited.checksum != edited.checksum_now());
-        assert_eq!(foreign(folder.path()).unwrap(), None);
+        assert_eq!(foreign(folder.path(), &[]).unwrap(), None);
         fs::write(at("a.mkv"), "c").unwrap();
         assert_eq!(said().unwrap(), "a.mkv has changed");
         fs::write(at("b.mkv"), "c").unwrap();
         assert_eq!(said().unwrap(), "b.mkv does not belong to it");
-        assert_eq!(foreign(folder.path()).unwrap(), Some("b.mkv".into()));
+        assert_eq!(foreign(folder.path(), &[]).unwrap(), Some("b.mkv".into()));
         // Names and sizes are all right.
         assert_eq!(manifest.missing(folder.path()), None);
         fs::write(at("a.mkv"), "cc").unwrap();

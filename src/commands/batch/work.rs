@@ -130,7 +130,9 @@ impl Work<'_> {
             State::Done(_) => return Ok(Ended::WasThere),
             State::Other(reason) if !self.force => {
                 let place = self.folder.join(&piece.name);
-                let foreign = manifest::foreign(&place)?;
+                let outputs = self.plan.write.iter().map(|output| path_of(output));
+                let own: Vec<&str> = outputs.chain([STATISTICS, SETTINGS]).collect();
+                let foreign = manifest::foreign(&place, &own)?;
                 let foreign =
                     foreign.map(|name| format!("{} is none of its files", name.display()));
                 let has_manifest = reason != NO_MANIFEST;

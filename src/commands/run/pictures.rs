@@ -17,8 +17,8 @@ use crate::sink::colour::{ColourMap, ColourScale};
 use crate::sink::viewer::Counts;
 use crate::source::demo::{DemoOptions, DemoSource};
 use crate::window::{
-    ALL_DEPTHS, CameraDesk, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent,
-    Panel, Rates, Scene, Timeline, Timing, View, Wipe, differences, known_share, panes,
+    ALL_DEPTHS, CameraDesk, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Panel, Rates,
+    Scene, Timeline, Timing, View, Wipe, differences, known_share, panes,
 };
 
 /// Pair of the scene that is shown.
@@ -180,28 +180,6 @@ impl Draughtsman {
 
     /// The panel with two cameras and the settings.
     fn panel(&mut self) -> RgbImage {
-        let overlay = self.overlay(&self.scene(View::Disparity));
-        self.beside_panel(View::Disparity, &overlay)
-    }
-
-    /// Two live cameras: the histograms, and the panel.
-    fn live(&mut self) -> RgbImage {
-        // Free-running cameras a fifth of a millisecond apart.
-        let spread = |frame: i64| (frame * 7919 % 21 - 10) * (frame * 104_729 % 11) / 3;
-        let latencies =
-            (0..300).map(|frame| Duration::from_micros((9_400 + 40 * spread(frame)) as u64));
-        let skews = (0..300).map(|frame| 200_000 + 2_000 * spread(frame));
-        let overlay = OverlayContent {
-            histograms: Some([
-                Histogram::of_times(Timing::Latency, latencies),
-                Histogram::of_skew(skews),
-            ]),
-            ..self.overlay(&self.scene(View::SideBySide))
-        };
-        self.beside_panel(View::SideBySide, &overlay)
-    }
-
-    fn beside_panel(&mut self, view: View, overlay: &OverlayContent) -> RgbImage {
         let input = |eye, name: &str| CameraInput {
             eye,
             name: name.into(),
@@ -218,7 +196,8 @@ impl Draughtsman {
             let seen = Ok((name.to_owned(), controls()));
             panel.cameras.report(place, CameraReport { number: 0, seen, problem: None });
         }
-        let scene = self.scene(view);
+        let scene = self.scene(View::Disparity);
+        let overlay = self.overlay(&scene);
         let mut drawn = None;
         // Sizes are known from the second time on.
         for _ in 0..3 {
@@ -226,7 +205,7 @@ impl Draughtsman {
                 &self.frame,
                 &scene,
                 WITH_PANEL,
-                overlay,
+                &overlay,
                 &mut |context| panel.show(context, Ok("")).1,
             );
             drawn = Some(beside.unwrap());
@@ -259,7 +238,6 @@ impl Draughtsman {
             ("wipe", self.wipe(0.5)),
             ("help", self.help()),
             ("panel", self.panel()),
-            ("live", self.live()),
             ("timeline", self.timeline()),
         ]
     }

@@ -190,7 +190,7 @@ mod tests {
         let mut parts = Vec::new();
         ebml::push(&mut parts, CLUSTER, &[1; 20]);
         ebml::push(&mut parts, 0x1c53bb6b, &[1; 20]);
-        let file = [&SEGMENT[..], &[0x80 | parts.len() as u8], &parts].concat();
+        let file = [SEGMENT, &[0x80 | parts.len() as u8], &parts].concat();
         let end = file.len() - 25;
         assert!(!is_beside(&file, end - 1) && !is_beside(&file, end - 20));
         assert!(is_beside(&file, end) && is_beside(&file, end + 2) && is_beside(&file, end + 6));
@@ -228,10 +228,10 @@ mod tests {
     #[test]
     fn a_matroska_file_is_as_long_as_its_segment() {
         let head = SEGMENT;
-        let mkv = [&head[..], b"\x40\x14", &[1; 20]].concat();
+        let mkv = [head, b"\x40\x14", &[1; 20]].concat();
         assert_eq!(judged(&mkv), None);
         assert_eq!(judged(&mkv[..mkv.len() - 1]), Some((mkv.len() as u64, 0)));
-        let endless = [&head[..], b"\x01\xff\xff\xff\xff\xff\xff\xff", &[1; 20]].concat();
+        let endless = [head, b"\x01\xff\xff\xff\xff\xff\xff\xff", &[1; 20]].concat();
         assert_eq!(judged(&endless[..endless.len() - 1]), None);
     }
 }

@@ -101,7 +101,7 @@ fn of_twenty_and_thirty_a_second_each_slow_frame_has_its_nearest() {
     // Left at 0, 50, 100 ms; right at 0, 33.3, 66.7, 100 ms: 50 ms is midway between two.
     let (left, right) = (steady(20, 20, Duration::ZERO), steady(30, 30, Duration::ZERO));
     let (pairs, pairer) = run(Pairing::default(), &left, &right);
-    let partner = |i: u8| if i % 2 == 0 { 3 * i / 2 } else { 3 * (i - 1) / 2 + 1 };
+    let partner = |i: u8| if i.is_multiple_of(2) { 3 * i / 2 } else { 3 * (i - 1) / 2 + 1 };
     let near = |&(l, r): &(u8, u8)| r == partner(l) || l % 2 == 1 && r == partner(l) + 1;
     assert!(pairs.iter().all(near), "{pairs:?}");
     assert_eq!(counts(&pairer), [20, 0, 10]);

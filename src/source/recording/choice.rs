@@ -274,7 +274,7 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
             });
             let mut views = topics.iter().filter(|topic| is_view(topic));
             let one = views.next().filter(|_| views.next().is_none());
-            let one = one.map_or("TOPIC", |topic| &topic.name);
+            let one = one.map_or("TOPIC", |topic| topic.name.as_str());
             bail!(
                 "no two topics with images differ only in left and right, cam0 and cam1 or the like{lacks}: name the \
                  views by --left-topic and --right-topic; a topic that has both side by side is named twice: \

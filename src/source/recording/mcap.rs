@@ -498,6 +498,9 @@ impl McapFile {
             Ok(false)
         };
         let here = self.length.saturating_sub(walk.at);
+        if here == 0 && self.cut.is_none() {
+            return Ok(false);
+        }
         if here < RECORD {
             return end(&mut self.cut, "it was cut off there");
         }

@@ -47,7 +47,7 @@ pub struct Survey {
 #[serde(rename_all = "snake_case")]
 pub enum Chosen {
     /// A pair.
-    Pair(PairSurvey),
+    Pair(Box<PairSurvey>),
     /// The choice to make.
     NoPair(String),
 }
@@ -250,7 +250,7 @@ pub fn survey(
         Ok(views) => {
             let infos = choice::camera_infos(&topics, views);
             let most = skews.iter().map(|ns| ns.saturating_abs()).max();
-            Chosen::Pair(PairSurvey {
+            Chosen::Pair(Box::new(PairSurvey {
                 left: topics[views[0]].name.clone(),
                 right: topics[views[1]].name.clone(),
                 pairs: pairer.pairer().pairs(),
@@ -266,7 +266,7 @@ pub fn survey(
                 largest_skew_ms: most.map(ms),
                 unusable: unusable(views.map(|view| (topics[view].name.as_str(), &times[view]))),
                 camera_infos: infos.map(|infos| infos.map(|topic| topics[topic].name.clone())),
-            })
+            }))
         }
         Err(error) => Chosen::NoPair(format!("{error:#}")),
     };
