@@ -57,7 +57,7 @@ shards() {
     stereod batch merge of64 -o joined
     stereod run in/long.mcap --headless -q "${options[@]:0:4}" --threads 1 --engine cpu --pictures run/pictures \
         "${options[@]: -4}"
-    diff -rq run/pictures joined/long/pictures
+    diff -rq -x .stereod-files run/pictures joined/long/pictures
 }
 
 kills() {

@@ -476,7 +476,7 @@ fn smoothed(engine: &str, broken: Option<&str>) -> Vec<(String, Vec<u8>)> {
     let read = |file: std::fs::DirEntry| {
         (file.file_name().to_string_lossy().into_owned(), std::fs::read(file.path()).unwrap())
     };
-    let mut files: Vec<_> = files.map(read).collect();
+    let mut files: Vec<_> = files.map(read).filter(|(name, _)| !name.starts_with('.')).collect();
     files.sort();
     files
 }

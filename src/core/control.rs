@@ -60,10 +60,10 @@ impl Pause {
         }
     }
 
-    /// Begins a pause at the pair in the window.
+    /// Begins a pause at the pair in the window, also if the recording has ended and later pairs are on their way.
     pub fn hold(&self, shown: Shown) {
         let mut paused = locked(&self.0);
-        if !paused.is_set {
+        if !paused.is_set || paused.since.is_none() {
             let (since, shown) = (Some(Instant::now()), Some(shown));
             *paused = Paused { is_set: true, since, by_window: true, shown };
         }
