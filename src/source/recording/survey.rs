@@ -8,9 +8,10 @@ use serde::Serialize;
 use super::choice::{self, Wanted};
 use super::decoder::{self, Decoder};
 use super::interface::{Message, Topic};
+use super::messages::{self, Picture};
 use super::open::Recording;
+use super::pixels;
 use super::timing::{self, Basis, Clock, Firsts};
-use super::{messages, pixels};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image};
 use crate::source::gst::{GstOptions, Undecodable, Views};
@@ -189,7 +190,8 @@ pub fn survey(
             match &read {
                 Ok((stamp, picture)) => {
                     time = *stamp;
-                    let size = (!topic.is_video()).then(|| pixels::size(picture));
+                    let is_frame = matches!(picture, Picture::Unit(..));
+                    let size = (!is_frame).then(|| pixels::size(picture));
                     // As in a run, an image without a size has no partner.
                     if !matches!(size, Some(Err(_))) {
                         let content = timing::content(picture, index);
