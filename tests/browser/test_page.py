@@ -505,7 +505,7 @@ def test_the_age_of_the_image_is_told_on_any_link(program, open_page):
     until(lambda: age(page))
     begun, slow.rate = time.monotonic(), 8_000
     until(lambda: age(page) > latency(page) + 1, 30)
-    assert "s old: " in page.locator("#banners").inner_text()
+    until(lambda: "s old: " in page.locator("#banners").inner_text(), 30)
     until(lambda: scale() == 4, 30)
     print(f"an image of a quarter of the width after {time.monotonic() - begun:.1f} s at 8 kB/s")
     slow.rate = 10_000_000
