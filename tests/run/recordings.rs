@@ -8,6 +8,7 @@ use mcap::WriteOptions;
 use mcap::records::MessageHeader;
 
 use super::*;
+use crate::common::data::data;
 
 /// A message of a topic: its name, its type without package, and the time of recording in nanoseconds.
 type Sent = (&'static str, &'static str, u64, Vec<u8>);
@@ -615,35 +616,32 @@ fn info_describes_what_is_there() {
     }
 }
 
-/// Forty frames in ZED's layout with a key frame in 20, each frame in a chunk of its own.
-const GOP: &[u8] = include_bytes!("../recordings/gop.svo2");
-
-/// Time of frame `number` of [`GOP`].
-fn time_of_frame(number: usize) -> u64 {
-    let messages = mcap::MessageStream::new(GOP).unwrap().map(Result::unwrap);
+/// Returns the time of frame `number` of a recording in ZED's layout.
+fn time_of_frame(whole: &[u8], number: usize) -> u64 {
+    let messages = mcap::MessageStream::new(whole).unwrap().map(Result::unwrap);
     let mut frames = messages.filter(|message| message.channel.topic.ends_with("side_by_side"));
     frames.nth(number).unwrap().log_time
 }
 
 /// Flips a bit of frame `number`.
-fn damage_frame(number: usize) -> Vec<u8> {
-    let time = time_of_frame(number);
-    let chunks = mcap::Summary::read(GOP).unwrap().unwrap().chunk_indexes;
+fn damage_frame(whole: &[u8], number: usize) -> Vec<u8> {
+    let time = time_of_frame(whole, number);
+    let chunks = mcap::Summary::read(whole).unwrap().unwrap().chunk_indexes;
     let of_frame = |chunk: &&mcap::records::ChunkIndex| {
         chunk.message_start_time == time && chunk.message_end_time == time
     };
     let chunk = chunks.iter().find(of_frame).unwrap();
-    let mut content = GOP.to_vec();
+    let mut content = whole.to_vec();
     content[(chunk.compressed_data_offset().unwrap() + chunk.compressed_size / 2) as usize] ^= 8;
     content
 }
 
 /// Returns the recording without frame `number`, as if its recorder had not written it.
-fn without_frame(number: usize) -> Vec<u8> {
-    let time = time_of_frame(number);
+fn without_frame(whole: &[u8], number: usize) -> Vec<u8> {
+    let time = time_of_frame(whole, number);
     let mut content = std::io::Cursor::new(Vec::new());
     let mut writer = WriteOptions::new().chunk_size(Some(100)).create(&mut content).unwrap();
-    for message in mcap::MessageStream::new(GOP).unwrap().map(Result::unwrap) {
+    for message in mcap::MessageStream::new(whole).unwrap().map(Result::unwrap) {
         if message.log_time != time || !message.channel.topic.ends_with("side_by_side") {
             writer.write(&message).unwrap();
         }
@@ -655,6 +653,9 @@ fn without_frame(number: usize) -> Vec<u8> {
 
 #[test]
 fn a_missing_frame_of_a_video_costs_those_that_build_on_it() {
+    // Forty frames with a key frame in 20, each frame in a chunk of its own.
+    let Some(gop) = data("bugs/damaged/gop.svo2") else { return };
+    let gop = std::fs::read(gop).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.svo2");
     let matched = |content: &[u8]| {
@@ -664,15 +665,16 @@ fn a_missing_frame_of_a_video_costs_those_that_build_on_it() {
         let said: Value = serde_json::from_str(&stdout).unwrap();
         (said, recorded(&folder.path().join("o.mkv")), stderr)
     };
-    let (said, whole, _) = matched(GOP);
+    let (said, whole, _) = matched(&gop);
     assert_eq!((whole.len(), said.get("damaged")), (40, None), "{said}");
     for number in [3, 20, 38] {
         // Frames 0 and 20 are key frames.
         let next = (number / 20 + 1) * 20;
         let left = [&whole[..number], &whole[next..]].concat();
-        for (content, lost) in
-            [(damage_frame(number), next - number), (without_frame(number), next - number - 1)]
-        {
+        for (content, lost) in [
+            (damage_frame(&gop, number), next - number),
+            (without_frame(&gop, number), next - number - 1),
+        ] {
             let (said, frames, stderr) = matched(&content);
             assert!(frames == left, "without frame {number}: {} frames, {said}", frames.len());
             assert_eq!(said["damaged"]["left"]["left_out"], lost, "{said}");
