@@ -204,7 +204,7 @@ impl Unordered {
 
     /// Returns the largest number that the next frame's pair can have if it is a frame of `eye`.
     pub fn highest_number(&self, eye: Eye) -> u64 {
-        // As many pairs may come before it as wait for those between.
+        // Ready pairs, and pairs of frames that still wait on both sides, may come before it.
         let held = self.ready.len() + self.view(eye).shelf.len() + 2 * self.reach;
         self.pairer.highest_number(eye) + held as u64
     }
