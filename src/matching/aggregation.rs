@@ -30,10 +30,10 @@ impl Sums {
         &self.values[i * self.count..][..self.count]
     }
 
-    /// Sums from their values, in the order of [`Sums::at`] row by row.
+    /// Wraps sums in the order of [`Sums::at`], row by row.
     ///
     /// # Panics
-    /// If they are not one a pixel and candidate.
+    /// If `values` does not have one number per pixel and candidate.
     pub fn from_values(width: usize, height: usize, count: usize, values: Vec<u16>) -> Self {
         assert_eq!(values.len(), width * height * count);
         Self { width, height, count, values }
@@ -64,7 +64,7 @@ pub fn path_costs(
     let (p1, p2) = (u32::from(params.p1), params.p2);
     let mut path = vec![0u8; width * height * count];
     for i in 0..width * height {
-        // Walk so that the pixel before on the path is always done.
+        // The scan direction ensures that the previous pixel on the path is done.
         let (x, y) = (i % width, i / width);
         let x = if dx < 0 { width - 1 - x } else { x };
         let y = if dy < 0 { height - 1 - y } else { y };

@@ -1,10 +1,9 @@
 //! Block matching: costs that compare the windows around two pixels instead of the pixels alone.
 //!
-//! The sums of absolute (SAD) and of squared differences (SSD), and both of them after each
-//! window's mean has been removed (ZSAD, ZSSD), so that a different exposure of the views does no
-//! harm (Brown, Burschka and Hager, "Advances in Computational Stereo", PAMI 2003, table 2). Let a
-//! and b be the pixels of a window of n pixels and what they match; all of it is integers, hence
-//! the factors n:
+//! The sums of absolute (SAD) and of squared differences (SSD), and both of them after each window's mean has
+//! been removed (ZSAD, ZSSD), so that a different exposure of the views does no harm (Brown, Burschka and
+//! Hager, "Advances in Computational Stereo", PAMI 2003, table 2). Let a and b be the matched pixels of two
+//! windows of n pixels. All totals are integers, hence the factors n:
 //!
 //! | measure | total |
 //! | --- | --- |
@@ -13,9 +12,9 @@
 //! | ZSAD | sum \|a' - b'\|, a' = n a - the sum of the window around a, in its image |
 //! | ZSSD | n sum (a - b)² - (sum (a - b))² |
 //!
-//! ZSAD subtracts from each pixel the mean of the window around that pixel, not the mean of the one
-//! window that is compared: that mean changes from pixel to pixel of the map, so no part of the sum
-//! could be reused for the next. In ZSSD, subtracting both means gives the formula above.
+//! ZSAD subtracts from each pixel the mean of the window around that pixel. The mean of the compared window
+//! would change from pixel to pixel of the map, so that no part of a sum could be reused for the next. In
+//! ZSSD, subtracting both means gives the formula above.
 //!
 //! Window pixels outside the left image are replaced by the nearest pixel inside; each then looks
 //! up its own match column.
@@ -76,7 +75,7 @@ impl BlockWindow {
     /// The pixel alone.
     pub const PIXEL: Self = Self { width: 1, height: 1 };
 
-    /// Tells whether an engine can sum over it.
+    /// Reports whether an engine can sum over the window.
     pub fn is_valid(self) -> bool {
         let valid = |side: u8| side <= SIDE_MAX && side % 2 == 1;
         valid(self.width) && valid(self.height)
@@ -92,8 +91,7 @@ impl BlockWindow {
         (usize::from(self.width / 2), usize::from(self.height / 2))
     }
 
-    /// Positions of the window around (x, y), those outside an image of this size replaced by the
-    /// nearest inside.
+    /// Positions of the window around (x, y), clamped to an image of this size.
     pub fn around(
         self,
         (x, y): (usize, usize),
@@ -131,17 +129,17 @@ impl FromStr for BlockWindow {
     }
 }
 
-/// Largest sum of a window; larger ones are cut off to it. An engine needs the number above it to
-/// mark what is no candidate.
+/// Largest sum of a window; larger sums are clamped to it. Engines use the number above it for a missing
+/// candidate.
 pub const SUM_MAX: u32 = i16::MAX as u32 - 1;
 
-/// Scaling of a window's total to a sum of 15 bits, whatever its size: the mean absolute difference
-/// in 1/128 of a grey level, or the mean square in 1/16 of a squared grey level.
+/// Scaling of a window's total to a sum of 15 bits, independent of its size: the mean absolute difference in
+/// 1/128 of a grey level, or the mean square in 1/16 of a squared grey level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Totals beyond it count as this much: a root mean square of 45 grey levels.
+    /// Totals are clamped to this: a root mean square of 45 grey levels.
     pub limit: u32,
-    /// 1/65536 of the sum for each unit of the total.
+    /// Sum per unit of the total, in 1/65536.
     pub factor: u32,
 }
 
@@ -156,7 +154,7 @@ impl Scale {
         }
     }
 
-    /// The sum that stands for a total: min(min(total, limit) factor / 65536, [`SUM_MAX`]).
+    /// Returns the sum of a total: min(min(total, limit) factor / 65536, [`SUM_MAX`]).
     pub fn sum(self, total: u32) -> u16 {
         (((total.min(self.limit) * self.factor) >> 16).min(SUM_MAX)) as u16
     }
@@ -170,19 +168,19 @@ pub fn byte(measure: BlockMeasure, sum: u16, truncation: u8) -> u8 {
     ((u32::from(sum) + (1 << (shift - 1))) >> shift).min(u32::from(truncation)) as u8
 }
 
-/// Number of bits by which [`byte`] is shorter than the sum.
+/// Number of low bits of the sum that [`byte`] rounds off.
 pub fn byte_shift(measure: BlockMeasure) -> u32 {
     if measure.is_squared() { 4 } else { 5 }
 }
 
-/// A pair whose windows are compared.
+/// Block matching of a pair.
 pub struct Blocks<'a> {
     left: &'a Image,
     right: &'a Image,
     measure: BlockMeasure,
     window: BlockWindow,
     truncation: u8,
-    /// n times each pixel less the sum of the window around it, of either view; of ZSAD only.
+    /// For ZSAD only: n times each pixel minus the sum of the window around it, for both views.
     zero_mean: [Vec<i32>; 2],
 }
 

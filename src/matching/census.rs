@@ -1,11 +1,9 @@
-//! Census descriptors: what is darker and what is brighter around a pixel, one bit a comparison
-//! (Zabih and Woodfill, ECCV 1994, section 3; centre-symmetric: Spangenberg et al., CAIP 2013,
-//! section 2.1). They compare structure instead of brightness, so that views of different exposure
-//! still agree.
+//! Census descriptors: one bit per comparison of two pixels around a centre (Zabih and Woodfill, ECCV 1994,
+//! section 3; centre-symmetric: Spangenberg et al., CAIP 2013, section 2.1). They compare structure instead
+//! of brightness, so that views of different exposure still agree.
 //!
-//! Bits are numbered in the order in which a window is read: row by row, each from left to right;
-//! bit 0 is the first comparison. A window pixel outside the image is replaced by the nearest
-//! inside.
+//! Bits are numbered row by row, each from left to right; bit 0 is the first comparison. Window pixels
+//! outside the image are clamped.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,16 +16,14 @@ pub const BITS_MAX: u32 = 64;
 /// The pixels that a census descriptor compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CensusWindow {
-    /// Every pixel of a window with the one in its centre: a bit is 1 where the neighbour is
-    /// darker.
+    /// Every pixel of a window with the centre: a bit is 1 if the neighbour is darker.
     Plain {
         /// Width in pixels, odd.
         width: u8,
         /// Height in pixels, odd.
         height: u8,
     },
-    /// 9 x 7 pixels, each with the one opposite of the centre: a bit is 1 where the earlier of the
-    /// two is brighter.
+    /// 9 x 7 pixels, each with the one opposite the centre: a bit is 1 if the earlier of the two is brighter.
     Symmetric9x7,
 }
 
@@ -40,7 +36,7 @@ impl CensusWindow {
         }
     }
 
-    /// Number of bits of a descriptor, which is also the largest distance between two.
+    /// Number of bits of a descriptor and largest distance between two descriptors.
     pub fn bits(self) -> u32 {
         let (width, height) = self.size();
         let others = (width * height).saturating_sub(1) as u32;
@@ -56,8 +52,8 @@ impl CensusWindow {
         width % 2 == 1 && height % 2 == 1 && (1..=BITS_MAX).contains(&self.bits())
     }
 
-    /// The pairs of pixels that are compared, as (column, row) steps from the centre, in the order
-    /// of the bits: a bit is 1 where the intensity at `.0` is below that at `.1`.
+    /// Pairs of compared pixels, as (column, row) steps from the centre, in bit order: a bit is 1 if the
+    /// intensity at `.0` is below that at `.1`.
     pub fn comparisons(self) -> Vec<(Step, Step)> {
         let (width, height) = self.size();
         let (across, down) = (width as i32 / 2, height as i32 / 2);
@@ -67,8 +63,7 @@ impl CensusWindow {
             CensusWindow::Plain { .. } => {
                 window.filter(|&step| step != (0, 0)).map(|step| (step, (0, 0))).collect()
             }
-            // The first half of the window; the opposite pixel is darker where this one is
-            // brighter.
+            // The first half of the window; the opposite pixel is darker if this one is brighter.
             CensusWindow::Symmetric9x7 => {
                 window.take(bits).map(|(x, y)| ((-x, -y), (x, y))).collect()
             }
@@ -168,9 +163,8 @@ mod tests {
         assert_eq!(descriptors(&bright(0), window)[centre], 1);
         assert_eq!(descriptors(&bright(30), window)[centre], 1 << 30);
         assert_eq!(descriptors(&bright(31), window)[centre], 0);
-        // At the top left corner, rows and columns before the first are the first: all 4 x 3 places
-        // before the corner show it, and so do those of its row and column; their opposites are
-        // dark.
+        // At the top left corner, coordinates are clamped: all 4 x 3 places before the corner show it, and so
+        // do those of its row and column; their opposites are dark.
         let corner = descriptors(&bright(0), window)[0];
         let row = 0b0_0001_1111u64; // Columns -4 to 0 are the corner, 1 to 4 are not.
         // Places of the fourth row are the four before the centre. Column 0 of rows -3 to -1 is the

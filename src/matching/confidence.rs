@@ -1,16 +1,15 @@
 //! The confidence: the probability, in 1/255, that the disparity of a pixel is within 1 px.
 //!
-//! The *peak* of a pixel compares its least sum with that of its best rival, the least of those
-//! more than one candidate away ([`rival`](crate::matching::uniqueness::rival)): one minus their
-//! ratio (Hu and Mordohai, PAMI 2012, "peak ratio"). Pixels that the checks have invalidated count
-//! as 0. So do pixels that are saturated in either view ([`is_blind`]): what they say comes from
-//! their surroundings, however clear a winner the prior makes of it.
+//! The *peak* of a pixel compares its least sum with the best rival, the least sum more than one candidate
+//! away ([`rival`](crate::matching::uniqueness::rival)): one minus their ratio (Hu and Mordohai, PAMI 2012,
+//! "peak ratio"). Pixels invalidated by the checks count as 0. So do pixels that are saturated in either view
+//! ([`is_blind`]): their disparity comes from their surroundings, even if the prior makes a clear winner of
+//! it.
 //!
-//! Five [`levels`] describe the surroundings of a pixel: the mean peak nearby and further around,
-//! the unknown pixels, and by how much others are nearer and farther. A learnt [`model`] adds a
-//! number for each pair of neighbouring levels (a generalised additive model with interactions: Lou
-//! et al., KDD 2013) and turns the sum into a probability. A pixel whose own peak is 0 has the
-//! [`LEAST_CONFIDENCE`] confidence.
+//! Five [`levels`] describe the surroundings of a pixel: the mean peak nearby and further around, the unknown
+//! pixels, and how much nearer and farther others are. A learnt [`model`] adds a number for each pair of
+//! neighbouring levels (a generalised additive model with interactions: Lou et al., KDD 2013) and turns the
+//! sum into a probability. A pixel with a peak of 0 has the confidence [`LEAST_CONFIDENCE`].
 
 pub mod model;
 
@@ -31,10 +30,10 @@ pub const REACH: usize = 15;
 /// Pixels of the far window.
 pub const FAR_AREA: i32 = (2 * REACH as i32 + 1).pow(2);
 
-/// Numbers that describe a pixel.
+/// Number of levels of a pixel.
 pub const LEVELS: usize = 5;
 
-/// Values of a level, from 0 on.
+/// Number of values of a level, from 0.
 pub const STEPS: usize = 16;
 
 /// The peak of every pixel, row by row.
@@ -46,8 +45,8 @@ pub fn peaks(sums: &Sums, winners: &[usize]) -> Vec<u8> {
     winners.iter().enumerate().map(peak).collect()
 }
 
-/// The peak of a winner with the sum `least`: 255 (rival - least) / rival, rounded down; 255 where
-/// there is no rival, 0 where its sum is 0, too.
+/// Peak of a winner with the sum `least`: 255 (rival - least) / rival, rounded down; 255 without a rival, 0
+/// if its sum is 0, too.
 #[inline(always)]
 pub fn peak(least: u16, rival: Option<u16>) -> u8 {
     match rival {
@@ -57,9 +56,8 @@ pub fn peak(least: u16, rival: Option<u16>) -> u8 {
     }
 }
 
-/// True where pixel (x, y) of the left image, or the one that it is matched with at a disparity of
-/// `value` (1/16 px, rounded to whole pixels, halves upwards), is saturated from the grey level
-/// `white` on.
+/// Reports whether pixel (x, y) of the left image, or its match at a disparity of `value` (1/16 px, rounded
+/// to whole pixels, halves upwards), is saturated: at least `white`.
 #[inline]
 pub fn is_blind(left: &Image, right: &Image, x: usize, y: usize, value: i16, white: u8) -> bool {
     let column = x as i32 - (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
@@ -107,7 +105,7 @@ impl Window {
     }
 }
 
-/// The windows of this radius around all pixels. Pixels outside the image are the nearest inside.
+/// Windows of this radius around all pixels, clamped to the image.
 fn windows(width: usize, pixels: &[Window], radius: usize) -> Vec<Window> {
     let height = pixels.len() / width;
     let around = |at: usize, size: usize| {
@@ -123,8 +121,7 @@ fn windows(width: usize, pixels: &[Window], radius: usize) -> Vec<Window> {
         .collect()
 }
 
-/// The levels of every pixel of a map after the checks; `None` for unknown pixels, and those whose
-/// peak is 0.
+/// Levels of every pixel of a map after the checks; `None` for unknown pixels and peaks of 0.
 pub fn levels_of_map(width: usize, values: &[i16], peaks: &[u8]) -> Vec<Option<[u8; LEVELS]>> {
     let pixels: Vec<Window> =
         peaks.iter().zip(values).map(|(&peak, &value)| Window::of_pixel(peak, value)).collect();
@@ -137,11 +134,10 @@ pub fn levels_of_map(width: usize, values: &[i16], peaks: &[u8]) -> Vec<Option<[
     (0..values.len()).map(of_pixel).collect()
 }
 
-/// The levels of a pixel of the disparity `value`: the mean peak of the near and of the far window,
-/// in 1/16; the number of binary digits of the number of unknown pixels in the far window; by how
-/// much the nearest and the farthest pixel of the far window differ from this one, in half pixels.
-/// `near` is the sum of the near window's peaks; `far` that of the far window and its unknown
-/// pixels; `ends` its least and its greatest disparity.
+/// Levels of a pixel of disparity `value`: the mean peak of the near and of the far window, in 1/16; the
+/// number of binary digits of the number of unknown pixels in the far window; the differences to the nearest
+/// and the farthest pixel of the far window, in half pixels. `near`: sum of the near window's peaks; `far`:
+/// the far window's sum of peaks and number of unknown pixels; `ends`: its least and greatest disparity.
 #[inline(always)]
 pub fn levels(near: i32, far: (i32, i32), value: i16, ends: [i16; 2]) -> [u8; LEVELS] {
     let [least, greatest] = ends.map(i32::from);
@@ -154,7 +150,7 @@ pub fn levels(near: i32, far: (i32, i32), value: i16, ends: [i16; 2]) -> [u8; LE
     [near >> 4, (far.0 / FAR_AREA) >> 4, unknown, nearer, farther].map(|level| level as u8)
 }
 
-/// The confidence of a pixel with these levels.
+/// Confidence of a pixel with these levels.
 #[inline(always)]
 pub fn of_levels(levels: [u8; LEVELS]) -> u8 {
     let mut sum = 128;
@@ -165,8 +161,8 @@ pub fn of_levels(levels: [u8; LEVELS]) -> u8 {
     model::CONFIDENCES[sum.clamp(0, 255) as usize]
 }
 
-/// The confidence of every pixel of a map after the checks; 0 for unknown ones. Pixels whose
-/// confidence is below `least` become unknown.
+/// Confidence of every pixel of a map after the checks; 0 for unknown ones. Pixels below `least` become
+/// unknown.
 pub fn apply(width: usize, values: &mut [i16], peaks: &[u8], least: u8) -> Vec<u8> {
     let levels = levels_of_map(width, values, peaks);
     let mut confidence = vec![0; peaks.len()];
@@ -179,7 +175,7 @@ pub fn apply(width: usize, values: &mut [i16], peaks: &[u8], least: u8) -> Vec<u
     confidence
 }
 
-/// The least confidence of at least this many percent.
+/// Smallest confidence value of at least this many percent.
 pub fn of_percent(percent: u8) -> u8 {
     (u32::from(percent) * 255).div_ceil(100).min(255) as u8
 }
@@ -188,15 +184,15 @@ pub fn of_percent(percent: u8) -> u8 {
 pub const DEVIATION_LIMITS: &str = "standard deviation if the disparity is right within 1 px, without \
      the error of the calibration; measured: 75 % of such errors are smaller indoors, 44 % on roads";
 
-/// Standard deviation in pixels of a disparity with this confidence, provided that it is right within 1
-/// px; `None` without evidence of its own. A straight line through the root mean square errors of the
-/// data sets (docs/accuracy.md, "Confidence").
+/// Standard deviation in pixels of a disparity with this confidence, if it is right within 1 px; `None` for
+/// the lowest confidence. A straight line fitted to the root mean square errors of the data sets
+/// (docs/accuracy.md, "Confidence").
 pub fn deviation_px(confidence: u8) -> Option<f64> {
     (confidence > LEAST_CONFIDENCE).then(|| 0.68 - 0.41 * f64::from(confidence) / 255.0)
 }
 
-/// Sets the confidence to 0 at pixels that the filters have invalidated since. Pixels that are
-/// filled afterwards have none either, because they were not measured.
+/// Sets the confidence of invalid pixels to 0. It runs before hole filling, so that filled pixels have none
+/// either, because they were not measured.
 pub fn of_known(values: &[i16], confidence: &mut [u8]) {
     for (confidence, &value) in confidence.iter_mut().zip(values) {
         *confidence = if value == INVALID { 0 } else { *confidence };
@@ -213,7 +209,7 @@ mod tests {
         let sums = Sums::from_values(4, 1, 4, values);
         // 255 * 81 / 90 = 229.5; 255 * 29 / 40 = 184.9; a tie at 0; a tie at 7.
         assert_eq!(peaks(&sums, &[0, 2, 0, 0]), [229, 184, 0, 0]);
-        // Nobody but neighbours.
+        // No candidates except neighbours.
         let three = Sums::from_values(1, 1, 3, vec![4, 1, 9]);
         assert_eq!(peaks(&three, &[1]), [255]);
         let (none, much) = (peak(0, Some(2040)), peak(2039, Some(2040)));

@@ -11,8 +11,8 @@ use crate::matching::mutual_information::{CostTable, TRUNCATION_MAX};
 /// Matching cost of two pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Absolute difference of intensities, cut off at `truncation` grey levels (1 to 255), and
-    /// averaged over a square window of `window` x `window` pixels (odd; 1 is the pixel alone).
+    /// Absolute difference of intensities, clamped to `truncation` grey levels (1 to 255), and averaged over
+    /// a square window of `window` x `window` pixels (odd; 1 is the pixel alone).
     Ad {
         /// Largest cost a pixel can have.
         truncation: u8,
@@ -24,10 +24,9 @@ pub enum Cost {
         /// Pixels that a descriptor compares.
         window: CensusWindow,
     },
-    /// Census, gradient and intensity together: (census_weight * Hamming distance of
-    /// the 5 x 5 census + gradient_weight * min(abs(g_l - g_r), gradient_truncation) +
-    /// intensity_weight * min(abs(I_l - I_r), intensity_truncation) + 8) / 16, rounded down, where
-    /// g(x) = I(x + 1) - I(x - 1).
+    /// Census, gradient and intensity together: (census_weight * Hamming distance of the 5 x 5 census +
+    /// gradient_weight * min(abs(g_l - g_r), gradient_truncation) + intensity_weight * min(abs(I_l - I_r),
+    /// intensity_truncation) + 8) / 16, rounded down, with g(x) = I(x + 1) - I(x - 1).
     Combined {
         /// Weight of a differing bit in sixteenths; all weights are at most 127.
         census_weight: u8,
@@ -64,7 +63,7 @@ pub const COMBINED_CENSUS: CensusWindow = CensusWindow::Plain { width: 5, height
 /// Largest weight in [`Cost::Combined`]: vector units multiply by signed bytes.
 pub const WEIGHT_MAX: u8 = 127;
 
-/// Properties of a cost besides its parameters.
+/// Properties of a cost in addition to its parameters.
 pub struct CostInfo {
     /// Name on the command line and in the configuration.
     pub name: &'static str,
@@ -220,7 +219,7 @@ impl Cost {
         }
     }
 
-    /// Checks that an engine can compute it.
+    /// Checks that an engine supports the cost.
     pub(super) fn check(&self) -> Result<(), CostError> {
         match *self {
             Cost::Ad { truncation: 0, .. } => Err(CostError::Truncation),
@@ -368,9 +367,8 @@ impl PixelCost for Blocks<'_> {
     }
 }
 
-/// The mean of [`AbsoluteDifference`] over a square window, rounded to the nearest integer. Window
-/// pixels outside the left image are replaced by the nearest pixel inside; each then uses its own
-/// match column.
+/// Mean of [`AbsoluteDifference`] over a square window, rounded to the nearest integer. Window pixels outside
+/// the left image are clamped; each then uses its own match column.
 struct WindowMean<'a> {
     pixel: AbsoluteDifference<'a>,
     radius: usize,
@@ -392,8 +390,7 @@ impl PixelCost for WindowMean<'_> {
     }
 }
 
-/// Number of bits in which two census descriptors differ. The descriptor of a match column outside
-/// the image is that of the nearest column inside.
+/// Hamming distance of two census descriptors. Match columns are clamped to the image.
 struct CensusDistance {
     width: usize,
     left: Vec<u64>,
@@ -438,7 +435,7 @@ impl PixelCost for Combined<'_> {
     }
 }
 
-/// I(x + 1) - I(x - 1) along a row; columns outside are the nearest inside.
+/// I(x + 1) - I(x - 1) along a row, with clamped columns.
 fn gradient(row: &[u8], x: usize) -> i16 {
     let (after, before) = (row[(x + 1).min(row.len() - 1)], row[x.saturating_sub(1)]);
     i16::from(after) - i16::from(before)
@@ -484,7 +481,7 @@ mod tests {
         assert_eq!(cost.at(2, 0, 1), 1);
         // Column -1 takes the descriptor of column 0, 10, against 01.
         assert_eq!(cost.at(2, 0, 3), 2);
-        // Column 6 takes that of column 3, 00, against 10.
+        // Column 6 takes the descriptor of column 3, 00, against 10.
         assert_eq!(cost.at(0, 0, -6), 1);
     }
 

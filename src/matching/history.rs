@@ -10,17 +10,16 @@ use crate::matching::scene::Thumbnail;
 /// have changed.
 pub const GAP_MAX: Duration = Duration::from_secs(2);
 
-/// Tracks whether each pair of a stream continues the one before, by capture time and scene.
+/// Tracks whether each pair of a stream continues the previous one, by capture time and scene.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuity {
     newest: Option<(Duration, Thumbnail)>,
 }
 
 impl Continuity {
-    /// Records the next pair's capture time and rectified left image. Returns true if the stream
-    /// continues: it is not the first pair, time has not gone back (as after a camera was plugged
-    /// in again), no more than [`GAP_MAX`] has passed, and the scene is the same (no cut of a
-    /// film).
+    /// Records the next pair's capture time and rectified left image. Returns true if the stream continues:
+    /// it is not the first pair, time has not gone back (as after a camera was plugged in again), at most
+    /// [`GAP_MAX`] has passed, and the scene is the same (no cut of a film).
     pub fn goes_on(&mut self, timestamp: Duration, thumbnail: Thumbnail) -> bool {
         let Some((time, before)) = self.newest.replace((timestamp, thumbnail.clone())) else {
             return false;
@@ -30,24 +29,23 @@ impl Continuity {
     }
 }
 
-/// Numbers that a filter keeps from map to map. Each filter defines their meaning; all engines keep
-/// the same numbers.
+/// State of a filter from map to map. Each filter defines its numbers; all engines keep the same ones.
 pub type State = Vec<i32>;
 
-/// The states of all filters that have one, as one engine hands them over to another.
+/// States of all filters, as one engine hands them over to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// Capture time and scene of the newest pair.
     pub continuity: Continuity,
-    /// Width and height of the maps in pixels; states of maps of another size mean nothing.
+    /// Width and height of the maps in pixels; states of another size are invalid.
     pub size: (usize, usize),
     /// States by the names of their filters.
     pub states: BTreeMap<&'static str, State>,
 }
 
 impl History {
-    /// Advances to the next pair, with this left image and capture time. States that do not carry
-    /// over to it are dropped.
+    /// Advances to the next pair, with this left image and capture time. Clears the states if the stream does
+    /// not continue.
     pub fn advance(&mut self, left: &Image, timestamp: Duration) {
         let size = (left.width(), left.height());
         if !self.continuity.goes_on(timestamp, Thumbnail::of(left)) || self.size != size {

@@ -4,9 +4,8 @@ use crate::core::frame::{INVALID, clamped};
 use crate::matching::aggregation::Sums;
 use crate::matching::winner::select_right_winners;
 
-/// Invalidates pixels that the right view would match elsewhere: the winner differs from that of
-/// the right view's column x - d by more than `limit` pixels. A column outside the image is
-/// checked as the nearest inside; a column without any candidate fails.
+/// Invalidates pixels with a winner that differs from the right view's winner at column x - d by more than
+/// `limit` pixels. The column is clamped to the image; a column without any candidate fails.
 pub fn check_left_right(
     sums: &Sums,
     winners: &[usize],

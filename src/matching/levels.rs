@@ -1,12 +1,11 @@
-//! The levels of a pair: the images themselves, and their halves as far as the prior reaches.
+//! Pyramid levels of a pair: the images and their halves, as many as the prior uses.
 
 use crate::core::frame::Image;
 use crate::matching::params::Params;
 use crate::matching::pyramid::{half, half_size};
 use crate::matching::texture::noise_threshold;
 
-/// Parameters and size of the level that is coarser than images of this size; `None` if there is
-/// no prior, or the images are too small.
+/// Parameters and size of the next coarser level; `None` without a prior or if the images are too small.
 pub fn coarser(params: &Params, size: (usize, usize)) -> Option<(Params, (usize, usize))> {
     Some((params.coarser()?, half_size(size)?))
 }
@@ -17,8 +16,8 @@ pub fn levels(params: &Params, size: (usize, usize)) -> Vec<(Params, (usize, usi
         .collect()
 }
 
-/// The noise thresholds ([`noise_threshold`]) of a left image at every level of pairs of `size`,
-/// the finest first. The image has that size, or is the larger one that such pairs are cut out of.
+/// Noise thresholds ([`noise_threshold`]) of a left image at every level of pairs of `size`, the finest
+/// first. The image has that size or is larger, with the pair cut out of it.
 pub fn noise_thresholds(left: &Image, params: &Params, size: (usize, usize)) -> Vec<u32> {
     let halves = std::iter::successors(Some(half(left)), |finer| Some(half(finer)));
     let halves: Vec<Image> = halves.take(levels(params, size).len() - 1).collect();

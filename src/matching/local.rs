@@ -1,8 +1,7 @@
 //! Local matching: the winner straight from the cost, without paths.
 //!
-//! A pixel by itself is ambiguous; so the costs are summed over a window (Scharstein and Szeliski,
-//! IJCV 2002, section 3.2). Those that compare windows ([`block`](crate::matching::block)) are such
-//! sums already.
+//! A pixel alone is ambiguous, so the costs are summed over a window (Scharstein and Szeliski, IJCV 2002,
+//! section 3.2). [Block](crate::matching::block) costs already are such sums.
 
 use crate::core::frame::Image;
 use crate::matching::aggregation::Sums;
@@ -10,8 +9,8 @@ use crate::matching::block::{Blocks, SUM_MAX};
 use crate::matching::cost::{Cost, PixelCost};
 use crate::matching::params::Params;
 
-/// Sums the costs of the pixels in [`Params::sum_window`]. Window pixels outside the left view are
-/// replaced by the nearest pixel inside; each then looks up its own match column.
+/// Sums the costs over [`Params::sum_window`]. Window pixels outside the left view are clamped; each then
+/// looks up its own match column.
 pub fn sum_costs(costs: &dyn PixelCost, size: (usize, usize), params: &Params) -> Sums {
     let of_pixels: Vec<u8> = cells(size, params).map(|(x, y, d)| costs.at(x, y, d)).collect();
     let count = params.range.count;
@@ -27,7 +26,7 @@ pub fn sum_costs(costs: &dyn PixelCost, size: (usize, usize), params: &Params) -
 /// Computes the sums of block matching.
 ///
 /// # Panics
-/// If the cost is another.
+/// If the cost is not a block cost.
 pub fn block_sums(left: &Image, right: &Image, params: &Params) -> Sums {
     let Cost::Block { measure, window, truncation } = params.cost else {
         unreachable!("the cost is that of block matching")
@@ -49,7 +48,7 @@ fn cells(
     })
 }
 
-// A byte for every pixel of the largest window.
+// The largest window of largest costs stays within the sums' range.
 const _: () = assert!(255 * 11 * 11 <= SUM_MAX);
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! The definition of matching: one plain scalar file for each stage, which every engine must
 //! reproduce byte for byte.
 //!
-//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008), in `compute_disparities` below: a
-//! pixel-wise [`cost`], which is blended ([`support`]) with a [`window`]'s and with a [`prior`]
-//! from images of half the size ([`pyramid`]) where there is little [`texture`]; its sums along
-//! several paths ([`aggregation`]) or, without paths, over a window ([`local`]); the [`winner`] of
-//! each pixel; its checks ([`uniqueness`], [`left_right`]) and interpolation ([`subpixel`]); and
-//! the [`filter`]s of the map. All of it is integer arithmetic, so two engines either agree exactly
-//! or one of them is wrong. Nothing here is fast; `engine/` is.
+//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008), in `compute_disparities` below: a pixel-wise
+//! [`cost`], blended at weak [`texture`] ([`support`]) with the cost of a [`window`] and with a [`prior`]
+//! from half-size images ([`pyramid`]); its sums along several paths ([`aggregation`]) or, without paths,
+//! over a window ([`local`]); the [`winner`] of each pixel; its checks ([`uniqueness`], [`left_right`]) and
+//! interpolation ([`subpixel`]); and the [`filter`]s of the map. All of it is integer arithmetic, so two
+//! engines either agree exactly or one of them is wrong. Nothing here is fast; `engine/` is.
 
 pub mod aggregation;
 pub mod block;
@@ -59,7 +58,7 @@ use crate::matching::aggregation::Sums;
 use crate::matching::cost::PixelCost;
 use crate::matching::mutual_information::CostTable;
 
-/// Returns the disparity map of one rectified pair that belongs to no stream.
+/// Returns the disparity map of one rectified pair, without the history of a stream.
 ///
 /// # Panics
 /// If the two images differ in size; `params` must have passed [`Params::check`].
@@ -67,9 +66,9 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
     match_level(Inputs::of(left, right), params, &mut History::default()).0
 }
 
-/// Returns the disparity map of one pair of windows that are cut out of larger images, and its
-/// confidence if the parameters ask for it. `thresholds` are the noise thresholds of the levels,
-/// the finest first ([`levels::noise_thresholds`]), in place of those of the windows' own pixels.
+/// Returns the disparity map of a pair of windows cut out of larger images, and its confidence if the
+/// parameters ask for it. `thresholds` are the noise thresholds of the levels of the whole images, the finest
+/// first ([`levels::noise_thresholds`]).
 ///
 /// # Panics
 /// As [`match_pair`], and if thresholds are missing or 0.
@@ -83,8 +82,8 @@ pub fn match_tile(
     match_level(inputs, params, &mut History::default())
 }
 
-/// Returns what the confidence of each pixel of a pair is learnt from, row by row: its levels
-/// ([`confidence::levels_of_map`]), if it has a confidence above the least.
+/// Returns the inputs of the confidence model for each pixel of a pair, row by row: its levels
+/// ([`confidence::levels_of_map`]), if its confidence is above the least.
 ///
 /// # Panics
 /// As [`match_pair`]; `params.cost` must not be mutual information.
@@ -113,8 +112,8 @@ pub struct PairResult {
     pub temporal: Option<temporal::Outcome>,
 }
 
-/// Matches the next pair of a stream, captured at `timestamp`; `history` is the state left by the
-/// pairs before.
+/// Matches the next pair of a stream, captured at `timestamp`; `history` is the state after the previous
+/// pairs.
 ///
 /// # Panics
 /// As [`match_pair`].
@@ -146,7 +145,7 @@ fn advance_temporal(
     Some(outcome)
 }
 
-/// Returns the denoised images, or those of the cameras without denoising.
+/// Returns the denoised images, or the original ones without denoising.
 fn images_to_match<'a>(
     views: [&'a Image; 2],
     outcome: Option<&'a temporal::Outcome>,
@@ -178,7 +177,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Disparities before the filters, with what they were selected from.
+/// Disparities before the filters, with their sums and winners.
 struct Disparities {
     sums: Sums,
     /// Number of the winning candidate of every pixel.
@@ -188,7 +187,7 @@ struct Disparities {
 }
 
 impl Disparities {
-    /// Returns what the filters may look at.
+    /// Returns the inputs of the filters.
     fn matching<'a>(&'a self, inputs: Inputs<'a>, params: &Params) -> filter::Matching<'a> {
         let Inputs { left, right, .. } = inputs;
         let (range, threshold) = (params.range, inputs.noise_threshold());
@@ -196,8 +195,7 @@ impl Disparities {
     }
 }
 
-/// Matches one level: disparities, then the filters. Returns the map, and the confidence if it is
-/// asked for.
+/// Matches one level: disparities, then the filters. Returns the map and, if requested, the confidence.
 fn match_level(
     inputs: Inputs<'_>,
     params: &Params,
@@ -206,7 +204,7 @@ fn match_level(
     let Cost::MutualInformation { truncation } = params.cost else {
         return filter(compute_disparities(inputs, params), inputs, params, history);
     };
-    // Each round estimates the cost table from the disparities of the one before.
+    // Each round estimates the cost table from the disparities of the previous round.
     let mut map = history.states.remove(mutual_information::NAME);
     let rounds = if map.is_some() { 1 } else { mutual_information::ROUNDS };
     let Inputs { left, right, .. } = inputs;
@@ -236,7 +234,7 @@ fn compute_disparities(inputs: Inputs<'_>, params: &Params) -> Disparities {
     Disparities { sums, winners, values }
 }
 
-/// Computes the matching cost, blended with its window's mean and the prior where texture is weak.
+/// Computes the matching cost, blended with its window's mean and the prior at weak texture.
 fn compute_costs<'a>(inputs: Inputs<'a>, params: &Params) -> Box<dyn PixelCost + 'a> {
     let costs = cost::pixel_cost(inputs.left, inputs.right, params.cost, inputs.table);
     if !params.is_supported() {
@@ -267,7 +265,7 @@ fn select_disparities(sums: &Sums, params: &Params) -> (Vec<usize>, Vec<i16>) {
     (winners, values)
 }
 
-/// Invalidates ambiguous disparities and those that the right view contradicts.
+/// Invalidates ambiguous disparities and disparities that contradict the right view.
 fn check_consistency(sums: &Sums, winners: &[usize], params: &Params, values: &mut [i16]) {
     if params.uniqueness > 0 {
         uniqueness::check_uniqueness(sums, winners, params.uniqueness, values);

@@ -1,27 +1,25 @@
-//! Mutual information: how much a grey level of the left image tells about that of the right one,
-//! learnt from the pair itself. It holds where the views differ in exposure, in gamma, or are
-//! negatives of each other (Viola and Wells, IJCV 1997; as a cost of single pixels Hirschmüller,
-//! PAMI 2008, section 2.2).
+//! Mutual information: the information that a grey level of the left image gives about the right one's,
+//! learnt from the pair itself. It tolerates views that differ in exposure or gamma, or are negatives of each
+//! other (Viola and Wells, IJCV 1997; as a cost of single pixels Hirschmüller, PAMI 2008, section 2.2).
 //!
-//! P(i, k) counts how often a pixel of grey level i was matched with one of level k in the map f
-//! that is known so far. With g a Gaussian of seven levels and N the number of counted pixels
+//! P(i, k) counts the matches of a pixel of grey level i with one of level k in the current map f. With g a
+//! Gaussian of seven levels and N the number of counted pixels
 //!
 //! h(.) = log2(P (*) g + 1/N) (*) g,   cost(i, k) = h_left(i) + h_right(k) - h(i, k),
 //!
-//! The least cost of each row is subtracted and the rest is stored as a byte: [`CostTable`]. Terms
-//! that all candidates of a pixel share change no winner, so h_left is not needed.
+//! The least cost of each row is subtracted and the rest is stored as a byte: [`CostTable`]. A term that all
+//! candidates of a pixel share changes no winner, so h_left is omitted.
 //!
-//! If there is no map yet, pixels are counted at several disparities ([`beginnings`]) and
-//! [`ROUNDS`] tables are made, each from the map that the table before has led to. In a stream, the
-//! map of the previous pair is as good a start. Starting from disparity 0 alone fails if everything
-//! is near, and so far from 0.
+//! Without a map, pixels are counted at several disparities ([`beginnings`]), and [`ROUNDS`] tables are made,
+//! each from the map of the previous table. In a stream, the map of the previous pair is as good a start.
+//! Starting from disparity 0 alone fails if all disparities are far from 0.
 
 use crate::core::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
 
-/// Name under which the map lies in a stream's history.
+/// Key of the map in a stream's history.
 pub const NAME: &str = "mutual information";
 
-/// Rounds for a pair that starts without a map.
+/// Rounds for a pair without a previous map.
 pub const ROUNDS: usize = 3;
 
 /// Grey levels.
@@ -30,16 +28,16 @@ pub const LEVELS: usize = 256;
 /// The Gaussian of standard deviation 1, in 1/1024.
 pub const GAUSSIAN: [u32; 7] = [6, 62, 248, 392, 248, 62, 6];
 
-/// Bits of the Gaussian's unit.
+/// Fractional bits of the Gaussian's weights.
 pub const GAUSSIAN_BITS: u32 = 10;
 
-/// Levels to either side that the Gaussian reaches.
+/// Radius of the Gaussian in levels.
 const RADIUS: usize = GAUSSIAN.len() / 2;
 
-/// Bits behind the point of a logarithm.
+/// Fractional bits of a logarithm.
 pub const LOG_BITS: u32 = 12;
 
-/// Largest truncation: with more, sums of a window would not fit 16 bits
+/// Largest truncation; with more, sums of a window would not fit 16 bits
 /// ([`window`](crate::matching::window)).
 pub const TRUNCATION_MAX: u8 = 127;
 
@@ -51,14 +49,14 @@ pub const PER_BIT: u32 = 8;
 pub struct CostTable(Box<[u8]>);
 
 impl CostTable {
-    /// The table of these costs, [left level][right level].
+    /// Wraps costs in the order [left level][right level].
     pub fn new(costs: Box<[u8]>) -> Self {
         assert_eq!(costs.len(), LEVELS * LEVELS, "costs of a table");
         Self(costs)
     }
 
-    /// Returns the table for a pair, from the `map` found so far or, without one, from the
-    /// candidates. Costs are cut off at `truncation`.
+    /// Returns the table for a pair, from its `map` so far or, without one, from the candidates. Costs are
+    /// clamped to `truncation`.
     pub fn of(
         left: &Image,
         right: &Image,
@@ -89,19 +87,18 @@ impl CostTable {
     }
 }
 
-/// Returns the disparities, in pixels, at which a pair without a map is counted: the first
-/// candidate, and those a quarter, a half and three quarters further on.
+/// Returns the disparities in pixels for counting a pair without a map: the first candidate, and the
+/// candidates at a quarter, a half and three quarters of the range.
 pub fn beginnings(range: DisparityRange) -> [i32; 4] {
     [0, 1, 2, 3].map(|quarter| range.min + (quarter * range.count / 4) as i32)
 }
 
-/// A map as a stream's history keeps it.
+/// Converts a map to its form in a stream's history.
 pub fn state_of(map: &[i16]) -> Vec<i32> {
     map.iter().copied().map(i32::from).collect()
 }
 
-/// Counts the pairs of grey levels along a row without a map: every pixel at each of these
-/// disparities.
+/// Counts the pairs of grey levels along a row without a map: every pixel at each of these disparities.
 pub fn count_row_by(left: &[u8], right: &[u8], disparities: &[i32], counts: &mut [u32]) {
     for &d in disparities {
         for (x, &level) in left.iter().enumerate() {
@@ -110,8 +107,8 @@ pub fn count_row_by(left: &[u8], right: &[u8], disparities: &[i32], counts: &mut
     }
 }
 
-/// Counts the pairs of grey levels along a row, of pixels that have a disparity. Disparities are
-/// rounded to the nearest pixel, halves upwards.
+/// Counts the pairs of grey levels along a row for the valid pixels. Disparities are rounded to the nearest
+/// pixel, halves upwards.
 pub fn count_row(left: &[u8], right: &[u8], map: &[i32], counts: &mut [u32]) {
     for (x, (&level, &value)) in left.iter().zip(map).enumerate() {
         if value == i32::from(INVALID) {
@@ -122,7 +119,7 @@ pub fn count_row(left: &[u8], right: &[u8], map: &[i32], counts: &mut [u32]) {
     }
 }
 
-/// Counts a level and that of a column of the right image, where that lies inside.
+/// Counts a pair of grey levels, if the match column lies inside the image.
 #[inline]
 fn count(level: u8, right: &[u8], match_x: i64, counts: &mut [u32]) {
     if let Ok(match_x) = usize::try_from(match_x)
@@ -132,8 +129,8 @@ fn count(level: u8, right: &[u8], match_x: i64, counts: &mut [u32]) {
     }
 }
 
-/// log2(x), rounded down to [`LOG_BITS`] bits behind the point; `x` is at least 1, and of its bits
-/// the first 13 count. A bit of the logarithm is found by squaring.
+/// log2(x), rounded down to [`LOG_BITS`] fractional bits. `x` is at least 1; only its first 13 bits count.
+/// Each bit of the logarithm is found by squaring.
 pub fn log2(x: u64) -> i32 {
     let whole = x.ilog2();
     let mantissa = if whole > LOG_BITS { x >> (whole - LOG_BITS) } else { x << (LOG_BITS - whole) };
@@ -147,12 +144,12 @@ pub fn log2(x: u64) -> i32 {
     ((whole as i32) << LOG_BITS) + bits
 }
 
-/// A level so far away, or the nearest that exists.
+/// The level at a tap of the Gaussian, clamped.
 fn beside(level: usize, tap: usize) -> usize {
     (level + tap).saturating_sub(RADIUS).min(LEVELS - 1)
 }
 
-/// A row of numbers smoothed by the Gaussian, in its unit.
+/// A row smoothed by the Gaussian, in the Gaussian's unit.
 fn smooth(row: &[u64; LEVELS]) -> [u64; LEVELS] {
     let mut padded = [0; LEVELS + 2 * RADIUS];
     for (tap, to) in padded.iter_mut().enumerate() {
@@ -217,8 +214,8 @@ impl Marginal {
     }
 }
 
-/// Returns row `i` of the costs, from all rows of [`joint_row`]: the amount above the least cost of
-/// a level that occurs, in [`PER_BIT`]ths of a bit to the nearest, clamped to 0 to `truncation`.
+/// Returns row `i` of the costs, from all rows of [`joint_row`]: the difference to the least cost of a level
+/// that occurs, in 1/[`PER_BIT`] bits, rounded to the nearest and clamped to 0 to `truncation`.
 pub fn cost_row(logarithms: &[i32], marginal: &Marginal, i: usize, truncation: u8) -> [u8; LEVELS] {
     let mut across = [1 << (GAUSSIAN_BITS - 1); LEVELS];
     for (tap, &weight) in GAUSSIAN.iter().enumerate() {
@@ -277,8 +274,8 @@ mod tests {
         assert_eq!(counts.iter().sum::<u32>(), 5);
     }
 
-    /// The costs of some levels, by the formula with fractions in a program of its own, where the
-    /// least of the levels 20, 50 and 53 was taken off.
+    /// Expected costs of some levels from an independent floating-point program, minus the least of the
+    /// levels 20, 50 and 53.
     #[test]
     fn a_table_by_the_formula() {
         let mut counts = vec![0; LEVELS * LEVELS];
@@ -311,8 +308,7 @@ mod tests {
         assert_eq!(cost_row(&logarithms, &Marginal::of(&counts), 0, 127)[0], 0);
     }
 
-    /// The right image as other cameras would have it, of a scene whose halves lie 2 and 6 px
-    /// apart.
+    /// A scene with halves at 2 and 6 px; `grey` maps the grey levels of the right camera.
     fn pair(grey: impl Fn(u8) -> u8) -> [Image; 2] {
         let scene = |x: usize, y: usize| {
             let cell = (x / 3).wrapping_mul(0x9e37_79b9) ^ (y / 3).wrapping_mul(0x85eb_ca6b);

@@ -35,8 +35,8 @@ pub enum Paths {
     Five,
     /// The axes and the diagonals.
     Eight,
-    /// The axes, the diagonals and the knight's moves between them, two pixels one way and one the
-    /// other.
+    /// The axes, the diagonals and the knight's moves between them (two pixels along one axis, one along the
+    /// other).
     Sixteen,
 }
 
@@ -85,7 +85,7 @@ impl TryFrom<u32> for Paths {
 pub enum P2Mode {
     /// P2 everywhere.
     Fixed,
-    /// max(P1, P2 / step), where step = abs(I(p) - I(p - r)); P2 where the step is 0.
+    /// max(P1, P2 / step), with step = abs(I(p) - I(p - r)); P2 if the step is 0.
     InverseGradient,
     /// max(min, P2 - slope * step / 16), integer division.
     Linear {
@@ -124,11 +124,11 @@ impl P2Mode {
     }
 }
 
-/// The image whose steps in brightness the penalty of a large disparity step follows.
+/// The image that steers the penalty of a large disparity step by its brightness steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Guide {
-    /// The left image as it is.
+    /// The left image, unchanged.
     Picture,
     /// The left image smoothed ([`pyramid::smooth`]), so that noise makes no steps.
     ///
@@ -179,8 +179,8 @@ pub struct Speckle {
     pub range_16: u16,
 }
 
-/// All parameters of the result besides the two images. They start from [`Params::default`], and each
-/// `with_` method changes one. [`Params::with_cost`] also changes the parameters that suit the cost.
+/// Matching parameters. They start from [`Params::default`], and each `with_` method changes one.
+/// [`Params::with_cost`] also changes the parameters that suit the cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Params {
@@ -210,7 +210,7 @@ pub struct Params {
     /// Smallest confidence of a valid pixel (1 to 255); `Some(0)`: confidence is computed, but no
     /// pixel is removed; `None`: it is not computed.
     pub confidence: Option<u8>,
-    /// Grey level from which images are white: saturated pixels are no evidence
+    /// Smallest grey level of white; saturated pixels are no evidence
     /// ([`saturation`](crate::matching::saturation)).
     pub white: u8,
     /// Interpolation of the disparity to 1/16 px.
@@ -238,7 +238,7 @@ pub struct Params {
     pub(crate) chosen: Chosen,
 }
 
-/// Makes a builder's method for each field. Those of the first list suit a cost and follow it.
+/// Makes a builder method for each field. The fields of the first list have defaults that depend on the cost.
 macro_rules! builder {
     (
         $($with_suited:ident $suited:ident: $suited_kind:ty;)*
@@ -274,8 +274,8 @@ macro_rules! builder {
                 }
             )*
 
-            /// Returns the parameters with another cost, and with the penalties, paths, window, prior
-            /// and filters that suit it. Those that were set to a value of their own stay.
+            /// Returns the parameters with another cost, and with the penalties, paths, window, prior and
+            /// filters that suit it. Parameters that were set explicitly stay.
             #[must_use]
             pub fn with_cost(self, cost: Cost) -> Self {
                 let [before, after] = [self.cost, cost].map(|cost| Self::suiting(cost, cost.defaults()));
@@ -390,8 +390,8 @@ impl Params {
         }
     }
 
-    /// Returns parameters for winner takes all along eight paths and nothing more: no sub-pixel
-    /// interpolation, no checks, no filters, and P2 the same everywhere.
+    /// Returns parameters for winner takes all along eight paths: without sub-pixel interpolation, checks and
+    /// filters, and with a constant P2.
     pub fn bare(range: DisparityRange, cost: Cost, (p1, p2): (u8, u8)) -> Self {
         Self {
             range,
@@ -428,7 +428,7 @@ impl Params {
         self.with_range(range)
     }
 
-    /// Returns the parameters for a pair that belongs to no stream.
+    /// Returns the parameters for a single pair, without filters in time.
     pub fn of_still(&self) -> Params {
         Params { smoothing: None, steady: None, temporal: None, ..self.clone() }
     }
@@ -438,17 +438,17 @@ impl Params {
         self.temporal.is_some_and(|temporal| temporal.mode == Mode::Denoise)
     }
 
-    /// Reports whether there are no paths (local matching).
+    /// Reports whether matching is local (without paths).
     pub fn is_local(&self) -> bool {
         self.paths == Paths::None
     }
 
-    /// Returns the image whose steps the penalties follow; without paths there are none.
+    /// Returns the image that steers the penalties; the choice has no effect without paths.
     pub fn guide(&self) -> Guide {
         if self.is_local() { Guide::Picture } else { self.p2_guide }
     }
 
-    /// Returns the window of the cost, or without paths the window over which costs are summed.
+    /// Returns the window of the cost or, without paths, the window over which costs are summed.
     pub fn summed_window(&self) -> BlockWindow {
         match self.cost {
             Cost::Block { window, .. } => window,
@@ -495,7 +495,7 @@ impl Params {
         })
     }
 
-    /// Checks that some disparity of the range leads from one pixel of an image this wide to another.
+    /// Checks that at least one candidate stays inside an image of this width.
     pub(crate) fn check_width(&self, width: usize) -> Result<(), ParamsError> {
         let (range, limit) = (self.range, i32::try_from(width).unwrap_or(i32::MAX));
         match range.min < limit && range.max() > -limit {
@@ -504,7 +504,7 @@ impl Params {
         }
     }
 
-    /// Checks that an engine can compute this.
+    /// Checks that an engine supports the parameters.
     pub fn check(&self) -> Result<(), ParamsError> {
         let range = self.range;
         if !(1..=1024).contains(&range.count) {
@@ -731,7 +731,7 @@ mod tests {
             assert_eq!(expected.check(), Ok(()));
         }
         let census = of(&[("cost", "census")]).cost;
-        // A chosen value stays, also if it is the other cost's own, and whatever the order.
+        // A chosen value stays, even if it is the other cost's default, and in any order.
         let chosen = Params::default().with_p1(32).with_median(Median::Off).with_prior(None);
         let expected = of(&[("cost", "census"), ("p1", "32"), ("median", "0")]);
         assert_eq!(chosen.with_cost(census), expected);

@@ -1,5 +1,4 @@
-//! The coarse-to-fine prior: if texture is below the noise, the map of the half-size images tells
-//! which disparities are likely.
+//! Coarse-to-fine prior: at textures below the noise, the map of the half-size images predicts the disparity.
 
 use crate::core::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, clamped};
 use crate::matching::window::UNIT;
@@ -7,31 +6,30 @@ use crate::matching::window::UNIT;
 /// Coarse-to-fine prior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prior {
-    /// Number of coarser levels, each of half the size of the one before: 1 to [`LEVELS_MAX`].
-    /// Levels that an image is too small for are left out.
+    /// Number of coarser levels, each half the size of the previous: 1 to [`LEVELS_MAX`]. Levels that are too
+    /// small for matching are omitted.
     pub levels: u8,
-    /// Cost of a disparity that is [`REACH`] px or more from the coarse one, where there is no
-    /// texture: 1 to [`STRENGTH_MAX`].
+    /// Cost of a disparity that is [`REACH`] px or more from the coarse one, at untextured pixels: 1 to
+    /// [`STRENGTH_MAX`].
     pub strength: u8,
 }
 
-/// Most levels.
+/// Largest number of levels.
 pub const LEVELS_MAX: u8 = 3;
 
 /// Largest strength.
 pub const STRENGTH_MAX: u8 = 32;
 
-/// Farther away than this, in px, all disparities are equally unlikely.
+/// Beyond this distance in px, all disparities are equally unlikely.
 pub const REACH: u32 = 8;
 
-/// Largest variation of a coarse map within 3 x 3 pixels, in 1/16 px. If it varies by more, it is
-/// not used there.
+/// Largest variation of a coarse map within 3 x 3 pixels, in 1/16 px. The prior is off at pixels with more.
 pub const VARIATION_MAX: i32 = SUBPIXEL;
 
 impl Prior {
-    /// Returns the cost of each pixel of distance from the coarse disparity, in 1/512, at a pixel
-    /// whose texture has this range of grey levels. The cost is full if the range is below the
-    /// noise threshold, and falls to 0 at twice the threshold.
+    /// Returns the cost per pixel of distance from the coarse disparity, in 1/512, for a texture with this
+    /// range of grey levels. The cost is full if the range is below the noise threshold, and falls to 0 at
+    /// twice the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {
         let most = UNIT / REACH * u32::from(self.strength);
         let weak = (2 * threshold).saturating_sub(u32::from(range)).min(threshold);
@@ -39,7 +37,7 @@ impl Prior {
     }
 }
 
-/// The candidates of the next coarser level: half of these, rounded down.
+/// Candidates of the next coarser level: half of these, rounded down.
 pub fn half_range(range: DisparityRange) -> DisparityRange {
     let (min, max) = (range.min.div_euclid(2), range.max().div_euclid(2));
     DisparityRange { min, count: (max - min + 1) as usize }

@@ -2,7 +2,7 @@
 
 use crate::core::frame::{Image, clamped};
 
-/// Images with a shorter side have no coarser level: there would be too little left to match.
+/// Images with a shorter side have no coarser level, because too little would remain to match.
 pub const SIDE_MIN: usize = 32;
 
 /// Size of the next coarser image; `None` if there is none.
@@ -10,8 +10,8 @@ pub fn half_size((width, height): (usize, usize)) -> Option<(usize, usize)> {
     (width.min(height) >= SIDE_MIN).then(|| (width.div_ceil(2), height.div_ceil(2)))
 }
 
-/// The image of half the size, each pixel the rounded mean of 2 x 2; behind the last column and row
-/// stands the last one again. It has no valid mask.
+/// Half-size image: each pixel is the rounded mean of 2 x 2; an odd last column or row is repeated. It has no
+/// valid mask.
 pub fn half(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     Image::from_fn(width.div_ceil(2), height.div_ceil(2), |x, y| {
@@ -22,8 +22,8 @@ pub fn half(image: &Image) -> Image {
     })
 }
 
-/// The image smoothed by the binomial 1 2 1 along rows and columns, rounded to the nearest (halves
-/// upwards); pixels outside are the nearest inside.
+/// Smooths the image by the binomial 1 2 1 along rows and columns, rounded to the nearest (halves upwards),
+/// with clamped coordinates.
 pub fn smooth(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     Image::from_fn(width, height, |x, y| {

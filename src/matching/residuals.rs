@@ -5,31 +5,29 @@ use crate::matching::texture::{RESPONSE_MAX, quantile};
 /// Units of a residual per grey level.
 pub const UNIT: i32 = 16;
 
-/// Largest residual that counts where residuals are measured and squared, in [`UNIT`]s; the
-/// histogram of their magnitudes has one place more.
+/// Residuals are clamped to this magnitude, in [`UNIT`]s, before they are counted and squared.
 pub const RESIDUAL_MAX: i32 = 1023;
 
-/// Least variance of the noise of a residual, in 1/256 squared grey levels: that of rounding and
-/// compression.
+/// Lower bound of a residual's noise variance, in 1/256 squared grey levels: rounding and compression.
 const VARIANCE_MIN: u32 = 64;
 
-/// Squared sum over 3 x 3 pixels above which a pixel moves, in variances of a residual. Noise has a
-/// mean of 9, and exceeds this limit of four standard deviations once in 16,000 times.
+/// Squared sum over 3 x 3 pixels above which a pixel moves, in variances of a residual. For noise the mean is
+/// 9; the limit is four standard deviations, exceeded once in 16,000 times.
 const MOVES_3X3: f32 = 9.0 * 16.0;
 
 /// The same over 5 x 5 pixels, for faint and large objects.
 const SUM_5X5: f32 = 25.0 * 16.0;
 
-/// Sum of squares over 5 x 5 pixels, above that of noise, beyond which a pixel moves, in variances
-/// of a residual. Noise has 25, and 65 once in 40,000 times.
+/// Excess of the sum of squares over 5 x 5 pixels above which a pixel moves, in variances of a residual.
+/// Noise has a mean of 25, and 65 once in 40,000 times.
 const MOVES_5X5: f32 = 25.0 * 1.6;
 const NOISE_5X5: f32 = 1.0 / 1.6;
 
-/// Estimates the variance of the residuals' noise. The estimate comes from the residuals, less than
-/// 70 % of which may belong to motion. It is limited by the noise of the image itself, as
-/// [`texture`](crate::matching::texture) finds it, because if everything moves the residuals are not
-/// noise. If `spread` is 0 there is no background, and the image alone decides, so that the second
-/// pair already detects lost content, and a stream that restarts often still follows its noise.
+/// Estimates the noise variance of the residuals, of which less than 70 % may be motion. The result is
+/// limited by the noise of the image itself ([`texture`](crate::matching::texture)), because if everything
+/// moves the residuals are not noise. If `spread` is 0 there is no background, and the image alone decides,
+/// so that the second pair already detects lost content, and a stream that restarts often still follows its
+/// noise.
 pub fn variance(magnitudes: &[u32], responses: &[u32], spread: u32) -> u32 {
     // 30 % of the magnitudes of Gaussian noise are below 0.3853 sigma: (q + 1/2)^2 / 0.3853^2.
     let of_residuals = if spread == 0 { RESIDUAL_MAX as u32 } else { quantile(magnitudes) };
@@ -44,7 +42,7 @@ pub fn variance(magnitudes: &[u32], responses: &[u32], spread: u32) -> u32 {
 
 const _: () = assert!(RESPONSE_MAX < 4095 / 2);
 
-/// The factors by which sums of residuals are judged.
+/// Thresholds for sums of residuals, as factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// For the squared sum over 3 x 3 pixels.
@@ -58,7 +56,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For residuals of this variance, with a background of this spread.
+    /// Limits for residuals of this variance, with a background of this spread.
     pub fn new(variance: u32, spread: u32) -> Self {
         let variance = variance as f32;
         Self {
@@ -69,9 +67,9 @@ impl Limits {
         }
     }
 
-    /// Returns the weight of the image against its background in 1/256, and whether the pixel
-    /// moves, from the residuals around it: their `sum` over 3 x 3 pixels, their `wide_sum` over 5
-    /// x 5, and the sum of their `squares` over 5 x 5.
+    /// Returns the weight of the image relative to its background in 1/256, and whether the pixel moves.
+    /// Inputs are sums of the residuals around it: `sum` over 3 x 3 pixels, `wide_sum` over 5 x 5, and
+    /// `squares`, the sum of squares over 5 x 5.
     #[inline(always)]
     pub fn assess(&self, sum: i32, wide_sum: i32, squares: i32) -> (i32, bool) {
         let (sum, wide_sum) = (sum as f32, wide_sum as f32);
@@ -92,12 +90,12 @@ impl Limits {
 pub struct Decision {
     /// Weight of the image itself, in 1/256.
     pub weights: Vec<i32>,
-    /// Whether the pixel shows something that moves.
+    /// Whether the pixel is moving.
     pub moving: Vec<bool>,
 }
 
 impl Decision {
-    /// Judges every pixel by the residuals around it, which count 0 outside the image.
+    /// Judges every pixel by the residuals around it; they count as 0 outside the image.
     pub fn of(residuals: &[i16], limits: &Limits, (width, height): (usize, usize)) -> Self {
         let around = |x: usize, y: usize, reach: usize| {
             let rows = y.saturating_sub(reach)..(y + reach + 1).min(height);
@@ -116,7 +114,7 @@ impl Decision {
     }
 }
 
-/// The square of a residual, as it counts.
+/// Square of a clamped residual.
 #[inline(always)]
 pub fn squared(residual: i32) -> i32 {
     let residual = residual.clamp(-RESIDUAL_MAX, RESIDUAL_MAX);

@@ -1,18 +1,18 @@
-//! Saturated areas: overexposed parts of an image, which show nothing to match.
+//! Saturated (overexposed) areas of an image, without anything to match.
 
 use crate::core::frame::{Image, clamped};
 
-/// From this grey level on images are white, less what codecs take from it.
+/// Smallest grey level of white, with a margin for codecs.
 pub const WHITE: u8 = 250;
 
-/// The same in video of limited range, whose white is 235.
+/// The same in video of limited range, with white at 235.
 pub const WHITE_OF_LIMITED_RANGE: u8 = 231;
 
-/// Largest difference of grey levels around a saturated pixel: what codecs make of white.
+/// Largest difference of grey levels around a saturated pixel; allows for codecs.
 pub const ALIKE: u8 = 3;
 
-/// True where pixel (x, y) is saturated: all 3 x 3 pixels around it, those outside the image
-/// replaced by the nearest inside, are at least `white` and differ by at most [`ALIKE`].
+/// Reports whether pixel (x, y) is saturated: all 3 x 3 pixels around it, clamped to the image, are at least
+/// `white` and differ by at most [`ALIKE`].
 #[inline]
 pub fn is_saturated(image: &Image, x: usize, y: usize, white: u8) -> bool {
     if image.row(y)[x] < white {

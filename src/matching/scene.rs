@@ -1,32 +1,32 @@
-//! Scene changes: whether two images of a stream show the same scene. Small images of both are
-//! compared by their correlation, which takes no notice of exposure.
+//! Scene changes: reports whether two images of a stream show the same scene. Thumbnails of both are compared
+//! by their correlation, which is independent of exposure.
 
 use crate::core::frame::Image;
 
-/// Columns and rows of a small image.
+/// Columns and rows of a thumbnail.
 const CELLS: (usize, usize) = (16, 12);
 
 /// Number of its cells.
 const COUNT: i64 = (CELLS.0 * CELLS.1) as i64;
 
-/// Pixels of a cell that are looked at, along rows and along columns.
+/// Sampled pixels of a cell, along rows and along columns.
 const SAMPLES: usize = 6;
 
-/// Variance, in squared grey levels, below which a small image may show only noise: noise with a
-/// standard deviation of 24 grey levels reaches it.
+/// Variance, in squared grey levels, below which a thumbnail may show only noise: noise with a standard
+/// deviation of 24 grey levels reaches it.
 const FLAT: i64 = 16;
 
-/// An image in a few cells: the mean of some pixels of each.
+/// A small version of an image: the mean of some pixels of each cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thumbnail([u8; COUNT as usize]);
 
 impl Thumbnail {
-    /// The small image of an image.
+    /// Computes the thumbnail of an image.
     pub fn of(image: &Image) -> Self {
         Self::by((image.width(), image.height()), |x, y| image.row(y)[x])
     }
 
-    /// The small image of one of this size, of which `pixel` knows the grey levels.
+    /// Computes the thumbnail of an image of this size; `pixel` returns its grey levels.
     pub fn by((width, height): (usize, usize), pixel: impl Fn(usize, usize) -> u8) -> Self {
         let (columns, rows) = (CELLS.0 * SAMPLES, CELLS.1 * SAMPLES);
         let mut sums = [0u32; COUNT as usize];
@@ -41,8 +41,7 @@ impl Thumbnail {
         Self(sums.map(|sum| (sum / (SAMPLES * SAMPLES) as u32) as u8))
     }
 
-    /// Tells whether both show the same scene: their correlation is at least one half, or neither
-    /// shows anything.
+    /// Reports whether both show the same scene: their correlation is at least one half, or both are flat.
     pub fn is_of_scene(&self, other: &Self) -> bool {
         let pairs = self.0.iter().zip(&other.0).map(|(&a, &b)| [i64::from(a), i64::from(b)]);
         let (mut sums, mut squares, mut products) = ([0; 2], [0; 2], 0);

@@ -10,11 +10,11 @@ pub const LIMITS: usize = 8;
 /// Denominator of [`Subpixel::limits`].
 pub const LIMIT_UNIT: u32 = 256;
 
-/// The curve through the winner's sum and its two neighbours' whose lowest point is the disparity.
+/// The curve through the sums of the winner and its two neighbours; its minimum is the disparity.
 ///
-/// The ratio q tells where between two candidates the disparity lies: the smaller neighbour's sum
-/// above the winner's, divided by the larger neighbour's above the winner's. q is 0 half way
-/// between two candidates and 1 if the disparity is whole.
+/// The ratio q locates the disparity between two candidates: the smaller neighbour's sum above the winner's,
+/// divided by the larger neighbour's above the winner's. q is 0 half way between two candidates and 1 if the
+/// disparity is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subpixel {
@@ -28,20 +28,19 @@ pub enum Subpixel {
     Equiangular,
     /// A correction for the remaining pixel locking: offset (1 - q) (4 + 3 q^3) / 8.
     ///
-    /// The form was chosen on rendered slanted planes whose disparities are known, with texture as
-    /// fine as a pixel, without noise and with noise of up to 5 grey levels, summed along four and
-    /// eight paths. There the error is 0.05 to 0.08 px (root of the mean square) and changes with
-    /// the fraction of the true disparity by 0.03 to 0.09 px from peak to peak; the two lines' by
-    /// 0.06 to 0.15, the parabola's by 0.17 to 0.26. Texture that is coarser than two pixels would
-    /// want the two lines.
+    /// The form was chosen on rendered slanted planes with known disparities, with texture as fine as a
+    /// pixel, without noise and with noise of up to 5 grey levels, summed along four and eight paths. There
+    /// the error is 0.05 to 0.08 px (root of the mean square) and changes with the fraction of the true
+    /// disparity by 0.03 to 0.09 px from peak to peak. The two lines' changes by 0.06 to 0.15, the parabola's
+    /// by 0.17 to 0.26. For texture coarser than two pixels, the two lines fit better.
     Corrected,
 }
 
 impl Subpixel {
-    /// Limits of q in 1/256, falling: the offset is as many sixteenths as q lies below. `None` for
-    /// the modes that have none.
+    /// Limits of q in 1/256, in descending order: the offset in sixteenths is the number of limits above q.
+    /// `None` for the modes without limits.
     ///
-    /// They are the q at which the offset is 1/2, 3/2, ..., 15/2 sixteenths, so that it is rounded
+    /// They are the values of q for offsets of 1/2, 3/2, ..., 15/2 sixteenths, so that the offset is rounded
     /// to the nearest (halves towards the winner).
     pub fn limits(self) -> Option<[u16; LIMITS]> {
         match self {
@@ -51,8 +50,8 @@ impl Subpixel {
         }
     }
 
-    /// Offset of the disparity from the winner in 1/16 px, from the sums of all candidates of a
-    /// pixel; 0 at the ends of the range, where the winner lacks a neighbour.
+    /// Offset of the disparity from the winner in 1/16 px, from the sums of all candidates of a pixel; 0 at
+    /// the ends of the range, because the winner lacks a neighbour.
     pub fn within(self, sums: &[u16], winner: usize) -> i16 {
         if winner == 0 || winner + 1 >= sums.len() {
             return 0;
@@ -60,8 +59,8 @@ impl Subpixel {
         self.offset(sums[winner - 1], sums[winner], sums[winner + 1])
     }
 
-    /// Offset of the disparity from the winner in 1/16 px, from -8 to 8, where `b` is the winner's
-    /// sum, the least, and `a` and `c` are those of the candidates before and after it.
+    /// Offset of the disparity from the winner in 1/16 px, from -8 to 8. `b` is the winner's sum, the least;
+    /// `a` and `c` are the sums of the previous and the next candidate.
     #[inline(always)]
     pub fn offset(self, a: u16, b: u16, c: u16) -> i16 {
         match self {
@@ -85,8 +84,8 @@ pub fn offset_within(limits: &[u16; LIMITS], a: u16, b: u16, c: u16) -> i16 {
     if a < c { -offset } else { offset }
 }
 
-/// The vertex of the parabola through `a`, `b`, `c` at -1, 0, 1, in 1/16, rounded to the nearest
-/// (halves upwards): floor((16 (a - c) + den) / (2 den)) with den = a + c - 2 b; 0 where den is 0.
+/// Vertex of the parabola through `a`, `b`, `c` at -1, 0, 1, in 1/16, rounded to the nearest (halves
+/// upwards): floor((16 (a - c) + den) / (2 den)) with den = a + c - 2 b; 0 if den is 0.
 fn parabola_offset(a: u16, b: u16, c: u16) -> i16 {
     let (a, b, c) = (i32::from(a), i32::from(b), i32::from(c));
     let den = a + c - 2 * b;
@@ -134,7 +133,7 @@ mod tests {
         assert_eq!(offset(20, 0, 19), 1); // q = 0.95: 0.66, and 0.4 on straight lines.
     }
 
-    /// The limits are those of the documented formulas, to the nearest 1/256.
+    /// The limits follow the documented formulas, to the nearest 1/256.
     #[test]
     fn limits_follow_from_the_formulas() {
         let equiangular = |q: f64| (1.0 - q) / 2.0;

@@ -1,5 +1,5 @@
-//! The matching cost with its support at pixels that are ambiguous alone: the mean over a window,
-//! and the disparity expected from coarser images.
+//! Matching cost with support at ambiguous pixels: the mean over a window, and the disparity predicted by
+//! coarser images.
 
 use crate::core::frame::{DisparityMap, Image, clamped};
 use crate::matching::cost::PixelCost;
@@ -13,14 +13,14 @@ use crate::matching::window::UNIT;
 pub struct Blend {
     /// Weight of the pixel itself, in 1/512.
     pub own: u16,
-    /// Weight of each pixel of the window, the centre once more among them, in 1/512.
+    /// Weight of each pixel of the window, which includes the centre, in 1/512.
     pub window: u16,
-    /// Cost of each pixel of distance from the expected disparity, in 1/512.
+    /// Cost per pixel of distance from the predicted disparity, in 1/512.
     pub prior: u16,
 }
 
 impl Blend {
-    /// The blend of a pixel whose texture has this range of grey levels.
+    /// The blend for a texture with this range of grey levels.
     pub fn of(params: &Params, range: u8, threshold: u32) -> Self {
         let window = params.window.map_or(0, |window| window.weight(range, threshold));
         let area = params.window.map_or(0, |window| window.area() as u16);
@@ -28,8 +28,8 @@ impl Blend {
         Self { own: UNIT as u16 - area * window, window, prior }
     }
 
-    /// (own C0 + window S + prior min(distance, 8) + 256) / 512, rounded down: C0 the cost of the
-    /// pixel, S the sum over its window, and the distance that from the expected disparity.
+    /// (own C0 + window S + prior min(distance, 8) + 256) / 512, rounded down: C0 is the cost of the pixel, S
+    /// the sum over its window, `distance` the difference to the predicted disparity.
     pub fn cost(self, pixel: u8, sum: u16, distance: u32) -> u8 {
         let parts = u32::from(self.own) * u32::from(pixel)
             + u32::from(self.window) * u32::from(sum)
@@ -52,9 +52,9 @@ impl PixelCost for Volume {
     }
 }
 
-/// `cost` with the support that the parameters ask for. `coarse` is the map of the half-size
-/// images, if there is one, `threshold` the noise threshold. Window pixels outside the left
-/// image are replaced by the nearest pixel inside; each then looks up its own match column.
+/// Adds the support set by the parameters to `cost`. `coarse` is the map of the half-size images, if there is
+/// one; `threshold` is the noise threshold. Window pixels outside the left image are clamped; each then looks
+/// up its own match column.
 pub fn blend_costs(
     cost: &dyn PixelCost,
     left: &Image,
@@ -111,8 +111,7 @@ mod tests {
         assert!(12 * 95 + 20 * 25 * 95 + 64 * 32 * 8 + 256 <= u32::from(u16::MAX));
     }
 
-    /// Left and right alike, so that the cost at disparity 0 is 0; cost 50 where column 3 is
-    /// matched with another.
+    /// A row for both views, so that the cost at disparity 0 is 0; matching column 3 with another costs 50.
     fn line() -> Image {
         Image::from_vec(6, 1, vec![100, 100, 100, 150, 100, 100])
     }
@@ -126,9 +125,9 @@ mod tests {
         let params = Params { window, ..Params::bare(range, ad, (1, 2)) };
         let pixel = cost::pixel_cost(&left, &right, ad, None);
         let costs = blend_costs(pixel.as_ref(), &left, None, 4, &params);
-        // At disparity 1 columns 3 and 4 cost 50. 512 - 9 * 56 = 8 is what the pixel itself counts
-        // more. Column 2: 3 rows of 50: 56 * 150 = 8400, + 256, / 512 = 16. Column 3: 8 * 50 + 56 *
-        // 300 + 256 = 17456, / 512 = 34. Column 5: as column 2.
+        // At disparity 1 columns 3 and 4 cost 50. The pixel itself has an extra weight of 512 - 9 * 56 = 8.
+        // Column 2: 3 rows of 50: 56 * 150 = 8400, + 256, / 512 = 16. Column 3: 8 * 50 + 56 * 300 + 256 =
+        // 17456, / 512 = 34. Column 5: as column 2.
         let at_one: Vec<u8> = (0..6).map(|x| costs.at(x, 0, 1)).collect();
         assert_eq!(at_one, [0, 0, 16, 34, 34, 16]);
         assert!((0..6).all(|x| costs.at(x, 0, 0) == 0));

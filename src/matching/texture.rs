@@ -2,18 +2,17 @@
 
 use crate::core::frame::{Image, clamped};
 
-/// Pixels from the centre to the edge of the window in which texture is looked for.
+/// Radius of the texture window in pixels.
 pub const RADIUS: usize = 2;
 
 /// Largest response of the noise filter: four pixels at 255 with a weight of 1, one with a weight
 /// of 4.
 pub const RESPONSE_MAX: usize = 4 * 255 + 4 * 255;
 
-/// Darkest and brightest grey level whose noise counts: what is beyond is cut off.
+/// Darkest and brightest grey level for the noise estimate; beyond them noise is clipped.
 pub const UNCLIPPED: (u8, u8) = (8, 247);
 
-/// Largest less smallest grey level of the 5 x 5 pixels around (x, y); rows and columns outside are
-/// the nearest inside.
+/// Range (maximum minus minimum) of the grey levels of the 5 x 5 pixels around (x, y), clamped to the image.
 pub fn grey_range(image: &Image, x: usize, y: usize) -> u8 {
     let (mut least, mut greatest) = (u8::MAX, 0);
     let reach = -(RADIUS as i64)..=RADIUS as i64;
@@ -27,11 +26,11 @@ pub fn grey_range(image: &Image, x: usize, y: usize) -> u8 {
     greatest - least
 }
 
-/// The range of grey levels that noise alone makes in a window, about 4 + 4 sigma.
+/// Range of grey levels of a window of pure noise, about 4 + 4 sigma.
 ///
-/// Sigma is estimated as by Immerkaer (CVIU 1996), from the response of a filter that takes no
-/// notice of linear structure, but by a quantile instead of the mean, because texture has strong
-/// responses: 30 % of the responses to Gaussian noise are below 6 * 0.3853 sigma.
+/// Sigma is estimated as by Immerkaer (CVIU 1996), from the response of a filter that ignores linear
+/// structure, but by a quantile instead of the mean, because texture has strong responses: 30 % of the
+/// responses to Gaussian noise are below 6 * 0.3853 sigma.
 pub fn noise_threshold(image: &Image) -> u32 {
     threshold_of(&responses(image))
 }
@@ -54,9 +53,9 @@ pub fn responses(image: &Image) -> Vec<u32> {
     histogram
 }
 
-/// Standard deviation of the noise in grey levels, as the threshold has it but finer: the responses
-/// of a magnitude are taken to be spread evenly over half a step to either side. 0 where it is less
-/// than 0.2, or no pixel says anything.
+/// Standard deviation of the noise in grey levels, at a finer resolution than the threshold: responses of one
+/// magnitude are assumed evenly distributed over half a step to either side. 0 if it is below 0.2, or if no
+/// pixel can be used.
 pub fn noise_sigma(image: &Image) -> f64 {
     let histogram = responses(image);
     let wanted = 0.3 * histogram.iter().map(|&n| f64::from(n)).sum::<f64>();
@@ -72,15 +71,14 @@ pub fn noise_sigma(image: &Image) -> f64 {
     0.0
 }
 
-/// The threshold from the histogram of responses: 4 + 4 sigma, where sigma = q / (6 * 0.3853) and q
-/// is the smallest response that with all smaller ones makes up more than 30 %; 4 where there are
-/// none.
+/// Threshold from the histogram of responses: 4 + 4 sigma, with sigma = q / (6 * 0.3853) and q the
+/// [`quantile`]; 4 for an empty histogram.
 pub fn threshold_of(histogram: &[u32]) -> u32 {
     4 + ((443 * quantile(histogram) + 128) >> 8)
 }
 
-/// The least magnitude that with all smaller ones makes up more than 30 % of a histogram; 0 where
-/// there are none.
+/// The least magnitude that together with all smaller ones makes up more than 30 % of a histogram; 0 if it is
+/// empty.
 pub fn quantile(histogram: &[u32]) -> u32 {
     let count: u64 = histogram.iter().map(|&n| u64::from(n)).sum();
     let mut below = 0;

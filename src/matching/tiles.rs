@@ -1,28 +1,25 @@
-//! Images in tiles: each is matched alone, so that memory depends on the tile and not on the image.
+//! Tiled images: each tile is matched alone, so that memory depends on the tile and not on the image.
 //!
-//! An image is cut into rows x columns of *cores* of nearly equal size. Each core is matched in its
-//! *window*: the core with a halo, so that paths come from beyond its border and its pixels find
-//! their matches. Only the core of the result is kept, so each of two neighbours gives half of
-//! their overlap. All windows of an image have the same size; those that would reach beyond the
-//! image are moved inwards.
+//! An image is cut into rows x columns of *cores* of nearly equal size. Each core is matched in its *window*:
+//! the core with a halo, so that paths come from beyond its border and its pixels find their matches. Only
+//! the core of the result is kept, so neighbours share their overlap equally. All windows have the same size;
+//! windows at the border are shifted inwards.
 //!
-//! A tiled map differs from that of the whole image in these ways:
+//! A tiled map differs from the map of the whole image in these ways:
 //!
-//! - Paths begin at the border of the window. They forget what is far away, so that this is seen
-//!   near the seams: over 23 real pairs in four bands, 3.7 % of the pixels within 32 px of a seam
-//!   differ without an overlap, 2.2 % with one of 32 px, 1.5 % with 64 and 0.7 % with 128, which is
-//!   little more than elsewhere (0.5 %, mostly on bare walls, where paths forget nothing). So
-//!   `auto` overlaps bands by 128 px. Bad pixels become neither more nor fewer by it
-//!   (`docs/accuracy.md`).
-//! - The removal of speckles and the median see no more than the window.
+//! - Paths begin at the border of the window. Their memory is limited, so the difference is near the seams:
+//!   over 23 real pairs in four bands, 3.7 % of the pixels within 32 px of a seam differ without an overlap,
+//!   2.2 % with 32 px of overlap, 1.5 % with 64 and 0.7 % with 128, which is little more than elsewhere (0.5
+//!   %, mostly on bare walls, because paths have a long memory there). So `auto` overlaps bands by 128 px.
+//!   The share of bad pixels does not change (`docs/accuracy.md`).
+//! - Speckle removal and the median filter see only the window.
 //! - A window that is too small for a coarser level has no prior.
-//! - The valid mask is applied to the whole map, after the tiles' median and removal of speckles.
+//! - The valid mask is applied to the whole map, after the tiles' median and speckle removal.
 //!
-//! Texture counts as noise below the same thresholds in all windows: those of the whole image
-//! ([`levels::noise_thresholds`]).
+//! All windows use the noise thresholds of the whole image ([`levels::noise_thresholds`]).
 //!
-//! The filters of the whole map ([`of_whole`]: the valid mask, smoothing, filling) know no
-//! tiles, so a stream's state is the same with and without tiles.
+//! The filters of the whole map ([`of_whole`]: the valid mask, smoothing, filling) are independent of tiles,
+//! so a stream's state is the same with and without tiles.
 
 use std::fmt;
 use std::ops::Range;
@@ -37,14 +34,14 @@ use crate::matching::{
     History, PairResult, advance_temporal, confidence, images_to_match, levels, match_tile, prior,
 };
 
-/// Most rows, and most columns, of tiles.
+/// Largest number of rows, and of columns, of tiles.
 pub const TILES_MAX: usize = 1024;
 
 /// Largest overlap in pixels.
 pub const OVERLAP_MAX: usize = 8192;
 
-/// Windows begin at multiples of this many pixels, so that their half-size images hold the same
-/// pixels as those of the whole image.
+/// Windows begin at multiples of this many pixels, so that their half-size images have the same pixels as the
+/// half-size whole image.
 const STEP: usize = 1 << prior::LEVELS_MAX;
 
 /// Layout of the tiles of an image.
@@ -54,7 +51,7 @@ pub struct Tiles {
     pub rows: usize,
     /// Number of tiles across: 1 to [`TILES_MAX`].
     pub columns: usize,
-    /// Pixels that neighbouring windows have in common, at least: 0 to [`OVERLAP_MAX`].
+    /// Smallest overlap of neighbouring windows in pixels: 0 to [`OVERLAP_MAX`].
     pub overlap: usize,
 }
 
@@ -64,7 +61,7 @@ impl fmt::Display for Tiles {
     }
 }
 
-/// A text that names no tiles; says what would.
+/// Error for a text that is no tile layout; it states the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "rows, columns and overlap in pixels such as `4x1,64`: 1 to {TILES_MAX} of each, and 0 to {OVERLAP_MAX} px"
@@ -89,7 +86,7 @@ impl FromStr for Tiles {
     }
 }
 
-/// An image has too few pixels for this many tiles.
+/// Error for an image with too few pixels for this many tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a picture of {}x{} pixels cannot be cut into {} rows and {} columns of tiles: fewer `tiles`",
@@ -125,17 +122,16 @@ impl fmt::Display for TileLayout {
 pub struct Tile {
     /// First column and row of its window.
     pub origin: (usize, usize),
-    /// Columns of the image that it gives.
+    /// Columns of its core.
     pub columns: Range<usize>,
-    /// Rows of the image that it gives.
+    /// Rows of its core.
     pub rows: Range<usize>,
 }
 
-/// Tiles along one direction: the length of the windows, and where each begins with its core.
+/// Tiles along one direction: the length of the windows, and the start and core of each.
 fn cut(length: usize, count: usize, halo: [usize; 2]) -> (usize, Vec<(usize, Range<usize>)>) {
     let border = |i: usize| length * i / count;
-    // A window may begin up to a step before its halo, and ends where a step from the last one
-    // does.
+    // A window may begin up to a step before its halo; all windows end at the same phase of the step.
     let needed = length.div_ceil(count) + halo[0] + halo[1] + STEP - 1;
     let window = if needed < length { needed + (length - needed) % STEP } else { length };
     let cores = (0..count).map(|i| {
@@ -147,10 +143,9 @@ fn cut(length: usize, count: usize, halo: [usize; 2]) -> (usize, Vec<(usize, Ran
 }
 
 impl TileLayout {
-    /// The tiles of an image of `size` (width, height) with these candidates. A window reaches
-    /// beyond its core by half the overlap. Where there are columns it reaches at least as far to
-    /// the left and right as its pixels' matches, and as the pixels that compete for those, so that
-    /// the left-right check misses none.
+    /// Divides an image of `size` (width, height) with these candidates into tiles. A window extends beyond
+    /// its core by half the overlap. With several columns, it also includes the matches of its pixels, and
+    /// the pixels that compete for these matches, so that the left-right check misses none.
     pub fn new(
         cut_into: Tiles,
         size: (usize, usize),
@@ -198,30 +193,29 @@ impl TileLayout {
     }
 }
 
-/// The parameters that a tile is matched with: without the filters that go over the whole map.
+/// Parameters of a tile: without the filters of the whole map.
 pub fn of_tile(params: &Params) -> Params {
     Params { evidence: None, spatial: None, fill: None, ..params.of_still() }
 }
 
-/// The parameters of the filters that go over the whole map: without those of the tiles.
+/// Parameters of the filters of the whole map: without the tiles' filters.
 pub fn of_whole(params: &Params) -> Params {
     Params { confidence: None, median: Median::Off, speckle: None, ..params.clone() }
 }
 
-/// Returns the candidate nearest to a value of a map, counted from the smallest; the first for a
-/// pixel without a disparity.
+/// Returns the candidate nearest to a value of a map, counted from the smallest; the first for an invalid
+/// pixel.
 pub fn winner(value: i16, range: DisparityRange) -> usize {
     let nearest = (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
     (nearest - range.min).clamp(0, range.count as i32 - 1) as usize
 }
 
-/// Matches the next pair of a stream tile by tile. Returns the disparity map and, if the parameters
-/// ask for it, the confidence. Each window is matched by [`match_tile`] with the noise thresholds
-/// of the whole image and its core is kept; then the filters of the whole map follow. This is the
-/// plain definition.
+/// Matches the next pair of a stream tile by tile. Returns the disparity map and, if the parameters ask for
+/// it, the confidence. Each window is matched by [`match_tile`] with the noise thresholds of the whole image,
+/// and its core is kept; then the filters of the whole map follow. This is the plain definition.
 ///
 /// # Panics
-/// If an image has not the layout's size; `params` must have passed [`Params::check`].
+/// If an image does not have the layout's size; `params` must have passed [`Params::check`].
 pub fn match_tiled(
     left: &Image,
     right: &Image,
@@ -261,7 +255,7 @@ pub fn match_tiled(
             history.states.insert(filter.name(), state);
         }
         if filter == Filter::ValidMask {
-            // What is filled later has no confidence either.
+            // Pixels filled later have no confidence either.
             confidence.iter_mut().for_each(|sure| confidence::of_known(&values, sure));
         }
     }
@@ -345,8 +339,7 @@ mod tests {
 
     #[test]
     fn all_tiles_have_the_noise_of_the_whole_picture() {
-        // The rows below the upper window are noisy or even: what counts as texture within it,
-        // where each view has noise of its own, follows.
+        // The rows below the upper window are noisy or even, which changes the noise threshold within it.
         let window = Some(Window { side: 5, by_texture: true });
         let params = Params { window, ..params() };
         let layout = TileLayout::new(tiles(2, 1, 0), (61, 64), RANGE).unwrap();

@@ -10,8 +10,8 @@ pub fn rival(sums: &[u16], winner: usize) -> Option<u16> {
     rivals.map(|(_, &sum)| sum).min()
 }
 
-/// Invalidates pixels whose winner is hardly better than another candidate: some d' with
-/// abs(d' - d) > 1 has S(d') * (100 - percent) < S(d) * 100.
+/// Invalidates pixels with a winner that is hardly better than another candidate: some d' with abs(d' - d) >
+/// 1 has S(d') * (100 - percent) < S(d) * 100.
 pub fn check_uniqueness(sums: &Sums, winners: &[usize], percent: u8, values: &mut [i16]) {
     for (i, value) in values.iter_mut().enumerate() {
         let (s, winner) = (sums.of_pixel(i), winners[i]);

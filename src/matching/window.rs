@@ -1,11 +1,11 @@
-//! The window over which costs are averaged at ambiguous pixels.
+//! Averaging of the cost over a window at ambiguous pixels.
 
 /// Averages the cost over a square window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Side of the window in pixels: 3 or 5.
     pub side: u8,
-    /// Whether pixels with texture well above the noise are matched alone: windows blur edges.
+    /// Whether well-textured pixels are matched alone, because windows blur edges.
     pub by_texture: bool,
 }
 
@@ -14,8 +14,7 @@ pub struct Window {
 /// [`Blend`]: crate::matching::support::Blend
 pub const UNIT: u32 = 512;
 
-/// Largest sum of the cost of a pixel and the strength of a prior: all parts together then fit 16
-/// bits.
+/// Largest sum of the cost of a pixel and the strength of a prior, so that all parts together fit 16 bits.
 pub const SUPPORTED_MAX: u32 = 127;
 
 impl Window {
@@ -24,9 +23,9 @@ impl Window {
         u32::from(self.side).pow(2)
     }
 
-    /// Returns the weight of each pixel of the window, in 1/512, around a pixel whose texture has
-    /// this range of grey levels. The weight is full if the range is below the noise threshold, and
-    /// falls to 0 at three times the threshold.
+    /// Returns the weight of each pixel of the window, in 1/512, for a texture with this range of grey
+    /// levels. The weight is full if the range is below the noise threshold, and falls to 0 at three times
+    /// the threshold.
     pub fn weight(self, range: u8, threshold: u32) -> u16 {
         let most = UNIT / self.area();
         if !self.by_texture {

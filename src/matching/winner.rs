@@ -18,9 +18,9 @@ fn first_minimum(values: impl Iterator<Item = u16>) -> usize {
     k
 }
 
-/// Returns the best candidate of every pixel of the right view, row by row, from the same sums:
-/// D_R(x) = argmin over d of S(x + d, d), ties to the smallest disparity. `None` if no pixel of
-/// the left image can match the column.
+/// Returns the best candidate of every pixel of the right view, row by row, from the same sums: D_R(x) =
+/// argmin over d of S(x + d, d), ties to the smallest disparity. `None` for a column that no pixel of the
+/// left image can match.
 pub fn select_right_winners(sums: &Sums, min_disparity: i32) -> Vec<Option<usize>> {
     let mut winners = Vec::with_capacity(sums.width * sums.height);
     for y in 0..sums.height {

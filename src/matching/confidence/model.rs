@@ -1,7 +1,7 @@
-//! The numbers of the confidence, written by `scripts/learn_confidence.py`.
+//! Tables of the confidence model, written by `scripts/learn_confidence.py`.
 
-/// For each pair of neighbouring levels, 1/16 of the log-odds that the pixel is right: by the
-/// number of the pair, the first level, the second one.
+/// 1/16 of the log-odds that the pixel is right, indexed by pair of neighbouring levels, first level and
+/// second level.
 #[rustfmt::skip]
 pub const TABLES: [i8; 1280] = [
     4, 4, 7, 16, 18, 18, 18, 18, 18, 20, 23, 23, 26, 26, 28, 28,
@@ -86,7 +86,7 @@ pub const TABLES: [i8; 1280] = [
     -15, -15, -12, -12, -12, -7, -5, -5, -2, 1, 3, 4, 7, 8, 9, 9,
 ];
 
-/// Confidence by the sum of the tables, from -128 on.
+/// Confidence by the sum of the tables, starting at -128.
 #[rustfmt::skip]
 pub const CONFIDENCES: [u8; 256] = [
     46, 46, 46, 46, 46, 46, 46, 46, 46, 46, 46, 46, 46, 46, 46, 46,

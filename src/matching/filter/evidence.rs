@@ -1,38 +1,37 @@
-//! Pixels whose surroundings are even stay known only if evidence around them supports them.
+//! Invalidates pixels in untextured areas unless evidence around them supports them.
 //!
-//! A pixel is *weak* if the 7 x 7 means of 3 x 3 pixels around it in the left image differ by less
-//! than 3/4 of a grey level and twice the standard deviation of the noise ([`noise_threshold`],
-//! between [`THRESHOLD_MIN`] and [`THRESHOLD_MAX`]). Means have a third of the noise, so that noise
-//! alone is no texture, and faint texture is. Nothing can be matched at a weak pixel: its disparity
-//! comes from elsewhere, through the paths and the prior. The right image is not asked, because an
-//! even surface that is matched with an uneven one has a cost of its own.
+//! A pixel is *weak* if the 7 x 7 means of 3 x 3 pixels around it in the left image differ by less than 3/4
+//! of a grey level plus twice the standard deviation of the noise ([`noise_threshold`], between
+//! [`THRESHOLD_MIN`] and [`THRESHOLD_MAX`]). Means have a third of the noise, so that noise alone is no
+//! texture, and faint texture is. Nothing can be matched at a weak pixel: its disparity comes from elsewhere,
+//! through the paths and the prior. The right image is ignored, because matching an even surface with a
+//! textured one has a high cost anyway.
 //!
-//! *Evidence* is the known pixels that are not weak. From each weak pixel eight rays look for the
-//! nearest evidence. The pixel is *supported* if the ends of two opposite rays, and it between
-//! them, lie on one surface. All other weak pixels become unknown, and those that stay have the
-//! lowest confidence.
+//! *Evidence* is the known pixels that are not weak. From each weak pixel, eight rays look for the nearest
+//! evidence. The pixel is *supported* if it and the ends of two opposite rays lie on one surface. All other
+//! weak pixels become unknown, and the supported ones get the lowest confidence.
 //!
 //! [`noise_threshold`]: crate::matching::texture::noise_threshold
 
 use super::rays::{Met, RAYS, REACH_MAX, meet};
 use crate::core::frame::{INVALID, Image, LEAST_CONFIDENCE, SUBPIXEL, clamped};
 
-/// Side of the window of means that has to show something.
+/// Side of the window of means, in pixels.
 pub const SIDE: usize = 7;
 
-/// Smallest noise threshold, that of a standard deviation of 1/4 of a grey level: rounding to whole
-/// levels is noise, too, and video codecs leave blocks that differ by one level.
+/// Smallest noise threshold, for a standard deviation of 1/4 of a grey level. Rounding to whole levels is
+/// noise, too, and video codecs leave blocks that differ by one level.
 pub const THRESHOLD_MIN: u32 = 5;
 
-/// Largest noise threshold, that of a standard deviation of 5 grey levels. What is stronger is
-/// mostly a pattern of fine dots, which the threshold cannot tell from noise.
+/// Largest noise threshold, for a standard deviation of 5 grey levels. Stronger variation is mostly a pattern
+/// of fine dots, which the threshold cannot tell from noise.
 pub const THRESHOLD_MAX: u32 = 24;
 
-/// A surface deviates from the line between its ends by at most a pixel, or by this part of its
-/// disparity (as a shift to the right).
+/// Largest deviation of a surface from the line between the ends: one pixel or this part of its disparity, as
+/// a shift to the right.
 pub const DEVIATION_SHIFT: u32 = 5;
 
-/// Confidence of a weak pixel that stays.
+/// Confidence of a supported weak pixel.
 pub const CONFIDENCE: u8 = LEAST_CONFIDENCE;
 
 /// Treatment of pixels without evidence.
@@ -42,8 +41,8 @@ pub struct Evidence {
     pub strict: bool,
 }
 
-/// Invalidates the weak pixels of a map of the left image that are not supported. `threshold` is
-/// the noise threshold of the image.
+/// Invalidates the unsupported weak pixels of a map of the left image. `threshold` is the noise threshold of
+/// the image.
 pub fn apply(
     values: &mut [i16],
     confidence: Option<&mut Vec<u8>>,
@@ -73,8 +72,7 @@ pub fn apply(
     }
 }
 
-/// The pixels from this many to the left of `at` to this many to its right, or above and below;
-/// those outside the image are the nearest inside.
+/// Positions within `radius` of `at`, clamped to the image.
 fn around(at: usize, radius: usize, len: usize) -> impl Iterator<Item = usize> + Clone {
     (0..=2 * radius).map(move |i| clamped((at + i) as i64 - radius as i64, len))
 }
@@ -86,7 +84,7 @@ fn sum(image: &Image, (x, y): (usize, usize)) -> u16 {
     rows.flat_map(|row| columns.clone().map(|x| u16::from(row[x]))).sum()
 }
 
-/// Largest less smallest of the sums in the window around (x, y).
+/// Range (maximum minus minimum) of the sums in the window around (x, y).
 fn range(sums: &[u16], (width, height): (usize, usize), (x, y): (usize, usize)) -> u16 {
     let columns = around(x, SIDE / 2, width);
     let rows = around(y, SIDE / 2, height).map(|y| &sums[y * width..][..width]);
@@ -94,28 +92,28 @@ fn range(sums: &[u16], (width, height): (usize, usize), (x, y): (usize, usize)) 
     sums.clone().max().unwrap_or(0) - sums.min().unwrap_or(0)
 }
 
-/// Reports whether sums of nine grey levels with this range show nothing but noise, whose threshold
-/// is 4 + 4 sigma: the means differ by less than 3/4 + 2 sigma.
+/// Reports whether sums of nine grey levels with this range are within the noise. `threshold` is 4 + 4 sigma,
+/// so the means differ by less than 3/4 + 2 sigma.
 #[inline(always)]
 pub fn is_weak(range: u16, threshold: u32) -> bool {
     4 * u32::from(range) < 9 * (2 * threshold.clamp(THRESHOLD_MIN, THRESHOLD_MAX) - 5)
 }
 
-/// Reports whether a pixel of this disparity is supported by what its rays have met, in the order
-/// of [`RAYS`].
+/// Reports whether the pixels at the ends of its rays support a disparity. `met` is in the order of [`RAYS`].
 fn is_supported(value: i16, met: [Option<Met>; 8]) -> bool {
     let steps = |met: Option<Met>| met.map_or((INVALID, 0), |met| (met.value, met.distance as i16));
     let (own, met) = (i32::from(value), met.map(steps));
     (0..4).any(|ray| is_between(own, met[ray], met[7 - ray]))
 }
 
-/// Reports whether a disparity lies on one surface with the ends (value, distance) of two opposite
-/// rays: on the line between them, within [`DEVIATION_SHIFT`]. Ends without a disparity are none.
+/// Reports whether a disparity lies on one surface with the ends (value, distance) of two opposite rays: on
+/// the line between them, within [`DEVIATION_SHIFT`]. An end may be [`INVALID`], and then the result is
+/// false.
 #[inline(always)]
 pub fn is_between(own: i32, a: (i16, i16), b: (i16, i16)) -> bool {
     let [(a, to_a), (b, to_b)] = [a, b].map(|(value, to)| (i32::from(value), i32::from(to)));
     let apart = to_a + to_b;
-    // All of it is multiplied by the distance between the ends.
+    // Both sides are multiplied by the distance between the ends.
     let off = ((own - a) * apart - (b - a) * to_a).abs();
     let tolerance = SUBPIXEL.max(own.abs() >> DEVIATION_SHIFT) * apart;
     (a != i32::from(INVALID)) & (b != i32::from(INVALID)) & (off <= tolerance)
@@ -135,8 +133,7 @@ mod tests {
         for (threshold, limit) in [(4, 12), (5, 12), (6, 16), (24, 97), (25, 97), (2000, 97)] {
             assert!(is_weak(limit - 1, threshold) && !is_weak(limit, threshold), "{threshold}");
         }
-        // One pixel that is 7 levels brighter is seen by all sums within 3 pixels of a sum that has
-        // it.
+        // One brighter pixel (by 7 levels) changes all sums within 3 pixels of a sum that contains it.
         let image = Image::from_fn(20, 9, |x, y| if (x, y) == (9, 4) { 57 } else { 50 });
         let sums: Vec<u16> = (0..180).map(|i| sum(&image, (i % 20, i / 20))).collect();
         let ranges: Vec<u16> = (0..20).map(|x| range(&sums, (20, 9), (x, 4))).collect();
@@ -157,7 +154,7 @@ mod tests {
         assert!(!is_between(160, (160, 1), none) && !is_between(160, none, none));
     }
 
-    /// A row of texture, 24 even columns, and texture, whose map has these values.
+    /// Filters a row of texture, 24 even columns and texture, with these disparities.
     fn row(values: [i16; 44], strict: bool) -> (Vec<i16>, Vec<u8>) {
         let left = Image::from_fn(44, 1, |x, _| match x {
             10..34 => 90,
@@ -184,18 +181,18 @@ mod tests {
 
     #[test]
     fn what_is_nearer_than_its_surroundings_does_not_come_out_of_nothing() {
-        // The texture to the left is a near object whose disparity the even part has taken, up to
-        // the right end.
+        // The texture to the left is a near object whose disparity has spread over the even part up to the
+        // right end.
         let spread = std::array::from_fn(|x| if x < 30 { 500 } else { 100 });
         let (values, _) = row(spread, false);
-        // Only what the windows around its edge see of it is left.
+        // Only pixels near the object, with its edge in their windows, keep the disparity.
         let expected = (0..44).map(|x| match x {
             0..=13 => 500,
             14..=29 => X,
             _ => 100,
         });
         assert_eq!(values, expected.collect::<Vec<_>>());
-        // Without anything at the other side there is no surface either.
+        // Without evidence at the other side there is no surface either.
         let alone = std::array::from_fn(|x| if x < 30 { 500 } else { X });
         assert_eq!(row(alone, false).0[14..], [X; 30]);
     }

@@ -1,17 +1,16 @@
-//! Holes of the map are filled from the known pixels around them.
+//! Fills holes of the map from the known pixels around them.
 //!
-//! From a pixel without a disparity, rays go out until they meet one that has one. Either the
-//! smaller of the two that are met in the row is taken (the rule by which KITTI compares sparse
-//! maps: the background goes on), or a weighted median of all eight, whose weights fall with the
-//! edges between there and here. What a foreground hides from the right camera belongs to the
-//! background.
+//! From an unknown pixel, rays go out until they meet a known one. One rule takes the smaller of the two
+//! disparities found along the row, as KITTI does to compare sparse maps: holes are mostly occlusions, so
+//! they continue the background. Another takes a weighted median of all eight rays; the weights fall with the
+//! strength of the edges on the way.
 //!
-//! A third rule fills only gaps: runs of at most [`GAP_MAX`] unknown pixels in a row or in a column,
-//! between two ends of the same surface. They take the values on the straight line between the
-//! ends. Larger holes stay unknown.
+//! A third rule fills only gaps: runs of at most [`GAP_MAX`] unknown pixels in a row or in a column, between
+//! two ends of the same surface. They take the values on the straight line between the ends. Larger holes
+//! stay unknown.
 //!
-//! A filled pixel has no disparity of its own: nothing was measured there, so it stands last in the
-//! list of filters, where nothing remembers it or goes on from it. Known pixels stay as they are.
+//! A filled disparity is no measurement. Therefore this filter is the last one, so that no other filter
+//! stores or uses its values. Known pixels stay unchanged.
 
 use super::rays::{DOWN, LEFT, Met, RAYS, RIGHT, UP, is_seen, meet};
 use crate::core::frame::{INVALID, Image, SUBPIXEL};
@@ -24,14 +23,14 @@ pub const GAP_STEP_MAX: i16 = SUBPIXEL as i16;
 /// Settings of hole filling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
-    /// Rule by which a value is chosen.
+    /// Rule for the value of a filled pixel.
     pub rule: FillRule,
     /// Length of the longest ray, in pixels: across, down or diagonally (1 to
-    /// [`REACH_MAX`](super::rays::REACH_MAX)). Gaps are no longer than that, either.
+    /// [`REACH_MAX`](super::rays::REACH_MAX)). It also limits gaps.
     pub reach: u16,
 }
 
-/// Rule by which the value of a filled pixel is chosen.
+/// Rule for the value of a filled pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillRule {
     /// The smaller of the two in the row, or the only one.
@@ -42,8 +41,8 @@ pub enum FillRule {
     Gaps,
 }
 
-/// Fills the holes of a map of the left image. Rays end where the image does, where the left camera
-/// has seen nothing, and after `fill.reach` steps; where none meets a known pixel, the hole stays.
+/// Fills the holes of a map of the left image. Rays end at the image border, at pixels outside the left
+/// camera's valid mask, and after `fill.reach` steps. If no ray meets a known pixel, the hole stays.
 pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
     let known = values.to_vec();
     let width = left.width();
@@ -66,14 +65,14 @@ pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
     }
 }
 
-/// The smaller of two disparities, or the only one: of two surfaces the one that is farther away.
+/// The smaller of two disparities, i.e. the farther surface, or the only one.
 pub fn smaller(a: Option<Met>, b: Option<Met>) -> i16 {
     [a, b].into_iter().flatten().map(|met| met.value).min().unwrap_or(INVALID)
 }
 
-/// The lower weighted median of what the rays have met, in the order of [`RAYS`]: the least value
-/// that together with all smaller ones has half of the weight; a quarter, where the pixel is
-/// [hidden](is_hidden).
+/// Lower weighted median of the disparities along the rays, in the order of [`RAYS`]: the smallest value with
+/// at least half of the weight at or below it. If the pixel is [hidden](is_hidden), a quarter of the weight
+/// is enough.
 fn weighted_median(met: [Option<Met>; 8]) -> i16 {
     let parts = if is_hidden(met[LEFT], met[RIGHT]) { 4 } else { 2 };
     let mut met: Vec<Met> = met.into_iter().flatten().collect();
@@ -87,25 +86,24 @@ fn weighted_median(met: [Option<Met>; 8]) -> i16 {
     middle.map_or(INVALID, |met| met.value)
 }
 
-/// Reports whether the background, which goes on from the left, lies behind the foreground to the
-/// right in the right image.
+/// Reports whether the background to the left continues behind the foreground to the right in the right
+/// image.
 fn is_hidden(left: Option<Met>, right: Option<Met>) -> bool {
     let (Some(left), Some(right)) = (left, right) else { return false };
     is_hidden_by(left.value, right.value, right.distance)
 }
 
-/// Reports whether a pixel of the disparity `far` lies in the right image behind the disparity
-/// `near` that begins `distance` pixels to its right: nearer by more than a pixel, and by at least
-/// that distance.
+/// Reports whether a pixel of disparity `far` is occluded in the right image by a surface of disparity `near`
+/// that begins `distance` pixels to its right: `near` is larger by more than a pixel, and by at least that
+/// distance.
 #[inline(always)]
 pub fn is_hidden_by(far: i16, near: i16, distance: u16) -> bool {
     let nearer = i32::from(near) - i32::from(far);
     nearer > SUBPIXEL && i32::from(distance) * SUBPIXEL <= nearer
 }
 
-/// The value that a pixel has on the line between the ends of its gap. `ends`: of the run of its
-/// row, and of its column; the shorter gap of the two counts, or that of the row if they are equally
-/// long. `longest`: length of the longest gap.
+/// Value of a pixel on the line between the ends of its gap. `ends`: those of the run in its row, then in its
+/// column. The shorter gap decides; on a tie, the row. `longest`: longest allowed gap in pixels.
 fn interpolated(ends: [[Option<Met>; 2]; 2], longest: u16) -> i16 {
     let is_gap = |&(a, b): &(Met, Met)| {
         // There is one step more between the ends than there are pixels.
@@ -120,21 +118,21 @@ fn distance(a: Met, b: Met) -> u16 {
     a.distance + b.distance
 }
 
-/// The value of the straight line between two ends, rounded to the nearest; halves upwards.
+/// Value on the straight line between two ends, rounded to the nearest; halves upwards.
 fn line(a: Met, b: Met) -> i16 {
     let (to_a, to_b) = (i32::from(a.distance), i32::from(b.distance));
     let sum = i32::from(a.value) * to_b + i32::from(b.value) * to_a;
     ((sum + (to_a + to_b) / 2).div_euclid(to_a + to_b)) as i16
 }
 
-/// The weight of what a ray has met: halved by every 8 grey levels of the largest edge on the way
-/// and by every sixteenfold of the distance (plus 2), from 3584 down to 1.
+/// Weight of a ray's disparity: halved by every 8 grey levels of the largest edge on the way and by every
+/// sixteenfold of the distance (plus 2), from 3584 down to 1.
 ///
-/// With e = min(edge + 2 floor(log2(distance + 2)), 96) eighths of a halving, it is
-/// 4096 * 2^-(e / 8) with chords in place of the curve between whole halvings.
+/// With e = min(edge + 2 floor(log2(distance + 2)), 96) eighths of a halving, it is 4096 * 2^-(e / 8),
+/// linearly interpolated between whole halvings.
 #[inline(always)]
 pub fn weight(edge: u8, distance: u16) -> u16 {
-    // In 16 bits throughout, so that vectors hold as many as of disparities.
+    // 16 bits throughout, so that vectors hold as many weights as disparities.
     let log = 15 - (distance + 2).leading_zeros() as u16;
     let eighths = (u16::from(edge) + 2 * log).min(96);
     (16 - eighths % 8) << 8 >> (eighths / 8)
@@ -200,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_the_foreground_hides_is_background() {
-        // 5 px in front of 2 px: three pixels are hidden, those at the foreground's left.
+        // 5 px in front of 2 px: the three pixels left of the foreground are occluded.
         let (far, near) = (32, 80);
         let values = [
             far, far, far, far, near, near, near, near, //

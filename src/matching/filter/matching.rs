@@ -1,8 +1,8 @@
-//! Inputs of the filters besides the map.
+//! Inputs of the filters in addition to the map.
 
 use crate::core::frame::{DisparityRange, Image};
 
-/// A pair and its winners, which a filter may look at besides the map.
+/// A pair and its winners, as additional input of the filters.
 pub struct Matching<'a> {
     /// Base image.
     pub left: &'a Image,
@@ -10,7 +10,7 @@ pub struct Matching<'a> {
     pub right: &'a Image,
     /// Candidate disparities.
     pub range: DisparityRange,
-    /// Number of the winning candidate of every pixel, row by row.
+    /// Winning candidate of every pixel, row by row.
     pub winners: &'a [usize],
     /// Noise threshold of the left image
     /// ([`noise_threshold`](crate::matching::texture::noise_threshold)).

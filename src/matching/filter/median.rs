@@ -1,9 +1,9 @@
-//! The median of a window: lone values that stick out give way to those around.
+//! Median filter: removes isolated outliers.
 
 use crate::core::frame::INVALID;
 
-/// The (lower) median over the valid pixels of the square window around each valid pixel; window
-/// pixels outside the image do not count. Invalid pixels stay invalid.
+/// Returns the (lower) median over the valid pixels of the square window around each valid pixel, clipped to
+/// the image. Invalid pixels stay invalid.
 pub fn apply(width: usize, height: usize, values: &[i16], radius: usize) -> Vec<i16> {
     let mut window = Vec::with_capacity((2 * radius + 1).pow(2));
     let filtered = (0..width * height).map(|i| {

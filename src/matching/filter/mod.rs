@@ -1,14 +1,13 @@
-//! The filters of a disparity map: what follows the winner and its checks, in order.
+//! Filters of the disparity map, applied in order after the winner and its checks.
 //!
-//! A filter is a file here, its definition; one in `engine/cpu/filter` and one in `kernels` give
-//! the same bytes faster. Values are disparities in 1/16 px, one a pixel, row by row; [`INVALID`]
-//! if there is none.
+//! Each filter has a file here, its definition. Files in `engine/cpu/filter` and in `kernels` give the same
+//! bytes faster. Values are disparities in 1/16 px, one per pixel, row by row; [`INVALID`] if there is none.
 //!
 //! [`INVALID`]: crate::core::frame::INVALID
 //!
-//! A filter may keep a [`State`] from map to map of a stream. It restarts where the stream does
-//! ([`Continuity`](crate::matching::history::Continuity)), and goes over to the next engine where
-//! one takes the place of another.
+//! A filter may keep a [`State`] from map to map of a stream. The state is reset when the stream restarts
+//! ([`Continuity`](crate::matching::history::Continuity)), and is handed over if another engine takes over
+//! the stream.
 
 pub mod evidence;
 pub mod fill;
@@ -36,31 +35,31 @@ use steady::Steady;
 /// A filter with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// Invalidates what a camera has not seen ([`valid_mask`]).
+    /// Invalidates pixels outside a camera's valid mask ([`valid_mask`]).
     ValidMask,
-    /// Says how sure each pixel is, and invalidates what is less sure than `least`
-    /// ([`confidence`]). Images are white from `white` on.
+    /// Computes the confidence and invalidates pixels below `least` ([`confidence`]). Grey levels of at least
+    /// `white` are saturated.
     Confidence { least: u8, white: u8 },
-    /// Median of the square window that reaches this many pixels to either side ([`median`]).
+    /// Median of the square window with this radius in pixels ([`median`]).
     Median(usize),
     /// Invalidates small regions ([`speckle`]).
     Speckle(Speckle),
-    /// Invalidates what no evidence supports ([`evidence`]).
+    /// Invalidates unsupported pixels of untextured areas ([`evidence`]).
     Evidence(Evidence),
     /// Smooths surfaces along rows and columns ([`spatial`]).
     Spatial(Spatial),
-    /// Smooths what stands still, in time ([`smoothing`]).
+    /// Smooths static pixels in time ([`smoothing`]).
     Smoothing(Smoothing),
-    /// Keeps what stands still steady ([`steady`]).
+    /// Holds the disparity of static pixels ([`steady`]).
     Steady(Steady),
-    /// Takes the confidence from what has no disparity by now ([`confidence::of_known`]).
+    /// Clears the confidence of invalid pixels ([`confidence::of_known`]).
     ConfidenceOfKnown,
-    /// Fills holes from what is known around them ([`fill`]).
+    /// Fills holes from the known pixels around them ([`fill`]).
     Fill(Fill),
 }
 
 impl Params {
-    /// The filters that these parameters ask for, in the order in which they are applied.
+    /// Returns the enabled filters in the order of application.
     pub(crate) fn filters(&self) -> impl Iterator<Item = Filter> + use<> {
         let white = self.white;
         let confidence = self.confidence.map(|least| Filter::Confidence { least, white });
@@ -80,7 +79,7 @@ impl Params {
 }
 
 impl Params {
-    /// Reports whether anything is remembered of a stream from pair to pair.
+    /// Reports whether a stream has state from pair to pair.
     pub(crate) fn keeps_state(&self) -> bool {
         let learns = matches!(self.cost, Cost::MutualInformation { .. });
         learns || self.temporal.is_some() || self.filters().any(|filter| filter.state_len(1) > 0)
@@ -88,7 +87,7 @@ impl Params {
 }
 
 impl Filter {
-    /// The name, as accounts of times have it.
+    /// The name in timing reports.
     pub fn name(self) -> &'static str {
         match self {
             Filter::ValidMask => "valid mask",
@@ -104,7 +103,7 @@ impl Filter {
         }
     }
 
-    /// Numbers of the state that the filter keeps of a stream of maps of this many pixels.
+    /// Size of the filter's state for maps of `pixels` pixels, in numbers.
     pub fn state_len(self, pixels: usize) -> usize {
         match self {
             Filter::Smoothing(_) => pixels,
@@ -120,9 +119,9 @@ impl Filter {
         }
     }
 
-    /// Applies the filter to a map. `confidence` holds the peaks of the winners until the filter of
-    /// that name puts itself in their place; `None` if nobody asks for them. `state` is what
-    /// the filter left there at the map before; empty for the first one of a stream.
+    /// Applies the filter to a map. `confidence`: peak ratios before the confidence filter, probabilities
+    /// after it; `None` if not requested. `state`: the filter's state after the previous map; empty for the
+    /// first one of a stream.
     pub fn apply(
         self,
         values: &mut Vec<i16>,

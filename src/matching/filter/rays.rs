@@ -5,7 +5,7 @@ use crate::core::frame::{INVALID, Image};
 /// Longest reach of a ray in steps: across, down or diagonally.
 pub const REACH_MAX: u16 = 1023;
 
-/// The steps (dx, dy) of the eight rays; ray `7 - k` leads the opposite way of ray `k`.
+/// Steps (dx, dy) of the eight rays; rays `k` and `7 - k` are opposite.
 pub const RAYS: [(i32, i32); 8] =
     [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)];
 /// Number of the ray to the left.
@@ -17,7 +17,7 @@ pub const UP: usize = 1;
 /// Number of the ray downwards.
 pub const DOWN: usize = 6;
 
-/// A known pixel that a ray has met.
+/// The known pixel at the end of a ray.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Met {
     /// Its disparity in 1/16 px.
@@ -33,8 +33,8 @@ pub fn is_seen(left: &Image, at: usize) -> bool {
     left.valid_mask().is_none_or(|mask| mask.pixels()[at])
 }
 
-/// The first known pixel of the ray that leaves (x, y) by the steps (dx, dy), at most `reach` away.
-/// A ray ends where the image does, and where the left camera has seen nothing.
+/// Returns the first known pixel on the ray from (x, y) with the steps (dx, dy), at most `reach` steps away.
+/// A ray ends at the image border and at pixels outside the left camera's valid mask.
 pub fn meet(
     known: &[i16],
     left: &Image,

@@ -1,5 +1,5 @@
-//! Exponential smoothing of disparity in time, with a guard for motion: what stands still becomes
-//! steady, and what moves by more than the guard is taken as it is at once.
+//! Exponential smoothing of disparity in time. Static pixels are averaged; a step larger than the guard
+//! counts as motion and is adopted at once.
 
 use crate::core::frame::{DisparityRange, INVALID, SUBPIXEL};
 use crate::matching::history::State;
@@ -13,22 +13,21 @@ pub struct Smoothing {
     pub guard_16: u16,
 }
 
-/// Largest guard: all sums stay within 32 bits.
+/// Largest guard; with it all sums stay within 32 bits.
 pub const GUARD_MAX_16: u16 = 1023;
 
 /// Units of the state per unit of a map.
 pub const STATE_UNIT: i32 = 256;
 
-/// The state of a pixel whose disparity was never known.
+/// State of a pixel without any disparity so far.
 pub const NEVER: i32 = i32::MIN;
 
-/// Smooths a map of candidates in `range`; `state` holds a number a pixel, or nothing before the
-/// first map of a stream.
+/// Smooths a map of candidates in `range`. `state` has one number per pixel, or none before the first map of
+/// a stream.
 ///
-/// With v the value in units of the state and s the state: s' = v where the pixel was never known
-/// or abs(v - s) > guard, else s + floor((weight (v - s) + 128) / 256). The result is s' rounded to
-/// the nearest (halves upwards), within the range. Pixels without a disparity have none afterwards,
-/// and their state waits.
+/// With v the value in units of the state and s the state: s' = v for the first disparity of a pixel or if
+/// abs(v - s) > guard, else s + floor((weight (v - s) + 128) / 256). The result is s' rounded to the nearest
+/// (halves upwards), within the range. Invalid pixels stay invalid and leave the state unchanged.
 pub fn apply(values: &mut [i16], state: &mut State, range: DisparityRange, how: Smoothing) {
     state.resize(values.len(), NEVER);
     for (value, state) in values.iter_mut().zip(state) {
@@ -36,7 +35,7 @@ pub fn apply(values: &mut [i16], state: &mut State, range: DisparityRange, how: 
     }
 }
 
-/// The smoothed value of a pixel, whose state goes on.
+/// Returns the smoothed value of a pixel and updates its state.
 #[inline(always)]
 pub fn smooth(value: i16, state: &mut i32, range: DisparityRange, how: Smoothing) -> i16 {
     if value == INVALID {
@@ -92,7 +91,7 @@ mod tests {
         let slow = Smoothing { weight_256: 1, guard_16: GUARD_MAX_16 };
         apply(&mut map, &mut state, RANGE, slow);
         assert_eq!(map, [16 * 61]);
-        // The farthest two values that there are.
+        // The two extreme disparities.
         let mut state = vec![-2047 * 16 * STATE_UNIT];
         let mut map = [2046 * 16];
         apply(&mut map, &mut state, DisparityRange { min: 2000, count: 47 }, slow);

@@ -1,10 +1,10 @@
-//! Smoothing of surfaces: ripples and hatching go, slants and edges stay.
+//! Smoothing of surfaces: removes ripples and hatching, keeps slants and edges.
 //!
-//! Along its row, then along its column, a pixel becomes the mean of itself and of *pairs*: two
-//! pixels equally far from it in opposite directions. The mean of a pair on a plane is the plane's
-//! value at the pixel, so slanted planes stay as they are. A pair counts if both pixels are known,
-//! its mean differs from the pixel by at most 1/2 px, and both are about as bright as the pixel. So
-//! a pair does not reach across an edge of the image or of the map.
+//! Along its row, then along its column, a pixel becomes the mean of itself and of *pairs*: two pixels
+//! equally far from it in opposite directions. The mean of a pair on a plane is the plane's value at the
+//! pixel, so slanted planes do not change. A pair counts if both pixels are known, its mean differs from the
+//! pixel by at most 1/2 px, and both have about the grey level of the pixel. So a pair does not reach across
+//! an edge of the image or of the map.
 //!
 //! No pixel becomes known or unknown, and each of the two steps changes it by at most 1/2 px.
 
@@ -12,11 +12,10 @@ use crate::core::frame::{INVALID, Image, SUBPIXEL};
 
 /// Largest reach in pixels.
 pub const REACH_MAX: u8 = 16;
-/// Largest sum of the differences between the two pixels of a pair and the one between them, in
-/// 1/16 px.
+/// Largest sum of the differences between the two pixels of a pair and the centre, in 1/16 px.
 pub const PAIR_STEP_MAX: i16 = SUBPIXEL as i16;
-/// Largest difference in grey levels between a pixel of a pair and the one between them. Texture
-/// and noise of a surface stay below; most edges between objects do not.
+/// Largest difference in grey levels between a pixel of a pair and the centre. Texture and noise of a surface
+/// stay below; most edges between objects do not.
 pub const GREY_STEP_MAX: u8 = 32;
 
 /// Smoothing of surfaces.
@@ -33,8 +32,8 @@ pub fn apply(values: &[i16], left: &Image, how: Spatial) -> Vec<i16> {
     along(&in_rows, left, how, (width, height), |i| i / width)
 }
 
-/// Smooths a map along its rows or columns: lines of `len` pixels, each `step` after the one
-/// before. `place` returns where in its line a pixel lies.
+/// Smooths a map along its rows or columns. Neighbours on a line of `len` pixels are `step` apart in memory;
+/// `place` returns the position of a pixel on its line.
 fn along(
     values: &[i16],
     left: &Image,
@@ -56,16 +55,15 @@ fn along(
     smoothed.collect()
 }
 
-/// The sum of the differences between the pixels of a pair and the one between them, if they lie
-/// on one surface.
+/// Sum of the differences between the pixels of a pair and the centre, if they lie on one surface.
 fn pair_step(own: i16, pair: [i16; 2]) -> Option<i16> {
     let is_known = own != INVALID && pair.iter().all(|&value| value != INVALID);
     let step: i32 = pair.iter().map(|&value| i32::from(value) - i32::from(own)).sum();
     (is_known && step.abs() <= i32::from(PAIR_STEP_MAX)).then_some(step as i16)
 }
 
-/// The mean difference between a pixel and all pixels that count: itself and those of its pairs.
-/// Rounded to the nearest; there are no halves, because the number of pixels is odd.
+/// Mean difference between a pixel and all pixels that count: itself and its `pairs`. Rounded to the nearest;
+/// there are no halves, because the number of pixels is odd.
 fn mean_step(sum: i16, pairs: i16) -> i16 {
     (sum + pairs).div_euclid(2 * pairs + 1)
 }
@@ -77,7 +75,7 @@ mod tests {
 
     const X: i16 = INVALID;
 
-    /// Smooths a row, and the same values as a column, which must give the same.
+    /// Smooths a row, and the same values as a column; both results must agree.
     fn line(values: &[i16], grey: &[u8], reach: u8) -> Vec<i16> {
         let smooth = |width, height| {
             let left = Image::from_vec(width, height, grey.to_vec());
@@ -96,7 +94,7 @@ mod tests {
     fn slants_stay_and_ripples_become_means() {
         let slant: Vec<i16> = (-10..10).map(|x| 30 * x).collect();
         assert_eq!(even(&slant, REACH_MAX), slant);
-        // (6 + 0 + 0) / 3 in the middle; 0 + 6 / 3 next to it, whose second pair would lie outside.
+        // (6 + 0 + 0) / 3 in the middle; 0 + 6 / 3 next to it, with its second pair outside.
         assert_eq!(even(&[0, 0, 6, 0, 0], 1), [0, 2, 2, 2, 0]);
         // The middle of five: 6 / 5 is nearest to 1.
         assert_eq!(even(&[0, 0, 6, 0, 0], 2), [0, 2, 1, 2, 0]);

@@ -1,11 +1,10 @@
-//! Small patches of disparity that nothing around confirms become invalid (Hirschmüller, PAMI 2008,
-//! section 2.6: peak filtering).
+//! Invalidates small isolated regions of disparity (Hirschmüller, PAMI 2008, section 2.6: peak filtering).
 
 use crate::core::frame::INVALID;
 use crate::matching::params::Speckle;
 
-/// Invalidates every region of fewer than `speckle.size` pixels. Two valid neighbours (left, right,
-/// up or down) belong to one region where their values differ by no more than `speckle.range_16`.
+/// Invalidates every region of fewer than `speckle.size` pixels. Two valid neighbours (left, right, up or
+/// down) belong to one region if their values differ by at most `speckle.range_16`.
 pub fn apply(width: usize, height: usize, values: &mut [i16], speckle: Speckle) {
     let mut seen = vec![false; values.len()];
     let mut region = Vec::new();
@@ -13,7 +12,7 @@ pub fn apply(width: usize, height: usize, values: &mut [i16], speckle: Speckle) 
         if seen[start] || values[start] == INVALID {
             continue;
         }
-        // Grow the region; the list of its pixels is also the list of those to look around at.
+        // Grow the region; the list of its pixels is also the queue of pixels to visit.
         region.clear();
         region.push(start);
         seen[start] = true;
@@ -37,7 +36,7 @@ pub fn apply(width: usize, height: usize, values: &mut [i16], speckle: Speckle) 
             }
         }
         if region.len() < speckle.size as usize {
-            // Already seen, so no region that is grown later meets these pixels.
+            // These pixels stay marked as seen, so no later region includes them.
             region.iter().for_each(|&i| values[i] = INVALID);
         }
     }
@@ -51,8 +50,8 @@ mod tests {
 
     #[test]
     fn regions_by_hand() {
-        // Four pixels whose neighbours differ by at most 2 (10, 12, 14, 13), a pair of 30, a lone
-        // 50, and a 17 beyond the range.
+        // Four pixels with neighbours that differ by at most 2 (10, 12, 14, 13), a pair of 30, a lone 50, and
+        // a 17 beyond the range.
         let values = [
             10, 12, X, 30, //
             X, 14, 17, 30, //

@@ -1,10 +1,10 @@
-//! A steady map: what stands still in the image keeps its disparity, or its lack of one, until
-//! several maps in a row say otherwise; what moves is taken as it is at once.
+//! Suppresses flicker: static pixels keep their disparity, or their lack of one, until several maps in a row
+//! contradict it. Moving pixels follow each map at once.
 //!
-//! Whether a pixel stands still is asked of the left image, not of the map: its grey levels are
-//! compared with their own mean of the last frames as [`temporal`](crate::matching::temporal)
-//! compares images with their background, by sums over small windows beside the measured noise.
-//! Where more than a quarter of the image moves the rig does, and nothing is held.
+//! The left image decides which pixels are static, not the map: its grey levels are compared with their
+//! recent mean as in [`temporal`](crate::matching::temporal), by sums over small windows relative to the
+//! measured noise. If more than a quarter of the previous image moved, the rig is moving, and nothing is
+//! held.
 
 use crate::core::frame::{DisparityRange, INVALID, Image, LEAST_CONFIDENCE, SUBPIXEL};
 use crate::matching::history::State;
@@ -22,48 +22,47 @@ pub struct Steady {
 /// Largest strength.
 pub const STRENGTH_MAX: u8 = 60;
 
-/// Numbers of the state before those of the pixels: how many pixels moved in the image before.
+/// Size of the state's header; its first number counts the moving pixels of the previous image.
 pub const HEADER: usize = 4;
 
 /// Units of a disparity of the state per unit of a map.
 pub const STATE_UNIT: i32 = 256;
 
-/// Disparities that differ by no more than this are the same, in units of the state: 1 px.
+/// Largest difference between equal disparities, in units of the state: 1 px.
 pub const GUARD: i32 = SUBPIXEL * STATE_UNIT;
 
-/// The mean image follows the newest one by this part, as a shift: 1/4. Its noise has then a
-/// seventh of the variance of an image's, in 1/256.
+/// Weight of the newest image in the mean, as a shift: 1/4. The mean then has a seventh of an image's noise
+/// variance ([`SPREAD`], in 1/256).
 pub const FOLLOW: u32 = 2;
 
-/// See [`FOLLOW`].
+/// Noise variance of the mean relative to an image's, in 1/256; follows from [`FOLLOW`].
 pub const SPREAD: u32 = 37;
 
-/// Least variance that is reckoned with, in 1/256 squared grey levels: images whose noise was taken
-/// out still change in their last bit.
+/// Lower bound of the noise variance, in 1/256 squared grey levels, because even denoised images still change
+/// in their last bit.
 pub const VARIANCE_MIN: u32 = 256;
 
-/// Confidence from which on a pixel counts twice against what is held: 80 %.
+/// Smallest confidence with which a pixel counts twice against the held disparity: 80 %.
 pub const SURE: u8 = 204;
 
-/// Confidence of what is held, and the least of what is measured beside it.
+/// Confidence of held pixels; measured pixels have at least one more.
 pub const HELD: u8 = LEAST_CONFIDENCE;
 
-/// Numbers of the state for maps of this many pixels: for each its disparity, then for each its
-/// [`Memory`].
+/// Size of the state in numbers: the header, a disparity per pixel, then a [`Memory`] per pixel.
 pub fn state_len(pixels: usize) -> usize {
     HEADER + 2 * pixels
 }
 
-/// State of a pixel besides its disparity, packed into one number.
+/// State of a pixel in addition to its disparity, packed into one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Mean grey level of the left image, in 1/16.
     pub grey: i32,
-    /// Whether it is shown with a disparity.
+    /// Whether the map shows a disparity here.
     pub shown: bool,
-    /// Number of maps for which that has held, up to 255.
+    /// Number of maps that have supported the shown value, up to 255.
     pub seen: i32,
-    /// Number of maps in a row that have contradicted it.
+    /// Number of maps in a row that contradict it; confident ones count twice.
     pub against: i32,
 }
 
@@ -86,9 +85,9 @@ impl Memory {
     }
 }
 
-/// Steadies a map of candidates in `range`; `state` holds what the map before left there, or
-/// nothing before the first one of a stream. The confidence of what is held is [`HELD`], of all
-/// else more, and 0 of what shows no disparity.
+/// Steadies a map of candidates in `range`. `state` is the state after the previous map, or empty before the
+/// first one of a stream. Confidences become [`HELD`] for held pixels, more for measured ones, and 0 for
+/// invalid ones.
 pub fn apply(
     values: &mut [i16],
     confidence: Option<&mut Vec<u8>>,
@@ -143,15 +142,15 @@ pub fn residual(pixel: u8, grey: i32) -> i16 {
     (i32::from(pixel) * UNIT - grey) as i16
 }
 
-/// The mean grey level with the newest one.
+/// Updates the mean grey level with the newest pixel.
 #[inline(always)]
 pub fn follow(grey: i32, pixel: u8, anew: bool) -> i32 {
     let newest = i32::from(pixel) * UNIT;
     if anew { newest } else { grey + ((newest - grey + (1 << (FOLLOW - 1))) >> FOLLOW) }
 }
 
-/// Returns the confidence of a pixel that shows this value: 0 where it shows none, [`HELD`] where
-/// that is held, else what it was, but more than that.
+/// Returns the confidence of a shown value: 0 if invalid, [`HELD`] if held, else `sure`, but more than
+/// [`HELD`].
 #[inline(always)]
 pub fn confidence(sure: u8, value: i16, held: bool) -> u8 {
     match (value, held) {
@@ -164,21 +163,20 @@ pub fn confidence(sure: u8, value: i16, held: bool) -> u8 {
 /// A pixel of the newest map.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation {
-    /// Its disparity.
+    /// Disparity.
     pub value: i16,
-    /// Its confidence, if that is computed.
+    /// Confidence, if it is computed.
     pub sure: Option<u8>,
-    /// Whether it is unrelated to the disparity before.
+    /// Whether it is unrelated to the previous disparity.
     pub anew: bool,
 }
 
 /// Returns the shown disparity and whether it is held instead of measured, and updates the history.
 ///
-/// An observation that agrees with the shown disparity (both unknown, or at most [`GUARD`] apart)
-/// supports it: the disparity follows as the mean of the maps so far, later with the weight
-/// `2 / (strength + 1)`, less if the observation is less certain. An observation that does not agree
-/// speaks against it, and replaces it after more than `strength` maps in a row have done so. A
-/// disparity that was shown for a shorter time gives in earlier.
+/// An observation that agrees with the shown disparity (both unknown, or at most [`GUARD`] apart) supports
+/// it: the disparity becomes the mean of the maps so far, later with the weight `2 / (strength + 1)`, less if
+/// the observation is less certain. Other observations contradict it, and replace it after more than
+/// `strength` maps in a row. A disparity that was shown for fewer maps is replaced earlier.
 #[inline(always)]
 pub fn steady_pixel(
     of: Observation,
@@ -231,7 +229,7 @@ mod tests {
     const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
     const HOW: Steady = Steady { strength: 3 };
 
-    /// The shown values, and which are held, of a pixel that stands still.
+    /// The shown values of a static pixel, and which of them are held.
     fn through(values: &[i16], sure: Option<u8>) -> (Vec<i16>, Vec<bool>) {
         let (mut disparity, mut memory) = (0, Memory::default());
         let shown = values.iter().enumerate().map(|(number, &value)| {
@@ -246,13 +244,13 @@ mod tests {
         const NONE: i16 = INVALID;
         let values = [160, 160, 160, 160, NONE, NONE, 160, NONE, NONE, NONE, NONE, 160];
         let (shown, held) = through(&values, None);
-        // Three that say otherwise are resisted, the fourth in a row is not; what is gone comes
-        // back only after as long.
+        // Three contradictions are resisted, the fourth in a row is not; an invalid pixel likewise resists
+        // new disparities.
         let expected = [160, 160, 160, 160, 160, 160, 160, 160, 160, 160, NONE, NONE];
         assert_eq!(shown, expected);
         let held: Vec<usize> = (0..values.len()).filter(|&i| held[i]).collect();
         assert_eq!(held, [4, 5, 7, 8, 9]);
-        // What was shown once gives in at the second contradiction.
+        // A disparity that was shown once gives in at the second contradiction.
         assert_eq!(through(&[160, NONE, NONE], None).0, [160, 160, NONE]);
     }
 
@@ -300,7 +298,7 @@ mod tests {
         };
         show(&picture(50), 160);
         show(&picture(50), 160);
-        // The left half is another thing now; the right half resists.
+        // The left half shows something else now; the right half resists.
         let (values, sure) = show(&picture(150), 480);
         assert_eq!((values[16 * 5 + 2], values[16 * 5 + 13]), (480, 160));
         assert_eq!((sure[16 * 5 + 2], sure[16 * 5 + 13]), (200, HELD));

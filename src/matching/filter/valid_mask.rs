@@ -1,10 +1,10 @@
-//! Pixels that a camera has not seen: of rectified images those outside its sensor.
+//! Pixels outside a camera's valid mask, such as those of rectified images outside the sensor.
 
 use super::matching::Matching;
 use crate::core::frame::{INVALID, Image, clamped};
 
-/// Invalidates pixels that the left camera has not seen, or whose match the right one has not: the
-/// column x - d of the winner, or the nearest inside the image.
+/// Invalidates pixels outside the left valid mask, and pixels whose match (column x - d of the winner,
+/// clamped to the image) is outside the right one.
 pub fn apply(values: &mut [i16], of: &Matching<'_>) {
     let width = of.left.width();
     for (i, value) in values.iter_mut().enumerate() {
@@ -40,8 +40,7 @@ mod tests {
             super::apply(&mut values, &Matching { left, right, range, winners, threshold: 4 });
             values
         };
-        // Columns 0, 0 and (hidden) 1 of the first row; 0, 2 (beside the image) and 1 of the
-        // second.
+        // Columns 0, 0 and (masked) 1 of the first row; 0, 2 (clamped) and 1 of the second.
         assert_eq!(
             apply(&left, &right, &[1, 1, 1, 1, 0, 1], 0),
             [INVALID, INVALID, INVALID, 7, INVALID, INVALID]

@@ -9,16 +9,15 @@ use crate::matching::texture::responses;
 /// Residual of one view: its image less the background.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Residual {
-    /// The image less its background in [`UNIT`]s, a number a pixel; zeros where nothing is
-    /// remembered.
+    /// Image minus background in [`UNIT`]s, one value per pixel; zeros without remembered images.
     pub values: Vec<i16>,
-    /// The variance of its noise, in 1/256 squared grey levels; of the image's own where nothing is
-    /// remembered.
+    /// Noise variance of the residual in 1/256 squared grey levels; without remembered images, that of the
+    /// image.
     pub variance: u32,
 }
 
 impl Residual {
-    /// Of one view's image.
+    /// Computes the residual of one view's image.
     pub fn of(
         image: &Image,
         state: &[i32],
@@ -51,8 +50,8 @@ impl Residual {
     }
 }
 
-/// The pixel of a remembered image that shows what (x, y) shows, where that image is moved by
-/// `offset` whole pixels; columns and rows outside are the nearest inside.
+/// Returns the pixel of a remembered image that corresponds to (x, y) if that image is shifted by `offset`
+/// whole pixels. Coordinates outside the image are clamped.
 fn pixel_at(
     pixels: &[u8],
     (width, height): (usize, usize),
@@ -64,7 +63,7 @@ fn pixel_at(
     pixels[clamped(y as i64 - i64::from(offset[1]), height) * width + column]
 }
 
-/// A pixel less its background, of which this is the sum with the coefficients.
+/// Residual of a pixel in [`UNIT`]s; `sum` is the background as a sum weighted with the coefficients.
 #[inline(always)]
 pub fn residual(pixel: u8, sum: i32) -> i16 {
     const SHIFT: u32 = COEFFICIENT_BITS - 4;
@@ -72,8 +71,7 @@ pub fn residual(pixel: u8, sum: i32) -> i16 {
     (i32::from(pixel) * UNIT - background.clamp(0, 255 * UNIT)) as i16
 }
 
-/// The pixel without the noise of what stands still: the background, and that much of the image in
-/// 1/256.
+/// Denoised pixel: the background plus `weight`/256 of the residual.
 #[inline(always)]
 pub fn denoise(pixel: u8, residual: i16, weight: i32) -> u8 {
     // The background and the weighted residual, in 1/256 of its unit.
@@ -81,15 +79,14 @@ pub fn denoise(pixel: u8, residual: i16, weight: i32) -> u8 {
     ((background + i32::from(residual) * weight + 128 * UNIT) >> 12) as u8
 }
 
-/// For how many frames in a row a pixel has been moving.
+/// Number of consecutive frames in which a pixel has been moving.
 #[inline(always)]
 pub fn age(before: u8, moving: bool) -> u8 {
     if moving { before.saturating_add(1) } else { 0 }
 }
 
-/// Returns what is remembered of a pixel: the background in place of something that moves, so that
-/// it leaves no trail; what has been there for longer than the history reaches has become
-/// background.
+/// Returns the grey level to remember. A moving pixel is replaced by its background, so that it leaves no
+/// trail, until it has moved for more than `history` frames and counts as background itself.
 #[inline(always)]
 pub fn remember(pixel: u8, residual: i16, age: u8, history: u8) -> u8 {
     if age == 0 || age > history {
@@ -98,8 +95,7 @@ pub fn remember(pixel: u8, residual: i16, age: u8, history: u8) -> u8 {
     ((i32::from(pixel) * UNIT - i32::from(residual) + UNIT / 2) >> 4) as u8
 }
 
-/// The image without its background as it is handed out: 128 units a grey level around 32768, and 1
-/// more where the pixel moves.
+/// Whitened pixel as output: 32768 plus 128 units per grey level of residual; the lowest bit marks motion.
 #[inline(always)]
 pub fn whiten(residual: i16, moving: bool) -> u16 {
     (32768 + 8 * i32::from(residual)) as u16 | u16::from(moving)

@@ -1,37 +1,36 @@
-//! The coefficients with which remembered images add up to the background of the newest.
+//! Coefficients of the remembered images: their weighted sum predicts the background of the newest image.
 //!
-//! With the shifts of the N images and Phi, whose column for each is the monomials of its shift up
-//! to a degree, a = Phi^T (Phi Phi^T + gamma E)^-1 phi(0): the smallest coefficients that reproduce
-//! every polynomial of the shift at no shift at all, which for a background that is smooth between
-//! pixels is the background where the newest image has it. They are divided by their sum, so that
-//! gamma never makes it darker. Gamma keeps what the shifts cannot tell apart from blowing up: of a
-//! rig that stands still, any degree gives the mean.
+//! Each column of Phi holds the monomials, up to a degree, of the shift of one of the N images. Then a =
+//! Phi^T (Phi Phi^T + gamma E)^-1 phi(0) are the smallest coefficients that reproduce every polynomial of the
+//! shift at shift zero. If the background is smooth between pixels, that is the background at the position of
+//! the newest image. The coefficients are divided by their sum, so that gamma does not darken the result.
+//! Gamma keeps the solution bounded if the shifts are nearly degenerate: for a static rig, any degree gives
+//! the mean.
 //!
-//! An image that is shifted by s px counts w = 1 / (1 + s s / 2)^4, so that Phi becomes Phi W: of a
-//! rig that travels, what is near moves by more than what is far, and images from other places show
-//! another background. A rig that only shakes stays within a pixel, where they all count.
+//! An image with a shift of s px has the weight w = 1 / (1 + s s / 2)^4, so that Phi becomes Phi W. For a
+//! travelling rig, near objects move by more than far ones, and distant viewpoints show another background. A
+//! rig that only shakes stays within a pixel, so that all its images count.
 //!
-//! An image that is lost, since the newest shows nothing of it where it was looked for, counts 0:
-//! what it has there is no background of anything.
+//! A lost image has the weight 0, because it does not show the scene of the newest image.
 //!
-//! The text solves this on the host, since it is small. Here no shift ever leaves the device, so
-//! the solution is written out, in double precision, in an order that kernels follow.
+//! The original method solves this system on the host, since it is small. Here the shifts never leave the
+//! device, so the solution is written out in double precision, in an order that kernels follow.
 
 use super::shifts::{Shift, UNIT};
 
-/// Regularisation added to the diagonal, with an image counting 1.
+/// Regularisation added to the diagonal, for images of weight 1.
 const GAMMA: f64 = 0.1;
 
 /// Units of a coefficient per 1.
 pub const ONE: i32 = 1 << COEFFICIENT_BITS;
 
-/// Bits of a coefficient behind the point.
+/// Fractional bits of a coefficient.
 pub const COEFFICIENT_BITS: u32 = 14;
 
-/// Most monomials: of degree 3.
+/// Largest number of monomials (degree 3).
 pub const MONOMIALS_MAX: usize = 10;
 
-/// Number of monomials of two numbers up to a degree.
+/// Number of monomials in two variables up to a degree.
 pub fn monomials(degree: u8) -> usize {
     let n = usize::from(degree);
     (n + 1) * (n + 2) / 2
@@ -47,7 +46,7 @@ fn phi(rest: [i32; 2], degree: u8) -> [f64; MONOMIALS_MAX] {
     phi
 }
 
-/// Returns the weight of an image that is shifted so.
+/// Weight of an image with this shift.
 fn weight(shift: Shift) -> f64 {
     if shift.lost {
         return 0.0;
@@ -61,14 +60,14 @@ fn weight(shift: Shift) -> f64 {
 /// Coefficient of each remembered image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coefficients {
-    /// By how many whole pixels each image is moved.
+    /// Whole-pixel shift of each image.
     pub offsets: Vec<[i32; 2]>,
-    /// Its coefficient, in 1 / [`ONE`]; they add up to one.
+    /// Coefficient of each image, in 1 / [`ONE`]; the sum is [`ONE`].
     pub values: Vec<i32>,
 }
 
 impl Coefficients {
-    /// For images that are shifted so, not all of which are lost
+    /// Returns the coefficients for these shifts. At least one image must not be lost
     /// ([`Header::keep`](super::layout::Header::keep)).
     pub fn of(shifts: &[Shift], degree: u8) -> Self {
         let offsets = shifts.iter().map(|shift| shift.whole()).collect();
@@ -98,7 +97,7 @@ impl Coefficients {
         let whole = |value: f64| (value / of_all * f64::from(ONE) + 0.5).floor() as i32;
         let mut values: Vec<i32> = reals.map(whole).collect();
         let sum: i32 = values.iter().sum();
-        // Rounding leaves a little; all take the same part of it.
+        // Distributes the rounding remainder evenly, so that the sum is exactly one.
         if let count @ 1.. = values.len() as i32 {
             let missing = ONE - sum;
             for (i, value) in values.iter_mut().enumerate() {
@@ -114,16 +113,16 @@ impl Coefficients {
         self.values.len()
     }
 
-    /// The sum of their squares in 1/256, rounded down: how much of the variance of an image's
-    /// noise is left in the background.
+    /// Sum of the squared coefficients in 1/256, rounded down: the share of an image's noise variance that
+    /// remains in the background.
     pub fn spread(&self) -> u32 {
         let squares = self.values.iter().map(|&value| i64::from(value) * i64::from(value));
         (squares.sum::<i64>() >> (2 * COEFFICIENT_BITS - 8)) as u32
     }
 }
 
-/// Solves `matrix` z = (1, 0, 0, ...) for the lower half of a symmetric, positive matrix, which
-/// becomes L D.
+/// Solves `matrix` z = (1, 0, 0, ...) by L D L^T. `matrix` holds the lower half of a symmetric positive
+/// definite matrix and is overwritten by L and D.
 #[allow(clippy::needless_range_loop)] // As in the books.
 fn solve(matrix: &mut [[f64; MONOMIALS_MAX]; MONOMIALS_MAX], n: usize) -> [f64; MONOMIALS_MAX] {
     // L below the diagonal, D on it.
@@ -214,7 +213,7 @@ mod tests {
         let mut shifts = shifts(&[[0, 0], [20, 0], [0, 0], [0, 0]]);
         shifts[1] = Shift { known: false, lost: true, ..shifts[1] };
         let got = Coefficients::of(&shifts, 1);
-        // But for what rounding leaves.
+        // Up to rounding.
         assert!(got.values[1].abs() <= 1, "{got:?}");
         assert!([0, 2, 3].iter().all(|&i| (got.values[i] - ONE / 3).abs() <= 1), "{got:?}");
     }
@@ -229,7 +228,7 @@ mod tests {
         let sum: f64 =
             places.iter().zip(&got.values).map(|(at, &a)| background(at) * f64::from(a)).sum();
         let value = sum / f64::from(ONE);
-        // Gamma holds a little back.
+        // Gamma biases the result slightly.
         assert!((value - 100.0).abs() < 2.0, "{value}");
         let mean = places.iter().map(background).sum::<f64>() / 5.0;
         assert!((value - 100.0).abs() < (mean - 100.0).abs(), "{value} {mean}");

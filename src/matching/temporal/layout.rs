@@ -6,7 +6,7 @@ use super::shifts::{Shift, levels};
 /// Numbers before the shifts.
 pub const HEADER: usize = 16;
 
-/// Places of the header's numbers, which the kernels know by the same names.
+/// Indices of the header's numbers; the kernels use the same names.
 pub mod place {
     pub const COUNT: usize = 0;
     pub const NEWEST: usize = 1;
@@ -17,58 +17,57 @@ pub mod place {
     pub const FRAME_SHIFT_KNOWN: usize = 8;
 }
 
-/// Layout of the state for images of one size. Images are bytes, each begins with a
-/// number of its own.
+/// Layout of the state for images of one size. Images are stored as bytes; each begins at a word boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Width and height of the images in pixels.
     pub size: (usize, usize),
-    /// The same at half the size.
+    /// Half the size, rounded up.
     pub half_size: (usize, usize),
-    /// Number of images that are remembered.
+    /// Capacity of the history in images.
     pub history: usize,
 }
 
 impl Layout {
-    /// For images of this size, of which this many are remembered.
+    /// Layout for images of `size` pixels and a history of `history` images.
     pub fn new(size: (usize, usize), history: u8) -> Self {
         let half_size = (size.0.div_ceil(2), size.1.div_ceil(2));
         Self { size, half_size, history: usize::from(history) }
     }
 
-    /// Sizes of the images in which shifts are found: half the size, a quarter, and so on.
+    /// Image sizes for the shift estimation, from fine to coarse: half the size, a quarter, and so on.
     pub fn levels(&self) -> Vec<(usize, usize)> {
         let next = |size: &(usize, usize)| Some((size.0.div_ceil(2), size.1.div_ceil(2)));
         let sizes = std::iter::successors(Some(self.half_size), next);
         sizes.take(levels(self.half_size)).collect()
     }
 
-    /// Numbers of an image.
+    /// Words per full-size image.
     pub fn picture_words(&self) -> usize {
         (self.size.0 * self.size.1).div_ceil(4)
     }
 
-    /// Numbers of an image of half the size.
+    /// Words per half-size image.
     pub fn half_words(&self) -> usize {
         (self.half_size.0 * self.half_size.1).div_ceil(4)
     }
 
-    /// Place of the images of a view: one after the other, as many as are remembered.
+    /// Offset of a view's `history` images.
     pub fn pictures(&self, eye: usize) -> usize {
         HEADER + 2 * self.history + eye * self.history * self.picture_words()
     }
 
-    /// Place of the same at half the size, smoothed ([`super::smaller`]).
+    /// Offset of a view's smoothed half-size images ([`super::smaller`]).
     pub fn halves(&self, eye: usize) -> usize {
         self.pictures(2) + eye * self.history * self.half_words()
     }
 
-    /// Place of how long each pixel has been moving: a byte a pixel, frames in a row.
+    /// Offset of a view's motion ages: one byte per pixel, in consecutive frames.
     pub fn ages_at(&self, eye: usize) -> usize {
         self.halves(2) + eye * self.picture_words()
     }
 
-    /// Numbers in all.
+    /// Size of the state in words.
     pub fn words(&self) -> usize {
         self.ages_at(2)
     }
@@ -95,7 +94,7 @@ impl Layout {
         bytes_mut(state, self.halves(eye) + slot * self.half_words(), self.half_size)
     }
 
-    /// For how many frames each pixel has been moving.
+    /// Number of frames in which each pixel has been moving.
     pub fn ages<'a>(&self, state: &'a [i32], eye: usize) -> &'a [u8] {
         bytes(state, self.ages_at(eye), self.size)
     }
@@ -114,29 +113,28 @@ fn bytes_mut(state: &mut [i32], from: usize, size: (usize, usize)) -> &mut [u8] 
     &mut bytemuck::cast_slice_mut(&mut state[from..])[..size.0 * size.1]
 }
 
-/// Header of the state: all but the images.
+/// Header of the state: everything except the images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Number of images that are remembered by now.
+    /// Number of images in the history.
     pub count: usize,
-    /// Slot of the newest.
+    /// Slot of the newest image.
     pub newest: usize,
-    /// Pixels of both views that moved in it.
+    /// Moving pixels of the newest pair, both views together.
     pub moving: u32,
     /// Variance of the noise of each view, in 1/256 squared grey levels; 0 before the first pair.
     pub variances: [u32; 2],
-    /// Sum of the squared coefficients in 1/256: how much of an image's noise its background still
-    /// has. 0 where there was none.
+    /// Sum of the squared coefficients in 1/256: the share of an image's noise variance in its background. 0
+    /// without a background.
     pub spread: u32,
-    /// Shift of the image before against the newest.
+    /// Shift of the previous image relative to the newest.
     pub frame_shift: Shift,
-    /// Shift of the image in each slot against the newest.
+    /// Shift of the image in each slot relative to the newest.
     shifts: Vec<Shift>,
 }
 
 impl Header {
-    /// The header of a state, or of the first [`HEADER`] numbers of one, which do not tell the
-    /// shifts.
+    /// Reads the header of a state. A slice of the first [`HEADER`] numbers gives a header without shifts.
     pub fn of(state: &[i32]) -> Self {
         let count = state[place::COUNT] as usize;
         let shift = |at: usize, known| Shift { by: [state[at], state[at + 1]], known, lost: false };
@@ -155,8 +153,8 @@ impl Header {
         }
     }
 
-    /// Prepares for the next image: where more than half of the last pair moved, what is remembered
-    /// is of another scene or exposure, and forgotten.
+    /// Prepares for the next image. If more than half of the last pair moved, the scene or exposure has
+    /// changed, and the history is cleared.
     pub fn begin(&mut self, (width, height): (usize, usize)) {
         if self.moving as usize > width * height {
             self.count = 0;
@@ -164,8 +162,8 @@ impl Header {
         }
     }
 
-    /// The shifts of the images that are remembered. Where all of them are lost, the stream
-    /// restarts, and there are none.
+    /// Returns the shifts of the remembered images. If all of them are lost, clears the history and returns
+    /// none.
     pub fn keep(&mut self, shifts: Vec<Shift>) -> Vec<Shift> {
         if shifts.iter().all(|shift| shift.lost) {
             self.count = 0;
@@ -174,19 +172,19 @@ impl Header {
         shifts
     }
 
-    /// Predicts the shift of the image in a slot: its shift against the one remembered last, plus
-    /// the shift of that one.
+    /// Predicts the shift of the image in a slot: its shift relative to the previous image plus `newest`, the
+    /// shift of the previous image.
     pub fn begin_of(&self, slot: usize, newest: Shift) -> Shift {
         self.shifts[slot].further(newest)
     }
 
-    /// Variance of the noise, the mean of both views.
+    /// Mean noise variance of both views, in 1/256 squared grey levels.
     pub fn variance(&self) -> u32 {
         (self.variances[0] + self.variances[1]) / 2
     }
 
-    /// Grey levels by which pixels of half the size may differ that show the same: little more than
-    /// the noise that is left of an image's there, and small steps of the exposure.
+    /// Largest difference in grey levels between half-size pixels of the same point: a little more than their
+    /// remaining noise and small changes of exposure.
     pub fn tolerance(&self) -> i32 {
         4 + (self.variance() / 256).isqrt() as i32
     }
@@ -196,7 +194,7 @@ impl Header {
         if self.count == 0 { 0 } else { (self.newest + 1) % usize::from(history) }
     }
 
-    /// Records an image that is now remembered in `slot`.
+    /// Updates the header after the newest image was stored in `slot`.
     pub fn end(
         &mut self,
         slot: usize,
@@ -214,7 +212,7 @@ impl Header {
         self.count = self.count.max(slot + 1);
     }
 
-    /// Writes it down, with the shifts of the remembered images against the newest.
+    /// Writes the header and the shifts of the remembered images relative to the newest.
     pub fn write(&self, state: &mut [i32], shifts: &[Shift]) {
         state[place::COUNT] = self.count as i32;
         state[place::NEWEST] = self.newest as i32;

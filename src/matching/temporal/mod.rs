@@ -1,16 +1,13 @@
-//! The spatio-temporal stage: earlier images of both streams predict the static background better
-//! than the newest image, which is noisy, shows it.
+//! The spatio-temporal stage: removes noise from the static background by means of earlier images.
 //!
-//! An image's background is predicted from those before it, whose sub-pixel [`shifts`] against it
-//! are known, as their sum with [`coefficients`] that follow from the shifts alone; what is left of
-//! the image without its [`background`] is its noise and whatever moves. Denoising puts the
-//! background in the place of the image wherever both agree within the noise; whitening hands out
-//! the rest. The method is that of "Spatio-temporal image processing on the GPU" (Habr, 2014),
-//! which registers against the newest image by the gradient equations.
+//! The background of an image is predicted as a weighted sum of the previous images. Their sub-pixel
+//! [`shifts`] relative to it are estimated, and the [`coefficients`] follow from the shifts alone. The image
+//! minus its [`background`] is noise and motion. Denoising replaces the image by the background if both agree
+//! within the noise; whitening outputs the difference. The method is that of "Spatio-temporal image
+//! processing on the GPU" (Habr, 2014), which registers against the newest image by the gradient equations.
 //!
-//! Both views go by the same shifts and the same coefficients, because they are on one rig: so rows
-//! and brightness of the two still agree afterwards. What is remembered of a stream is a [`State`],
-//! whose numbers lie as [`Layout`] says on every engine.
+//! Both views share shifts and coefficients, because they are on one rig; so their rows and brightness stay
+//! consistent. The history of a stream is a [`State`]; [`Layout`] defines its format for every engine.
 
 pub mod background;
 pub mod coefficients;
@@ -33,7 +30,7 @@ use shifts::Shift;
 /// The name of the stage, and of its state in a stream's history.
 pub const NAME: &str = "temporal";
 
-/// Fewest and most images that are remembered.
+/// Smallest and largest history in images.
 pub const HISTORY: (u8, u8) = (2, 64);
 
 /// Largest degree of the polynomial in the shift.
@@ -45,7 +42,7 @@ pub const DEGREE_MAX: u8 = 3;
 pub enum Mode {
     /// Removes noise from static parts before matching.
     Denoise,
-    /// Images are matched as they are; what is left of them without their background is handed out.
+    /// Matches the images unchanged and outputs their residuals.
     Whiten,
 }
 
@@ -54,13 +51,13 @@ pub enum Mode {
 pub struct Temporal {
     /// Purpose.
     pub mode: Mode,
-    /// Number of images that are remembered ([`HISTORY`]).
+    /// Capacity of the history in images ([`HISTORY`]).
     pub history: u8,
     /// Degree of the polynomial in the shift that the coefficients reproduce (0 to [`DEGREE_MAX`]).
     pub degree: u8,
 }
 
-/// Such as `denoise, history 20, degree 2`.
+/// For example `denoise, history 20, degree 2`.
 impl fmt::Display for Temporal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mode = match self.mode {
@@ -93,16 +90,16 @@ impl FromStr for Temporal {
 /// Output of the stage for one pair.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Both images without the noise of what stands still.
+    /// Both images, denoised in their static parts.
     pub denoised: [Image; 2],
-    /// The left image without its background, a number a pixel ([`background::whiten`]).
+    /// Residual of the left image, one number per pixel ([`background::whiten`]).
     pub whitened: Vec<u16>,
-    /// Figures of the pair, for the report.
+    /// Figures of the pair for the report.
     pub report: TemporalReport,
 }
 
-/// Passes the next pair of a stream through the stage. `state` is its state after the pair before;
-/// empty for the first one. A state of another history length counts as none.
+/// Passes the next pair of a stream through the stage. `state` is the state after the previous pair; empty
+/// for the first one. If its size does not fit the images and the history, it is reset.
 ///
 /// # Panics
 /// If the two images differ in size.
@@ -130,7 +127,7 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
     let decisions = [0, 1].map(|eye| {
         let Residual { values, variance } = &residuals[eye];
         match coefficients.len() {
-            // Nothing is remembered: the images stay as they are.
+            // Without history the images stay unchanged.
             0 => Decision { weights: vec![256; values.len()], moving: vec![false; values.len()] },
             _ => Decision::of(values, &Limits::new(*variance, coefficients.spread()), size),
         }
@@ -169,8 +166,8 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
     Outcome { denoised, whitened, report }
 }
 
-/// Estimates the shift of the image remembered last against the newest, from coarse to fine, as far
-/// as images of a quarter of the size tell: where to look for it in those of half the size.
+/// Estimates the shift of the previous image relative to the newest, from coarse to fine down to a quarter of
+/// the size. The result is the initial value for the search at half the size.
 fn look_for_newest(halves: &[Image; 2], state: &State, layout: &Layout, header: &Header) -> Shift {
     let remembered = [0, 1].map(|eye| {
         let pixels = layout.half(state, eye, header.newest).to_vec();
@@ -195,11 +192,11 @@ fn look_for_newest(halves: &[Image; 2], state: &State, layout: &Layout, header: 
         }
         shift = shifts::shift(&of_reference, &of_both, begin, header.variance());
     }
-    // In pixels of whole images.
+    // In pixels of full-size images.
     shift.twice().twice()
 }
 
-/// Shifts of all remembered images against the newest, in the order of the slots.
+/// Estimates the shifts of all remembered images relative to the newest, in the order of the slots.
 fn shifts_of_all(
     halves: &[Image; 2],
     state: &State,
@@ -217,7 +214,7 @@ fn shifts_of_all(
             let (mut of_reference, mut of_both) = Default::default();
             for (eye, reference) in halves.iter().enumerate() {
                 let ages = layout.ages(state, eye);
-                // What moved in the image before, or does now, is no evidence of how the rig moves.
+                // Pixels that moved, in the previous image or now, tell nothing about the motion of the rig.
                 let still = |x: usize, y: usize| {
                     let rows = [2 * y, (2 * y + 1).min(layout.size.1 - 1)];
                     let columns = [2 * x, (2 * x + 1).min(width - 1)];
@@ -238,7 +235,7 @@ fn shifts_of_all(
         .collect()
 }
 
-/// The image of half the size, smoothed: what shifts are found in.
+/// Returns the smoothed half-size image for the shift estimation.
 fn smaller(image: &Image) -> Image {
     smooth(&half(image))
 }
@@ -260,7 +257,7 @@ mod tests {
         }
     }
 
-    /// A still scene with noise; a bar stands at `bar`, if that lies inside.
+    /// A static scene with noise; a bar stands at `bar`, if that lies inside.
     fn eye(seed: u64, sigma: f64, bar: usize) -> Image {
         let mut noise = noise(seed);
         let pixel = |i: usize| {
@@ -277,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Root mean square of what is not the scene, where `counts`.
+    /// Root mean square difference from the scene over the pixels that `counts` selects.
     fn error(image: &Image, bar: usize, counts: impl Fn(usize) -> bool) -> f64 {
         let (mut sum, mut count) = (0.0, 0);
         for y in 0..SIZE.1 {
@@ -307,13 +304,13 @@ mod tests {
         assert!(report.moving < 0.01 && report.remembered == 10, "{report:?}");
         assert!(report.shift.unwrap().iter().all(|by| by.abs() < 0.05), "{report:?}");
 
-        // A bar comes, and goes on.
+        // A bar enters and moves on.
         for (number, bar) in [(20, 20), (21, 30), (22, 40)] {
             let eyes = [eye(2 * number, 5.0, bar), eye(2 * number + 1, 5.0, bar)];
             let Outcome { denoised, whitened, report } = advance(eyes.each_ref(), &mut state, HOW);
             let on_bar = |x: usize| x.abs_diff(bar) < 4;
             assert!(error(&denoised[0], bar, on_bar) < 6.5, "{}", error(&denoised[0], bar, on_bar));
-            // Where it was before, the scene is back without a trail.
+            // Its former position shows the scene without a trail.
             let left = |x: usize| x.abs_diff(bar - 10) < 4;
             assert!(error(&denoised[0], bar, left) < 3.0, "{}", error(&denoised[0], bar, left));
             let row = &whitened[30 * SIZE.0..][..SIZE.0];
@@ -344,8 +341,7 @@ mod tests {
         }
     }
 
-    /// A scene without any order, `at` this many pixels further to the right, in noise; flat where
-    /// `contrast` is 0.
+    /// A random texture, shifted left by `at` pixels, with noise; flat if `contrast` is 0.
     fn coarse(at: usize, contrast: f64, seed: u64) -> Image {
         let grain = |x: usize, y: usize| {
             noise(((x * 1000 + y) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))()
@@ -379,7 +375,7 @@ mod tests {
             assert!((0..2).all(|eye| denoised[eye].pixels() == eyes[eye].pixels()), "{number}");
             assert_eq!((report.remembered, report.shift, report.noise), (1, None, None));
         }
-        // Where the rig stays, it goes on from there.
+        // Once the rig rests, the history grows again.
         for (number, at, remembered) in [(12, 3300, 2), (13, 3300, 3), (14, 9000, 1)] {
             let (.., report) = next(at, number);
             assert_eq!(report.remembered, remembered, "{number}");

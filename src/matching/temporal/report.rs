@@ -1,10 +1,10 @@
-//! Report of the stage about a pair, for people and for logs.
+//! Report of the stage about a pair.
 
 use super::layout::Header;
 use super::shifts::{Shift, UNIT};
 use crate::core::frame::TemporalReport;
 
-/// Builds the report after a pair of this size from the header of the state.
+/// Builds the report for a pair of this size from the state's header.
 pub fn report(header: &Header, size: (usize, usize)) -> TemporalReport {
     let variance = (header.variances[0] + header.variances[1]) as f32 / 512.0;
     let spread = header.spread as f32 / 256.0;

@@ -1,37 +1,36 @@
 //! The shift between two images, estimated by gradient equations.
 //!
-//! The textbook's: with the gradients g down and h across of the reference A, another image B, and r
-//! the mean of a pixel and its four neighbours,
+//! The textbook form, with gradients g down and h across of the reference A, another image B, and r as the
+//! mean of a pixel and its four neighbours:
 //!
 //! ```text
 //! p = sum g (B - r), q = sum h (B - r), u = sum h h, v = sum g h, w = sum g g,
 //! dx = (q w - p v) / (u w - v v), dy = (p u - q v) / (u w - v v)
 //! ```
 //!
-//! As they stand they are 0.05 px off on real images, and shrink by the noise of A. So both images
-//! are at half the size and smoothed by 1 2 1 both ways, and the sums are those of both images, whose
-//! noise has nothing in common:
+//! This form is 0.05 px off on real images, and noise of A shrinks its result. Therefore both images are at
+//! half the size and smoothed by 1 2 1 both ways, and the sums combine both images, whose noise is
+//! independent:
 //!
-//! - q = sum (h B' - h' A') / 2, h and h' being the gradients of A and B, A' and B' both without
-//!   their means, and p likewise: no shift gives 0, whatever the exposure of either.
-//! - u = sum of the products of both images' steps to the next pixel across, w of those down, v =
-//!   sum (h g' + g h') / 2: their noise adds nothing on average, and a factor of exposure cancels.
-//! - What the Taylor series leaves out follows from how much weaker gradients over two pixels are
-//!   than over one: with c = (1 - sum h h' / u) / 3, no more than 0.08, the shift is that of the
-//!   equations by 1 - c + 4 c min(dx dx, 1/2).
+//! - q = sum (h B' - h' A') / 2 and p likewise. h and h' are the gradients of A and B; A' and B' are the
+//!   images minus their means. A zero shift gives 0 at any exposure.
+//! - u = sum of the products of both images' steps to the next pixel across, w the same down, v = sum (h g' +
+//!   g h') / 2. Noise adds nothing on average, and a factor of exposure cancels.
+//! - The remainder of the Taylor series follows from the ratio of gradients over two pixels to gradients over
+//!   one: with c = (1 - sum h h' / u) / 3, at most 0.08, the solution of the equations is divided by 1 - c +
+//!   4 c min(dx dx, 1/2).
 //!
-//! Over 17 real images, shifted by known fractions, that is 0.007 px off (root mean square; 0.014
-//! on the worst), with noise of 5 grey levels or without, and with a factor of exposure of 1.2
-//! (docs/accuracy.md).
+//! Over 17 real images with known fractional shifts, the error is 0.007 px (root mean square; 0.014 on the
+//! worst), with or without noise of 5 grey levels and a factor of exposure of 1.2 (docs/accuracy.md).
 //!
-//! If no shift is found, there are two reasons. Either the reference has too little to go by,
-//! such as a dark room, whose noise is best averaged all the same. Or it has enough, but the other
-//! image does not show it there: that one is *lost*, and would be laid over the reference wrongly.
-//! So what the reference has is measured by itself, as u, v and w of the reference with itself,
-//! less what noise and rounding add to its squares.
+//! No shift is found for one of two reasons. Either the reference has too little texture, such as a dark
+//! room; averaging its noise is right all the same. Or it has enough texture, but the other image does not
+//! show it at this place. That image is *lost*, because it would be averaged at a wrong position. To tell the
+//! two apart, u, v and w of the reference with itself are compared with the contribution of noise and
+//! rounding.
 //!
-//! Everything is summed in whole numbers; the quotients follow IEEE 754 in double precision,
-//! operation by operation, so that every engine finds the same.
+//! All sums are integers. The quotients follow IEEE 754 double precision, operation by operation, so that
+//! every engine gets the same result.
 
 use std::ops::{AddAssign, Range};
 
@@ -40,51 +39,48 @@ use crate::matching::pyramid::SIDE_MIN;
 /// Units of a shift per pixel.
 pub const UNIT: i32 = 256;
 
-/// Most levels of half-size images that are gone through, from coarse to fine: shifts of 1.5 px at
-/// the coarsest are 24 px of the image.
+/// Largest number of half-size levels, from coarse to fine: shifts of 1.5 px at the coarsest are 24 px of the
+/// image.
 pub const LEVELS_MAX: usize = 4;
 
-/// Largest rest beside a whole number of pixels that is believed, in pixels of the level.
+/// Largest plausible deviation from the initial whole-pixel shift, in pixels of the level.
 const REST_MAX: f64 = 2.0;
 
-/// Least variance of the noise that is reckoned with, in squared grey levels.
+/// Lower bound of the noise variance, in squared grey levels.
 const VARIANCE_MIN: f64 = 0.25;
 
-/// Variance of a step to the next pixel of an image of half the size, smoothed, where that of the
-/// noise of the whole image is 1: of noise without any structure it is 3/128.
+/// Variance of a step between neighbouring pixels of a smoothed half-size image, for noise of variance 1 in
+/// the full-size image. White noise gives 3/128.
 const STEP_NOISE: f64 = 0.03;
 
-/// Variance of a step that says nothing beside that of noise, in squared grey levels: rounding adds
-/// up to 0.3 where all is flat and lies between two levels, and images that show no more do no harm
-/// where they lie wrongly.
+/// Smallest gradient variance, in squared grey levels, that allows an estimate. Rounding alone gives 0.3 on
+/// flat areas, where a wrong shift is harmless.
 const STEP_VARIANCE_MIN: f64 = 1.0;
 
 /// Largest shift, in [`UNIT`]s: 127 px.
 const SHIFT_MAX: i32 = 127 * UNIT;
 
-/// A shift in pixels of the image that it is about: what the newest image shows at x, the other one
-/// shows at x - shift.
+/// A shift in pixels of its image: the point at x in the newest image is at x - shift in the other one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
     /// To the right and down, in [`UNIT`]s.
     pub by: [i32; 2],
-    /// Whether it was found; otherwise `by` is the place where it was looked for.
+    /// Whether the shift was found; otherwise `by` is the initial value of the search.
     pub known: bool,
-    /// Whether it would have been found there if the other image showed the same: it must be
-    /// elsewhere.
+    /// Whether the reference has enough texture, so that the other image must show another place.
     pub lost: bool,
 }
 
 impl Shift {
-    /// None, where nothing is known.
+    /// No shift, and none estimated.
     pub const NONE: Shift = Shift { by: [0; 2], known: false, lost: false };
 
-    /// The whole pixels of it.
+    /// The nearest whole pixels.
     pub fn whole(self) -> [i32; 2] {
         self.by.map(|by| (by + UNIT / 2) >> 8)
     }
 
-    /// Fraction of a pixel, in [`UNIT`]s: from -128 to 127.
+    /// Fraction of a pixel, in [`UNIT`]s: -128 to 127.
     pub fn rest(self) -> [i32; 2] {
         let whole = self.whole();
         [0, 1].map(|axis| self.by[axis] - whole[axis] * UNIT)
@@ -100,32 +96,31 @@ impl Shift {
         Shift { by: self.by.map(|by| by >> 1), ..self }
     }
 
-    /// Both one after the other.
+    /// Sum of both shifts.
     pub fn further(self, other: Shift) -> Shift {
         let by = [0, 1].map(|axis| (self.by[axis] + other.by[axis]).clamp(-SHIFT_MAX, SHIFT_MAX));
         Shift { by, ..self }
     }
 }
 
-/// Number of levels for images of half the size that are so large.
+/// Number of levels for half-size images of this size.
 pub fn levels((width, height): (usize, usize)) -> usize {
     let side = width.min(height);
     (1..LEVELS_MAX).take_while(|level| side >> level >= SIDE_MIN / 2).count() + 1
 }
 
-/// The rows or columns of an image that count where this many are left out at either side, besides
-/// the first and the last.
+/// Rows or columns to sum over: without `margin` and one more at each side.
 pub fn inner(len: usize, margin: usize) -> Range<usize> {
     let first = (1 + margin).min(len);
     first..len.saturating_sub(1 + margin).max(first)
 }
 
-/// Pixels that have to be left out at each side for images that are moved so.
+/// Margin for images with these whole-pixel shifts.
 pub fn margin(offsets: impl Iterator<Item = [i32; 2]>) -> usize {
     offsets.flatten().map(i32::unsigned_abs).max().unwrap_or(0) as usize
 }
 
-/// Sums over the pixels of the reference alone, in the order in which the kernels keep them.
+/// Sums over the reference alone, in the order of the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfReference {
     /// Number of pixels.
@@ -143,7 +138,7 @@ pub struct OfReference {
 /// Number of sums of [`OfReference`].
 pub const SUMS_OF_REFERENCE: usize = 7;
 
-/// Sums over the pixels of both images, in the order in which the kernels keep them.
+/// Sums over both images, in the order of the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfBoth {
     /// H B - H' A across and down, of doubled gradients.
@@ -156,7 +151,7 @@ pub struct OfBoth {
     pub gradients: [i64; 2],
     /// Grey levels of the other image.
     pub grey: i64,
-    /// Its doubled gradients, across and down.
+    /// Doubled gradients of the other image, across and down.
     pub others: [i64; 2],
 }
 
@@ -195,9 +190,8 @@ impl AddAssign for OfBoth {
     }
 }
 
-/// Adds the sums over those pixels for which `counts` is true and whose neighbours lie inside the
-/// reference, `margin` pixels at each side left out; the other image is moved by `offset` whole
-/// pixels, no more than the margin.
+/// Adds the sums over the pixels that `counts` selects, without the outermost pixels and `margin` more at
+/// each side. The other image is shifted by `offset` whole pixels, at most the margin.
 pub fn add_sums(
     [reference, other]: [&[u8]; 2],
     (width, height): (usize, usize),
@@ -239,9 +233,8 @@ fn around(pixels: &[u8], width: usize, x: usize, y: usize) -> (i64, [i64; 2], [i
     (own, [right - left, down - up], [right - own, down - own])
 }
 
-/// Tells whether pixel (x, y) of the reference and its counterpart, `offset` whole pixels away, may
-/// show the same thing no more than a pixel or two apart: they differ by no more than `tolerance`
-/// and the smaller of both doubled gradients. What moves by itself hardly does, nor does its edge.
+/// Reports whether both pixels may show one point, shifted by at most two pixels: they differ by at most
+/// `tolerance` plus the smaller of both doubled gradients. Independently moving objects and their edges fail.
 pub fn agree(
     [reference, other]: [&[u8]; 2],
     width: usize,
@@ -257,19 +250,17 @@ pub fn agree(
     (a - b).abs() <= i64::from(tolerance) + slope
 }
 
-/// The smaller eigenvalue of the equations' matrix: what the gradients say about the direction of
-/// which they say least.
+/// Smaller eigenvalue of the equations' matrix: the gradient energy in the direction with the least texture.
 fn eigenvalue([u, w]: [f64; 2], v: f64) -> f64 {
     let (difference, twice) = (u - w, 2.0 * v);
     let root = (difference * difference + twice * twice).sqrt();
     0.5 * (u + w - root)
 }
 
-/// The shift that the sums tell, where the other image was moved by the whole pixels of `begin`;
-/// `variance` is that of the noise of a whole image, in 1/256 squared grey levels. Unknown where
-/// the gradients say too little about one direction: its error is about sqrt(2 variance / e), e
-/// being the smaller eigenvalue of the equations' matrix, and is to be no more than 0.05 px. Where
-/// `variance` is 0, the noise is not known, and nobody can tell what is lost.
+/// Solves for the shift, with the other image shifted by the whole pixels of `begin`. `variance` is the noise
+/// variance of a full-size image, in 1/256 squared grey levels; 0 if unknown, so that no image can be lost.
+/// The error in the weakest direction is about sqrt(2 variance / e), with e the smaller eigenvalue of the
+/// matrix; the shift is unknown if it exceeds 0.05 px.
 pub fn shift(a: &OfReference, b: &OfBoth, begin: Shift, variance: u32) -> Shift {
     let mut unknown = Shift { known: false, lost: false, ..begin };
     if a.count == 0 {
@@ -278,13 +269,13 @@ pub fn shift(a: &OfReference, b: &OfBoth, begin: Shift, variance: u32) -> Shift 
     let count = a.count as f64;
     let noise = (f64::from(variance) / 256.0).max(VARIANCE_MIN);
     let least = noise * (2.0 * count.sqrt()).max(800.0);
-    // What the reference has by itself is to be twice as much as is needed.
+    // The reference itself must have twice the texture that an estimate needs.
     let nothing = (STEP_NOISE * noise + STEP_VARIANCE_MIN) * count;
     let own = eigenvalue(a.steps.map(|sum| sum as f64 - nothing), 0.125 * a.crossed as f64);
     unknown.lost = variance > 0 && own >= 2.0 * least;
 
     let means = [a.grey as f64 / count, b.grey as f64 / count];
-    // A quarter of the sums of doubled gradients.
+    // A quarter, because the gradients are doubled.
     let against = |axis: usize| {
         let of_means = means[1] * a.gradients[axis] as f64 - means[0] * b.others[axis] as f64;
         0.25 * (b.against[axis] as f64 - of_means)
@@ -321,7 +312,7 @@ mod tests {
 
     const SIZE: (usize, usize) = (90, 70);
 
-    /// An image of waves, seen from elsewhere, with noise of about this standard deviation.
+    /// An image of waves, seen from `at`, with noise of about this standard deviation.
     fn picture(at: [f64; 2], contrast: f64, sigma: f64, seed: u64) -> Vec<u8> {
         let mut state = seed;
         let mut uniform = move || {
@@ -349,7 +340,7 @@ mod tests {
         for sigma in [0.0, 3.0] {
             let reference = picture([0.0, 0.0], 1.0, sigma, 1);
             for by in [[0.25, -0.4], [0.0, 0.0], [-0.6, 0.6], [2.3, -1.7]] {
-                // What the newest shows at x, the other one shows at x - shift.
+                // The point at x in the newest image is at x - shift in the other one.
                 let other = picture(by, 1.0, sigma, 2);
                 let by_whole = by.map(|by| (by.round() * 256.0) as i32);
                 let begin = Shift { by: by_whole, ..Shift::NONE };
@@ -387,14 +378,13 @@ mod tests {
             .map(|i| if (i % SIZE.0 / 3).is_multiple_of(2) { 40 } else { 200 })
             .collect();
         assert_eq!(found(&stripes, &stripes, begin, 0), unknown);
-        // Moved too far for any pixel to be left.
+        // Shifted too far for any overlap.
         let far = Shift { by: [90 * 256, 0], ..Shift::NONE };
         let reference = picture([0.0, 0.0], 1.0, 0.0, 1);
         assert_eq!(found(&reference, &reference, far, 256), far);
     }
 
-    /// An image of half the size of a scene without any order, seen this many pixels from the left;
-    /// flat where `contrast` is 0.
+    /// A half-size image of a random texture, seen from `at` pixels further right; flat if `contrast` is 0.
     fn halved(at: usize, contrast: f64, sigma: f64, seed: u64) -> Vec<u8> {
         let grain = |x: usize, y: usize| {
             let mixed = (x * 1000 + y + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -426,7 +416,7 @@ mod tests {
             assert!(still.known && !still.lost, "{sigma}: {still:?}");
             let other = halved(40, 100.0, sigma, 2);
             assert_eq!(found(&reference, &other, Shift::NONE, variance), lost, "{sigma}");
-            // Nobody knows how much of it is noise.
+            // Unknown noise: nothing is lost.
             assert_eq!(found(&reference, &other, Shift::NONE, 0), Shift::NONE, "{sigma}");
             let dark = [1, 2].map(|seed| halved(0, 0.0, sigma, seed));
             assert_eq!(found(&dark[0], &dark[1], Shift::NONE, variance), Shift::NONE, "{sigma}");
