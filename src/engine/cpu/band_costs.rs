@@ -1,31 +1,28 @@
-//! Costs that are written down for a band of rows before the paths need them: those over a window,
-//! whose pixels share work with their neighbours (`window_sums.rs`), and costs that take too long
-//! to be computed five times.
+//! Costs stored for a band of rows before the paths need them: costs over a window, because neighbouring
+//! pixels share work (`window_sums.rs`), and costs that are too slow to compute five times.
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::shape::ShapedKernel;
 use super::simd::Vector;
 
-/// A cost that was written down for the rows of a band: [row][x][depth].
+/// A cost stored for the rows of a band: [row][x][depth].
 #[derive(Clone, Copy)]
 pub struct BandCost {
     /// First byte of row `first`.
     pub band_costs: *const u8,
     /// First row of the band.
     pub first: usize,
-    /// Width of the image.
     pub width: usize,
-    /// Bytes a pixel.
+    /// Bytes per pixel.
     pub depth: usize,
 }
 
-// SAFETY: a band's costs belong to one thread, which writes it before it makes the cost.
+// SAFETY: a band's costs belong to one thread, which writes them before it makes the cost.
 unsafe impl Send for BandCost {}
 // SAFETY: as above.
 unsafe impl Sync for BandCost {}
 
-/// See [`BandCost`].
 #[derive(Clone, Copy)]
 pub struct BandRow {
     row: *const u8,
@@ -53,7 +50,6 @@ impl<V: Vector> RowCost<V> for BandRow {
     }
 }
 
-/// See [`BandCost`].
 #[derive(Clone, Copy)]
 pub struct BandPixel(*const u8);
 
@@ -65,10 +61,9 @@ impl<V: Vector> PixelCost<V> for BandPixel {
     }
 }
 
-/// Writes a cost that can be computed on the fly into memory, for the rows of a band.
+/// Stores a cost that can be computed on the fly, for the rows of a band.
 pub struct FillBand<'a, C> {
     pub geometry: &'a Geometry,
-    /// The cost.
     pub cost: C,
     /// First row and number of rows.
     pub rows: (usize, usize),

@@ -1,4 +1,4 @@
-//! The memory of the engine, made once: what all threads share, and what each has for itself.
+//! The engine's memory, allocated once: buffers shared by all threads, and scratch buffers per thread.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -16,79 +16,73 @@ use crate::matching::{BlockMeasure, Cost, Params};
 
 /// Memory that all threads use.
 pub struct Shared {
-    /// Planes of the left view (`features.rs`), [row][plane][stride]; empty where it is its image.
+    /// Planes of the left view (`features.rs`), [row][plane][stride]; empty if the plane is the image itself.
     pub left: Block<u8>,
     /// Planes of the right view, mirrored (`mirrored_rows.rs`), [row][plane][stride].
     pub mirrored: Block<u8>,
-    /// P2 between neighbouring pixels (`penalties.rs`), where bands follow paths.
+    /// P2 between neighbouring pixels (`penalties.rs`), if bands follow paths.
     pub penalties: Block<u8>,
     /// Offsets of the stripes of mirrored rows (`mirrored_rows.rs`).
     pub starts: Block<u32>,
-    /// The candidate of every place of a pair (`striping.rs`), [depth].
+    /// Candidate of each place of a pair (`striping.rs`), [depth].
     pub numbers: Block<i16>,
     /// Mask ORed into a pixel's costs, [depth]: 255 beyond the range, else 0.
     pub padding: Block<u8>,
-    /// Pixels of both views without the mean around them (`zero_mean.rs`), the right one's
-    /// mirrored; ZSAD only.
+    /// ZSAD only: pixels of both views minus their local mean (`zero_mean.rs`), the right view mirrored.
     pub zero_mean: [Block<i16>; 2],
-    /// The vertical paths' vectors where bands meet; [edge][path][1 + x][depth].
+    /// Vectors of the vertical paths at the borders of bands; [edge][path][1 + x][depth].
     pub edges: Block<u8>,
-    /// Costs of the whole image, [pixel][depth], where they are kept, and sums of paths that no
-    /// band follows (`full_volume.rs`).
+    /// Costs of the whole image, [pixel][depth], if they are kept, and sums of the paths that no band follows
+    /// (`full_volume.rs`).
     pub whole_costs: Block<u8>,
     pub whole_sums: Block<i16>,
-    /// Costs of single pixels that each band hands on to the next one.
+    /// Costs of single pixels that each band passes to the next one.
     pub handed_on: HandedOn,
-    /// Finished columns of every band's last row, of the sweep that is going on.
+    /// Finished columns of every band's last row, in the current sweep.
     pub progress: [Vec<AtomicUsize>; 2],
 }
 
-/// Memory of one thread.
 pub struct Scratch {
     /// Deltas of the paths to the left of a band.
     pub path_deltas: Block<u8>,
-    /// Vectors of the paths to the right, where they have come in each row of a band.
+    /// Vectors of the rightward paths at the current column of each row of a band.
     pub rightwards: Block<u8>,
     /// Slots of the downward and of the upward paths (`vertical.rs`).
     pub path_states: [Block<u8>; 2],
     /// Deltas of the downward paths on their way to the upward pass.
     pub ring: Block<u8>,
-    /// Picks the winners.
     pub winner: WinnerTakesAll,
-    /// The cost of a band, where it is neither computed on the fly nor kept for the whole image.
+    /// Costs of a band, if they are neither computed on the fly nor kept for the whole image.
     pub band_costs: Block<u8>,
-    /// The costs of single pixels of a band and around it, if something supports them
-    /// (`pixel_rows.rs`).
+    /// Costs of single pixels of a band and around it, if they get support (`pixel_rows.rs`).
     pub pixel_costs: Block<u8>,
-    /// The costs of single pixels that are being added up, [place of the row][x][depth].
+    /// Costs of single pixels for the window sums, [place of the row][x][depth].
     pub kept_costs: Block<u8>,
     /// Sums over a window's rows.
     pub window_columns: Vec<u16>,
-    /// Sums over a window.
     pub window_sums: Vec<u16>,
-    /// The same of what needs 32 bits, [x][part][depth] and [part][depth].
+    /// The same in 32 bits, [x][part][depth] and [part][depth].
     pub wide_columns: Vec<u32>,
     pub wide_sums: Vec<u32>,
     /// Sums of one pixel, [depth].
     pub pixel_sums: Vec<i16>,
-    /// Sums of a row, [x][depth], where there are no paths.
+    /// Sums of a row without paths, [x][depth].
     pub row_sums: Block<i16>,
     /// Scratch for rows without their local mean.
     pub zero_mean: Vec<i16>,
     /// Scratch for the planes of a row.
     pub features: Vec<u8>,
-    /// Steps of brightness along a row.
+    /// Brightness steps along a row.
     pub steps: Vec<u8>,
 }
 
-/// Rows of pixels' costs that are kept to be added up: those of a window, and the one that leaves
-/// it.
+/// Number of rows of pixel costs kept for window sums: the rows of the window and the one that leaves it.
 pub fn kept_rows(params: &Params) -> usize {
     usize::from(params.summed_window().height) + 1
 }
 
 impl Shared {
-    /// Memory for images of this geometry and this many threads.
+    /// Allocates for images of this geometry and this many threads.
     pub fn new(
         arena: &Arena,
         geometry: &Geometry,
@@ -143,7 +137,7 @@ impl Shared {
         })
     }
 
-    /// Forgets the frame before.
+    /// Clears the progress of the previous frame.
     pub fn begin_frame(&mut self) {
         self.progress.iter_mut().flatten().for_each(|columns| *columns.get_mut() = 0);
         self.handed_on.begin_frame();
@@ -151,7 +145,7 @@ impl Shared {
 }
 
 impl Scratch {
-    /// Memory for bands of this geometry.
+    /// Allocates for bands of this geometry.
     pub fn new(
         arena: &Arena,
         geometry: &Geometry,

@@ -1,19 +1,18 @@
-//! Sets of processor cores, as people and the system name them.
+//! Sets of processor cores and thread affinity.
 
 use std::fmt;
 use std::str::FromStr;
 
 use anyhow::Context;
 
-/// Cores that a set has room for: as many as the system's own sets.
+/// Largest number of cores in a set, as in the system's own sets.
 const MOST: usize = 1024;
 
-/// A set of processor cores by their numbers, such as `0-3,6`; never empty where it was read from a
-/// text.
+/// A set of processor cores by their numbers, such as `0-3,6`; never empty if parsed from a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores([u64; MOST / 64]);
 
-/// A text that names no cores; says what would.
+/// Error for a text that is no set of cores; it states the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`auto`, or numbers of cores below {MOST} and ranges of them such as `0-3,6`")]
 pub struct NoCores;
@@ -21,10 +20,10 @@ pub struct NoCores;
 impl FromStr for Cores {
     type Err = NoCores;
 
-    /// Reads numbers and ranges parted by commas; what is named twice counts once.
+    /// Parses comma-separated numbers and ranges; duplicates count once.
     fn from_str(text: &str) -> Result<Self, NoCores> {
         let number = |text: &str| {
-            // No sign, which Rust would read.
+            // Rust's `parse` would accept a sign.
             let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
             let core = text.parse().ok().filter(|core: &usize| is_number && *core < MOST);
             core.ok_or(NoCores)
@@ -50,14 +49,14 @@ impl Cores {
         system::allowed().context("asking which cores there are")
     }
 
-    /// Has the calling thread run on these cores only, and the threads that it starts from now on.
+    /// Restricts the calling thread, and the threads that it starts later, to these cores.
     pub fn hold_this_thread(self) -> anyhow::Result<()> {
         system::hold_this_thread(self).with_context(|| format!("running on cores {self} only"))?;
-        // Those that a control group forbids are left out silently.
+        // The system silently omits cores that a control group forbids.
         self.check_within(Self::allowed()?)
     }
 
-    /// Checks that all of them are among those that the calling thread may run on.
+    /// Checks that the calling thread may run on all of them.
     pub fn check(self) -> anyhow::Result<()> {
         self.check_within(Self::allowed()?)
     }
@@ -73,7 +72,6 @@ impl Cores {
         Ok(())
     }
 
-    /// Number of cores.
     pub fn len(self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -119,7 +117,7 @@ mod system {
     const SIZE: usize = size_of::<libc::cpu_set_t>();
 
     pub fn allowed() -> Result<Cores> {
-        // SAFETY: plain numbers, for which 0 is a value.
+        // SAFETY: the set is plain integers, and 0 is a valid value.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
         // SAFETY: the set has this size; 0 is the calling thread.
         if unsafe { libc::sched_getaffinity(0, SIZE, &mut set) } != 0 {
@@ -212,7 +210,7 @@ mod tests {
         });
         assert_eq!(inherited.join().unwrap(), one);
         assert_eq!(Cores::allowed().unwrap(), before, "no other thread is touched");
-        // Nobody has this many.
+        // No machine has this many.
         assert!(cores("1023").check().is_err());
     }
 }

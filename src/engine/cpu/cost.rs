@@ -1,9 +1,9 @@
 //! The matching cost as the kernels see it: a vector of candidates on request.
 //!
-//! Candidates lie in the order of `striping.rs`. Lanes beyond their number must hold 255: they
-//! then never win, nor lower a neighbour. Another cost is another [`FrameCost`]: on the fly as
-//! [`AdCost`], or through the costs of one band of rows (`band_costs.rs`) where neighbouring pixels
-//! share work or a cost takes too long to be computed for every path anew.
+//! Candidates lie in the order of `striping.rs`. Lanes beyond their number must hold 255, so that they never
+//! win nor lower a neighbour. A cost implements [`FrameCost`], either on the fly as [`AdCost`] does, or
+//! through the stored costs of a band of rows (`band_costs.rs`), if neighbouring pixels share work or the
+//! cost is too slow to compute for every path.
 
 use super::mirrored_rows::{Starts, Stripes};
 use super::simd::Vector;
@@ -16,13 +16,12 @@ pub trait FrameCost: Copy + Send + Sync {
     /// The cost along row `y`.
     ///
     /// # Safety
-    /// As [`Vector::splat`]; the row lies in the image, and in the band whose costs are kept.
+    /// As [`Vector::splat`]; the row lies in the image, and in the band of a stored cost.
     unsafe fn row<V: Vector>(&self, y: usize) -> Self::Row<V>;
 }
 
 /// The cost along one row of the left image.
 pub trait RowCost<V: Vector>: Copy {
-    /// The cost of one pixel.
     type Pixel: PixelCost<V>;
 
     /// The cost at column `x`, in `chunks` vectors.
@@ -62,18 +61,15 @@ impl Padding {
     }
 }
 
-/// Truncated absolute difference, computed when asked for.
+/// Truncated absolute difference, computed on the fly.
 #[derive(Clone, Copy)]
 pub struct AdCost {
-    /// Pixels of the left image.
     pub left: *const u8,
     /// Mirrored rows of the right image (`mirrored_rows.rs`).
     pub mirrored: *const u8,
-    /// Width of the image.
     pub width: usize,
     /// Bytes of a mirrored row.
     pub stride: usize,
-    /// Its stripes.
     pub stripes: Stripes,
     /// Largest cost.
     pub truncation: u8,
@@ -81,12 +77,11 @@ pub struct AdCost {
     pub padding: Padding,
 }
 
-// SAFETY: the addresses are only read from, and outlive the frame that the cost was made for.
+// SAFETY: the pointers are only read, and their data outlives the frame of the cost.
 unsafe impl Send for AdCost {}
 // SAFETY: as above.
 unsafe impl Sync for AdCost {}
 
-/// See [`AdCost`].
 #[derive(Clone, Copy)]
 pub struct AdRow<V> {
     left: *const u8,
@@ -114,7 +109,6 @@ impl FrameCost for AdCost {
     }
 }
 
-/// See [`AdCost`].
 #[derive(Clone, Copy)]
 pub struct AdPixel<V> {
     left: V,

@@ -1,4 +1,4 @@
-//! Sources of the costs of a band: computed on the fly by each sweep, or stored before.
+//! Sources of a band's costs: computed on the fly by each sweep, or stored before the sweeps.
 
 use super::band_costs::{BandCost, FillBand};
 use super::buffers::Scratch;
@@ -10,7 +10,7 @@ use super::shape::Shape;
 use super::support::SupportBand;
 use super::window_sums::{Rounding, ToBytes};
 
-/// Rows of a frame: the first, and how many.
+/// Rows of a frame: the first row and the number of rows.
 pub type Rows = (usize, usize);
 
 /// A source of the costs of bands.
@@ -18,7 +18,7 @@ pub trait CostSource: Sync {
     /// The cost as the kernels see it.
     type Cost: FrameCost;
 
-    /// Computes the costs of a band; `again` if an earlier sweep has had them computed.
+    /// Computes the costs of a band; `again` if an earlier sweep already did.
     fn compute_costs<S: Shape>(&self, scratch: &mut Scratch, rows: Rows, again: bool)
     -> Self::Cost;
 }
@@ -34,7 +34,7 @@ impl<C: FrameCost> CostSource for C {
 
 /// Writes costs into memory.
 pub trait CostWriter: Sync {
-    /// Writes the costs of rows to `to`, [row][x][depth], where there is room for them.
+    /// Writes the costs of rows to `to`, [row][x][depth]. `to` has room for them.
     fn write<S: Shape>(&self, scratch: &mut Scratch, rows: Rows, to: *mut u8);
 }
 
@@ -42,7 +42,6 @@ pub trait CostWriter: Sync {
 pub struct PixelWriter<'a, C> {
     /// Layout of the frame.
     pub geometry: &'a Geometry,
-    /// The cost.
     pub cost: C,
 }
 
@@ -55,11 +54,9 @@ impl<C: FrameCost> CostWriter for PixelWriter<'_, C> {
     }
 }
 
-/// Writes a cost over windows, whose sums are rounded to bytes.
+/// Writes a cost over windows, with sums rounded to bytes.
 pub struct WindowWriter<'a> {
-    /// The frame.
     pub frame: &'a Frame<'a>,
-    /// Rounding of a sum to a byte.
     pub rounding: Rounding,
 }
 
@@ -76,12 +73,10 @@ impl CostWriter for WindowWriter<'_> {
     }
 }
 
-/// Costs that are stored before the sweeps read them, blended with the adaptive window and the
-/// prior.
+/// Costs stored before the sweeps, blended with the adaptive window and the prior.
 pub struct StoredCosts<'a, W> {
-    /// The frame.
     pub frame: &'a Frame<'a>,
-    /// The cost of a pixel by itself.
+    /// The cost of a single pixel.
     pub writer: W,
 }
 
@@ -92,7 +87,7 @@ impl<W: CostWriter> CostSource for StoredCosts<'_, W> {
         let frame = self.frame;
         let Geometry { width, depth, keeps_costs, .. } = *frame.geometry;
         let band_costs = match keeps_costs {
-            // SAFETY: there is room for all rows; those of a band are one thread's.
+            // SAFETY: there is room for all rows; each band belongs to one thread.
             true => unsafe { frame.shared.whole_costs.ptr().add(rows.0 * width * depth) },
             false => scratch.band_costs.ptr(),
         };
@@ -113,8 +108,8 @@ impl<W: CostWriter> CostSource for StoredCosts<'_, W> {
             &frame.shared.handed_on,
             |rows, to| self.writer.write::<S>(scratch, rows, to),
         );
-        // SAFETY: nobody writes to the rows, and the costs are this thread's; the simd was found on
-        // this machine.
+        // SAFETY: no thread writes to the rows, and the costs are this thread's; the simd was found on this
+        // machine.
         unsafe {
             S::run(SupportBand {
                 geometry: frame.geometry,

@@ -1,9 +1,7 @@
-//! Cost features: what a cost compares, computed once a pair as byte images ("planes") of either
-//! view.
+//! Cost features: the inputs of a cost, computed once per pair as byte images ("planes") of either view.
 //!
-//! `ad` compares the intensities as they are, one plane. `census` compares descriptors, eight bits
-//! a plane; `combined` those, the gradient and the intensity. The planes of the right view are
-//! mirrored (`mirrored_rows.rs`).
+//! `ad` compares intensities, one plane. `census` compares descriptors, eight bits per plane. `combined` adds
+//! the gradient and the intensity to them. The planes of the right view are mirrored (`mirrored_rows.rs`).
 
 use super::geometry::Geometry;
 use super::mirrored_rows;
@@ -12,15 +10,13 @@ use crate::core::frame::Image;
 use crate::matching::CensusWindow;
 use crate::matching::census::Step;
 
-/// Columns beyond either end of a copied row: half the widest census window, and a vector that
-/// hangs over.
+/// Columns beyond either end of a copied row: half the widest census window, plus the overhang of a vector.
 const MARGIN: usize = 128;
 
-/// Planes of gradient and intensity: what of the gradient lies above 0, what lies below, the
-/// intensity.
+/// Planes of gradient and intensity: the positive part of the gradient, its negative part, the intensity.
 pub const GRADIENT_PLANES: usize = 3;
 
-/// Bytes of a descriptor as the kernels are compiled for them; bits beyond the window's are 0.
+/// Bytes of a descriptor in the compiled kernels; bits beyond the window's are 0.
 pub fn descriptor_bytes(window: CensusWindow) -> usize {
     match window.bits() {
         ..=24 => 3,
@@ -29,21 +25,21 @@ pub fn descriptor_bytes(window: CensusWindow) -> usize {
     }
 }
 
-/// The planes that a cost compares (`plane_costs.rs`).
+/// The feature planes of a cost (`plane_costs.rs`).
 pub struct Features {
-    /// Comparisons of a descriptor, bit by bit; empty where the intensities are compared.
+    /// Comparisons of a descriptor, bit by bit; empty for a cost on intensities.
     comparisons: Vec<(Step, Step)>,
-    /// Planes that hold the descriptor.
+    /// Number of planes of the descriptor.
     bytes: usize,
     /// Whether gradient and intensity follow.
     gradient: bool,
-    /// Rows above and below the pixel that the descriptor needs.
+    /// Rows of the descriptor's window above and below its pixel.
     radius: usize,
 }
 
 impl Features {
-    /// The planes of the descriptors of a window, and of gradient and intensity where they are
-    /// wanted; without either that of the intensities.
+    /// Planes for the descriptors of `window`, if any, and gradient and intensity, if requested. Without
+    /// either, one plane of intensities.
     pub fn of(window: Option<CensusWindow>, gradient: bool) -> Self {
         Self {
             comparisons: window.map_or(Vec::new(), CensusWindow::comparisons),
@@ -53,7 +49,6 @@ impl Features {
         }
     }
 
-    /// Number of planes.
     pub fn planes(&self) -> usize {
         (self.bytes + if self.gradient { GRADIENT_PLANES } else { 0 }).max(1)
     }
@@ -63,8 +58,7 @@ impl Features {
         self.bytes > 0 || self.gradient
     }
 
-    /// Bytes that a thread needs to prepare a row: the mirrored one, the rows it looks at, and the
-    /// planes it makes.
+    /// Scratch bytes of a thread to prepare a row: the mirrored row, the rows of the window, and the planes.
     pub fn scratch_len(&self, geometry: &Geometry) -> usize {
         let mirrored = geometry.mirrored_stride();
         if !self.of_left() {
@@ -78,7 +72,7 @@ impl Features {
 /// Destination of the planes of a view, [row][plane][stride].
 #[derive(Clone, Copy)]
 pub enum Destination {
-    /// As they are, [`Geometry::feature_stride`] bytes a row.
+    /// Not mirrored, [`Geometry::feature_stride`] bytes a row.
     Left(*mut u8),
     /// Mirrored, [`Geometry::mirrored_stride`] bytes a row.
     Right(*mut u8),
@@ -94,7 +88,7 @@ pub struct PrepareRows<'a> {
     pub rows: (usize, usize),
     /// [`Features::scratch_len`] bytes.
     pub scratch: &'a mut [u8],
-    /// Destination of the planes; the rows there belong to the caller.
+    /// Destination of the planes; its rows belong to the caller.
     pub to: Destination,
 }
 
@@ -148,7 +142,6 @@ impl PrepareRows<'_> {
         number % (2 * radius + 1) * (self.geometry.width + 2 * MARGIN) + MARGIN
     }
 
-    /// The descriptors of row `y`.
     #[inline(always)]
     unsafe fn descriptors<V: Vector>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
         let mut from = [(0usize, 0usize); 64];
@@ -176,7 +169,6 @@ impl PrepareRows<'_> {
         }
     }
 
-    /// Gradient and intensity of row `y`.
     #[inline(always)]
     unsafe fn gradient<V: Vector>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
         let stride = self.geometry.feature_stride();
@@ -194,7 +186,7 @@ impl PrepareRows<'_> {
         }
     }
 
-    /// Puts a plane of row `y` where it belongs. `plain`: memory for a mirrored row.
+    /// Writes a plane of row `y` to its destination. `plain`: memory for a mirrored row.
     #[inline(always)]
     unsafe fn hand_out(&self, y: usize, plane: usize, row: &[u8], plain: &mut [u8]) {
         let number = y * self.features.planes() + plane;

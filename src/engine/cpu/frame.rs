@@ -1,4 +1,4 @@
-//! One frame: all that the threads need to match a pair.
+//! One frame: all inputs and memory to match a pair.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,22 +14,22 @@ use super::watch::Watch;
 use crate::core::frame::Image;
 use crate::matching::Params;
 
-/// Everything that the threads need to match one pair.
+/// Inputs and memory to match one pair.
 pub struct Frame<'a> {
     pub geometry: &'a Geometry,
     pub params: &'a Params,
     pub features: &'a Features,
-    /// P2 by step of brightness.
+    /// P2 by brightness step.
     pub p2: &'a [u8; 256],
     /// Base image, of the geometry's size.
     pub left: &'a Image,
     /// Match image, of the same size.
     pub right: &'a Image,
-    /// The image that P2 follows, of the same size.
+    /// The image that steers P2, of the same size.
     pub guide: &'a Image,
     /// Support of the cost at every pixel, with an adaptive window or a prior.
     pub support: Option<&'a [PixelSupport]>,
-    /// Noise threshold of the left image, where a filter depends on it.
+    /// Noise threshold of the left image, if a filter uses it.
     pub threshold: u32,
     /// The cost table of mutual information, if that is the cost.
     pub round: Option<InformationRound<'a>>,
@@ -37,11 +37,10 @@ pub struct Frame<'a> {
     pub shared: &'a Shared,
     /// Memory of each thread.
     pub scratches: &'a [Mutex<Scratch>],
-    /// Waiting of the threads for each other.
+    /// Synchronisation of the threads.
     pub watch: &'a Watch,
-    /// The resulting values, one a pixel.
+    /// The resulting disparities, one per pixel.
     pub output: Output,
-    /// Filters of the map.
     pub filters: &'a Filters,
 }
 
@@ -50,24 +49,23 @@ pub struct Frame<'a> {
 pub struct InformationRound<'a> {
     /// Costs, [left level][right level].
     pub table: &'a [u8],
-    /// Second destination of the checked winners, from which the next round learns; a value a pixel, of
-    /// the finest level only.
+    /// For the finest level only: a copy of the checked winners as input of the next round, one value per
+    /// pixel.
     pub map: Option<*mut i32>,
-    /// Whether the map is the pair's, and not one that only the next round learns from.
+    /// Whether this is the last round, so that its map is the result.
     pub last: bool,
 }
 
 // SAFETY: the threads write different rows of the map, which outlives the frame.
 unsafe impl Sync for InformationRound<'_> {}
 
-/// Memory of the result; every thread writes rows of its own.
+/// Memory of the result; every thread writes its own rows.
 pub struct Output(pub *mut i16);
 
 // SAFETY: the threads write different rows, and the buffer outlives the frame.
 unsafe impl Sync for Output {}
 
 impl Frame<'_> {
-    /// The memory of a thread.
     pub(super) fn scratch(&self, thread: usize) -> MutexGuard<'_, Scratch> {
         self.scratches[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
-//! Paths along knight's moves, and winners from sums that are kept: 16 paths reach two rows up and
-//! down, which no band follows. So the costs and the sums of the whole image are kept (3 bytes a
-//! pixel and candidate), and one direction after the other is added to the sums.
+//! Matching with all sums in memory, for 16 paths: knight's moves reach two rows up and down, so that bands
+//! cannot follow them. The costs and the sums of the whole image are kept (3 bytes per pixel and candidate),
+//! and one direction after the other is added to the sums.
 
 use super::band_costs::FillBand;
 use super::cost_source::CostSource;
@@ -40,8 +40,7 @@ impl Frame<'_> {
             }
         });
         timer.end("cost volume");
-        // Neighbouring paths go to different threads, so that long and short ones are spread
-        // evenly.
+        // Neighbouring paths go to different threads, so that long and short ones are distributed evenly.
         let count = team.pieces();
         for &step in self.params.paths.steps() {
             team.share(count, &|_, shares| {
@@ -75,8 +74,8 @@ impl Frame<'_> {
     }
 }
 
-/// Adds the paths of one direction to the sums: a share of them, those whose number divided by the
-/// number of shares leaves the share's.
+/// Adds one share of the paths of one direction to the sums: the paths with a number congruent to the
+/// share's, modulo the number of shares.
 pub struct Direction<'a> {
     pub geometry: &'a Geometry,
     /// Costs, [pixel][depth].
@@ -85,9 +84,8 @@ pub struct Direction<'a> {
     pub sums: *mut i16,
     /// The image that steers P2.
     pub guide: &'a Image,
-    /// P1.
     pub p1: u8,
-    /// P2 by step of brightness.
+    /// P2 by brightness step.
     pub p2: &'a [u8; 256],
     /// The step (dx, dy) from one pixel of a path to the next.
     pub step: (i32, i32),
@@ -101,8 +99,8 @@ impl ShapedKernel for Direction<'_> {
         let Geometry { width, height, .. } = *self.geometry;
         let (dx, dy) = self.step;
         let (across, down) = (dx.unsigned_abs() as usize, dy.unsigned_abs() as usize);
-        // A path begins if the pixel before it lies outside: in the first rows, and below them in the
-        // first columns.
+        // A path begins if the previous pixel is outside: in the first rows, and below them in the first
+        // columns.
         let rows = down.min(height);
         let columns = across.min(width);
         let starts = rows * width + columns * (height - rows);
@@ -120,7 +118,7 @@ impl ShapedKernel for Direction<'_> {
 }
 
 impl Direction<'_> {
-    /// The path that begins at (x, y).
+    /// Follows the path from (x, y).
     #[inline(always)]
     unsafe fn follow<V: Vector, const MAX: usize, const EXACT: bool>(
         &self,
@@ -175,9 +173,9 @@ pub struct SelectRow<'a> {
     pub geometry: &'a Geometry,
     /// Sums of the row, [x][depth].
     pub sums: *const i16,
-    /// Whether they are in pairs, and not in the order of the bytes.
+    /// Whether they are in the order of pairs instead of the order of bytes.
     pub in_pairs: bool,
-    /// Picks the winners; the row is its first.
+    /// Selects the winners; the row is its first.
     pub winner: &'a mut WinnerTakesAll,
 }
 

@@ -1,61 +1,53 @@
-//! Sizes that follow from the parameters and the image's size, and never change.
+//! Sizes that follow from the parameters and the image size.
 
 use crate::matching::{Cost, Params, Paths};
 
-/// Rows of a band: the down sweep leaves its paths' vectors only where a band begins.
+/// Rows of a band. The downward sweep stores its path vectors only at the start of each band.
 const BAND_ROWS: usize = 8;
 /// Columns of a tile; not below [`BAND_ROWS`].
 pub(super) const TILE: usize = 32;
 
 #[derive(Clone, Debug)]
 pub struct Geometry {
-    /// Width of the image.
     pub width: usize,
-    /// Height of the image.
     pub height: usize,
     /// Number of candidates, D.
     pub count: usize,
     /// Smallest candidate.
     pub min: i32,
-    /// Vectors a pixel.
+    /// Vectors per pixel.
     pub chunks: usize,
-    /// Bytes a pixel: `count` rounded up to whole vectors. The lanes beyond `count` always hold
-    /// 255.
+    /// Bytes per pixel: `count` rounded up to whole vectors. The lanes beyond `count` always hold 255.
     pub depth: usize,
     /// Paths of one vertical sweep: 1 or 3.
     pub vertical: usize,
     /// Whether there is an upward sweep.
     pub upward: bool,
-    /// Whether paths are followed band by band: neither none at all nor knight's moves.
+    /// Whether paths are followed band by band; false without paths and for knight's moves.
     pub banded: bool,
-    /// Whether the costs of the whole image are written once and kept for the upward sweep, not
-    /// written anew band by band.
+    /// Whether the costs of the whole image are stored once and kept for the upward sweep, instead of
+    /// recomputed band by band.
     pub keeps_costs: bool,
-    /// Whether the deltas of two paths fit a byte together.
+    /// Whether the deltas of two paths fit in one byte together.
     pub pairs_fit: bool,
     /// Rows of a band; the last may have fewer.
     pub band_rows: usize,
-    /// Number of bands.
     pub bands: usize,
-    /// Columns of a tile.
     pub tile: usize,
-    /// Columns that the deltas of the downward paths of a band are kept for; a power of two.
+    /// Capacity in columns of the ring of downward deltas of a band; a power of two.
     pub ring: usize,
-    /// Bytes kept of a candidate of those: one of the vertical path, and one or two of both
-    /// diagonal ones.
+    /// Bytes per candidate in that ring: one for the vertical path, and one or two for both diagonal ones.
     pub kept: usize,
 }
 
-/// Reports whether paths follow costs that are stored first: all but those that take one
-/// difference.
+/// Reports whether the paths read stored costs: for all costs except a single difference.
 pub fn writes_costs(params: &Params) -> bool {
     let single = matches!(params.cost, Cost::Ad { window: 1, .. });
     !params.is_local() && (params.is_supported() || !single)
 }
 
 impl Geometry {
-    /// The geometry for vectors of `lanes` candidates. `costs_anew`: whether costs are computed in
-    /// every sweep.
+    /// The geometry for vectors of `lanes` candidates. `costs_anew`: whether every sweep computes the costs.
     pub fn new(
         params: &Params,
         (width, height): (usize, usize),
@@ -82,7 +74,7 @@ impl Geometry {
             band_rows: BAND_ROWS,
             bands: height.div_ceil(BAND_ROWS),
             tile: TILE,
-            // A pass of one tile runs ahead of the other by a tile, and both lean over by a band.
+            // The passes are one tile apart, and both lean over by a band.
             ring: (2 * TILE + 2 * BAND_ROWS).next_power_of_two(),
             kept: match params.paths {
                 Paths::Four => 1,
@@ -111,17 +103,17 @@ impl Geometry {
         (first, end)
     }
 
-    /// Bytes of one path's vectors along a band's edge: a pixel more at either end, always zero.
+    /// Bytes of one path's vectors along a band's border, with a zero pixel at either end.
     pub fn edge_stride(&self) -> usize {
         (self.width + 2) * self.depth
     }
 
-    /// Numbers of a stripe of a mirrored right row (`mirrored_rows.rs`).
+    /// Length of a stripe of a mirrored right row (`mirrored_rows.rs`).
     pub fn stripe_len(&self) -> usize {
         (self.width - 1 + self.depth).div_ceil(self.chunks)
     }
 
-    /// Numbers of a mirrored right row (`mirrored_rows.rs`).
+    /// Length of a mirrored right row (`mirrored_rows.rs`).
     pub fn mirrored_stride(&self) -> usize {
         (self.chunks * self.stripe_len()).next_multiple_of(64)
     }
@@ -131,7 +123,7 @@ impl Geometry {
         self.width.next_multiple_of(64)
     }
 
-    /// Slots of one path's vectors within a band: every path that crosses the band has its own.
+    /// Slots for one path direction's vectors within a band: one per path that crosses the band.
     pub fn path_state_slots(&self) -> usize {
         self.width + 2 * self.band_rows
     }

@@ -1,9 +1,8 @@
-//! The path to the left, for a few rows at once; the one to the right goes along with the last
-//! vertical sweep (`vertical.rs`).
+//! The leftward path, for a few rows at once; the rightward one is part of the last vertical sweep
+//! (`vertical.rs`).
 //!
-//! A pixel waits for the minimum over the candidates of the pixel before; with several rows
-//! interleaved the machine has other work meanwhile. What is kept is the delta over the cost
-//! ([`path_delta`]), a byte a candidate.
+//! Each pixel depends on the minimum over the candidates of the previous pixel; interleaving several rows
+//! hides that latency. The delta over the cost is stored ([`path_delta`]), one byte per candidate.
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
@@ -12,12 +11,10 @@ use super::penalties::Penalties;
 use super::shape::ShapedKernel;
 use super::simd::Vector;
 
-/// Follows the paths of `ROWS` rows from `y` on.
+/// Follows the paths of `ROWS` rows, starting at `y`.
 pub struct Leftwards<'a, C, const ROWS: usize> {
     pub geometry: &'a Geometry,
-    /// The matching cost.
     pub cost: C,
-    /// P1.
     pub p1: u8,
     /// P2 between neighbouring pixels.
     pub penalties: Penalties,

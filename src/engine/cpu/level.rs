@@ -1,5 +1,5 @@
-//! One level of the pyramid: images of one size, with the parameters and the memory for them. Most
-//! engines have one; with a prior, one for each coarser size as well.
+//! One level of the pyramid: the parameters and the memory for images of one size. Most engines have one
+//! level; with a prior there is one more per coarser size.
 
 use std::sync::Mutex;
 
@@ -28,13 +28,12 @@ pub struct Level {
     shared: Shared,
     scratches: Vec<Mutex<Scratch>>,
     prepare: Prepare,
-    /// The filters of its maps.
     pub filters: Filters,
 }
 
 impl Level {
-    /// The level for images of this size, with all its memory. `costs_anew`: whether costs are
-    /// computed in every sweep.
+    /// Makes the level for images of this size, with all its memory. `costs_anew`: whether every sweep
+    /// computes the costs.
     pub fn new(
         arena: &Arena,
         params: Params,
@@ -63,22 +62,22 @@ impl Level {
     }
 }
 
-/// Per-pair inputs besides the images: noise thresholds, continuity, cost table.
+/// Per-pair inputs in addition to the images: noise thresholds, continuity, cost table.
 #[derive(Clone, Copy)]
 pub struct PairInputs<'a> {
-    /// The noise thresholds of the levels, if they are not those of the images themselves.
+    /// Noise thresholds of the levels; `None` to measure them.
     pub thresholds: Option<&'a [u32]>,
-    /// Whether it follows the pair before in its stream.
+    /// Whether it continues the previous pair of its stream.
     pub goes_on: bool,
     /// The cost table of mutual information, if that is the cost.
     pub round: Option<InformationRound<'a>>,
 }
 
-/// Matches a pair on the first of these levels, for which it has its size, with what the others
-/// say; the time that each stage took.
+/// Matches a pair on the first level, which has its size, with the prior from the others. Returns the time of
+/// each stage.
 ///
 /// # Safety
-/// `output` has room for a value a pixel, and nobody else touches it; the simd was found on this
+/// `output` has room for one value per pixel, and no other thread accesses it; the simd was found on this
 /// machine.
 pub unsafe fn run(
     levels: &mut [Level],
@@ -99,7 +98,7 @@ pub unsafe fn run(
             goes_on: false,
             round: round.map(|round| InformationRound { map: None, last: true, ..round }),
         };
-        // SAFETY: the map has the coarser level's size, and is read when that is done.
+        // SAFETY: the map has the coarser level's size, and is only read after that level is done.
         unsafe { run(coarser, team, simd, halves.each_ref(), inputs, map)? };
         timer.end("prior");
     }
@@ -111,7 +110,7 @@ pub unsafe fn run(
     }
 
     level.shared.begin_frame();
-    // The winners as they are, for the next round.
+    // The next round uses unfiltered winners.
     let none = Filters::default();
     let unfinished = round.is_some_and(|round| !round.last);
     if !unfinished {

@@ -1,4 +1,4 @@
-//! Matching without paths: disparities straight from sums over windows.
+//! Local matching: disparities directly from sums over windows.
 
 use super::buffers::{Scratch, kept_rows};
 use super::cost_source::{CostWriter, PixelWriter};
@@ -13,12 +13,12 @@ use super::window_sums::{Number, Parts, PixelCosts, Sink, Squares, SumRow, Total
 use crate::matching::block::Scale;
 use crate::matching::{BlockMeasure, Cost};
 
-/// Rows that a thread does at a time. Each such piece begins with the rows of a window above it.
+/// Rows per piece of work of a thread. Each piece first needs the rows of a window above it.
 const PIECE_ROWS: usize = 64;
 
 impl Frame<'_> {
-    /// Matches without paths. `sum_row` writes the sums of a row, [x][depth]; its flag says that
-    /// the row begins a piece.
+    /// Matches without paths. `sum_row` writes the sums of a row, [x][depth]; its flag is set for the first
+    /// row of a piece.
     pub(super) fn match_locally<S: Shape>(
         &self,
         team: &mut Team,
@@ -39,8 +39,7 @@ impl Frame<'_> {
         timer.end("window sums and winner");
     }
 
-    /// Selects the disparities of row `y` from its sums, and checks them; `in_pairs`: of
-    /// [`SelectRow`].
+    /// Selects the disparities of row `y` from its sums, and checks them; `in_pairs` as in [`SelectRow`].
     pub(super) fn select_disparities<S: Shape>(
         &self,
         scratch: &mut Scratch,
@@ -55,8 +54,7 @@ impl Frame<'_> {
         self.check_consistency(scratch, (y, 1));
     }
 
-    /// Adds the costs of single pixels up over the windows of row `y`; `writer` writes them row by
-    /// row.
+    /// Adds up the costs of single pixels over the windows of row `y`; `writer` computes them row by row.
     pub(super) fn sum_pixels<S: Shape, W: CostWriter, T: Sink>(
         &self,
         scratch: &mut Scratch,
@@ -78,7 +76,7 @@ impl Frame<'_> {
         self.sum_row::<S, _, _>(scratch, PixelCosts { costs, places }, total, y, begins, sink);
     }
 
-    /// Computes the sums of row `y` of a cost over windows.
+    /// Computes the sums of row `y` for a cost over windows.
     pub(super) fn sum_windows<S: Shape, T: Sink>(
         &self,
         scratch: &mut Scratch,
@@ -122,7 +120,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Adds these parts up over the windows of row `y`.
+    /// Adds up these parts over the windows of row `y`.
     fn sum_row<S: Shape, P: Parts, T: Sink>(
         &self,
         scratch: &mut Scratch,

@@ -1,22 +1,19 @@
-//! A cost that a table gives for every two grey levels: mutual information.
+//! Costs from a table of all pairs of grey levels: mutual information.
 
 use super::cost::{FrameCost, Padding, PixelCost, RowCost};
 use super::mirrored_rows::{Starts, Stripes};
 use super::simd::Vector;
 use crate::matching::mutual_information::LEVELS;
 
-/// The cost that a table gives.
+/// Cost from a table.
 #[derive(Clone, Copy)]
 pub struct LookUpCost {
-    /// Pixels of the left image.
     pub left: *const u8,
     /// Mirrored rows of the right image (`mirrored_rows.rs`).
     pub mirrored: *const u8,
-    /// Width of the image.
     pub width: usize,
     /// Bytes of a mirrored row.
     pub stride: usize,
-    /// Its stripes.
     pub stripes: Stripes,
     /// The costs, [left level][right level].
     pub table: *const u8,
@@ -24,12 +21,11 @@ pub struct LookUpCost {
     pub padding: Padding,
 }
 
-// SAFETY: the addresses are only read from, and outlive the frame that the cost was made for.
+// SAFETY: the pointers are only read, and their data outlives the frame of the cost.
 unsafe impl Send for LookUpCost {}
 // SAFETY: as above.
 unsafe impl Sync for LookUpCost {}
 
-/// See [`LookUpCost`].
 #[derive(Clone, Copy)]
 pub struct LookUpRow {
     left: *const u8,
@@ -57,7 +53,6 @@ impl FrameCost for LookUpCost {
     }
 }
 
-/// See [`LookUpCost`].
 #[derive(Clone, Copy)]
 pub struct LookUpPixel {
     /// Costs by right level.

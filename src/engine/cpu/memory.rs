@@ -1,4 +1,4 @@
-//! Memory that the threads of the engine share without locks: aligned, zeroed, allocated once.
+//! Memory shared by the engine's threads without locks: aligned, zeroed, allocated once.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
@@ -9,27 +9,27 @@ use std::sync::Mutex;
 
 use crate::core::memory::{Refused, filled, product};
 
-/// Cache line, and the widest vector.
+/// Size of a cache line and of the widest vector.
 const ALIGNMENT: usize = 64;
-/// From this size on, memory is asked for in huge pages: the checkpoints of a large image would
-/// otherwise miss the TLB at every row.
+/// Blocks of at least this size use huge pages, because the checkpoints of a large image would otherwise miss
+/// the TLB at every row.
 const HUGE: usize = 2 << 20;
 
-/// A block of `len` elements, all zero at first, reached by raw pointers only: who may touch which
-/// part when is the schedule's business (`schedule.rs`).
+/// A block of `len` elements, initially zero, accessed through raw pointers only. The schedule
+/// (`schedule.rs`) ensures that threads do not conflict.
 pub struct Block<T> {
     start: NonNull<u8>,
     layout: Layout,
     element: PhantomData<T>,
 }
 
-// SAFETY: a block is plain memory of plain numbers; the users of its pointer keep apart.
+// SAFETY: a block is plain memory of plain numbers; the users of its pointer access separate parts.
 unsafe impl<T: Copy + Send> Send for Block<T> {}
-// SAFETY: as above; the block itself only hands out its address.
+// SAFETY: as above; the block itself only returns its address.
 unsafe impl<T: Copy + Sync> Sync for Block<T> {}
 
 impl<T: Copy> Block<T> {
-    /// Allocates `len` elements whose bytes are all zero; `T` is a plain number.
+    /// Allocates `len` zeroed elements; `T` is a plain number.
     pub fn new(len: u64) -> Result<Self, Refused> {
         let wanted = Self::bytes_of(len);
         let refused = || Refused(wanted);
@@ -38,7 +38,7 @@ impl<T: Copy> Block<T> {
         let layout = Layout::from_size_align(bytes, alignment).map_err(|_| refused())?;
         // SAFETY: the layout is not empty.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(refused)?;
-        // Before the first byte is written, which is when the pages are chosen.
+        // Before the first write, because that is when the kernel chooses the pages.
         #[cfg(target_os = "linux")]
         if bytes >= HUGE {
             // SAFETY: the range was just allocated; a refused hint changes nothing.
@@ -49,20 +49,20 @@ impl<T: Copy> Block<T> {
         Ok(Self { start, layout, element: PhantomData })
     }
 
-    /// A block without memory, of a dry [`Arena`].
+    /// A block without memory, for a dry [`Arena`].
     fn dry() -> Self {
         let layout = Layout::new::<()>();
         Self { start: NonNull::<u64>::dangling().cast(), layout, element: PhantomData }
     }
 
-    /// Bytes of a block of `len` elements: whole cache lines. A size that no number holds is the
-    /// largest there is, which is refused.
+    /// Bytes of a block of `len` elements: whole cache lines. The size saturates; the largest one is always
+    /// refused.
     fn bytes_of(len: u64) -> u64 {
         let bytes = len.saturating_mul(size_of::<T>() as u64).max(1);
         bytes.checked_next_multiple_of(ALIGNMENT as u64).unwrap_or(u64::MAX)
     }
 
-    /// The first element.
+    /// Pointer to the first element.
     pub fn ptr(&self) -> *mut T {
         self.start.as_ptr().cast()
     }
@@ -83,8 +83,8 @@ impl<T> Drop for Block<T> {
     }
 }
 
-/// Allocates the memory of an engine and counts its bytes. A dry arena only counts: the
-/// constructors that run through it tell how much memory they would take.
+/// Allocates the memory of an engine and counts its bytes. A dry arena only counts, to estimate the memory of
+/// what is constructed with it.
 pub struct Arena {
     bytes: Cell<u64>,
     is_dry: bool,
@@ -96,7 +96,7 @@ impl Arena {
         Self { bytes: Cell::new(0), is_dry: false }
     }
 
-    /// An arena that only counts; nobody may touch the elements of its blocks.
+    /// An arena that only counts; its blocks must not be accessed.
     pub fn dry() -> Self {
         Self { bytes: Cell::new(0), is_dry: true }
     }
@@ -117,7 +117,7 @@ impl Arena {
         if self.is_dry { Ok(Block::dry()) } else { Block::new(len) }
     }
 
-    /// Allocates a block of `len` elements that `fill` sets.
+    /// Allocates a block of `len` elements, initialised by `fill`.
     pub fn block_with<T: Copy>(
         &self,
         len: usize,
@@ -125,7 +125,7 @@ impl Arena {
     ) -> Result<Block<T>, Refused> {
         let block = self.block(len as u64)?;
         if !self.is_dry {
-            // SAFETY: the block has this length, and nobody else knows it yet.
+            // SAFETY: the block has this length, and its pointer is not shared yet.
             fill(unsafe { std::slice::from_raw_parts_mut(block.ptr(), len) });
         }
         Ok(block)
@@ -137,12 +137,12 @@ impl Arena {
         filled(if self.is_dry { 0 } else { len }, value)
     }
 
-    /// Makes `len` elements, which are not counted; nothing if dry.
+    /// Makes `len` uncounted elements; none if dry.
     pub fn uncounted<T>(&self, len: usize, make: impl FnMut() -> T) -> Vec<T> {
         std::iter::repeat_with(make).take(if self.is_dry { 0 } else { len }).collect()
     }
 
-    /// Makes the memory of each of `threads` threads.
+    /// Makes one value per thread.
     pub fn per_thread<T>(
         &self,
         threads: usize,
@@ -152,26 +152,26 @@ impl Arena {
     }
 }
 
-/// Numbers of an image's pixels, of which the threads write different ones.
+/// Values per pixel; the threads write different ones.
 pub struct Plane<T>(pub *mut T);
 
 // SAFETY: see above.
 unsafe impl<T> Sync for Plane<T> {}
 
 impl<T> Plane<T> {
-    /// Returns the address of number `index`.
+    /// Returns the address of value `index`.
     ///
     /// # Safety
-    /// There is such a number.
+    /// The index is in range.
     pub unsafe fn at(&self, index: usize) -> *mut T {
         // SAFETY: the caller's promise.
         unsafe { self.0.add(index) }
     }
 
-    /// Some of the numbers.
+    /// Returns some of the values.
     ///
     /// # Safety
-    /// There are these, and nobody else touches them meanwhile.
+    /// The range is valid, and no other thread accesses it during the borrow.
     #[allow(clippy::mut_from_ref, reason = "each thread has numbers of its own")]
     pub unsafe fn part(&self, part: Range<usize>) -> &mut [T] {
         // SAFETY: the caller's promise.
@@ -188,14 +188,14 @@ mod tests {
         let block = Block::<u16>::new(33).unwrap();
         assert_eq!((block.bytes() as u64, Block::<u16>::bytes_of(33)), (128, 128));
         assert_eq!(block.ptr() as usize % ALIGNMENT, 0);
-        // SAFETY: the block has this length, and nobody else knows it.
+        // SAFETY: the block has this length and is not shared.
         assert_eq!(unsafe { std::slice::from_raw_parts(block.ptr(), 33) }, [0; 33]);
         assert_eq!(Block::<u32>::new(0).unwrap().bytes(), ALIGNMENT);
     }
 
     #[test]
     fn sizes_that_no_memory_holds_are_refused() {
-        // The number of bytes fits no number, no address, and no machine.
+        // The number of bytes exceeds every integer, the address space, or any machine.
         for len in [u64::MAX, u64::MAX / 4 + 1, u64::MAX - 63, 1 << 62, 1 << 55] {
             assert!(Block::<u32>::new(len).is_err(), "{len}");
         }

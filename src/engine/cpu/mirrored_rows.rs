@@ -1,9 +1,9 @@
-//! The rows of the right view as the candidates of a pixel look at them: mirrored, so that
-//! increasing disparities of one pixel lie behind each other, and cut into a stripe for each vector
-//! of a pixel, in which the candidates of a vector lie behind each other (`striping.rs`).
+//! Rows of the right view in the order of a pixel's candidates: mirrored, so that increasing disparities of
+//! one pixel are consecutive, and divided into one stripe per vector of a pixel, so that the candidates of a
+//! vector are consecutive (`striping.rs`).
 //!
-//! Candidate k of column x looks at number i = width - 1 - x + k of the mirrored row, which of n
-//! stripes is number i / n of stripe i mod n.
+//! Candidate k of column x is number i = width - 1 - x + k of the mirrored row; with n stripes, that is
+//! number i / n of stripe i mod n.
 
 use super::geometry::Geometry;
 
@@ -11,12 +11,12 @@ use super::geometry::Geometry;
 #[derive(Clone, Copy)]
 pub struct Stripes {
     width: usize,
-    /// Of every stripe, and once more, a number further on.
+    /// Offsets of all stripes, then again, each one number further on.
     starts: *const u32,
 }
 
 impl Stripes {
-    /// The table of offsets: twice as many as a pixel has vectors.
+    /// The table of offsets, with two entries per vector of a pixel.
     pub fn starts(geometry: &Geometry) -> impl Iterator<Item = u32> {
         let (chunks, len) = (geometry.chunks, geometry.stripe_len());
         (0..2 * chunks).map(move |stripe| (stripe % chunks * len + stripe / chunks) as u32)
@@ -33,7 +33,7 @@ impl Stripes {
     /// The geometry has this many vectors a pixel, and the column lies in the image.
     #[inline(always)]
     pub unsafe fn at(self, x: usize, chunks: usize) -> Starts {
-        // 32 bits are divided faster, and no image is that wide.
+        // 32-bit division is faster, and no image is that wide.
         let (first, count) = ((self.width - 1 - x) as u32, chunks as u32);
         // SAFETY: the stripe is one of the row's.
         let starts = unsafe { self.starts.add((first % count) as usize) };
@@ -46,12 +46,12 @@ impl Stripes {
 pub struct Starts {
     starts: *const u32,
     number: usize,
-    /// Whether there is one vector: its row is one stripe.
+    /// Whether there is only one vector, so that the row is one stripe.
     alone: bool,
 }
 
 impl Starts {
-    /// Number in the row where vector `chunk` begins.
+    /// Offset of vector `chunk` in the row.
     ///
     /// # Safety
     /// The pixel has the vector.
@@ -60,14 +60,14 @@ impl Starts {
         if self.alone {
             return self.number;
         }
-        // Looked up, because choosing between this and the next number became branches.
+        // Looked up, because selecting between this number and the next one compiled to branches.
         // SAFETY: there is a start for every stripe and vector.
         unsafe { self.number + *self.starts.add(chunk) as usize }
     }
 }
 
-/// Writes a row of the right view mirrored and in stripes; columns that lie outside are those at
-/// its ends. `plain`: memory for [`Geometry::mirrored_stride`] numbers.
+/// Writes a mirrored row of the right view in stripes; columns outside the image are clamped. `plain`: memory
+/// for [`Geometry::mirrored_stride`] numbers.
 #[inline(always)]
 pub fn write<T: Copy>(geometry: &Geometry, row: &[T], plain: &mut [T], to: &mut [T]) {
     let (chunks, stripe_len) = (geometry.chunks, geometry.stripe_len());
@@ -76,7 +76,7 @@ pub fn write<T: Copy>(geometry: &Geometry, row: &[T], plain: &mut [T], to: &mut 
     }
     let plain = &mut plain[..chunks * stripe_len];
     mirror(row, geometry.min, plain);
-    // Known numbers of stripes become vectors.
+    // With a constant number of stripes the loop is vectorised.
     match chunks {
         2 => deal::<2, T>(plain, stripe_len, to),
         4 => deal::<4, T>(plain, stripe_len, to),
@@ -89,7 +89,7 @@ pub fn write<T: Copy>(geometry: &Geometry, row: &[T], plain: &mut [T], to: &mut 
     }
 }
 
-/// Deals the numbers to `N` stripes in turn.
+/// Distributes the numbers to `N` stripes in turn.
 #[inline(always)]
 fn deal<const N: usize, T: Copy>(plain: &[T], stripe_len: usize, to: &mut [T]) {
     let (groups, _) = plain.as_chunks::<N>();
@@ -99,12 +99,11 @@ fn deal<const N: usize, T: Copy>(plain: &[T], stripe_len: usize, to: &mut [T]) {
     }
 }
 
-/// Writes the row so that number `width - 1 - x + k` is what candidate k of column x looks at:
-/// column x - min - k, clamped.
+/// Writes the row so that number `width - 1 - x + k` is candidate k of column x: column x - min - k, clamped.
 #[inline(always)]
 fn mirror<T: Copy>(row: &[T], min: i32, mirrored: &mut [T]) {
     let width = row.len() as i64;
-    // Number i shows column width - 1 - min - i.
+    // Number i is column width - 1 - min - i.
     let first = width - 1 - i64::from(min);
     let len = mirrored.len() as i64;
     // Columns right of the image, inside, and left of it.

@@ -1,41 +1,37 @@
 //! The CPU engine: the stages of `matching/`, vectorised and threaded, byte for byte the same.
 //!
-//! `stages.rs` shows the flow of a pair. Semi-Global Matching is bound by memory if the sums S(p, d)
-//! of all pixels are kept. They are not:
+//! `stages.rs` shows the flow of a pair. Semi-Global Matching is memory-bound if the sums S(p, d) of all
+//! pixels are stored. They are not:
 //!
 //! 0. *Rectify*, for raw pairs (`rectify.rs`).
-//! 1. With an adaptive window or a prior: images of half the size (*pyramid*), which are matched in
-//!    the same way with memory of their own (*prior*, `level.rs`), and the *texture* of every
-//!    pixel, which weighs both (`prepare.rs`). The costs of a band are blended by it
-//!    (`support.rs`).
-//! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is
-//!    computed once an image (`features.rs`), the right rows so that a vector of a pixel's
-//!    candidates lies together (`mirrored_rows.rs`). The cost itself is computed on the fly
-//!    (`cost.rs`) or stored (`band_costs.rs`): by the first sweep for the whole image, or by each
-//!    sweep for its band (`cost_source.rs`).
-//! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight
-//!    rows begins (`vertical.rs`).
-//! 4. *Aggregation and winner*, band by band from the bottom up: the paths to the left of a band
-//!    (`leftwards.rs`), the downward ones once more from the checkpoint, the upward ones and with
-//!    them those to the right. The disparities are selected and refined as soon as the sums of a
-//!    piece of a row are complete (`winner.rs`), so a band stays in the cache. Five paths need no
-//!    upward sweep and so no checkpoints, four no diagonals.
+//! 1. With an adaptive window or a prior: half-size images (*pyramid*), matched in the same way with their
+//!    own memory (*prior*, `level.rs`), and the *texture* of every pixel, which weighs window and prior
+//!    (`prepare.rs`). The costs of a band are blended accordingly (`support.rs`).
+//! 2. *Cost features*: the inputs of the cost (intensities, census descriptors, gradients) are computed once
+//!    per image (`features.rs`), with the right rows in the order of a pixel's candidates
+//!    (`mirrored_rows.rs`). The cost itself is computed on the fly (`cost.rs`) or stored (`band_costs.rs`):
+//!    by the first sweep for the whole image, or by each sweep for its band (`cost_source.rs`).
+//! 3. *Aggregation, down*: the downward paths. Their vectors are stored only at the start of each band of
+//!    eight rows (`vertical.rs`), as checkpoints.
+//! 4. *Aggregation and winner*, band by band from the bottom up: the leftward paths of a band
+//!    (`leftwards.rs`), the downward ones once more from the checkpoint, the upward and the rightward ones
+//!    together. The disparities are selected and refined as soon as the sums of a piece of a row are complete
+//!    (`winner.rs`), so a band stays in the cache. Five paths need no upward sweep and so no checkpoints,
+//!    four no diagonals.
 //!
-//!    Without paths, sums over windows take the place of 3. and 4. (`window_sums.rs`, `local.rs`);
-//!    16 paths keep the costs and the sums of the whole image (`full_volume.rs`).
+//!    Without paths, sums over windows replace 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep the
+//!    costs and the sums of the whole image (`full_volume.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
-//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), striped so that a
-//! candidate's neighbours lie in the neighbouring vectors (`striping.rs`). Threads take pieces of
-//! each stage one after the other (`team.rs`), and follow each other from band to band as a
-//! wavefront (`schedule.rs`).
+//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), striped so that a candidate's
+//! neighbours are in the neighbouring vectors (`striping.rs`). Threads take pieces of each stage one after
+//! the other (`team.rs`), and follow each other from band to band as a wavefront (`schedule.rs`).
 //!
-//! Memory is allocated once (`memory.rs`). All threads share the checkpoints (3 W D H / 8 bytes for
-//! eight paths), the prepared images (about W H for `ad`, 12 W H for `combined`) and P2 (2 W H,
-//! with diagonal paths 4). Each thread has about 8 W D bytes of paths to the left and 6 W D of path
-//! vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or 8 W D a
-//! thread if memory is short; with a window each thread has another 12 W D of costs and 2 W D of
-//! sums. A coarser level takes about a seventh of that.
+//! Memory is allocated once (`memory.rs`). All threads share the checkpoints (3 W D H / 8 bytes for eight
+//! paths), the prepared images (about W H for `ad`, 12 W H for `combined`) and P2 (2 W H, with diagonal paths
+//! 4). Each thread has about 8 W D bytes of leftward paths and 6 W D of path vectors. Unless the cost is `ad`
+//! of single pixels, W H D bytes of costs are kept, or 8 W D per thread if memory is short; with a window
+//! each thread has another 12 W D of costs and 2 W D of sums. A coarser level needs about a seventh of that.
 
 mod band_costs;
 mod buffers;
@@ -123,7 +119,7 @@ pub struct CpuEngine {
     team: Team,
     host: Host,
     placement: Placement,
-    /// The finest first, which is that of the pairs.
+    /// The finest level first; it has the size of the pairs.
     levels: Vec<Level>,
     /// State of mutual information, if that is the cost.
     information: Option<Information>,
@@ -132,30 +128,30 @@ pub struct CpuEngine {
     pool: Pool<i16>,
     confidences: Pool<u8>,
     rectify: Option<Rectify>,
-    /// Geometry to compute depth from, if known.
+    /// Geometry for the depth, if known.
     depth_from: Option<StereoGeometry>,
     finished: Option<Matched>,
     _memory: Reserved,
 }
 
-/// Most bytes of an engine that keeps costs.
+/// Largest memory in bytes of an engine that keeps costs.
 const KEEPING: u64 = 1_000_000_000;
 
 /// Advice to need less memory.
 const CURE: &str = "fewer `disparities`, a smaller picture";
 
-/// The stage that comes before those of the matcher.
+/// Name of the stage before matching.
 pub const RECTIFY: &str = "rectify";
 
 impl CpuEngine {
-    /// An engine for such pairs, with all the memory that it will need; costs are computed again
-    /// where the budget does not hold them ([`CpuEngine::options_within`]). Of raw pairs it hands
-    /// out the rectified images with their disparity.
+    /// Makes an engine for such pairs, with all its memory. If the budget cannot hold the costs, every sweep
+    /// recomputes them ([`CpuEngine::options_within`]). For raw pairs, the result includes the rectified
+    /// images.
     pub fn new(params: &Params, pairs: &PairSpec, options: CpuOptions) -> anyhow::Result<Self> {
         let (width, height) = pairs.size;
         let left = Budget::of_process().left();
         let options = Self::options_within(left, params, pairs.size, options)?;
-        // Before any thread is started.
+        // Before any thread starts.
         let needed = Self::estimate(params, width, height, options)?.host;
         let what = format!("matching {width}x{height} at {} disparities", params.range.count);
         let memory = Budget::of_process().reserve(what, needed, CURE)?;
@@ -182,8 +178,7 @@ impl CpuEngine {
         })
     }
 
-    /// The memory that an engine for such pairs would take, without the maps that it hands out;
-    /// nothing is allocated.
+    /// Estimates the memory of an engine for such pairs, without its output maps; nothing is allocated.
     pub fn estimate(
         params: &Params,
         width: usize,
@@ -197,9 +192,8 @@ impl CpuEngine {
         Ok(Estimate { host: arena.bytes(), device: 0 })
     }
 
-    /// These options for an engine that has `left` bytes: with costs that are computed again in
-    /// every sweep where there is no memory for keeping them, or the engine would take more than a
-    /// gigabyte.
+    /// Adjusts the options of an engine to `left` bytes: every sweep recomputes the costs if they do not fit,
+    /// or if the engine would need more than a gigabyte.
     pub fn options_within(
         left: u64,
         params: &Params,
@@ -210,9 +204,9 @@ impl CpuEngine {
         Ok(CpuOptions { costs_anew: options.costs_anew || keeping > left.min(KEEPING), ..options })
     }
 
-    /// The disparity of a pair of the engine's size, its confidence if that is asked for, and
-    /// the time that each stage took. `thresholds`: the noise thresholds, if they are not the
-    /// pair's own. `goes_on`: whether it follows the pair before.
+    /// Computes the disparity of a pair of the engine's size, its confidence if requested, and the time of
+    /// each stage. `thresholds`: noise thresholds, `None` to measure them. `goes_on`: whether it continues
+    /// the previous pair.
     fn compute(
         &mut self,
         eyes: [&Image; 2],
@@ -256,8 +250,8 @@ impl CpuEngine {
         Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
     }
 
-    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as of
-    /// [`CpuEngine::compute`]; `of_stream`: whether it may go on from the pair before.
+    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as in [`CpuEngine::compute`];
+    /// `of_stream`: whether it may continue the previous pair.
     fn take(
         &mut self,
         pair: StereoPair,
@@ -354,7 +348,7 @@ impl Parts {
     }
 }
 
-/// The stages of several rounds, each once with its whole time.
+/// Merges the stages of several rounds: each once with its total time.
 fn added_up(stages: Vec<StageTime>) -> Vec<StageTime> {
     let mut sums: Vec<StageTime> = Vec::new();
     for (name, time) in stages {
@@ -397,7 +391,7 @@ impl Engine for CpuEngine {
 
     fn resume(&mut self, history: History) -> anyhow::Result<()> {
         self.continuity = history.continuity;
-        // Nor does what this engine itself remembers go on with that stream.
+        // Filter states of another size are dropped.
         let states = if history.size == self.size { history.states } else { BTreeMap::new() };
         self.levels[0].filters.resume(&states);
         if let Some(information) = &mut self.information {
@@ -573,7 +567,7 @@ mod tests {
         params.range = DisparityRange { min: 0, count: 1024 };
         let simd = SimdChoice::Portable;
         let options = CpuOptions { threads: Some(64), simd, ..CpuOptions::default() };
-        // A row of 2^30 pixels: each thread alone wants more than any machine has.
+        // A row of 2^30 pixels: each thread alone needs more than any machine has.
         let error = CpuEngine::new(&params, &PairSpec::rectified(1 << 30, 1), options)
             .err()
             .unwrap()

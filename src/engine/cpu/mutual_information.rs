@@ -1,5 +1,5 @@
-//! The table of costs of [`crate::matching::mutual_information`], learnt by all threads from a pair
-//! and the map that is known of it so far.
+//! The cost table of [`crate::matching::mutual_information`], learnt by all threads from a pair and its map
+//! so far.
 
 use std::sync::Mutex;
 
@@ -19,20 +19,20 @@ const CELLS: usize = LEVELS * LEVELS;
 /// State of mutual information for a stream, and the memory to estimate its table.
 pub struct Information {
     truncation: u8,
-    /// Disparities to begin with.
+    /// Initial disparities.
     beginnings: [i32; 4],
-    /// The map that is known so far.
+    /// The map so far.
     map: Vec<i32>,
-    /// Whether there is one, of this pair or of the one before in the stream.
+    /// Whether `map` is valid: of this pair or of the previous one in the stream.
     known: bool,
-    /// Joint histogram of grey levels, one for each thread.
+    /// Joint histogram of grey levels, per thread.
     counts: Vec<Mutex<Vec<u32>>>,
     logarithms: Vec<i32>,
     table: Vec<u8>,
 }
 
 impl Information {
-    /// Memory for images of this size and this many threads; `None` if the cost is another one.
+    /// Allocates for images of this size and this many threads; `None` for another cost.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -51,20 +51,19 @@ impl Information {
         }))
     }
 
-    /// Prepares for the next pair, of a stream that goes on or begins: the number of its rounds.
+    /// Prepares for the next pair; `goes_on` if it continues the stream. Returns the number of rounds.
     pub fn begin_pair(&mut self, goes_on: bool) -> usize {
         self.known &= goes_on;
         if self.known { 1 } else { ROUNDS }
     }
 
-    /// Returns the memory of the next map, once the table has been learnt from the last one, which is given
-    /// up.
+    /// Returns the memory for the next map. The last map, from which the table was learnt, becomes invalid.
     pub fn next_map(&mut self) -> *mut i32 {
         self.known = false;
         self.map.as_mut_ptr()
     }
 
-    /// Records that the next map is there.
+    /// Records that the next map is complete.
     pub fn end_round(&mut self) {
         self.known = true;
     }
@@ -74,7 +73,7 @@ impl Information {
         &self.table
     }
 
-    /// Learns the table from a pair and the map that is known of it.
+    /// Learns the table from a pair and its map so far.
     pub fn learn(&mut self, team: &mut Team, [left, right]: [&Image; 2]) {
         let (threads, height, width) = (team.len(), left.height(), left.width());
         let Self { counts, map, logarithms, table, truncation, beginnings, known, .. } = self;
@@ -109,7 +108,7 @@ impl Information {
         std::mem::take(&mut self.known).then(|| self.map.clone())
     }
 
-    /// Takes over what is known of a stream.
+    /// Restores the state of a stream.
     pub fn resume(&mut self, state: Option<&State>) {
         let state = state.filter(|state| state.len() == self.map.len());
         self.known = state.is_some();
@@ -117,7 +116,7 @@ impl Information {
     }
 }
 
-/// Has the team fill a table, [left level][right level], row by row.
+/// Fills a table, [left level][right level], row by row with the team.
 fn by_level<T: Send>(team: &mut Team, table: &mut [T], row: impl Fn(usize, &mut [T]) + Sync) {
     let rows: Vec<_> = table.chunks_exact_mut(LEVELS).map(Mutex::new).collect();
     team.share(rows.len(), &|_, levels| {

@@ -1,5 +1,5 @@
-//! The noise thresholds of an image that is matched in tiles, taken over the whole of it: the
-//! values of [`crate::matching::levels::noise_thresholds`]. Threads share out the rows.
+//! Noise thresholds of a whole image that is matched in tiles: the values of
+//! [`crate::matching::levels::noise_thresholds`]. Rows are distributed over the threads.
 
 use std::sync::Mutex;
 
@@ -14,22 +14,21 @@ use crate::matching::Params;
 use crate::matching::levels::levels;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
 
-/// Finds the thresholds of images of one width.
+/// Measures the thresholds of images of one width.
 pub struct Noise {
-    /// Number of levels that the tiles have.
+    /// Number of levels of the tiles.
     levels: usize,
     threads: Vec<Mutex<ThreadScratch>>,
 }
 
-/// Memory of one thread.
 struct ThreadScratch {
     histogram: Vec<u32>,
     responses: Vec<u16>,
 }
 
 impl Noise {
-    /// For images of this width that are cut into windows of this size; `None` if nothing that
-    /// these parameters ask for depends on the noise.
+    /// For images of this width, divided into windows of this size; `None` if the parameters do not depend on
+    /// the noise.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -48,8 +47,8 @@ impl Noise {
         Ok(Some(Self { levels: levels(params, window).len(), threads }))
     }
 
-    /// The thresholds of a left image, the finest level first. The images of half the size and less
-    /// are written into `room`, a byte a pixel of all of them.
+    /// Measures the thresholds of a left image, the finest level first. `room` receives the images of half
+    /// the size and less, one byte per pixel.
     ///
     /// # Panics
     /// If the room is too small.
@@ -72,7 +71,6 @@ impl Noise {
         thresholds
     }
 
-    /// The threshold of one image.
     fn threshold(&self, team: &mut Team, simd: Simd, of: PixelRows) -> u32 {
         let scratch =
             |thread: usize| self.threads[thread].lock().unwrap_or_else(|e| e.into_inner());
@@ -112,7 +110,7 @@ mod tests {
         }
     }
 
-    /// A slope, and noise of its own of up to this many grey levels, the more the farther down.
+    /// A slope with noise of up to this many grey levels, increasing downwards.
     fn picture((width, height): (usize, usize), noise: usize, shift: usize) -> Image {
         Image::from_fn(width, height, |x, y| {
             let blot = (x + 1000 * shift).wrapping_mul(0x9e37_79b9) ^ y.wrapping_mul(0x85eb_ca6b);
@@ -139,7 +137,7 @@ mod tests {
                 let (simd, mut team, _) = options.start_team().unwrap();
                 let noise = Noise::new(&Arena::new(), &params, width, window, threads).unwrap().unwrap();
                 let mut room = vec![0; 2 * width * height];
-                // The second time as the first.
+                // The second run must equal the first.
                 for _ in 0..2 {
                     let got = noise.thresholds(&mut team, simd, &left, &mut room);
                     prop_assert_eq!(&got, &expected);
@@ -167,7 +165,7 @@ mod tests {
             engine.submit_tile(pair(), Some(&given)).unwrap();
             let got = engine.collect().unwrap().unwrap().disparity;
             assert_eq!(got.values(), expected.values());
-            // The next pair has its own again.
+            // The next pair has its own thresholds again.
             engine.submit(pair()).unwrap();
             assert_eq!(engine.collect().unwrap().unwrap().disparity.values(), whole.values());
         }

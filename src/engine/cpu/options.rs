@@ -8,25 +8,23 @@ use super::simd::{Simd, SimdChoice};
 use super::team::Team;
 use crate::core::thread;
 
-/// Part of the machine that the engine uses.
+/// CPU resources of the engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuOptions {
-    /// Number of threads; `None`: as many as the machine runs at once, or as there are `cores`.
+    /// Number of threads; `None`: the available parallelism, at most the number of `cores`.
     pub threads: Option<usize>,
     /// Vector instructions.
     pub simd: SimdChoice,
-    /// Cores that the threads run on; `None`: those that the program may use.
+    /// Cores of the threads; `None`: all cores of the process.
     pub cores: Option<Cores>,
-    /// Whether costs are computed again in every sweep of the paths instead of being kept in
-    /// between: slower, for less memory.
+    /// Whether every sweep of the paths recomputes the costs instead of keeping them: slower, for less
+    /// memory.
     pub costs_anew: bool,
-    /// Niceness of the threads, -20 to 19, where 19 lets all others go first; `None`: that of the
-    /// program.
+    /// Niceness of the threads, -20 to 19 (lowest priority); `None`: that of the process.
     pub nice: Option<i32>,
 }
 
 impl CpuOptions {
-    /// The vectors and the number of threads.
     pub(super) fn simd_and_threads(self) -> anyhow::Result<(Simd, usize)> {
         let Some(simd) = self.simd.resolve() else {
             bail!(
@@ -40,7 +38,7 @@ impl CpuOptions {
         let threads = match self.threads {
             Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
             Some(threads) => threads,
-            // A control group may grant less time than there are cores.
+            // A control group may grant less CPU time than the number of cores.
             None => {
                 let at_once = thread::available();
                 self.cores.map_or(at_once, |cores| cores.len().min(at_once))
@@ -54,7 +52,7 @@ impl CpuOptions {
         Placement { cores: self.cores, nice: self.nice }
     }
 
-    /// The vectors, the threads, and the one that works in place of the caller's.
+    /// Starts the threads; returns the vectors, the team, and the host that replaces the caller's thread.
     pub(super) fn start_team(self) -> anyhow::Result<(Simd, Team, Host)> {
         let (simd, threads) = self.simd_and_threads()?;
         let (team, host) = self.placement().team(threads)?;

@@ -2,13 +2,12 @@
 
 use super::simd::Vector;
 
-/// The path delta L_r - C = min(L(d), L(d±1) + P1, m + P2) - m, at most P2, where L are the costs
-/// of the pixel before and m is their minimum.
+/// Path delta L_r - C = min(L(d), L(d±1) + P1, m + P2) - m, at most P2. L are the path costs of the previous
+/// pixel, m is their minimum.
 ///
 /// `below` and `above` hold the next lower and the next higher candidate of each lane of `here`
-/// (`striping.rs`), 255 at the ends of the range. A path begins with L = 0, which gives a delta of
-/// 0. Saturation is exact: L + P1 beyond 255 never wins, for L(d) <= 255; and nothing is smaller
-/// than m.
+/// (`striping.rs`), 255 at the ends of the range. A path begins with L = 0, which gives a delta of 0.
+/// Saturation is exact: L + P1 beyond 255 never wins, because L(d) <= 255; and nothing is smaller than m.
 #[inline(always)]
 pub fn path_delta<V: Vector>(below: V, here: V, above: V, least: V, p1: V, p2: V) -> V {
     here.min(below.min(above).adds(p1)).sub(least).min(p2)

@@ -1,5 +1,5 @@
-//! P2 between neighbouring pixels, for the paths that bands follow: looked up once a pair, for many
-//! pixels at once, because each is asked for two to four times.
+//! P2 between neighbouring pixels, for paths in bands: looked up once per pair, for many pixels at once,
+//! because each is used two to four times.
 
 use super::geometry::Geometry;
 use super::simd::{SimdKernel, Vector};
@@ -9,8 +9,8 @@ use crate::core::memory::product;
 /// Bytes before the first row, for the column before it.
 const MARGIN: usize = 64;
 
-/// Steps (columns, rows) to the pixel of which the penalty is kept from the one before it; the last
-/// two for diagonal paths only. Paths that go the other way have those of the same two pixels.
+/// Steps (columns, rows) from the previous pixel of a penalty to the pixel; the last two for diagonal paths
+/// only. Opposite paths share the penalties of the same two pixels.
 const STEPS: [(isize, usize); 4] = [(1, 0), (0, 1), (1, 1), (-1, 1)];
 
 /// Number of steps of the paths of this geometry.
@@ -18,25 +18,25 @@ fn steps(geometry: &Geometry) -> usize {
     if geometry.vertical == 1 { 2 } else { STEPS.len() }
 }
 
-/// Bytes of a row of steps: whole vectors, with one column after the last.
+/// Bytes of a row of steps: whole vectors, including one column after the last.
 fn stride(geometry: &Geometry) -> usize {
     (geometry.width + 1).next_multiple_of(64)
 }
 
 /// Bytes of the penalties of an image; 0 if no band follows paths.
 pub fn len(geometry: &Geometry) -> u64 {
-    // A row more, in which upward paths begin.
+    // One more row, for the start of upward paths.
     let rows = product([geometry.height + 1, steps(geometry), stride(geometry)]);
     if geometry.banded { rows.saturating_add(MARGIN as u64) } else { 0 }
 }
 
-/// Bytes that [`PenaltyRows`] needs.
+/// Scratch bytes of [`PenaltyRows`].
 pub fn scratch_len(geometry: &Geometry) -> usize {
     if geometry.banded { stride(geometry) } else { 0 }
 }
 
-/// The penalties of an image, [row][step][column]. Where a path begins they are any number, as is
-/// its P2.
+/// Penalties of an image, [row][step][column]. At the start of a path they are arbitrary, because P2 has no
+/// effect there.
 #[derive(Clone, Copy)]
 pub struct Penalties {
     first: *const u8,
@@ -44,26 +44,26 @@ pub struct Penalties {
     steps: usize,
 }
 
-// SAFETY: the addresses are only read from, in later stages than they are written in.
+// SAFETY: the pointers are only read, in later stages than the one that writes them.
 unsafe impl Send for Penalties {}
 // SAFETY: as above.
 unsafe impl Sync for Penalties {}
 
 impl Penalties {
-    /// The penalties that lie in a block of [`len`] bytes.
+    /// Penalties in a block of [`len`] bytes.
     pub fn of(geometry: &Geometry, block: *const u8) -> Self {
         let first = block.wrapping_add(MARGIN);
         Self { first, stride: stride(geometry), steps: steps(geometry) }
     }
 
-    /// Those of row `y` by column: between each pixel and the one to its left; also for the column
-    /// behind the last.
+    /// Penalties of row `y` by column, between each pixel and the one to its left, including the column after
+    /// the last.
     pub fn across(self, y: usize) -> *const u8 {
         self.row(y, 0)
     }
 
-    /// Those of row `y` by column: between each pixel and the one before it on a path that goes
-    /// `across` columns in a row, upwards or downwards.
+    /// Penalties of row `y` by column, between each pixel and the previous one on a path with `across`
+    /// columns per row, upwards or downwards.
     pub fn along(self, y: usize, across: isize, upward: bool) -> *const u8 {
         let number = |across| match across {
             0 => 1,
@@ -86,13 +86,13 @@ pub struct PenaltyRows<'a> {
     pub geometry: &'a Geometry,
     /// The image that steers P2.
     pub guide: &'a Image,
-    /// P2 by step of brightness.
+    /// P2 by brightness step.
     pub p2: &'a [u8; 256],
     /// First row, and the one behind the last.
     pub rows: (usize, usize),
     /// [`scratch_len`] bytes.
     pub scratch: &'a mut [u8],
-    /// The penalties' block, whose rows are the caller's.
+    /// The penalties' block; the rows belong to the caller.
     pub to: *mut u8,
 }
 
@@ -104,7 +104,7 @@ impl SimdKernel for PenaltyRows<'_> {
         for y in self.rows.0..self.rows.1 {
             let here = self.guide.row(y);
             for (number, &(across, down)) in STEPS[..steps].iter().enumerate() {
-                // In the first row paths begin.
+                // Paths begin in the first row.
                 let before = self.guide.row(y.saturating_sub(down));
                 let (from, to) = match across {
                     1 => (&before[..width - 1], 1..width),

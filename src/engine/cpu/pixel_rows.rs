@@ -1,7 +1,7 @@
-//! The costs of single pixels that the costs of a band are made of: those of its rows, and of the
-//! rows around it that its windows reach. Bands that meet have such rows in common. Where costs are
-//! kept, so that bands come from above to below once, a band hands them on to the next one, which
-//! computes them itself only where it comes too early.
+//! Costs of single pixels for the costs of a band: of its rows, and of the rows around it within reach of its
+//! windows. Neighbouring bands share such rows. If costs are kept, bands are processed once from top to
+//! bottom, and a band passes its rows on to the next one, which computes them itself only if they are not
+//! ready.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,12 +10,12 @@ use super::memory::{Arena, Block};
 use crate::core::memory::{Refused, product};
 use crate::matching::Params;
 
-/// Pixels from the centre of the window that supports the cost to its edge; 0 without one.
+/// Radius of the window that supports the cost; 0 without one.
 pub fn radius(params: &Params) -> usize {
     params.window.map_or(0, |window| usize::from(window.side / 2))
 }
 
-/// Rows that the costs of a band need: the first, and how many.
+/// Rows for the costs of a band: the first row and the number of rows.
 fn rows_around(
     geometry: &Geometry,
     (first, count): (usize, usize),
@@ -25,24 +25,23 @@ fn rows_around(
     (begin, (first + count + radius).min(geometry.height) - begin)
 }
 
-/// Reports whether bands hand rows on.
+/// Reports whether bands pass rows on.
 fn hands_on(geometry: &Geometry, params: &Params) -> bool {
     geometry.keeps_costs && radius(params) > 0
 }
 
-/// Elements that a thread needs for rows of its own, [row][x][depth].
+/// Elements of a thread's own rows, [row][x][depth].
 pub fn own_len(geometry: &Geometry, params: &Params) -> u64 {
     let around = if hands_on(geometry, params) { 0 } else { 2 * radius(params) };
     let rows = if params.is_supported() { geometry.band_rows + around } else { 0 };
     product([rows, geometry.width, geometry.depth])
 }
 
-/// Rows that bands hand on, [slot][row][x][depth]: those on either side of the border with the next
-/// band.
+/// Rows that bands pass on, [slot][row][x][depth]: the rows on either side of the border to the next band.
 ///
-/// Of `threads` threads each has one band, and no band comes to its end before the one above. So
-/// while a band or the one below is not through, none further down than `threads` has begun, and
-/// `threads` + 1 slots are enough for nobody to write what another reads.
+/// Each of `threads` threads has one band, and no band ends before the one above. So while a band or the next
+/// one is not done, no band more than `threads` further down has begun, and with `threads` + 1 slots no
+/// thread overwrites rows that another reads.
 pub struct HandedOn {
     costs: Block<u8>,
     slots: usize,
@@ -71,19 +70,18 @@ impl HandedOn {
         })
     }
 
-    /// Forgets the frame before.
+    /// Clears the flags of the previous frame.
     pub fn begin_frame(&mut self) {
         self.written.iter_mut().for_each(|written| *written.get_mut() = false);
     }
 
-    /// The slot of a band.
     fn slot(&self, band: usize) -> *mut u8 {
         // SAFETY: the block has this many slots.
         unsafe { self.costs.ptr().add(band % self.slots * self.slot_len) }
     }
 }
 
-/// Costs of single pixels of a band and around it, in three parts from above to below.
+/// Costs of single pixels of a band and around it, in three parts from top to bottom.
 #[derive(Clone, Copy)]
 pub struct PixelRows {
     /// First row of each part, and its costs, [row][x][depth].
@@ -92,9 +90,9 @@ pub struct PixelRows {
 }
 
 impl PixelRows {
-    /// Has `write` write what a band (its first row, and the number of its rows) needs and nobody
-    /// has handed on, to `own`, where there is room for [`own_len`] elements, and to where it hands
-    /// rows on.
+    /// Calls `write` for the rows of a band (its first row and number of rows) that are not available from
+    /// the band above. They go to `own`, with room for [`own_len`] elements, and to the slot for the next
+    /// band.
     pub fn write(
         geometry: &Geometry,
         (first, count): (usize, usize),
@@ -120,7 +118,7 @@ impl PixelRows {
         write((middle, below - middle), own_middle);
         write((below, end - below), handed);
         handed_on.written[band].store(true, Ordering::Release);
-        // Last: by now the band above is the more likely to be so far.
+        // Last, because by now the band above is more likely to be ready.
         let above = match band.checked_sub(1) {
             Some(above) if handed_on.written[above].load(Ordering::Acquire) => {
                 handed_on.slot(above).cast_const()
@@ -136,7 +134,7 @@ impl PixelRows {
     /// The costs of a row, [x][depth].
     ///
     /// # Safety
-    /// The row is one of those around the band.
+    /// The row is one of the rows around the band.
     #[inline(always)]
     pub unsafe fn row(&self, y: usize) -> *const u8 {
         let [above, middle, below] = self.parts;
@@ -198,7 +196,7 @@ mod tests {
                     );
                     let (begin, len) = rows_around(&geometry, (first, count), radius(&params));
                     for y in begin..begin + len {
-                        // SAFETY: the row lies around the band, whose memory is still there.
+                        // SAFETY: the row lies around the band, and its memory still exists.
                         let row = unsafe { std::slice::from_raw_parts(rows.row(y), row_bytes) };
                         assert!(row.iter().all(|&byte| byte == y as u8), "{height} {side} {y}");
                     }

@@ -1,9 +1,8 @@
 //! Placement of the engine's threads: their cores and their niceness.
 //!
-//! Both belong to a single thread on Linux, and threads inherit them from the one that starts them.
-//! So a team is started by a thread that has been placed, and a placed thread computes in place of
-//! the caller, whose own cores and niceness stay as they are: what it starts later (encoders, a
-//! window) is none of the engine's.
+//! On Linux both are per thread and are inherited from the parent thread. So a team is started by a placed
+//! thread, and a placed thread computes in place of the caller. The caller's own cores and niceness stay
+//! unchanged for the threads that it starts later (encoders, a window).
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -13,20 +12,20 @@ use anyhow::{Context, bail};
 use super::cores::Cores;
 use super::team::Team;
 
-/// The least nice that a thread can be, and the nicest.
+/// Range of niceness: highest to lowest priority.
 pub const NICE: [i64; 2] = [-20, 19];
 
 /// Cores and niceness of the engine's threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Cores that they run on; `None`: those that the program may use.
+    /// Cores of the threads; `None`: all cores of the process.
     pub cores: Option<Cores>,
-    /// Niceness, [`NICE`]; `None`: that of the program.
+    /// Niceness, [`NICE`]; `None`: that of the process.
     pub nice: Option<i32>,
 }
 
 impl Placement {
-    /// Starts a team of `threads` threads with this placement. Also returns the host for its caller.
+    /// Starts a team of `threads` threads with this placement, and the host for its caller.
     pub fn team(self, threads: usize) -> anyhow::Result<(Team, Host)> {
         let start = |threads| {
             Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))
@@ -45,7 +44,7 @@ impl Placement {
         })
     }
 
-    /// Places the calling thread, and the threads that it starts from now on.
+    /// Places the calling thread and the threads that it starts later.
     fn take_effect(self) -> anyhow::Result<()> {
         if let Some(cores) = self.cores {
             cores.hold_this_thread()?;
@@ -68,12 +67,12 @@ impl fmt::Display for Placement {
     }
 }
 
-/// A placed thread that works in place of the caller; without one, the caller itself.
+/// A placed thread that works in place of the caller; without a placement, the caller itself.
 #[derive(Default)]
 pub struct Host(Option<Team>);
 
 impl Host {
-    /// The result of the work, which is waited for.
+    /// Runs the work, waits for it and returns its result.
     ///
     /// # Panics
     /// If the work does.
@@ -81,7 +80,7 @@ impl Host {
         let Some(team) = &mut self.0 else { return work() };
         let slots = (Mutex::new(Some(work)), Mutex::new(None));
         team.run(&|thread| {
-            // Thread 0 is the caller's, which waits.
+            // Thread 0 is the caller, which waits.
             if thread == 1
                 && let Some(work) = slots.0.lock().unwrap_or_else(PoisonError::into_inner).take()
             {
@@ -101,7 +100,7 @@ mod system {
 
     /// Sets the niceness of the calling thread.
     pub fn set_nice(nice: i32) -> anyhow::Result<()> {
-        // SAFETY: numbers only; 0 is the calling thread, to which alone it applies on Linux.
+        // SAFETY: numbers only; 0 is the calling thread, and on Linux the call affects that thread alone.
         if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } == 0 {
             return Ok(());
         }

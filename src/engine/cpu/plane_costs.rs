@@ -1,5 +1,5 @@
-//! The costs that compare prepared planes (`features.rs`): Hamming distances of census descriptors,
-//! alone or with gradient and intensity.
+//! Costs on prepared planes (`features.rs`): Hamming distances of census descriptors, alone or with gradient
+//! and intensity.
 
 use super::cost::{FrameCost, Padding, PixelCost, RowCost};
 use super::features::{Features, GRADIENT_PLANES};
@@ -12,7 +12,6 @@ use crate::matching::cost::COMBINED_CENSUS;
 const COMBINED_BYTES: usize = 3;
 
 impl Features {
-    /// The planes of this cost.
     pub fn new(cost: matching::Cost) -> Self {
         match cost {
             matching::Cost::Ad { .. }
@@ -35,7 +34,6 @@ pub struct Planes {
     pub right: *const u8,
     /// Bytes of a mirrored row of a plane.
     pub right_stride: usize,
-    /// Its stripes.
     pub stripes: Stripes,
     /// Planes of a view.
     pub count: usize,
@@ -43,7 +41,6 @@ pub struct Planes {
     pub padding: Padding,
 }
 
-/// One row of [`Planes`].
 #[derive(Clone, Copy)]
 pub struct PlanesRow {
     left: *const u8,
@@ -96,7 +93,6 @@ impl PlanesRow {
     }
 }
 
-/// One pixel of [`Planes`].
 #[derive(Clone, Copy)]
 pub struct PlanesPixel<V, const COUNT: usize> {
     left: [V; COUNT],
@@ -128,7 +124,6 @@ impl<V: Vector, const COUNT: usize> PlanesPixel<V, COUNT> {
         }
     }
 
-    /// Absolute difference in a plane.
     #[inline(always)]
     unsafe fn difference(&self, plane: usize, chunk: usize) -> V {
         // SAFETY: the caller's promise.
@@ -140,16 +135,14 @@ impl<V: Vector, const COUNT: usize> PlanesPixel<V, COUNT> {
 #[derive(Clone, Copy)]
 pub struct CensusCost<const BYTES: usize>(pub Planes);
 
-// SAFETY: the addresses are only read from, and outlive the frame that the cost was made for.
+// SAFETY: the pointers are only read, and their data outlives the frame of the cost.
 unsafe impl<const BYTES: usize> Send for CensusCost<BYTES> {}
 // SAFETY: as above.
 unsafe impl<const BYTES: usize> Sync for CensusCost<BYTES> {}
 
-/// See [`CensusCost`].
 #[derive(Clone, Copy)]
 pub struct CensusRow<const BYTES: usize>(PlanesRow);
 
-/// See [`CensusCost`].
 #[derive(Clone, Copy)]
 pub struct CensusPixel<V, const BYTES: usize>(PlanesPixel<V, BYTES>);
 
@@ -181,23 +174,21 @@ impl<V: Vector, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
     }
 }
 
-/// Census, gradient and intensity together, as [`crate::matching::Cost::Combined`] weighs them.
+/// Census, gradient and intensity with the weights of [`crate::matching::Cost::Combined`].
 #[derive(Clone, Copy)]
 pub struct CombinedCost {
-    /// Planes that are compared.
     pub planes: Planes,
-    /// Sixteenths a bit, a level of gradient and a level of intensity.
+    /// Weights of a bit, a level of gradient and a level of intensity, in sixteenths.
     pub weights: [u8; 3],
     /// Largest difference in gradient and in intensity that counts.
     pub truncations: [u8; 2],
 }
 
-// SAFETY: the addresses are only read from, and outlive the frame that the cost was made for.
+// SAFETY: the pointers are only read, and their data outlives the frame of the cost.
 unsafe impl Send for CombinedCost {}
 // SAFETY: as above.
 unsafe impl Sync for CombinedCost {}
 
-/// See [`CombinedCost`].
 #[derive(Clone, Copy)]
 pub struct CombinedRow<V> {
     planes: PlanesRow,
@@ -205,7 +196,6 @@ pub struct CombinedRow<V> {
     truncations: [V; 2],
 }
 
-/// See [`CombinedCost`].
 #[derive(Clone, Copy)]
 pub struct CombinedPixel<V> {
     planes: PlanesPixel<V, { COMBINED_BYTES + GRADIENT_PLANES }>,
@@ -247,8 +237,9 @@ impl<V: Vector> PixelCost<V> for CombinedPixel<V> {
         let planes = &self.planes;
         // SAFETY: the caller's promise.
         unsafe {
-            // What lies above 0 and what lies below differ in the same direction, so the difference
-            // of the whole is the sum of theirs; beyond 255 nothing counts.
+            // The positive and the negative parts differ in opposite directions, so that the absolute
+            // difference of the gradients is the sum of both absolute differences; values beyond 255 are
+            // truncated anyway.
             let above = planes.difference(COMBINED_BYTES, chunk);
             let gradient = above.adds(planes.difference(COMBINED_BYTES + 1, chunk));
             let intensity = planes.difference(COMBINED_BYTES + 2, chunk);

@@ -1,5 +1,5 @@
-//! Preparation of an image before its costs: images of half the size, the guide of P2, and what
-//! supports the cost at every pixel. Threads share out the rows.
+//! Preparation of an image before its costs: half-size images, the guide of P2, and the support of the cost
+//! at every pixel. Rows are distributed over the threads.
 
 use std::sync::Mutex;
 
@@ -16,26 +16,24 @@ use crate::matching::levels::coarser;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
 use crate::matching::{Guide, Params};
 
-/// The stage that prepares what follows texture and noise.
+/// Name of the stage for texture and noise.
 pub const TEXTURE: &str = "texture";
 
-/// Prepares the images of one level.
 pub struct Prepare {
     size: (usize, usize),
-    /// Whether P2 follows a smoothed image.
+    /// Whether a smoothed image steers P2.
     smoothed: bool,
     pictures: Pool<u8>,
-    /// Whether the noise of the left image is asked for.
+    /// Whether the noise of the left image is needed.
     noise: bool,
     supports: Option<Supports>,
     threads: Vec<Mutex<ThreadScratch>>,
 }
 
-/// Memory for what supports the cost.
+/// Memory for the support of the cost.
 struct Supports {
     /// Range of grey levels of every pixel.
     ranges: Block<u8>,
-    /// Support of every pixel.
     pixels: Block<PixelSupport>,
     /// The map of the half-size images, if there is one.
     coarse: Option<(Block<i16>, (usize, usize))>,
@@ -43,13 +41,12 @@ struct Supports {
 
 /// Guide image and noise threshold of a left image.
 pub struct Prepared {
-    /// The image that P2 follows, if it is not the left one itself.
+    /// The image that steers P2, if it is not the left one itself.
     pub guide: Option<Image>,
-    /// The noise threshold, where anything depends on it.
+    /// The noise threshold, if it is needed.
     pub threshold: u32,
 }
 
-/// Memory of one thread.
 struct ThreadScratch {
     histogram: Vec<u32>,
     numbers: Vec<u16>,
@@ -57,7 +54,7 @@ struct ThreadScratch {
     expectation: Vec<i16>,
 }
 
-/// Rows of an image that is being made; every thread writes rows of its own.
+/// Rows of an image under construction; every thread writes its own rows.
 pub struct Rows<T>(pub *mut T, pub usize);
 
 // SAFETY: the threads write different rows, and the image outlives the task.
@@ -67,7 +64,7 @@ impl<T> Rows<T> {
     /// Row `y`.
     ///
     /// # Safety
-    /// The row exists, and nobody else has it.
+    /// The row exists and is borrowed once.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn row(&self, y: usize) -> &mut [T] {
         // SAFETY: the caller's promise.
@@ -76,7 +73,7 @@ impl<T> Rows<T> {
 }
 
 impl Prepare {
-    /// Allocates all but the images that it makes, for images of this size.
+    /// Allocates everything except its output images, for images of this size.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -125,12 +122,10 @@ impl Prepare {
     /// Returns the support of every pixel, row by row; `None` without window and prior.
     pub fn support(&self) -> Option<&[PixelSupport]> {
         let pixels = &self.supports.as_ref()?.pixels;
-        // SAFETY: the block holds a number a pixel, and is written by `run` only, which has it
-        // alone.
+        // SAFETY: the block holds a value per pixel, and is only written by `run`, which borrows it mutably.
         Some(unsafe { std::slice::from_raw_parts(pixels.ptr(), self.size.0 * self.size.1) })
     }
 
-    /// The image of half the size.
     pub fn half(&self, team: &mut Team, simd: Simd, image: &Image) -> Result<Image, Refused> {
         let (width, height) = (image.width().div_ceil(2), image.height().div_ceil(2));
         let mut pixels = self.pictures.try_take(width * height)?;
@@ -138,10 +133,9 @@ impl Prepare {
         Ok(Image::new(width, height, pixels))
     }
 
-    /// Prepares the left image: the guide of P2, if it is not the image itself, its noise
-    /// threshold, if that is asked for, and what supports the cost, for which the map of the
-    /// half-size images has to be in [`Prepare::coarse_map`]. `threshold`: the noise threshold,
-    /// if it is not the image's own.
+    /// Prepares the left image: the guide of P2, if it is not the image itself, its noise threshold, if
+    /// needed, and the support of the cost. [`Prepare::coarse_map`] must hold the map of the half-size
+    /// images. `threshold`: the noise threshold, `None` to measure it.
     pub fn run(
         &mut self,
         team: &mut Team,
@@ -192,7 +186,7 @@ impl Prepare {
             let of_ranges = &support::of_ranges(params, threshold);
             let pixels = Rows(supports.pixels.ptr(), width);
             let coarse = supports.coarse.as_ref().map(|&(ref map, size)| {
-                // SAFETY: the block holds a number a pixel; the coarser level has written it.
+                // SAFETY: the block holds a value per pixel; the coarser level has written it.
                 let values = unsafe { std::slice::from_raw_parts(map.ptr(), size.0 * size.1) };
                 Coarse { values, size }
             });
@@ -211,7 +205,7 @@ impl Prepare {
     }
 }
 
-/// Writes the image of half the size: as many pixels as that has.
+/// Writes the half-size image to `to`, which has its number of pixels.
 pub fn half(team: &mut Team, simd: Simd, of: PixelRows, to: &mut [u8]) {
     let (width, height) = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
     assert_eq!(to.len(), width * height, "pixels of the half-size picture");
@@ -222,12 +216,11 @@ pub fn half(team: &mut Team, simd: Simd, of: PixelRows, to: &mut [u8]) {
     });
 }
 
-/// The pixels of an image.
 pub fn picture(image: &Image) -> PixelRows<'_> {
     PixelRows { pixels: image.pixels(), size: (image.width(), image.height()) }
 }
 
-/// Has the team do `height` rows: `row` is called with the number of the thread and of the row.
+/// Processes `height` rows with the team: `row` gets the number of the thread and of the row.
 pub fn share(team: &mut Team, height: usize, row: impl Fn(usize, usize) + Sync) {
     team.rows(height, |thread, rows| rows.for_each(|y| row(thread, y)));
 }

@@ -22,12 +22,11 @@ pub struct Rectify {
 }
 
 impl Rectify {
-    /// With these maps.
     pub fn new(rectifier: Arc<Rectifier>) -> Self {
         Self { rectifier, pool: Pool::new() }
     }
 
-    /// Whether both images have their camera's size.
+    /// Checks that both images have their camera's size.
     pub fn check_size(&self, raw: &StereoPair) -> anyhow::Result<()> {
         for (image, eye) in [(&raw.left, Eye::Left), (&raw.right, Eye::Right)] {
             let (width, height) = self.rectifier.source_size(eye);
@@ -42,7 +41,7 @@ impl Rectify {
         Ok(())
     }
 
-    /// The rectified pair of a raw one, whose images have the sources' sizes.
+    /// Returns the rectified pair of a raw one. The images have the sources' sizes.
     pub fn run(&self, team: &mut Team, simd: Simd, raw: StereoPair) -> Result<StereoPair, Refused> {
         let (width, height) = self.rectifier.size();
         let mut left = self.pool.try_take(width * height)?;
@@ -57,15 +56,15 @@ impl Rectify {
                 let (eye, from, to) = &eyes[piece / count];
                 let map = self.rectifier.map(*eye);
                 let pixels = share(width * height, piece % count, count);
-                // SAFETY: the buffers hold a rectified image each, of which every piece is
-                // another part; the simd was found on this machine.
+                // SAFETY: each buffer holds a rectified image, and the pieces are separate parts; the simd
+                // was found on this machine.
                 unsafe { apply(simd, map, from, pixels, to.0) };
             }
         });
         Ok(StereoPair {
             left: self.rectifier.rectified_image(Eye::Left, left, raw.left),
             right: self.rectifier.rectified_image(Eye::Right, right, raw.right),
-            // It is that of the raw image's pixels.
+            // The ground truth refers to the raw image's pixels.
             truth: None,
             ..raw
         })
@@ -81,13 +80,11 @@ pub struct CpuRectifier {
 }
 
 impl CpuRectifier {
-    /// With the maps of this rectifier.
     pub fn new(rectifier: Arc<Rectifier>, options: CpuOptions) -> anyhow::Result<Self> {
         let (simd, team, host) = options.start_team()?;
         Ok(Self { rectify: Rectify::new(rectifier), simd, team, host })
     }
 
-    /// The rectified pair of a raw one.
     pub fn rectify(&mut self, raw: StereoPair) -> anyhow::Result<StereoPair> {
         self.rectify.check_size(&raw)?;
         let Self { rectify, simd, team, host } = self;
@@ -95,13 +92,13 @@ impl CpuRectifier {
     }
 }
 
-/// Memory of a rectified image; every piece writes another part.
+/// Memory of a rectified image; every piece writes its own part.
 struct Destination(*mut u8);
 
 // SAFETY: the threads write different pixels, and the buffer outlives the task.
 unsafe impl Sync for Destination {}
 
-/// A piece of the pixels, of `count`: whole vectors but for the last one.
+/// Pixels of a piece out of `count`: whole vectors, except for the last one.
 fn share(pixels: usize, piece: usize, count: usize) -> Range<usize> {
     let border = |piece: usize| {
         let vectors = pixels.div_ceil(INTERPOLATED) * piece / count;
@@ -110,11 +107,11 @@ fn share(pixels: usize, piece: usize, count: usize) -> Range<usize> {
     border(piece)..border(piece + 1)
 }
 
-/// Writes the rectified pixels of the range; `to` is where pixel 0 would go.
+/// Writes the rectified pixels of the range; `to` is the address of pixel 0.
 ///
 /// # Safety
-/// The machine has the instructions; the range lies in the rectified image, and its pixels are
-/// writable and nobody else's.
+/// The machine has the instructions; the range lies in the rectified image, and its pixels are writable and
+/// not shared.
 ///
 /// # Panics
 /// If `from` has not the source's size.
@@ -125,7 +122,6 @@ unsafe fn apply(simd: Simd, map: &RectifyMap, from: &Image, pixels: Range<usize>
     unsafe { simd.vectorize(kernel) }
 }
 
-/// A part of one image.
 struct Part<'a> {
     map: &'a RectifyMap,
     from: &'a [u8],
@@ -140,10 +136,10 @@ impl SimdKernel for Part<'_> {
         let stride = map.source_size().0;
         let (offsets, weights) = (map.offsets(), map.weights());
         let mut at = pixels.start;
-        // SAFETY: the map has an offset and a weight for every pixel of the range, whose offsets
-        // lie in the source; the rest is the caller's promise.
+        // SAFETY: the map has an offset and a weight for every pixel of the range, and the offsets lie in the
+        // source; the rest is the caller's promise.
         unsafe {
-            // Without: pixel by pixel, at any size.
+            // Otherwise pixel by pixel, at any size.
             if let Some(taps) = Taps::of(from, stride) {
                 while at + INTERPOLATED <= pixels.end {
                     let (offsets, weights) = (offsets.as_ptr().add(at), weights.as_ptr().add(at));
@@ -168,7 +164,7 @@ mod tests {
     use crate::core::frame::StereoGeometry;
     use crate::engine::cpu::SimdChoice;
 
-    /// A map to `size` from everywhere in and around `source`, with many positions on its borders.
+    /// A map of `size` from positions in and around `source`, many of them on its borders.
     fn wild(source: (usize, usize), size: (usize, usize), seed: u64) -> RectifyMap {
         let position = |x: usize, y: usize| {
             let mut state =
@@ -252,8 +248,8 @@ mod tests {
         }
     }
 
-    /// 2^30 pixels, most of them never touched: the most that a map addresses, and vector units
-    /// with signed offsets.
+    /// 2^30 pixels, most of them never accessed: the largest size for a map, and for vector units with signed
+    /// offsets.
     #[test]
     fn the_last_pixels_of_the_largest_picture_are_found() {
         let source = (1usize << 15, 1usize << 15);

@@ -1,4 +1,4 @@
-//! Residuals of an image, row by row: how large they are, and where they are more than noise
+//! Residuals of an image, row by row: their magnitudes, and the pixels with more than noise
 //! ([`crate::matching::residuals`]).
 
 use super::memory::Arena;
@@ -17,19 +17,18 @@ pub struct Magnitudes {
 }
 
 impl Magnitudes {
-    /// None yet.
+    /// Empty histograms.
     pub fn new(arena: &Arena) -> Result<Self, Refused> {
         let residuals = arena.filled(RESIDUAL_MAX as usize + 1, 0)?;
         Ok(Self { residuals, responses: arena.filled(RESPONSE_MAX + 1, 0)? })
     }
 
-    /// Begins anew.
     pub fn clear(&mut self) {
         self.residuals.fill(0);
         self.responses.fill(0);
     }
 
-    /// Adds those of another part of the image.
+    /// Adds the counts of another part of the image.
     pub fn add(&mut self, other: &Self) {
         let pairs =
             [(&mut self.residuals, &other.residuals), (&mut self.responses, &other.responses)];
@@ -38,7 +37,6 @@ impl Magnitudes {
         }
     }
 
-    /// Counts residuals.
     #[inline(always)]
     pub fn count(&mut self, residuals: &[i16]) {
         for &residual in residuals {
@@ -47,7 +45,7 @@ impl Magnitudes {
     }
 }
 
-/// Numbers that [`JudgeRow`] needs for rows of this width.
+/// Scratch numbers of [`JudgeRow`] for rows of this width.
 pub fn judge_scratch(width: usize) -> usize {
     3 * (width + 2 * REACH)
 }
@@ -61,15 +59,14 @@ pub struct JudgeRow<'a> {
     pub residuals: &'a [i16],
     /// Width and height of the image.
     pub size: (usize, usize),
-    /// The row.
     pub y: usize,
     /// Thresholds above which residuals are more than noise.
     pub limits: Limits,
     /// [`judge_scratch`] numbers.
     pub scratch: &'a mut [i32],
-    /// Weights of the image itself, a number a pixel.
+    /// Weights of the image itself, one per pixel.
     pub weights: &'a mut [i32],
-    /// Whether each pixel moves: 0 or 1.
+    /// 1 for moving pixels, else 0.
     pub moving: &'a mut [u8],
 }
 

@@ -1,9 +1,8 @@
 //! The schedule of the sweeps: bands of rows, and tiles within them.
 //!
-//! The threads share each stage, which is over before the next begins (`team.rs`). Each takes the
-//! next band when it is through with one. Along the sweep, a band follows the one before at a
-//! distance of a tile or two, which each band's count of finished columns tells (a wavefront);
-//! everything else in a band is its thread's own.
+//! The threads share each stage and finish it before the next one (`team.rs`). Each thread takes the next
+//! band when it has finished one. Along a sweep, a band follows the previous one at a distance of a tile or
+//! two, based on its count of finished columns (a wavefront); all other data of a band belongs to its thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,15 +15,15 @@ use super::penalties::Penalties;
 use super::shape::Shape;
 use super::vertical::{CHECKPOINT, FINISH, KEEP, ONLY, Vertical};
 
-/// Rows that the paths to the left walk along together.
+/// Rows of leftward paths that are interleaved.
 const ROWS_TOGETHER: usize = 4;
 /// Extra tiles a band waits for after it had to sleep, so that it does not sleep again at once.
 const TILES_AHEAD: usize = 4;
 
-/// The number of the edge where a band begins.
+/// Index of the edge at the start of a band.
 fn edge_number(geometry: &Geometry, band: usize) -> usize {
-    // The first edge stays zero: there the paths begin. Without an upward sweep only the edge that
-    // is read and the one that is written matter.
+    // The first edge stays zero, because paths begin there. Without an upward sweep, only the edges that are
+    // currently read and written are needed.
     if geometry.upward || band == 0 { band } else { 1 + band % 2 }
 }
 
@@ -63,7 +62,6 @@ impl Frame<'_> {
         Penalties::of(self.geometry, self.shared.penalties.ptr())
     }
 
-    /// Follows the paths to the left of a band.
     fn follow_leftward_paths<S: Shape, C: FrameCost>(
         &self,
         scratch: &Scratch,
@@ -74,8 +72,8 @@ impl Frame<'_> {
         let row_bytes = self.geometry.width * self.geometry.depth;
         let mut row = 0;
         while row < rows {
-            // SAFETY: the rows lie in the band, whose path_deltas are this thread's; the simd was
-            // found on this machine.
+            // SAFETY: the rows lie in the band, and its deltas are this thread's; the simd was found on this
+            // machine.
             unsafe {
                 let path_deltas = scratch.path_deltas.ptr().add(row * row_bytes);
                 if row + ROWS_TOGETHER <= rows {
@@ -103,7 +101,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Follows the downward paths of a band, and keeps their vectors at its lower edge only.
+    /// Follows the downward paths of a band, and stores their vectors at its lower edge only.
     fn write_checkpoints<S: Shape, C: FrameCost, const PATHS: usize>(
         &self,
         scratch: &mut Scratch,
@@ -134,7 +132,7 @@ impl Frame<'_> {
         self.begin_path_states(scratch, 1);
         let mut down = 0;
         for tile in 0..tiles {
-            // A tile that goes up leans the other way and so covers parts of two that go down.
+            // An upward tile leans the other way and so overlaps two downward ones.
             while down < tiles.min(tile + 2) {
                 self.follow_tile::<S, _, PATHS, KEEP>(scratch, band, false, down, cost);
                 down += 1;
@@ -157,15 +155,15 @@ impl Frame<'_> {
         }
     }
 
-    /// Zeroes the slots of the diagonal paths that begin at the image's sides within the band.
+    /// Zeroes the slots of the diagonal paths that enter the band at the image's sides.
     fn begin_path_states(&self, scratch: &mut Scratch, sweep: usize) {
         let Geometry { width, depth, band_rows, vertical, .. } = *self.geometry;
         if vertical == 1 {
             return;
         }
         let stride = self.geometry.path_state_slots() * depth;
-        // SAFETY: the slots are this thread's: those left of column 0 of the paths to the right,
-        // and those right of the last column of the paths to the left.
+        // SAFETY: the slots are this thread's: left of column 0 for the rightward paths, and right of the
+        // last column for the leftward ones.
         unsafe {
             let path_states = scratch.path_states[sweep].ptr();
             path_states.add(stride).write_bytes(0, band_rows * depth);
@@ -190,16 +188,16 @@ impl Frame<'_> {
             unsafe { self.shared.edges.ptr().add(edge_number(geometry, band) * bytes) }
         };
         let nowhere = std::ptr::null_mut();
-        // Upward paths leave at the edge where the band's downward paths entered a tile earlier,
-        // who need it no more.
+        // Upward paths are stored at the edge from which the band's downward paths started a tile earlier and
+        // which they no longer need.
         let (entry, exit) = match MODE {
             KEEP => (edge(band), nowhere),
             FINISH => (edge(band + 1), if band > 0 { edge(band) } else { nowhere }),
             _ => (edge(band), if band + 1 < geometry.bands { edge(band + 1) } else { nowhere }),
         };
-        // SAFETY: the scratch is this thread's; `await_columns` made sure that the entering columns
-        // are written, and nobody reads the leaving ones before `report_columns`; the simd was
-        // found on this machine.
+        // SAFETY: the scratch is this thread's; `await_columns` ensured that the entering columns are
+        // written, and no thread reads the leaving ones before `report_columns`; the simd was found on this
+        // machine.
         unsafe {
             S::run(Vertical::<_, PATHS, MODE> {
                 geometry,
@@ -220,17 +218,16 @@ impl Frame<'_> {
         }
     }
 
-    /// Waits until the band before has written the columns that a tile of this one reads at the
-    /// edge.
+    /// Waits until the previous band has written the edge columns that a tile of this one reads.
     fn await_columns(&self, before: Option<&AtomicUsize>, tile: usize) {
         if let Some(before) = before {
-            // The path to the left looks one column further.
+            // The diagonal path to the left reads one column further.
             let at = |tile: usize| ((tile + 1) * self.geometry.tile + 1).min(self.geometry.width);
             self.watch.until(before, at(tile), at(tile + TILES_AHEAD));
         }
     }
 
-    /// Reports how many columns of the last row of a band are finished.
+    /// Reports the number of finished columns of the last row of a band.
     fn report_columns(&self, progress: &AtomicUsize, tile: usize, rows: usize) {
         let columns = self.geometry.columns(tile, rows - 1).1;
         progress.store(columns, Ordering::Release);

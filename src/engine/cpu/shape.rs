@@ -1,27 +1,26 @@
-//! The shape of a pixel's candidates: the type of their vectors, and how many a pixel has.
+//! The shape of a pixel's candidates: the type and number of their vectors.
 
 use std::marker::PhantomData;
 
 use super::simd::{SimdKernel, Vector};
 
-/// A kernel that is compiled for a number of vectors a pixel.
+/// A kernel compiled for a number of vectors per pixel.
 pub trait ShapedKernel {
-    /// Runs with at most `MAX` vectors a pixel, exactly `MAX` if `EXACT`.
+    /// Runs with at most `MAX` vectors per pixel, exactly `MAX` if `EXACT`.
     ///
     /// # Safety
-    /// As [`Vector::splat`], and what the kernel asks for.
+    /// As [`Vector::splat`], and the kernel's own conditions.
     unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(self);
 }
 
 /// A type of vectors and a number of them.
 pub trait Shape {
-    /// The vectors.
     type V: Vector;
 
     /// Runs a kernel with such vectors.
     ///
     /// # Safety
-    /// The machine has the instructions; and what the kernel asks for.
+    /// The machine has the instructions; and the kernel's own conditions.
     unsafe fn run<K: ShapedKernel>(kernel: K);
 }
 

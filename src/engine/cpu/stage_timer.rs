@@ -11,7 +11,6 @@ pub struct StageTimer {
 }
 
 impl StageTimer {
-    /// Begins the first stage.
     pub fn begin() -> Self {
         Self { began: Instant::now(), stages: Vec::new() }
     }

@@ -1,9 +1,8 @@
-//! One frame on the CPU: the stages in order, for the vectors, the number of candidates and the
-//! cost at hand.
+//! One frame on the CPU: the stages in order, specialised for the vectors, the number of candidates and the
+//! cost.
 //!
-//! Costs, paths, disparities and their checks run together, band by band (`schedule.rs`), because
-//! what a band needs stays in the cache; without paths, or with 16, in the ways of `local.rs` and
-//! `full_volume.rs`.
+//! Costs, paths, disparities and their checks run together, band by band (`schedule.rs`), because a band's
+//! data then stays in the cache; without paths, or with 16, as in `local.rs` and `full_volume.rs`.
 
 use super::buffers::Scratch;
 use super::cost::FrameCost;
@@ -30,8 +29,7 @@ use crate::matching::Cost;
 impl Frame<'_> {
     /// Matches the pair.
     pub fn run(&self, simd: Simd, team: &mut Team, timer: &mut StageTimer) {
-        // The number of vectors a pixel is fixed at compile time where that is common, also at
-        // coarser levels.
+        // Common numbers of vectors per pixel are compile-time constants, also at coarser levels.
         match (simd, self.geometry.chunks) {
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx512, 1) => self.run_stages::<Vectors<Avx512, 1, true>>(simd, team, timer),
@@ -75,7 +73,6 @@ impl Frame<'_> {
         self.filter(simd, team, timer);
     }
 
-    /// Matches with the cost that the parameters name.
     fn match_with_cost<S: Shape>(&self, team: &mut Team, timer: &mut StageTimer) {
         let planes = self.planes();
         match self.params.cost {
@@ -134,7 +131,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Matches with a cost of single pixels that is stored band by band.
+    /// Matches with a cost of single pixels, stored band by band.
     fn match_pixels<S: Shape, C: FrameCost>(
         &self,
         team: &mut Team,
@@ -144,7 +141,6 @@ impl Frame<'_> {
         self.match_stored::<S, _>(team, timer, PixelWriter { geometry: self.geometry, cost });
     }
 
-    /// Matches with a cost that `writer` stores.
     fn match_stored<S: Shape, W: CostWriter>(
         &self,
         team: &mut Team,
@@ -159,7 +155,6 @@ impl Frame<'_> {
         });
     }
 
-    /// Matches along paths.
     fn match_paths<S: Shape, F: CostSource>(
         &self,
         team: &mut Team,
@@ -172,8 +167,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Matches band by band: from above to below for the downward paths, and from below to above
-    /// for all of them.
+    /// Matches band by band: from top to bottom for the downward paths, and from bottom to top for all of
+    /// them.
     fn match_bands<S: Shape, F: CostSource>(
         &self,
         team: &mut Team,
@@ -207,20 +202,18 @@ impl Frame<'_> {
         timer.end("aggregation and winner");
     }
 
-    /// Filters the map.
     fn filter(&self, simd: Simd, team: &mut Team, timer: &mut StageTimer) {
         let size = (self.geometry.width, self.geometry.height);
         let sure = self.filters.confidence().map(|confidence| confidence.confidence_ptr());
-        // SAFETY: `check_consistency` put the map where the filters expect it; the simd was found
-        // on this machine.
+        // SAFETY: `check_consistency` wrote the map to the filters' input; the simd was found on this
+        // machine.
         unsafe {
             let mut pass = Pass { size, left: self.left, threshold: self.threshold, simd, team };
             self.filters.run(&mut pass, self.output.0, sure, timer);
         }
     }
 
-    /// Prepares what the cost and P2 are computed from, of rows from `rows.0` up to but not
-    /// including `rows.1`.
+    /// Prepares the inputs of the cost and P2 for the rows `rows.0..rows.1`.
     fn compute_features(&self, simd: Simd, scratch: &mut Scratch, rows: (usize, usize)) {
         let left = Destination::Left(self.shared.left.ptr());
         let right = Destination::Right(self.shared.mirrored.ptr());
@@ -268,7 +261,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Checks the disparities of rows against the right view, and hands them to the filters.
+    /// Checks the disparities of rows against the right view, and passes them to the filters.
     pub(super) fn check_consistency(&self, scratch: &mut Scratch, (first, rows): Rows) {
         let width = self.geometry.width;
         let to = self.filters.input(0, self.output.0);

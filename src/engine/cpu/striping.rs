@@ -2,15 +2,15 @@
 //! speeds database searches six times over other SIMD implementations", Bioinformatics 23(2),
 //! 2007).
 //!
-//! With n vectors a pixel, vector c holds the candidates c, c + n, c + 2n, ... in its lanes. So the
-//! neighbours of a vector's candidates lie in the adjacent vectors, lane by lane, without a shift.
-//! Two vectors are exceptions: the lower neighbours of the first are the last vector's, a lane
-//! further down, and the upper ones of the last are the first vector's, a lane further up. With one
-//! vector a pixel this is the plain order.
+//! With n vectors per pixel, vector c holds the candidates c, c + n, c + 2n, ... in its lanes. So the
+//! neighbours of a vector's candidates are in the adjacent vectors, lane by lane, without a shift. Two
+//! vectors are exceptions: the lower neighbours of the first are the last vector's, a lane further down, and
+//! the upper ones of the last are the first vector's, a lane further up. With one vector per pixel this is
+//! the plain order.
 //!
-//! Everything that holds a number a candidate is in this order, from the cost to the sums; a
-//! *place* is a candidate's number in it, vector by vector. The right view's rows are prepared so
-//! that a vector of candidates lies together (`mirrored_rows.rs`).
+//! All data per candidate is in this order, from the cost to the sums; a *place* is a candidate's index in
+//! it, vector by vector. The right view's rows are prepared so that a vector of candidates is consecutive
+//! (`mirrored_rows.rs`).
 
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};
@@ -25,20 +25,20 @@ pub struct StripedOrder {
 }
 
 impl StripedOrder {
-    /// The places of this geometry.
+    /// The order for this geometry.
     pub fn of(geometry: &Geometry) -> Self {
         Self { chunks: geometry.chunks, lanes: geometry.depth / geometry.chunks }
     }
 
-    /// The place of a candidate, which may lie beyond the range, among numbers of 16 bits, whose
-    /// vectors come in pairs ([`lane_of_pair`]).
+    /// The place of a candidate, possibly beyond the range, among 16-bit numbers in pairs of vectors
+    /// ([`lane_of_pair`]).
     pub fn place_of_wide(self, candidate: usize) -> usize {
         let (chunk, lane) = (candidate % self.chunks, candidate / self.chunks);
         chunk * self.lanes + lane_of_pair(lane, self.lanes)
     }
 
-    /// Allocates a table of what `number` says of every candidate, also beyond the range, at its
-    /// place among numbers of 16 bits.
+    /// Allocates a table of `number` for every candidate, also beyond the range, at its place among 16-bit
+    /// numbers.
     pub fn table(
         self,
         arena: &Arena,
@@ -49,7 +49,7 @@ impl StripedOrder {
         })
     }
 
-    /// The candidates of all places, in the order of these.
+    /// The candidates of all places, in order.
     pub fn candidates(self) -> impl Iterator<Item = usize> {
         (0..self.chunks).flat_map(move |c| (0..self.lanes).map(move |lane| lane * self.chunks + c))
     }

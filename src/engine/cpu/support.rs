@@ -1,6 +1,5 @@
-//! Blending of the cost with adaptive window and prior, prepared for the image, then band by band:
-//! their weights at every pixel, and the costs that are made of them
-//! ([`crate::matching::support`]).
+//! Blending of the cost with adaptive window and prior ([`crate::matching::support`]): the weights of every
+//! pixel are prepared for the image, then the costs are blended band by band.
 
 use super::cost::Padding;
 use super::geometry::Geometry;
@@ -13,17 +12,15 @@ use crate::matching::prior::{REACH, VARIATION_MAX};
 use crate::matching::support::Blend;
 use crate::matching::window::{SUPPORTED_MAX, UNIT};
 
-/// Weights of a pixel's cost, and the candidate that the prior expects.
+/// Weights of a pixel's cost, and the candidate predicted by the prior.
 #[derive(Clone, Copy, Default)]
 pub struct PixelSupport {
-    /// The parts.
     pub blend: Blend,
-    /// Number of the expected candidate, which may lie outside the range; meaningless where the
-    /// prior counts nothing.
+    /// Number of the predicted candidate, possibly outside the range; undefined if the prior's weight is 0.
     pub expected: i16,
 }
 
-/// Returns the support of pixels by their range of grey levels, without the prior's expectation.
+/// Returns the support of pixels by their range of grey levels, without the prior's prediction.
 pub fn of_ranges(params: &Params, threshold: u32) -> [PixelSupport; 256] {
     std::array::from_fn(|range| {
         let blend = Blend::of(params, range as u8, threshold);
@@ -36,28 +33,25 @@ pub fn of_ranges(params: &Params, threshold: u32) -> [PixelSupport; 256] {
 pub struct Coarse<'a> {
     /// Its values, row by row.
     pub values: &'a [i16],
-    /// Its size.
     pub size: (usize, usize),
 }
 
 /// Writes the support of a row of an image.
 pub struct SupportRow<'a> {
     pub geometry: &'a Geometry,
-    /// Those of [`of_ranges`].
+    /// Support by range ([`of_ranges`]).
     pub of_ranges: &'a [PixelSupport; 256],
     /// The map of the half-size images, if there is one.
     pub coarse: Option<Coarse<'a>>,
-    /// The row.
     pub y: usize,
     /// Ranges of grey levels along it.
     pub ranges: &'a [u8],
     /// [`support_scratch`] numbers.
     pub scratch: &'a mut [i16],
-    /// The support of its pixels.
     pub to: &'a mut [PixelSupport],
 }
 
-/// Numbers that [`SupportRow`] needs for rows of this width.
+/// Scratch numbers of [`SupportRow`] for rows of this width.
 pub fn support_scratch(width: usize) -> usize {
     4 * (width.div_ceil(2) + 2)
 }
@@ -72,7 +66,7 @@ impl SimdKernel for SupportRow<'_> {
             Some(coarse) => coarse.expect(self.y / 2, self.geometry.min, columns, expected, known),
             None => known.fill(0),
         }
-        // The last pixel of an odd width stands alone.
+        // The last pixel of an odd width is single.
         let (pairs, alone) = self.to.as_chunks_mut::<2>();
         let (ranges, last) = self.ranges.as_chunks::<2>();
         let count = pairs.len();
@@ -91,9 +85,9 @@ impl SimdKernel for SupportRow<'_> {
 }
 
 impl Coarse<'_> {
-    /// Writes what the map's row `y` expects of the columns of the finer image, two each: the
-    /// number of a candidate from `min` on, and all bits where that is known; the map says nothing
-    /// where it is unknown or varies. `columns`: memory for two numbers a column, and two more.
+    /// Predicts candidates from the map's row `y`, one for every two columns of the finer image: their
+    /// numbers, starting at `min`, and all bits set if they are known. Invalid and varying disparities
+    /// predict nothing. `columns`: memory for two numbers per column, and two more.
     #[inline(always)]
     fn expect(
         &self,
@@ -133,26 +127,22 @@ impl Coarse<'_> {
     }
 }
 
-/// Writes the supported costs of a band of rows into memory; at most `MAX` vectors a pixel, exactly
-/// `MAX` where `EXACT`.
+/// Writes the supported costs of a band of rows; at most `MAX` vectors per pixel, exactly `MAX` if `EXACT`.
 ///
-/// The sums over windows slide along with the pixels: in every column the entering row is added and
-/// the leaving row subtracted, and a pixel's window is that of the pixel before, plus one column
-/// and minus one.
+/// The sums over windows slide along with the pixels: in every column the entering row is added and the
+/// leaving row subtracted, and a pixel's window is the previous pixel's, plus one column and minus one.
 pub struct SupportBand<'a> {
     pub geometry: &'a Geometry,
-    /// Pixels from the window's centre to its edge; 0 without a window.
+    /// Radius of the window in pixels; 0 without a window.
     pub radius: usize,
     /// First row and number of rows of the band.
     pub rows: (usize, usize),
     /// The costs of single pixels of the band and around it.
     pub pixel_rows: PixelRows,
-    /// Support of all pixels of the image.
     pub support: &'a [PixelSupport],
-    /// Sums over the window's rows, [x][depth]; empty without a window. Every row that leaves adds
-    /// [`BIAS`].
+    /// Sums over the window's rows, [x][depth]; empty without a window. Every leaving row adds [`BIAS`].
     pub columns: &'a mut [u16],
-    /// The candidate of every place of a pair, [depth].
+    /// The candidate at every place of a pair, [depth].
     pub numbers: *const i16,
     /// Padding of costs beyond the range.
     pub padding: Padding,
@@ -165,8 +155,7 @@ pub struct SupportBand<'a> {
 const BIAS: u8 = 128;
 const _: () = assert!(SUPPORTED_MAX < BIAS as u32, "differences of costs fit a byte");
 
-// No closure computes with vectors: a compiler that does not inline one of them makes a call of
-// every instruction.
+// No closure computes with vectors: a compiler that does not inline it turns every instruction into a call.
 impl ShapedKernel for SupportBand<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector, const MAX: usize, const EXACT: bool>(mut self) {
@@ -191,7 +180,7 @@ impl SupportBand<'_> {
         self.columns.fill(0);
         // SAFETY: the rows lie around the band; the caller vouches for the memory.
         unsafe {
-            // All rows of the first window but the one that enters with the first row.
+            // All rows of the first window except the one that enters with the first row.
             for above in -radius..radius {
                 let enters = self.row(first as i64 + above);
                 for x in 0..self.geometry.width {
@@ -211,7 +200,7 @@ impl SupportBand<'_> {
         unsafe { self.pixel_rows.row(y.clamp(0, self.geometry.height as i64 - 1) as usize) }
     }
 
-    /// Takes the sums of a column to the next row.
+    /// Moves the sums of a column to the next row.
     #[inline(always)]
     unsafe fn slide<V: Vector>(&mut self, column: usize, chunks: usize, rows: Change) {
         for c in 0..chunks {
@@ -220,7 +209,7 @@ impl SupportBand<'_> {
         }
     }
 
-    /// Takes a vector of the sums of a column to the next row, and gives them.
+    /// Moves a vector of the sums of a column to the next row, and returns it.
     #[inline(always)]
     unsafe fn slide_vector<V: Vector>(&mut self, at: usize, rows: Change) -> [V::Wide; 2] {
         // SAFETY: rows and sums have a number for each lane of each pixel.
@@ -249,7 +238,7 @@ impl SupportBand<'_> {
         }
     }
 
-    /// The sums over the window of a pixel to the left of the first one.
+    /// Sums over the window of the pixel to the left of the first one.
     #[inline(always)]
     unsafe fn window_before_first<V: Vector, const MAX: usize, const SIDE: usize>(
         &self,
@@ -257,7 +246,7 @@ impl SupportBand<'_> {
         chunks: usize,
     ) -> [[V::Wide; 2]; MAX] {
         let Geometry { width, depth, .. } = *self.geometry;
-        // What all columns have too much.
+        // Total bias of the columns.
         let bias = (row * SIDE) as i16 * i16::from(BIAS);
         // SAFETY: the columns lie in the image.
         unsafe {
@@ -274,8 +263,8 @@ impl SupportBand<'_> {
         }
     }
 
-    /// A vector of the sums over the window of a pixel, after those of the pixel before, with which
-    /// a column enters.
+    /// Returns a vector of the sums over a pixel's window, from those of the previous pixel, and moves the
+    /// entering column to this row.
     #[inline(always)]
     unsafe fn next_window<V: Vector, const SIDE: usize>(
         &mut self,
@@ -352,12 +341,12 @@ impl SupportBand<'_> {
     }
 }
 
-/// The rows that enter and leave the sums of the columns.
+/// The rows that enter and leave the column sums.
 #[derive(Clone, Copy)]
 struct Change {
-    /// The pixel costs of the row that enters.
+    /// Pixel costs of the entering row.
     enters: *const u8,
-    /// Those of the row that leaves; null where none does.
+    /// Pixel costs of the leaving row, or null.
     leaves: *const u8,
 }
 
@@ -388,9 +377,8 @@ impl<V: Vector> Parts<V> {
         }
     }
 
-    /// 512 times the costs of the candidates at the places from `at` on, of their pixel's and their
-    /// window's. All parts together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the
-    /// range.
+    /// 512 times the blended costs of the candidates starting at place `at`, from the costs of the pixel and
+    /// of the window. All parts together fit 16 bits (`SUPPORTED_MAX`), except in lanes beyond the range.
     #[inline(always)]
     unsafe fn blend(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
         // SAFETY: there is a number for each candidate.

@@ -1,9 +1,8 @@
-//! The threads of the engine: made once, parked between frames.
+//! The threads of the engine: started once, parked between frames.
 //!
-//! Work is cut into pieces, more of them than there are threads, and each thread takes the next one
-//! whenever it has done one. A piece of work is over when its pieces are done, not when every
-//! thread has been there: a thread that another program keeps from its core while it has no piece
-//! holds up nobody.
+//! Work is divided into more pieces than there are threads, and each thread takes the next one whenever it
+//! has finished one. The work is done when its pieces are, without waiting for idle threads: a thread that is
+//! preempted while it has no piece delays no other thread.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,16 +14,15 @@ use std::time::Duration;
 use super::watch::Watch;
 use crate::core::thread::explain;
 
-/// Time that a thread without work yields its core before it sleeps: longer than a frame has no
-/// work for it.
+/// Time that an idle thread yields its core before it sleeps: longer than any idle time within a frame.
 const LINGERING: Duration = Duration::from_micros(100);
-/// Pieces a thread of what may be cut anywhere: so few that what restarts with each piece costs
-/// little.
+/// Pieces per thread for work that can be divided anywhere: few enough to make the start of a piece cheap in
+/// comparison.
 const PIECES_A_THREAD: usize = 4;
-/// Rows of such a piece at least.
+/// Smallest number of rows of such a piece.
 const ROWS_MIN: usize = 8;
 
-/// A task, called once on every thread that comes in time, with the thread's number.
+/// A task, called once on each thread that arrives before it is closed, with the thread's number.
 type Task = &'static (dyn Fn(usize) + Sync);
 
 /// A fixed number of threads that work on one task at a time; the caller is one of them.
@@ -37,28 +35,27 @@ struct Shared {
     order: Mutex<Order>,
     started: Condvar,
     finished: Condvar,
-    /// The number of the order, 0 when it is too late to begin with it: for those who look without
-    /// a lock.
+    /// Number of the current order, or 0 once it is closed; read without the lock.
     open: AtomicU64,
     /// Workers that run the current task.
     busy: AtomicUsize,
-    /// The next piece that nobody has taken.
+    /// The next free piece.
     next: AtomicUsize,
     watch: Arc<Watch>,
 }
 
 struct Order {
     number: u64,
-    /// `None` when it is too late to begin with it.
+    /// `None` once the order is closed.
     task: Option<Task>,
-    /// Workers that have begun it.
+    /// Workers that have started it.
     begun: usize,
     /// Workers that sleep until the next one.
     idle: usize,
     stop: bool,
 }
 
-/// The pieces of a task that a thread takes, one after the other; others take others meanwhile.
+/// Iterator over pieces of a task; several threads share them.
 pub struct Pieces<'a> {
     shared: &'a Shared,
     end: usize,
@@ -68,7 +65,7 @@ impl Iterator for Pieces<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        // After the failure of a thread the rest is not needed.
+        // After the failure of a thread the remaining pieces are skipped.
         if self.shared.watch.has_failed() {
             return None;
         }
@@ -78,7 +75,7 @@ impl Iterator for Pieces<'_> {
 }
 
 impl Team {
-    /// A team of `threads` threads, at least one.
+    /// Starts a team of `threads` threads, at least one.
     pub fn new(threads: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             order: Mutex::new(Order { number: 0, task: None, begun: 0, idle: 0, stop: false }),
@@ -89,7 +86,7 @@ impl Team {
             next: AtomicUsize::new(0),
             watch: Arc::new(Watch::new()),
         });
-        // Built first, so that an error below stops the workers that exist already.
+        // Made first, so that an error below stops the existing workers.
         let mut team = Self { shared, workers: Vec::new() };
         for number in 1..threads {
             let shared = Arc::clone(&team.shared);
@@ -100,14 +97,13 @@ impl Team {
         Ok(team)
     }
 
-    /// Number of threads.
     pub fn len(&self) -> usize {
         self.workers.len() + 1
     }
 
-    /// Does `count` pieces of work. `task` is called once on the caller and on each other thread
-    /// that comes before the pieces are all taken, with the thread's number and the pieces, which
-    /// it takes and does; they are taken in their order. Returns when all are done.
+    /// Processes `count` pieces of work. `task` is called once on the caller and on each other thread that
+    /// arrives before all pieces are taken, with the thread's number and its pieces. Pieces are taken in
+    /// order. Returns when all are done.
     ///
     /// # Panics
     /// If the task panicked on a thread.
@@ -116,7 +112,7 @@ impl Team {
         shared.next.store(0, Ordering::Relaxed);
         let task = |thread| task(thread, Pieces { shared: &shared, end: count });
         match count {
-            // Not worth waking anybody.
+            // One piece does not justify waking a thread.
             0 | 1 => {
                 shared.watch.begin();
                 task(0);
@@ -125,7 +121,7 @@ impl Team {
         }
     }
 
-    /// Does `height` rows: `task` is called with the number of a thread and the rows of a piece.
+    /// Processes `height` rows: `task` gets the number of a thread and the rows of a piece.
     ///
     /// # Panics
     /// As [`Team::share`].
@@ -138,7 +134,7 @@ impl Team {
         });
     }
 
-    /// Number of pieces that something is well cut into.
+    /// Suitable number of pieces for a task.
     pub fn pieces(&self) -> usize {
         match self.len() {
             1 => 1,
@@ -146,13 +142,12 @@ impl Team {
         }
     }
 
-    /// Rows of the pieces that [`Team::rows`] makes of a height; the last may have fewer.
+    /// Rows per piece of [`Team::rows`]; the last may have fewer.
     pub fn rows_of_piece(&self, height: usize) -> usize {
         height.div_ceil(self.pieces()).max(ROWS_MIN)
     }
 
-    /// Runs `task` once on every thread, however long it takes for one to come, and returns when
-    /// all are done.
+    /// Runs `task` once on every thread, waiting for all of them, and returns when all are done.
     ///
     /// # Panics
     /// If the task panicked on a thread.
@@ -160,12 +155,11 @@ impl Team {
         self.engage(true, task);
     }
 
-    /// Has the threads begin with a task; `everyone`: those as well that come when the caller is
-    /// through with it.
+    /// Starts a task on the threads; `everyone`: waits for every thread to run it, otherwise it is closed
+    /// when the caller returns from it.
     fn engage(&mut self, everyone: bool, task: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: only the lifetime changes; no worker begins with the task after it is taken away
-        // below, nor uses it after `busy` is 0 then, for which this function waits, whatever the
-        // task does.
+        // SAFETY: only the lifetime changes; no worker starts the task after it is closed below, nor uses it
+        // once `busy` is 0 then. This function waits for that even if the task panics.
         let task: Task = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), Task>(task) };
         let shared = &*self.shared;
         shared.watch.begin();
@@ -205,7 +199,7 @@ impl Team {
         }
     }
 
-    /// Returns how the threads wait for each other within a task.
+    /// Returns the synchronisation of the threads within a task.
     pub fn watch(&self) -> Arc<Watch> {
         Arc::clone(&self.shared.watch)
     }
@@ -216,7 +210,7 @@ impl Shared {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The life of a worker.
+    /// Main loop of a worker.
     fn work(&self, thread: usize) {
         let mut last = 0;
         loop {
@@ -302,7 +296,7 @@ mod tests {
         let (watch, others) = (team.watch(), AtomicUsize::new(0));
         let first = AtomicUsize::new(0);
         team.share(100, &|_, mut pieces| {
-            // The first thread to come has a piece until the others have done all the rest.
+            // The first thread keeps its piece until the others have done all the rest.
             let is_first = first.fetch_add(1, Ordering::Relaxed) == 0;
             if is_first && pieces.next().is_some() {
                 watch.until(&others, 99, 99);
@@ -325,7 +319,7 @@ mod tests {
         assert_eq!(calls.load(Ordering::Relaxed), 5);
         let shared = Arc::clone(&team.shared);
         team.workers.push(std::thread::spawn(move || shared.work(1)));
-        // The task is gone; the thread must not look at it.
+        // The order is closed; the thread must ignore the task.
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(team.shared.busy.load(Ordering::Relaxed), 0);
         let came = AtomicUsize::new(0);

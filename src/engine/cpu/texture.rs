@@ -1,5 +1,5 @@
-//! Images of half the size, smoothed ones, and their texture and noise, row by row: the values of
-//! [`crate::matching::pyramid`] and [`crate::matching::texture`].
+//! Half-size and smoothed images, texture and noise, row by row: the values of [`crate::matching::pyramid`]
+//! and [`crate::matching::texture`].
 
 use super::simd::{SimdKernel, Vector};
 use crate::matching::filter::evidence::SIDE;
@@ -15,7 +15,7 @@ pub struct PixelRows<'a> {
 }
 
 impl<'a> PixelRows<'a> {
-    /// Row `y`, which may lie outside: then the nearest one.
+    /// Row `y`, clamped to the image.
     #[inline(always)]
     fn row(&self, y: i64) -> &'a [u8] {
         let y = y.clamp(0, self.size.1 as i64 - 1) as usize;
@@ -23,13 +23,11 @@ impl<'a> PixelRows<'a> {
     }
 }
 
-/// Writes row `y` of the image of half the size.
+/// Writes row `y` of the half-size image.
 pub struct HalfRow<'a> {
-    /// The image.
     pub of: PixelRows<'a>,
     /// The row of the half-size image.
     pub y: usize,
-    /// Its pixels.
     pub to: &'a mut [u8],
 }
 
@@ -54,13 +52,11 @@ impl SimdKernel for HalfRow<'_> {
 
 /// Writes row `y` of the image smoothed by 1 2 1 along rows and columns.
 pub struct SmoothedRow<'a> {
-    /// The image.
     pub of: PixelRows<'a>,
-    /// The row.
     pub y: usize,
     /// Its smoothed pixels.
     pub to: &'a mut [u8],
-    /// A number a pixel.
+    /// One number per pixel.
     pub sums: &'a mut [u16],
 }
 
@@ -84,11 +80,9 @@ impl SimdKernel for SmoothedRow<'_> {
     }
 }
 
-/// Writes the range of grey levels in the 5 x 5 pixels around those of row `y`.
+/// Writes the range of grey levels in the 5 x 5 pixels around each pixel of row `y`.
 pub struct RangeRow<'a> {
-    /// The image.
     pub of: PixelRows<'a>,
-    /// The row.
     pub y: usize,
     /// The ranges along it.
     pub to: &'a mut [u8],
@@ -96,7 +90,7 @@ pub struct RangeRow<'a> {
     pub scratch: &'a mut [u8],
 }
 
-/// Bytes that [`RangeRow`] needs for rows of this width.
+/// Scratch bytes of [`RangeRow`] for rows of this width.
 pub fn range_scratch(width: usize) -> usize {
     2 * (width + 2 * RADIUS)
 }
@@ -108,7 +102,7 @@ impl SimdKernel for RangeRow<'_> {
         let rows: [&[u8]; SIDE] =
             std::array::from_fn(|i| self.of.row(self.y as i64 + i as i64 - RADIUS as i64));
         let width = rows[0].len();
-        // Columns of the window's least and greatest, between margins that repeat their ends.
+        // Least and greatest value of the window's columns, between margins that repeat the ends.
         let (least, greatest) =
             self.scratch[..range_scratch(width)].split_at_mut(width + 2 * RADIUS);
         let whole = width - width % V::N;
@@ -154,12 +148,10 @@ impl SimdKernel for RangeRow<'_> {
     }
 }
 
-/// Writes the ranges of the sums of 3 x 3 grey levels in the [`SIDE`] x [`SIDE`] pixels around
-/// those of row `y` ([`crate::matching::filter::evidence`]).
+/// Writes the ranges of the sums of 3 x 3 grey levels in the [`SIDE`] x [`SIDE`] pixels around each pixel of
+/// row `y` ([`crate::matching::filter::evidence`]).
 pub struct SumRangeRow<'a> {
-    /// The image.
     pub of: PixelRows<'a>,
-    /// The row.
     pub y: usize,
     /// The ranges along it.
     pub to: &'a mut [u16],
@@ -167,7 +159,7 @@ pub struct SumRangeRow<'a> {
     pub scratch: &'a mut [u16],
 }
 
-/// Numbers that [`SumRangeRow`] needs for rows of this width.
+/// Scratch numbers of [`SumRangeRow`] for rows of this width.
 pub fn sum_range_scratch(width: usize) -> usize {
     (width + 2) + 2 * (width + SIDE - 1)
 }
@@ -178,8 +170,7 @@ impl SimdKernel for SumRangeRow<'_> {
         const REACH: usize = SIDE / 2;
         let (width, height) = self.of.size;
         let (columns, rest) = self.scratch.split_at_mut(width + 2);
-        // Of each column the window's least and greatest sum, between margins that repeat their
-        // ends.
+        // Least and greatest sum of the window's columns, between margins that repeat the ends.
         let (least, greatest) = rest.split_at_mut(width + SIDE - 1);
         least[REACH..REACH + width].fill(u16::MAX);
         greatest[REACH..REACH + width].fill(0);
@@ -222,13 +213,11 @@ fn larger<V: Vector>(a: V, b: V) -> V {
 
 /// Counts the responses of the noise filter along row `y`, which is neither the first nor the last.
 pub struct NoiseRow<'a> {
-    /// The image.
     pub of: PixelRows<'a>,
-    /// The row.
     pub y: usize,
     /// Pixels by response.
     pub histogram: &'a mut [u32],
-    /// A number a pixel.
+    /// One number per pixel.
     pub responses: &'a mut [u16],
 }
 

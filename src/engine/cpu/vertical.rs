@@ -1,14 +1,13 @@
 //! The vertical and diagonal paths of one sweep, a tile of a band at a time.
 //!
-//! Every path that crosses the band keeps its vectors in a slot of its own, updated in place from
-//! row to row: column x of row i (counted along the sweep) belongs to slot x - dx * i. Where a path
-//! enters the band, in its first row, the vectors come from the band's edge; where it leaves the
-//! band they go to the next band's edge. A tile leans over to the left by one pixel a row, so that
-//! everything it needs lies in itself, in the tile to its left, or on the edge.
+//! Every path that crosses the band has a slot for its vectors, updated in place from row to row: column x of
+//! row i (counted along the sweep) belongs to slot x - dx * i. Paths enter the band in its first row with the
+//! vectors of the band's edge, and leave their vectors at the next band's edge. A tile leans to the left by
+//! one pixel per row, so that all its inputs are in itself, in the tile to its left, or on the edge.
 //!
-//! The sweep that picks the winners also follows the paths to the right, whose vectors are those of
-//! one pixel a row. The sweep goes the same way, and the other paths have work while these wait for
-//! the pixel before.
+//! The sweep that selects the winners also follows the rightward paths, with the vectors of one pixel per
+//! row. The sweep has the same direction, and work on the other paths hides the latency of these, which
+//! depend on the previous pixel.
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
@@ -18,17 +17,17 @@ use super::shape::ShapedKernel;
 use super::simd::Vector;
 use super::winner::WinnerTakesAll;
 
-/// Only the vectors at the next band's edge.
+/// Output: only the vectors at the next band's edge.
 pub const CHECKPOINT: u8 = 0;
-/// The deltas, into the ring.
+/// Output: the deltas, into the ring.
 pub const KEEP: u8 = 1;
-/// The winners, from these paths, the ring and the horizontal paths, of which those to the right
-/// are followed here.
+/// Output: the winners, from these paths, the ring and the horizontal paths; the rightward ones are followed
+/// here.
 pub const FINISH: u8 = 2;
-/// The same without a ring.
+/// As [`FINISH`], without a ring.
 pub const ONLY: u8 = 3;
 
-/// Paths that are followed at once: three of a sweep, and the one to the right.
+/// Largest number of simultaneous paths: three of a sweep, and the rightward one.
 const MOST: usize = 4;
 
 /// Column steps of the paths of a sweep.
@@ -37,9 +36,7 @@ const STEPS: [isize; 3] = [0, 1, -1];
 /// Follows `PATHS` paths through a tile; `MODE` selects the output.
 pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     pub geometry: &'a Geometry,
-    /// The matching cost.
     pub cost: C,
-    /// P1.
     pub p1: u8,
     /// P2 between neighbouring pixels.
     pub penalties: Penalties,
@@ -55,14 +52,13 @@ pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     pub exit: *mut u8,
     /// The slots, [path][slot][depth].
     pub path_states: *mut u8,
-    /// Deltas of the downward paths, [row][x % ring][kept][depth]: of the diagonal ones, together
-    /// where they fit a byte, and of the vertical one.
+    /// Deltas of the downward paths, [row][x % ring][kept][depth]: the diagonal ones, in one byte if they
+    /// fit, and the vertical one.
     pub ring: *mut u8,
-    /// Deltas of the paths to the left, [row][x][depth].
+    /// Deltas of the leftward paths, [row][x][depth].
     pub leftwards: *const u8,
-    /// Newest vectors of the paths to the right, [row][depth].
+    /// Newest vectors of the rightward paths, [row][depth].
     pub rightwards: *mut u8,
-    /// Picks the winners.
     pub winner: &'a mut WinnerTakesAll,
 }
 
@@ -74,7 +70,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> ShapedKernel
         for i in 0..self.band.1 {
             let (first, end) = self.geometry.columns(self.tile, i);
             if first < end {
-                // SAFETY: row and columns lie in the tile; the caller vouches for the memory.
+                // SAFETY: row and columns lie in the tile; the caller guarantees the memory.
                 unsafe { self.row::<V, MAX, EXACT>(i, first, end) }
             }
         }
@@ -82,10 +78,10 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> ShapedKernel
 }
 
 impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MODE> {
-    /// Paths that are followed.
+    /// Number of paths followed here.
     const FOLLOWED: usize = if MODE == FINISH || MODE == ONLY { PATHS + 1 } else { PATHS };
 
-    /// The columns `first..end` of the `i`-th row of the sweep.
+    /// Processes the columns `first..end` of the `i`-th row of the sweep.
     #[inline(always)]
     unsafe fn row<V: Vector, const MAX: usize, const EXACT: bool>(
         &mut self,
@@ -128,7 +124,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                     path_state
                 };
             }
-            // The path to the right: its vectors at the pixel before.
+            // The rightward path: its vectors at the previous pixel.
             let rightwards = self.rightwards.add(r * depth);
             let mut before = [zero; MAX];
             if Self::FOLLOWED > PATHS {

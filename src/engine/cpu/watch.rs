@@ -1,9 +1,9 @@
-//! Waiting of the threads of a team, for each other within a task and for the next task.
+//! Synchronisation of a team's threads, within a task and between tasks.
 //!
-//! A waiting thread looks for a moment and then yields: that is quick where nobody else wants the
-//! core, and gives it at once to the thread that is waited for. Another program keeps it for
-//! milliseconds, whatever happens meanwhile. So once that was seen, threads sleep for a while when
-//! they wait: who is woken comes before a program that never sleeps.
+//! A waiting thread spins for a moment and then yields its core. This is fast on an idle machine, and gives
+//! the core at once to the awaited thread. Another program, however, keeps a yielded core for milliseconds.
+//! So after that was observed, waiting threads sleep for a while, because a woken thread is scheduled before
+//! a program that never sleeps.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,27 +14,27 @@ const SPINNING: Duration = Duration::from_micros(20);
 /// A core that stays away for longer than this was preempted by another program: threads of the
 /// team keep it for a tile at most.
 const TAKEN: Duration = Duration::from_micros(500);
-/// Time for which threads sleep instead of yielding after that.
+/// Time for which threads then sleep instead of yielding.
 const CROWDED: Duration = Duration::from_millis(250);
-/// Checks between two looks at the clock.
+/// Checks between two readings of the clock.
 const LOOKS: u32 = 64;
 
 /// Shared state of the threads that wait for each other.
 pub struct Watch {
     /// Whether a thread panicked in the current task.
     failed: AtomicBool,
-    /// Threads that sleep within the task until another one has come further.
+    /// Number of threads that sleep in [`Watch::until`].
     asleep: AtomicUsize,
-    /// The address of the counter that each of them waits for, and what for.
+    /// For each of them, the address of its counter and the awaited value.
     sleepers: Mutex<Vec<(usize, usize)>>,
     further: Condvar,
-    /// When the team was made, and how many milliseconds later its threads yield again.
+    /// Creation time, and the end of the sleeping phase in milliseconds from then.
     since: Instant,
     crowded_until: AtomicU64,
 }
 
 impl Watch {
-    /// That of a new team.
+    /// State of a new team.
     pub fn new() -> Self {
         Self {
             failed: AtomicBool::new(false),
@@ -46,12 +46,11 @@ impl Watch {
         }
     }
 
-    /// Begins a task.
     pub fn begin(&self) {
         self.failed.store(false, Ordering::Release);
     }
 
-    /// Reports that a thread panicked, and wakes those that wait for it.
+    /// Records that a thread panicked, and wakes all sleepers.
     pub fn fail(&self) {
         self.failed.store(true, Ordering::Release);
         self.wake(|_| true);
@@ -62,12 +61,12 @@ impl Watch {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// Waits until `counter` is at least `needed`, which the threads that count tell by
-    /// [`Watch::reached`]. Who has to sleep for it does so until the counter is at `rather`, at
-    /// most what it will come to, so that it need not sleep again at once.
+    /// Waits until `counter` is at least `needed`. The counting threads must call [`Watch::reached`]. A
+    /// thread that has to sleep does so until the counter is at `rather`, so that it need not sleep again at
+    /// once; the counter must eventually reach that.
     ///
     /// # Panics
-    /// If another thread of the team panicked, which would otherwise be waited for in vain.
+    /// If another thread of the team panicked, because the wait might never end.
     pub fn until(&self, counter: &AtomicUsize, needed: usize, rather: usize) {
         let is_at = |least| counter.load(Ordering::Acquire) >= least;
         if self.linger(|| is_at(needed) || self.has_failed(), None) {
@@ -78,8 +77,7 @@ impl Watch {
         let mut sleepers = self.sleepers();
         sleepers.push(sleeper);
         self.asleep.fetch_add(1, Ordering::SeqCst);
-        // Either the other thread sees this one asleep, or this one sees how far the other has
-        // come.
+        // Either the other thread sees this one asleep, or this one sees the other's new count.
         fence(Ordering::SeqCst);
         while !is_at(rather) && !self.has_failed() {
             sleepers = self.further.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
@@ -92,8 +90,8 @@ impl Watch {
         assert!(is_at(needed), "another thread failed");
     }
 
-    /// Wakes the threads that sleep until `counter` is at `value` or less; to be called after it
-    /// was raised to that.
+    /// Wakes the threads with an awaited count of at most `value`; to be called after `counter` was raised to
+    /// that.
     pub fn reached(&self, counter: &AtomicUsize, value: usize) {
         self.wake(|(address, rather)| {
             address == std::ptr::from_ref(counter) as usize && rather <= value
@@ -120,12 +118,12 @@ impl Watch {
         false
     }
 
-    /// Reports whether another program kept a core lately.
+    /// Reports whether another program recently kept a core.
     fn is_crowded(&self) -> bool {
         self.since.elapsed().as_millis() < u128::from(self.crowded_until.load(Ordering::Relaxed))
     }
 
-    /// Another program keeps a core.
+    /// Records that another program kept a core.
     pub fn crowded(&self) {
         let until = (self.since.elapsed() + CROWDED).as_millis() as u64;
         self.crowded_until.store(until, Ordering::Relaxed);
@@ -135,7 +133,7 @@ impl Watch {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the sleepers if there is such a one among them.
+    /// Wakes the sleepers if `such` holds for one of them.
     fn wake(&self, such: impl Fn((usize, usize)) -> bool) {
         fence(Ordering::SeqCst);
         // With the lock held, so that a sleeper is either before its check or waiting.
@@ -145,7 +143,7 @@ impl Watch {
     }
 }
 
-/// Looks for a while whether it is `ready`; what it found last.
+/// Checks `ready` for a while; returns its last result.
 fn spin_until(ready: impl Fn() -> bool) -> bool {
     let mut began = None;
     loop {

@@ -1,5 +1,5 @@
-//! Stages over whole images that are matched in tiles: the noise thresholds before the tiles, and
-//! the filters that go over the map which was put together of them.
+//! Stages over whole images that are matched in tiles: the noise thresholds before the tiles, and the filters
+//! of the map after them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::matching::history::State;
 use crate::matching::tiles::TileLayout;
 use crate::matching::{Params, tiles};
 
-/// Measures whole images of one size and filters their maps, with memory of its own.
+/// Measures whole images of one size and filters their maps; owns the memory for it.
 pub struct WholeMap {
     params: Params,
     size: (usize, usize),
@@ -31,8 +31,7 @@ pub struct WholeMap {
 }
 
 impl WholeMap {
-    /// For images of this layout, with those filters of the parameters that tiles leave out
-    /// ([`tiles::of_whole`]).
+    /// For images of this layout, with the filters of the whole map ([`tiles::of_whole`]).
     pub fn new(params: &Params, layout: &TileLayout, options: CpuOptions) -> anyhow::Result<Self> {
         let (params, size) = (tiles::of_whole(params), layout.size);
         let (simd, team, host) = options.start_team()?;
@@ -40,7 +39,7 @@ impl WholeMap {
         Ok(Self { params, size, noise, filters, temporal, simd, team, host })
     }
 
-    /// Memory in bytes that it takes.
+    /// Estimates its memory in bytes.
     pub fn bytes_of(
         params: &Params,
         layout: &TileLayout,
@@ -64,20 +63,20 @@ impl WholeMap {
         Ok((noise, filters, params.temporal.map(temporal).transpose()?))
     }
 
-    /// Passes a pair through the spatio-temporal stage; `None` if there is none. `goes_on`:
-    /// whether it follows the one before in its stream.
+    /// Passes a pair through the spatio-temporal stage; `None` if there is none. `goes_on`: whether it
+    /// continues the previous pair of its stream.
     pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>, Refused> {
         let (team, simd) = (&mut self.team, self.simd);
         let Some(stage) = &mut self.temporal else { return Ok(None) };
         self.host.run(|| stage.run(team, simd, eyes, goes_on)).map(Some)
     }
 
-    /// The noise thresholds of the tiles of this left image, the finest level first; `None` where
-    /// nothing follows them. The values of the map, of which none is there yet, are overwritten:
-    /// images of half the size lie in them for a while.
+    /// Measures the noise thresholds of this left image for its tiles, the finest level first; `None` if they
+    /// are not needed. The map's `values`, not computed yet, serve as scratch memory for the half-size
+    /// images.
     ///
     /// # Panics
-    /// If map or image have not the size.
+    /// If map or image do not have the size.
     pub fn thresholds(&mut self, left: &Image, values: &mut [i16]) -> Option<Vec<u32>> {
         self.noise.as_ref()?;
         self.check(left, values);
@@ -86,7 +85,7 @@ impl WholeMap {
         noise.as_ref().map(|noise| host.run(|| noise.thresholds(team, *simd, left, room)))
     }
 
-    /// Invalidates values that the left camera has not seen, or whose match the right one has not.
+    /// Invalidates pixels outside the left valid mask, or with a match outside the right one.
     pub fn hide_unseen(&self, values: &mut [i16], [left, right]: [&Image; 2]) {
         let masks = [left, right].map(Image::valid_mask);
         if masks.iter().all(Option::is_none) {
@@ -102,13 +101,12 @@ impl WholeMap {
         }
     }
 
-    /// Removes from a map of the left image what no evidence supports, smooths it in time and fills
-    /// its holes, as the parameters ask for; the time that each filter took. `threshold`: the noise
-    /// threshold of the image. `sure`: how sure each pixel is, if that is asked for. `goes_on`:
-    /// whether the map follows the one before in its stream.
+    /// Applies the filters of the whole map and returns the time of each. `threshold`: the noise threshold of
+    /// the image. `sure`: confidence of each pixel, if requested. `goes_on`: whether the map continues the
+    /// previous one of its stream.
     ///
     /// # Panics
-    /// If map or image have not the size.
+    /// If map or image do not have the size.
     pub fn filter(
         &mut self,
         values: &mut [i16],
@@ -140,8 +138,8 @@ impl WholeMap {
         let mut pass = Pass { size, left, threshold, simd, team };
         let sure = sure.map(<[u8]>::as_mut_ptr);
         let input = self.filters.input(0, values.as_mut_ptr());
-        // SAFETY: map, confidence and inputs of filters have the size, and inputs lie apart from
-        // the map; the simd was found on this machine.
+        // SAFETY: map, confidence and filter inputs have the size, and inputs are separate from the map; the
+        // simd was found on this machine.
         unsafe {
             if input != values.as_mut_ptr() {
                 input.copy_from_nonoverlapping(values.as_ptr(), values.len());
@@ -157,7 +155,7 @@ impl WholeMap {
         assert_eq!(values.len(), self.size.0 * self.size.1, "values of the map");
     }
 
-    /// Takes the states of the filters, by their names; the filters restart.
+    /// Takes the states of the filters, by their names; the filters then restart.
     pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
         let mut states = self.filters.take_states();
         let state = self.temporal.as_mut().and_then(TemporalStage::take_state);
@@ -165,7 +163,7 @@ impl WholeMap {
         states
     }
 
-    /// Takes over what filters of these names remember of the stream.
+    /// Restores the filters' states, by their names.
     pub fn resume(&mut self, states: &BTreeMap<&'static str, State>) {
         self.filters.resume(states);
         if let Some(stage) = &mut self.temporal {

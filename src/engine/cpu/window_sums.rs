@@ -1,8 +1,8 @@
-//! Sums over windows, row by row: a running sum down every column of cells, and one along the row
-//! of those. So the time does not grow with the window.
+//! Sums over windows, row by row: a running sum down every column of cells, and one of these along the row.
+//! So the time is independent of the window.
 //!
-//! The sums are over the [`Parts`] of a cell (a pixel and a candidate): its cost, or what block
-//! matching compares (`matching/block.rs`). Where the sums go is a [`Sink`].
+//! The terms are the [`Parts`] of a cell (a pixel and a candidate): its cost, or the differences of block
+//! matching (`matching/block.rs`). A [`Sink`] receives the sums.
 
 use super::buffers::Scratch;
 use super::geometry::Geometry;
@@ -12,18 +12,15 @@ use crate::core::frame::Image;
 use crate::matching::BlockMeasure;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 
-/// Most candidates of a pixel, in whole vectors (`Params::check`).
+/// Largest number of candidates of a pixel, in whole vectors (`Params::check`).
 const DEPTH_MAX: usize = 1024;
 
-/// A number that is added up; what overflows on the way comes back when it is taken away again.
+/// A number with wrapping addition, so that intermediate overflow cancels.
 pub trait Number: Copy + Into<u32> {
-    /// Nothing.
     const ZERO: Self;
-    /// The sum.
     fn plus(self, other: Self) -> Self;
-    /// The difference.
     fn minus(self, other: Self) -> Self;
-    /// A thread's memory for sums of it.
+    /// A thread's memory for such sums.
     fn memory(scratch: &mut Scratch) -> Memory<'_, Self>;
 }
 
@@ -33,7 +30,7 @@ pub struct Memory<'a, T> {
     pub columns: &'a mut [T],
     /// Sums over the window, [part][depth].
     pub window: &'a mut [T],
-    /// One pixel's sums as they are handed out, [depth].
+    /// Output sums of one pixel, [depth].
     pub sums: &'a mut [i16],
 }
 
@@ -61,12 +58,12 @@ number!(u32, wide_columns, wide_sums);
 
 /// The terms that are summed over the cells of a row.
 pub trait Parts: Copy {
-    /// Number that holds the sum over a window.
+    /// Type of the sum over a window.
     type Sum: Number;
-    /// Numbers that are added up of every cell, [part][depth] a pixel.
+    /// Number of terms per cell, [part][depth] per pixel.
     const PARTS: usize;
 
-    /// Adds the cells of row `y` to `columns`, [x][part][depth], or takes them away.
+    /// Adds the cells of row `y` to `columns`, [x][part][depth], or subtracts them.
     ///
     /// # Safety
     /// The row lies in the image, and its cells were prepared.
@@ -79,12 +76,11 @@ pub trait Parts: Copy {
     );
 }
 
-/// Costs of single pixels that were written down: of row y, [x][depth], at place y mod `places`.
+/// Stored costs of single pixels: row y, [x][depth], at place y mod `places`.
 #[derive(Clone, Copy)]
 pub struct PixelCosts {
-    /// The costs.
     pub costs: *const u8,
-    /// Rows that there is room for.
+    /// Capacity in rows.
     pub places: usize,
 }
 
@@ -110,14 +106,12 @@ impl Parts for PixelCosts {
     }
 }
 
-/// Squares of the differences of intensity, and with `MEAN` the differences themselves behind them.
+/// Squared differences of intensity and, with `MEAN`, the differences after them.
 #[derive(Clone, Copy)]
 pub struct Squares<'a, const MEAN: bool> {
-    /// Left image.
     pub left: &'a Image,
     /// Mirrored rows of the right image (`mirrored_rows.rs`).
     pub mirrored: *const u8,
-    /// Their stripes.
     pub stripes: Stripes,
 }
 
@@ -143,7 +137,7 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
         for (x, (column, &left)) in columns.zip(self.left.row(y)).enumerate() {
             // SAFETY: the column lies in the image.
             let starts = unsafe { self.stripes.at(x, chunks) };
-            // Together, because of loops over one vector compilers make no vectors.
+            // Copied into one row, because compilers do not vectorise loops over single vectors.
             for (c, right) in right.chunks_exact_mut(V::N).enumerate() {
                 // SAFETY: the pixel has the vector.
                 right.copy_from_slice(&mirrored[unsafe { starts.at(c) }..][..V::N]);
@@ -161,14 +155,13 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
     }
 }
 
-/// Absolute differences of pixels without the mean around them (`zero_mean.rs`).
+/// Absolute differences of pixels minus their local mean (`zero_mean.rs`).
 #[derive(Clone, Copy)]
 pub struct ZeroMean {
     /// The left view's, [row][feature stride].
     pub left: *const i16,
     /// The right view's, mirrored.
     pub mirrored: *const i16,
-    /// Their stripes.
     pub stripes: Stripes,
 }
 
@@ -215,20 +208,20 @@ pub enum Total {
     Plain,
     /// The first part, scaled.
     Scaled(Scale),
-    /// The first part times the pixels of the window, less the square of the second, scaled.
+    /// The first part times the number of pixels of the window, minus the square of the second, scaled.
     Variance(Scale, u32),
 }
 
 /// A receiver of the sums of a pixel.
 pub trait Sink {
-    /// Takes the sums of the pixel in column `x`, as many as candidates with padding.
+    /// Receives the sums of the pixel in column `x`, including padding.
     ///
     /// # Safety
     /// The column lies in the image.
     unsafe fn take(&mut self, x: usize, sums: &[i16]);
 }
 
-/// Sums as they are, [x][depth].
+/// Stores the sums, [x][depth].
 pub struct ToSums(pub *mut i16);
 
 impl Sink for ToSums {
@@ -241,17 +234,15 @@ impl Sink for ToSums {
     }
 }
 
-/// Costs for the aggregation, [x][depth], 255 beyond the candidates:
-/// min((sum + half) factor / 65536 / 2^shift, most).
+/// Stores costs for the aggregation, [x][depth], 255 beyond the candidates: min((sum + half) factor / 65536 /
+/// 2^shift, most).
 pub struct ToBytes {
     pub to: *mut u8,
     /// Mask ORed into them, [depth]: 255 beyond the range, else 0.
     pub padding: *const u8,
-    /// Rounding of a sum to a byte.
     pub rounding: Rounding,
 }
 
-/// See [`ToBytes`].
 #[derive(Clone, Copy)]
 pub struct Rounding {
     half: u16,
@@ -302,19 +293,17 @@ impl Sink for ToBytes {
     }
 }
 
-/// The sums of the windows around the pixels of row `y`. The columns hold those around row `y - 1`,
-/// unless `begins`.
+/// Sums over the windows around the pixels of row `y`. The columns hold the sums around row `y - 1`, unless
+/// `begins`.
 pub struct SumRow<'a, P: Parts, S> {
     pub geometry: &'a Geometry,
-    /// Terms that are summed.
     pub parts: P,
-    /// Columns and rows from a window's centre to its edge.
+    /// Radius of a window in columns and rows.
     pub radius: (usize, usize),
     /// Conversion of a window's parts into one number.
     pub total: Total,
-    /// The row.
     pub y: usize,
-    /// Whether the columns hold nothing yet.
+    /// Whether the columns are still empty.
     pub begins: bool,
     /// The sums so far.
     pub memory: Memory<'a, P::Sum>,
@@ -378,7 +367,7 @@ impl<P: Parts, S: Sink> SumRow<'_, P, S> {
         }
     }
 
-    /// One number a candidate of the window's parts.
+    /// Converts the window's parts into one number per candidate.
     #[inline(always)]
     fn add_up(&mut self) {
         let (first, second) = self.memory.window.split_at(self.geometry.depth);

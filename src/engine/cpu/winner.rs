@@ -1,14 +1,13 @@
-//! The winners of a piece of a row, picked while its sums are in the nearest cache; uniqueness,
-//! sub-pixel, and the right image's view of the same sums.
+//! The winners of a piece of a row, selected while its sums are in the L1 cache; uniqueness, sub-pixel, and
+//! the right view's winners from the same sums.
 //!
-//! Each step from a pixel's least sum to its value waits for the one before, far longer than the
-//! step itself takes. So each step is made for all pixels of the piece before the next step.
+//! Each step from a pixel's sums to its value depends on the previous one, and latency dominates. So each
+//! step is done for all pixels of the piece before the next step.
 //!
-//! The right view's best candidate of column u (counted without the smallest disparity) is the
-//! smallest S(u + k, k) over k. While x walks along a row, column u = x - k stands at candidate k
-//! of a window that moves on by one candidate a pixel: a column enters at candidate 0, is compared
-//! at every k in turn, and leaves at the last one, finished. Comparing strictly keeps the smallest
-//! k of equal sums.
+//! The right view's best candidate of column u (counted without the smallest disparity) is the smallest S(u +
+//! k, k) over k. While x moves along a row, column u = x - k is at candidate k of a window that advances by
+//! one candidate per pixel: a column enters at candidate 0, is compared at every k in turn, and leaves at the
+//! last one, finished. A strict comparison keeps the smallest k of equal sums.
 
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
@@ -20,10 +19,10 @@ use crate::core::memory::{Refused, product};
 use crate::matching::subpixel::offset_within;
 use crate::matching::{Params, Subpixel};
 
-/// Winner of a column of the right view that has no candidates.
+/// Winner of a column of the right view without candidates.
 pub const NONE: u16 = u16::MAX;
 
-/// A thread's memory for picking winners of one band.
+/// A thread's memory for selecting winners of one band.
 pub struct WinnerTakesAll {
     count: usize,
     depth: usize,
@@ -50,14 +49,14 @@ pub struct WinnerTakesAll {
     winners: Block<u16>,
     /// Value of every pixel, [row][x].
     values: Block<i16>,
-    /// Peak of every pixel, [row][x], where the confidence is asked for.
+    /// Peak of every pixel, [row][x], if the confidence is requested.
     peaks: Block<u8>,
     /// Row within the band that [`WinnerTakesAll::select_disparities`] fills.
     row: usize,
 }
 
 impl WinnerTakesAll {
-    /// Memory for bands of `geometry`.
+    /// Allocates for bands of `geometry`.
     pub fn new(arena: &Arena, geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
         let Geometry { count, depth, width, min, band_rows, .. } = *geometry;
         let order = StripedOrder::of(geometry);
@@ -89,7 +88,7 @@ impl WinnerTakesAll {
         })
     }
 
-    /// Forgets the band before.
+    /// Clears the state of the previous band.
     pub fn begin_band(&mut self, rows: usize) {
         if self.right_view {
             // SAFETY: the windows hold `band_rows` rows, and this is their only user.
@@ -101,7 +100,6 @@ impl WinnerTakesAll {
         }
     }
 
-    /// The pixels that follow lie in row `row` of the band.
     #[inline(always)]
     pub fn begin_row(&mut self, row: usize) {
         self.row = row;
@@ -114,11 +112,11 @@ impl WinnerTakesAll {
         Piece { sums, padding, padded: self.count < self.depth, depth: self.depth }
     }
 
-    /// The winners of the `columns` from `x` on, at most [`TILE`], whose sums were put; at most
-    /// `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
+    /// Selects the winners of `columns` pixels, at most [`TILE`], starting at `x`, from their stored sums; at
+    /// most `MAX` vectors per pixel, exactly `MAX` if `EXACT`.
     ///
     /// # Safety
-    /// As [`Vector::splat`]; the columns lie in the row, and each follows the one before.
+    /// As [`Vector::splat`]; the columns lie in the row, and continue the previous call's.
     #[inline(always)]
     pub unsafe fn select_disparities<V: Vector, const MAX: usize, const EXACT: bool>(
         &mut self,
@@ -145,7 +143,7 @@ impl WinnerTakesAll {
         }
     }
 
-    /// Selects the winners by the sums, which are overwritten, one step after the other.
+    /// Selects the winners, one step after the other; overwrites the sums.
     #[inline(always)]
     unsafe fn select_winners<V: Vector>(&self, columns: usize, chunks: usize) -> Picked {
         let mut picked = Picked {
@@ -169,7 +167,7 @@ impl WinnerTakesAll {
                 let least = V::least_wide(smallest);
                 let mut winner = usize::MAX;
                 for c in 0..chunks {
-                    // Beyond all candidates where none of these has it.
+                    // Beyond all candidates if this vector does not have it.
                     let lane = V::first_equal(pair::<V>(sums.add(c * V::N)), least);
                     winner = winner.min(lane * chunks + c);
                 }
@@ -183,7 +181,7 @@ impl WinnerTakesAll {
                 let (before, after) =
                     (sum(winner.saturating_sub(1)), sum((winner + 1).min(self.depth - 1)));
                 (picked.before[i], picked.after[i]) = (*before as u16, *after as u16);
-                // None of the three is a rival.
+                // The winner and its neighbours are no rivals.
                 (*before, *sum(winner), *after) = (i16::MAX, i16::MAX, i16::MAX);
             }
             if self.uniqueness > 0 || self.confidence {
@@ -205,11 +203,10 @@ impl WinnerTakesAll {
     #[inline(always)]
     fn refine_subpixel(&self, picked: &Picked) -> [i16; TILE] {
         let (last, margin) = (self.count as i32 - 1, 100 - i32::from(self.uniqueness));
-        // All pixels of the piece, whether they are there or not, so that the compiler makes
-        // vectors of it.
+        // All pixels of the piece, even unused ones, so that the loop is vectorised.
         let mut offsets = [0; TILE];
         let sums = |i: usize| (picked.before[i], picked.least[i], picked.after[i]);
-        // A loop each: no loop that asks in every turn became vectors.
+        // One loop each, because a branch inside a loop prevents vectorisation.
         if let Some(limits) = self.subpixel.limits() {
             for (i, offset) in offsets.iter_mut().enumerate() {
                 let (before, least, after) = sums(i);
@@ -233,8 +230,8 @@ impl WinnerTakesAll {
         values
     }
 
-    /// Moves the right view's window on to each of the columns from `x` on, and compares it with
-    /// the sums there.
+    /// Advances the right view's window to each of the columns starting at `x`, and compares it with the sums
+    /// there.
     #[inline(always)]
     unsafe fn update_right<V: Vector, const MAX: usize>(
         &mut self,
@@ -248,7 +245,7 @@ impl WinnerTakesAll {
             let window_candidates = self.window_candidates.ptr().add(self.row * self.depth);
             let right = self.right.ptr().add(self.row * (self.width + self.depth) + x);
             let candidates = self.candidates.ptr().cast_const();
-            // In registers where these are enough.
+            // Kept in registers if there are enough.
             let (largest, none) = (V::splat_wide(i16::MAX), V::splat_wide(-1));
             let mut sums = [[largest; 2]; MAX];
             let mut best = [[none; 2]; MAX];
@@ -259,8 +256,7 @@ impl WinnerTakesAll {
             for i in 0..columns {
                 *right.add(i) = V::last_wide(best[chunks - 1][1]) as u16;
                 let put = self.sums.ptr().add(i * self.depth);
-                // What stands at the last vector's candidates moves on to the first one's, a lane
-                // further up.
+                // The values at the last vector's candidates move to the first one's, a lane further up.
                 let last = (sums[chunks - 1], best[chunks - 1]);
                 let first = (V::shift_pair_up(last.0, largest), V::shift_pair_up(last.1, none));
                 for c in (0..chunks).rev() {
@@ -284,9 +280,9 @@ impl WinnerTakesAll {
         }
     }
 
-    /// The values of row `row` of the band, after all of its columns were chosen; with `limit`,
-    /// those that the right view contradicts are invalid; `seen` says what of this row each camera
-    /// has seen. Beside them their peaks, where the confidence is asked for.
+    /// Returns the disparities of row `row` of the band, after all of its columns are done, and their peaks,
+    /// if the confidence is requested. With `limit`, applies the left-right check. `seen`: both cameras'
+    /// valid masks of this row.
     pub fn check_consistency(
         &mut self,
         row: usize,
@@ -308,14 +304,14 @@ impl WinnerTakesAll {
             )
         };
         if let Some(limit) = limit {
-            // The columns that are still in the window leave it.
+            // Flush the columns that are still in the window.
             for (k, &place) in places.iter().enumerate() {
                 right[width + depth - 1 - k] = window[usize::from(place)] as u16;
             }
             check_left_right(winners, right, depth, self.min, limit, values);
         }
         valid_mask::apply(values, winners, self.min, seen);
-        // SAFETY: as above, where there are peaks.
+        // SAFETY: as above; the peaks exist if the confidence is requested.
         let peaks = self.confidence.then(|| unsafe {
             std::slice::from_raw_parts(self.peaks.ptr().add(row * width), width)
         });
@@ -359,11 +355,10 @@ struct Picked {
     /// Candidate of the least sum, and the sum.
     winners: [u16; TILE],
     least: [u16; TILE],
-    /// Sums of the candidates before and after it; at the ends of the range that of the last one
-    /// there.
+    /// Sums of the neighbouring candidates; repeated at the ends of the range.
     before: [u16; TILE],
     after: [u16; TILE],
-    /// Least sums of the other candidates; `i16::MAX` if there are none, or they are not needed.
+    /// Least sum of the other candidates; `i16::MAX` if there are none, or if it is not needed.
     rivals: [i16; TILE],
 }
 
@@ -373,8 +368,9 @@ fn peaks_of(picked: &Picked) -> [u8; TILE] {
     let mut peaks = [0; TILE];
     for (i, peak) in peaks.iter_mut().enumerate() {
         let (least, rival) = (i32::from(picked.least[i]), i32::from(picked.rivals[i]));
-        // Vectors divide no integers. This is as exact: the numbers have less than 24 bits, and a
-        // quotient below 256 that is no integer lies further from the next one than it is rounded.
+        // There is no integer division of vectors. Floating point is exact here: the numbers have less than
+        // 24 bits, and a non-integer quotient below 256 is further from the next integer than the rounding
+        // error.
         let quotient = (255 * (rival - least)) as f32 / rival.max(1) as f32;
         let lonely = rival == i32::from(i16::MAX);
         *peak = if lonely { u8::MAX } else { quotient as i32 as u8 };
@@ -382,8 +378,8 @@ fn peaks_of(picked: &Picked) -> [u8; TILE] {
     peaks
 }
 
-/// Invalidates values whose winner differs by more than `limit` from that of the right image's
-/// column, clamped into the image; `right` holds column u - min at depth + u.
+/// Invalidates pixels with a winner that differs by more than `limit` from the right view's at the match
+/// column, clamped to the image; `right` holds column u - min at depth + u.
 fn check_left_right(
     winners: &[u16],
     right: &[u16],
@@ -399,12 +395,11 @@ fn check_left_right(
         for (i, (best, &winner)) in best.iter_mut().zip(winners).enumerate() {
             let x = (piece * TILE + i) as i32;
             let column = (x - min - i32::from(winner)).clamp(0, last);
-            // A negative position becomes a large one. Position 0 is that of a column that no
-            // candidate reaches.
+            // A negative position becomes a large one. Position 0 is a column without candidates.
             let at = (first + column) as u32 as usize;
             *best = right[if at < right.len() { at } else { 0 }];
         }
-        // By itself, so that nothing branches: nobody could foretell where.
+        // In a separate loop without branches, because they would be unpredictable.
         for (value, (&best, &winner)) in values.iter_mut().zip(best.iter().zip(winners)) {
             let good = (best != NONE) & (best.abs_diff(winner) <= limit);
             *value = if good { *value } else { INVALID };
@@ -412,7 +407,6 @@ fn check_left_right(
     }
 }
 
-/// A pair.
 #[inline(always)]
 unsafe fn pair<V: Vector>(from: *const i16) -> [V::Wide; 2] {
     // SAFETY: a whole vector of sums lies there.
@@ -433,7 +427,7 @@ mod tests {
             let rival = (rival != i16::MAX).then_some(rival as u16);
             assert_eq!(peaks_of(&picked), [peak(least[0], rival); TILE], "{least:?} {rival:?}");
         };
-        // Up to the largest sum of 16 paths, and those of block matching.
+        // Up to the largest sum of 16 paths, and of block matching.
         for rival in (0..300).chain((301..=i16::MAX).step_by(67)).chain([i16::MAX - 1, i16::MAX]) {
             let step = 1 + rival as usize / 300;
             (0..=rival as u16).step_by(step).for_each(|least| same(least, rival));

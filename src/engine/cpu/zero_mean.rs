@@ -1,5 +1,5 @@
-//! Pixels without the mean around them, times the pixels of the window
-//! (`matching::block::zero_mean`), prepared once a pair for ZSAD.
+//! Pixels minus their local mean, times the number of pixels of the window (`matching::block::zero_mean`),
+//! prepared once per pair for ZSAD.
 
 use super::geometry::Geometry;
 use super::mirrored_rows;
@@ -10,20 +10,19 @@ use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
 /// Prepares the rows `rows.0..rows.1` of both views.
 pub struct ZeroMeanRows<'a> {
     pub geometry: &'a Geometry,
-    /// Window whose mean is removed.
+    /// Window of the mean.
     pub window: BlockWindow,
-    /// Both images.
     pub eyes: [&'a Image; 2],
     /// First row, and the row behind the last.
     pub rows: (usize, usize),
-    /// Destination of the left view's rows, [row][feature stride], and the right one's, mirrored; the
-    /// rows there belong to the caller.
+    /// Destination of the left view's rows, [row][feature stride], and of the right one's, mirrored; the rows
+    /// belong to the caller.
     pub to: [*mut i16; 2],
     /// [`scratch_len`] numbers.
     pub scratch: &'a mut [i16],
 }
 
-/// The window whose mean the cost removes from every pixel, where it does.
+/// The window of the mean that the cost subtracts, if any.
 pub fn zero_mean_window(params: &Params) -> Option<BlockWindow> {
     match params.cost {
         Cost::Block { measure: BlockMeasure::ZeroMeanSad, window, .. } => Some(window),
@@ -31,8 +30,7 @@ pub fn zero_mean_window(params: &Params) -> Option<BlockWindow> {
     }
 }
 
-/// Numbers that a thread needs to prepare a row: sums down the columns, the row, and the mirrored
-/// one.
+/// Scratch numbers of a thread to prepare a row: column sums, the row, and the mirrored row.
 pub fn scratch_len(geometry: &Geometry) -> usize {
     2 * geometry.width + geometry.mirrored_stride()
 }
@@ -47,7 +45,7 @@ impl SimdKernel for ZeroMeanRows<'_> {
         let (row, plain) = rest.split_at_mut(width);
         for y in self.rows.0..self.rows.1 {
             for (eye, image) in self.eyes.into_iter().enumerate() {
-                // 11 pixels of a byte, 121 of them in a window: all of it fits 16 bits.
+                // A column sum has 11 pixels, a window 121; n times a pixel minus that sum fits 16 bits.
                 columns.fill(0);
                 for dy in -(down as i64)..=down as i64 {
                     let from = image.row((y as i64 + dy).clamp(0, height as i64 - 1) as usize);
@@ -60,7 +58,7 @@ impl SimdKernel for ZeroMeanRows<'_> {
                 let mut sum: i16 = reach.map(|x| columns[column(x)]).sum();
                 for (x, (value, &pixel)) in row.iter_mut().zip(image.row(y)).enumerate() {
                     if x > 0 {
-                        // For a moment it holds a column too many.
+                        // The sum temporarily holds a column too many.
                         let enters = columns[column((x + across) as i64)];
                         let leaves = columns[column(x as i64 - 1 - across as i64)];
                         sum = sum.wrapping_add(enters).wrapping_sub(leaves);

@@ -1,4 +1,4 @@
-//! The confidence of each pixel, from what columns of its windows show.
+//! Confidence of each pixel, from column sums of its windows.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,27 +9,26 @@ use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::confidence::{RADIUS, REACH, is_blind, levels, of_known, of_levels};
 
-/// Numbers that are kept of each column.
+/// Number of values per column.
 const KINDS: usize = 5;
 
-/// Columns that a thread keeps for a row, with those beside the image.
+/// Columns of a thread's row, including the margins outside the image.
 fn columns(width: usize) -> usize {
     width.saturating_add(2 * REACH)
 }
 
-/// The confidence with its memory.
 pub struct ConfidenceFilter {
-    /// Pixels that are less sure are invalid.
+    /// Pixels with a lower confidence become invalid.
     least: u8,
-    /// From this grey level on images are white.
+    /// Smallest grey level of white.
     white: u8,
     size: (usize, usize),
-    /// The map, before anything is invalidated here.
+    /// The map before this filter.
     values: Block<i16>,
-    /// The peaks of the winners, 0 where they are invalid.
+    /// Peaks of the winners; 0 for invalid ones.
     peaks: Block<u8>,
     confidence: Block<u8>,
-    /// Of each thread [`KINDS`] numbers of [`columns`].
+    /// Per thread, [`KINDS`] numbers of [`columns`].
     scratches: Vec<Mutex<Vec<i16>>>,
 }
 
@@ -53,11 +52,10 @@ impl ConfidenceFilter {
         })
     }
 
-    /// Takes the values and peaks of row `y` of this pair as the checks and the mask have left
-    /// them.
+    /// Stores the values and peaks of row `y` after the checks and the valid mask.
     ///
     /// # Safety
-    /// The row lies in the map, and nobody else touches it.
+    /// The row lies in the map, and no other thread accesses it.
     pub unsafe fn put_row(
         &self,
         [left, right]: [&Image; 2],
@@ -75,7 +73,7 @@ impl ConfidenceFilter {
         for (to, (&value, &peak)) in to.iter_mut().zip(values.iter().zip(peaks)) {
             *to = if value != INVALID { peak } else { 0 };
         }
-        // Only white pixels can be blind, and most rows have none.
+        // Only white pixels can be saturated, and most rows have none.
         let brightest = |eye: &Image| eye.row(y).iter().fold(0, |most, &grey| grey.max(most));
         if brightest(left).max(brightest(right)) < self.white {
             return;
@@ -87,22 +85,21 @@ impl ConfidenceFilter {
         }
     }
 
-    /// Returns the address of the confidence.
     pub fn confidence_ptr(&self) -> *mut u8 {
         self.confidence.ptr()
     }
 
-    /// The confidence of every pixel of the newest map, of which no pass may be under way.
+    /// Confidence of every pixel of the newest map. No pass may be running.
     pub fn confidence(&self) -> &[u8] {
-        // SAFETY: the block has this length, and nobody writes it now.
+        // SAFETY: the block has this length, and no thread writes it now.
         unsafe { std::slice::from_raw_parts(self.confidence.ptr(), self.size.0 * self.size.1) }
     }
 
-    /// Writes the confidence, and invalidates in place what is less sure than asked for.
+    /// Writes the confidence, and invalidates in place the pixels with too low a confidence.
     ///
     /// # Safety
-    /// `map` has the filter's size, every row of it was put, and nobody else touches it; the simd
-    /// was found on this machine.
+    /// `map` has the filter's size, all its rows were stored, and no other thread accesses it; the simd was
+    /// found on this machine.
     pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
         let (size @ (width, height), simd) = (self.size, pass.simd);
         let (map, confidence) = (Plane(map), Plane(self.confidence.ptr()));
@@ -176,7 +173,7 @@ impl SimdKernel for Row<'_> {
             column[..REACH].fill(first);
             column[REACH + width..].fill(last);
         }
-        // Of 2, 4, 8 and 16 columns from each on.
+        // Extremes of 2, 4, 8 and 16 columns, starting at each.
         widen::<1>(least, i16::min);
         widen::<2>(least, i16::min);
         widen::<4>(least, i16::min);
@@ -208,7 +205,6 @@ impl SimdKernel for Row<'_> {
     }
 }
 
-/// Adds the peaks of a row.
 #[inline(always)]
 fn add(sums: &mut [i16], peaks: &[u8]) {
     for (sum, &peak) in sums.iter_mut().zip(peaks) {
@@ -216,7 +212,7 @@ fn add(sums: &mut [i16], peaks: &[u8]) {
     }
 }
 
-/// Combines each number with the one `STEP` further on; the last ones stay.
+/// Combines each number with the one `STEP` further on; the last ones stay unchanged.
 #[inline(always)]
 fn widen<const STEP: usize>(numbers: &mut [i16], pick: impl Fn(i16, i16) -> i16) {
     for i in 0..numbers.len().saturating_sub(STEP) {
@@ -224,10 +220,10 @@ fn widen<const STEP: usize>(numbers: &mut [i16], pick: impl Fn(i16, i16) -> i16)
     }
 }
 
-/// Takes the confidence from what has no disparity by now.
+/// Clears the confidence of invalid pixels.
 ///
 /// # Safety
-/// `map` and `sure` have the pass's size and are complete, and nobody else writes them.
+/// `map` and `sure` have the pass's size and are complete, and no other thread writes them.
 pub unsafe fn keep_known(pass: &mut Pass<'_>, map: *mut i16, sure: *mut u8) {
     let (width, map, sure) = (pass.size.0, Plane(map), Plane(sure));
     pass.rows(|_, rows| {
@@ -271,11 +267,11 @@ mod tests {
             };
             let size = (width, height);
             let values: Vec<i16> = (0..width * height).map(value).collect();
-            // Now and then 0.
+            // Some peaks are 0.
             let peaks: Vec<u8> = (0..values.len())
                 .map(|i| (random(i, 3) % 280).saturating_sub(25) as u8)
                 .collect();
-            // White here and there.
+            // Some areas are white.
             let [left, right] =
                 [4, 5].map(|what| Image::from_fn(width, height, |x, y| match random(y / 4 * 99 + x / 6, what) % 4 {
                     0 => 253,

@@ -1,5 +1,5 @@
-//! Removal of what no evidence supports, in two steps: first a map of the evidence alone, then the
-//! rays of all other pixels (`rays.rs`), by which known ones stay or not.
+//! Removal of pixels without supporting evidence, in two steps: first a map of the evidence alone, then the
+//! rays of all other pixels (`rays.rs`), which decide on the known ones.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,17 +13,15 @@ use crate::engine::cpu::texture::{PixelRows, SumRangeRow, sum_range_scratch};
 use crate::matching::filter::evidence::{CONFIDENCE, Evidence, is_between, is_weak};
 use crate::matching::filter::rays::REACH_MAX;
 
-/// The filter with its memory.
 pub struct EvidenceFilter {
-    /// The map of the evidence.
     evidence: memory::Block<i16>,
-    /// None where rays are not asked.
+    /// `None` if rays are not used.
     sweeps: Option<Sweeps>,
-    /// Of each thread the ranges of a row, and what they are made in.
+    /// Per thread, the ranges of a row and scratch memory for them.
     ranges: Vec<Mutex<Vec<u16>>>,
 }
 
-/// Numbers of a thread's ranges.
+/// Length of a thread's ranges and scratch memory.
 fn ranges_len(width: usize) -> usize {
     width + sum_range_scratch(width)
 }
@@ -77,28 +75,27 @@ impl MapFilter for EvidenceFilter {
     }
 }
 
-/// Copies of a row what is evidence.
+/// Copies the evidence of a row.
 fn keep_evidence(values: &[i16], ranges: &[u16], threshold: u32, evidence: &mut [i16]) {
     for ((to, &value), &range) in evidence.iter_mut().zip(values).zip(ranges) {
         *to = if is_weak(range, threshold) { INVALID } else { value };
     }
 }
 
-/// Keeps known pixels without evidence where their rays support them.
+/// Keeps known pixels without evidence if their rays support them.
 struct Supported {
     width: usize,
-    /// The map.
     map: Plane<i16>,
     /// Confidence of each pixel, if it is computed.
     sure: Option<Plane<u8>>,
 }
 
 impl Supported {
-    /// Decides on these pixels, of which this is the evidence, by whether each is supported,
-    /// counted from the first.
+    /// Invalidates the unsupported pixels of a run of `pixels`. `evidence` and `is_supported` count from the
+    /// first of them.
     ///
     /// # Safety
-    /// Nobody else touches them.
+    /// No other thread accesses them.
     #[inline(always)]
     unsafe fn keep(
         &self,
@@ -126,11 +123,11 @@ impl Supported {
 impl Rule for Supported {
     const EDGES: bool = false;
 
-    /// Only weak pixels that are known ask for anything.
+    /// Only known weak pixels need rays.
     #[inline(always)]
     fn wants(&self, (x, y): (usize, usize), ends: &[i16]) -> bool {
         let at = y * self.width + x;
-        // SAFETY: nobody but this thread writes the row.
+        // SAFETY: no other thread writes the row.
         let values = unsafe { self.map.part(at..at + ends.len()) };
         let asks = values.iter().zip(ends);
         asks.fold(0, |any, (&value, &ends)| any | (-i16::from(value != INVALID) & !ends)) != 0
@@ -187,7 +184,7 @@ mod tests {
     use crate::engine::cpu::team::Team;
     use crate::matching::filter::evidence;
 
-    /// Filters on this many threads; the memory has seen another map before.
+    /// Filters with this many threads; the memory has processed another map before.
     fn filter(
         left: &Image,
         threshold: u32,
@@ -208,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Images of even patches and noisy ones, and maps of planes, steps and holes.
+    /// Images of even and noisy patches, and maps of planes, steps and holes.
     fn scene() -> impl Strategy<Value = (Image, Vec<i16>)> {
         let size = (1usize..60, 1usize..40);
         (size, any::<u64>(), 1usize..14, 0u64..100, 0u64..40, prop::option::of(0u64..30)).prop_map(

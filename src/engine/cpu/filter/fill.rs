@@ -1,8 +1,8 @@
-//! Filling of holes, with the same few steps for every pixel however long the rays are (`rays.rs`).
+//! Filling of holes, at constant cost per pixel for any length of the rays (`rays.rs`).
 //!
-//! A hole is filled where it lies, as soon as all its rays are known: rows that follow go by what
-//! the fronts carry. All pixels of a block of columns that has a hole are computed, as vectors.
-//! Gaps are short, and are filled from a map of their own (`gaps.rs`).
+//! A hole is filled in place as soon as all its rays are known, because later rows only use the values that
+//! the fronts carry. All pixels of a block of columns with a hole are computed, as vectors. Gaps are short,
+//! and are filled from a copy of the map (`gaps.rs`).
 
 mod gaps;
 mod medians;
@@ -18,15 +18,13 @@ use crate::engine::cpu::simd::Vector;
 use crate::matching::filter::fill::{self, Fill, FillRule};
 use crate::matching::filter::rays::Met;
 
-/// The filter with its memory.
 pub struct FillFilter {
     fill: Fill,
     memory: Memory,
 }
 
-/// Memory of a rule.
 enum Memory {
-    /// None, because the row alone is looked at.
+    /// None, because each row is filled from itself.
     Row,
     Rays(Sweeps),
     /// The map before filling.
@@ -161,7 +159,7 @@ mod tests {
     use crate::engine::cpu::team::Team;
     use crate::matching::filter::rays::REACH_MAX;
 
-    /// Filters on this many threads; the memory has seen another map before.
+    /// Filters with this many threads; the memory has processed another map before.
     fn filter(left: &Image, values: &mut [i16], fill: Fill, threads: usize) {
         let size = (left.width(), left.height());
         let filter = FillFilter::new(&Arena::new(), fill, size, threads).unwrap();
@@ -179,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Maps with holes of many sizes: a value or a hole for each patch, and single ones of either.
+    /// Maps with holes of many sizes: a value or a hole per patch, and isolated ones of either.
     fn scene() -> impl Strategy<Value = (Image, Vec<i16>)> {
         let size = (1usize..48, 1usize..24);
         (size, any::<u64>(), 1usize..9, 0u64..100, 0u64..30, prop::option::of(0u64..40)).prop_map(

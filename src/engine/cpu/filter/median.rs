@@ -1,9 +1,8 @@
-//! The median of the valid values of a window, for a vector of columns at once.
+//! Median of the valid values of a window, for a vector of columns at once.
 //!
-//! `INVALID` is the smallest value. In the sorted window of n places, z of them invalid or outside
-//! of the image, the lower median of the valid ones is at place z + (n - z - 1) / 2
-//! = (n - 1) / 2 + z / 2 for odd n: one of the upper half. Rows are copied with invalid values on
-//! either side, so that no column is special.
+//! `INVALID` is the smallest value. In the sorted window of n places, z of them invalid or outside the image,
+//! the lower median of the valid ones is at place z + (n - z - 1) / 2 = (n - 1) / 2 + z / 2 for odd n: in the
+//! upper half. Rows are copied with invalid values on either side, so that no column is special.
 
 use std::sync::Mutex;
 
@@ -13,20 +12,19 @@ use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 
-/// Values beyond either end of a copied row: the largest radius, and a vector that hangs over.
+/// Values beyond either end of a copied row: the largest radius, plus the overhang of a vector.
 const MARGIN: usize = 64;
 
-/// Number of values that the rows copied for one row need.
+/// Length of the copied rows for one row.
 fn scratch_len(width: usize, side: usize) -> u64 {
     product([side, width.saturating_add(2 * MARGIN)])
 }
 
-/// The median filter with its memory.
 pub struct MedianFilter {
-    /// Pixels from the centre of the window to its edge, 1 or 2.
+    /// Radius of the window, 1 or 2.
     radius: usize,
     unfiltered: Block<i16>,
-    /// Of each thread [`scratch_len`] values.
+    /// Per thread, [`scratch_len`] values.
     scratches: Vec<Mutex<Vec<i16>>>,
 }
 
@@ -81,7 +79,6 @@ struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
     size: (usize, usize),
     /// First row, and the row behind the last.
     rows: (usize, usize),
-    /// The whole map.
     from: &'a [i16],
     /// The filtered rows only.
     to: &'a mut [i16],
@@ -110,8 +107,8 @@ impl<const SIDE: usize, const AREA: usize> SimdKernel for MedianRows<'_, SIDE, A
             }
             let mut last = [INVALID; MARGIN];
             for x in (0..width).step_by(lanes) {
-                // SAFETY: a vector from any column of the image, moved by the radius, stays
-                // within the margins; the result is stored where there is room for all of it.
+                // SAFETY: a vector from any column of the image, moved by the radius, stays within the
+                // margins; the result is stored only up to the end of the row.
                 unsafe {
                     let from = self.scratch.as_ptr().add(MARGIN - radius + x);
                     let mut window = [V::splat_wide(0); AREA];
@@ -134,7 +131,7 @@ impl<const SIDE: usize, const AREA: usize> SimdKernel for MedianRows<'_, SIDE, A
     }
 }
 
-/// The lower median of the valid values of every column; invalid where the centre is.
+/// Lower median of the valid values of every column; invalid if the centre is.
 ///
 /// # Safety
 /// As [`Vector::splat_wide`].
@@ -166,10 +163,10 @@ unsafe fn lower_medians<V: Vector, const AREA: usize>(
     }
 }
 
-/// Sorts every lane: the same comparisons whatever the values.
+/// Sorts every lane with a fixed sequence of comparisons.
 ///
-/// They are written out in sixteens, which compilers unroll: with numbers of places that are known,
-/// the places stay in registers, and a comparison is a minimum and a maximum.
+/// They are written in groups of sixteen, which compilers unroll: with constant indices the values stay in
+/// registers, and a comparison is a minimum and a maximum.
 #[inline(always)]
 fn sort<V: Vector, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8, u8)]) {
     const SIXTEENS: usize = 9;
@@ -185,7 +182,7 @@ fn sort<V: Vector, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8
     sixteen::<V, AREA, 8>(places, pairs);
 }
 
-/// The sixteen comparisons from number 16 * `PART` on, as far as there are any.
+/// The comparisons from number 16 * `PART`, up to sixteen.
 #[inline(always)]
 fn sixteen<V: Vector, const AREA: usize, const PART: usize>(
     places: &mut [V::Wide; AREA],

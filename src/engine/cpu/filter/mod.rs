@@ -1,7 +1,7 @@
-//! The filters of [`crate::matching::filter`], vectorised and shared out by rows.
+//! The filters of [`crate::matching::filter`], vectorised and distributed over threads by rows.
 //!
-//! Each has memory of its own, made once. Most change the map where it lies; one that cannot has a
-//! buffer of its own, into which the stage before it writes.
+//! Each allocates its memory once. Most filters change the map in place; one that cannot has an input buffer,
+//! into which the previous stage writes.
 
 mod confidence;
 mod evidence;
@@ -57,12 +57,11 @@ impl MapFilter for Arc<ConfidenceFilter> {
 #[derive(Default)]
 pub struct Filters {
     filters: Vec<(&'static str, Box<dyn MapFilter>)>,
-    /// The one of the filters that computes the confidence.
     confidence: Option<Arc<ConfidenceFilter>>,
 }
 
 impl Filters {
-    /// The filters that the parameters ask for, for maps of this size and this many threads.
+    /// Makes the enabled filters for maps of this size and this many threads.
     pub fn new(
         arena: &Arena,
         params: &Params,
@@ -72,7 +71,7 @@ impl Filters {
         let (range, mut all) = (params.range, Self::default());
         for filter in params.filters() {
             let made: Box<dyn MapFilter> = match filter {
-                // Applied row by row while rows are finished (`valid_mask.rs`).
+                // Applied to each row as it is finished (`valid_mask.rs`).
                 Filter::ValidMask => continue,
                 Filter::Confidence { least, white } => {
                     let filter = ConfidenceFilter::new(arena, (least, white), size, threads)?;
@@ -98,17 +97,17 @@ impl Filters {
         Ok(all)
     }
 
-    /// Prepares for the next map, of a stream that goes on or begins.
+    /// Prepares for the next map; `goes_on` if it continues the stream.
     pub fn begin_map(&mut self, goes_on: bool) {
         self.states().for_each(|(_, _, known)| *known &= goes_on);
     }
 
-    /// Records that a map has gone through.
+    /// Records that a map was filtered.
     pub fn end_map(&mut self) {
         self.states().for_each(|(_, _, known)| *known = true);
     }
 
-    /// Takes the states of the filters, by their names; the filters restart.
+    /// Takes the states of the filters, by their names; the filters then restart.
     pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
         let states = self.states().filter_map(|(name, numbers, known)| {
             std::mem::take(known).then(|| (name, numbers.to_vec()))
@@ -116,7 +115,7 @@ impl Filters {
         states.collect()
     }
 
-    /// Takes over what filters of these names remember of the stream.
+    /// Restores the filters' states, by their names.
     pub fn resume(&mut self, states: &BTreeMap<&'static str, State>) {
         for (name, numbers, known) in self.states() {
             let state = states.get(name).filter(|state| state.len() == numbers.len());
@@ -132,23 +131,21 @@ impl Filters {
         })
     }
 
-    /// Returns the filter that computes the confidence, if it is asked for.
     pub fn confidence(&self) -> Option<&ConfidenceFilter> {
         self.confidence.as_deref()
     }
 
-    /// Returns where the map has to lie before filter number `next`; the later filters leave it in
-    /// `output`.
+    /// Returns the address for the map before filter number `next`: the input buffer of the first filter from
+    /// there on that has one, else `output`.
     pub fn input(&self, next: usize, output: *mut i16) -> *mut i16 {
         self.filters[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
     }
 
-    /// Filters the map, and takes the time of each filter. `sure`: how sure each pixel of the map
-    /// is, if that is asked for.
+    /// Filters the map, and records the time of each filter. `sure`: confidence of each pixel, if requested.
     ///
-    /// # Safety
-    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; as
-    /// `MapFilter::run` else.
+    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; otherwise as
+    /// `MapFilter::run`.
+    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; otherwise as `MapFilter::run`.
     pub unsafe fn run(
         &self,
         pass: &mut Pass<'_>,
@@ -157,7 +154,7 @@ impl Filters {
         timer: &mut StageTimer,
     ) {
         for (number, (name, filter)) in self.filters.iter().enumerate() {
-            // SAFETY: each filter leaves the map where the next one expects it.
+            // SAFETY: each filter leaves the map in the input of the next one.
             unsafe { filter.run(pass, self.input(number + 1, output), sure) };
             timer.end(name);
         }

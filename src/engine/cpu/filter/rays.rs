@@ -1,15 +1,12 @@
-//! Rays from all holes of a map at once, with the same few steps for every pixel however long they
-//! are.
+//! Rays from all holes of a map at once, at constant cost per pixel for any length of the rays.
 //!
-//! The pixel that a ray of a direction has met is carried from row to row: whoever knows it of the
-//! row before knows it of this one. The map is cut into strips, each of which is gone through
-//! twice, in two steps:
+//! For each direction, the nearest known pixel is carried from row to row: the result for one row follows
+//! from the previous row's. The map is divided into strips, each processed in two sweeps:
 //!
-//! 1. Downwards, and writes down for holes what the three rays upwards have met. The map is only
-//!    read, so that the rays which come in from the rows of other strips can be followed there,
-//!    pixel by pixel.
-//! 2. Upwards, with the rays downwards and those of the row. What the rays of a block have met is
-//!    given to the [`Rule`], which may change the row: what later rows need of this one is carried.
+//! 1. Downwards: stores the results of the three upward rays for holes. The map is only read, so that rays
+//!    from the rows of other strips can be followed there, pixel by pixel.
+//! 2. Upwards, with the downward rays and the rays of the row. The results of a block are given to the
+//!    [`Rule`], which may change the row, because later rows only use the carried values.
 
 mod fronts;
 
@@ -24,23 +21,23 @@ use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::filter::rays::{LEFT, RAYS};
 
-/// A filter that goes by rays.
+/// A filter that uses rays.
 pub trait Rule: Sync {
-    /// Whether the edges on the way are asked for.
+    /// Whether the edges along the rays are needed.
     const EDGES: bool;
 
-    /// Reports whether anything is asked of the block at (x, y), where rays end at the pixels all
-    /// of whose bits `ends` has. The answer is the same in both steps.
+    /// Reports whether the block at (x, y) needs rays. Pixels with all bits set in `ends` end rays. The
+    /// answer is the same in both sweeps.
     fn wants(&self, at: (usize, usize), ends: &[i16]) -> bool;
 
-    /// The number that is kept with the values that rays have met, of the block at column `x`.
+    /// Returns the number to keep with each value found by the rays of the block at column `x`.
     fn measure(front: &Front, x: usize) -> Block;
 
-    /// Takes what the rays of the block at (x, y) have met. `row` is the part of the map, `ends` as
-    /// of [`Rule::wants`].
+    /// Processes the results of the rays of the block at (x, y). `row` is the block in the map; `ends` as in
+    /// [`Rule::wants`].
     ///
     /// # Safety
-    /// The machine has the instructions of `V`; and what the rule asks for.
+    /// The machine has the instructions of `V`; and the rule's own conditions.
     unsafe fn take<V: Vector>(
         &self,
         at: (usize, usize),
@@ -50,19 +47,19 @@ pub trait Rule: Sync {
     );
 }
 
-/// Pixels that the eight rays of each pixel of a block have met, in the order of [`RAYS`].
+/// Ends of the eight rays of each pixel of a block, in the order of [`RAYS`].
 pub struct Around {
-    /// Values, or none.
+    /// Values, or `INVALID`.
     pub values: [Block; 8],
     /// Numbers of [`Rule::measure`].
     pub measures: [Block; 8],
-    /// Steps to what the ray to the right has met.
+    /// Steps to the end of the rightward ray.
     pub right: Block,
 }
 
 impl Around {
-    /// Collects from `fronts` the block at column `x`, and of ray `k` upwards the values and
-    /// measures that were written down.
+    /// Collects the block at column `x` from `fronts`, and the stored values and measures of upward ray `k`
+    /// from `upward`.
     #[inline(always)]
     fn new<R: Rule>(fronts: &Fronts, x: usize, upward: impl Fn(usize) -> [Block; 2]) -> Self {
         let (mut values, mut measures) = ([[0; BLOCK]; 8], [[0; BLOCK]; 8]);
@@ -76,12 +73,10 @@ impl Around {
     }
 }
 
-/// Memory of the sweeps.
 pub struct Sweeps {
-    /// Of each row what the rays upwards have met, where there are holes: three rows of values, and
-    /// three of their measures.
+    /// Results of the upward rays for holes: three rows of values and three of measures per row of the map.
     upward: memory::Block<i16>,
-    /// Of each strip.
+    /// Per strip.
     fronts: Vec<Mutex<Fronts>>,
 }
 
@@ -95,11 +90,11 @@ impl Sweeps {
         Ok(Self { upward, fronts: arena.per_thread(threads, || Fronts::new(arena, width))? })
     }
 
-    /// Follows the rays of the holes of `map`, at most `reach` steps, by this rule.
+    /// Follows the rays of the holes of `map`, at most `reach` steps, and applies this rule.
     ///
     /// # Safety
-    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on
-    /// this machine; and what the rule asks for.
+    /// `map` is complete and has the pass's size, and no other thread accesses it; the simd was found on this
+    /// machine; and the rule's own conditions.
     pub unsafe fn run<R: Rule>(&self, pass: &mut Pass<'_>, map: *mut i16, reach: u16, rule: &R) {
         let (size @ (_, height), left, simd) = (pass.size, pass.left, pass.simd);
         let (strips, upward) = (self.fronts.len(), Plane(self.upward.ptr()));
@@ -113,9 +108,8 @@ impl Sweeps {
             reach,
             rule,
         };
-        // SAFETY: the caller's promise; in the first step nobody writes the map, in the second
-        // every thread writes rows of its strip and reads no others; what is written down of the
-        // strips there is room for.
+        // SAFETY: the caller's promise; in the first sweep no thread writes the map, in the second every
+        // thread accesses only rows of its strip; `upward` has room for all strips.
         unsafe {
             pass.team.share(strips, &|_, strips| {
                 for strip in strips {
@@ -150,7 +144,7 @@ struct Share<'a, R> {
     rule: &'a R,
 }
 
-/// Step 1.
+/// Sweep 1.
 struct Down<'a, R> {
     share: &'a Share<'a, R>,
     /// [`upward_len`] numbers.
@@ -163,7 +157,7 @@ impl<R: Rule> SimdKernel for Down<'_, R> {
     unsafe fn run<V: Vector>(self) {
         let Down { share, upward, fronts } = self;
         let ((width, height), left, reach) = (share.size, share.left, share.reach);
-        // SAFETY: nobody writes the map; what is written down of the strip's rows is this thread's.
+        // SAFETY: no thread writes the map; the stored rows of the strip are this thread's.
         unsafe {
             let map = std::slice::from_raw_parts(share.map.at(0).cast_const(), width * height);
             fronts.begin(map, left, share.rows.0.checked_sub(1), &RAYS[..3], reach);
@@ -187,10 +181,10 @@ impl<R: Rule> SimdKernel for Down<'_, R> {
     }
 }
 
-/// Places of the values of ray `k` of the block at (x, y), and of their measures.
+/// Addresses of the values and of the measures of ray `k` of the block at (x, y).
 ///
 /// # Safety
-/// `upward` has [`upward_len`] numbers, and there is such a block.
+/// `upward` has [`upward_len`] numbers, and the block exists.
 #[inline(always)]
 unsafe fn written(
     upward: *mut i16,
@@ -202,10 +196,10 @@ unsafe fn written(
     [k, 3 + k].map(|row| unsafe { upward.add((6 * y + row) * columns(width) + x).cast() })
 }
 
-/// Step 2.
+/// Sweep 2.
 struct Up<'a, R> {
     share: &'a Share<'a, R>,
-    /// Values and measures from step 1.
+    /// Values and measures from sweep 1.
     upward: *mut i16,
     fronts: &'a mut Fronts,
 }
@@ -216,8 +210,7 @@ impl<R: Rule> SimdKernel for Up<'_, R> {
         let Up { share, upward, fronts } = self;
         let (width, reach) = (share.size.0, share.reach);
         for y in (share.rows.0..share.rows.1).rev() {
-            // SAFETY: the rows are this thread's, and step 1 has gone over all blocks that are
-            // wanted.
+            // SAFETY: the rows are this thread's, and sweep 1 has stored all requested blocks.
             unsafe {
                 let row = share.map.part(y * width..(y + 1) * width);
                 fronts.go_on(row, share.left, y, reach, R::EDGES);

@@ -1,41 +1,41 @@
-//! Runs of a map: the longest pieces of a row whose neighbouring values are alike. Where they begin
-//! and go on are bits, which are made for many pixels at once.
+//! Runs of a map: the longest pieces of a row with similar neighbouring values. Their starts and
+//! continuations are bits, computed for many pixels at once.
 
 use crate::core::frame::INVALID;
 use crate::core::memory::{Refused, product};
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::Vector;
 
-/// Pixels whose bits make a word.
+/// Pixels per word of bits.
 const WORD: usize = 64;
 
-/// Words that hold a bit for each of `width` pixels.
+/// Words of bits for `width` pixels.
 fn words(width: usize) -> usize {
     width.div_ceil(WORD)
 }
 
-/// Room for a byte for each of a row's pixels, in whole words, all zero.
+/// Allocates a zero byte per pixel of a row, in whole words.
 pub fn marks(arena: &Arena, width: usize) -> Result<Vec<u8>, Refused> {
     arena.filled(words(width) * WORD, 0)
 }
 
-/// The runs of a map, for all threads: a bit a pixel, [row][word].
+/// Runs of a map, shared by all threads: one bit per pixel, [row][word].
 pub struct Runs {
     width: usize,
-    /// Whether a run begins.
+    /// Whether a run begins at the pixel.
     begin: Block<u64>,
-    /// Whether the run of the pixel before goes on.
+    /// Whether the pixel continues the run of the previous one.
     go_on: Block<u64>,
 }
 
 impl Runs {
-    /// For maps of this size.
+    /// Allocates for maps of this size.
     pub fn new(arena: &Arena, (width, height): (usize, usize)) -> Result<Self, Refused> {
         let len = product([words(width), height]);
         Ok(Self { width, begin: arena.block(len)?, go_on: arena.block(len)? })
     }
 
-    /// Sets every bit, as an earlier map could have.
+    /// Sets every bit, as after another map.
     #[cfg(test)]
     pub fn fill(&self) {
         for block in [&self.begin, &self.go_on] {
@@ -44,11 +44,11 @@ impl Runs {
         }
     }
 
-    /// Finds the runs of row `y`, whose values are `row`; `alike` says whether two values belong to
-    /// one where they are neighbours, which an invalid one never does. `marks`: [`marks`].
+    /// Finds the runs of row `y` with the values `row`. `alike` reports whether two neighbours are in one
+    /// run; an invalid value never is. `marks`: [`marks`].
     ///
     /// # Safety
-    /// As [`Vector::splat`]; nobody else touches the row's bits.
+    /// As [`Vector::splat`]; no other thread accesses the row's bits.
     #[inline(always)]
     pub unsafe fn find<V: Vector>(
         &self,
@@ -76,10 +76,10 @@ impl Runs {
         }
     }
 
-    /// Calls with the first column of each run of row `y`, and the one behind its last.
+    /// Calls `use_run` for each run of row `y`, with its first column and the column after its last.
     ///
     /// # Safety
-    /// The runs of the row were found, and nobody changes them.
+    /// The runs of the row were found, and no thread changes them.
     #[inline(always)]
     pub unsafe fn for_each(&self, y: usize, mut use_run: impl FnMut(usize, usize)) {
         let words = words(self.width);
@@ -91,7 +91,7 @@ impl Runs {
                 while left != 0 {
                     let bit = left.trailing_zeros();
                     left &= left - 1;
-                    // The run ends at the first pixel behind its first one where none goes on.
+                    // The run ends at the first later pixel that does not continue it.
                     let mut at = word;
                     let mut ends = !*go_on.add(word) & (u64::MAX << bit << 1);
                     while ends == 0 && at + 1 < words {
@@ -105,12 +105,12 @@ impl Runs {
         }
     }
 
-    /// Calls with the first columns of a run of row `y - 1` and of one of row `y` for all that have
-    /// alike values one above the other, once or a few times for each two. `rows` are the values of
-    /// both; `alike` and `marks` as of [`Runs::find`].
+    /// Calls back with the first columns of a run of row `y - 1` and of one of row `y`, if they have similar
+    /// values one above the other, once or a few times per pair of runs. `rows` are the values of both rows;
+    /// `alike` and `marks` as in [`Runs::find`].
     ///
     /// # Safety
-    /// As [`Vector::splat`]; the runs of both rows were found, and nobody changes them.
+    /// As [`Vector::splat`]; the runs of both rows were found, and no thread changes them.
     #[inline(always)]
     pub unsafe fn for_each_meeting<V: Vector>(
         &self,
@@ -142,7 +142,7 @@ impl Runs {
         }
     }
 
-    /// The bits of a row: where runs begin, and go on.
+    /// The bits of a row: starts and continuations of runs.
     #[inline(always)]
     unsafe fn row(&self, y: usize) -> (*mut u64, *mut u64) {
         let at = y * words(self.width);
@@ -151,13 +151,12 @@ impl Runs {
     }
 }
 
-/// All bits where it holds.
+/// All bits set if `holds`.
 #[inline(always)]
 fn mark_where(holds: bool) -> u8 {
     (holds as u8).wrapping_neg()
 }
 
-/// The bits of the pixels of word `word`.
 #[inline(always)]
 unsafe fn bits<V: Vector>(marks: &[u8], word: usize) -> u64 {
     let marks = &marks[word * WORD..][..WORD];
@@ -169,7 +168,7 @@ unsafe fn bits<V: Vector>(marks: &[u8], word: usize) -> u64 {
     bits
 }
 
-/// The first column of the run that pixel `x` of a row belongs to; `begin` are the bits of the row.
+/// First column of the run with pixel `x` of a row; `begin` are the bits of the row.
 #[inline(always)]
 unsafe fn run_at(begin: *const u64, x: usize) -> usize {
     let mut word = x / WORD;

@@ -1,4 +1,4 @@
-//! Exponential smoothing in time, with a number of state a pixel.
+//! Exponential smoothing in time, with one number of state per pixel.
 
 use super::pass::{MapFilter, Pass};
 use crate::core::frame::DisparityRange;
@@ -7,13 +7,12 @@ use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::filter::smoothing::{NEVER, Smoothing, smooth};
 
-/// The smoothing with its state.
 pub struct SmoothingFilter {
     how: Smoothing,
     range: DisparityRange,
     state: Block<i32>,
     pixels: usize,
-    /// Whether the state is of the map before in the stream.
+    /// Whether the state belongs to the previous map of the stream.
     known: bool,
 }
 
@@ -53,7 +52,7 @@ impl MapFilter for SmoothingFilter {
     }
 }
 
-/// Rows of a map with their state, compiled for the vectors of the machine.
+/// Rows of a map with their state, as a kernel for the vectors of the machine.
 struct Rows<'a> {
     values: &'a mut [i16],
     state: &'a mut [i32],

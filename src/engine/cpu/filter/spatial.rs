@@ -1,7 +1,7 @@
 //! Smoothing of surfaces, for all pixels of a block of columns at once.
 //!
-//! Rows are smoothed where they lie, from a copy of each; columns from there into the map. Rows are
-//! copied with unknown pixels on either side, so that no column is special.
+//! Rows are smoothed in place, from a copy of each; columns from the result into the map. Rows are copied
+//! with unknown pixels on either side, so that no column is special.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,15 +13,14 @@ use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::filter::spatial::{GREY_STEP_MAX, PAIR_STEP_MAX, REACH_MAX, Spatial};
 
-/// Pixels before a copied row. There are [`BLOCK`] more behind it, for blocks that hang over.
+/// Pixels before a copied row. There are [`BLOCK`] more after it, for the overhang of blocks.
 const MARGIN: usize = REACH_MAX as usize;
 
-/// The filter with its memory.
 pub struct SpatialFilter {
     reach: usize,
     /// The map before smoothing, then with its rows smoothed.
     in_rows: memory::Block<i16>,
-    /// A copied row for each thread.
+    /// A copied row per thread.
     copies: Vec<Mutex<Copied>>,
 }
 
@@ -67,7 +66,7 @@ impl MapFilter for SpatialFilter {
                 simd.vectorize(SmoothRows { width, grey, rows, copy, reach });
             }
         });
-        // SAFETY: the caller's promise; all rows are smoothed, and nobody changes them any more.
+        // SAFETY: the caller's promise; all rows are smoothed, and no thread changes them any more.
         let from = unsafe { std::slice::from_raw_parts(self.in_rows.ptr(), width * height) };
         pass.rows(|_, rows| {
             // SAFETY: the rows of the result are this thread's; the simd was found on this machine.
@@ -79,7 +78,7 @@ impl MapFilter for SpatialFilter {
     }
 }
 
-/// Smooths rows of a map where they lie.
+/// Smooths rows of a map in place.
 struct SmoothRows<'a> {
     width: usize,
     /// Grey levels of the rows.
@@ -111,7 +110,6 @@ struct SmoothColumns<'a> {
     size: (usize, usize),
     /// Grey levels of the whole left image.
     grey: &'a [u8],
-    /// The whole map.
     from: &'a [i16],
     /// First of the rows.
     row: usize,
@@ -145,7 +143,7 @@ struct Pixels {
 }
 
 impl Pixels {
-    /// The first pixels of part of a row; there are unknown ones behind its end.
+    /// The first pixels of part of a row, padded with unknown ones.
     #[inline(always)]
     fn of(values: &[i16], grey: &[u8]) -> Self {
         if let (Some(&values), Some(&grey)) = (values.first_chunk(), grey.first_chunk()) {
@@ -158,19 +156,18 @@ impl Pixels {
     }
 }
 
-/// Smooths a block. `pair` returns the pixels a number of steps before and behind it.
+/// Smooths a block. `pair` returns the pixels at a distance in steps before and after it.
 #[inline(always)]
 fn smooth(own: &Pixels, reach: usize, pair: impl Fn(usize) -> [Pixels; 2]) -> Block {
     let (mut sums, mut counts) = ([0; BLOCK], [0; BLOCK]);
     for k in 1..=reach {
         let [a, b] = pair(k);
         for i in 0..BLOCK {
-            // If one difference saturates, the other one is never as large: the sum is not among
-            // those that count.
+            // If one difference saturates, the other one never is as large, so the sum exceeds the limit.
             let [to_a, to_b] = [&a, &b].map(|end| end.values[i].saturating_sub(own.values[i]));
             let step = to_a.saturating_add(to_b);
             let [edge_a, edge_b] = [&a, &b].map(|end| end.grey[i].abs_diff(own.grey[i]));
-            // Masks, because a choice would not become vectors.
+            // Masks, because a branch would not be vectorised.
             let counted = -i16::from(
                 (a.values[i] != INVALID)
                     & (b.values[i] != INVALID)
@@ -211,8 +208,8 @@ const FACTORS: [u16; REACH_MAX as usize + 1] = {
 /// The mean difference of the definition, with the factor for the number of pairs.
 #[inline(always)]
 fn mean_step(sum: i16, pairs: i16, factor: u16) -> i16 {
-    // The numerator is made positive by half the largest step times the number of pixels. It is
-    // then at most 536, and the multiplication divides it without an error.
+    // Adding half the largest step times the number of pixels makes the numerator positive. It is then at
+    // most 536, and the multiplication divides it exactly.
     const OFFSET: i16 = PAIR_STEP_MAX / 2;
     let numerator = (sum + pairs + OFFSET * (2 * pairs + 1)) as u16;
     ((u32::from(2 * numerator) * u32::from(factor)) >> 16) as i16 - OFFSET
@@ -238,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Filters on this many threads with these vectors; the memory has seen another map before.
+    /// Filters with this many threads and these vectors; the memory has processed another map before.
     fn filter(
         left: &Image,
         values: &[i16],

@@ -1,12 +1,11 @@
 //! Removal of small regions, in three steps.
 //!
-//! 1. The threads find the regions of strips of rows, as a forest (union-find) of *runs*
-//!    (`runs.rs`). A run is named by its first pixel, where its parent and, for a root, the
-//!    region's size are kept.
-//! 2. One thread joins the regions that meet where two strips do.
-//! 3. The threads look up the size of each run's region and invalidate what is too small.
+//! 1. The threads find the regions of strips of rows, as a forest (union-find) of *runs* (`runs.rs`). The
+//!    index of a run is its first pixel; its parent is stored there and, for a root, the region's size.
+//! 2. One thread joins the regions that meet at the borders of strips.
+//! 3. The threads look up the size of each run's region and invalidate small regions.
 //!
-//! The result does not depend on which run of a region became its root, only on which are joined.
+//! The result depends only on which runs are joined, not on the choice of the roots.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,12 +17,11 @@ use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::Speckle;
 
-/// The speckle filter with its memory.
 pub struct SpeckleFilter {
     speckle: Speckle,
     forest: Forest,
     runs: Runs,
-    /// Marks of a row's pixels, of each thread.
+    /// Marks of a row's pixels, per thread.
     marks: Vec<Mutex<Vec<u8>>>,
 }
 
@@ -64,11 +62,11 @@ impl MapFilter for SpeckleFilter {
     }
 }
 
-/// The forest of runs, for all threads.
+/// The forest of runs, shared by all threads.
 struct Forest {
     /// The parent of the run that begins at a pixel; the run itself for a root.
     parents: Block<u32>,
-    /// Pixels of the region whose root begins at a pixel.
+    /// Size in pixels of a region, stored at its root.
     sizes: Block<u32>,
 }
 
@@ -88,13 +86,10 @@ unsafe impl Sync for Strips<'_> {}
 
 /// Removal of speckles from one map, strip by strip.
 struct Strips<'a> {
-    /// Width of the map.
     width: usize,
     /// Size and similarity of a region that is removed.
     speckle: Speckle,
-    /// The forest.
     forest: &'a Forest,
-    /// The runs.
     runs: &'a Runs,
     /// The map, row by row.
     values: *mut i16,
@@ -102,7 +97,7 @@ struct Strips<'a> {
 
 /// A step that looks at every pixel.
 enum Step<'a> {
-    /// Step 1, for the rows from `rows.0` up to but not including `rows.1`.
+    /// Step 1, for the rows `rows.0..rows.1`.
     Find { strips: &'a Strips<'a>, rows: (usize, usize), marks: &'a mut [u8] },
     /// Step 2, for a row that begins a strip and the one above it.
     Join { strips: &'a Strips<'a>, y: usize, marks: &'a mut [u8] },
@@ -160,7 +155,7 @@ impl Strips<'_> {
         }
     }
 
-    /// Step 3, for the rows from `rows.0` up to but not including `rows.1`.
+    /// Step 3, for the rows `rows.0..rows.1`.
     ///
     /// # Safety
     /// The rows are this thread's, and no thread changes the forest and the runs.
@@ -180,19 +175,18 @@ impl Strips<'_> {
         }
     }
 
-    /// A row of the map.
     unsafe fn row(&self, y: usize) -> &[i16] {
         // SAFETY: the row lies in the map.
         unsafe { std::slice::from_raw_parts(self.values.add(y * self.width), self.width) }
     }
 
-    /// Whether two values belong to one region where they are neighbours.
+    /// Reports whether two neighbouring values are in one region.
     #[inline(always)]
     fn alike(&self, a: i16, b: i16) -> bool {
         (a != INVALID) & (b != INVALID) & (a.abs_diff(b) <= self.speckle.range_16)
     }
 
-    /// Makes one region of two.
+    /// Joins two regions.
     unsafe fn unite(&self, a: u32, b: u32) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -209,7 +203,7 @@ impl Strips<'_> {
         }
     }
 
-    /// The root of a run, shortening the way for the next time.
+    /// Returns the root of a run, halving the path for later lookups.
     unsafe fn halve_path(&self, mut run: u32) -> u32 {
         let parents = self.forest.parents.ptr();
         // SAFETY: a run's parent is a run of the same part of the forest.
@@ -226,7 +220,6 @@ impl Strips<'_> {
         }
     }
 
-    /// The root of a run.
     unsafe fn root(&self, mut run: u32) -> u32 {
         // SAFETY: a run's parent is a run.
         unsafe {
@@ -250,7 +243,7 @@ mod tests {
     use crate::engine::cpu::simd::Simd;
     use crate::matching::filter::speckle::apply as speckles;
 
-    /// The three steps, strip after strip, on one thread, with each of the machine's vectors.
+    /// Runs the three steps, strip after strip, on one thread, with each of the machine's vectors.
     fn filter(width: usize, values: &mut [i16], speckle: Speckle, count: usize) {
         let before = values.to_vec();
         let mut after = None;
@@ -264,7 +257,7 @@ mod tests {
 
     fn filter_with(simd: Simd, width: usize, values: &mut [i16], speckle: Speckle, count: usize) {
         let height = values.len() / width;
-        // What an earlier map left behind must not show.
+        // Data of an earlier map must not matter.
         let forest = Forest::new(&Arena::new(), values.len() as u64).unwrap();
         for i in 0..values.len() {
             // SAFETY: the forest has as many places as the map.
@@ -276,7 +269,7 @@ mod tests {
         let values = values.as_mut_ptr();
         let strips = Strips { width, speckle, forest: &forest, runs: &runs, values };
         let border = |strip: usize| height * strip / count;
-        // SAFETY: one thread has everything to itself; the simd was found on this machine.
+        // SAFETY: there is only one thread; the simd was found on this machine.
         unsafe {
             for strip in 0..count {
                 let rows = (border(strip), border(strip + 1));

@@ -1,5 +1,5 @@
-//! Steady maps: first the left image is compared with its mean, then, when that is done and the
-//! noise is known, the map is gone through.
+//! Steady maps, in two passes: the left image is compared with its mean, which gives the noise; then the map
+//! is updated.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,6 @@ use crate::matching::filter::steady::{
 };
 use crate::matching::residuals::{Limits, variance};
 
-/// The filter with its state.
 pub struct SteadyFilter {
     how: Steady,
     range: DisparityRange,
@@ -25,18 +24,17 @@ pub struct SteadyFilter {
     residuals: Block<i16>,
     pixels: usize,
     threads: Vec<Mutex<ThreadScratch>>,
-    /// Whether the state is of the map before in the stream.
+    /// Whether the state belongs to the previous map of the stream.
     known: bool,
 }
 
-/// Memory of one thread.
 struct ThreadScratch {
     magnitudes: Magnitudes,
     responses: Vec<u16>,
     judge: Vec<i32>,
     weights: Vec<i32>,
     moving: Vec<u8>,
-    /// Pixels that move.
+    /// Number of moving pixels.
     count: i32,
 }
 
@@ -52,7 +50,7 @@ impl ThreadScratch {
         })
     }
 
-    /// Forgets what was counted of the image before.
+    /// Clears the counts of the previous image.
     fn begin(&mut self) {
         self.magnitudes.clear();
         self.count = 0;
@@ -79,7 +77,7 @@ impl SteadyFilter {
         })
     }
 
-    /// The remembered disparities; behind them is what is remembered besides.
+    /// The remembered disparities; the packed memories follow them.
     fn disparities(&self) -> *mut i32 {
         // SAFETY: the state begins with its header.
         unsafe { self.state.ptr().add(HEADER) }
@@ -121,7 +119,7 @@ impl SteadyFilter {
     /// Steadies a row of the map.
     ///
     /// # Safety
-    /// As [`SteadyFilter::compare_row`], which is over for all rows.
+    /// As [`SteadyFilter::compare_row`], which is done for all rows.
     unsafe fn steady_row(
         &self,
         simd: Simd,
@@ -193,7 +191,7 @@ impl MapFilter for SteadyFilter {
         let Magnitudes { residuals, responses } = &own.magnitudes;
         let variance = variance(residuals, responses, SPREAD).max(VARIANCE_MIN);
         drop(own);
-        // SAFETY: nobody else touches the header.
+        // SAFETY: no other thread accesses the header.
         let moved = if self.known { unsafe { *self.state.ptr() } } else { 0 };
         let judgement = Judgement {
             limits: Limits::new(variance, SPREAD),
@@ -208,12 +206,12 @@ impl MapFilter for SteadyFilter {
             }
         });
         let counts = self.threads.iter().map(|thread| locked(thread).count);
-        // SAFETY: nobody else touches the header.
+        // SAFETY: no other thread accesses the header.
         unsafe { *self.state.ptr() = counts.sum() };
     }
 }
 
-/// Planes of which the threads write rows.
+/// Planes with rows that the threads write.
 struct Planes {
     map: Plane<i16>,
     sure: Option<Plane<u8>>,
@@ -222,13 +220,13 @@ struct Planes {
     memories: Plane<i32>,
 }
 
-/// Judgement of the whole image about its pixels.
+/// Judgement of the whole image.
 struct Judgement {
     limits: Limits,
     rig_moves: bool,
 }
 
-/// Numbers of the state for maps of this many pixels, however many.
+/// Size of the state for maps of this many pixels, saturating.
 fn numbers(pixels: u64) -> u64 {
     pixels.saturating_mul(2).saturating_add(HEADER as u64)
 }
@@ -237,7 +235,7 @@ fn locked(thread: &Mutex<ThreadScratch>) -> MutexGuard<'_, ThreadScratch> {
     thread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A row of the left image beside its mean.
+/// Computes the residuals of a row of the left image.
 struct ResidualRow<'a> {
     row: &'a [u8],
     memories: &'a [i32],
@@ -253,7 +251,7 @@ impl SimdKernel for ResidualRow<'_> {
     }
 }
 
-/// A row of a map, with what is remembered of it.
+/// A row of a map, with its memory.
 struct MapRow<'a> {
     values: &'a mut [i16],
     sure: Option<&'a mut [u8]>,

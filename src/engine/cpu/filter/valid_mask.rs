@@ -1,10 +1,10 @@
-//! The mask of what the cameras have seen, applied to a row as soon as its winners are known: they
-//! are not kept for the whole map.
+//! The valid mask, applied to a row as soon as its winners are known, because winners are not kept for the
+//! whole map.
 
 use crate::core::frame::INVALID;
 
-/// Invalidates values of a row that the left camera has not seen, or whose match the right one has
-/// not; `None` has seen all. `min` is the smallest candidate disparity.
+/// Invalidates pixels of a row outside the left mask, or with a match outside the right one; without a mask
+/// all pixels are valid. `min` is the smallest candidate disparity.
 pub fn apply(values: &mut [i16], winners: &[u16], min: i32, [left, right]: [Option<&[bool]>; 2]) {
     if let Some(left) = left {
         for (value, &seen) in values.iter_mut().zip(left) {

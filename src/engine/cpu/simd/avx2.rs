@@ -8,7 +8,7 @@ use super::vector::{SimdKernel, Taps, Vector};
 #[derive(Clone, Copy)]
 pub struct Avx2(__m256i);
 
-// SAFETY of every block below: a vector exists, or the caller of an unsafe function vouches, so the
+// SAFETY of every block below: a vector exists, or the caller of an unsafe function guarantees it, so the
 // machine has the instructions; the addresses are the caller's.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Vector for Avx2 {
@@ -62,7 +62,7 @@ impl Vector for Avx2 {
     }
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
-        // Not of saturating differences, for which a Zen 4 has half as many units.
+        // Saturating differences would be slower: a Zen 4 has half as many units for them.
         unsafe { Self(_mm256_max_epu8(self.0, other.0)).sub(self.min(other)) }
     }
     #[inline(always)]
@@ -79,7 +79,7 @@ impl Vector for Avx2 {
     #[inline(always)]
     fn count_ones(self) -> Self {
         unsafe {
-            // A table of the 16 half bytes (Mula, Kurz and Lemire, The Computer Journal 2018).
+            // A lookup table for half bytes (Mula, Kurz and Lemire, The Computer Journal 2018).
             let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
                 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
             ));
@@ -95,8 +95,7 @@ impl Vector for Avx2 {
             let mut found = _mm256_setzero_si256();
             for part in 0..16u8 {
                 let sixteen = _mm_loadu_si128(table.add(16 * usize::from(part)).cast());
-                // Vector that lie in another part are beyond 15, and with 112 more beyond 127: a
-                // shuffle takes 0.
+                // Indices of another part are beyond 15, and with 112 more beyond 127: the shuffle gives 0.
                 let index = _mm256_sub_epi8(self.0, _mm256_set1_epi8((16 * part) as i8));
                 let index = _mm256_adds_epu8(index, _mm256_set1_epi8(112));
                 let sixteen = _mm256_broadcastsi128_si256(sixteen);
@@ -110,7 +109,7 @@ impl Vector for Avx2 {
         unsafe {
             let [a_weight, b_weight, c_weight] = weights.map(i16::from);
             let first = _mm256_set1_epi16((b_weight << 8) | a_weight);
-            // The fourth part is 8 times 1.
+            // The fourth part, 8 times 1, rounds.
             let second = _mm256_set1_epi16((8 << 8) | c_weight);
             let one = _mm256_set1_epi8(1);
             let low = _mm256_add_epi16(
@@ -144,7 +143,7 @@ impl Vector for Avx2 {
         unsafe {
             let half =
                 _mm_min_epu8(_mm256_castsi256_si128(self.0), _mm256_extracti128_si256::<1>(self.0));
-            // The high bytes become 0, so that the 16-bit minimum is that of the low bytes.
+            // The high bytes become 0, so that the 16-bit minimum is the minimum of the low bytes.
             let eight = _mm_min_epu8(half, _mm_srli_epi16::<8>(half));
             Self(_mm256_broadcastb_epi8(_mm_minpos_epu16(eight)))
         }
@@ -264,7 +263,7 @@ impl Vector for Avx2 {
         unsafe {
             let first = eight(taps, offsets, weights);
             let second = eight(taps, offsets.add(8), weights.add(8));
-            // 16 bits each, whose quarters are in the order first, second, first, second.
+            // 16 bits each, with quarters in the order first, second, first, second.
             let words =
                 _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(first, second));
             let low = _mm256_castsi256_si128(words);
@@ -277,11 +276,10 @@ impl Vector for Avx2 {
 /// Eight interpolated values of 32 bits.
 #[inline(always)]
 unsafe fn eight(taps: Taps<'_>, offsets: *const u32, weights: *const u16) -> __m256i {
-    // SAFETY: the promises of `Vector::interpolate`. A gather takes its offsets as signed numbers
-    // of 32 bits: `from` is at most `last`, and that is below 2^30 (`Taps::of`). Four bytes are
-    // gathered, of which two are wanted, and so never from behind the last four of the image: what
-    // is wanted is moved down from there, and 0 takes its place where it lies outside, where its
-    // weight is 0.
+    // SAFETY: the promises of `Vector::interpolate`. A gather takes signed 32-bit offsets: `from` is at most
+    // `last`, which is below 2^30 (`Taps::of`). Four bytes are gathered and two used. The gather never starts
+    // beyond the last four bytes of the image; a shift moves the two bytes down from there, and fills with 0
+    // outside the image, where their weight is 0.
     unsafe {
         let last = _mm256_set1_epi32((taps.len - 4) as i32);
         let both = |at: __m256i| {

@@ -28,8 +28,8 @@ static ABOVE: [u8; 64] = {
     }
     index
 };
-// SAFETY of every block below: a vector exists, or the caller of an unsafe function vouches, so the
-// machine has the instructions; the addresses are the caller's or those of the tables above.
+// SAFETY of every block below: a vector exists, or the caller of an unsafe function guarantees it, so the
+// machine has the instructions; the addresses are the caller's or of the tables above.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Vector for Avx512 {
     const N: usize = 64;
@@ -82,7 +82,7 @@ impl Vector for Avx512 {
     }
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
-        // Not of saturating differences, for which a Zen 4 has half as many units.
+        // Saturating differences would be slower: a Zen 4 has half as many units for them.
         unsafe { Self(_mm512_max_epu8(self.0, other.0)).sub(self.min(other)) }
     }
     #[inline(always)]
@@ -111,7 +111,7 @@ impl Vector for Avx512 {
         unsafe {
             let [a_weight, b_weight, c_weight] = weights.map(i16::from);
             let first = _mm512_set1_epi16((b_weight << 8) | a_weight);
-            // The fourth part is 8 times 1.
+            // The fourth part, 8 times 1, rounds.
             let second = _mm512_set1_epi16((8 << 8) | c_weight);
             let one = _mm512_set1_epi8(1);
             let low = _mm512_add_epi16(
@@ -150,7 +150,7 @@ impl Vector for Avx512 {
     #[inline(always)]
     unsafe fn least_of(from: *const u8, count: usize) -> Self {
         unsafe {
-            // Halves, which take no instruction to get at where they lie in memory.
+            // Halves, because loading them from memory takes no extra instruction.
             let half = |i: usize| _mm256_loadu_si256(from.add(32 * i).cast());
             let mut least = _mm256_min_epu8(half(0), half(1));
             for i in 1..count {
@@ -257,7 +257,7 @@ impl Vector for Avx512 {
             let value = _mm512_set1_epi16(value);
             let first = u64::from(_mm512_cmpeq_epi16_mask(a, value));
             let second = u64::from(_mm512_cmpeq_epi16_mask(b, value));
-            // Eight lanes of either in turn.
+            // Eight lanes of each in turn.
             let eights = 0x00ff_00ff_00ff_00ff;
             (_pdep_u64(first, eights) | _pdep_u64(second, !eights)).trailing_zeros() as usize
         }
@@ -280,8 +280,8 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
-        // As with AVX2: four bytes are gathered, of which two are wanted, and so never from behind
-        // the last four of the image.
+        // As with AVX2: four bytes are gathered and two used, never starting beyond the last four of the
+        // image.
         unsafe {
             let last = _mm512_set1_epi32((taps.len - 4) as i32);
             let spread = _mm512_add_epi32(
@@ -322,7 +322,7 @@ unsafe fn least_of_half(half: __m256i) -> Avx512 {
     unsafe {
         let quarter =
             _mm_min_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
-        // The high bytes become 0, so that the 16-bit minimum is that of the low bytes.
+        // The high bytes become 0, so that the 16-bit minimum is the minimum of the low bytes.
         let eight = _mm_min_epu8(quarter, _mm_srli_epi16::<8>(quarter));
         Avx512(_mm512_broadcastb_epi8(_mm_minpos_epu16(eight)))
     }

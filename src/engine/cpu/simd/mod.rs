@@ -1,9 +1,8 @@
-//! The vector operations that the kernels are written in, and their implementations.
+//! Vector operations for the kernels, and their implementations.
 //!
-//! A kernel is a [`SimdKernel`]: generic over [`Vector`], every function on its way marked
-//! `#[inline(always)]`, and started through [`Vector::vectorize`], the one function that is
-//! compiled with the instruction set switched on. What is inlined into it may use the instructions;
-//! what is not would be slow, but still right.
+//! A kernel is a [`SimdKernel`]: generic over [`Vector`], with `#[inline(always)]` on every function it
+//! calls, and started through [`Vector::vectorize`], the one function compiled with the instruction set
+//! enabled. A function that is not inlined into it is correct but slow.
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
@@ -22,11 +21,11 @@ use std::fmt;
 
 pub use vector::{INTERPOLATED, SimdKernel, Taps, Vector, lane_of_pair};
 
-/// Which vector instructions to use.
+/// Choice of vector instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SimdChoice {
-    /// The best that the machine has.
+    /// The best of the machine.
     #[default]
     Auto,
     /// 64 candidates at once: AVX-512 with BW, VBMI and BITALG (Ice Lake, Zen 4 and later).
@@ -35,11 +34,11 @@ pub enum SimdChoice {
     Avx2,
     /// 16 candidates at once: every 64-bit ARM processor.
     Neon,
-    /// 16 candidates at once, with what every processor of the architecture has.
+    /// 16 candidates at once, with the baseline instructions of the architecture.
     Portable,
 }
 
-/// Vector instructions that this machine has.
+/// Vector instructions of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Simd {
     /// See [`SimdChoice::Avx512`].
@@ -98,7 +97,7 @@ impl Simd {
     /// Runs a kernel with these instructions.
     ///
     /// # Safety
-    /// The simd was found on this machine; and what the kernel asks for.
+    /// The simd was found on this machine; and the kernel's own conditions.
     pub unsafe fn vectorize<K: SimdKernel>(self, kernel: K) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -114,7 +113,7 @@ impl Simd {
         }
     }
 
-    /// The vectors for pixels of `count` candidates: narrower ones where half of these would be
+    /// Returns the vectors for pixels of `count` candidates: narrower ones if half of the lanes would be
     /// empty.
     pub fn for_candidates(self, count: usize) -> Simd {
         let narrower: Option<Simd> = match self {

@@ -1,9 +1,8 @@
-//! 16 byte lanes: NEON, which every 64-bit ARM processor has.
+//! 16 byte lanes: NEON, available on every 64-bit ARM processor.
 //!
-//! One register a vector: every operation takes as many instructions a register with two of them,
-//! and three paths of two registers each would no longer fit the 32 that there are. The dot
-//! products of later processors (`dotprod`, `i8mm`) add neighbouring lanes up; here these are
-//! different candidates.
+//! One register per vector: with two, every operation takes as many instructions per register, and three
+//! paths of two registers each exceed the 32 registers. The dot products of later processors (`dotprod`,
+//! `i8mm`) do not help, because they add neighbouring lanes, which are different candidates here.
 
 use std::arch::aarch64::*;
 
@@ -15,8 +14,7 @@ use crate::calibration::RectifyMap;
 #[derive(Clone, Copy)]
 pub struct Neon(uint8x16_t);
 
-// SAFETY of every block below: the machine has the instructions, because the target has them; the
-// addresses are the caller's.
+// SAFETY of every block below: the target has the instructions; the addresses are the caller's.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Vector for Neon {
     const N: usize = 16;
@@ -74,7 +72,7 @@ impl Vector for Neon {
     #[inline(always)]
     fn highest_bits(self) -> u64 {
         unsafe {
-            // Each highest bit moves to the place of its lane within eight, and these are added up.
+            // Each highest bit moves to its lane's position within eight lanes, which are then added up.
             let places =
                 vld1q_s8([-7, -6, -5, -4, -3, -2, -1, 0, -7, -6, -5, -4, -3, -2, -1, 0].as_ptr());
             let bits = vshlq_u8(vandq_u8(self.0, vdupq_n_u8(128)), places);
@@ -89,8 +87,8 @@ impl Vector for Neon {
     #[inline(always)]
     unsafe fn look_up(self, table: *const u8) -> Self {
         unsafe {
-            // Numbers that lie in another quarter are beyond 63: the first look-up gives 0 there,
-            // the others keep what there is.
+            // Indices of another quarter are beyond 63: the first look-up gives 0 for them, the others leave
+            // the lane unchanged.
             let mut found = vqtbl4q_u8(vld1q_u8_x4(table), self.0);
             for quarter in 1..4u8 {
                 let index = vsubq_u8(self.0, vdupq_n_u8(64 * quarter));
@@ -130,7 +128,7 @@ impl Vector for Neon {
     fn pair_sum(a: Self, b: Self, scale: i16) -> [int16x8_t; 2] {
         unsafe {
             let (a_low, b_low) = (vget_low_u8(a.0), vget_low_u8(b.0));
-            // The scale is known where this is compiled.
+            // The scale is a constant here.
             let [low, high] = match scale {
                 0 => [vmovl_u8(a_low), vmovl_high_u8(a.0)],
                 1 => [vaddl_u8(a_low, b_low), vaddl_high_u8(a.0, b.0)],
@@ -222,7 +220,7 @@ impl Vector for Neon {
             let value = vdupq_n_s16(value);
             let low = vreinterpretq_u8_u16(vceqq_s16(a, value));
             let high = vreinterpretq_u8_u16(vceqq_s16(b, value));
-            // A byte a lane, and of that four bits.
+            // A byte per lane, then four bits of it.
             let equal = vreinterpretq_u16_u8(vuzp1q_u8(low, high));
             let bits = vget_lane_u64::<0>(vreinterpret_u64_u8(vshrn_n_u16::<4>(equal)));
             bits.trailing_zeros() as usize / 4
@@ -250,7 +248,7 @@ impl Vector for Neon {
     #[inline(always)]
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
         unsafe {
-            // Unseen pixels take the first one of the image, and become 0 at the end.
+            // Unseen pixels read the first pixel of the image, and become 0 at the end.
             let mut from = [0u32; 16];
             let mut unseen = [vdupq_n_u32(0); 4];
             let mut furthest = vdupq_n_u32(0);
@@ -261,7 +259,7 @@ impl Vector for Neon {
                 furthest = vmaxq_u32(furthest, seen);
                 vst1q_u32(from.as_mut_ptr().add(4 * i), seen);
             }
-            // Where the last of the four taps may lie outside, each is looked at.
+            // If the last of the four taps may be outside, each one is checked.
             if vmaxvq_u32(furthest) + taps.stride + 1 >= taps.len {
                 return Portable::interpolate(taps, offsets, weights, to);
             }
@@ -296,7 +294,7 @@ unsafe fn eight(taps: Taps<'_>, offsets: *const u32, weights: *const u16) -> uin
             });
             let both = vld1q_u16(both.as_ptr());
             let (left, right) = (vmovn_u16(both), vshrn_n_u16::<8>(both));
-            // 256 left + fx (right - left), which never leaves 16 bits for good.
+            // 256 left + fx (right - left); intermediate overflow cancels.
             vmlsl_u8(vmlal_u8(vshll_n_u8::<8>(left), right, fx), left, fx)
         };
         let (above, below) = (across(0), across(taps.stride as usize));

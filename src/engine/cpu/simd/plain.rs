@@ -1,5 +1,5 @@
-//! The most frequent operations on 16 bytes as loops over arrays, for processors of which nothing
-//! more is known.
+//! The most frequent operations of [`Vector`](super::Vector) on 16 bytes as loops over arrays, for other
+//! processors.
 
 type Bytes = [u8; 16];
 type Numbers = [i16; 8];
@@ -12,49 +12,41 @@ fn zip<T: Copy, const N: usize>(mut a: [T; N], b: [T; N], f: impl Fn(T, T) -> T)
     a
 }
 
-/// The smaller value, lane by lane.
 #[inline(always)]
 pub fn min(a: Bytes, b: Bytes) -> Bytes {
     zip(a, b, u8::min)
 }
 
-/// Sum that stops at 255.
 #[inline(always)]
 pub fn adds(a: Bytes, b: Bytes) -> Bytes {
     zip(a, b, u8::saturating_add)
 }
 
-/// Difference, modulo 256.
 #[inline(always)]
 pub fn sub(a: Bytes, b: Bytes) -> Bytes {
     zip(a, b, u8::wrapping_sub)
 }
 
-/// Difference that stops at 0.
 #[inline(always)]
 pub fn subs(a: Bytes, b: Bytes) -> Bytes {
     zip(a, b, u8::saturating_sub)
 }
 
-/// Bitwise or.
 #[inline(always)]
 pub fn or(a: Bytes, b: Bytes) -> Bytes {
     zip(a, b, |a, b| a | b)
 }
 
-/// Lane i takes lane i - 1; lane 0 takes 255.
 #[inline(always)]
 pub fn shift_up(a: Bytes) -> Bytes {
     std::array::from_fn(|i| if i == 0 { 255 } else { a[i - 1] })
 }
 
-/// Lane i takes lane i + 1; the last lane takes 255.
 #[inline(always)]
 pub fn shift_down(a: Bytes) -> Bytes {
     std::array::from_fn(|i| if i == 15 { 255 } else { a[i + 1] })
 }
 
-/// The smallest byte, in every lane.
 #[inline(always)]
 pub fn least(mut a: Bytes) -> Bytes {
     for step in [8, 4, 2, 1] {
@@ -65,7 +57,6 @@ pub fn least(mut a: Bytes) -> Bytes {
     [a[0]; 16]
 }
 
-/// `a + scale * b` in 16 bits.
 #[inline(always)]
 pub fn pair_sum(a: Bytes, b: Bytes, scale: i16) -> [Numbers; 2] {
     [0, 8].map(|first| {
@@ -73,31 +64,26 @@ pub fn pair_sum(a: Bytes, b: Bytes, scale: i16) -> [Numbers; 2] {
     })
 }
 
-/// Sum, lane by lane.
 #[inline(always)]
 pub fn add_wide(a: Numbers, b: Numbers) -> Numbers {
     zip(a, b, i16::wrapping_add)
 }
 
-/// Difference, lane by lane.
 #[inline(always)]
 pub fn sub_wide(a: Numbers, b: Numbers) -> Numbers {
     zip(a, b, i16::wrapping_sub)
 }
 
-/// The smaller number, lane by lane.
 #[inline(always)]
 pub fn min_wide(a: Numbers, b: Numbers) -> Numbers {
     zip(a, b, i16::min)
 }
 
-/// Bitwise or.
 #[inline(always)]
 pub fn or_wide(a: Numbers, b: Numbers) -> Numbers {
     zip(a, b, |a, b| a | b)
 }
 
-/// (sum, number) where `sum` is strictly smaller than the best one, elsewhere the best.
 #[inline(always)]
 pub fn keep_smaller(best: (Numbers, Numbers), candidate: (Numbers, Numbers)) -> (Numbers, Numbers) {
     let mut kept = best;
@@ -109,7 +95,6 @@ pub fn keep_smaller(best: (Numbers, Numbers), candidate: (Numbers, Numbers)) -> 
     kept
 }
 
-/// The first lane, from 0 to 15, that holds `value`; 16 where none does.
 #[inline(always)]
 pub fn first_equal(pair: [Numbers; 2], value: i16) -> usize {
     let mut equal = 0u32;
@@ -119,13 +104,11 @@ pub fn first_equal(pair: [Numbers; 2], value: i16) -> usize {
     (equal | 1 << 16).trailing_zeros() as usize
 }
 
-/// The smallest number.
 #[inline(always)]
 pub fn least_wide(a: Numbers) -> i16 {
     a.into_iter().fold(i16::MAX, i16::min)
 }
 
-/// The pair in which lane i takes what lane i - 1 has; lane 0 takes the last lane of `entering`.
 #[inline(always)]
 pub fn shift_pair_up([a, b]: [Numbers; 2], entering: Numbers) -> [Numbers; 2] {
     let moved = |a: Numbers, below: Numbers| -> Numbers {

@@ -1,6 +1,6 @@
-//! 16 byte lanes as arrays, with no instructions beyond those of the target: what paths and winners
-//! ask for has them by name on x86-64 (`sse2.rs`); of loops (`plain.rs`, and the rest here)
-//! compilers make SSE2, NEON and the like where they can.
+//! 16 byte lanes as arrays, with baseline instructions only. On x86-64, the operations of paths and winners
+//! use SSE2 explicitly (`sse2.rs`); compilers can vectorise the loops of the others (`plain.rs`, and here)
+//! with SSE2, NEON and the like.
 
 #[cfg(not(target_arch = "x86_64"))]
 use super::plain as baseline;

@@ -1,5 +1,5 @@
-//! The most frequent operations on 16 bytes in SSE2, which every x86-64 processor has: compilers
-//! make vectors of plain arrays where these come straight from memory, and of few others.
+//! The most frequent operations of [`Vector`](super::Vector) on 16 bytes in SSE2, available on every x86-64
+//! processor, because compilers vectorise only few operations on plain arrays.
 
 use std::arch::x86_64::*;
 
@@ -34,7 +34,6 @@ lane_by_lane! {
     or_wide, _mm_or_si128;
 }
 
-/// Lane i takes lane i - 1; lane 0 takes 255.
 #[inline(always)]
 pub fn shift_up(a: Bytes) -> Bytes {
     // SAFETY: as above.
@@ -44,7 +43,6 @@ pub fn shift_up(a: Bytes) -> Bytes {
     }
 }
 
-/// Lane i takes lane i + 1; the last lane takes 255.
 #[inline(always)]
 pub fn shift_down(a: Bytes) -> Bytes {
     // SAFETY: as above.
@@ -54,7 +52,6 @@ pub fn shift_down(a: Bytes) -> Bytes {
     }
 }
 
-/// The smallest byte, in every lane.
 #[inline(always)]
 pub fn least(a: Bytes) -> Bytes {
     // SAFETY: as above.
@@ -68,7 +65,6 @@ pub fn least(a: Bytes) -> Bytes {
     }
 }
 
-/// `a + scale * b` in 16 bits.
 #[inline(always)]
 pub fn pair_sum(a: Bytes, b: Bytes, scale: i16) -> [Numbers; 2] {
     // SAFETY: as above.
@@ -84,7 +80,6 @@ pub fn pair_sum(a: Bytes, b: Bytes, scale: i16) -> [Numbers; 2] {
     }
 }
 
-/// (sum, number) where `sum` is strictly smaller than the best one, elsewhere the best.
 #[inline(always)]
 pub fn keep_smaller(best: (Numbers, Numbers), candidate: (Numbers, Numbers)) -> (Numbers, Numbers) {
     // SAFETY: as above.
@@ -99,7 +94,6 @@ pub fn keep_smaller(best: (Numbers, Numbers), candidate: (Numbers, Numbers)) -> 
     }
 }
 
-/// The first lane, from 0 to 15, that holds `value`; 16 where none does.
 #[inline(always)]
 pub fn first_equal([a, b]: [Numbers; 2], value: i16) -> usize {
     // SAFETY: as above.
@@ -111,7 +105,6 @@ pub fn first_equal([a, b]: [Numbers; 2], value: i16) -> usize {
     }
 }
 
-/// The smallest number.
 #[inline(always)]
 pub fn least_wide(a: Numbers) -> i16 {
     // SAFETY: as above.
@@ -124,7 +117,6 @@ pub fn least_wide(a: Numbers) -> i16 {
     }
 }
 
-/// The pair in which lane i takes what lane i - 1 has; lane 0 takes the last lane of `entering`.
 #[inline(always)]
 pub fn shift_pair_up([a, b]: [Numbers; 2], entering: Numbers) -> [Numbers; 2] {
     // SAFETY: as above.

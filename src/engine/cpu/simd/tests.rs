@@ -1,4 +1,4 @@
-//! Every implementation against plain arithmetic.
+//! Every implementation compared with plain arithmetic.
 
 use super::vector::lane_of_pair;
 use super::{SimdChoice, SimdKernel, Taps, Vector};
@@ -82,7 +82,7 @@ impl SimdKernel for Check {
                 };
                 let sums: Vec<i16> =
                     a.iter().zip(&b).map(|(&a, &b)| i16::from(a) + 8 * i16::from(b)).collect();
-                // What a pair holds, in the order of the bytes.
+                // Values of a pair, in the order of the bytes.
                 let of_pair = |pair: [V::Wide; 2]| {
                     let pair = wides(pair);
                     (0..n).map(|lane| pair[lane_of_pair(lane, n)]).collect::<Vec<i16>>()
@@ -152,7 +152,7 @@ fn every_operation_is_what_its_name_says() {
 
 #[test]
 fn only_pictures_that_offsets_can_address_are_gathered_from() {
-    // Zeroed memory that is never touched.
+    // Zeroed memory that is never accessed.
     let large = vec![0u8; (1 << 30) + 1];
     assert!(Taps::of(&large, 1 << 15).is_none());
     assert!(Taps::of(&large[..1 << 30], 1 << 15).is_some());

@@ -1,4 +1,4 @@
-//! The operations of a vector, and computations written in them.
+//! The operations of a vector, and kernels written with them.
 
 use std::marker::PhantomData;
 
@@ -7,29 +7,27 @@ pub trait SimdKernel {
     /// Computes with the vectors `V`.
     ///
     /// # Safety
-    /// The machine has the instructions of `V`; and what the kernel itself asks for.
+    /// The machine has the instructions of `V`; and the kernel's own conditions.
     unsafe fn run<V: Vector>(self);
 }
 
-/// Values of a rectified image that [`Vector::interpolate`] makes at once.
+/// Number of values of a rectified image per [`Vector::interpolate`].
 pub const INTERPOLATED: usize = 16;
 
-/// An image that vector units can gather from: they take four bytes at a time, at offsets of 31
-/// bits.
+/// An image for gather instructions, which read four bytes at offsets of 31 bits.
 #[derive(Clone, Copy)]
 pub struct Taps<'a> {
-    /// Its first pixel; rows are packed.
+    /// First pixel; rows are packed.
     pub(super) pixels: *const u8,
-    /// Pixels of a row.
+    /// Pixels per row.
     pub(super) stride: u32,
-    /// Number of its pixels.
     pub(super) len: u32,
     picture: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Taps<'a> {
-    /// Most pixels. The offset of the pixel below any of them then fits 32 bits, and what is left
-    /// of it when it is held to the last four pixels fits 31: no gather goes astray.
+    /// Largest number of pixels. The offset of the pixel below any of them then fits 32 bits, and clamped to
+    /// the last four pixels it fits 31, so that no gather reads outside.
     const LEN_MAX: usize = 1 << 30;
 
     /// The pixels of an image with rows of `stride`; `None` if there are fewer than four, or
@@ -41,30 +39,28 @@ impl<'a> Taps<'a> {
     }
 }
 
-/// Returns the place of a byte's lane in a pair of vectors of `lanes` bytes, the second vector
-/// behind the first.
+/// Returns the place of a byte's lane in a pair of vectors of `lanes` bytes, counted through both vectors.
 pub const fn lane_of_pair(lane: usize, lanes: usize) -> usize {
     let (block, within) = (lane / 16, lane % 16);
     within / 8 * (lanes / 2) + block * 8 + within % 8
 }
 
-/// A vector of bytes, one lane a candidate disparity; and pairs of vectors of 16-bit sums.
+/// A vector of bytes, one lane per candidate disparity; and pairs of vectors of 16-bit sums.
 ///
-/// A *pair* has a lane for each byte, in the order in which vector units unpack bytes: of every 16
-/// the first eight lie in the first vector, the others in the second ([`lane_of_pair`]).
+/// A *pair* has a lane for each byte, in the order of unpack instructions: of every 16 bytes, the first eight
+/// are in the first vector, the others in the second one ([`lane_of_pair`]).
 ///
-/// The creating functions are unsafe; all others may rely on the machine having the instructions,
-/// because a vector exists.
+/// The constructors are unsafe; all other functions may rely on the instructions, because a vector exists.
 pub trait Vector: Copy + 'static {
     /// Number of byte lanes.
     const N: usize;
     /// N / 2 lanes of 16 bits, signed; sums are never negative.
     type Wide: Copy;
 
-    /// Runs a kernel with the instruction set switched on.
+    /// Runs a kernel with the instruction set enabled.
     ///
     /// # Safety
-    /// The machine has the instructions; and what the kernel asks for.
+    /// The machine has the instructions; and the kernel's own conditions.
     unsafe fn vectorize<K: SimdKernel>(kernel: K);
 
     /// N bytes from memory of any alignment.
@@ -85,11 +81,11 @@ pub trait Vector: Copy + 'static {
 
     /// The smaller value, lane by lane.
     fn min(self, other: Self) -> Self;
-    /// Sum that stops at 255.
+    /// Saturating sum.
     fn adds(self, other: Self) -> Self;
     /// Difference, modulo 256.
     fn sub(self, other: Self) -> Self;
-    /// Difference that stops at 0.
+    /// Saturating difference.
     fn subs(self, other: Self) -> Self;
     /// Bitwise or.
     fn or(self, other: Self) -> Self;
@@ -97,13 +93,13 @@ pub trait Vector: Copy + 'static {
     fn xor(self, other: Self) -> Self;
     /// Absolute difference.
     fn abs_diff(self, other: Self) -> Self;
-    /// `bits` where the lane is smaller than that of `other`, elsewhere 0.
+    /// `bits` in lanes smaller than those of `other`, else 0.
     fn where_less(self, other: Self, bits: Self) -> Self;
-    /// The highest bit of every lane, that of lane i as bit i.
+    /// The highest bit of every lane; lane i gives bit i.
     fn highest_bits(self) -> u64;
-    /// Number of bits that are 1, lane by lane.
+    /// Number of set bits, lane by lane.
     fn count_ones(self) -> Self;
-    /// The byte of a table that each lane is the number of.
+    /// The byte of a table, indexed by each lane.
     ///
     /// # Safety
     /// 256 bytes are readable.
@@ -117,7 +113,7 @@ pub trait Vector: Copy + 'static {
     fn shift_down(self) -> Self;
     /// The smallest of all lanes, in every lane.
     fn least(self) -> Self;
-    /// The smallest byte of `count` vectors behind each other, in every lane; at least one.
+    /// The smallest byte of `count` consecutive vectors, at least one, in every lane.
     ///
     /// # Safety
     /// As [`Vector::load`], for all of them.
@@ -135,11 +131,11 @@ pub trait Vector: Copy + 'static {
 
     /// `a + scale * b` in 16 bits; `scale` is at most 127.
     fn pair_sum(a: Self, b: Self, scale: i16) -> [Self::Wide; 2];
-    /// The bytes in 16 bits.
+    /// The bytes, extended to 16 bits.
     fn widen(self) -> [Self::Wide; 2];
     /// 1/512 of each lane of the pair, unsigned and rounded down, which fits a byte.
     fn narrow_512(pair: [Self::Wide; 2]) -> Self;
-    /// A pair of N numbers that stand in the order of the bytes.
+    /// A pair from N numbers in the order of the bytes.
     fn in_pair(numbers: [Self::Wide; 2]) -> [Self::Wide; 2];
 
     /// N / 2 values from memory of any alignment.
@@ -169,21 +165,19 @@ pub trait Vector: Copy + 'static {
     fn min_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     /// The larger value, lane by lane.
     fn max_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// 1 where the lanes are equal, elsewhere 0.
+    /// 1 in equal lanes, else 0.
     fn equal_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// `yes` where the lanes of `a` and `b` are equal, elsewhere `no`.
+    /// `yes` in lanes with equal `a` and `b`, else `no`.
     fn select_equal(a: Self::Wide, b: Self::Wide, yes: Self::Wide, no: Self::Wide) -> Self::Wide;
     /// The smallest of all lanes.
     fn least_wide(a: Self::Wide) -> i16;
     /// The last lane.
     fn last_wide(a: Self::Wide) -> i16;
-    /// The first byte's lane, from 0 to N - 1, for which the pair holds `value`; N where there is
-    /// none.
+    /// The first byte's lane, from 0 to N - 1, with `value` in the pair; N without one.
     fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
-    /// The pair in which byte lane i takes what lane i - 1 has; lane 0 takes what `entering` has in
-    /// every lane.
+    /// The pair shifted up by one byte lane; lane 0 takes `entering`, which has one value in all lanes.
     fn shift_pair_up(pair: [Self::Wide; 2], entering: Self::Wide) -> [Self::Wide; 2];
-    /// Returns (sum, index) in lanes whose `sum` is strictly smaller than `best_sum`, and (best_sum,
+    /// Returns (sum, index) in lanes with a `sum` strictly smaller than `best_sum`, and (best_sum,
     /// best_index) in the others.
     fn keep_smaller(
         best: (Self::Wide, Self::Wide),
@@ -193,7 +187,7 @@ pub trait Vector: Copy + 'static {
     /// [`INTERPOLATED`] values at the positions of a map (`calibration/map.rs`).
     ///
     /// # Safety
-    /// The machine has the instructions; as many offsets and weights are readable and values
-    /// writable; every offset lies in the image or is that of an unseen pixel.
+    /// The machine has the instructions; [`INTERPOLATED`] offsets and weights are readable and as many values
+    /// writable; every offset lies in the image or marks an unseen pixel.
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8);
 }

@@ -1,5 +1,5 @@
-//! The spatio-temporal stage of [`crate::matching::temporal`], shared out by rows. Sums are whole
-//! numbers, so it does not matter who adds which.
+//! The spatio-temporal stage of [`crate::matching::temporal`], distributed by rows. Sums are integers, so the
+//! distribution does not affect the result.
 
 mod rows;
 mod search;
@@ -26,12 +26,12 @@ use crate::matching::temporal::{Mode, Temporal};
 
 pub use crate::matching::temporal::NAME;
 
-/// The stage with what it remembers of a stream.
+/// The stage with its state of a stream.
 pub struct TemporalStage {
     how: Temporal,
     layout: Layout,
     state: Block<i32>,
-    /// Whether the state is of the pair before in the stream.
+    /// Whether the state belongs to the previous pair of the stream.
     known: bool,
     /// Residuals of both views.
     residuals: [Block<i16>; 2],
@@ -41,7 +41,6 @@ pub struct TemporalStage {
     whitened: Pool<u16>,
 }
 
-/// Memory of one thread.
 struct ThreadScratch {
     magnitudes: Magnitudes,
     background: Vec<i32>,
@@ -49,22 +48,22 @@ struct ThreadScratch {
     weights: Vec<i32>,
     moving: Vec<u8>,
     responses: Vec<u16>,
-    /// Pixels that move.
+    /// Number of moving pixels.
     count: u32,
 }
 
 /// Output of the stage for one pair.
 pub struct Passed {
-    /// Both images as they are to be matched, if they are not those that came.
+    /// Denoised images for the matching, if they are enabled.
     pub denoised: Option<[Image; 2]>,
-    /// The left image without its background, if that is asked for.
+    /// The left image without its background, if requested.
     pub whitened: Option<Whitened>,
-    /// Figures of the pair, for the report.
+    /// Figures of the pair for the report.
     pub report: TemporalReport,
 }
 
 impl TemporalStage {
-    /// For pairs of this size.
+    /// Makes the stage for pairs of this size.
     pub fn new(
         arena: &Arena,
         how: Temporal,
@@ -73,7 +72,7 @@ impl TemporalStage {
     ) -> Result<Self, Refused> {
         let layout = Layout::new(size, how.history);
         let pixels = product([size.0, size.1]);
-        // The images that it makes.
+        // The output images.
         arena.count(pixels.saturating_mul(2));
         Ok(Self {
             how,
@@ -94,7 +93,7 @@ impl TemporalStage {
         known.then(|| self.numbers().to_vec())
     }
 
-    /// Takes over what another one remembers of the stream.
+    /// Restores the state of a stream.
     pub fn resume(&mut self, state: Option<&State>) {
         let state = state.filter(|state| state.len() == self.layout.words());
         self.known = state.is_some();
@@ -111,8 +110,7 @@ impl TemporalStage {
         unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), self.layout.words()) }
     }
 
-    /// Passes a pair through the stage. `goes_on`: whether it follows the pair before in its
-    /// stream.
+    /// Passes a pair through the stage. `goes_on`: whether it continues the previous pair of its stream.
     pub fn run(
         &mut self,
         team: &mut Team,
@@ -171,7 +169,7 @@ impl TemporalStage {
         self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Writes the residuals of a view's image; the variance of their noise.
+    /// Writes the residuals of a view's image, and returns their noise variance.
     fn subtract_background(
         &self,
         team: &mut Team,
@@ -217,8 +215,8 @@ impl TemporalStage {
         variance(residuals, responses, coefficients.spread())
     }
 
-    /// Decides about every pixel of a view's image, and remembers it; how many move. `limits`:
-    /// `None` if nothing is remembered yet.
+    /// Decides on every pixel of a view's image, and stores the image in the history; returns the number of
+    /// moving pixels. `limits`: `None` without history.
     fn finish(
         &self,
         team: &mut Team,
@@ -233,7 +231,7 @@ impl TemporalStage {
         let picture_at = layout.pictures(eye) + slot * layout.picture_words();
         let (stored, ages) =
             (Rows(bytes(picture_at), width), Rows(bytes(layout.ages_at(eye)), width));
-        // SAFETY: the block holds a number a pixel, all of which were written.
+        // SAFETY: the block holds a number per pixel, and all were written.
         let residuals =
             unsafe { std::slice::from_raw_parts(self.residuals[eye].ptr(), width * size.1) };
         (0..self.threads.len()).for_each(|number| self.thread(number).count = 0);
@@ -269,7 +267,7 @@ impl TemporalStage {
         });
         let half_at = layout.halves(eye) + slot * layout.half_words();
         let (pixels, half_pixels) = (width * size.1, layout.half_size.0 * layout.half_size.1);
-        // SAFETY: both lie in the state, apart from each other, and nobody else touches them.
+        // SAFETY: both are separate parts of the state, and no other thread accesses them.
         let (stored, to) = unsafe {
             (
                 std::slice::from_raw_parts(bytes(picture_at), pixels),
@@ -281,7 +279,6 @@ impl TemporalStage {
     }
 }
 
-/// Output images of a view.
 struct Outputs {
     slot: usize,
     denoised: Option<Rows<u8>>,

@@ -1,5 +1,4 @@
-//! The rows of the spatio-temporal stage: the sums of the equations, the background, and what is
-//! made of both.
+//! Row kernels of the spatio-temporal stage: sums of the equations, the background, and the outputs.
 
 use std::ops::Range;
 
@@ -8,11 +7,11 @@ use crate::engine::cpu::texture::PixelRows;
 use crate::matching::temporal::background::{age, denoise, remember, residual, whiten};
 use crate::matching::temporal::shifts::{OfReference, SUMS};
 
-/// Numbers a pixel that [`ReferenceRow`] writes: grey level, doubled gradients across and down,
-/// steps across and down, and 1 where the pixel counts; all 0 where it does not.
+/// Numbers per pixel that [`ReferenceRow`] writes: grey level, doubled gradients across and down, steps
+/// across and down, and 1 if the pixel counts; otherwise all 0.
 pub const OF_REFERENCE: usize = 6;
 
-/// A row of an image with those above and below it.
+/// A row of an image with the rows above and below it.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// Above, the row itself, below.
@@ -37,7 +36,7 @@ impl<'a> Around<'a> {
         [grey, right - left, down - up, right - grey, down - grey]
     }
 
-    /// [`LANES`] pixels from a column on, number by number.
+    /// [`LANES`] pixels starting at a column, number by number.
     #[inline(always)]
     fn pixels(self, from: usize) -> [[i16; LANES]; 5] {
         let wide = |row: &[u8], from: usize| {
@@ -58,33 +57,31 @@ impl<'a> Around<'a> {
     }
 }
 
-/// Pixels that are summed up at once.
+/// Pixels per step of the sums.
 const LANES: usize = 16;
 
-/// Position of the image remembered last, and the largest difference of pixels that show the same.
+/// Position of the previous image, and the largest difference of matching pixels.
 #[derive(Clone, Copy)]
 pub struct Newest<'a> {
-    /// The row that belongs there.
+    /// Its row that corresponds to the reference's row.
     pub of: Around<'a>,
-    /// By how many columns it is moved.
+    /// Its shift in columns.
     pub offset: i32,
     /// See [`agree`](crate::matching::temporal::shifts::agree).
     pub tolerance: i32,
 }
 
-/// Writes what the equations take of a row of the reference.
+/// Writes the terms of the reference's row for the equations.
 pub struct ReferenceRow<'a> {
-    /// The row.
     pub of: Around<'a>,
-    /// The columns that count.
+    /// The columns to sum over.
     pub columns: Range<usize>,
-    /// For how long pixels have been moving, in the two rows of the whole image; `None`: all count.
+    /// Motion ages of the pixels, in the two rows of the full-size image; `None`: all pixels count.
     pub ages: Option<[&'a [u8]; 2]>,
-    /// The image remembered last; `None`: all agree.
+    /// The previous image; `None`: all pixels agree.
     pub newest: Option<Newest<'a>>,
     /// [`OF_REFERENCE`] rows of numbers.
     pub to: &'a mut [i16],
-    /// The sums over the reference.
     pub sums: &'a mut OfReference,
 }
 
@@ -145,15 +142,15 @@ impl SimdKernel for ReferenceRow<'_> {
     }
 }
 
-/// Adds what a row of another image says beside one of the reference.
+/// Adds the terms of a row of another image with a row of the reference.
 pub struct ShiftRow<'a> {
-    /// As [`ReferenceRow`] wrote it.
+    /// Output of [`ReferenceRow`].
     pub reference: &'a [i16],
-    /// The row of the other image that belongs there.
+    /// The corresponding row of the other image.
     pub of: Around<'a>,
-    /// By how many columns the image is moved.
+    /// Shift of the image in columns.
     pub offset: i32,
-    /// The columns that count.
+    /// The columns to sum over.
     pub columns: Range<usize>,
     /// The sums over both.
     pub sums: &'a mut [i64; SUMS],
@@ -166,7 +163,7 @@ impl SimdKernel for ShiftRow<'_> {
         let from = (columns.start as i64 - i64::from(self.offset)) as usize;
         let len = columns.len();
         let whole = len - len % LANES;
-        // As many runs as there may be in a row stay within 2^31.
+        // The sums over all runs of a row stay within 2^31.
         let mut lanes = [[0i32; LANES]; SUMS];
         for begin in (0..whole).step_by(LANES) {
             let row = |number: usize| -> [i32; LANES] {
@@ -199,7 +196,7 @@ impl SimdKernel for ShiftRow<'_> {
     }
 }
 
-/// Terms that a pixel of the reference, and one of another image, add to the sums.
+/// Terms of a pixel of the reference and one of another image for the sums.
 #[inline(always)]
 fn terms(
     [a, h, g, x, y, counts]: [i32; OF_REFERENCE],
@@ -219,7 +216,7 @@ fn terms(
     ]
 }
 
-/// A remembered image, and what it adds to the background.
+/// A remembered image, and its contribution to the background.
 #[derive(Clone, Copy)]
 pub struct Remembered<'a> {
     pub pixels: &'a [u8],
@@ -229,17 +226,14 @@ pub struct Remembered<'a> {
 
 /// Writes the residuals of row `y` of an image.
 pub struct ResidualRow<'r, 'a, F: Fn(usize) -> Remembered<'a>> {
-    /// The image.
     pub of: PixelRows<'r>,
-    /// The row.
     pub y: usize,
-    /// Number of images that are remembered.
+    /// Number of remembered images.
     pub count: usize,
-    /// Each of them.
+    /// Returns each of them.
     pub remembered: F,
-    /// A number a pixel.
+    /// One number per pixel.
     pub background: &'r mut [i32],
-    /// The residuals.
     pub to: &'r mut [i16],
 }
 
@@ -253,7 +247,7 @@ impl<'a, F: Fn(usize) -> Remembered<'a>> SimdKernel for ResidualRow<'_, 'a, F> {
             let Remembered { pixels, coefficient, offset } = (self.remembered)(slot);
             let y = (self.y as i64 - i64::from(offset[1])).clamp(0, height as i64 - 1) as usize;
             let row = &pixels[y * width..][..width];
-            // The columns whose counterparts lie inside: others take the nearest.
+            // The columns with counterparts inside; others are clamped.
             let by = i64::from(offset[0]);
             let first = by.clamp(0, width as i64) as usize;
             let last = (width as i64 + by).clamp(first as i64, width as i64) as usize;
@@ -275,21 +269,18 @@ impl<'a, F: Fn(usize) -> Remembered<'a>> SimdKernel for ResidualRow<'_, 'a, F> {
 
 /// Writes the outputs of a row after its residuals were judged.
 pub struct FinishRow<'a> {
-    /// The row of the image.
     pub row: &'a [u8],
-    /// Its residuals, weights, and whether pixels move.
+    /// Its residuals, weights, and motion flags.
     pub residuals: &'a [i16],
     pub weights: &'a [i32],
     pub moving: &'a [u8],
-    /// For how long pixels have been moving.
+    /// Motion ages of the pixels.
     pub ages: &'a mut [u8],
     /// State of the row.
     pub stored: &'a mut [u8],
-    /// Number of images that are remembered.
+    /// Capacity of the history in images.
     pub history: u8,
-    /// The row without the noise of what stands still, if that is asked for.
     pub denoised: Option<&'a mut [u8]>,
-    /// And without the background.
     pub whitened: Option<&'a mut [u16]>,
 }
 

@@ -1,5 +1,5 @@
-//! Estimation of how the remembered images of the spatio-temporal stage are shifted against the
-//! newest: the images of half the size and less, and the sums over them.
+//! Estimation of the shifts of remembered images relative to the newest, from sums over images of half the
+//! size and less.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -14,20 +14,18 @@ use crate::engine::cpu::texture::{PixelRows, SmoothedRow};
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::shifts::{self, OfBoth, OfReference, SUMS, Shift, inner};
 
-/// Finds shifts, with memory for it.
+/// Estimates shifts; owns the memory for it.
 pub struct Search {
     layout: Layout,
     /// Sizes of the levels: half, a quarter, and so on.
     sizes: Vec<(usize, usize)>,
-    /// Both views of each level, and then the images remembered last, of which the state has those
-    /// of half the size.
+    /// Both views of each level, then the previous images; at half the size, the state has the latter.
     levels: Vec<[Block<u8>; 4]>,
-    /// An image of half the size, before it is smoothed.
+    /// A half-size image before smoothing.
     between: Block<u8>,
     threads: Vec<Mutex<ThreadScratch>>,
 }
 
-/// Memory of one thread.
 struct ThreadScratch {
     /// The sums of the equations, over the reference and with each slot.
     of_reference: OfReference,
@@ -37,13 +35,13 @@ struct ThreadScratch {
     sums: Vec<u16>,
 }
 
-/// Images of a level: both views, and those remembered last.
+/// Size of an image of a level: both views, then the previous images.
 fn pixels_of(level: usize, number: usize, (width, height): (usize, usize)) -> u64 {
     if level == 0 && number >= 2 { 0 } else { product([width, height]) }
 }
 
 impl Search {
-    /// For pairs of this layout.
+    /// Allocates for pairs of this layout.
     pub fn new(arena: &Arena, layout: Layout, threads: usize) -> Result<Self, Refused> {
         let sizes = layout.levels();
         let level = |(level, &size): (usize, &(usize, usize))| {
@@ -67,8 +65,7 @@ impl Search {
         })
     }
 
-    /// The shifts of all images that the state remembers against both views, in the order of the
-    /// slots.
+    /// Returns the shifts of all remembered images relative to the newest, in the order of the slots.
     pub fn run(
         &self,
         team: &mut Team,
@@ -118,7 +115,7 @@ impl Search {
     }
 
     fn level(&self, level: usize, number: usize, size: (usize, usize)) -> PixelRows<'_> {
-        // SAFETY: the block has a byte a pixel, and nobody writes it now.
+        // SAFETY: the block has a byte per pixel, and no thread writes it now.
         let pixels = unsafe {
             std::slice::from_raw_parts(self.levels[level][number].ptr(), size.0 * size.1)
         };
@@ -129,7 +126,7 @@ impl Search {
         self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Estimates the shift of the image remembered last, from coarse to fine.
+    /// Estimates the shift of the previous image, from coarse to fine.
     fn look_for_newest(&self, team: &mut Team, simd: Simd, header: &Header) -> Shift {
         let mut shift = Shift::NONE;
         for (number, &size) in self.sizes.iter().enumerate().skip(1).rev() {
@@ -142,7 +139,7 @@ impl Search {
         shift.twice().twice()
     }
 
-    /// Estimates the shift of each remembered image against the newest.
+    /// Estimates the shift of each remembered image relative to the newest.
     fn shifts_of_all(
         &self,
         team: &mut Team,
@@ -164,7 +161,7 @@ impl Search {
         found.into_iter().map(Shift::twice).collect()
     }
 
-    /// The shifts of as many images as there are beginnings.
+    /// Estimates one shift per initial value.
     fn search<'a>(
         &self,
         team: &mut Team,
@@ -229,11 +226,10 @@ impl Search {
         slots.map(|(&begin, sums)| shifts::shift(&of_reference, sums, begin, variance)).collect()
     }
 
-    /// Writes the smoothed image of half the size: what shifts are found in.
+    /// Writes the smoothed half-size image for the shift estimation.
     pub fn smaller(&self, team: &mut Team, simd: Simd, of: PixelRows, to: &mut [u8]) {
         let size = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
-        // SAFETY: the block has a byte for every pixel of half an image, and nobody else has it
-        // now.
+        // SAFETY: the block has a byte for every pixel of a half-size image, and no other thread uses it now.
         let pixels = unsafe { std::slice::from_raw_parts_mut(self.between.ptr(), size.0 * size.1) };
         half(team, simd, of, pixels);
         let of = PixelRows { pixels, size };
@@ -246,13 +242,12 @@ impl Search {
     }
 }
 
-/// Starting points of the search.
 struct Wanted<'a> {
     references: [PixelRows<'a>; 2],
     size: (usize, usize),
     begins: &'a [Shift],
-    /// For how long pixels of both views have been moving; `None`: that does not matter.
+    /// Motion ages of both views' pixels; `None`: ignored.
     ages: Option<[&'a [u8]; 2]>,
-    /// The image that pixels have to agree with; `None`: none.
+    /// Slot of the image that pixels must agree with, if any.
     newest: Option<usize>,
 }

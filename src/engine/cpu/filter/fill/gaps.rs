@@ -1,22 +1,20 @@
 //! Filling of gaps, for all pixels of a block of columns at once.
 //!
-//! From each pixel of a block, the nearest ends of the row and of the column are looked for among
-//! the few pixels that a gap may be long. Ends are taken from the map before filling, so that
-//! rows can be filled in any order.
+//! For each pixel of a block, the nearest ends of the row and of the column are searched within the longest
+//! gap. Ends come from the map before filling, so that rows can be filled in any order.
 
 use crate::core::frame::{INVALID, Image};
 use crate::engine::cpu::filter::rays::{BLOCK, Block};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
 
-/// Pixels to either side of a block that gaps may reach.
+/// Pixels to either side of a block within reach of a gap.
 const MARGIN: usize = GAP_MAX as usize;
 
 /// Fills the gaps of some rows of a map.
 pub struct GapRows<'a> {
     /// Width and height of the map.
     pub size: (usize, usize),
-    /// Image that the map belongs to.
     pub left: &'a Image,
     /// The whole map before filling.
     pub from: &'a [i16],
@@ -24,7 +22,7 @@ pub struct GapRows<'a> {
     pub row: usize,
     /// The filled rows only.
     pub to: &'a mut [i16],
-    /// Length of the longest gap, if it is less than [`GAP_MAX`].
+    /// Length of the longest gap, if it is below [`GAP_MAX`].
     pub reach: u16,
 }
 
@@ -46,12 +44,12 @@ impl SimdKernel for GapRows<'_> {
     }
 }
 
-/// Fills the gaps of the block at (x, y), whose values are `block`.
+/// Fills the gaps of `block`, the values of the block at (x, y).
 #[inline(always)]
 fn fill_block(source: &Source<'_>, (x, y): (usize, usize), longest: usize, block: &mut [i16]) {
     let row: Pixels<{ BLOCK + 2 * MARGIN }> = source.pixels(x, y, MARGIN);
     let [mut left, mut right, mut up, mut down] = [Ends::NONE; 4];
-    // From far to near, so that the nearest end is the last one.
+    // From far to near, so that the nearest end overwrites the others.
     for steps in (1..=longest).rev() {
         left.take(&row.part(MARGIN - steps), steps);
         right.take(&row.part(MARGIN + steps), steps);
@@ -82,7 +80,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Pixels of row `y` from column `x - margin` on; outside of the map they are unknown.
+    /// Pixels of row `y` starting at column `x - margin`; pixels outside the map are unknown.
     #[inline(always)]
     fn pixels<const N: usize>(&self, x: usize, y: usize, margin: usize) -> Pixels<N> {
         let row = &self.from[y * self.size.0..][..self.size.0];
@@ -94,7 +92,7 @@ impl Source<'_> {
             Some(whole) if before == 0 => values = *whole,
             _ => copy(&row[start..], &mut values[before..]),
         }
-        // A loop, because `map` of an array would be compiled without the kernel's instructions.
+        // A loop, because `map` of an array would be compiled without the kernel's vector instructions.
         let mut ends = [0; N];
         for (ends, &value) in ends.iter_mut().zip(&values) {
             *ends = -i16::from(value != INVALID);
@@ -108,7 +106,7 @@ impl Source<'_> {
     }
 }
 
-/// Copies as many values as there are and as there is room for.
+/// Copies as many values as both slices hold.
 fn copy(from: &[i16], to: &mut [i16]) {
     to.iter_mut().zip(from).for_each(|(to, &value)| *to = value);
 }
@@ -116,12 +114,11 @@ fn copy(from: &[i16], to: &mut [i16]) {
 /// Neighbouring pixels of a row.
 struct Pixels<const N: usize> {
     values: [i16; N],
-    /// All bits of a pixel where runs end: known, or never seen. None of a hole's.
+    /// All bits set for pixels that end runs: known, or outside the valid mask. 0 for holes.
     ends: [i16; N],
 }
 
 impl<const N: usize> Pixels<N> {
-    /// The block at pixel `at`.
     #[inline(always)]
     fn part(&self, at: usize) -> Pixels<BLOCK> {
         Pixels { values: part(&self.values, at), ends: part(&self.ends, at) }
@@ -133,10 +130,10 @@ fn part(row: &[i16], at: usize) -> Block {
     *row[at..].first_chunk().expect("a block lies inside")
 }
 
-/// Ends of runs in one direction, seen from the pixels of a block.
+/// Ends of runs in one direction, for the pixels of a block.
 #[derive(Clone, Copy)]
 struct Ends {
-    /// Values, or none.
+    /// Values, or [`INVALID`].
     values: Block,
     /// Steps to them.
     steps: Block,
@@ -145,11 +142,11 @@ struct Ends {
 impl Ends {
     const NONE: Self = Self { values: [INVALID; BLOCK], steps: [0; BLOCK] };
 
-    /// Takes the pixels so many steps away that are ends, in place of those farther away.
+    /// Replaces the ends of pixels with an end `steps` pixels away.
     #[inline(always)]
     fn take(&mut self, there: &Pixels<BLOCK>, steps: usize) {
         for i in 0..BLOCK {
-            // Masks, because a choice would not become vectors.
+            // Masks, because a branch would not be vectorised.
             let ends = there.ends[i];
             self.values[i] = (there.values[i] & ends) | (self.values[i] & !ends);
             self.steps[i] = (steps as i16 & ends) | (self.steps[i] & !ends);
@@ -159,7 +156,7 @@ impl Ends {
 
 /// Values of a block on the lines between the ends of gaps.
 struct Lines {
-    /// Values, or none: there is no gap.
+    /// Values, or [`INVALID`] without a gap.
     values: Block,
     /// Steps from one end of the gap to the other; the largest number without a gap.
     distances: Block,
@@ -192,8 +189,8 @@ impl Lines {
 /// the nearest; halves upwards.
 #[inline(always)]
 fn risen(rise: i16, steps: i16, distance: i16) -> i16 {
-    // The numerator is made positive by whole times the distance. It is at most 146, and a
-    // multiplication by 512 / distance, rounded up, then divides it without an error.
+    // Adding 1 px times the distance makes the numerator positive. It is at most 146, so that multiplying by
+    // 512 / distance, rounded up, divides it exactly.
     let numerator = rise * steps + distance / 2 + GAP_STEP_MAX * distance;
     let at = |length| -i16::from(distance == length);
     let factor = (256 & at(2)) | (171 & at(3)) | (128 & at(4)) | (103 & at(5));

@@ -6,8 +6,8 @@ use crate::engine::cpu::simd::Vector;
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{LEFT, RIGHT};
 
-/// The weight that a value needs together with all smaller ones. Weights are at most 3584, so that
-/// eight of them fit.
+/// The weight that must be reached by a value and all smaller ones. Weights are at most 3584, so that the sum
+/// of eight fits.
 #[inline(always)]
 fn wanted(around: &Around) -> Block {
     let mut wanted = [0; BLOCK];
@@ -26,7 +26,7 @@ fn wanted(around: &Around) -> Block {
     wanted
 }
 
-/// The weighted medians, or quarters; invalid where all values are.
+/// Returns the weighted medians, or quarters if hidden; invalid if all values are.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
@@ -45,8 +45,8 @@ pub unsafe fn medians<V: Vector>(around: &Around) -> Block {
                 (values[k], weights[k]) = (load(&around.values[k]), load(&around.measures[k]));
             }
             let wanted = load(&wanted);
-            // Of each value: the weight of all that are smaller, and of those before that are
-            // equal, so that the last of equals has all.
+            // For each value: the weight of all smaller ones, and of the preceding equal ones, so that the
+            // last of equals has the full weight.
             let mut sums = weights;
             for j in 1..8 {
                 for i in 0..j {
@@ -59,7 +59,7 @@ pub unsafe fn medians<V: Vector>(around: &Around) -> Block {
             }
             let mut least = V::splat_wide(i16::MAX);
             for (value, sum) in values.into_iter().zip(sums) {
-                // None is the least value, and has no weight: it is enough where nothing is wanted.
+                // An invalid value is the smallest and has no weight; it suffices if no weight is wanted.
                 let enough = V::select_equal(V::max_wide(sum, wanted), sum, value, least);
                 least = V::min_wide(least, enough);
             }

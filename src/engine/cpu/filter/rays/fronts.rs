@@ -1,4 +1,4 @@
-//! Pixels that rays have met, carried from row to row and along a row.
+//! Nearest known pixels along rays, carried from row to row and along a row.
 
 use crate::core::frame::{INVALID, Image};
 use crate::core::memory::Refused;
@@ -6,25 +6,24 @@ use crate::engine::cpu::memory::Arena;
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{Met, meet};
 
-/// Columns of a block: what has no hole is passed over block by block.
+/// Columns of a block; blocks without a hole are skipped.
 pub const BLOCK: usize = 32;
 
 /// A number for each pixel of a block.
 pub type Block = [i16; BLOCK];
 
-/// Columns of rows whose blocks are whole.
+/// Width of a row, rounded up to whole blocks.
 pub fn columns(width: usize) -> usize {
     width.checked_next_multiple_of(BLOCK).unwrap_or(usize::MAX)
 }
 
-/// Pixels that the rays of one direction have met, seen from the pixels of a row; those that leave the row
-/// see a known pixel itself. With a column on either side, where there is nothing.
+/// Ends of the rays of one direction, for the pixels of a row; the next row's rays see a known pixel itself.
+/// There is an empty column on either side.
 pub struct Front {
-    /// Values, or none: nothing was met, or too far away.
+    /// Values, or [`INVALID`] without an end within reach.
     values: Vec<i16>,
     /// Largest edges on the way.
     edges: Vec<i16>,
-    /// Steps.
     distances: Vec<i16>,
 }
 
@@ -46,7 +45,7 @@ impl Front {
         block(&self.values, x)
     }
 
-    /// Its weights, 0 where there is no value.
+    /// Weights of the block at column `x`; 0 without a value.
     #[inline(always)]
     pub fn weights(&self, x: usize) -> Block {
         let (values, edges) = (block(&self.values, x), block(&self.edges, x));
@@ -55,7 +54,7 @@ impl Front {
         weights
     }
 
-    /// Its steps.
+    /// Steps to the ends.
     #[inline(always)]
     pub fn steps(&self, x: usize) -> Block {
         block(&self.distances, x)
@@ -67,7 +66,7 @@ fn block(row: &[i16], x: usize) -> Block {
     *row[1 + x..].first_chunk().expect("blocks are whole")
 }
 
-/// [`Front::weights`], of slices of one length that lie apart, so that it becomes vectors.
+/// [`Front::weights`] on separate slices of one length, so that it is vectorised.
 #[inline(always)]
 fn weigh(values: &[i16], edges: &[i16], distances: &[i16], weights: &mut [i16]) {
     let len = weights.len();
@@ -80,15 +79,15 @@ fn weigh(values: &[i16], edges: &[i16], distances: &[i16], weights: &mut [i16]) 
 
 /// One thread's memory for sweeping over rows.
 pub struct Fronts {
-    /// Three directions, seen from the row before and from this one.
+    /// Three directions, for the previous row and for this one.
     before: [Front; 3],
     pub here: [Front; 3],
     /// To the left and to the right, for holes only.
     pub across: [Front; 2],
-    /// Greys of the row before and of this one, with a column on either side.
+    /// Grey levels of the previous row and of this one, with a column on either side.
     grey_before: Vec<i16>,
     grey: Vec<i16>,
-    /// All bits of a pixel where rays end: known, or never seen. None of a hole's.
+    /// All bits set for pixels that end rays: known, or outside the valid mask. 0 for holes.
     pub ends: Vec<i16>,
 }
 
@@ -106,8 +105,8 @@ impl Fronts {
         })
     }
 
-    /// Begins a sweep behind the row `beyond`, outside the image where that is `None`: what it
-    /// carries, ray by ray, is looked for with these steps.
+    /// Begins a sweep after the row `beyond`; `None` if that is outside the image. The initial ends are
+    /// searched in the map, ray by ray, with these steps.
     pub fn begin(
         &mut self,
         map: &[i16],
@@ -128,14 +127,14 @@ impl Fronts {
                     0 => meet(map, left, (x, y), step, reach),
                     _ => None,
                 };
-                // Rays that end here have what is here, also where that is nothing.
+                // A ray that ends at this pixel has its value, even an invalid one.
                 let met = met.unwrap_or(Met { value, distance: 0, edge: 0 });
                 front.set(x, met.value, met.edge.into(), met.distance as i16);
             }
         }
     }
 
-    /// Takes in the greys of a row and where rays end there.
+    /// Loads the grey levels of a row and the pixels that end rays.
     #[inline(always)]
     fn take_row(&mut self, values: &[i16], left: &Image, y: usize) {
         let width = values.len();
@@ -152,9 +151,8 @@ impl Fronts {
         }
     }
 
-    /// Goes on to the next row of a sweep, which is row `y` of the map: carries what rays have met,
-    /// with their edges if `edges` asks for them. Of both rows there are slices of one length
-    /// that lie apart and below each other, so that it becomes vectors.
+    /// Advances the sweep to row `y` of the map: updates the ends of the rays, and their edges if `edges` is
+    /// set. Both rows are separate slices of one length, so that it is vectorised.
     #[inline(always)]
     pub fn go_on(&mut self, values: &[i16], left: &Image, y: usize, reach: u16, edges: bool) {
         std::mem::swap(&mut self.before, &mut self.here);
@@ -237,7 +235,7 @@ fn carry_values(
     let (values, ends) = (&values[..len], &ends[..len]);
     let (old, distances) = (&old[..len], &distances[..len]);
     for x in 0..len {
-        // Masks, because a choice would load only one of two and not become vectors.
+        // Masks, because a branch would load only one of two values and not be vectorised.
         let far = -i16::from(distances[x] > reach);
         let carried = (old[x] & !far) | (INVALID & far);
         new[x] = (carried & !ends[x]) | (values[x] & ends[x]);
