@@ -1,5 +1,5 @@
-//! The interface of an engine: one small trait, so that several pairs can be in flight on an engine
-//! that overlaps copies and kernels, while the CPU engine finishes each at once.
+//! The interface of an engine: a small trait that allows several pairs in flight on an engine that overlaps
+//! copies and kernels, while the CPU engine finishes each at once.
 
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ use crate::matching::History;
 use crate::matching::tiles::TileLayout;
 
 /// Turns pairs into disparity maps, in order. Every engine gives the bytes of
-/// [`crate::matching::match_pair`], one with tiles those of
-/// [`crate::matching::tiles::match_tiled`].
+/// [`crate::matching::match_pair`]; with tiles, of [`crate::matching::tiles::match_tiled`].
 pub trait Engine: Send {
     /// Describes the engine in a few words for people: "CPU (AVX-512, 4 threads)".
     fn description(&self) -> String;
@@ -22,72 +21,67 @@ pub trait Engine: Send {
     /// Returns how many pairs may be in flight before [`Engine::collect`] must be called.
     fn depth(&self) -> usize;
 
-    /// Takes a pair.
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()>;
 
-    /// The oldest pair in flight with its disparity and all that is known of it, waiting for it;
-    /// `None` if none is in flight.
+    /// Waits for the oldest pair in flight and returns it with its results; `None` if none is in flight.
     fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
 
     /// Makes [`Matched::stages`] list every stage, from the next pair on. On a device this costs a little
     /// time; engines that measure for free always do it.
     fn set_profiling(&mut self, _on: bool) {}
 
-    /// Hands over what the filters remember of the stream so far; this engine restarts. No pair may
-    /// be in flight.
+    /// Takes the filters' state of the stream; this engine restarts. No pair may be in flight.
     fn take_history(&mut self) -> anyhow::Result<History> {
         Ok(History::default())
     }
 
-    /// Continues a stream whose earlier pairs were matched by another engine.
+    /// Continues a stream of another engine from its state.
     fn resume(&mut self, _history: History) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Forgets the stream so far. No pair may be in flight.
+    /// Clears the state of the stream. No pair may be in flight.
     fn restart(&mut self) -> anyhow::Result<()> {
         self.resume(History::default())
     }
 
-    /// Reports whether the engine computes on a device of its own.
+    /// Reports whether the engine computes on a device other than the CPU.
     fn is_on_device(&self) -> bool {
-        // Only such a device has memory that images had better lie in.
+        // Only such an engine prefers its own image memory.
         self.picture_memory().is_some()
     }
 
-    /// The tiles that images are matched in; `None` if they are matched whole.
+    /// The tile layout; `None` if images are matched whole.
     fn layout(&self) -> Option<&TileLayout> {
         None
     }
 
-    /// Memory for images that saves the engine a copy; `None` if any memory is as good.
+    /// Memory for images that saves the engine a copy; `None` if any memory will do.
     fn picture_memory(&self) -> Option<Arc<dyn Memory<u8>>> {
         None
     }
 }
 
-/// An engine that tiles can be matched on.
 pub trait TileEngine: Engine {
-    /// Takes a pair of windows that are cut out of larger images, as [`Engine::submit`] takes
-    /// pairs. It belongs to no stream, and gives the bytes of [`crate::matching::match_tile`] with
-    /// these noise thresholds, one for each level of the engine, the finest first; `None` where
-    /// none are needed.
+    /// Takes a pair of windows cut out of larger images, as [`Engine::submit`] takes pairs. It is independent
+    /// of any stream, and gives the bytes of [`crate::matching::match_tile`] with these noise thresholds, one
+    /// per level of the engine, the finest first; `None` if they are not needed.
     fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()>;
 }
 
-/// The pairs that an engine is made for.
+/// Properties of an engine's pairs.
 #[derive(Clone, Debug)]
 pub struct PairSpec {
-    /// Width and height in pixels of the images that are matched.
+    /// Width and height of the matched images in pixels.
     pub size: (usize, usize),
-    /// Rectifies pairs that come raw.
+    /// Rectifies raw pairs.
     pub rectifier: Option<Arc<Rectifier>>,
-    /// Turns disparity into depth, where it is known.
+    /// Geometry for the depth, if known.
     pub geometry: Option<StereoGeometry>,
 }
 
 impl PairSpec {
-    /// Pairs of `width` x `height` pixels that come rectified, of unknown cameras.
+    /// Rectified pairs of `width` x `height` pixels, of unknown cameras.
     pub fn rectified(width: usize, height: usize) -> Self {
         Self { size: (width, height), rectifier: None, geometry: None }
     }
@@ -99,11 +93,11 @@ impl PairSpec {
     }
 }
 
-/// Most pixels of an image: every engine numbers pixels and columns, moved by any disparity, with
-/// 31 bits.
+/// Largest number of pixels of an image: every engine numbers pixels and columns, shifted by any disparity,
+/// with 31 bits.
 pub const PIXELS_MAX: u64 = 1 << 30;
 
-/// Checks that engines can be made for images of this size, whatever memory there is.
+/// Checks that engines support images of this size, regardless of memory.
 pub(super) fn check_dimensions(width: usize, height: usize) -> anyhow::Result<()> {
     match product([width, height]) {
         0 => bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels"),
@@ -123,7 +117,7 @@ pub(super) fn check_thresholds(thresholds: Option<&[u32]>, levels: usize) -> any
     Ok(())
 }
 
-/// Checks that both images of a pair have the size that an engine was made for.
+/// Checks that both images of a pair have the engine's size.
 pub(super) fn check_size(pair: &StereoPair, (width, height): (usize, usize)) -> anyhow::Result<()> {
     for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
         if (image.width(), image.height()) != (width, height) {

@@ -1,4 +1,4 @@
-//! The engines that compute disparity, and the choice among them.
+//! Disparity engines, and the choice of one.
 
 pub mod cpu;
 pub mod cuda;
@@ -17,7 +17,7 @@ use cuda::Unusable;
 pub use interface::{Engine, PairSpec};
 pub use options::{Choice, Options, Tiling};
 
-/// The engine of this choice for such pairs. `params` must have passed [`Params::check`].
+/// Makes the engine of this choice for such pairs. `params` must have passed [`Params::check`].
 pub fn create(
     choice: Choice,
     params: &Params,
@@ -45,7 +45,7 @@ pub fn create(
     match error.downcast_ref::<Unusable>() {
         // The named device does not exist; falling back silently would surprise the user.
         Some(Unusable::NoSuchDevice { .. }) => return Err(error),
-        // Most machines without a driver have no such GPU either. `stereod devices` tells why.
+        // Most machines without a driver have no such GPU either. `stereod devices` names the reason.
         Some(Unusable::NoDriver) if asked_for.is_empty() && !cuda::is_fitted(Path::new("/sys")) => {
             tracing::debug!("using the CPU: {}", Unusable::NoDriver);
         }
@@ -55,10 +55,10 @@ pub fn create(
     on_cpu()
 }
 
-/// Logs why the CPU is used. A GPU that is absent stays so, however many engines a command makes.
+/// Logs the reason for using the CPU, once, because an absent GPU stays absent.
 fn say_once(reason: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);
-    // Rates are measured (`--fit`) with the logs switched off, which says nothing to anybody.
+    // Measurements of rates (`--fit`) disable the logs, so that the message would be lost.
     if tracing::enabled!(tracing::Level::INFO) && !SAID.swap(true, Ordering::Relaxed) {
         tracing::info!("using the CPU: {reason}");
     }

@@ -6,7 +6,7 @@ use super::cpu::CpuOptions;
 use super::cuda::CudaOptions;
 use crate::matching::tiles::{NoTiles, Tiles};
 
-/// Which engine is wanted.
+/// Choice of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
@@ -15,24 +15,22 @@ pub enum Choice {
     Auto,
     /// An NVIDIA GPU, or an error.
     Cuda,
-    /// The CPU.
     Cpu,
 }
 
-/// Which tiles are wanted.
+/// Choice of the tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tiling {
-    /// The whole image where there is memory for it, else the fewest bands of its full width that
-    /// fit.
+    /// The whole image if it fits the memory, else the smallest number of full-width bands that fits.
     #[default]
     Auto,
     /// The whole image, or an error.
     Off,
-    /// These.
+    /// This layout.
     Into(Tiles),
 }
 
-/// A text that names no tiling; says what would.
+/// Error for a text that is no tiling; it states the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`auto`, `off`, or {0}")]
 pub struct NoTiling(NoTiles);
@@ -49,15 +47,12 @@ impl FromStr for Tiling {
     }
 }
 
-/// Resources of the machine that each engine may use.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// For the CPU engine.
     pub cpu: CpuOptions,
-    /// For the CUDA engine.
     pub cuda: CudaOptions,
-    /// Tiles that images are matched in.
+    /// Tiling of the images.
     pub tiling: Tiling,
-    /// Bytes of the budget that `auto` tiles leave to others.
+    /// Bytes of the budget that `auto` tiles leave free.
     pub spare: u64,
 }

@@ -1,10 +1,9 @@
 //! An engine for images too large for another engine's memory. It matches one tile after the other
 //! ([`crate::matching::tiles`]).
 //!
-//! Raw pairs are rectified whole, on the CPU, and the noise of the left image is estimated whole;
-//! so is the map that is put together of the tiles rid of what a camera has not seen and of what no
-//! evidence supports, smoothed in time and filled. Whatever the tiles are matched on, they know
-//! nothing of each other, of other pairs, or of the cameras.
+//! Raw pairs are rectified whole, on the CPU, and the noise of the left image is estimated whole. The filters
+//! of the whole map run on the assembled map: valid mask, evidence, temporal smoothing and hole filling.
+//! Tiles are matched independently of each other, of other pairs, and of the cameras.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -28,14 +27,13 @@ const CURE: &str = "a smaller picture";
 
 /// Matches pairs tile by tile.
 pub struct TiledEngine {
-    /// Of the size of the windows.
     engine: Box<dyn TileEngine>,
     layout: TileLayout,
     params: Params,
     rectifier: Option<CpuRectifier>,
     whole: WholeMap,
     continuity: Continuity,
-    /// Geometry to compute depth from, if known.
+    /// Geometry for the depth, if known.
     depth_from: Option<StereoGeometry>,
     windows: Pool<u8>,
     values: Pool<i16>,
@@ -45,9 +43,8 @@ pub struct TiledEngine {
 }
 
 impl TiledEngine {
-    /// Tiles of this layout, matched by the engine that `make` gives for the tiles' parameters and
-    /// windows. It is asked after the memory for everything else is reserved, for `in_flight` tiles
-    /// at once.
+    /// Makes an engine for tiles of this layout. `make` makes the inner engine for the tiles' parameters and
+    /// windows, after the memory for everything else is reserved, for `in_flight` tiles at once.
     pub fn new(
         layout: TileLayout,
         params: &Params,
@@ -84,8 +81,8 @@ impl TiledEngine {
         })
     }
 
-    /// Memory in bytes that is taken beside that of the engine for the tiles: a pair of images,
-    /// rectified if they come raw, its map, and the windows and maps of the tiles in flight.
+    /// Estimates the memory in bytes without the inner engine: a pair of images, rectified if they come raw,
+    /// its map, and the windows and maps of the tiles in flight.
     pub fn bytes_of(
         layout: &TileLayout,
         params: &Params,
@@ -151,12 +148,12 @@ impl TiledEngine {
     }
 }
 
-/// A map put together of tiles.
+/// A map assembled from tiles.
 struct Map {
     disparity: DisparityMap,
     /// Confidence of each pixel, if it is computed.
     confidence: Option<Image>,
-    /// Noise threshold of the left image, where anything depends on it.
+    /// Noise threshold of the left image, if it is needed.
     threshold: u32,
 }
 
@@ -215,7 +212,7 @@ impl Engine for TiledEngine {
         let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
         let map = self.match_tiles(eyes, &mut account);
         if map.is_err() {
-            // Drains tiles still in flight, so that none is taken for one of the next pair.
+            // Drains tiles still in flight, so that the next pair does not get them.
             while let Ok(Some(_)) = self.engine.collect() {}
         }
         let Map { mut disparity, mut confidence, threshold } = map?;
@@ -347,8 +344,8 @@ mod tests {
         })
     }
 
-    /// A pair of blots, fainter and stronger ones, of which the right view sees those of every
-    /// second block two columns farther to the left.
+    /// A pair of random patches, faint and strong in turn; in every second block the right view is shifted by
+    /// two more columns to the left.
     fn pair((width, height): (usize, usize), number: u64, mask: Option<u64>) -> StereoPair {
         let grey = |x: usize, y: usize| {
             let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
@@ -426,8 +423,7 @@ mod tests {
         for number in 0..3 {
             assert_eq!(map(&mut one, number), map(&mut plain, number));
         }
-        // Another engine goes on, with tiles as without: with what the first ones remember the map
-        // is another.
+        // Another engine continues the stream, with tiles as without. The resumed state changes the map.
         let (mut two, mut other) = (engine(&params, layout(1), 1), whole());
         two.resume(plain.take_history().unwrap()).unwrap();
         other.resume(one.take_history().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Choice of the tiles: those that the user names, or the fewest that fit the memory.
+//! Choice of the tiles: the layout in the settings, or the smallest number that fits the memory.
 
 use super::cpu::{CpuEngine, CpuOptions};
 use super::cuda::{CudaEngine, TooLarge};
@@ -9,11 +9,11 @@ use crate::core::memory::{Budget, TooMuch};
 use crate::matching::Params;
 use crate::matching::tiles::{TileLayout, Tiles, TooManyTiles, of_tile};
 
-/// Overlap of the bands that `auto` chooses, in pixels: with it maps differ from those of the whole
-/// image little more near seams than elsewhere ([`crate::matching::tiles`]).
+/// Overlap of the bands of `auto`, in pixels. With it, maps differ from the whole image's little more near
+/// seams than elsewhere ([`crate::matching::tiles`]).
 pub const OVERLAP: usize = 128;
 
-/// Checks that images can be cut into the tiles that are named, on whatever engine.
+/// Checks that images can be divided into the tiles of the options, on any engine.
 pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(), TooManyTiles> {
     match options.tiling {
         Tiling::Into(tiles) => TileLayout::new(tiles, pairs.size, params.range).map(drop),
@@ -24,14 +24,14 @@ pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(),
 type Made = anyhow::Result<Box<dyn Engine>>;
 type MadeForTiles = anyhow::Result<Box<dyn TileEngine>>;
 
-/// An engine on the CPU.
+/// Makes an engine on the CPU.
 pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     let left = left(options);
     let whole = || -> Made {
         let cpu = CpuEngine::options_within(left, params, pairs.size, options.cpu)?;
         Ok(Box::new(CpuEngine::new(params, pairs, cpu)?))
     };
-    // Tiles are for memory that is short.
+    // Tiles are a sign of little memory.
     let cpu = CpuOptions { costs_anew: true, ..options.cpu };
     let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
         Ok(Box::new(CpuEngine::new(params, pairs, cpu)?))
@@ -53,13 +53,13 @@ pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     }
 }
 
-/// Bytes of the budget that an engine may take.
+/// Bytes of the budget for an engine.
 fn left(options: &Options) -> u64 {
     Budget::of_process().left().saturating_sub(options.spare)
 }
 
-/// The fewest bands for which `left` bytes suffice; `None` if they do for the whole image, or
-/// for no bands.
+/// The smallest number of bands that fits `left` bytes; `None` if the whole image fits, or if no number of
+/// bands does.
 fn bands_for_cpu(
     params: &Params,
     pairs: &PairSpec,
@@ -83,8 +83,8 @@ fn bands_for_cpu(
     Ok(None)
 }
 
-/// Bands of the full width, two and more. Their cores are no lower than the overlap, so that at
-/// most twice as many rows are matched as there are.
+/// Bands of the full width, two or more. Their cores are at least as high as the overlap, so that at most
+/// twice the image's rows are matched.
 fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = TileLayout> {
     let (size, range) = (pairs.size, params.range);
     let bands =
@@ -92,7 +92,7 @@ fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = TileLayout> 
     (2..=size.1 / OVERLAP).map_while(move |rows| bands(rows).ok())
 }
 
-/// An engine on an NVIDIA GPU.
+/// Makes an engine on an NVIDIA GPU.
 pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
         Ok(Box::new(CudaEngine::new(params, pairs, &options.cuda)?))
@@ -112,9 +112,9 @@ pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     }
 }
 
-/// Returns `whole` or, if memory lacks for it, the result of `tiled` for the first bands
-/// that it has memory for. An engine refuses before it allocates anything, with what is needed and
-/// what is free; so much higher bands than that are not tried.
+/// Returns `whole` or, if memory is short, the result of `tiled` for the first bands that fit. An engine that
+/// does not fit fails before it allocates, and reports the needed and the free bytes. Bands that are
+/// hopelessly large by these figures are skipped.
 fn fewest_bands(
     bands: impl Iterator<Item = TileLayout>,
     whole: Made,
@@ -128,7 +128,7 @@ fn fewest_bands(
     let mut before = 1;
     for layout in bands {
         let count = layout.tiles.len();
-        // Memory falls no faster than the height of the bands.
+        // Memory falls at most in proportion to the height of the bands.
         let is_hopeless = least.is_none_or(|(needed, free)| {
             u128::from(needed) * before > u128::from(free) * count as u128
         });
@@ -158,7 +158,7 @@ fn announce(layout: &TileLayout) {
     tracing::info!("{layout}: the whole picture needs more memory than there is");
 }
 
-/// The error of the whole image, where tiles would help.
+/// Adds a cure to the error of the whole image if tiles would help.
 fn with_cure(error: anyhow::Error) -> anyhow::Error {
     match shortage(&error) {
         Some(_) => error.context("`tiles=off` needs memory for the whole picture, auto needs less"),
@@ -166,7 +166,7 @@ fn with_cure(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// The error of these tiles, where others would help.
+/// Adds a cure to the error of these tiles if others would help.
 fn with_cure_of(tiles: Tiles) -> impl Fn(anyhow::Error) -> anyhow::Error {
     move |error| match shortage(&error) {
         Some(_) => error.context(format!("`tiles` {tiles} are too large: more rows need less")),
@@ -180,7 +180,7 @@ mod tests {
     use crate::core::frame::{DisparityRange, Matched, StereoPair};
     use crate::matching::{Cost, Paths, Window};
 
-    /// An engine in name only.
+    /// An engine with a description only.
     struct Named(String);
 
     impl Engine for Named {
@@ -211,9 +211,8 @@ mod tests {
         let kept = CpuOptions { threads: Some(2), ..CpuOptions::default() };
         let anew = CpuOptions { costs_anew: true, ..kept };
         let bytes = |cpu| CpuEngine::estimate(&params, size.0, size.1, cpu).unwrap().host;
-        // Two threads have bands of eight rows instead, and of single pixels' costs twelve rows
-        // each, where both have eight, and three times four to hand on; a block without content
-        // takes a cache line.
+        // Two threads have bands of eight rows instead, and twelve rows of single pixels' costs each instead
+        // of eight, plus three times four rows to pass on; an empty block takes a cache line.
         let [with, without] = [kept, anew].map(bytes);
         let row = 640 * 64;
         let (with_rows, without_rows) = (480 + 2 * 8 + 3 * 4, 2 * 8 + 2 * 12);
@@ -221,10 +220,10 @@ mod tests {
         let chosen =
             |left| CpuEngine::options_within(left, &params, size, kept).unwrap().costs_anew;
         assert_eq!([chosen(with), chosen(with - 1), chosen(without)], [false, true, true]);
-        // However much there is, a gigabyte is enough.
+        // Above a gigabyte, costs are not kept even if there is memory.
         let large = CpuEngine::options_within(u64::MAX, &params, (6400, 4800), kept).unwrap();
         assert!(large.costs_anew);
-        // Nor does an image go into bands for their sake.
+        // Kept costs do not cause tiling.
         let options = Options { cpu: kept, ..Options::default() };
         let pairs = PairSpec::rectified(size.0, size.1);
         assert_eq!(bands_for_cpu(&params, &pairs, &options, without).unwrap(), None);
@@ -260,7 +259,7 @@ mod tests {
     #[test]
     fn bands_for_a_device_follow_from_what_it_refuses() {
         let (params, pairs) = (params(), PairSpec::rectified(640, 3000));
-        // 100 bytes and 10 a row.
+        // 100 bytes plus 10 per row.
         let needed = |rows: usize| 100 + 10 * rows;
         let refused = |rows: usize, free: usize| TooLarge {
             limited: false,

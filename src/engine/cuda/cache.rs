@@ -1,9 +1,9 @@
 //! Disk cache of compiled kernels, so that a start needs no compilation.
 //!
-//! One file an entry, named by the hash of everything that the code depends on. A file is written
-//! beside its place and renamed, so that programs that start at once never see half a file; its
-//! checksum finds what a full disk or a failing one left. The folder's size is bounded. A failure of
-//! the cache costs time, never the run.
+//! One file per entry, named by the hash of everything that the code depends on. A file is written under a
+//! temporary name and renamed, so that programs that start at once never see a partial file; its checksum
+//! detects damage by a full or failing disk. The folder's size is bounded. A failure of the cache costs time,
+//! never the run.
 
 use std::fs;
 use std::io::Write;
@@ -18,18 +18,18 @@ const MAGIC: &[u8; 16] = b"stereod cubin 1\n";
 /// Bytes before the code: the magic, the key, the checksum of the code.
 const HEADER: usize = 16 + 32 + 32;
 
-/// Largest size of all entries together; the least recently used go first.
+/// Largest size of all entries together; the least recently used are deleted first.
 pub const LIMIT: u64 = 64 << 20;
 
-/// Temporary files older than this were left by a program that was killed.
+/// Age of temporary files of killed programs, after which they are deleted.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// Hash of what the code of an entry depends on.
+/// Hash of all inputs of an entry's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// The key of a list of parts; where one part ends matters.
+    /// Hashes a list of parts, including their boundaries.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -45,21 +45,21 @@ impl Key {
     }
 }
 
-/// Folder in which compiled kernels are kept, or none.
+/// Folder of compiled kernels, or none.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// `None`: nothing is kept.
+    /// `None`: nothing is stored.
     folder: Option<PathBuf>,
     limit: u64,
 }
 
 impl Cache {
-    /// A cache in `folder`, which is made when it is first needed.
+    /// A cache in `folder`, which is made on first use.
     pub fn new(folder: PathBuf) -> Self {
         Cache { folder: Some(folder), limit: LIMIT }
     }
 
-    /// A cache that keeps nothing.
+    /// A cache that stores nothing.
     pub fn off() -> Self {
         Cache { folder: None, limit: 0 }
     }
@@ -73,7 +73,7 @@ impl Cache {
         base.map_or_else(Self::off, |base| Self::new(base.join("stereod").join("kernels")))
     }
 
-    /// The code kept under this key. An entry that is damaged is removed.
+    /// Returns the code of this key. A damaged entry is removed.
     pub fn load(&self, key: &Key) -> Option<Vec<u8>> {
         let path = self.folder.as_ref()?.join(key.file_name());
         let mut entry = reading::read(&path, LIMIT).ok()?;
@@ -93,7 +93,6 @@ impl Cache {
         Some(entry)
     }
 
-    /// Keeps `code` under this key.
     pub fn store(&self, key: &Key, code: &[u8]) {
         let Some(folder) = &self.folder else { return };
         if let Err(error) = self.write(folder, key, code) {
@@ -127,8 +126,8 @@ impl Cache {
         written
     }
 
-    /// Deletes the entries that were used longest ago until the rest is within the limit, and what
-    /// killed programs left.
+    /// Deletes the least recently used entries until the rest is within the limit, and the temporary files of
+    /// killed programs.
     fn shrink(&self, folder: &Path) {
         let Ok(files) = fs::read_dir(folder) else { return };
         let mut entries = Vec::new();

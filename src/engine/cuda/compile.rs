@@ -1,4 +1,4 @@
-//! From the kernels' sources, which the program carries as text, to code for one device.
+//! Compiles the kernels' sources, embedded in the program as text, for one device.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,7 @@ macro_rules! kernels {
     };
 }
 
-/// The kernels' sources and headers as (name, text), but for those of costs and filters.
+/// The kernels' sources and headers as (name, text), except for costs and filters.
 const FILES: &[(&str, &str)] = &kernels![
     "instructions.cuh",
     "bytes.cuh",
@@ -60,12 +60,12 @@ const FILES: &[(&str, &str)] = &kernels![
     "aggregate_paths.cu",
 ];
 
-/// All sources and headers. A test holds this equal to the folder.
+/// All sources and headers. A test compares them with the folder.
 fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     FILES.iter().chain(filters::SOURCES).copied().chain(cost::HEADERS)
 }
 
-/// The headers: what any source may include by name.
+/// The headers, which any source may include by name.
 fn headers() -> Vec<(&'static str, &'static str)> {
     files().filter(|(name, _)| name.ends_with(".cuh")).collect()
 }
@@ -75,9 +75,9 @@ fn options(unit: &Unit, target: Target) -> Vec<String> {
     let mut options = vec![
         format!("-arch={target}"),
         "-std=c++17".into(),
-        // Functions without a mark are the device's: headers need none.
+        // Unmarked functions are for the device, so headers need no marks.
         "-default-device".into(),
-        // Lines for profilers and compute-sanitizer; the code is the same.
+        // Line numbers for profilers and compute-sanitizer; the code is the same.
         "-lineinfo".into(),
     ];
     options.extend(unit.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
@@ -97,7 +97,7 @@ fn source(unit: &Unit) -> anyhow::Result<&'static str> {
     found.map(|(_, text)| text).ok_or_else(|| anyhow!("there is no kernels/{}", unit.file))
 }
 
-/// Key of a unit's code: everything that it depends on.
+/// Key of a unit's code: hash of all its inputs.
 fn key(nvrtc: &Nvrtc, unit: &Unit, target: Target) -> anyhow::Result<Key> {
     let version = format!("NVRTC {}", nvrtc.version());
     let options = options(unit, target);
@@ -108,7 +108,7 @@ fn key(nvrtc: &Nvrtc, unit: &Unit, target: Target) -> anyhow::Result<Key> {
     Ok(Key::of(parts))
 }
 
-/// The code of all units, from the cache or compiled, several at once; in the order of the units.
+/// Returns the code of all units, in their order, from the cache or compiled, several at once.
 pub fn compile_all(
     nvrtc: &Nvrtc,
     units: &[Unit],
@@ -118,7 +118,7 @@ pub fn compile_all(
     let started = Instant::now();
     let mut code: Vec<Option<Vec<u8>>> = Vec::new();
     let mut missing = VecDeque::new();
-    // Levels share some units but for the name.
+    // Some units of different levels differ only in their names.
     let mut first = HashMap::new();
     for (i, unit) in units.iter().enumerate() {
         let key = key(nvrtc, unit, target)?;

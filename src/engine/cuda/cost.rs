@@ -15,8 +15,8 @@ const COMBINED: (&str, &str) =
 const MI: (&str, &str) = ("cost_mi.cuh", include_str!("../../../kernels/cost_mi.cuh"));
 const STORED: (&str, &str) = ("cost_stored.cuh", include_str!("../../../kernels/cost_stored.cuh"));
 
-/// Reports whether the costs are stored before the aggregation. All are, except single differences,
-/// which each sweep computes faster than it reads them.
+/// Reports whether the costs are stored before the aggregation. All are, except single differences, because
+/// each sweep computes them faster than it reads them.
 pub(super) fn is_stored(params: &Params) -> bool {
     is_volume(params) || matches!(params.cost, Cost::Block { .. })
 }
@@ -28,7 +28,7 @@ pub(super) fn is_volume(params: &Params) -> bool {
     params.is_supported() || !otherwise && !params.is_local()
 }
 
-/// A cost for the kernels; `cost.cuh` says what the sizes are.
+/// A cost for the kernels; for the sizes see `cost.cuh`.
 pub(super) struct CostKernel {
     pub header: &'static str,
     pub constants: Vec<(&'static str, u32)>,
@@ -39,7 +39,7 @@ pub(super) struct CostKernel {
 }
 
 impl CostKernel {
-    /// Returns the cost for the aggregation: computed on request or, if it is stored, read in vectors of
+    /// Returns the cost for the aggregation: computed on the fly or, if it is stored, read in vectors of
     /// `half` words.
     pub fn for_aggregation(params: &Params, half: u32) -> Self {
         match is_stored(params) {
@@ -48,7 +48,7 @@ impl CostKernel {
         }
     }
 
-    /// The kernels' side of this cost.
+    /// Returns the kernels' constants and sizes of this cost.
     pub fn of(cost: Cost) -> Self {
         match cost {
             Cost::Ad { truncation, window } => {
@@ -87,7 +87,7 @@ impl CostKernel {
                 let constants = Vec::new();
                 Self { header, constants, base_words: 0, planes: 2, columns: 2, margin: 0 }
             }
-            // Without means, differences are those of `ad`.
+            // Without means, the differences are those of `ad`.
             Cost::Block { measure, .. } if !measure.is_zero_mean() => {
                 Self::of(Cost::Ad { truncation: u8::MAX, window: 1 })
             }
@@ -118,7 +118,7 @@ impl CostKernel {
         }
     }
 
-    /// A cost whose words cover one column each and that looks at no other.
+    /// A cost with one column per word, which uses no neighbouring columns.
     fn whole(
         (header, _): (&'static str, &str),
         constants: Vec<(&'static str, u32)>,

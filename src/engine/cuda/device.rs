@@ -9,13 +9,13 @@ use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use super::driver::{Context, CudaError, check};
 use super::nvrtc::{self, Version};
 
-/// Oldest compute capability that the kernels are made for.
+/// Oldest compute capability of the kernels.
 pub const OLDEST: (u32, u32) = (7, 5);
 
 /// Oldest driver, by the CUDA version that it supports.
 const OLDEST_DRIVER: Version = Version { major: 12, minor: 0 };
 
-/// Oldest driver that can give a program a part of a device.
+/// Oldest driver that can give a program part of a device.
 const PARTS_DRIVER: Version = Version { major: 12, minor: 4 };
 
 /// Reason why the engine cannot run; the message holds the cure.
@@ -54,16 +54,16 @@ pub enum Unusable {
 }
 
 impl Unusable {
-    /// Tells whether this machine simply has no GPU, so that nobody needs to be warned.
+    /// Reports whether this machine simply has no GPU, so that no warning is needed.
     pub fn is_absence(&self) -> bool {
         matches!(self, Unusable::NoDriver | Unusable::NoDevice)
     }
 }
 
-/// Tells whether this machine has an NVIDIA GPU, with a driver or without: on its PCI bus, or in a Tegra
-/// (Jetson). `sys` is where sysfs lies: `/sys`.
+/// Reports whether this machine has an NVIDIA GPU, with or without a driver: on its PCI bus, or in a Tegra
+/// (Jetson). `sys` is the mount point of sysfs: `/sys`.
 pub fn is_fitted(sys: &Path) -> bool {
-    // A list of texts that end in zeros.
+    // A list of zero-terminated texts.
     let board = std::fs::read(sys.join("firmware/devicetree/base/compatible")).unwrap_or_default();
     if String::from_utf8_lossy(&board).contains("nvidia,tegra") {
         return true;
@@ -73,11 +73,11 @@ pub fn is_fitted(sys: &Path) -> bool {
         std::fs::read_to_string(folder.join(name)).is_ok_and(|text| text.starts_with(begin))
     };
     let mut devices = devices.map(|device| device.path());
-    // Its vendor, and the class of displays and accelerators for graphics.
+    // Vendor, and class of displays and graphics accelerators.
     devices.any(|device| says(&device, "vendor", "0x10de") && says(&device, "class", "0x03"))
 }
 
-/// Properties that the kernels are specialised for.
+/// Device properties for specialising the kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
     pub compute: (u32, u32),
@@ -86,11 +86,11 @@ pub struct Properties {
     pub shared_per_block: u32,
     /// Shared memory of a multiprocessor in bytes.
     pub shared_per_multiprocessor: u32,
-    /// Threads that a multiprocessor holds at once.
+    /// Maximum resident threads of a multiprocessor.
     pub threads_per_multiprocessor: u32,
     /// 32-bit registers of a multiprocessor.
     pub registers_per_multiprocessor: u32,
-    /// Set where grids can be launched cooperatively.
+    /// Whether grids can be launched cooperatively.
     pub cooperative: bool,
 }
 
@@ -113,7 +113,7 @@ impl Properties {
             100..=119 => (148, 228, 2048),
             _ => (170, 100, 1536),
         };
-        // A block gets 1 KiB less than the multiprocessor has, but on sm_75.
+        // A block gets 1 KiB less than the multiprocessor has, except on sm_75.
         let reserved = if sm == 75 { 0 } else { 1 };
         Self {
             compute: (sm / 10, sm % 10),
@@ -127,20 +127,18 @@ impl Properties {
     }
 }
 
-/// A CUDA device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Its number in the driver's order, which CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change.
     pub ordinal: usize,
     pub name: String,
-    /// Properties that the kernels are specialised for.
+    /// Device properties for specialising the kernels.
     pub properties: Properties,
-    /// Memory in bytes.
     pub total_bytes: usize,
 }
 
 impl DeviceInfo {
-    /// Checks that the kernels are made for it.
+    /// Checks that the kernels support it.
     pub fn check(&self) -> Result<(), Unusable> {
         let compute = self.properties.compute;
         if compute < OLDEST {
@@ -149,13 +147,12 @@ impl DeviceInfo {
         Ok(())
     }
 
-    /// Opens it.
     pub fn open(&self) -> Result<Arc<Context>, CudaError> {
         Context::retain(handle(self.ordinal)?)
     }
 
-    /// Opens at most this number of its multiprocessors and leaves the rest to other programs. The
-    /// properties of the device become those of the part.
+    /// Opens at most this number of multiprocessors and leaves the rest to other programs. The properties
+    /// become those of the part.
     pub fn open_part(&mut self, multiprocessors: u32) -> Result<Arc<Context>, Unusable> {
         let there = self.properties.multiprocessors;
         if multiprocessors > there {
@@ -174,16 +171,16 @@ impl DeviceInfo {
 
 /// The CUDA version that the driver supports, with the driver ready for use.
 pub fn driver() -> Result<Version, Unusable> {
-    // Only once: each probe opens the library and closes it again.
+    // Only once, because each probe opens the library and closes it again.
     static PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: the driver's library has no requirements on who opens it.
     if !*PRESENT.get_or_init(|| unsafe { sys::is_culib_present() }) {
         return Err(Unusable::NoDriver);
     }
-    // SAFETY: the library is there, and every version of it has the function.
+    // SAFETY: the library exists, and every version of it has the function.
     match unsafe { sys::cuInit(0) } {
         CUresult::CUDA_ERROR_NO_DEVICE => return Err(Unusable::NoDevice),
-        // The toolkit's library that is only there to be linked with.
+        // The toolkit's stub library, for linking only.
         CUresult::CUDA_ERROR_STUB_LIBRARY => return Err(Unusable::NoDriver),
         code => check("starting the driver", code)?,
     }
@@ -208,7 +205,7 @@ pub fn list() -> Result<Vec<DeviceInfo>, Unusable> {
     if devices.is_empty() { Err(Unusable::NoDevice) } else { Ok(devices) }
 }
 
-/// The device to use: the wanted one, or the first that the kernels are made for.
+/// Chooses the device: the wanted one, or the first that the kernels support.
 pub fn choose(devices: Vec<DeviceInfo>, wanted: Option<usize>) -> Result<DeviceInfo, Unusable> {
     let count = devices.len();
     let chosen = match wanted {
@@ -245,7 +242,7 @@ fn describe(ordinal: usize) -> Result<DeviceInfo, CudaError> {
         Ok::<u32, CudaError>(value.max(0) as u32)
     };
     let mut name: [c_char; 256] = [0; 256];
-    // SAFETY: the length is that of the array; the driver ends the name with zero.
+    // SAFETY: the length is the array's; the driver ends the name with zero.
     let name = unsafe {
         check("asking about the GPU", sys::cuDeviceGetName(name.as_mut_ptr(), 255, device))?;
         CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
@@ -318,7 +315,7 @@ mod tests {
             std::fs::write(device.join("class"), format!("{class}\n")).unwrap();
             is_fitted(sys.path())
         };
-        // Another maker's GPU, and the sound of one of NVIDIA's.
+        // Another maker's GPU, and an audio device of NVIDIA.
         assert!(!plug("0000:00:02.0", "0x8086", "0x030000"));
         assert!(!plug("0000:01:00.1", "0x10de", "0x040300"));
         assert!(plug("0000:01:00.0", "0x10de", "0x030200"));
@@ -337,7 +334,7 @@ mod tests {
         assert!(!board("raspberrypi,5-model-b\0brcm,bcm2712\0"));
     }
 
-    /// Whatever this machine has, asking does not panic and names a reason.
+    /// Probing does not panic on any machine, and gives a reason.
     #[test]
     fn probing_never_panics() {
         match list() {

@@ -1,7 +1,7 @@
-//! Owning wrappers of the CUDA driver's objects, which free them when dropped.
+//! RAII wrappers of the CUDA driver's objects.
 //!
-//! Only functions that the drivers of CUDA 12.0 and later have are called, and those of a part of a device where
-//! the driver's version was asked for: cudarc panics where a function is missing.
+//! Only functions of the drivers of CUDA 12.0 and later are called, and newer ones (for parts of a device)
+//! after a check of the driver's version, because cudarc panics if a function is missing.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUresult};
 
-/// A call of the driver that failed: what was tried, CUDA's name of the failure, what to do.
+/// A failed call of the driver: the operation, CUDA's name of the failure, a cure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CudaError {
     code: CUresult,
@@ -19,7 +19,7 @@ pub struct CudaError {
 }
 
 impl CudaError {
-    /// Advice: what to do about it, or what it means.
+    /// A cure or an explanation.
     fn advice(&self) -> &'static str {
         use CUresult as E;
         match self.code {
@@ -81,22 +81,23 @@ impl fmt::Display for CudaError {
 
 impl std::error::Error for CudaError {}
 
-/// The outcome of a call of the driver.
+/// Result of a call of the driver.
 pub type Result<T> = std::result::Result<T, CudaError>;
 
-/// Turns a status into a result; `what` says what was tried.
+/// Converts a status to a result; `what` names the operation.
 pub(super) fn check(what: &'static str, code: CUresult) -> Result<()> {
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(CudaError { code, what }) }
 }
 
-/// The primary context of a device, or one of some of its multiprocessors: what every other thing here belongs to.
+/// The primary context of a device, or one of some of its multiprocessors. All other objects here belong to a
+/// context.
 #[derive(Debug)]
 pub struct Context {
     raw: sys::CUcontext,
     owner: Owner,
 }
 
-/// How a context is released.
+/// Way to release a context.
 #[derive(Debug)]
 enum Owner {
     Primary(sys::CUdevice),
@@ -119,21 +120,20 @@ impl Context {
         Ok(context)
     }
 
-    /// Creates a context on this number of multiprocessors, or the next larger number that the device
-    /// supports, and returns that number: a green context (CUDA Driver API, section 6.36). For drivers
-    /// of CUDA 12.4 and later.
+    /// Creates a context on this number of multiprocessors, or the next larger supported number, and returns
+    /// that number: a green context (CUDA Driver API, section 6.36). Needs a driver of CUDA 12.4 or later.
     pub(super) fn of_part(device: sys::CUdevice, multiprocessors: u32) -> Result<(Arc<Self>, u32)> {
         const WHAT: &str = "taking a part of the GPU";
         let kind = sys::CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
-        // SAFETY: plain numbers, of which zeros are a valid value.
+        // SAFETY: plain numbers; zeros are valid.
         let [mut whole, mut part, mut rest]: [sys::CUdevResource; 3] =
             unsafe { std::mem::zeroed() };
         let (mut description, mut green, mut raw) =
             (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let mut groups = 1;
         let flags = sys::CUgreenCtxCreate_flags::CU_GREEN_CTX_DEFAULT_STREAM as u32;
-        // SAFETY: each call reads what the one before has written, and writes where it may; the number of groups is
-        // that of `part`.
+        // SAFETY: each call reads the output of the previous one, and writes to valid variables; `part` holds
+        // `groups` groups.
         unsafe {
             check(WHAT, sys::cuDeviceGetDevResource(device, &mut whole, kind))?;
             let split = sys::cuDevSmResourceSplitByCount;
@@ -151,7 +151,7 @@ impl Context {
         Ok((context, unsafe { part.__bindgen_anon_1.sm.smCount }))
     }
 
-    /// Makes this the context of the calling thread, which every call below needs.
+    /// Makes this the calling thread's context, as all calls below require.
     pub fn make_current(&self) -> Result<()> {
         // SAFETY: the context is retained as long as `self` lives.
         check("using the GPU", unsafe { sys::cuCtxSetCurrent(self.raw) })
@@ -168,7 +168,7 @@ impl Context {
         Ok((free, total))
     }
 
-    /// Waits for everything that the device does in this context. For the start only.
+    /// Waits for all work of the device in this context. For the start only.
     pub(super) fn synchronize(&self) -> Result<()> {
         self.make_current()?;
         // SAFETY: the context is current.
@@ -178,7 +178,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: retained or made once; all that belongs to it held an `Arc` of it.
+        // SAFETY: retained or made once; all its objects held an `Arc` of it.
         unsafe {
             match self.owner {
                 Owner::Primary(device) => sys::cuDevicePrimaryCtxRelease_v2(device),
@@ -188,7 +188,7 @@ impl Drop for Context {
     }
 }
 
-/// Frees something of the driver's on whichever thread it is dropped.
+/// Frees an object of the driver on the thread that drops it.
 macro_rules! freed_by {
     ($type:ident, $function:ident) => {
         // SAFETY: the driver's handles may be used from any thread.
@@ -198,7 +198,7 @@ macro_rules! freed_by {
 
         impl Drop for $type {
             fn drop(&mut self) {
-                // A device that is lost frees nothing, and there is nobody to tell.
+                // A lost device frees nothing, and the error cannot be reported here.
                 if self.context.make_current().is_ok() {
                     // SAFETY: created together with `self` and freed only here.
                     unsafe { sys::$function(self.raw) };
@@ -208,12 +208,12 @@ macro_rules! freed_by {
     };
 }
 
-/// How the device ranks blocks of the engine's kernels that wait beside those of others: of the same process, or
-/// of programs that share the device through CUDA's Multi-Process Service.
+/// Priority of the engine's waiting blocks over others: of the same process, or of programs that share the
+/// device through CUDA's Multi-Process Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// As programs have it that ask for none.
+    /// The default of programs.
     #[default]
     Low,
     /// Halfway.
@@ -223,7 +223,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// CUDA's number, on a device whose priorities are these; greater ones have smaller numbers.
+    /// CUDA's number on a device with this range of priorities; higher priorities have smaller numbers.
     fn number(self, least: i32, greatest: i32) -> i32 {
         match self {
             Priority::Low => least,
@@ -256,13 +256,13 @@ impl Stream {
         Ok(Self { raw, context: context.clone() })
     }
 
-    /// Makes what is enqueued from now on wait for the event.
+    /// Makes all work enqueued later wait for the event.
     pub(super) fn wait_for(&self, event: &Event) -> Result<()> {
         // SAFETY: both handles are alive.
         check("ordering streams", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) })
     }
 
-    /// Waits until all that was enqueued is done.
+    /// Waits until all enqueued work is done.
     pub(super) fn synchronize(&self) -> Result<()> {
         // SAFETY: the handle is alive.
         check("waiting for the GPU", unsafe { sys::cuStreamSynchronize(self.raw) })
@@ -273,7 +273,7 @@ impl Stream {
     }
 }
 
-/// A mark in a stream, with the time at which it was passed.
+/// An event in a stream, with its time.
 #[derive(Debug)]
 pub struct Event {
     raw: sys::CUevent,
@@ -283,7 +283,7 @@ pub struct Event {
 freed_by!(Event, cuEventDestroy_v2);
 
 impl Event {
-    /// An event that keeps the time; who waits for it sleeps.
+    /// An event with timing; waiting for it blocks the thread without spinning.
     pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
         let mut raw = ptr::null_mut();
         let flags = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
@@ -292,13 +292,13 @@ impl Event {
         Ok(Self { raw, context: context.clone() })
     }
 
-    /// Marks the end of what the stream holds now.
+    /// Records the event after the stream's current work.
     pub(super) fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both handles are alive.
         check("recording an event", unsafe { sys::cuEventRecord(self.raw, stream.raw) })
     }
 
-    /// Asks whether the stream has passed the mark.
+    /// Reports whether the stream has passed the event.
     pub(super) fn is_passed(&self) -> Result<bool> {
         // SAFETY: the handle is alive.
         match unsafe { sys::cuEventQuery(self.raw) } {
@@ -307,13 +307,13 @@ impl Event {
         }
     }
 
-    /// Waits until the stream has passed the mark.
+    /// Waits until the stream has passed the event.
     pub(super) fn wait(&self) -> Result<()> {
         // SAFETY: the handle is alive.
         check("waiting for a frame", unsafe { sys::cuEventSynchronize(self.raw) })
     }
 
-    /// From an earlier event, which has been passed like this one, to this one.
+    /// Time from an earlier event to this one; both have been passed.
     pub(super) fn since(&self, earlier: &Event) -> Result<Duration> {
         let mut ms = 0f32;
         // SAFETY: both events are alive and `ms` receives the time.
@@ -325,8 +325,8 @@ impl Event {
 
 type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
 
-/// `cuEventElapsedTime`. CUDA 13 knows it by another name, which drivers before 12.8 lack; asked for
-/// as CUDA 12.0 knew it, every driver has it.
+/// `cuEventElapsedTime`. CUDA 13 has a new version under another name, which drivers before 12.8 lack; the
+/// version of CUDA 12.0 is in every driver.
 fn elapsed_time() -> ElapsedTime {
     static FUNCTION: OnceLock<ElapsedTime> = OnceLock::new();
     unsafe extern "C" fn missing(_: *mut f32, _: sys::CUevent, _: sys::CUevent) -> CUresult {
@@ -345,7 +345,6 @@ fn elapsed_time() -> ElapsedTime {
     })
 }
 
-/// Memory of the device.
 #[derive(Debug)]
 pub struct DeviceMemory {
     raw: sys::CUdeviceptr,
@@ -356,7 +355,7 @@ pub struct DeviceMemory {
 freed_by!(DeviceMemory, cuMemFree_v2);
 
 impl DeviceMemory {
-    /// Memory of at least `bytes` bytes, aligned to 256, that begin with `content` and are zero from there on.
+    /// Memory of at least `bytes` bytes, aligned to 256, that begins with `content`, followed by zeros.
     pub(super) fn new(context: &Arc<Context>, bytes: usize, content: &[u8]) -> Result<Self> {
         let bytes = bytes.max(content.len()).max(1);
         let mut raw = 0;
@@ -372,7 +371,7 @@ impl DeviceMemory {
         Ok(memory)
     }
 
-    /// Copies the first `to.len()` bytes to the host, once the device is done with them.
+    /// Copies the first `to.len()` bytes to the host, after the device's work on them.
     pub(super) fn read(&self, to: &mut [u8]) -> Result<()> {
         let bytes = to.len().min(self.bytes);
         // SAFETY: both ranges are at least that long.
@@ -381,7 +380,7 @@ impl DeviceMemory {
         })
     }
 
-    /// Copies bytes of the host to the beginning; nothing may use them meanwhile.
+    /// Copies host bytes to the beginning; no other use may overlap.
     pub(super) fn write(&self, from: &[u8]) -> Result<()> {
         let bytes = from.len().min(self.bytes);
         // SAFETY: both ranges are at least that long.
@@ -399,7 +398,7 @@ impl DeviceMemory {
     }
 }
 
-/// Memory of the host that the device can copy from and to by itself.
+/// Page-locked host memory for direct copies by the device.
 #[derive(Debug)]
 pub struct PinnedMemory {
     raw: *mut c_void,
@@ -412,7 +411,7 @@ freed_by!(PinnedMemory, cuMemFreeHost);
 impl PinnedMemory {
     /// `bytes` bytes, all zero, aligned to a page.
     pub(super) fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Self> {
-        // Sources' threads allocate too.
+        // The threads of sources allocate, too.
         context.make_current()?;
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` receives the address.
@@ -465,7 +464,7 @@ impl Module {
     }
 }
 
-/// A kernel; valid as long as the module it came from.
+/// A kernel; valid as long as its module.
 #[derive(Clone, Copy, Debug)]
 pub struct Function(sys::CUfunction);
 
@@ -475,7 +474,7 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// Lets the kernel have this many bytes of shared memory beyond what it declares itself.
+    /// Allows the kernel this much dynamic shared memory, in bytes.
     pub(super) fn allow_shared(self, bytes: u32) -> Result<()> {
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function's module is alive.
@@ -484,9 +483,9 @@ impl Function {
         })
     }
 
-    /// Has multiprocessors that run the kernel keep as much shared memory ready as they can: one that
-    /// runs a kernel with little of it would not take in another that wants more until it is idle, so
-    /// that kernels that could run side by side would wait for each other.
+    /// Sets multiprocessors that run the kernel to the largest shared memory. Otherwise one that runs a
+    /// kernel with little shared memory would not start a kernel that needs more until it is idle, and
+    /// kernels that could run concurrently would wait for each other.
     pub(super) fn prefer_shared(self) -> Result<()> {
         let attribute =
             sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
@@ -496,7 +495,7 @@ impl Function {
         })
     }
 
-    /// Number of blocks of this many threads that fit a multiprocessor at once.
+    /// Number of blocks of this many threads that are resident on a multiprocessor at once.
     pub(super) fn resident_blocks(self, threads: u32, shared_bytes: u32) -> Result<u32> {
         let mut blocks = 0;
         // SAFETY: the function's module is alive and `blocks` receives the number.
@@ -516,7 +515,7 @@ impl Function {
     }
 }
 
-/// A name for the driver; names with a zero byte do not exist.
+/// A C string for the driver; our names contain no zero bytes.
 pub(super) fn c_name(name: &str) -> CString {
     CString::new(name.replace('\0', "")).unwrap_or_default()
 }

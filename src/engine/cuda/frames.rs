@@ -1,5 +1,5 @@
-//! The work of one frame in flight: its buffers, its events, and its steps made ready, so that a
-//! frame costs the host a few calls and no memory.
+//! The work of one frame in flight: its buffers, its events, and its prepared steps, so that a frame needs
+//! only a few host calls and no allocation.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,7 +13,7 @@ use super::launch::{Arg, BufferId, Chain, Lane, Launch, Step};
 use crate::core::frame::StageTime;
 use crate::matching::mutual_information::ROUNDS;
 
-/// The two streams on which frames are computed.
+/// The two streams that compute frames.
 #[derive(Debug)]
 pub(super) struct StreamPair {
     pub main: Stream,
@@ -37,21 +37,21 @@ impl StreamPair {
 /// The events after the last launch of each chain.
 pub(super) type Chained = [Arc<Event>; Chain::COUNT];
 
-/// Arguments that differ from frame to frame.
+/// Arguments that vary from frame to frame.
 pub(super) struct Turn<'a> {
     /// Number of frames that the slot has run before; it wraps around.
     pub number: u32,
-    /// Buffers of the stream that hold the state of the previous frame.
+    /// State buffers that are valid for this frame.
     pub known: &'a [BufferId],
-    /// The noise threshold of each level of a tile; empty where the frame's own are to be found.
+    /// Noise threshold of each level of a tile; empty to measure them.
     pub thresholds: &'a [u32],
-    /// The events after the launches of each chain of the frame before, where that may be in flight.
+    /// The previous frame's events of each chain, if it may be in flight.
     pub before: Option<Chained>,
     /// Whether each stage is timed.
     pub profile: bool,
 }
 
-/// A launch with its arguments in the form that the driver reads.
+/// A launch with its arguments in the driver's format.
 #[derive(Debug)]
 struct ReadyLaunch {
     function: Function,
@@ -59,18 +59,18 @@ struct ReadyLaunch {
     block: [u32; 3],
     shared_bytes: u32,
     cooperative: bool,
-    /// A value an argument; smaller ones lie in its first bytes (hosts of CUDA are little-endian).
+    /// One value per argument; smaller ones are in its first bytes (hosts of CUDA are little-endian).
     values: Box<[u64]>,
-    /// Room for where each argument lies; filled in for each launch.
+    /// Address of each argument; filled in for each launch.
     pointers: Box<[*mut c_void]>,
-    /// Arguments that differ from frame to frame, with their places.
+    /// Arguments that vary from frame to frame, with their indices.
     varying: Vec<(usize, Arg)>,
     chain: Option<Chain>,
     /// Whether it is the last of its chain in a frame.
     ends_chain: bool,
 }
 
-// SAFETY: the pointers are written anew before each use.
+// SAFETY: the pointers are rewritten before each use.
 unsafe impl Send for ReadyLaunch {}
 
 impl ReadyLaunch {
@@ -96,7 +96,7 @@ impl ReadyLaunch {
         }
     }
 
-    /// The arguments as the driver wants them, until `self` moves or is changed.
+    /// The arguments in the driver's format, valid until `self` moves or changes.
     fn arguments(&mut self, turn: &Turn) -> *mut *mut c_void {
         for &(place, arg) in &self.varying {
             self.values[place] = match arg {
@@ -136,8 +136,8 @@ impl ReadyLaunch {
             attrs: &mut attribute,
             numAttrs: u32::from(self.cooperative),
         };
-        // SAFETY: function and stream are alive; the plan gave the arguments that the kernel takes,
-        // each behind its pointer.
+        // SAFETY: function and stream are alive; the plan has the kernel's arguments, each behind its
+        // pointer.
         check("launching a kernel", unsafe {
             sys::cuLaunchKernelEx(
                 &config,
@@ -149,7 +149,7 @@ impl ReadyLaunch {
     }
 }
 
-/// A step with everything looked up.
+/// A prepared step.
 #[derive(Debug)]
 enum Ready {
     Launch(ReadyLaunch, Lane),
@@ -160,7 +160,7 @@ enum Ready {
     Always,
 }
 
-/// Steps that follow each other in a lane under one name.
+/// Consecutive steps of a lane under one name.
 #[derive(Debug)]
 struct Stage {
     name: &'static str,
@@ -169,7 +169,7 @@ struct Stage {
     last: usize,
     begin: Event,
     end: Event,
-    /// Whether the frame that was profiled last has run it.
+    /// Whether the newest profiled frame ran it.
     ran: bool,
 }
 
@@ -182,14 +182,14 @@ pub(super) struct Work {
     end: Event,
     forked: Event,
     joined: Event,
-    /// After the last launch of each chain.
+    /// Events after the last launch of each chain.
     chained: Chained,
-    /// Set where the frame in flight records its stages.
+    /// Whether the frame in flight records its stages.
     profiled: bool,
 }
 
 impl Work {
-    /// Makes the steps ready for the buffers of one slot.
+    /// Prepares the steps for the buffers of one slot.
     pub fn new(
         context: &Arc<Context>,
         steps: &[Step],
@@ -229,7 +229,7 @@ impl Work {
         })
     }
 
-    /// Enqueues a frame between two events; where it is profiled each stage between two more.
+    /// Enqueues a frame between two events; if it is profiled, also two events per stage.
     pub fn enqueue(&mut self, streams: &StreamPair, turn: &Turn) -> Result<()> {
         let profile = turn.profile;
         self.profiled = profile;
@@ -252,7 +252,7 @@ impl Work {
             match step {
                 Ready::Launch(launch, lane) => {
                     let stream = streams.of(*lane);
-                    // Later steps in the same lane wait with the first one.
+                    // Later steps in the same lane implicitly wait, too.
                     if let (Some(chain), Some(before)) = (launch.chain, &turn.before)
                         && !std::mem::replace(&mut waited[chain as usize], true)
                     {
@@ -291,18 +291,17 @@ impl Work {
         &self.chained
     }
 
-    /// The event that ends a frame.
     pub fn end(&self) -> &Event {
         &self.end
     }
 
-    /// From the first kernel's start to the last one's end.
+    /// Time from the first kernel's start to the last one's end.
     pub fn time(&self) -> Result<Duration> {
         self.end.since(&self.begin)
     }
 
-    /// Adds the time of each stage of a profiled frame, or else of all together. Stages of the two
-    /// lanes overlap, so they may add up to more than [`Work::time`].
+    /// Adds the time of each stage of a profiled frame, else the total. Stages of the two lanes overlap, so
+    /// they may add up to more than [`Work::time`].
     pub fn add_times(&self, times: &mut Vec<StageTime>) -> Result<()> {
         if !self.profiled {
             times.push(("kernels", self.time()?));
@@ -319,7 +318,8 @@ impl Work {
     }
 }
 
-/// Marks the last launch of each chain. It is in no part that may be left out: what follows a map is the same in every round.
+/// Marks the last launch of each chain. It is never in a conditional part, because the steps after a map are
+/// the same in every round.
 fn mark_ends(steps: &mut [Ready]) {
     let mut ended = [false; Chain::COUNT];
     for step in steps.iter_mut().rev() {
@@ -331,8 +331,8 @@ fn mark_ends(steps: &mut [Ready]) {
     }
 }
 
-/// Name, lane, first and last step of every stage. A stage ends where its lane waits for the other, and where steps
-/// begin or cease to be left out.
+/// Name, lane, first and last step of every stage. A stage ends when its lane waits for the other, and at the
+/// borders of conditional parts.
 fn stages_of(steps: &[Step]) -> Vec<(&'static str, Lane, usize, usize)> {
     let mut stages: Vec<(&'static str, Lane, usize, usize)> = Vec::new();
     let mut open: [Option<usize>; 2] = [None, None];
@@ -364,8 +364,7 @@ fn stages_of(steps: &[Step]) -> Vec<(&'static str, Lane, usize, usize)> {
     stages
 }
 
-/// The memory of a plan's buffers: those of the engine and the stream, those of each frame that is computed at a time, and
-/// those of each slot.
+/// Device memory of a plan's buffers: per engine and stream, per concurrent frame, and per slot.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub engine: Vec<Option<DeviceMemory>>,
@@ -374,7 +373,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Address and size of a buffer, as a slot sees it.
+    /// Address and size of a buffer for a slot.
     pub fn of(&self, slot: usize, id: BufferId) -> (u64, usize) {
         let shared = &self.concurrent[slot % self.concurrent.len()];
         let memory = [&self.slots[slot], shared, &self.engine]

@@ -1,6 +1,6 @@
-//! Layout of a picture and a range of disparities over the threads of a device: the numbers that the
-//! kernels are compiled with. What both sides compute, the kernels compare as they are compiled: macros
-//! that begin with EXPECTED (`units.rs`) with formulas of their own.
+//! Layout of a picture and a range of disparities over the threads of a device: the constants of the kernels.
+//! Some are computed on both sides: macros that begin with EXPECTED (`units.rs`) are compared with the
+//! kernels' own formulas at compile time.
 
 use super::cost::{CostKernel, is_stored};
 use super::device::Properties;
@@ -9,10 +9,9 @@ use crate::matching::temporal::shifts::{SUMS, SUMS_OF_REFERENCE};
 use crate::matching::texture::RESPONSE_MAX;
 use crate::matching::{BlockWindow, Cost, Params, Paths, Window};
 
-/// VectorLayout of a warp.
 pub(super) const WARP: u32 = 32;
 
-/// Threads of a block of the kernels that go through a picture pixel by pixel.
+/// Threads of a block of pixel-wise kernels.
 pub(super) const BLOCK_THREADS: u32 = 256;
 
 /// Width and height in pixels of the output of a median block.
@@ -21,29 +20,29 @@ pub(super) const MEDIAN_TILE: [u32; 2] = [64, 8];
 /// Side in pixels of the output of a confidence block, one thread per pixel.
 pub(super) const CONFIDENCE_TILE: u32 = 32;
 
-/// Side in pixels of a tile in which the speckle filter looks for regions, the rows of it that a warp
-/// labels, and the pixels of a thread where it goes through the map pixel by pixel.
+/// Speckle filter: side of a tile in pixels, rows of a tile per warp, and pixels per thread in pixel-wise
+/// kernels.
 pub(super) const SPECKLE_TILE: u32 = WARP;
 pub(super) const SPECKLE_ROWS: u32 = 4;
 pub(super) const SPECKLE_STEPS: u32 = 4;
 
-/// Fewest columns of a strip, which all warps' pixels divide.
+/// Smallest strip in columns; a multiple of all warps' pixels.
 const STRIP_MIN: u32 = 8;
 
-/// Most columns of a strip: their number must fit the low bits of a key (`KEY_NUMBERS`).
+/// Largest strip in columns: their number must fit the low bits of a key (`KEY_NUMBERS`).
 const STRIP_MAX: u32 = 32;
 
-/// Strips from here on are wide enough for halos of eight columns.
+/// Smallest strip in columns for halos of eight columns.
 const WIDE_STRIP: u32 = 24;
 
-/// Registers that the threads of a sweep need at least to keep their vectors.
+/// Smallest number of registers per thread of a sweep, for its vectors.
 const REGISTERS_MIN: u32 = 64;
 
-/// Registers with which the threads of a launch to the middle keep everything.
+/// Registers per thread with which a launch to the middle does not spill.
 const REGISTERS_TO_MIDDLE: u32 = 80;
 
-/// Width and height in pixels of what a block measures the texture of, the threads that find the noise
-/// threshold, and the bytes of the histogram that they find it in: an even number of words.
+/// Texture kernel: tile size in pixels, threads of the noise threshold, bytes of its histogram (an even
+/// number of words).
 pub(super) const TEXTURE_TILE: [u32; 2] = [64, 32];
 pub(super) const THRESHOLD_THREADS: u32 = 1024;
 pub(super) const HISTOGRAM_BYTES: usize = 4 * (RESPONSE_MAX + 1).next_multiple_of(2);
@@ -54,44 +53,45 @@ pub(super) const SMALL_TILE: [u32; 2] = [32, 8];
 /// Bytes of the histograms of residuals and of responses of the noise filter.
 pub(super) const MAGNITUDE_BYTES: usize = 4 * (RESIDUAL_MAX as usize + 1 + RESPONSE_MAX + 1);
 
-/// Bytes of the sums that the shifts of so many pictures are found by: those over the reference, and of each.
+/// Bytes of the sums for the shifts of `history` pictures: over the reference, and with each picture.
 pub(super) fn shift_sum_bytes(history: usize) -> usize {
     8 * (SUMS_OF_REFERENCE + SUMS * history)
 }
 
-/// Blocks that write costs down: enough for the largest devices to have none that waits long for the last.
+/// Number of blocks for storing costs: enough that even the largest devices do not wait long for the last
+/// one.
 const COST_BLOCKS: u32 = 800;
 
 /// Padding of a row of the cost volume for the halos of the first and the last strip, in columns.
 pub(super) const VOLUME_BESIDE: u32 = 8;
 
-/// Rows of stored path deltas that are on their way to a sweep's block, and fewer where shared memory is short; with 1
-/// they take none of it.
+/// Rows of stored path deltas prefetched by a sweep's block, and fewer if shared memory is short; with 1 they
+/// stay in registers.
 const AHEAD: u32 = 4;
 const AHEAD_FEWER: [u32; 3] = [AHEAD, 2, IN_REGISTERS];
 const IN_REGISTERS: u32 = 1;
 
-/// Rows of sums that a sweep's block has in work.
+/// Rows of sums that a sweep's block processes at once.
 pub(super) const TILES: u32 = 4;
 
-/// Numbers that count the tasks that are taken, one a launch.
+/// Number of counters of taken tasks, one per launch.
 const PROGRESS_COUNTERS: usize = 2;
 
-/// Words in which a sweep's block keeps its tasks.
+/// Words of a sweep's block for its tasks.
 const TASK_RING: u32 = 8;
 
-/// Columns that the horizontal paths load at most at a time, and their warps a block.
+/// Largest number of columns per load of the horizontal paths, and their warps per block.
 const CHUNK_MAX: u32 = 32;
 pub(super) const HORIZONTAL_WARPS: u32 = 2;
 
-/// Warps a block of the plain way, and the pixels of a row whose winners a block picks from their sums.
+/// Path-by-path aggregation: warps per block, and pixels of a row per block of the winner kernel.
 pub(super) const PLAIN_WARPS: u32 = 4;
 pub(super) const SEGMENT: u32 = 128;
 
 /// Padding of a prepared row for the halos of the first and the last strip, in columns.
 pub(super) const BESIDE: u32 = 64;
 
-/// Spread of a pixel's candidates (`lanes.cuh`): `group` lanes with `registers` registers of two
+/// Distribution of a pixel's candidates (`lanes.cuh`): `group` lanes with `registers` registers of two
 /// candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VectorLayout {
@@ -119,7 +119,7 @@ impl VectorLayout {
         fits.unwrap_or(layouts[LAYOUTS.len() - 1])
     }
 
-    /// Candidates with padding, which is also the bytes of a pixel's path deltas.
+    /// Number of candidates with padding, and bytes of a pixel's path deltas.
     pub fn padded(self) -> u32 {
         2 * self.half()
     }
@@ -129,12 +129,12 @@ impl VectorLayout {
         self.group * self.registers
     }
 
-    /// Words of a path state in memory: a vector, and its least value.
+    /// Words of a path state in memory: a vector and its minimum.
     fn state_words(self) -> u32 {
         self.half() + 4
     }
 
-    /// Bytes of a column's path states, of the three paths of a sweep.
+    /// Bytes of a column's path states, for the three paths of a sweep.
     pub fn state_bytes(self) -> u32 {
         3 * 4 * self.state_words()
     }
@@ -144,8 +144,8 @@ impl VectorLayout {
         if sums_fit_bytes(params) { self.padded() } else { 2 * self.padded() }
     }
 
-    /// Layout for the horizontal paths, of a cost that takes much arithmetic: half the registers in
-    /// twice the lanes, so that there are twice as many warps to do it while others wait.
+    /// Layout for the horizontal paths. An arithmetically expensive cost gets half the registers in twice the
+    /// lanes, so that twice as many warps hide latency.
     pub fn horizontal(self, params: &Params) -> Self {
         let halved = VectorLayout { group: 2 * self.group, registers: self.registers / 2 };
         let cheap = is_stored(params) || matches!(params.cost, Cost::Ad { window: 1, .. });
@@ -156,7 +156,6 @@ impl VectorLayout {
         }
     }
 
-    /// Pixels that a warp holds.
     pub fn pixels(self) -> u32 {
         WARP / self.group
     }
@@ -183,23 +182,23 @@ impl Prepared {
         Prepared { base_words, planes, columns, reach, margin }
     }
 
-    /// What the aggregation keeps.
+    /// Features for the aggregation.
     pub fn for_aggregation(params: &Params, lanes: VectorLayout) -> Self {
         Self::of(&CostKernel::for_aggregation(params, lanes.half()), lanes)
     }
 
-    /// Prepared windows in a sweep's shared memory. Columns of a stored cost take more room than what a cost
-    /// is computed from.
+    /// Number of prepared windows in a sweep's shared memory. Columns of a stored cost are larger than
+    /// features.
     pub fn windows(self) -> u32 {
         if self.planes == 0 { 4 } else { 8 }
     }
 
-    /// Columns that the horizontal paths load at a time.
+    /// Columns per load of the horizontal paths.
     pub fn chunk(self) -> u32 {
         if self.planes == 0 { 8 } else { CHUNK_MAX }
     }
 
-    /// Words of a window of so many columns in shared memory: `WINDOW_WORDS`.
+    /// Words of a window of this many columns in shared memory: `WINDOW_WORDS`.
     fn window_words(self, columns: u32, lanes: VectorLayout) -> u32 {
         let plane = (columns + self.reach) / self.columns;
         let shift = if lanes.registers > lanes.pixels() { lanes.pixels() / 2 } else { 16 };
@@ -207,33 +206,33 @@ impl Prepared {
         columns * (1 + self.base_words) + self.planes * pitch
     }
 
-    /// Shared memory of a block of the horizontal paths with such lanes, in bytes.
+    /// Shared memory of a block of the horizontal paths with this layout, in bytes.
     pub fn horizontal_bytes(self, lanes: VectorLayout) -> u32 {
         let words = self.window_words(self.chunk() + 2 * self.margin, lanes);
         4 * HORIZONTAL_WARPS * 2 * lanes.pixels() * words
     }
 }
 
-/// Adjacent pixels whose grey levels one thread counts (`mutual_information.cu`).
+/// Adjacent pixels per thread when grey levels are counted (`mutual_information.cu`).
 pub(super) const COUNT_RUN: u32 = 8;
 
-/// Columns of a prepared row for a picture that is `columns` wide with its last strip.
+/// Columns of a prepared row for a picture of `columns` columns, including its last strip.
 pub(super) fn prepared_row(columns: u32, lanes: VectorLayout) -> u32 {
     let inside = columns.next_multiple_of(CHUNK_MAX);
     (lanes.padded() + BESIDE + inside + BESIDE).next_multiple_of(32)
 }
 
-/// Columns of the volume of costs that belongs to prepared rows of so many.
+/// Columns of the cost volume for prepared rows of this length.
 pub(super) fn volume_columns(row: u32, lanes: VectorLayout) -> u32 {
     row - lanes.padded() - 2 * BESIDE + 2 * VOLUME_BESIDE
 }
 
-/// Part of the picture whose costs a block writes down (`compute_costs.cu`).
+/// Part of the picture per block of the cost volume (`compute_costs.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CostTile {
-    /// Columns of a thread's pixels: they share most of what they look at in the right picture.
+    /// Columns of a thread's pixels, which share most of their right columns.
     pub pixels: u32,
-    /// Columns with those that are only summed, of which there are `edge` on either side.
+    /// Columns including `edge` columns on either side that are only summed.
     pub columns: u32,
     pub edge: u32,
     pub rows: u32,
@@ -242,8 +241,8 @@ pub(super) struct CostTile {
 }
 
 impl CostTile {
-    /// The tile where the cost of so many candidates is averaged over this window, in a picture of this size.
-    /// The fewer rows it has the more blocks there are, but each begins with those above its first row.
+    /// The tile for averaging the cost over this window, in a picture of this size. Fewer rows give more
+    /// blocks, but each first processes the rows above it.
     pub fn of(window: Option<Window>, lanes: VectorLayout, size: (usize, usize)) -> Self {
         let side = window.map_or(1, |window| u32::from(window.side));
         let threads = BLOCK_THREADS;
@@ -261,21 +260,21 @@ impl CostTile {
         [32, 16].map(tile).into_iter().find(enough).unwrap_or(tile(8))
     }
 
-    /// Blocks for a picture of this size.
+    /// Number of blocks for a picture of this size.
     pub fn grid(&self, (width, height): (usize, usize)) -> [u32; 2] {
         let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
         [across, (height as u32).div_ceil(self.rows)]
     }
 }
 
-/// Part of the picture over whose windows a block sums (`aggregate_windows.cu`).
+/// Part of the picture per block of the window sums (`aggregate_windows.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowTile {
-    /// VectorLayout of a pixel's candidates that a block looks after.
+    /// Lanes of a pixel's candidates per block.
     pub share: u32,
     /// Columns of a thread's pixels.
     pub pixels: u32,
-    /// Columns with those that are only summed, of which there are `edge` on either side.
+    /// Columns including `edge` columns on either side that are only summed.
     pub columns: u32,
     pub edge: u32,
     pub rows: u32,
@@ -284,8 +283,8 @@ pub(super) struct WindowTile {
 }
 
 impl WindowTile {
-    /// The tile for sums over this window of words of so many parts a register, in a picture of this size. The
-    /// fewer rows it has the more blocks there are, but each begins with those above its first row.
+    /// The tile for sums over this window of words with `parts` parts per register, in a picture of this
+    /// size. Fewer rows give more blocks, but each first processes the rows above it.
     pub fn of(window: BlockWindow, parts: u32, lanes: VectorLayout, size: (usize, usize)) -> Self {
         let threads = BLOCK_THREADS;
         let share = lanes.group.min(8);
@@ -304,35 +303,31 @@ impl WindowTile {
         [64, 32].map(tile).into_iter().find(enough).unwrap_or(tile(16))
     }
 
-    /// Blocks for a picture of this size.
+    /// Number of blocks for a picture of this size.
     pub fn grid(&self, lanes: VectorLayout, (width, height): (usize, usize)) -> [u32; 3] {
         let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
         [across, (height as u32).div_ceil(self.rows), lanes.group / self.share]
     }
 }
 
-/// Division of the picture between the blocks of a sweep (`aggregate_sweep.cu`).
+/// Division of the picture into strips for the blocks of a sweep (`aggregate_sweep.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strips {
-    /// Columns of a strip.
     pub strip: u32,
-    /// Number of strips.
     pub count: u32,
-    /// Columns beside a strip that it gets from its neighbour, and rows from one exchange of them to the
-    /// next.
+    /// Columns that a strip gets from each neighbour, and rows between two exchanges of them.
     pub halo: u32,
     /// Set if two sweeps run at once and meet in the middle.
     pub two_sweeps: bool,
-    /// Set where blocks take the rows between two exchanges of a strip as tasks, because not all strips are
+    /// Whether blocks take the rows of a strip between two exchanges as tasks, because not all strips are
     /// resident at once.
     pub tasks: bool,
-    /// Rows of stored path deltas on their way.
+    /// Prefetched rows of stored path deltas.
     pub ahead: u32,
-    /// Blocks of a launch that a multiprocessor must hold at once.
+    /// Number of blocks of a launch that must be resident on a multiprocessor.
     pub resident: u32,
 }
 
-/// A block of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub threads: u32,
@@ -340,8 +335,8 @@ pub(super) struct Block {
 }
 
 impl Strips {
-    /// The division for this device: strips that are all resident at once, or else tasks; `None` where there
-    /// are none.
+    /// The division for this device: strips that are all resident at once, or else tasks; `None` if neither
+    /// fits.
     pub fn of(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         if params.is_local() || params.paths == Paths::Sixteen {
             return None;
@@ -349,10 +344,10 @@ impl Strips {
         Self::resident(params, width, device).or_else(|| Self::tasks(params, width, device))
     }
 
-    /// Strips that all fit the device at once.
+    /// Strips that are all resident at once.
     ///
-    /// One wide strip a multiprocessor is better than two narrow ones, because there are fewer halos and
-    /// neighbours to wait for, but not where that leaves many multiprocessors without any.
+    /// One wide strip per multiprocessor is better than two narrow ones, because there are fewer halos and
+    /// neighbours to wait for, unless many multiprocessors would get none.
     fn resident(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         if params.paths != Paths::Four && !device.cooperative {
             return None;
@@ -372,10 +367,10 @@ impl Strips {
         })
     }
 
-    /// The widest strips of which a multiprocessor can go through at least one, task by task.
+    /// The widest strips with at least one resident block per multiprocessor, task by task.
     ///
-    /// Measured with 8 multiprocessors: one block with a strip of 32 columns takes 0.93 of the time of two with 16
-    /// each, and those 0.9 of that of one with 16.
+    /// Measured with 8 multiprocessors: one block with a strip of 32 columns takes 0.93 of the time of two
+    /// with 16 each, and two take 0.9 of the time of one with 16.
     fn tasks(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         const WAYS: [(u32, u32); 6] = [(32, 8), (24, 8), (16, 8), (8, 8), (8, 4), (4, 4)];
         let pixels = VectorLayout::of(params.range.count).pixels();
@@ -388,17 +383,17 @@ impl Strips {
             [false, true].iter().all(|&select| strips.fits(params, select, device))
         };
         let most = device.threads_per_multiprocessor / WARP;
-        // Without diagonal paths there are no halos, and little is won by wide strips.
+        // Without diagonal paths there are no halos, and wide strips gain little.
         let aheads = if params.paths == Paths::Four { &AHEAD_FEWER[..2] } else { &AHEAD_FEWER };
         ways.flat_map(|way| aheads.iter().map(move |&ahead| (way, ahead))).map(one).find_map(
             |one| {
-                // As many blocks as both launches hold; the first one may hold more, and gets them.
+                // As many blocks as fit for both launches; the first one may fit more, and gets them.
                 (1..=most).map(|resident| Strips { resident, ..one }).take_while(fit).last()
             },
         )
     }
 
-    /// The narrowest strips of which all are held with so many a multiprocessor.
+    /// The narrowest strips that are all resident with this number per multiprocessor.
     fn held(
         params: &Params,
         width: u32,
@@ -419,13 +414,12 @@ impl Strips {
         })
     }
 
-    /// Sweeps that run at once.
     pub fn sweeps(&self) -> u32 {
         if self.two_sweeps { 2 } else { 1 }
     }
 
-    /// Bytes through which a strip hands its border columns to both neighbours, two exchanges in turn:
-    /// vectors, and 16 bytes with the least value of each.
+    /// Bytes that a strip uses to pass its border columns to both neighbours, for two alternating exchanges:
+    /// vectors, and 16 bytes with the minimum of each.
     pub fn halo_bytes(&self, lanes: VectorLayout) -> u32 {
         2 * 2 * self.halo * (4 * lanes.half() + 16)
     }
@@ -438,14 +432,15 @@ impl Strips {
         }
     }
 
-    /// Bytes of the path states in memory, those of two bands in turn with tasks.
+    /// Bytes of the path states in memory; with tasks, of two alternating bands.
     pub fn states_bytes(&self, lanes: VectorLayout) -> usize {
         let turns = if self.tasks { 2 } else { 1 };
         turns * 2 * (self.count * self.strip) as usize * lanes.state_bytes() as usize
     }
 
-    /// Blocks of a launch that a multiprocessor holds, for which its registers are given out. Tasks that go to the
-    /// middle take little shared memory: two blocks, where that leaves their threads enough registers.
+    /// Number of resident blocks per multiprocessor for which the kernel is compiled, which limits its
+    /// registers. Tasks to the middle need little shared memory: two blocks, if that leaves their threads
+    /// enough registers.
     pub fn compiled_for(&self, params: &Params, select: bool, device: &Properties) -> u32 {
         let two = Strips { resident: self.resident.max(2), ..*self };
         let threads = two.resident * self.block(params, select).threads;
@@ -459,7 +454,7 @@ impl Strips {
     fn fits(&self, params: &Params, select: bool, device: &Properties) -> bool {
         let block = self.block(params, select);
         let registers = device.registers_per_multiprocessor / (block.threads * self.resident);
-        // A block takes 1 KiB of shared memory for itself.
+        // A block reserves 1 KiB of shared memory for the system.
         block.threads <= 1024
             && block.shared_bytes <= device.shared_per_block
             && block.threads * self.resident <= device.threads_per_multiprocessor
@@ -467,8 +462,8 @@ impl Strips {
             && registers >= REGISTERS_MIN
     }
 
-    /// The block of the launch that sweeps to the middle, or of the one that goes on from there and
-    /// selects the winners (`select`): `SWEEP_THREADS` and `SHARED_WORDS`.
+    /// The block of the launch that sweeps to the middle, or of the one that continues from there and selects
+    /// the winners (`select`): `SWEEP_THREADS` and `SHARED_WORDS`.
     pub fn block(&self, params: &Params, select: bool) -> Block {
         let lanes = VectorLayout::of(params.range.count);
         let prepared = Prepared::for_aggregation(params, lanes);
@@ -504,7 +499,7 @@ impl Strips {
     }
 }
 
-/// Tells whether the sum of a sweep's path deltas fits a byte: `SUM_BYTES`.
+/// Reports whether the sum of a sweep's path deltas fits a byte: `SUM_BYTES`.
 fn sums_fit_bytes(params: &Params) -> bool {
     let paths = if params.paths == Paths::Four { 1 } else { 3 };
     paths * u32::from(params.p2) <= 255
@@ -553,7 +548,7 @@ mod tests {
                 }
             }
         }
-        // What few multiprocessors do not hold goes through tasks, whatever the chip.
+        // Strips that are not all resident on few multiprocessors become tasks, on any chip.
         for sm in [75, 80, 86, 87, 89, 90, 120] {
             let device = Properties { multiprocessors: 8, ..Properties::typical(sm) };
             for (paths, count) in [(Paths::Four, 128), (Paths::Eight, 128), (Paths::Eight, 256)] {
@@ -561,12 +556,12 @@ mod tests {
                 assert!(strips.is_some_and(|strips| strips.tasks), "{sm} {paths:?} {count}");
             }
         }
-        // 100 KiB hold a strip of 24 columns where what is stored waits in registers.
+        // 100 KiB hold a strip of 24 columns if stored deltas stay in registers.
         let device = Properties { multiprocessors: 24, ..Properties::typical(89) };
         let bare = Params { window: None, prior: None, ..usual(128, Paths::Eight) };
         let strips = Strips::of(&bare, 1280, &device);
         assert!(strips.is_some_and(|s| (s.strip, s.ahead) == (24, IN_REGISTERS)), "{strips:?}");
-        // The sizes of docs/performance.md are taken by the sweeps, on every chip of its class.
+        // The sizes of docs/performance.md use sweeps, on every chip of its class.
         for width in [640, 1280, 1920] {
             let strips = Strips::of(&usual(128, Paths::Eight), width, &Properties::typical(90));
             assert!(strips.is_some_and(|strips| strips.two_sweeps), "{width}");

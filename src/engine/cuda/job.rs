@@ -4,19 +4,18 @@ use crate::calibration::Rectifier;
 use crate::core::frame::Eye;
 use crate::matching::Params;
 
-/// A pair's work: what is computed for every pair.
+/// The work for every pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// Parameters of the matching.
     pub params: &'a Params,
-    /// Width and height in pixels of the pictures that are matched.
+    /// Width and height of the matched pictures in pixels.
     pub size: (usize, usize),
-    /// Rectifier that makes them of a raw pair; without it pairs come rectified.
+    /// Rectifier for raw pairs; without it pairs come rectified.
     pub rectifier: Option<&'a Rectifier>,
 }
 
 impl Job<'_> {
-    /// Tells whether there are pixels that a camera has not seen.
+    /// Reports whether some pixels are outside a camera's valid mask.
     pub(super) fn is_masked(&self) -> bool {
         self.rectifier.is_some_and(|r| Eye::BOTH.iter().any(|&eye| r.map(eye).mask().is_some()))
     }

@@ -1,17 +1,14 @@
-//! Work of the engine for a frame, as data: kernels, buffers, and the steps in the order in which they
-//! are enqueued.
+//! Work of the engine for a frame, as data: kernels, buffers, and the steps in order.
 //!
-//! `plan/` fills this in; `frames.rs` runs it on streams, without knowing what the kernels compute.
+//! `plan/` makes it; `frames.rs` runs it on streams, independent of the kernels' content.
 
 use std::collections::BTreeMap;
 
 use super::geometry::BLOCK_THREADS;
 
-/// A buffer of a [`Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub usize);
 
-/// A kernel of a [`Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelId(pub usize);
 
@@ -20,25 +17,23 @@ pub struct KernelId(pub usize);
 pub enum Scope {
     /// One for the engine, shared by all frames in flight: tables.
     Engine,
-    /// One for each frame that is computed at a time: large scratch memory, of which there may be fewer than frames in
+    /// One for each concurrently computed frame: large scratch memory, possibly for fewer frames than are in
     /// flight.
     Concurrent,
     /// One for each frame in flight.
     Slot,
-    /// One for the engine, which goes from frame to frame: only the launches of one chain may touch it.
+    /// One for the engine, carried from frame to frame: only the launches of one chain may access it.
     Sequence,
 }
 
-/// Memory of the device. It is zero when the engine starts; after that only the steps change it.
+/// Device memory. It is zero when the engine starts; after that only the steps change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Name of the contents, for the account of memory.
+    /// Name of the contents, for memory reports.
     pub name: &'static str,
-    /// Its size.
     pub bytes: usize,
-    /// Its owner.
     pub scope: Scope,
-    /// Content from the start, if not zeros: a prefix of the buffer.
+    /// Initial content, if not zeros: a prefix of the buffer.
     pub content: Vec<u8>,
 }
 
@@ -54,12 +49,12 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// A unit that bears the name of its file.
+    /// A unit named after its file.
     pub fn new(file: &'static str) -> Self {
         Unit { name: file.trim_end_matches(".cu").to_owned(), file, defines: Vec::new() }
     }
 
-    /// Makes it one of a kernel that goes through a picture pixel by pixel.
+    /// Defines the block size of pixel-wise kernels.
     #[must_use]
     pub fn pixelwise(self) -> Self {
         self.define("BLOCK_THREADS", BLOCK_THREADS)
@@ -76,9 +71,7 @@ impl Unit {
 /// A kernel: the `extern "C" __global__` function `symbol` of the unit named `unit`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
-    /// Name of the unit.
     pub unit: String,
-    /// Name of the function.
     pub symbol: &'static str,
 }
 
@@ -91,19 +84,19 @@ pub enum Arg {
     At(BufferId, usize),
     /// `int`.
     I32(i32),
-    /// `unsigned`: how often this slot may have run the launch before, in frames and in this round of a
-    /// frame, from 0 to [`ROUNDS`](crate::matching::mutual_information::ROUNDS) - 1 (for what is kept in buffers of the scope [`Scope::Slot`]). It wraps around.
+    /// `unsigned`: number of times that this slot may have run the launch before, over frames and rounds 0 to
+    /// [`ROUNDS`](crate::matching::mutual_information::ROUNDS) - 1 of a frame, for data in buffers of
+    /// [`Scope::Slot`]. It wraps around.
     Turn(u32),
-    /// `int`: 1 if this buffer of the scope [`Scope::Sequence`] holds the state of the previous frame,
-    /// 0 if the stream restarts.
+    /// `int`: 1 if this buffer of [`Scope::Sequence`] holds the state of the previous frame, 0 if the stream
+    /// restarts.
     Known(BufferId),
-    /// `unsigned`: the noise threshold of the level of this number that a tile comes with; 0 where the frame's
-    /// own is to be found.
+    /// `unsigned`: the tile's noise threshold of the level of this number; 0 to measure it.
     Threshold(usize),
 }
 
 impl Arg {
-    /// The buffer that it is about.
+    /// The buffer of the argument, if any.
     pub fn buffer(&self) -> Option<BufferId> {
         match *self {
             Arg::Buffer(id) | Arg::At(id, _) | Arg::Known(id) => Some(id),
@@ -111,7 +104,7 @@ impl Arg {
         }
     }
 
-    /// Whether it differs from frame to frame.
+    /// Whether it varies from frame to frame.
     pub fn varies(&self) -> bool {
         match self {
             Arg::Buffer(_) | Arg::At(..) | Arg::I32(_) => false,
@@ -123,73 +116,62 @@ impl Arg {
 /// A frame's work runs in two lanes that may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// The lane in which a frame begins and ends.
+    /// The lane at the beginning and the end of a frame.
     Main,
-    /// Beside it, between [`Step::Fork`] and [`Step::Join`].
+    /// A concurrent lane, between [`Step::Fork`] and [`Step::Join`].
     Side,
 }
 
-/// Launches of one frame after the other: each frame's wait for those of the frame before, and for nothing else of it.
-/// So what makes the pictures does not wait for what follows matching.
+/// Launches that run in frame order: each waits only for the same chain of the previous frame. So the
+/// pictures of a frame need not wait for the filters of the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chain {
-    /// Before the pictures are matched.
+    /// Stages before matching.
     Pictures,
-    /// What goes by the maps before.
+    /// Stages that depend on previous maps.
     Maps,
 }
 
 impl Chain {
-    /// Number of chains.
     pub const COUNT: usize = 2;
 }
 
-/// One launch of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// Name in the account of times; steps of one name that follow each other in a lane are one
-    /// stage.
+    /// Name in timing reports; consecutive steps of a lane with one name are one stage.
     pub stage: &'static str,
-    /// Kernel that is launched.
     pub kernel: KernelId,
-    /// Blocks.
     pub grid: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
-    /// Dynamic shared memory of a block; more than 48 KiB is asked for as the driver wants it.
+    /// Dynamic shared memory of a block; more than 48 KiB is requested from the driver.
     pub shared_bytes: u32,
-    /// All blocks must be resident at once.
+    /// Whether all blocks must be resident at once.
     pub cooperative: bool,
-    /// The chain in which it waits for the launches of the frame before, in the order of the frames; `None`: it is free.
+    /// Its chain, in frame order; `None` if it is independent of the previous frame.
     pub chain: Option<Chain>,
-    /// Its lane.
     pub lane: Lane,
-    /// Its arguments, in order.
     pub args: Vec<Arg>,
 }
 
 /// Step of a frame that is enqueued.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A kernel.
     Launch(Launch),
     /// Sets every byte of a buffer.
     Memset {
-        /// Name in the account of times.
+        /// Name in timing reports.
         stage: &'static str,
-        /// Buffer that is set.
         buffer: BufferId,
-        /// To which byte.
         value: u8,
-        /// Its lane.
         lane: Lane,
     },
     /// The side lane waits for all steps enqueued in the main lane so far.
     Fork,
     /// The main lane waits for all steps enqueued in the side lane so far.
     Join,
-    /// Skips the steps up to [`Step::Always`] if this buffer of the scope [`Scope::Sequence`] holds the
-    /// state of the previous frame.
+    /// Skips the steps up to [`Step::Always`] if this buffer of [`Scope::Sequence`] holds the state of the
+    /// previous frame.
     IfAnew(BufferId),
     /// The steps from here on run for every frame.
     Always,
@@ -204,50 +186,46 @@ pub struct Passed {
     pub report: BufferId,
 }
 
-/// Everything an engine needs to know to match pairs of one size with one set of parameters.
+/// Description of an engine for pairs of one size with one set of parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Kernels that the steps launch.
     pub kernels: Vec<Kernel>,
     /// Memory of the device.
     pub buffers: Vec<Buffer>,
     /// A frame's work, in order.
     pub steps: Vec<Step>,
-    /// The pictures that are uploaded.
+    /// Format of the uploaded pictures.
     pub input: Input,
-    /// Buffer that the left picture is uploaded to, of the scope [`Scope::Slot`]; aligned to 256 bytes.
+    /// Upload buffer of the left picture, of [`Scope::Slot`]; aligned to 256 bytes.
     pub left: BufferId,
-    /// The right picture, likewise.
+    /// Upload buffer of the right picture, likewise.
     pub right: BufferId,
-    /// Both pictures as they are matched, rows tightly packed, where the steps rectify them.
+    /// Both rectified pictures, rows tightly packed, if the steps rectify them.
     pub rectified: Option<[BufferId; 2]>,
-    /// The disparity map: `width * height` values of 16 bits, rows tightly packed, of the scope
-    /// [`Scope::Slot`].
+    /// The disparity map: `width * height` values of 16 bits, rows tightly packed, of [`Scope::Slot`].
     pub disparity: BufferId,
     /// Confidence, one byte per pixel of the map, if requested.
     pub confidence: Option<BufferId>,
     /// Outputs of the spatio-temporal stage, if it runs.
     pub passed: Option<Passed>,
-    /// Number of frames whose work may run at once on the device, at least 1. Frame n in flight takes what frame n less
-    /// this number had of the scope [`Scope::Concurrent`], after it.
+    /// Number of concurrently computed frames, at least 1. Frame n in flight waits for frame n minus this
+    /// number and reuses its [`Scope::Concurrent`] buffers.
     pub concurrent: usize,
-    /// Buffers of the scope [`Scope::Sequence`] that filters keep their state in, with the filters' names.
+    /// Buffers of [`Scope::Sequence`] with the filters' states, by the filters' names.
     pub states: Vec<(&'static str, BufferId)>,
 }
 
-/// Pictures as they are uploaded.
+/// Format of uploaded pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Width in pixels.
     pub width: usize,
-    /// Height in pixels.
     pub height: usize,
-    /// Bytes from a row to the next on the device, at least the width.
+    /// Bytes between the starts of rows on the device, at least the width.
     pub pitch: usize,
 }
 
 impl Input {
-    /// Pictures that are matched as they are, rows tightly packed.
+    /// Pictures that come rectified, rows tightly packed.
     pub fn rectified(width: usize, height: usize) -> Self {
         Input { width, height, pitch: width }
     }
@@ -281,7 +259,7 @@ impl Plan {
         plan
     }
 
-    /// Both pictures as they are matched.
+    /// Both pictures in the form for matching.
     pub fn matched_views(&self) -> [BufferId; 2] {
         self.rectified.unwrap_or([self.left, self.right])
     }
@@ -292,21 +270,21 @@ impl Plan {
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Adds the state of a filter, which only launches of one chain may touch.
+    /// Adds the state of a filter, for launches of one chain only.
     pub fn state(&mut self, filter: &'static str, numbers: usize) -> BufferId {
         let id = self.buffer(filter, size_of::<i32>() * numbers, Scope::Sequence);
         self.states.push((filter, id));
         id
     }
 
-    /// Adds a table that never changes, one for the engine.
+    /// Adds a constant table, one for the engine.
     pub fn table(&mut self, name: &'static str, content: Vec<u8>) -> BufferId {
         let bytes = content.len();
         self.buffers.push(Buffer { name, bytes, scope: Scope::Engine, content });
         BufferId(self.buffers.len() - 1)
     }
 
-    /// The kernel `symbol` of the unit `unit`, added where it is new.
+    /// Returns the kernel `symbol` of the unit `unit`; adds it if it is new.
     pub fn kernel(&mut self, unit: &str, symbol: &'static str) -> KernelId {
         let kernel = Kernel { unit: unit.to_owned(), symbol };
         let known = self.kernels.iter().position(|known| *known == kernel);
@@ -316,8 +294,8 @@ impl Plan {
         }))
     }
 
-    /// Checks that the steps make sense: what they name exists, launches are within the limits of every
-    /// device, lanes are forked before they are used and joined at the end.
+    /// Checks the steps: all ids exist, launches are within the limits of every device, lanes are forked
+    /// before they are used and joined at the end.
     pub fn check(&self) -> Result<(), String> {
         let handed_out =
             [self.left, self.right, self.disparity].into_iter().chain(self.matched_views());

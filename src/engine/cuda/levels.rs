@@ -1,20 +1,18 @@
-//! Levels of a pair: the pictures themselves, and their halves as far as the prior reaches. Each is
-//! matched like a pair of its own, the coarsest first.
+//! Levels of a pair: the pictures and their halves, as many as the prior uses. Each is matched like a
+//! separate pair, the coarsest first.
 
 use super::job::Job;
 use crate::matching::Params;
 use crate::matching::levels::levels;
 
-/// One level.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
-    /// Its number: 0 is the finest.
+    /// Number: 0 is the finest.
     pub number: usize,
-    /// Parameters of its matching.
     pub params: Params,
-    /// Width and height in pixels of its pictures.
+    /// Width and height of the pictures in pixels.
     pub size: (usize, usize),
-    /// Reports whether there is a coarser level.
+    /// Whether there is a coarser level.
     pub has_coarser: bool,
 }
 
@@ -32,14 +30,13 @@ impl Level {
         levels.into_iter().enumerate().map(level).collect()
     }
 
-    /// The job of this level of `whole`; coarser levels have no rectifier, because their pictures are made of
-    /// rectified ones.
+    /// The job of this level of `whole`; coarser levels have no rectifier, because their pictures are halves
+    /// of rectified ones.
     pub fn job<'a>(&'a self, whole: &Job<'a>) -> Job<'a> {
         let rectifier = whole.rectifier.filter(|_| self.number == 0);
         Job { params: &self.params, size: self.size, rectifier }
     }
 
-    /// Name of a unit at this level.
     pub fn unit(&self, name: &str) -> String {
         match self.number {
             0 => name.to_owned(),
@@ -47,7 +44,7 @@ impl Level {
         }
     }
 
-    /// Strength of the prior that supports the cost, 0 where none does.
+    /// Strength of the prior at this level, 0 without one.
     pub fn prior_strength(&self) -> u32 {
         self.params.prior.filter(|_| self.has_coarser).map_or(0, |prior| prior.strength.into())
     }

@@ -7,21 +7,19 @@ use anyhow::Context as _;
 use super::driver::{Context, Function, Module, c_name};
 use super::launch::{Kernel, Occupancy, Plan, Step, Unit};
 
-/// Dynamic shared memory that a block gets without asking.
+/// Largest dynamic shared memory of a block without an explicit request.
 const SHARED_UNASKED: u32 = 48 << 10;
 
-/// Units with their modules.
 #[derive(Debug)]
 pub(super) struct Loaded(Vec<(Unit, Module)>);
 
 impl Loaded {
-    /// Loads the code of every unit.
     pub fn new(context: &Arc<Context>, units: Vec<Unit>, code: &[Vec<u8>]) -> anyhow::Result<Self> {
         let load = |(unit, code): (Unit, &Vec<u8>)| Ok((unit, Module::load(context, code)?));
         Ok(Self(units.into_iter().zip(code).map(load).collect::<anyhow::Result<_>>()?))
     }
 
-    /// The kernel, with leave to use this much dynamic shared memory.
+    /// Returns the kernel, allowed to use this much dynamic shared memory.
     fn function(&self, kernel: &Kernel, shared_bytes: u32) -> anyhow::Result<Function> {
         let described = || format!("kernel `{}` of `{}`", kernel.symbol, kernel.unit);
         let (_, module) = self
@@ -37,7 +35,7 @@ impl Loaded {
         Ok(function)
     }
 
-    /// The kernels of a plan, each with leave to use the shared memory of its largest launch.
+    /// Returns the kernels of a plan, each allowed to use the shared memory of its largest launch.
     pub fn functions(&self, plan: &Plan) -> anyhow::Result<Vec<Function>> {
         let launches = |number: usize| {
             plan.steps.iter().filter_map(move |step| match step {

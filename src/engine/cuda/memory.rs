@@ -1,19 +1,19 @@
-//! Memory that an engine takes, known before any of it is allocated.
+//! Memory estimates of an engine, before any allocation.
 
 use super::launch::{Buffer, Plan, Scope};
 use crate::core::memory::{Estimate, Size};
 
-/// Device memory that is left free for the driver and other programs: this much, or ...
+/// Device memory that stays free for the driver and other programs: this much, or ...
 const RESERVE: usize = 128 << 20;
 
 /// ... this part of the free memory, if that is less.
 const RESERVE_PART: usize = 8;
 
-/// Part of the device's memory that the volumes of all frames in flight may take together, so that a device that
-/// shares 8 GiB with the processor has most of them left for others.
+/// Part of the device's memory for the volumes of all frames in flight together, so that a device that shares
+/// 8 GiB with the processor leaves most of them to others.
 const VOLUMES_PART: usize = 8;
 
-/// The driver gives out memory of the device in pieces of this size.
+/// Granularity of the driver's device memory.
 const PIECE: usize = 512;
 
 /// Sizes of an engine's allocations.
@@ -21,7 +21,7 @@ const PIECE: usize = 512;
 pub struct Budget {
     /// Memory of the device in bytes.
     pub device: usize,
-    /// Pinned memory of the host in bytes, without the maps that outputs hold on to.
+    /// Pinned host memory in bytes, without the maps held by outputs.
     pub pinned: usize,
     /// Largest buffers of the device, largest first: name and bytes of all slots together.
     pub largest: Vec<(&'static str, usize)>,
@@ -29,8 +29,8 @@ pub struct Budget {
     pub slots: usize,
 }
 
-/// Number of frames that are computed at a time, of so many in flight: as many as there are volumes for in the part of
-/// `total` bytes that they may take, and in what is left of the `allowed` bytes beside everything else.
+/// Number of concurrently computed frames out of `slots` in flight: limited by the volumes' part of `total`
+/// bytes, and by the `allowed` bytes minus all other memory.
 pub fn concurrent_frames(plan: &Plan, slots: usize, total: usize, allowed: usize) -> usize {
     let volumes =
         plan.buffers.iter().filter(|buffer| buffer.scope == Scope::Concurrent).map(pieces);
@@ -41,7 +41,7 @@ pub fn concurrent_frames(plan: &Plan, slots: usize, total: usize, allowed: usize
     (room / volumes).clamp(1, slots.max(1))
 }
 
-/// Bytes of the device that a buffer takes.
+/// Device memory of a buffer in bytes.
 fn pieces(buffer: &Buffer) -> usize {
     buffer.bytes.max(1).next_multiple_of(PIECE)
 }
@@ -62,15 +62,13 @@ pub fn allowed(free: usize, given: Option<u64>) -> usize {
     if *.limited { "allowed (`memory`)" } else { "free" }
 )]
 pub struct TooLarge {
-    /// Bytes that are needed.
     pub needed: usize,
-    /// Bytes that may be taken, at most the free ones.
+    /// Usable bytes, at most the free ones.
     pub free: usize,
     /// Set if the user's limit is below the free memory.
     pub limited: bool,
-    /// Bytes that the device has.
     pub total: usize,
-    /// Names and sizes of the buffers that take most of it.
+    /// Names and sizes of the largest buffers.
     pub largest: String,
 }
 
@@ -96,7 +94,7 @@ impl Budget {
         Budget { device, pinned, largest, slots }
     }
 
-    /// Bytes of host and device.
+    /// Memory of host and device.
     pub fn estimate(&self) -> Estimate {
         Estimate { host: self.pinned as u64, device: self.device as u64 }
     }
@@ -155,7 +153,7 @@ mod tests {
         let volume = 1 << 20;
         let frames = |total, allowed| concurrent_frames(&plan, 3, total, allowed);
         assert_eq!(frames(8 << 30, 8 << 30), 3);
-        // Two of them are in the budget.
+        // The budget includes two of them.
         assert_eq!(
             [device + volume, device, device - volume, 0].map(|n| frames(8 << 30, n)),
             [3, 2, 1, 1]

@@ -1,20 +1,20 @@
 //! The CUDA engine: the stages of `matching/` as kernels, byte for byte the same, several frames in
 //! flight.
 //!
-//! `units.rs` decides which kernels (`kernels/*.cu`) with which constants match pairs of a size with a
-//! set of parameters on a device, `plan/` in which buffers and launches; everything else here neither
-//! knows nor cares what is computed:
+//! `units.rs` chooses the kernels (`kernels/*.cu`) and their constants for pairs of a size with a set of
+//! parameters on a device; `plan/` arranges their buffers and launches. Everything else here is independent
+//! of the algorithm:
 //!
-//! - `device.rs` lists and opens devices, `driver.rs` owns what the driver hands out.
+//! - `device.rs` lists and opens devices, `driver.rs` owns the driver's objects.
 //! - `compile.rs` compiles the kernels for the exact device with NVRTC (`nvrtc.rs`) when the engine
 //!   starts; `cache.rs` keeps the code on disk.
-//! - `memory.rs` knows what will be allocated before anything is.
-//! - `slot.rs` is a frame in flight: upload, computation and download are ordered by events on three
-//!   streams, so that those of different frames overlap; `frames.rs` enqueues the computation.
+//! - `memory.rs` estimates memory before any allocation.
+//! - `slot.rs` is a frame in flight: events order upload, computation and download on three streams, so that
+//!   different frames overlap; `frames.rs` enqueues the computation.
 //!
-//! In the steady state a frame costs the host the calls that enqueue it: sources write pictures into
-//! pinned memory (`pinned.rs`), from which the device uploads them, and the map is handed out in the
-//! pinned memory that it was downloaded into. Pictures that lie elsewhere are copied once.
+//! In the steady state a frame costs only the host calls that enqueue it: sources write pictures into pinned
+//! memory (`pinned.rs`), from which the device uploads them, and the map is returned in the pinned memory of
+//! its download. Other pictures are copied once.
 
 mod cache;
 mod compile;
@@ -76,23 +76,23 @@ use crate::matching::temporal::layout::{HEADER, Header};
 use crate::matching::temporal::report::report as report_of;
 use crate::matching::{History, Params};
 
-/// Parts of the machine that the engine uses.
+/// GPU resources of the engine.
 #[derive(Clone, Debug)]
 pub struct CudaOptions {
     /// Number of the device as `stereod devices` lists it; `None`: the first that will do.
     pub device: Option<usize>,
-    /// Multiprocessors of it that are used, at least 1; `None`: all.
+    /// Number of multiprocessors in use, at least 1; `None`: all.
     pub multiprocessors: Option<u32>,
-    /// Rank of its kernels beside those of others.
+    /// Priority of its kernels over others.
     pub priority: Priority,
     /// Frames in flight, at least 1.
     pub in_flight: usize,
-    /// Folder in which compiled kernels are kept.
+    /// Cache of compiled kernels.
     pub cache: Cache,
 }
 
 impl CudaOptions {
-    /// Keys of `[engine]` among these that ask for a GPU, or for a part or a rank on one.
+    /// Keys of `[engine]` among these that request a GPU, a part of it, or a priority.
     pub fn asked_for(&self) -> Vec<&'static str> {
         let asked = [
             ("device", self.device.is_some()),
@@ -122,43 +122,42 @@ pub struct CudaEngine {
     upload: Stream,
     download: Stream,
     maps: PinnedPool<i16>,
-    /// Memory for the confidence that is handed out, where it is asked for.
+    /// Memory for the confidence outputs, if requested.
     confidences: Option<PinnedPool<u8>>,
-    /// Memory for the whitened pictures that are handed out, and for what the stage in time reports.
+    /// Memory for the whitened pictures, and for the reports of the spatio-temporal stage.
     whitened: Option<PinnedPool<u16>>,
     reports: Option<PinnedPool<i32>>,
     pictures: PinnedPool<u8>,
-    /// Memory for the rectified pictures that are handed out, where the device makes them.
+    /// Memory for the rectified pictures, if the device makes them.
     rectified: Option<PinnedPool<u8>>,
     rectifier: Option<Arc<Rectifier>>,
     memory: Memory,
     _modules: Loaded,
     context: Arc<Context>,
     size: (usize, usize),
-    /// Number of levels: of half the size, and so on.
     levels: usize,
     input: Input,
     name: String,
-    /// Slots in the order in which they were submitted.
+    /// Busy slots in the order of submission.
     queue: VecDeque<usize>,
     profile: bool,
     continuity: Continuity,
-    /// The filters that keep a state, with the buffers of the scope of the stream that hold it.
+    /// The filters with a state, and their [`Scope::Sequence`] buffers.
     states: Vec<(&'static str, BufferId)>,
-    /// Those of them that hold what the newest frame left there.
+    /// The buffers that hold the state of the newest frame.
     known: Vec<BufferId>,
     /// The slot of the newest frame.
     newest: Option<usize>,
     range: DisparityRange,
-    /// Cameras that depth is computed from, where they are known.
+    /// Geometry for the depth, if known.
     depth_from: Option<StereoGeometry>,
-    /// Part of the budget that its pinned memory takes.
+    /// Budget share of the pinned memory.
     _pinned: Option<Reserved>,
 }
 
 impl CudaEngine {
-    /// An engine for such pairs, with its kernels compiled and all the memory that it will need. Of raw
-    /// pairs it hands out the rectified pictures with their disparity.
+    /// Makes an engine for such pairs, with compiled kernels and all its memory. For raw pairs, the results
+    /// include the rectified pictures.
     pub fn new(params: &Params, pairs: &PairSpec, options: &CudaOptions) -> anyhow::Result<Self> {
         let rectifier = pairs.rectifier.as_deref();
         if let Some(rectifier) = rectifier {
@@ -252,7 +251,7 @@ impl CudaEngine {
                 .collect::<driver::Result<_>>()?,
             upload: Stream::new(&context, options.priority)?,
             download: Stream::new(&context, options.priority)?,
-            // One map more than frames, for the one that an output looks at.
+            // One map more than frames, for the one in use by an output.
             maps: PinnedPool::new(&context, pixels, options.in_flight + 1)?,
             confidences: match plan.confidence {
                 Some(_) => Some(PinnedPool::new(&context, pixels, options.in_flight + 1)?),
@@ -266,7 +265,7 @@ impl CudaEngine {
                 Some(_) => Some(PinnedPool::new(&context, HEADER, options.in_flight + 1)?),
                 None => None,
             },
-            // Sources take them as they need.
+            // Allocated on demand by sources.
             pictures: PinnedPool::new(&context, plan.input.width * plan.input.height, 0)?,
             rectified: match plan.rectified {
                 Some(_) => Some(PinnedPool::new(&context, pixels, 2 * (options.in_flight + 1))?),
@@ -298,8 +297,8 @@ impl CudaEngine {
         })
     }
 
-    /// Enqueues the work for a pair. `thresholds`: the noise thresholds, empty where they are the pair's own;
-    /// `of_stream`: whether it may go on from the pair before.
+    /// Enqueues the work for a pair. `thresholds`: noise thresholds, empty to measure them; `of_stream`:
+    /// whether it may continue the previous pair.
     fn take(
         &mut self,
         pair: StereoPair,
@@ -350,19 +349,19 @@ impl CudaEngine {
         Ok(())
     }
 
-    /// A slot without a frame.
+    /// Returns a slot without a frame.
     fn idle_slot(&self) -> Option<usize> {
         self.slots.iter().position(|slot| slot.in_flight.is_none())
     }
 
-    /// Waits until the device does nothing for this engine.
+    /// Waits until the device has no work for this engine.
     fn drain(&self) {
         if self.context.make_current().is_err() {
             return;
         }
         let pairs = self.streams.iter().flat_map(|pair| [&pair.main, &pair.side]);
         for stream in [&self.upload].into_iter().chain(pairs).chain([&self.download]) {
-            // A lost device does nothing any more.
+            // A lost device has no work either.
             let _ = stream.synchronize();
         }
     }
@@ -484,7 +483,7 @@ impl TileEngine for CudaEngine {
 }
 
 impl Memory {
-    /// Allocates a plan's buffers, zeros but for what they hold from the start.
+    /// Allocates a plan's buffers: zeros, or their initial content.
     fn new(context: &Arc<Context>, plan: &Plan, slots: usize) -> driver::Result<Self> {
         let of = |scopes: &[Scope]| {
             let buffers = plan.buffers.iter();
@@ -504,7 +503,7 @@ impl Memory {
             concurrent: several(Scope::Concurrent, plan.concurrent)?,
             slots: several(Scope::Slot, slots)?,
         };
-        // The engine's streams do not wait for what cleared and filled the buffers.
+        // The engine's streams do not wait for the initialisation of the buffers.
         context.synchronize()?;
         Ok(memory)
     }

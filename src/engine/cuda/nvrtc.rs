@@ -1,5 +1,5 @@
-//! NVRTC, the compiler that CUDA brings as a library: finding it, and turning a source into code for
-//! one architecture. Needs no GPU.
+//! NVRTC, CUDA's run-time compiler: finding the library, and compiling a source for one architecture. Needs
+//! no GPU.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
@@ -10,7 +10,6 @@ use std::sync::OnceLock;
 use anyhow::{Context, bail};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
 
-/// A version of CUDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct Version {
@@ -24,7 +23,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Oldest version that is known to take the kernels.
+/// Oldest version known to compile the kernels.
 const OLDEST: Version = Version { major: 12, minor: 0 };
 
 /// Reason why there is no NVRTC; the message holds the cure.
@@ -52,12 +51,12 @@ pub struct Nvrtc {
     architectures: Vec<u32>,
 }
 
-/// Device or virtual architecture that is compiled for.
+/// Device or virtual architecture of the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Machine code of this architecture.
     Real(u32),
-    /// PTX of this architecture, which the driver turns into machine code.
+    /// PTX of this architecture, which the driver compiles to machine code.
     Virtual(u32),
 }
 
@@ -70,9 +69,8 @@ impl fmt::Display for Target {
     }
 }
 
-/// Best target for a device of the architecture `sm` among what the compiler knows: its own machine
-/// code, else that of an earlier minor version (which runs on it), else PTX. `None` where it knows
-/// only later ones.
+/// Best target for a device of the architecture `sm` among the compiler's `known` ones: its own machine code,
+/// else an earlier minor version's (which runs on it), else PTX. `None` if all are later.
 pub fn target(known: &[u32], sm: u32) -> Option<Target> {
     let older = known.iter().copied().filter(|&other| other <= sm).max()?;
     // sm_110, 120, 121 are of the families 11 and 12.
@@ -80,20 +78,20 @@ pub fn target(known: &[u32], sm: u32) -> Option<Target> {
 }
 
 impl Nvrtc {
-    /// Finds the library; later calls give the same answer.
+    /// Finds the library; later calls return the same result.
     pub fn find() -> Result<&'static Nvrtc, Missing> {
         static FOUND: OnceLock<Result<Nvrtc, Missing>> = OnceLock::new();
         FOUND.get_or_init(Self::load).as_ref().map_err(Clone::clone)
     }
 
     fn load() -> Result<Nvrtc, Missing> {
-        // SAFETY: NVRTC has no requirements on who opens it.
+        // SAFETY: NVRTC may be opened by any program.
         let present = || unsafe { sys::is_culib_present() };
         if !(present() || open_elsewhere() && present()) {
             return Err(Missing::Library);
         }
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: the library is there, every version has the function, the pointers are valid.
+        // SAFETY: the library exists, every version has the function, the pointers are valid.
         ok("asking for the version", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
         let version = Version { major: major as u32, minor: minor as u32 };
         if version < OLDEST {
@@ -103,7 +101,7 @@ impl Nvrtc {
         // SAFETY: the function exists since 11.2; `count` receives the number.
         ok("asking for architectures", unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) })?;
         let mut architectures: Vec<c_int> = vec![0; count.max(0) as usize];
-        // SAFETY: the array has the length that was just told.
+        // SAFETY: the array has the length from the previous call.
         ok("asking for architectures", unsafe {
             sys::nvrtcGetSupportedArchs(architectures.as_mut_ptr())
         })?;
@@ -112,12 +110,11 @@ impl Nvrtc {
         Ok(Nvrtc { version, architectures })
     }
 
-    /// Its version.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Target to compile for on a device of the architecture `sm`.
+    /// Chooses the target for a device of the architecture `sm`.
     pub fn target(&self, sm: u32) -> anyhow::Result<Target> {
         target(&self.architectures, sm).with_context(|| {
             let oldest = self.architectures.first().copied().unwrap_or(0);
@@ -129,8 +126,8 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles a source with headers, both as (name, text), to a cubin for a real target and to PTX
-    /// with a zero byte at its end for a virtual one.
+    /// Compiles a source with headers, both as (name, text), to a cubin for a real target, and to PTX with a
+    /// zero byte at its end for a virtual one.
     pub fn compile(
         &self,
         (name, source): (&str, &str),
@@ -164,9 +161,8 @@ impl Nvrtc {
     }
 }
 
-/// Opens the library by its full path where CUDA's toolkit usually lies and the loader does not look.
-/// An open library is then found by its name; so is the second one that it opens itself when it
-/// compiles.
+/// Opens the library by its full path in the usual folders of CUDA's toolkit that the loader does not search.
+/// An open library is then found by its name, and so is the second one that NVRTC opens when it compiles.
 #[cfg(unix)]
 fn open_elsewhere() -> bool {
     use std::os::unix::ffi::OsStrExt;
@@ -228,8 +224,7 @@ impl Program {
         };
         let (name_list, text_list) = (pointers(&names), pointers(&texts));
         let mut program = ptr::null_mut();
-        // SAFETY: all texts end with zero and both lists have the length that is told; NVRTC copies
-        // them.
+        // SAFETY: all texts end with zero and both lists have the given length; NVRTC copies them.
         ok("creating a program", unsafe {
             sys::nvrtcCreateProgram(
                 &mut program,
@@ -243,10 +238,9 @@ impl Program {
         Ok(Program(program))
     }
 
-    /// Listing of the compiler.
     fn log(&self) -> String {
         let mut size = 0;
-        // SAFETY: the program is alive; the buffer has the size that is told.
+        // SAFETY: the program is alive; the buffer has the size from the first call.
         unsafe {
             if sys::nvrtcGetProgramLogSize(self.0, &mut size) != nvrtcResult::NVRTC_SUCCESS {
                 return String::new();
@@ -267,7 +261,7 @@ impl Program {
             bail!("NVRTC produced no code");
         }
         let mut code = vec![0u8; size];
-        // SAFETY: the buffer has the size that was just told.
+        // SAFETY: the buffer has the size from the first call.
         ok("fetching the code", unsafe { get(self.0, code.as_mut_ptr().cast()) })?;
         Ok(code)
     }
@@ -294,7 +288,7 @@ mod tests {
         assert_eq!(target(&known, 90), Some(Target::Real(90)));
         assert_eq!(target(&known, 88), Some(Target::Real(87)));
         assert_eq!(target(&known, 70), None);
-        // A device that is newer than the compiler.
+        // A device newer than the compiler.
         let known = [50, 75, 80, 86, 89, 90];
         assert_eq!(target(&known, 100), Some(Target::Virtual(90)));
         assert_eq!(target(&known, 121), Some(Target::Virtual(90)));

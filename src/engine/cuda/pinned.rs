@@ -8,10 +8,10 @@ use crossbeam_channel::{Receiver, Sender};
 use super::driver::{Context, PinnedMemory, Result};
 use crate::core::pool::{Lent, Memory};
 
-/// Number of idle buffers that a pool keeps; what comes back beyond that is freed.
+/// Largest number of idle buffers of a pool; further ones are freed.
 const IDLE: usize = 64;
 
-/// Pinned buffers of one size, handed out as slices of `T`, a plain integer.
+/// Pinned buffers of one size, as slices of `T`, a plain integer.
 #[derive(Clone)]
 pub(super) struct PinnedPool<T> {
     context: Arc<Context>,
@@ -22,7 +22,7 @@ pub(super) struct PinnedPool<T> {
 }
 
 impl<T: Plain> PinnedPool<T> {
-    /// A pool of buffers of `len` elements, `ready` of them made now.
+    /// A pool of buffers of `len` elements, `ready` of them allocated now.
     pub fn new(context: &Arc<Context>, len: usize, ready: usize) -> Result<Self> {
         let (back, idle) = crossbeam_channel::bounded(IDLE);
         let pool = Self { context: context.clone(), len, back, idle, element: PhantomData };
@@ -36,13 +36,12 @@ impl<T: Plain> PinnedPool<T> {
         PinnedMemory::zeroed(&self.context, self.len * size_of::<T>())
     }
 
-    /// Memory for one buffer, allocated only where all is in use.
+    /// Returns an idle buffer, or a new one if all are in use.
     pub fn take(&self) -> Result<PinnedMemory> {
         self.idle.try_recv().or_else(|_| self.make())
     }
 
-    /// The elements of memory that came from [`PinnedPool::take`] and that no copy of the device's
-    /// reads or writes any more.
+    /// Lends the elements of memory from [`PinnedPool::take`]. No copy of the device may still access it.
     pub fn lend(&self, memory: PinnedMemory) -> Box<dyn Lent<T>> {
         Box::new(Slice { memory: Some(memory), home: self.back.clone(), element: PhantomData })
     }
@@ -53,19 +52,19 @@ impl<T: Plain> Memory<T> for PinnedPool<T> {
         if len != self.len {
             return None;
         }
-        // A device that is lost has none; the heap has.
+        // On a lost device this fails, and the heap is used.
         self.take().ok().map(|memory| PinnedPool::lend(self, memory))
     }
 }
 
-/// Integers: any bytes are values of them, and a page's alignment is theirs.
+/// Integers: all bit patterns are valid, and a page is sufficiently aligned.
 pub(super) trait Plain: Copy + 'static {}
 impl Plain for u8 {}
 impl Plain for u16 {}
 impl Plain for i32 {}
 impl Plain for i16 {}
 
-/// Elements in pinned memory, which goes back to its pool when they are dropped.
+/// Elements in pinned memory, which returns to its pool on drop.
 struct Slice<T> {
     /// Present until dropped.
     memory: Option<PinnedMemory>,
@@ -88,7 +87,7 @@ impl<T: Plain> Lent<T> for Slice<T> {
 
     fn elements_mut(&mut self) -> &mut [T] {
         match &self.memory {
-            // SAFETY: as above; and whoever has the buffer to itself has no frame in flight with it.
+            // SAFETY: as above; and with exclusive access, no frame in flight uses the buffer.
             Some(memory) => unsafe {
                 let len = memory.bytes() / size_of::<T>();
                 std::slice::from_raw_parts_mut(memory.address().as_ptr().cast(), len)
@@ -105,7 +104,7 @@ impl<T: Plain> Lent<T> for Slice<T> {
 impl<T> Drop for Slice<T> {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take() {
-            // A full pool, or one that is gone, frees the memory.
+            // If the pool is full or gone, the memory is freed.
             let _ = self.home.try_send(memory);
         }
     }

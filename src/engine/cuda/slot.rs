@@ -10,8 +10,8 @@ use super::launch::BufferId;
 use crate::core::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
-/// Time for which waiting for a frame costs the processor before the thread sleeps: a frame of the usual
-/// sizes is done by then, and waking up takes longer than a small frame.
+/// Time of busy waiting for a frame before the thread sleeps: frames of the usual sizes are done by then, and
+/// waking up takes longer than a small frame.
 const SPIN: Duration = Duration::from_micros(1500);
 
 /// One frame in flight.
@@ -19,7 +19,7 @@ pub(super) struct Slot {
     work: Work,
     /// Left and right picture, `pitch * height` bytes each.
     input: PinnedMemory,
-    /// Addresses on the device of the pictures, the map, its confidence and the rectified pictures.
+    /// Device addresses of the pictures, the map, its confidence and the rectified pictures.
     addresses: Addresses,
     upload_begin: Event,
     uploaded: Event,
@@ -27,16 +27,16 @@ pub(super) struct Slot {
     downloaded: Event,
     /// Number of frames it has run.
     turns: u32,
-    /// Frame that it computes now.
+    /// The frame that it computes now.
     pub in_flight: Option<InFlight>,
 }
 
 /// Device addresses of a slot's inputs and outputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
-    /// The pictures as they are uploaded, left and right.
+    /// Uploaded pictures, left and right.
     pub input: [u64; 2],
-    /// The pictures as they are matched, where the device rectifies them.
+    /// Rectified pictures, if the device makes them.
     pub rectified: Option<[u64; 2]>,
     /// The map.
     pub disparity: u64,
@@ -60,7 +60,7 @@ pub(super) struct Output {
     pub map: PinnedMemory,
     /// Confidence of each pixel, if requested.
     pub confidence: Option<PinnedMemory>,
-    /// The pictures as they were matched, where the device rectifies them.
+    /// Rectified pictures, if the device makes them.
     pub rectified: Option<[PinnedMemory; 2]>,
     /// The left image without its background, if requested.
     pub whitened: Option<PinnedMemory>,
@@ -89,8 +89,8 @@ impl Slot {
         })
     }
 
-    /// Enqueues the upload of both pictures to rows `pitch` bytes apart: from where they are if the
-    /// device can read that, else from a copy.
+    /// Enqueues the upload of both pictures to rows `pitch` bytes apart: directly if both are in pinned
+    /// memory, else from a copy.
     pub fn upload(&mut self, pair: &StereoPair, pitch: usize, stream: &Stream) -> Result<()> {
         if pair.left.is_pinned() && pair.right.is_pinned() {
             self.upload_begin.record(stream)?;
@@ -166,7 +166,6 @@ impl Slot {
         self.downloaded.record(stream)
     }
 
-    /// Waits for the output.
     pub fn wait(&self) -> Result<()> {
         let begin = Instant::now();
         while begin.elapsed() < SPIN {
@@ -178,8 +177,8 @@ impl Slot {
         self.downloaded.wait()
     }
 
-    /// The times of the frame that [`Slot::wait`] waited for: upload, stages and download, and the
-    /// device's from the first kernel to the last.
+    /// Times of the frame that [`Slot::wait`] waited for: upload, stages and download, and the device time
+    /// from the first kernel to the last.
     pub fn times(&self) -> Result<(Vec<StageTime>, Duration)> {
         let mut times = vec![("upload", self.uploaded.since(&self.upload_begin)?)];
         self.work.add_times(&mut times)?;
@@ -188,7 +187,7 @@ impl Slot {
     }
 }
 
-/// Enqueues the upload of a picture from where it is, to rows that are `pitch` bytes apart.
+/// Enqueues the upload of a pinned picture to rows that are `pitch` bytes apart.
 fn upload_rows(image: &Image, to: u64, pitch: usize, stream: &Stream) -> Result<()> {
     let copy = sys::CUDA_MEMCPY2D {
         srcXInBytes: 0,
@@ -213,7 +212,6 @@ fn upload_rows(image: &Image, to: u64, pitch: usize, stream: &Stream) -> Result<
     check("uploading the pictures", unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.raw()) })
 }
 
-/// Enqueues the download of as many bytes as the memory holds.
 fn download(what: &'static str, from: u64, to: &PinnedMemory, stream: &Stream) -> Result<()> {
     // SAFETY: the device's buffer is at least as large, and both stay until the frame is collected.
     check(what, unsafe {

@@ -1,5 +1,4 @@
-//! The translation units that a job needs: files of `kernels/` with the constants that they are
-//! compiled with.
+//! The translation units for a job: files of `kernels/` with their compile-time constants.
 //!
 //! Macros that begin with EXPECTED hold sizes computed by `geometry.rs`. A kernel fails to compile if
 //! its own formula gives another value.
@@ -99,7 +98,7 @@ fn support(level: &Level) -> Vec<Unit> {
     units
 }
 
-/// Tells whether anything is summed over windows: block costs, and every cost without paths.
+/// Reports whether sums over windows are needed: for block costs, and for every cost without paths.
 pub(super) fn sums_windows(params: &Params) -> bool {
     params.is_local() || matches!(params.cost, Cost::Block { .. })
 }
@@ -124,7 +123,7 @@ fn windows(level: &Level) -> Unit {
     match params.cost {
         Cost::Block { measure, truncation, .. } => {
             let scale = Scale::of(measure, window);
-            // The header of a cost without means knows the window already.
+            // The header of a cost without means already defines the window.
             let unit = if measure.is_zero_mean() { unit } else { size(unit) };
             unit.define("SQUARED", u32::from(measure.is_squared()))
                 .define("ZERO_MEAN", u32::from(measure.is_zero_mean()))
@@ -219,7 +218,7 @@ fn sweeps(params: &Params, lanes: VectorLayout, strips: Strips, device: &Propert
     if params.paths != Paths::Five {
         units.push(sweep("sweep_to_middle", false, 0));
     }
-    // A single sweep that adds what another has stored comes from below.
+    // A single sweep that adds stored sums of another one runs upwards.
     units.push(sweep("sweep_and_select", true, u32::from(params.paths != Paths::Five)));
     units
 }

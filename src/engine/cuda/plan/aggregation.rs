@@ -7,21 +7,20 @@ use super::super::units::window_tile;
 use super::builder::{Builder, COST_FEATURES, Features};
 use super::sweeps::Sweeps;
 
-/// Aggregated costs, as `select_disparities` takes them.
+/// Aggregated costs, as input of `select_disparities`.
 pub(super) enum Aggregated {
     /// Sums of the whole picture, [height][width][words of two candidates].
     Whole(BufferId),
-    /// Sums that two sweeps have stored on their way to the middle. The launch that takes them further
-    /// also selects the winners, so that the sums over all paths never exist in memory.
+    /// Sums that two sweeps have stored on their way to the middle. The launch that continues them also
+    /// selects the winners, so that the sums over all paths never exist in memory.
     ToMiddle(Sweeps),
 }
 
 impl Builder<'_> {
-    /// Aggregates costs: by sweeps where the device has room for them, path by path otherwise, and over
-    /// windows where there are no paths.
+    /// Aggregates costs: by sweeps if they fit the device, else path by path, or over windows without paths.
     pub fn aggregate_costs(&mut self, costs: Features) -> anyhow::Result<Aggregated> {
         if self.params.left_right.is_some() {
-            // Between the two sweeps it would cost a stream of pairs up to 8 %.
+            // Between the two sweeps it would slow down a stream of pairs by up to 8 %.
             let (stage, buffer, lane) = (self.stage(COST_FEATURES), self.right, Lane::Main);
             self.plan.steps.push(Step::Memset { stage, buffer, value: 0xff, lane });
         }
@@ -43,7 +42,7 @@ impl Builder<'_> {
         let paths_a_block = PLAIN_WARPS * self.lanes.pixels();
         let threads = WARP * PLAIN_WARPS;
         for (i, &(dx, dy)) in self.params.paths.steps().iter().enumerate() {
-            // Paths begin at pixels whose predecessor lies outside the image.
+            // Paths begin at pixels with a predecessor outside the image.
             let rows = dy.unsigned_abs().min(self.height);
             let columns = dx.unsigned_abs().min(self.width);
             let starts = rows * self.width + columns * (self.height - rows);
@@ -61,7 +60,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Sums costs over windows; along paths, costs of a byte are made of the sums
+    /// Sums costs over windows; for paths, the sums are reduced to byte costs
     /// (`kernels/aggregate_windows.cu`).
     pub fn aggregate_windows(&mut self, features: Features, to: BufferId) {
         let (_, tile) = window_tile(self.level);

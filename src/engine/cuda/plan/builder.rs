@@ -1,5 +1,5 @@
-//! The part of a plan that matches a level, in the making: the buffers that its stages share, and how
-//! they add kernels and launches.
+//! Builder of the part of a plan that matches a level: the buffers shared by its stages, and methods that add
+//! kernels and launches.
 
 use super::super::device::Properties;
 use super::super::geometry::{Strips, VectorLayout};
@@ -8,13 +8,13 @@ use super::super::levels::Level;
 use super::information::Information;
 use crate::matching::Params;
 
-/// The part of a plan that matches a level, in the making.
+/// Builder of the part of a plan that matches a level.
 pub(super) struct Builder<'a> {
     pub level: &'a Level,
     pub params: &'a Params,
     pub device: &'a Properties,
     pub occupancy: &'a dyn Occupancy,
-    /// How sweeps divide the picture, where they aggregate the costs.
+    /// Division of the picture into strips, if sweeps aggregate the costs.
     pub strips: Option<Strips>,
     /// Both pictures of the level.
     pub pictures: [BufferId; 2],
@@ -25,64 +25,63 @@ pub(super) struct Builder<'a> {
     pub width: u32,
     pub height: u32,
     pub lanes: VectorLayout,
-    /// Columns of the words that hold the winners: those of the picture, or of all strips.
+    /// Columns per row of winners: the picture's, or those of all strips.
     pub columns: u32,
     pub plan: &'a mut Plan,
     /// The winners of the left picture (`disparity.cuh`).
     pub winners: BufferId,
-    /// The keys of the winners of the right picture, where they are checked.
+    /// Keys of the right picture's winners, if they are checked.
     pub right: BufferId,
-    /// How far the winners stand out, where the confidence is asked for.
+    /// Peaks of the winners, if the confidence is requested.
     pub peaks: BufferId,
-    /// The map as the filters so far have left it.
+    /// The map after the filters so far.
     pub map: BufferId,
-    /// Texture of the left picture, once it is measured.
+    /// Texture of the left picture, once measured.
     pub texture: Option<Texture>,
-    /// Table of the pixels that the left camera has seen, once the valid mask has made it.
+    /// Left valid mask as a table, once made.
     pub seen_left: Option<Arg>,
-    /// Another map, for a filter that does not work in place.
+    /// A second map, for filters that do not work in place.
     spare: Option<BufferId>,
 }
 
-/// Buffers that `texture.cu` fills.
+/// Output of `texture.cu`.
 #[derive(Clone, Copy)]
 pub(super) struct Texture {
     /// Range of grey levels around each pixel.
     pub ranges: BufferId,
-    /// The noise threshold.
     pub threshold: BufferId,
 }
 
-/// Buffers that `compute_features.cu` fills (`cost.cuh`).
+/// Output of `compute_features.cu` (`cost.cuh`).
 #[derive(Clone, Copy)]
 pub(super) struct Features {
     /// Words of the left picture's pixels, with the penalties of the paths down, up and across.
     pub down: BufferId,
     pub up: BufferId,
     pub across: BufferId,
-    /// Features that the cost compares: of the left picture and of the right one. Where the cost is written
-    /// down, the first is its volume; where a table gives it, that.
+    /// Features of the left and of the right picture. `base` is the volume of a stored cost, or the table of
+    /// a cost from a table.
     pub base: BufferId,
     pub matching: BufferId,
     /// Columns of a prepared row.
     pub row: u32,
-    /// The picture whose steps in brightness P2 follows, and the table of P2 by step.
+    /// The guide picture of P2, and the table of P2 by brightness step.
     pub guide: BufferId,
     pub penalties: Arg,
 }
 
-/// The stage of the account of times that prepares what the cost compares.
+/// Stage in timing reports: cost features.
 pub(super) const COST_FEATURES: &str = "cost features";
 
-/// The stages of a coarse level: all that is not beside others.
+/// Stage in timing reports: a coarse level, except for its horizontal paths.
 pub(super) const PRIOR: &str = "prior";
 
-/// The stage of the horizontal paths, and that of a coarse level.
+/// Stages in timing reports: the horizontal paths, and those of a coarse level.
 pub(super) const HORIZONTAL: &str = "aggregation, horizontal";
 const PRIOR_HORIZONTAL: &str = "prior, horizontal";
 
 impl<'a> Builder<'a> {
-    /// The part for a level of which these are the pictures; the coarser level is part of the plan.
+    /// Makes the builder for a level with these pictures; the plan already has the coarser level.
     pub fn new(
         plan: &'a mut Plan,
         level: &'a Level,
@@ -134,7 +133,7 @@ impl<'a> Builder<'a> {
         self.plan.kernel(&self.level.unit(unit), symbol)
     }
 
-    /// Name in the account of times of what is this stage where the level is the finest.
+    /// Name in timing reports of a stage of this level.
     pub fn stage(&self, name: &'static str) -> &'static str {
         match (self.level.number, name) {
             (0, _) => name,
@@ -143,12 +142,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Number of pixels with those of the last strip that lie beside the picture.
+    /// Number of pixels, including those of the last strip outside the picture.
     pub fn pixels(&self) -> usize {
         self.columns as usize * self.height as usize
     }
 
-    /// Width and height as the kernels take them.
+    /// Width and height as kernel arguments.
     pub fn size(&self) -> [Arg; 2] {
         [self.width, self.height].map(|n| Arg::I32(n as i32))
     }
@@ -160,7 +159,8 @@ impl<'a> Builder<'a> {
         vec![Arg::Buffer(words), base, matching, Arg::I32(features.row as i32), width, height]
     }
 
-    /// The map, and the buffer that a filter writes it to, which becomes the map.
+    /// Begins a filter that does not work in place: returns the map and the buffer for its output, which
+    /// becomes the map.
     pub fn begin_filter(&mut self) -> (BufferId, BufferId) {
         let bytes = self.plan.buffers[self.map.0].bytes;
         let to = self.spare.take();
@@ -170,7 +170,7 @@ impl<'a> Builder<'a> {
         (from, to)
     }
 
-    /// Adds a launch in the main lane, which may be changed.
+    /// Adds a launch in the main lane and returns it for changes.
     pub fn launch(
         &mut self,
         stage: &'static str,
@@ -185,7 +185,7 @@ impl<'a> Builder<'a> {
 }
 
 impl Plan {
-    /// Adds a launch in the main lane, which may be changed.
+    /// Adds a launch in the main lane and returns it for changes.
     pub(super) fn launch(
         &mut self,
         stage: &'static str,

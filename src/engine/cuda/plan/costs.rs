@@ -1,5 +1,5 @@
-//! The stage `compute_costs`: the features that a matching cost compares and the penalties P2. Where a
-//! window or a prior supports the cost, and where it is expensive, a volume of costs is stored as well.
+//! The stage `compute_costs`: cost features and penalties P2. If a window or a prior supports the cost, or if
+//! it is expensive, a volume of costs is stored as well.
 
 use super::super::cost::{CostKernel, is_stored, is_volume};
 use super::super::geometry::{
@@ -10,11 +10,11 @@ use super::super::launch::{Arg, BufferId, Scope};
 use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};
 use crate::matching::Guide;
 
-/// The stage that measures texture and noise.
+/// Stage in timing reports: texture and noise.
 const TEXTURE: &str = "texture";
 
 impl Builder<'_> {
-    /// Computes the matching costs, or prepares what the aggregation computes them from.
+    /// Computes the matching costs, or their features if the aggregation computes them.
     pub fn compute_costs(&mut self) -> Features {
         let blends = if self.level.has_blends() { Some(self.blends()) } else { None };
         let features = self.features();
@@ -31,7 +31,7 @@ impl Builder<'_> {
         Features { base: volume, ..features }
     }
 
-    /// Prepares what the cost compares of both pictures, and the penalties.
+    /// Computes the cost features of both pictures, and the penalties.
     pub fn features(&mut self) -> Features {
         let guide = match self.params.guide() {
             Guide::Picture => self.pictures[0],
@@ -89,7 +89,7 @@ impl Builder<'_> {
         smoothed
     }
 
-    /// The texture of the left picture, which is measured once.
+    /// Returns the texture of the left picture, measured once.
     pub fn texture(&mut self) -> Texture {
         if let Some(texture) = self.texture {
             return texture;
@@ -117,7 +117,7 @@ impl Builder<'_> {
         *self.texture.insert(Texture { ranges, threshold })
     }
 
-    /// Weights and coarse disparities that support the cost of each pixel.
+    /// Computes the support of each pixel's cost: weights and coarse disparities.
     fn blends(&mut self) -> BufferId {
         let Texture { ranges, threshold } = self.texture();
         let blends = self.plan.buffer("parts of the cost", 4 * self.picture_pixels(), Scope::Slot);
@@ -125,7 +125,7 @@ impl Builder<'_> {
         let kernel = self.kernel("blend", "blend");
         let (stage, coarse) = match self.coarse {
             Some(coarse) => (PRIOR, coarse),
-            // Without a prior nobody looks at it.
+            // Without a prior it is not read.
             None => (TEXTURE, self.map),
         };
         let args = vec![
@@ -141,7 +141,6 @@ impl Builder<'_> {
         blends
     }
 
-    /// Writes the volume of costs.
     fn cost_volume(&mut self, features: Features, blends: Option<BufferId>, volume: BufferId) {
         let tile = CostTile::of(self.params.window, self.lanes, self.level.size);
         let kernel = self.kernel("compute_costs", "compute_costs");
@@ -153,7 +152,6 @@ impl Builder<'_> {
         launch.shared_bytes = tile.shared_bytes;
     }
 
-    /// Number of pixels of a picture.
     fn picture_pixels(&self) -> usize {
         self.width as usize * self.height as usize
     }

@@ -1,5 +1,5 @@
 //! The stages `check_consistency` and `filter`: the left-right check, then the filters in the order of the
-//! definition. Each is compiled and launched where it is on.
+//! definition. Only enabled ones are compiled and launched.
 
 use super::super::geometry::{
     BLOCK_THREADS, CONFIDENCE_TILE, MAGNITUDE_BYTES, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS,
@@ -31,7 +31,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("filter_steady.cu", include_str!("../../../../kernels/filter_steady.cu")),
 ];
 
-/// Units of what follows the winner: one for each filter that is on.
+/// Units of the stages after the winner, one per enabled filter.
 pub fn units(job: &Job) -> Vec<Unit> {
     let params = job.params;
     let min_disparity = format!("({})", params.range.min);
@@ -136,14 +136,13 @@ pub fn units(job: &Job) -> Vec<Unit> {
 }
 
 impl Builder<'_> {
-    /// Makes the map of the winners, and compares those of both views where the left-right check is on.
+    /// Makes the map of the winners, and applies the left-right check, if enabled.
     pub fn check_consistency(&mut self) {
         let stage = if self.params.left_right.is_some() { "left-right" } else { "winner" };
         let args = vec![Arg::Buffer(self.winners), Arg::Buffer(self.right)];
         self.pixelwise(stage, "check_consistency", "check_consistency", args);
     }
 
-    /// Filters the map, which is returned.
     pub fn filter(mut self, job: &Job) -> BufferId {
         for filter in self.params.filters() {
             match filter {
@@ -170,7 +169,7 @@ impl Builder<'_> {
         self.map
     }
 
-    /// Takes out what the cameras have not seen, as the rectifier knows it.
+    /// Applies the rectifier's valid masks.
     fn valid_mask(&mut self, rectifier: &Rectifier) {
         let pixels = self.width as usize * self.height as usize;
         let mut mask = |name, eye| {
@@ -186,8 +185,8 @@ impl Builder<'_> {
         self.pixelwise("valid mask", "filter_valid_mask", "valid_mask", args);
     }
 
-    /// A kernel that goes through the winners and the map pixel by pixel; it takes the lengths of their
-    /// rows and the map after `args`.
+    /// Adds a pixel-wise kernel on the winners and the map. After `args` it takes the lengths of their rows
+    /// and the map.
     fn pixelwise(
         &mut self,
         stage: &'static str,
@@ -229,7 +228,7 @@ impl Builder<'_> {
         self.launch("confidence", kernel, grid, [CONFIDENCE_TILE; 2], args);
     }
 
-    /// Takes the confidence from what the filters have invalidated since.
+    /// Clears the confidence of pixels that the filters have invalidated since.
     fn confidence_of_known(&mut self, filter: Filter) {
         let Some(confidence) = self.plan.confidence else { return };
         let count = self.width as usize * self.height as usize;

@@ -1,4 +1,4 @@
-//! Mutual information: the rounds in which its table is learnt (`kernels/mutual_information.cu`).
+//! Mutual information: rounds of learning the cost table (`kernels/mutual_information.cu`).
 
 use super::super::geometry::{BLOCK_THREADS, COUNT_RUN};
 use super::super::job::Job;
@@ -10,14 +10,14 @@ use crate::matching::mutual_information::{LEVELS, NAME, ROUNDS};
 pub(super) struct Information {
     /// The costs, [left level][right level].
     pub table: BufferId,
-    /// The map that the table is learnt from, which the stream keeps.
+    /// The map for learning the table, kept in the stream's state.
     map: BufferId,
-    /// Number of the step with which a round begins.
+    /// Index of the first step of a round.
     begin: usize,
 }
 
 impl Plan {
-    /// Begins a round: learns the table from the pictures and the map that the stream keeps.
+    /// Begins a round: learns the table from the pictures and the stream's map.
     pub(super) fn learn(&mut self, job: &Job, [left, right]: [BufferId; 2]) -> Information {
         let (width, height) = job.size;
         let cells = LEVELS * LEVELS;
@@ -46,8 +46,8 @@ impl Plan {
         Information { table, map, begin }
     }
 
-    /// Ends a round: keeps the checked winners, a map of so many pixels, for the next pair. Where the stream begins
-    /// anew, there are rounds before, which are the same steps.
+    /// Ends a round: stores the checked winners, a map of `pixels` pixels, for the next pair. When the stream
+    /// restarts, earlier rounds repeat the same steps.
     pub(super) fn remember(&mut self, of: Information, winners: BufferId, pixels: usize) {
         let Information { map, begin: first, .. } = of;
         let grid = [pixels.div_ceil(BLOCK_THREADS as usize) as u32, 1];
@@ -76,7 +76,7 @@ impl Plan {
     }
 }
 
-/// Makes a launch one of an earlier round.
+/// Assigns a launch to an earlier round.
 fn of_round(launch: &mut Launch, number: u32) {
     for arg in &mut launch.args {
         if let Arg::Turn(round) = arg {

@@ -9,13 +9,13 @@
 //! | `check_consistency` | `filters.rs` | `check_consistency.cu` |
 //! | `filter` | `filters.rs` | `filter_*.cu` |
 //!
-//! There are three ways to aggregate. *Sweeps* are the fast one: the horizontal paths are stored while
-//! two sweeps run towards each other, and winners are selected as they pass. Without room for a block of
-//! a sweep, and for 16 paths, one path after the other is added to sums of the whole picture. Without
+//! There are three ways to aggregate. *Sweeps* are the fast one: the horizontal paths are stored while two
+//! sweeps run towards each other, and winners are selected after they pass each other. If a block of a sweep
+//! does not fit, and for 16 paths, one path after the other is added to sums of the whole picture. Without
 //! paths, costs are summed over windows.
 //!
-//! Levels of smaller pictures, whose maps support the costs of larger ones, are matched before them in
-//! the same way (`levels.rs`).
+//! Coarser levels, with maps that support the costs of the finer ones, are matched before them in the same
+//! way (`levels.rs`).
 
 mod aggregation;
 mod builder;
@@ -39,10 +39,11 @@ use crate::core::frame::Eye;
 use crate::matching::Cost;
 use builder::Builder;
 
-/// Most rows that a grid can have.
+/// Largest number of rows of a grid.
 const GRID_ROWS_MAX: usize = 65535;
 
-/// Buffers and launches for a device, with one frame computed at a time. `occupancy` knows the compiled units.
+/// Makes the buffers and launches for a device, with one concurrent frame. `occupancy` gives properties of
+/// the compiled units.
 pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow::Result<Plan> {
     let (width, height) = job.size;
     ensure!(

@@ -1,4 +1,4 @@
-//! The pictures that are matched: rectified ones, and for coarser levels those of half the size.
+//! The pictures for matching: rectified ones, and half-size ones for coarser levels.
 
 use super::super::geometry::BLOCK_THREADS;
 use super::super::launch::{Arg, BufferId, Plan, Scope};
@@ -6,7 +6,7 @@ use crate::calibration::{Rectifier, RectifyMap};
 use crate::core::frame::Eye;
 
 impl Plan {
-    /// Makes the pictures that are matched, of this size, of the raw ones.
+    /// Rectifies the raw pictures to this size.
     pub(super) fn rectify(&mut self, rectifier: &Rectifier, (width, height): (usize, usize)) {
         let pixels = width * height;
         let raw = [self.left, self.right];
@@ -39,7 +39,7 @@ impl Plan {
         self.launch("rectify", kernel, [blocks, 2], [BLOCK_THREADS, 1], args);
     }
 
-    /// Both pictures at half the size; `size` is theirs before.
+    /// Makes both pictures at half the size; `size` is the full size.
     pub(super) fn half(
         &mut self,
         [left, right]: [BufferId; 2],

@@ -1,17 +1,17 @@
 //! The stage `select_disparities`: winner takes all in both views, with the uniqueness check. The same
-//! kernels do `refine_subpixel` (`kernels/disparity.cuh`), because the sums around a winner are at hand.
+//! kernels do `refine_subpixel` (`kernels/disparity.cuh`), because they have the sums around a winner.
 
 use super::super::geometry::{PLAIN_WARPS, SEGMENT, WARP};
 use super::super::launch::{Arg, BufferId};
 use super::aggregation::Aggregated;
 use super::builder::Builder;
 
-/// Name of the stage where the sums of the whole picture are kept.
+/// Stage in timing reports, if the sums of the whole picture are stored.
 const WINNER: &str = "winner";
 
 impl Builder<'_> {
-    /// Selects the candidate with the least sum for each pixel of the left view, and for each of the right
-    /// one where the views are compared.
+    /// Selects the candidate with the least sum for each pixel of the left view and, for the left-right
+    /// check, of the right one.
     pub fn select_disparities(&mut self, aggregated: Aggregated) -> anyhow::Result<()> {
         match aggregated {
             Aggregated::Whole(sums) => self.select_from_sums(sums),

@@ -1,5 +1,5 @@
-//! Two sweeps that run towards each other and meet in the middle (`kernels/aggregate_sweep.cu`), with the
-//! horizontal paths beside them.
+//! Two sweeps that run towards each other and meet in the middle (`kernels/aggregate_sweep.cu`), concurrently
+//! with the horizontal paths.
 
 use anyhow::ensure;
 
@@ -8,11 +8,11 @@ use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, HORIZONTAL};
 use crate::matching::Paths;
 
-/// Sweeps of a level, with the buffers that both of their launches take.
+/// Sweeps of a level, with the buffers of both launches.
 pub(super) struct Sweeps {
     strips: Strips,
     costs: Features,
-    /// Halos that strips exchange, or tasks that are taken and done.
+    /// Exchanged halos of strips, or the progress of tasks.
     between: BufferId,
     /// Path states at the end of the first launch, or of each task.
     path_state: BufferId,
@@ -54,7 +54,7 @@ impl Builder<'_> {
         Ok(sweeps)
     }
 
-    /// Goes on from the middle and selects the winners of each row as it passes.
+    /// Continues from the middle and selects the winners of each row as it passes.
     pub fn sweep_and_select(&mut self, sweeps: &Sweeps) -> anyhow::Result<()> {
         self.plan.steps.push(Step::Join);
         self.sweep(sweeps, "aggregation and winner", "sweep_and_select", true)
@@ -113,13 +113,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Aggregates along the horizontal paths, beside the sweeps to the middle.
+    /// Aggregates along the horizontal paths, concurrently with the sweeps to the middle.
     fn aggregate_horizontal(&mut self, strips: Strips, costs: Features, volumes: [BufferId; 2]) {
         let kernel = self.kernel("aggregate_horizontal", "aggregate_horizontal");
         let lanes = self.lanes.horizontal(self.params);
         let blocks = self.height.div_ceil(lanes.pixels() * HORIZONTAL_WARPS);
-        // Beside the sweeps the device would put all these blocks on the few multiprocessors that
-        // have no strip. Claiming shared memory spreads them.
+        // During the sweeps the device would put all these blocks on the few multiprocessors without a strip.
+        // Claiming shared memory distributes them.
         let own = Prepared::for_aggregation(self.params, self.lanes).horizontal_bytes(lanes);
         let sweeps = strips.resident * (strips.block(self.params, false).shared_bytes + 1024);
         let each = (2 * blocks).div_ceil(self.device.multiprocessors.max(1));

@@ -1,7 +1,7 @@
-//! The spatio-temporal stage (`kernels/temporal_shift.cu`, `temporal_background.cu`), before anything is matched.
+//! The spatio-temporal stage (`kernels/temporal_shift.cu`, `temporal_background.cu`), before matching.
 //!
-//! Its launches follow those of the frame before, but not what matches and filters that frame: so the pictures of a
-//! pair are prepared while those before are still being matched.
+//! Its launches wait for the same stage of the previous frame, but not for its matching and filters, so that
+//! the pictures of a pair are prepared while earlier pairs are still being matched.
 
 use super::super::geometry::{
     BLOCK_THREADS, MAGNITUDE_BYTES, SMALL_TILE, TEXTURE_TILE, shift_sum_bytes,
@@ -11,13 +11,12 @@ use super::super::launch::{Arg, BufferId, Chain, Launch, Passed, Plan, Scope, Un
 use crate::matching::temporal::layout::{HEADER, Layout, place};
 use crate::matching::temporal::{Mode, NAME, Temporal};
 
-/// Bytes of the limits of one view.
 const LIMITS_BYTES: usize = 16;
 
-/// Blocks that forget a stream.
+/// Number of blocks that clear the state.
 const FORGETTING: u32 = 256;
 
-/// The units of the stage, where there is one.
+/// The units of the stage, if it is enabled.
 pub fn units(job: &Job) -> Vec<Unit> {
     let Some(Temporal { mode, history, degree }) = job.params.temporal else { return Vec::new() };
     let of_state = |unit: Unit| {
@@ -53,7 +52,7 @@ pub fn residuals(unit: Unit) -> Unit {
 }
 
 impl Plan {
-    /// Passes both pictures, of this size, through the stage: those that are to be matched.
+    /// Passes both pictures, of this size, through the stage; returns the pictures for matching.
     pub(super) fn pass(
         &mut self,
         how: Temporal,
@@ -81,19 +80,18 @@ const MOVING: usize = 3;
 const TICKET_OF_DECISIONS: usize = 4;
 const TICKETS: usize = 5;
 
-/// Blocks that the search for shifts has at least, where there are pictures for them: a small picture alone has too few to
-/// hide how long each waits for memory.
+/// Smallest number of blocks for the search, if there are enough pictures: a small picture alone has too few
+/// blocks to hide the latency of memory.
 const SEARCH_BLOCKS: u32 = 400;
 
-/// A size in which shifts are looked for: both views, and then, where it is no more than a quarter of the size, the pair
-/// remembered last.
+/// A level of the search for shifts: both views and, at a quarter of the size and below, the previous pair.
 struct Level {
     size: (usize, usize),
     pictures: Vec<BufferId>,
 }
 
 impl Level {
-    /// Blocks of a tile of so many pixels, for all pictures.
+    /// Grid of tiles of this size, for all pictures.
     fn grid(&self, [across, down]: [u32; 2], pictures: u32) -> [u32; 3] {
         grid(self.size, [across, down], pictures)
     }
@@ -115,7 +113,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Forgets what is not of this stream.
+    /// Clears the state if it belongs to another stream.
     fn begin(&mut self) {
         let words = self.layout.words();
         let parts = [(words & 0x7fff_ffff) as i32, (words >> 31) as i32].map(Arg::I32);
@@ -130,7 +128,7 @@ impl Stage<'_> {
         const NAMES: [&str; 4] = ["left smaller", "right smaller", "left before", "right before"];
         let mut levels: Vec<Level> = Vec::new();
         for size in self.layout.levels() {
-            // What is remembered at half the size lies in the state.
+            // At half the size, the previous pictures are in the state.
             let names = if levels.is_empty() { &NAMES[..2] } else { &NAMES[..] };
             let buffer = |name: &&'static str| self.plan.buffer(name, size.0 * size.1, Scope::Slot);
             let level = Level { size, pictures: names.iter().map(buffer).collect() };
@@ -158,7 +156,7 @@ impl Stage<'_> {
         levels
     }
 
-    /// Finds the shifts, from coarse to fine that of the picture remembered last, and then all of them.
+    /// Estimates the shifts: of the previous picture from coarse to fine, then of all pictures.
     fn search(&mut self, levels: &[Level]) {
         let sums = shift_sum_bytes(self.layout.history);
         let sums = Arg::Buffer(self.plan.buffer("sums of shifts", sums, Scope::Slot));
@@ -183,7 +181,7 @@ impl Stage<'_> {
         self.in_turn(SHIFT, "search", [x, y, 2 * groups], args);
     }
 
-    /// Takes the background off the pictures and decides about every pixel: the pictures that are matched.
+    /// Subtracts the background and decides on every pixel; returns the pictures for matching.
     fn decide(&mut self, mode: Mode) -> [BufferId; 2] {
         let size = self.layout.size;
         let pixels = size.0 * size.1;
@@ -210,7 +208,7 @@ impl Stage<'_> {
         self.in_turn(BACKGROUND, "subtract", grid, args);
         let mut args = vec![state, left, right, width, height, residuals, limits, variances];
         args.extend([self.ticket(MOVING), self.ticket(TICKET_OF_DECISIONS)]);
-        // What a kernel of the other mode would write is never touched.
+        // The kernel ignores the outputs of the other mode.
         let matched = denoised.unwrap_or(self.eyes);
         args.extend(matched.map(Arg::Buffer));
         args.extend([whitened.unwrap_or(report), report].map(Arg::Buffer));
@@ -218,7 +216,7 @@ impl Stage<'_> {
         matched
     }
 
-    /// Keeps what is remembered of the pair at half the size.
+    /// Stores the pair in the state at half the size.
     fn remember(&mut self) {
         let (grid, args) = (grid(self.layout.half_size, SMALL_TILE, 2), self.of_state());
         self.in_turn(SHIFT, "remember", grid, args);
@@ -237,7 +235,7 @@ impl Stage<'_> {
         Arg::At(self.tickets, 4 * at)
     }
 
-    /// A launch that follows those of the frame before.
+    /// Adds a launch that waits for the previous frame's.
     fn in_turn(&mut self, unit: &str, symbol: &'static str, grid: [u32; 3], args: Vec<Arg>) {
         self.launch(unit, symbol, grid, args).chain = Some(Chain::Pictures);
     }
@@ -268,7 +266,7 @@ fn flag(set: bool) -> Arg {
     Arg::I32(i32::from(set))
 }
 
-/// Blocks of a tile for so many pictures of a size.
+/// Grid of tiles for this many pictures of a size.
 fn grid((width, height): (usize, usize), [across, down]: [u32; 2], pictures: u32) -> [u32; 3] {
     [(width as u32).div_ceil(across), (height as u32).div_ceil(down), pictures]
 }
