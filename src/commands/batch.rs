@@ -1,4 +1,4 @@
-//! `stereod batch`: many recordings in shards, each piece with a folder and a manifest of its own.
+//! `stereod batch`: many recordings in shards; each piece has its own folder and manifest.
 
 mod checked;
 mod identity;
@@ -53,32 +53,30 @@ pub fn run(args: BatchArgs) -> Result<(), Error> {
     }
 }
 
-/// Outcome of a shard, for programs.
+/// Outcome of a shard, for scripts.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
-    /// Its number, as the user counts; absent without shards.
+    /// Its number in the user's counting; absent without shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<u64>,
-    /// Number of shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     shards: Option<u64>,
-    /// Its pieces.
     pieces: usize,
-    /// Pieces that it has made.
+    /// Pieces made by it.
     made: usize,
-    /// Pieces that were there before.
+    /// Pieces that existed before.
     there: usize,
     /// Pieces that another worker is making.
     busy: Vec<String>,
     /// Pieces that failed, with the reason; a retry may help.
     failed: Vec<Failure>,
-    /// Pieces whose input is missing or damaged, with the reason.
+    /// Pieces with a missing or damaged input, with the reason.
     bad: Vec<Failure>,
-    /// Pairs in the pieces that it has made.
+    /// Pairs in the pieces made by it.
     pairs: u64,
-    /// Damaged frames of their inputs, which were concealed or left out.
+    /// Damaged frames of their inputs, concealed or left out.
     damaged: u64,
-    /// Seconds that it took.
+    /// Duration in seconds.
     seconds: f64,
     /// Exit status.
     status: u8,
@@ -175,7 +173,7 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
         let Piece { name, .. } = piece;
         let failure = |reason| Failure { piece: name.clone(), reason };
         let ended = work.make(&inputs[piece.input], piece).inspect_err(|error| {
-            // Otherwise the plan would refuse the call that is right.
+            // Otherwise the plan would refuse the corrected call.
             if is_first && summary.made == 0 && matches!(error, Error::Usage(_)) {
                 plan::withdraw(folder);
             }
@@ -204,7 +202,7 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
             Ended::Stopped => break,
         }
     }
-    // The other worker may have finished meanwhile.
+    // The other worker may have finished in the meantime.
     let busy = std::mem::take(&mut summary.busy);
     for piece in mine.iter().filter(|piece| busy.contains(&piece.name)) {
         match manifest::state(folder, plan, piece)? {
@@ -223,7 +221,7 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
     outcome
 }
 
-/// Returns an error if a signal or a failure has left something to do.
+/// Returns an error if pieces are left to do after a signal or a failure.
 fn outcome(summary: &Summary) -> Result<(), Error> {
     let Summary { made, there, busy, failed, bad, pieces, .. } = summary;
     let left = pieces - made - there - busy.len() - failed.len() - bad.len();
@@ -282,7 +280,7 @@ fn in_words(summary: &Summary) -> String {
     text
 }
 
-/// Prints what a shard would do.
+/// Prints the plan of a shard.
 fn tell_states(folder: &Path, plan: &Plan, mine: &[&Piece], inputs: &[Input]) -> Result<(), Error> {
     let mut text = String::new();
     for piece in mine {
@@ -299,7 +297,7 @@ fn tell_states(folder: &Path, plan: &Plan, mine: &[&Piece], inputs: &[Input]) ->
     print(text)
 }
 
-/// Prints the shards that have something to do.
+/// Prints the shards with work left.
 fn missing(folder: &Path, shards: Option<u64>, base: Option<u64>) -> Result<(), Error> {
     let plan = Plan::of(folder)?;
     let pieces = plan.pieces();
@@ -323,7 +321,7 @@ fn missing(folder: &Path, shards: Option<u64>, base: Option<u64>) -> Result<(), 
     }
 }
 
-/// Refuses settings that are chosen anew by each process, so that pieces would differ.
+/// Refuses settings that each process chooses anew, because pieces would differ.
 fn refuse_settings(loaded: &Loaded, args: &BatchArgs) -> Result<(), Error> {
     let settings = &loaded.settings;
     if loaded.awaits_choice() {
@@ -349,7 +347,7 @@ fn refuse_settings(loaded: &Loaded, args: &BatchArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses to cut inputs if a stage remembers earlier pairs and no run-in is given.
+/// Refuses to divide inputs if a stage remembers earlier pairs and no run-in is given.
 fn refuse_memory(loaded: &Loaded, args: &BatchArgs, plan: &Plan) -> Result<(), Error> {
     let params = &loaded.params;
     let stages = [

@@ -1,4 +1,4 @@
-//! `stereod batch verify`: every pair is there once, and every file is as it was written.
+//! `stereod batch verify`: checks that every pair exists once, and that every file is unchanged.
 
 use std::path::Path;
 
@@ -24,7 +24,6 @@ struct Checked {
     damaged: u64,
     /// Bytes in them.
     size: u64,
-    /// The problem.
     problems: Vec<String>,
 }
 
@@ -67,8 +66,8 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
 /// Whole pieces of an input with their manifests.
 pub type Whole<'a> = Vec<(&'a Piece, Manifest)>;
 
-/// Reads all pieces of an input. Returns the whole ones, and what is wrong with the others and between them, with the
-/// cure.
+/// Reads all pieces of an input. Returns the whole ones, and the problems of the others and between them,
+/// with the cure.
 pub fn check<'a>(
     folder: &Path,
     plan: &Plan,
@@ -111,8 +110,8 @@ fn flaw(manifest: &Manifest, folder: &Path, piece: &Piece) -> Option<String> {
     Some(format!("{reason}; remove {} and start the batch again", place.display()))
 }
 
-/// Returns the place where pairs are missing between whole pieces of an input. Ranges do not overlap, so no pair is
-/// there twice.
+/// Returns the place of missing pairs between whole pieces of an input. Ranges do not overlap, so no pair
+/// exists twice.
 fn gap(input: &str, whole: &[(&Piece, Manifest)]) -> Option<String> {
     let is_short = |piece: &Piece, manifest: &Manifest| {
         piece.end.is_some_and(|end| manifest.pairs < end - piece.first)

@@ -1,4 +1,4 @@
-//! Hashes of inputs and outputs: BLAKE3, as `b3sum` prints it.
+//! Hashes of inputs and outputs: BLAKE3, in the format of `b3sum`.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -7,18 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::reading;
 
-/// Size up to which the whole content of an input is hashed.
+/// Largest size of an input for hashing its whole content.
 const WHOLE: u64 = 64 << 20;
 
-/// Number and size of the parts of a larger input that are hashed, evenly spread from its first to its last
-/// byte. A whole archive would have to be read once more for each worker.
+/// Number and size of the hashed parts of a larger input, evenly distributed from its first to its last byte,
+/// because each worker would have to read a whole archive once more.
 const PARTS: u64 = 64;
 const PART: u64 = 64 << 10;
 
 /// Identity of the content of an input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Number of its files.
     pub files: u64,
     /// Size of all of them in bytes.
     pub size: u64,

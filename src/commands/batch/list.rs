@@ -18,7 +18,7 @@ const LIST_MAX: u64 = 256 << 20;
 /// Longest name of an input, in bytes; names of files end at 255.
 const NAME_MAX: usize = 120;
 
-/// Extensions of videos that are looked for in a folder.
+/// Extensions of videos in a folder.
 const VIDEOS: [&str; 8] = ["mkv", "mp4", "mov", "m4v", "avi", "webm", "ts", "mts"];
 
 /// Arrangement of the views in single videos.
@@ -160,7 +160,8 @@ fn in_folder(folder: &Path, both: Both) -> Result<Vec<Views>> {
     Ok(found)
 }
 
-/// Reports whether a folder is one of single recordings. rosbag2 describes the files that belong together.
+/// Reports whether a folder contains single recordings. In a folder of rosbag2, its metadata describes files
+/// that belong together.
 fn holds_recordings(folder: &Path) -> bool {
     let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
     !folder.join("metadata.yaml").exists()
@@ -168,7 +169,7 @@ fn holds_recordings(folder: &Path) -> bool {
 }
 
 impl Views {
-    /// Returns a name for files, from what the names of both views have in common.
+    /// Returns a name for files, from the common part of both views' names.
     fn name(&self) -> String {
         let stem = |text: &str| {
             let path = Path::new(text);
@@ -184,7 +185,7 @@ impl Views {
             let kept = |c: char| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' };
             let text: String = text.chars().map(kept).collect();
             let text = text.trim_matches(['-', '_']).to_owned();
-            // The end tells inputs apart more often than the folders at the beginning.
+            // The end distinguishes inputs better than the folders at the beginning.
             text[text.ceil_char_boundary(text.len().saturating_sub(NAME_MAX))..].to_owned()
         };
         let names = common.iter().map(|common| plain(common)).chain([plain(&left)]);
@@ -229,13 +230,13 @@ impl Views {
     }
 }
 
-/// Reports whether an input may have this name, which is also that of folders.
+/// Reports whether an input may have this name, which is also a folder's.
 pub fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "-_".contains(c);
     !name.is_empty() && name.len() < 2 * NAME_MAX && name.chars().all(is_plain)
 }
 
-/// Makes names unique that several inputs have, by their texts, so that a name does not depend on the order.
+/// Makes equal names unique by hashes of their texts, so that a name does not depend on the order.
 fn unique(names: Vec<String>, views: &[Views]) -> Vec<String> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for name in &names {
@@ -249,7 +250,7 @@ fn unique(names: Vec<String>, views: &[Views]) -> Vec<String> {
             format!("{name}-{}", &hash[..8])
         }
     });
-    // A line that is there twice.
+    // A duplicate line.
     let numbered = named.map(|name| {
         let times: &mut usize = seen.entry(name.clone()).or_default();
         *times += 1;

@@ -1,4 +1,4 @@
-//! Manifest of a finished piece: what it was made from, and the hashes of its files.
+//! Manifest of a finished piece: its inputs and settings, and the hashes of its files.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -17,10 +17,10 @@ use crate::sink::files::{explain, write_whole};
 /// Name of the manifest in the folder of a piece.
 pub const NAME: &str = "manifest.json";
 
-/// Name of the list of hashes, which `b3sum --check` reads.
+/// Name of the list of hashes, in the format of `b3sum --check`.
 pub const SUMS: &str = "B3SUMS";
 
-/// Reason why a folder is no piece, which may be anybody's.
+/// Reason why a folder is no piece; it may belong to the user.
 pub const NO_MANIFEST: &str = "it has no manifest";
 
 /// Largest size of both files in bytes.
@@ -33,44 +33,44 @@ pub struct Manifest {
     pub schema: u32,
     /// Identity of the settings, the version and the outputs.
     pub settings: String,
-    /// The input, as the list names it.
+    /// The input as in the list.
     pub source: String,
     /// Identity of the input.
     pub input: Identity,
     /// Number of the first pair.
     pub first: u64,
-    /// Number of the pair after the last one that belongs to the piece; `None`: to the end.
+    /// Number of the pair after its last one; `None`: to the end.
     pub end: Option<u64>,
-    /// Number of its pairs; less than its range has if the input ends before.
+    /// Number of its pairs; fewer than in its range if the input ends earlier.
     pub pairs: u64,
-    /// Damaged frames of both views, which were concealed or left out.
+    /// Damaged frames of both views, concealed or left out.
     pub damaged: u64,
-    /// Number of its files, without those two.
+    /// Number of its files, except the manifest and the list of hashes.
     pub files: u64,
     /// Size of these files in bytes.
     pub size: u64,
-    /// Hash of the list of their hashes.
+    /// Hash of the list of hashes.
     pub sums: String,
     /// The engine in words.
     pub engine: String,
-    /// Seconds that it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Hash of all of the above, which shows an edited manifest.
+    /// Hash of all of the above, to detect an edited manifest.
     pub checksum: String,
 }
 
 /// State of a piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// It is there.
+    /// It exists.
     Done(Box<Manifest>),
-    /// There is none.
+    /// It does not exist.
     Missing,
-    /// There is one that was made otherwise, or is damaged.
+    /// It exists with other settings, or is damaged.
     Other(String),
 }
 
-/// Returns the state of a piece in `folder`. Of its files only names and sizes are looked at.
+/// Returns the state of a piece in `folder`. Only names and sizes of its files are checked.
 pub fn state(folder: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
     let path = folder.join(&piece.name).join(NAME);
     let text = match reading::read(&path, LONGEST) {
@@ -99,8 +99,8 @@ pub fn state(folder: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
     Ok(reason.map_or_else(|| State::Done(manifest.into()), State::Other))
 }
 
-/// Returns a file in the folder of a piece that its list of hashes does not name, and that is in none of `own`, the
-/// files and folders that a piece has: the list may be damaged.
+/// Returns a file in the folder of a piece that is neither in its list of hashes, which may be damaged, nor
+/// in `own`, the files and folders of a piece.
 pub fn foreign(folder: &Path, own: &[&str]) -> Result<Option<PathBuf>> {
     let Ok(listed) = reading::read(&folder.join(SUMS), LONGEST) else { return Ok(None) };
     let listed = String::from_utf8_lossy(&listed);
@@ -135,15 +135,14 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Hashes of the files of a piece.
 pub struct Sums {
-    /// Number of files.
     pub files: u64,
     /// Size of all in bytes.
     pub size: u64,
-    /// The list, a line a file.
+    /// The list, one line per file.
     pub text: String,
 }
 
-/// Reads all files of a piece, at most `longest` bytes of all together.
+/// Reads all files of a piece, at most `longest` bytes in total.
 pub fn sums(folder: &Path, longest: u64) -> Result<Sums> {
     let mut sums = Sums { files: 0, size: 0, text: String::new() };
     for name in files(folder)? {
@@ -155,8 +154,8 @@ pub fn sums(folder: &Path, longest: u64) -> Result<Sums> {
 }
 
 impl Manifest {
-    /// Writes the hashes of the files in `folder`, and then the manifest, which has the number of its pairs, the engine
-    /// and the seconds already.
+    /// Writes the hashes of the files in `folder`, and then the manifest. Number of pairs, engine and seconds
+    /// are already set.
     pub fn write(mut self, folder: &Path) -> Result<Self> {
         let Sums { files, size, text } = sums(folder, u64::MAX)?;
         self.sums = blake3::hash(text.as_bytes()).to_hex().to_string();
@@ -168,14 +167,14 @@ impl Manifest {
         Ok(self)
     }
 
-    /// Returns the hash of all but the hash itself.
+    /// Returns the hash of everything except the hash itself.
     fn checksum_now(&self) -> String {
         let bare = Self { checksum: String::new(), ..self.clone() };
         let text = serde_json::to_string(&bare).expect("plain values");
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// Returns what names and sizes show of missing or damaged files in `folder`, without reading them.
+    /// Checks names and sizes in `folder`, without reading the files; returns the first problem.
     fn missing(&self, folder: &Path) -> Option<String> {
         let listed = reading::read(&folder.join(SUMS), LONGEST).unwrap_or_default();
         if blake3::hash(&listed).to_hex().as_str() != self.sums {
@@ -196,7 +195,7 @@ impl Manifest {
         (size != expected).then(|| format!("its files have {size} bytes in place of {expected}"))
     }
 
-    /// Reads the files in `folder` again, and returns the first difference.
+    /// Reads the files in `folder` again; returns the first problem.
     pub fn check(&self, folder: &Path) -> Result<Option<String>> {
         let listed = reading::read(&folder.join(SUMS), LONGEST);
         let listed = listed.with_context(|| folder.join(SUMS).display().to_string())?;
@@ -264,7 +263,7 @@ mod tests {
         fs::write(at("b.mkv"), "c").unwrap();
         assert_eq!(said().unwrap(), "b.mkv does not belong to it");
         assert_eq!(foreign(folder.path(), &[]).unwrap(), Some("b.mkv".into()));
-        // Names and sizes are all right.
+        // Names and sizes are unchanged.
         assert_eq!(manifest.missing(folder.path()), None);
         fs::write(at("a.mkv"), "cc").unwrap();
         let shown = manifest.missing(folder.path()).unwrap();

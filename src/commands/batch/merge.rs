@@ -103,7 +103,7 @@ fn join(output: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Result<()> {
     }
 }
 
-/// Puts numbered files of all pieces into one folder, and their description. Files are linked if that is possible.
+/// Puts numbered files of all pieces into one folder, with their description. Files are linked if possible.
 fn join_folders(folders: &[PathBuf], to: &Path, pairs: u64) -> Result<()> {
     let is_empty = fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none());
     ensure!(is_empty, "{} is not empty; remove it or name another folder", to.display());

@@ -1,7 +1,7 @@
-//! `run.json`: what all shards of a batch have in common, and the pieces that follow from it.
+//! `run.json`: the common data of all shards of a batch, and the pieces that follow from it.
 //!
-//! Pieces do not depend on the number of shards, which may change from call to call. A piece is a range of pair
-//! numbers over the whole input, so a split does not change which frames make a pair.
+//! Pieces do not depend on the number of shards, which may change from call to call. A piece is a range of
+//! pair numbers over the whole input, so a split does not change the pairs.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -40,7 +40,7 @@ pub const SCHEMA: u32 = 2;
 /// Largest number of pieces of a batch: 20 years of video at 30 pairs a second in pieces of 20,000 pairs.
 const MOST: u64 = 1 << 20;
 
-/// Period in which a worker looks for the file that another one writes.
+/// Period for checking whether another worker has written the file.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Contents of `run.json`.
@@ -50,7 +50,7 @@ pub struct Plan {
     pub schema: u32,
     /// Version of stereod.
     pub version: String,
-    /// The settings that the bytes of the outputs depend on, by section and key.
+    /// Settings that affect the bytes of the outputs, by section and key.
     pub settings: BTreeMap<String, Value>,
     /// Outputs of a piece.
     pub write: Vec<String>,
@@ -60,18 +60,17 @@ pub struct Plan {
     pub piece: u64,
     /// Shards of the first call, if it named any.
     pub shards: Option<Shards>,
-    /// The inputs.
     pub inputs: Vec<Known>,
 }
 
-/// An input as it was when the batch began.
+/// An input at the start of the batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// Name of its pieces.
     pub name: String,
     /// Its line in the list, or its name in the folder.
     pub source: String,
-    /// Number of pairs by its container, which may be a little off.
+    /// Number of pairs according to its container; may be slightly wrong.
     pub pairs: Option<u64>,
     /// Identity of its content; `None` if it could not be read.
     pub identity: Option<Identity>,
@@ -119,7 +118,7 @@ impl Plan {
         Ok(Some(plan))
     }
 
-    /// Returns what no batch writes, because names become those of folders, and pieces take memory.
+    /// Returns the first value that no batch writes, because names become folders, and pieces take memory.
     fn flaw(&self) -> Option<String> {
         let mut names = HashSet::new();
         for Known { name, .. } in &self.inputs {
@@ -142,8 +141,8 @@ impl Plan {
         }
     }
 
-    /// Returns the number of pieces of an input. The last one takes up to half a piece more, since the number of pairs
-    /// is an estimate.
+    /// Returns the number of pieces of an input. The last one takes up to half a piece more, because the
+    /// number of pairs is an estimate.
     fn count_of(&self, input: &Known) -> u64 {
         match input.pairs {
             Some(pairs) if self.piece > 0 => {
@@ -161,7 +160,7 @@ impl Plan {
         Self::read(folder)?.ok_or_else(none)
     }
 
-    /// Identifies the settings that the outputs depend on.
+    /// Returns the identity of the settings that affect the outputs.
     pub fn settings_id(&self) -> String {
         let all = (&self.version, &self.settings, &self.write, self.run_in);
         let text = serde_json::to_string(&all).expect("plain values");
@@ -223,8 +222,8 @@ impl Plan {
     }
 }
 
-/// Returns the shard of each piece, counted from 0: neighbours stay together, and every shard gets about the same
-/// number of pairs.
+/// Returns the shard of each piece, counted from 0: neighbours stay together, and every shard gets about the
+/// same number of pairs.
 pub fn shards_of(pieces: &[Piece], count: u64) -> Vec<u64> {
     let total: u128 = pieces.iter().map(|piece| u128::from(piece.weight)).sum();
     let mut before = 0;
@@ -236,12 +235,12 @@ pub fn shards_of(pieces: &[Piece], count: u64) -> Vec<u64> {
     pieces.iter().map(middle).collect()
 }
 
-/// Returns the settings that the bytes of the outputs depend on.
+/// Returns the settings that affect the bytes of the outputs.
 pub fn settings_of(
     loaded: &Loaded,
     topics: &[Option<String>; 2],
 ) -> Result<BTreeMap<String, Value>, Error> {
-    /// Names of inputs and outputs, which a batch chooses, and waiting for live sources.
+    /// Settings that a batch chooses itself (inputs and outputs), and waiting for live sources.
     const LEFT_OUT: [&str; 31] = [
         "source.left",
         "source.right",
@@ -288,7 +287,7 @@ pub fn settings_of(
             }
         }
     }
-    // Otherwise the colours of a preview would follow the scene from the beginning of each piece.
+    // Otherwise the colours of a preview would restart with each piece.
     settings.insert("colour.range".into(), "fixed".into());
     let calibration = &loaded.settings.calibration;
     for list in [&calibration.file, &calibration.align] {
@@ -309,13 +308,13 @@ pub fn settings_of(
     Ok(settings)
 }
 
-/// Returns what is known of an input by its name alone.
+/// Describes an input by its name only.
 pub fn of_name(input: &Input) -> Known {
     let (name, source) = (input.name.clone(), input.source.clone());
     Known { name, source, pairs: None, identity: None }
 }
 
-/// Finds out what is to be known of an input. What cannot be read is found out by the shard that needs it.
+/// Measures an input. If it cannot be read, the shard that needs it reports the reason.
 pub fn known(input: &Input, loaded: &Loaded, piece: u64, stop: &Switch) -> Result<Known, Error> {
     let settings = &loaded.settings;
     let identity = Identity::of(&input.spec.local_files());
@@ -331,7 +330,7 @@ pub fn known(input: &Input, loaded: &Loaded, piece: u64, stop: &Switch) -> Resul
                 )));
             }
             Ok(source) => {
-                // A pair has at least a byte; a damaged container may say anything.
+                // A pair has at least one byte; a damaged container may claim any number.
                 let size = identity.as_ref().map_or(0, |identity| identity.size);
                 pairs = source.info().pairs.filter(|pairs| *pairs <= size);
             }
@@ -341,7 +340,7 @@ pub fn known(input: &Input, loaded: &Loaded, piece: u64, stop: &Switch) -> Resul
     Ok(Known { pairs, identity, ..of_name(input) })
 }
 
-/// Returns the plan of a folder: the one that is there, or a new one with the inputs that `known` finds out. The first
+/// Returns the plan of a folder: the existing one, or a new one with the inputs from `known`. The first
 /// worker writes it, and others wait for it. `force` replaces it.
 pub fn agree(
     folder: &Path,
@@ -382,7 +381,7 @@ pub fn agree(
     known(&mut plan)?;
     let text = serde_json::to_string_pretty(&plan).map_err(anyhow::Error::from)? + "\n";
     write_once(&folder.join(NAME), text.as_bytes(), force)?;
-    // On a file system without locks the plan of another worker may have been the first.
+    // On a file system without locks another worker's plan may have been the first.
     Plan::of(folder)
 }
 
@@ -394,7 +393,7 @@ pub fn withdraw(folder: &Path) {
     }
 }
 
-/// Writes a file as a whole; an existing one stays unless it is to be replaced.
+/// Writes a file atomically; an existing one is only replaced if `replaces` is set.
 fn write_once(path: &Path, content: &[u8], replaces: bool) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new();

@@ -1,4 +1,4 @@
-//! Which part of a batch a worker does.
+//! Shards: the part of a batch for a worker.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,13 @@ use crate::cli::batch::Shard;
 /// The shards of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shards {
-    /// How many there are.
     pub count: u64,
-    /// Number of the first one.
+    /// Number of the first shard.
     pub base: u64,
 }
 
-/// Returns a worker's shard, counted from 0, and the shards. `base` is the user's, `pinned` are those of the first
-/// call for the same folder, which an array started again for a few of them does not know.
+/// Returns a worker's shard, counted from 0, and the shards. `base` is the user's. `pinned` are the shards of
+/// the first call for the folder, which a restarted part of an array does not know.
 pub fn resolve(
     shard: Shard,
     base: Option<u64>,
@@ -33,7 +32,7 @@ pub fn resolve(
                 let limits = [number("SLURM_ARRAY_TASK_MIN")?, number("SLURM_ARRAY_TASK_MAX")?];
                 let tasks = number("SLURM_ARRAY_TASK_COUNT")?;
                 let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1);
-                // The tasks of --array=0-8:4 are the shards 1 to 3. An array that is started again for a few shards may
+                // The tasks of --array=0-8:4 are the shards 1 to 3. An array restarted for a few shards may
                 // look alike, but has fewer tasks than there are shards.
                 if let ([Some(min), Some(max)], Some(tasks), 2..) = (limits, tasks, step)
                     && max.checked_sub(min).map(|last| last / step + 1) == Some(tasks)
@@ -46,7 +45,7 @@ pub fn resolve(
                     let number = (distance / step).saturating_add(base);
                     return within(number, Shards { count: tasks, base });
                 }
-                // Without gaps it is the whole array, unless one was started before.
+                // Without gaps it is the whole array, unless the batch was started with another one.
                 let whole = match (limits, tasks) {
                     ([Some(min), Some(max)], Some(tasks))
                         if max.checked_sub(min).map(|last| last + 1) == Some(tasks) =>
@@ -87,7 +86,7 @@ pub fn resolve(
     within(number, shards)
 }
 
-/// Returns a shard, counted from 0, and the shards, if there is one of this number.
+/// Returns a shard, counted from 0, and the shards, if the number is valid.
 fn within(number: u64, shards: Shards) -> Result<(u64, Shards), String> {
     let Shards { count, base } = shards;
     match number.checked_sub(base) {
@@ -159,7 +158,7 @@ mod tests {
         };
         assert_eq!(found("auto", None, None, &slurm("5", "1", "8", "8")), Ok((4, 8, 1)));
         assert_eq!(found("auto", None, None, &slurm("5", "0", "7", "8")), Ok((5, 8, 0)));
-        // Some tasks of an array are started again.
+        // Some tasks of an array are restarted.
         let some = slurm("7", "3", "9", "4");
         assert_eq!(found("auto", None, Some((12, 1)), &some), Ok((6, 12, 1)));
         assert_eq!(found("auto/12", None, Some((12, 0)), &some), Ok((7, 12, 0)));
@@ -173,7 +172,7 @@ mod tests {
                 assert_eq!(found("auto", None, pinned, &strided.concat()), Ok((index, 2, 1)));
             }
         }
-        // Of 12 shards the third and the seventh are started again.
+        // The third and the seventh of 12 shards are restarted.
         let some = [&slurm("7", "3", "7", "2")[..], &[("SLURM_ARRAY_TASK_STEP", "4")]].concat();
         assert_eq!(found("auto", None, Some((12, 1)), &some), Ok((6, 12, 1)));
         let one = slurm("7", "7", "7", "1");

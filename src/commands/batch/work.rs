@@ -1,7 +1,7 @@
 //! A piece of a batch, from its input to its folder.
 //!
-//! Each piece is matched by a process of its own, `stereod run`: a damaged input that crashes a decoder, or a
-//! driver that hangs, costs this piece only, and memory and devices are those of a fresh process.
+//! Each piece is matched by a process of its own, `stereod run`. So a damaged input that crashes a decoder,
+//! or a hanging driver, affects this piece only, and each piece starts with fresh memory and devices.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -30,16 +30,16 @@ use crate::sink::files::explain;
 use crate::sink::numbered::RECORD;
 use crate::telemetry::stderr;
 
-/// Period in which a process and the wish to stop are checked.
+/// Period for checking the process and the stop switch.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Time that a process has to end after a signal.
+/// Time limit for a process to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// End of the names of unfinished folders.
+/// Suffix of unfinished folders.
 const UNFINISHED: &str = ".part";
 
-/// Name of the settings of a piece, as a configuration file.
+/// Name of a piece's settings, in the format of a configuration file.
 const SETTINGS: &str = "settings.toml";
 
 /// Name of the statistics of a piece.
@@ -48,21 +48,21 @@ pub const STATISTICS: &str = "stats.json";
 /// Outcome of a piece.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// It is made.
+    /// It was made.
     Done(Box<Manifest>),
-    /// It was there before.
+    /// It existed before.
     WasThere,
-    /// Another worker makes it.
+    /// Another worker is making it.
     Busy,
-    /// The input is missing, damaged or not the one of the plan.
+    /// The input is missing, damaged, or differs from the plan.
     BadInput(String),
-    /// It failed for another reason, which may pass.
+    /// It failed for another reason, possibly a temporary one.
     Failed(String),
     /// A signal ended it.
     Stopped,
 }
 
-/// Everything that pieces have in common.
+/// The common data of all pieces.
 pub struct Work<'a> {
     /// Folder of the results.
     pub folder: &'a Path,
@@ -71,9 +71,9 @@ pub struct Work<'a> {
     pub stop: &'a Switch,
     /// Flags of the log.
     pub log: Vec<OsString>,
-    /// Inputs that were found to be those of the plan.
+    /// Inputs with the content of the plan.
     pub seen: RefCell<HashSet<usize>>,
-    /// True to replace folders that are in the way.
+    /// Whether folders that are in the way are replaced.
     pub force: bool,
 }
 
@@ -96,7 +96,7 @@ const KEYS: [&str; 7] =
     ["record", "confidence", "whitened", "aligned", "preview", "pictures", "clouds"];
 
 impl Work<'_> {
-    /// Makes a piece unless it is there. Errors concern the whole batch.
+    /// Makes a piece unless it exists. Errors concern the whole batch.
     pub fn make(&self, input: &Input, piece: &Piece) -> Result<Ended, crate::commands::Error> {
         if self.seen.borrow().contains(&piece.input)
             && let State::Done(_) = state(self.folder, self.plan, piece)?
@@ -160,7 +160,7 @@ impl Work<'_> {
         }
     }
 
-    /// Matches the pairs of a piece in a folder of another name, which becomes that of the piece.
+    /// Matches the pairs of a piece in a temporary folder, which is then renamed.
     fn match_pairs(
         &self,
         input: &Input,
@@ -173,7 +173,7 @@ impl Work<'_> {
             .suffix(UNFINISHED)
             .tempdir_in(self.folder)
             .map_err(|error| explain(self.folder, &error))?;
-        // While it is locked, no other worker removes it.
+        // The lock prevents other workers from removing it.
         let lock = File::open(part.path()).map_err(|error| explain(part.path(), &error))?;
         let _ = lock.try_lock();
         let at = |name: &str| part.path().join(name);
@@ -195,7 +195,7 @@ impl Work<'_> {
             Some(0) => {
                 let text = fs::read_to_string(at(STATISTICS))
                     .map_err(|error| explain(&at(STATISTICS), &error))?;
-                // The outputs are named by the folder that they will have.
+                // The statistics must name the outputs by their final folder.
                 let [unfinished, place] = [part.path(), &self.folder.join(&piece.name)]
                     .map(|path| path.display().to_string());
                 let text = text.replace(&unfinished, &place);
@@ -209,7 +209,7 @@ impl Work<'_> {
             _ => return Ok(Ended::Failed(said)),
         };
         let (files, modified_now) = files_of(input);
-        // Of a large input the identity sees samples only.
+        // The identity only samples a large input.
         if modified_now != modified || Identity::of(&files).ok().as_ref() != Some(&identity) {
             return Ok(Ended::BadInput(
                 "its content changed while it was matched; start the batch again once it does not change any more \
@@ -225,14 +225,14 @@ impl Work<'_> {
             let lost = written.iter().find(|(_, count)| count.as_u64() != Some(pairs));
             ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
         }
-        // No later run replaces the files of a piece.
+        // These records would let a later run replace the files of a piece.
         for folder in ["pictures", "clouds"] {
             let record = at(path_of(folder)).join(RECORD);
             fs::remove_file(record)
                 .or_else(ignore_missing)
                 .map_err(|error| explain(part.path(), &error))?;
         }
-        // The next run with these settings must not write into the archive.
+        // A later run with these settings must not write into the archive.
         fs::write(at(SETTINGS), self.settings(None)?)
             .map_err(|error| explain(&at(SETTINGS), &error))?;
         let manifest = Manifest {
@@ -256,8 +256,8 @@ impl Work<'_> {
         self.put_in_place(part, piece)
     }
 
-    /// Gives a finished folder its name. Where there are no locks, another worker may have been the first; then its
-    /// piece stays.
+    /// Renames a finished folder to its final name. Without locks, another worker may have been the first;
+    /// then its piece stays.
     fn put_in_place(&self, part: TempDir, piece: &Piece) -> Result<Ended> {
         let place = self.folder.join(&piece.name);
         let State::Done(made) = state_in(part.path(), self.plan, piece)? else {
@@ -278,7 +278,7 @@ impl Work<'_> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Those of any new folder, as the one above has them.
+            // The mode of the folder above, because temporary folders are private.
             let mode =
                 fs::metadata(self.folder).map_or(0o755, |about| about.permissions().mode() & 0o777);
             let _ = fs::set_permissions(part.path(), fs::Permissions::from_mode(mode));
@@ -296,7 +296,7 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the settings of a piece whose outputs go into `folder`; `None`: without outputs.
+    /// Returns the settings of a piece with outputs in `folder`; `None`: without outputs.
     fn settings(&self, folder: Option<&Path>) -> Result<String> {
         let mut all = toml::Table::new();
         for section in
@@ -324,7 +324,7 @@ impl Work<'_> {
                         let path = path.unwrap_or_default();
                         *value = crate::settings::names::text_of(path.as_os_str()).into();
                     }
-                    // It goes with its output only.
+                    // Only needed for its output.
                     ("calibration", "align")
                         if !self.plan.write.iter().any(|to| to == "aligned") =>
                     {
@@ -340,12 +340,13 @@ impl Work<'_> {
         Ok(toml::to_string(&all)?)
     }
 
-    /// Runs `stereod` with these arguments. Returns its exit status, `None` if a signal ended it, and its last error.
+    /// Runs `stereod` with these arguments. Returns its exit status, or `None` if a signal ended it, and its
+    /// last error.
     fn run(&self, arguments: &[OsString]) -> Result<(Option<i32>, String)> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // The settings hold what was in there.
+        // The settings already include these variables.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
             if name.starts_with("STEREOD_") && !name.starts_with("STEREOD_TEST_") {
@@ -384,7 +385,7 @@ impl Work<'_> {
         Ok((status.code(), said))
     }
 
-    /// Waits for a process, and ends it in order if the batch is to stop.
+    /// Waits for a process, and terminates it if the batch is to stop.
     fn wait(&self, child: &mut Child) -> Result<std::process::ExitStatus> {
         let mut since = None;
         loop {
@@ -405,14 +406,14 @@ impl Work<'_> {
         }
     }
 
-    /// Removes folders that killed workers left unfinished.
+    /// Removes unfinished folders of killed workers.
     fn remove_unfinished(&self, piece: &Piece) {
         for entry in fs::read_dir(self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if !(name.starts_with(&prefix(piece)) && name.ends_with(UNFINISHED)) {
                 continue;
             }
-            // On a file system without locks the folder may be that of another worker.
+            // On a file system without locks the folder may belong to another worker.
             let is_left = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
             if is_left && let Err(error) = fs::remove_dir_all(entry.path()) {
                 tracing::warn!("cannot remove {}: {error}", entry.path().display());
@@ -440,7 +441,7 @@ fn damaged_frames(statistics: &Value) -> u64 {
     ["left", "right"].map(|view| count(view, "concealed") + count(view, "left_out")).iter().sum()
 }
 
-/// Begin of the names of unfinished folders of a piece.
+/// Prefix of unfinished folders of a piece.
 fn prefix(piece: &Piece) -> String {
     format!(".{}.stereod-", piece.name)
 }
@@ -463,13 +464,13 @@ fn terminate(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// Puts everything on the disk that holds this folder, because after a power cut a name must not lead to files
-/// without content.
+/// Flushes the file system of this folder to the disk, because after a power failure a name must not refer to
+/// files without content.
 fn sync(folder: &File) {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::AsRawFd;
-        // SAFETY: the descriptor is that of an open folder.
+        // SAFETY: the descriptor belongs to an open folder.
         unsafe { libc::syncfs(folder.as_raw_fd()) };
     }
     #[cfg(not(target_os = "linux"))]
