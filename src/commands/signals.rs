@@ -104,7 +104,7 @@ pub fn stop_on_signals(
             window.close();
         }
         if !std::mem::replace(&mut told, true) {
-            tracing::info!("stopping: finishing what was begun; once more to exit at once");
+            tracing::info!("stopping: finishing files; a second signal (Ctrl-C) exits at once");
         }
     };
     let wait = move || {

@@ -70,7 +70,7 @@ impl Service {
         let now = Instant::now();
         if !self.told_stopping && handles.is_ending() {
             self.told_stopping = true;
-            tell(&[NotifyState::Stopping, NotifyState::Status("finishing what was begun")]);
+            tell(&[NotifyState::Stopping, NotifyState::Status("finishing files")]);
         }
         self.watchdog.tick(|longest| handles.is_stuck(longest));
         let due = self.told_status.is_none_or(|(told, _)| now - told >= STATUS_EVERY);

@@ -64,7 +64,7 @@ impl Tuner {
         let deadline = Instant::now() + CLOSING;
         while !self.thread.is_finished() {
             if Instant::now() > deadline {
-                tracing::warn!("what the configuration asks for is held up and was left undone");
+                tracing::warn!("a reload or change of settings timed out");
                 return;
             }
             std::thread::sleep(TICK);
