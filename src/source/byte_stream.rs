@@ -12,7 +12,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Returns the codec of a name such as `h264`, `libx264`, `hevc_nvenc` or `h264;yuv420p`, whose first word tells it.
+    /// Returns the codec of a name by its first word: `h264`, `libx264`, `hevc_nvenc` or `h264;yuv420p`.
     pub fn of_words(name: &str) -> Option<Self> {
         let name = name.split([';', '_', ' ']).next()?.to_ascii_lowercase();
         match name.trim_start_matches("lib") {

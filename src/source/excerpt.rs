@@ -65,7 +65,7 @@ impl Part {
         self.start.is_zero() && self.duration.is_none() && first == 0 && end.is_none()
     }
 
-    /// Formats it as it was asked for.
+    /// Formats it as the user's flag.
     fn named(&self) -> String {
         match self.frames.first {
             0 => format!("--start {}", self.start.as_secs_f64()),
@@ -102,7 +102,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Limits a source to a part. Live sources stay as they are.
+    /// Limits a source to a part. Live sources stay unchanged.
     pub fn of(source: Box<dyn Source>, part: &Part) -> Result<Box<dyn Source>> {
         let whole = source.info();
         if whole.live {
@@ -171,7 +171,7 @@ impl Source for Excerpt {
                 Place::Time(from) => time < from,
                 Place::Pair(from) => number < from,
             };
-            // Pairs of a recording whose times fall may be earlier than its first image.
+            // In a recording with falling times, pairs may be earlier than its first image.
             let is_before = !self.part.start.is_zero() && time < begin;
             if is_early || is_before || number < first {
                 *skipped += 1;

@@ -1,4 +1,4 @@
-//! Grey images at the depth at which they are stored, until they are reduced to 8 bits.
+//! Grey images in their stored depth, until they are reduced to 8 bits.
 
 use image::{DynamicImage, ImageBuffer};
 
@@ -51,17 +51,15 @@ impl Grey {
         Self { width, height, samples }
     }
 
-    /// Returns the width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Returns the height in pixels.
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// Returns the `width` x `height` pixels whose first is (x, y).
+    /// Returns the `width` x `height` pixels that begin at (x, y).
     ///
     /// # Panics
     /// If they are not all in the image.

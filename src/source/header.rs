@@ -64,7 +64,7 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
 pub fn check(content: &[u8]) -> anyhow::Result<()> {
     let Some(format) = format(content) else { return Ok(()) };
     let mut reader = ImageReader::with_format(Cursor::new(content), format);
-    // Whatever the decoder would pass is judged here.
+    // No limits, because sizes are checked here.
     reader.no_limits();
     let Ok(decoder) = reader.into_decoder() else { return Ok(()) };
     let ((width, height), decoded) = (decoder.dimensions(), decoder.total_bytes());

@@ -46,7 +46,7 @@ pub struct SourceInfo {
     pub has_truth: bool,
     /// True if left frames carry their colour.
     pub has_colour: bool,
-    /// Grey level from which on pixels are white.
+    /// Smallest grey level of white.
     pub white: u8,
     /// The cameras that it reads.
     pub cameras: Vec<CameraInput>,

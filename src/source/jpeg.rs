@@ -1,13 +1,13 @@
-//! Checks that a JPEG image (ITU-T T.81) is complete, without decoding it. Decoders fill what is
-//! missing with grey and continue after unreadable codes without an error.
+//! Checks that a JPEG image (ITU-T T.81) is complete, without decoding it. Decoders fill missing data with
+//! grey and continue after unreadable codes without an error.
 //!
-//! Of a sequential image (almost every one) each Huffman code of each block is read, so missing
-//! data and altered data whose codes no longer fit are found anywhere. Of a progressive image
-//! only the markers are read. A change of values that leaves the codes intact goes unnoticed.
+//! In a sequential image (almost every one) each Huffman code of each block is read, so missing data and
+//! altered data with invalid codes are found anywhere. In a progressive image only the markers are read. A
+//! change of values that leaves the codes intact goes unnoticed.
 //!
-//! The strict mode of `zune-jpeg` 0.5 is no replacement. Of 8 photographs cut at 100 places each,
-//! with an end marker appended, it rejects 1 % of those that this check rejects, and of those with
-//! one altered bit 26 %; it takes longer, too (4.0 instead of 3.2 ms for 1282x1110 pixels).
+//! The strict mode of `zune-jpeg` 0.5 is no replacement. Over 8 photographs, each cut at 100 places with an
+//! end marker appended, it rejects 1 % of the images that this check rejects, and 26 % of the images with one
+//! altered bit; it takes longer, too (4.0 instead of 3.2 ms for 1282x1110 pixels).
 
 mod scan;
 
@@ -45,7 +45,7 @@ struct Walk<'a> {
     ac: [Option<Table>; 4],
     /// Units between restart markers; 0: none.
     restart: usize,
-    /// Identifiers of the components whose scans were there.
+    /// Identifiers of the components with a scan so far.
     seen: Vec<u8>,
 }
 
@@ -58,7 +58,6 @@ struct FrameHeader {
     sequential: bool,
 }
 
-/// A component of an image.
 struct Component {
     id: u8,
     /// Blocks of a unit, across and down.
@@ -83,7 +82,7 @@ impl<'a> Walk<'a> {
                     let units = segment.first_chunk().copied().map(u16::from_be_bytes);
                     self.restart = units.map_or(0, usize::from);
                 }
-                // These have their code among those of the frame headers.
+                // Their codes are in the range of the frame headers.
                 0xc8 | 0xcc => {}
                 0xc0..=0xcf => {
                     self.frame = FrameHeader::read(segment, matches!(marker, 0xc0 | 0xc1))
@@ -103,7 +102,7 @@ impl<'a> Walk<'a> {
         Some(rest[at + 1])
     }
 
-    /// Returns the content of the segment whose length field is next.
+    /// Returns the content of the segment that begins here with its length.
     fn segment(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
         let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));

@@ -3,9 +3,9 @@
 
 use image::{DynamicImage, ImageBuffer};
 
-/// Encodes floating-point samples, where 0 is black and 1 is white, as 16 bits with the curve of
-/// sRGB (IEC 61966-2-1); other images stay as they are. The curve is fixed, so that the same
-/// light gets the same grey in both views and in every frame.
+/// Encodes floating-point samples (0 is black, 1 is white) as 16 bits with the curve of sRGB (IEC 61966-2-1);
+/// other images stay unchanged. The curve is fixed, so that the same light gets the same grey in both views
+/// and in every frame.
 pub fn encode_floats(picture: DynamicImage) -> DynamicImage {
     fn words(samples: Vec<f32>) -> Vec<u16> {
         samples.into_iter().map(encode).collect()

@@ -67,7 +67,7 @@ pub struct LiveSummary {
 }
 
 impl LiveState {
-    /// Creates the state of a source whose capture time 0 is at `zero` of CLOCK_MONOTONIC.
+    /// Creates the state of a source; capture time 0 is at `zero` of CLOCK_MONOTONIC.
     pub fn since(zero: Duration) -> Self {
         Self { zero: Some(zero), ..Self::default() }
     }
@@ -116,7 +116,7 @@ impl EyeState {
         self.broken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a damaged frame whose damage the decoder conceals.
+    /// Counts a damaged frame that the decoder conceals.
     pub fn note_concealed(&self) {
         self.concealed.fetch_add(1, Ordering::Relaxed);
     }
@@ -126,7 +126,7 @@ impl EyeState {
         self.missed.fetch_add(frames, Ordering::Relaxed);
     }
 
-    /// Counts a frame whose time is wrong.
+    /// Counts a frame with a wrong time.
     pub fn note_mistimed(&self) {
         self.mistimed.fetch_add(1, Ordering::Relaxed);
     }

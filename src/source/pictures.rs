@@ -22,8 +22,7 @@ pub(super) struct Pictures {
     pub(super) pattern: String,
     /// Number and path of each image that exists, in order.
     pub(super) files: Vec<(u64, PathBuf)>,
-    /// True if the numbers are those of a printf pattern; otherwise they were found in the names,
-    /// or only count.
+    /// Whether the numbers belong to a printf pattern; otherwise they were found in the names, or just count.
     asked: bool,
 }
 
@@ -47,7 +46,7 @@ struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Parses `before%0Nd`after, also `%d`, and `before####after` of an image, in which each `#` is a digit;
+    /// Parses `before%0Nd`after, also `%d`, and `before####after` of an image, with a digit for each `#`;
     /// `None` without a number in the name.
     fn parse(name: &'a OsStr) -> Option<Self> {
         Self::parse_printf(name.as_encoded_bytes()).or_else(|| {
@@ -131,7 +130,7 @@ pub fn files_of_glob(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> 
     Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
 }
 
-/// Returns the last number in a file's name, without leading zeros, by which images are paired.
+/// Returns the last number in a file's name, without leading zeros, for pairing images.
 pub fn number_in_name(path: &Path) -> Option<String> {
     let stem = path.file_stem()?.to_string_lossy().into_owned();
     let digits = stem.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
@@ -304,7 +303,6 @@ pub(super) fn timing(streams: &[&Pictures], rate: f64) -> Timing {
 }
 
 impl Timing {
-    /// Returns the time of image `number`.
     pub(super) fn time(&self, number: u64) -> Duration {
         let steps = number.saturating_sub(self.first) / self.step;
         // Limited to a century, because numbers that are dates would overflow GStreamer's clock.
@@ -396,7 +394,7 @@ mod tests {
         for name in ["l10.png", "l9.png", "r010.jpg", "r009.jpg", "a_l.png", "b_l.png", "v.mp4"] {
             std::fs::write(at(name), "x").unwrap();
         }
-        // macOS writes such a file beside each image.
+        // macOS writes such a file for each image.
         std::fs::write(at("._l9.png"), "x").unwrap();
         let find = |name: &str| Pictures::find(&at(name));
         let numbers = |found: &Pictures| found.numbers().collect::<Vec<_>>();

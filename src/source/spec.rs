@@ -26,9 +26,9 @@ pub enum SourceSpec {
         /// Right stream.
         right: StreamSpec,
     },
-    /// One stream whose left half is the left view.
+    /// One stream with the left view in its left half.
     SideBySide(StreamSpec),
-    /// One stream whose upper half is the left view.
+    /// One stream with the left view in its upper half.
     TopBottom(StreamSpec),
     /// A recording of messages, or a data set.
     Recording {
@@ -50,7 +50,7 @@ pub enum StreamSpec {
     Camera(String),
     /// A URI that names no file.
     Uri(String),
-    /// A fragment of a GStreamer pipeline whose end delivers video, raw or encoded.
+    /// A fragment of a GStreamer pipeline that delivers video at its end, raw or encoded.
     Fragment(String),
 }
 
@@ -211,7 +211,7 @@ impl StreamSpec {
         }
     }
 
-    /// Returns the reason why the name is none of one view, if it is that of a recording or a graph.
+    /// Returns the reason why the name does not fit one view, if it is a recording or a graph.
     pub fn misplaced(&self) -> Option<String> {
         #[cfg(feature = "cli")]
         if let Self::File(path) = self {
@@ -340,7 +340,7 @@ mod tests {
             std::fs::write(at(name), "x").unwrap();
         }
         let file = |name: &str| StreamSpec::File(at(name));
-        // A file of that very name wins over whatever else it looks like.
+        // A file of this name has priority over any other meaning.
         for name in ["a.mp4", "a b.mp4", "what!.mp4", "%d.png", "[1].png", "missing.mp4"] {
             assert_eq!(StreamSpec::parse(text(name)), file(name));
         }

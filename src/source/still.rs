@@ -61,9 +61,7 @@ pub fn read_colours(path: &Path, orient: Orient) -> Result<[Image; 3]> {
 /// Stored values of an image that stands for numbers: a map of disparity, a mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// Width in pixels.
     pub width: usize,
-    /// Height in pixels.
     pub height: usize,
     /// True if the values have 16 bits, not 8 or fewer.
     pub deep: bool,

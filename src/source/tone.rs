@@ -35,7 +35,6 @@ pub enum Tone {
     /// With a gain that follows the surroundings.
     #[default]
     Local,
-    /// The upper 8 bits.
     UpperBits,
 }
 
@@ -58,7 +57,7 @@ const GAIN_MAX: u32 = 256;
 /// Sums of differences per entry of [`RESPONSES`].
 const STEP: usize = 4096;
 
-/// Index from which on the gain is 1: differences of `DETAIL` to the left and the upper neighbour.
+/// Smallest index with a gain of 1: differences of `DETAIL` to the left and the upper neighbour.
 const PLAIN: usize = 2 * 256 * DETAIL as usize * WINDOW * WINDOW / STEP;
 
 /// Gain and lift for sums of differences.

@@ -15,7 +15,7 @@ const HIDDEN_PX: f32 = 0.05;
 const FAR: f32 = 65536.0;
 
 impl Frame<'_> {
-    /// Renders row `y` of both images, of the disparities, and of what the right view sees as well.
+    /// Renders row `y` of both images, the disparities, and the visibility of their pixels in the right view.
     pub(super) fn row(
         &self,
         y: usize,
@@ -123,7 +123,7 @@ impl Frame<'_> {
         let Scene { radius, focal, texture, .. } = self.scene;
         let normal: Vec3 =
             std::array::from_fn(|i| (self.eye[i] + ray[i] * z - self.ball[i]) / radius);
-        // The texture is that of the cube around the ball: find the face that this direction meets.
+        // The texture belongs to the cube around the ball: find the face in this direction.
         let [x, y, w] = self.rotation.map(|row| dot(row, normal));
         let [ax, ay, aw] = [x.abs(), y.abs(), w.abs()];
         let (face, a, b, c) = if ax >= ay && ax >= aw {
@@ -137,7 +137,7 @@ impl Frame<'_> {
         // Texels per radius.
         let scale = focal * radius * 0.45;
         let (u, v) = (a / c * scale + offset, b / c * scale + offset);
-        // A pixel spans z / focal across the ray, and more where the ball turns away.
+        // A pixel spans z / focal across the ray, and more on surfaces at an angle.
         let facing = (-dot(normal, ray)).max(0.2);
         let texture = texture.sample(u, v, log2_estimate(z / focal / radius * scale / facing));
 

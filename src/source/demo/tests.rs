@@ -49,7 +49,7 @@ fn the_bytes_depend_on_options_and_number_alone() {
 #[test]
 fn the_bytes_are_those_of_every_other_machine() {
     let source = DemoSource::new(DemoOptions { noise: 1.5, ..quiet(160, 120, -3, 32) }).unwrap();
-    // Whoever changes the scene on purpose writes the new number here.
+    // A deliberate change of the scene changes this number.
     assert_eq!(fingerprint(&source.pair(11)), 13_673_285_376_962_252_522);
 }
 
@@ -108,7 +108,7 @@ fn the_right_picture_shows_the_left_ones_points_where_the_truth_says() {
             count += 1;
         }
         let (share, mean) = (within as f32 / count as f32, sum / count as f32);
-        // The rest lies at edges, where interpolation mixes two surfaces.
+        // The rest is at edges, because interpolation mixes two surfaces.
         assert!(share > 0.93 && mean < 1.5, "{share} within 3 grey levels, mean {mean}");
     }
 }

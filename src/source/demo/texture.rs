@@ -11,8 +11,8 @@ const SIDE: usize = 512;
 /// Number of levels, from 512 x 512 down to 2 x 2 texels.
 const LEVELS: usize = 9;
 
-/// Amplitudes of the octaves, whose cells have sides of 4, 8, 16 ... texels: the finest cell spans
-/// several pixels, so that linear interpolation between pixels is close to the truth.
+/// Amplitudes of the octaves, with cells of 4, 8, 16 ... texels. The finest cell spans several pixels, so
+/// that linear interpolation between pixels is close to the truth.
 const AMPLITUDES: [f32; 6] = [0.55, 0.6, 0.6, 0.5, 0.4, 0.3];
 
 /// Fixed-point units per texel of a texture coordinate.

@@ -1,8 +1,8 @@
-//! Decodes an H.264 or H.265 stream whose access units are in messages of their own.
+//! Decodes an H.264 or H.265 stream from single access units, one per message.
 //!
-//! A unit goes into the decoder once the one before it has been taken, and each frame is told by the stamp of its
-//! unit, because a decoder may hold frames back, reorder them, and lose some. Units that build on a missing frame
-//! do not go in: a decoder would deliver wrong images for them.
+//! A unit goes into the decoder once the previous one has been taken. Frames are identified by the stamps of
+//! their units, because a decoder may hold frames back, reorder them, and lose some. Units that build on a
+//! missing frame are left out, because a decoder would deliver wrong images for them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ use crate::source::live::EyeState;
 /// Capacity of the channel of the frames.
 const CHANNEL: usize = 4;
 
-/// Default of [`UnitDecoder::patience`]: many times what a frame of any size takes.
+/// Default of [`UnitDecoder::patience`]: many times the decoding time of any frame.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Largest number of units without a frame that are remembered. Decoders hold back fewer than 100.
@@ -51,7 +51,6 @@ pub enum Undecodable {
 pub struct Decoded {
     /// Number that it was fed with.
     pub number: u64,
-    /// Its stamp.
     pub stamp: u64,
     /// Its frame.
     pub views: Result<Views, Undecodable>,
@@ -71,7 +70,7 @@ pub struct UnitDecoder {
     /// Longest time until the decoder takes a unit, or delivers its last frame.
     patience: Duration,
     references: References,
-    /// Units whose frames are awaited.
+    /// Units in the decoder.
     waiting: VecDeque<Waiting>,
     done: Vec<Decoded>,
     /// True once the decoder has been given a unit.
@@ -89,8 +88,8 @@ struct Waiting {
 }
 
 impl UnitDecoder {
-    /// Starts a decoder for units of `codec` whose frames have this layout. `name` is for messages. GStreamer must
-    /// be initialised.
+    /// Starts a decoder for units of `codec` with frames of this layout. `name` is for messages. GStreamer
+    /// must be initialised.
     pub fn new(
         name: &str,
         codec: Codec,
@@ -151,8 +150,8 @@ impl UnitDecoder {
         Ok(decoder)
     }
 
-    /// Decodes the next unit, the image of message `number`. Returns units whose fate is known by now, in order of
-    /// their frames. Does nothing once the run ends.
+    /// Decodes the next unit, the image of message `number`. Returns the finished units, in order of their
+    /// frames. Does nothing once the run ends.
     pub fn feed(&mut self, number: u64, stamp: u64, unit: &[u8]) -> anyhow::Result<Vec<Decoded>> {
         let bytes = unit;
         let unit = self.references.next(bytes);
@@ -206,7 +205,7 @@ impl UnitDecoder {
         self.shared.eye().summary().concealed
     }
 
-    /// Returns the grey level from which on pixels are white.
+    /// Returns the smallest grey level of white.
     pub fn white(&self) -> u8 {
         locked(&self.format).white
     }
@@ -275,7 +274,7 @@ impl UnitDecoder {
         }
     }
 
-    /// Gives up the unit at this place of those that wait, and the frames that build on it.
+    /// Gives up the waiting unit at this index, and the frames that build on it.
     fn give_up(&mut self, at: usize) {
         let Some(Waiting { number, stamp, unit }) = self.waiting.remove(at) else { return };
         let why = match unit.fate {
@@ -352,7 +351,7 @@ mod tests {
         1_700_000_000_000_000_000 + number * 40_000_000
     }
 
-    /// Decodes these units; the stamp of unit n is that of frame n.
+    /// Decodes these units; unit n has the stamp of frame n.
     fn decode(codec: Codec, units: &[Vec<u8>]) -> anyhow::Result<(Vec<Decoded>, UnitDecoder)> {
         let options = GstOptions::default();
         let mut decoder = UnitDecoder::new("/left", codec, ViewLayout::SideBySide, &options)?;
@@ -389,7 +388,8 @@ mod tests {
         }
     }
 
-    /// Streams whose frames build on each other in many ways, with a key frame in 10 or an intra refresh of 10.
+    /// Streams with many kinds of references between frames, with a key frame in 10 or an intra refresh of
+    /// 10.
     const STREAMS: [(Codec, &str); 9] = [
         (Codec::H264, "x264enc key-int-max=10 bframes=0"),
         (Codec::H264, "x264enc key-int-max=10 bframes=3 b-adapt=false b-pyramid=true ref=4"),
@@ -411,7 +411,7 @@ mod tests {
         for (codec, encoder) in STREAMS {
             let encoder = format!("{encoder} ! {codec}parse config-interval=-1 ! video/x-{codec}");
             let units = stamped_units(&encoder, COUNT as u64);
-            // Fates by the numbers of the units, without those that are missing.
+            // Results by unit number, without the missing ones.
             let decode = |missing: usize, is_known: bool| -> Vec<Option<Vec<u8>>> {
                 let options = GstOptions::default();
                 let mut decoder =

@@ -26,8 +26,7 @@ use crate::source::tone::Tone;
 pub(super) struct Frame {
     pub(super) views: Views,
     pub(super) times: Times,
-    /// Time on the stream's clock, filled in by the stream's owner, who knows which of `times`
-    /// counts.
+    /// Time on the stream's clock. The stream's owner derives it from one of `times`.
     pub(super) timestamp: Option<Duration>,
     /// Moment of arrival, or of capture for a live frame with a plausible time.
     pub(super) arrived: Instant,
@@ -74,8 +73,8 @@ pub(super) struct Shared {
     /// True if frames are counted in `skipped` instead of being copied.
     count_only: AtomicBool,
     skipped: AtomicU64,
-    /// True if the written times are those of the recording. (For Matroska, whose demuxer otherwise
-    /// starts every file at zero and so loses a later start of one view.)
+    /// Whether the written times are the recording's. (For Matroska: its demuxer otherwise starts every file
+    /// at zero and so loses a later start of one view.)
     pub(super) absolute_times: AtomicBool,
     /// Shifts of times in the decoder.
     pub(super) jumps: Arc<Jumps>,
@@ -272,7 +271,7 @@ pub(super) struct Format {
     pub(super) view: Option<(usize, usize)>,
     /// True if views have colour.
     pub(super) colour: bool,
-    /// Grey level from which on pixels are white.
+    /// Smallest grey level of white.
     pub(super) white: u8,
     /// Frames per second, if stated.
     pub(super) rate: Option<f64>,

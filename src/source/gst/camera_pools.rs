@@ -1,15 +1,15 @@
 //! Releases the buffer pools of closed cameras that GStreamer before 1.26 leaks.
 //!
-//! There, `gst_v4l2_object_stop` keeps a reference to the pool of a `v4l2src` if the driver lets
-//! buffers be orphaned (seen with 1.22.0, reported upstream as gstreamer issue 3097; the sources of
-//! 1.26 release it, those of 1.24 were not seen). Every pool keeps five files open, so a camera with a loose cable, reopened again and
-//! again for days, would use up the files that a process may open.
+//! There, `gst_v4l2_object_stop` keeps a reference to the pool of a `v4l2src` if the driver lets buffers be
+//! orphaned (seen with 1.22.0, reported upstream as gstreamer issue 3097; the sources of 1.26 release it, the
+//! sources of 1.24 were not examined). Every pool keeps five files open, so a camera with a loose cable,
+//! reopened for days, would use up the files of the process.
 
 use gstreamer as gst;
 use gstreamer::glib;
 use gstreamer_app::gst_base::{self, prelude::*};
 
-/// First release whose `v4l2src` gives its pool back, as major and minor number.
+/// First release of `v4l2src` without the leak, as major and minor number.
 const FIXED: (u32, u32) = (1, 26);
 
 /// Buffer pools of a pipeline's cameras. To be dropped after the pipeline.
@@ -51,14 +51,14 @@ impl Drop for CameraPools {
                 tracing::debug!("a camera's buffers are still in use: {pool:?}");
                 continue;
             }
-            // SAFETY: the reference that is given up belongs to nobody (`is_forgotten`), and `pool`
-            // is another one.
+            // SAFETY: the released reference has no owner (`is_forgotten`), and `pool` is another one.
             unsafe { glib::gobject_ffi::g_object_unref(pool.as_ptr().cast()) };
         }
     }
 }
 
-/// Reports whether a pool, whose pipeline is gone, has one leaked reference besides the caller's.
+/// Reports whether a pool of a finished pipeline has exactly one leaked reference in addition to the
+/// caller's.
 ///
 /// The reference count alone does not tell owners apart, because every buffer in use holds a
 /// reference, too. Therefore the pool is offered another configuration: it refuses one while it is
@@ -72,9 +72,9 @@ fn is_forgotten(pool: &gst::BufferPool) -> bool {
         return false;
     }
     let mut other = pool.config();
-    // One that is the same would be taken at any time.
+    // An equal configuration would always be accepted.
     other.set("stereod-last-look", true);
-    // Nobody has found it meanwhile.
+    // The count is checked again, in case another thread has found the pool.
     pool.set_config(other).is_ok() && pool.ref_count() == 2
 }
 

@@ -18,7 +18,7 @@ const COMPARED: Duration = Duration::from_secs(20);
 /// Largest shift that is searched.
 const REACH: Duration = Duration::from_secs(8);
 
-/// Relative difference up to which two rates count as equal.
+/// Largest relative difference of equal rates.
 const SAME_RATE: f64 = 0.02;
 
 /// Compared part of a recording, frame by frame.

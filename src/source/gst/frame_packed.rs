@@ -1,4 +1,4 @@
-//! One stream whose frames hold both views (frame packing), side by side or one above the other.
+//! One stream with both views in each frame (frame packing), side by side or one above the other.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Finds recordings whose file is shorter than its own headers say, as a copy or download that was
-//! cut off.
+//! Finds truncated recordings: files shorter than their own headers say, as after an interrupted copy or
+//! download.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -132,7 +132,7 @@ impl Listener {
     }
 }
 
-/// Returns the refusal of a stream whose pixel format GStreamer cannot name, with the fix.
+/// Returns the error for a stream with a pixel format that GStreamer cannot name, with the fix.
 fn nameless_message() -> String {
     format!(
         "{} has no name for its pixel format, so it cannot be decoded; convert it, which keeps up to 16 bits of \
@@ -142,14 +142,14 @@ fn nameless_message() -> String {
     )
 }
 
-/// Marks the calling thread and those that it will start.
+/// Marks the calling thread and its future children.
 #[cfg(target_os = "linux")]
 fn mark(number: u64) {
     // SAFETY: prctl with PR_SET_TIMERSLACK takes one number and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, (USUAL + number) as libc::c_ulong) };
 }
 
-/// Returns the number with which the calling thread is marked.
+/// Returns the mark of the calling thread.
 #[cfg(target_os = "linux")]
 fn mark_of_thread() -> Option<u64> {
     // SAFETY: prctl with PR_GET_TIMERSLACK takes nothing and touches no memory.

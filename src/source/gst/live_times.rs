@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Longest plausible time of capture after the arrival, in nanoseconds.
 const AHEAD: i64 = 1_000_000_000;
 
-/// Age from which on a time that goes back is wrong, in nanoseconds.
+/// Smallest age of a wrong time that goes back, in nanoseconds.
 const OLD: i64 = 10_000_000_000;
 
 /// Largest difference of the lags of wrong times that agree, in nanoseconds.
@@ -78,7 +78,7 @@ impl LiveTimes {
             return TimeCheck::Wrong { ahead: distance.saturating_neg() };
         }
         self.suspects = None;
-        // Times that were always this far away can be compared with the other view's as they are.
+        // Times with a constant large lag can be compared with the other view's without a shift.
         if self.last.is_some() {
             let shift = lag.saturating_sub(usual);
             self.shift = if shift.abs() < AHEAD { 0 } else { shift };

@@ -71,7 +71,7 @@ fn nameless_codec(media: &gst::StructureRef) -> Option<String> {
     }
 }
 
-/// Returns the refusal of such a video, with the fix.
+/// Returns the error for such a video, with the fix.
 fn undecodable(codec: &str) -> String {
     // The frame rate in MXF is not taken from QuickTime's time scale.
     let rewrapped = match codec {
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(readable("Not found.", None), "Not found");
     }
 
-    /// Returns what is said of a plug-in that is missing.
+    /// Returns the message about a missing plug-in.
     fn said(kind: &str, caps: gst::Caps, name: &str) -> Option<String> {
         let structure = gst::Structure::builder("missing-plugin")
             .field("type", kind)

@@ -19,8 +19,8 @@ pub enum Reconnect {
     /// Live ones.
     #[default]
     Auto,
-    /// Every URI and fragment. Those that do not claim to be live are treated as live, with their
-    /// times of arrival.
+    /// Every URI and fragment. If they do not claim to be live, they are treated as live, with their times of
+    /// arrival.
     On,
     /// None: the source ends with the first lost stream.
     Off,
@@ -59,15 +59,15 @@ pub struct GstOptions {
     pub pair_by: PairBy,
     /// Largest difference of a pair's times; `None`: the nearest frame is the partner.
     pub tolerance: Option<Duration>,
-    /// Time that is added to those of the right view's frames.
+    /// Offset added to the times of the right view's frames.
     pub offset: Offset,
     /// True if the views are exchanged: the left input is the right view.
     pub swap: bool,
-    /// Request to cameras; the size is that of each view.
+    /// Request to cameras; the size is per view.
     pub cameras: v4l2::CameraRequest,
     /// Exposure and the like of cameras.
     pub controls: v4l2::Controls,
-    /// The view whose camera's exposure, gain and white balance both have; `None`: each its own.
+    /// The view that sets exposure, gain and white balance of both cameras; `None`: each its own.
     pub exposure_from: Option<Eye>,
     /// Frame rate of numbered images, per second.
     pub picture_rate: f64,

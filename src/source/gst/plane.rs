@@ -370,7 +370,7 @@ fn coding(info: &gst_video::VideoInfo) -> ColourCoding {
     ColourCoding::new(red, blue, colorimetry.range() == gst_video::VideoColorRange::Range0_255)
 }
 
-/// Returns the grey level from which on pixels are white, with an allowance for codecs.
+/// Returns the smallest grey level of white, with an allowance for codecs.
 pub(super) fn white(info: &gst_video::VideoInfo) -> u8 {
     match info.colorimetry().range() {
         gst_video::VideoColorRange::Range0_255 => WHITE,

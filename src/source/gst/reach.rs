@@ -31,7 +31,7 @@ const LISTS: [(&str, &str); 10] = [
     ("text/x-uri-list", "a list of addresses"),
 ];
 
-/// FFmpeg's demuxers whose content names other content, though their class does not say so.
+/// FFmpeg's demuxers that open other content although their class does not say so.
 const OF_FFMPEG: [&str; 8] =
     ["applehttp", "concat", "dash", "hls", "imf", "rtsp", "sdp", "webm_dash_manifest"];
 
@@ -114,8 +114,7 @@ mod tests {
         }
     }
 
-    /// Whatever is installed: a demuxer whose description tells of manifests or playlists is
-    /// not let near a file.
+    /// An installed demuxer with manifests or playlists in its description is never used for a file.
     #[test]
     fn no_installed_demuxer_of_lists_is_allowed() {
         gst::init().unwrap();

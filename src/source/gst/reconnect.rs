@@ -1,8 +1,8 @@
 //! Reopens a live stream after its loss, again and again until it is back.
 //!
-//! A lost stream is closed and reopened on a thread of its own, because drivers may be slow at
-//! either and the other view must continue. It is closed at once, because a camera that is plugged
-//! in again gets its old device name only if nobody holds the old device.
+//! A lost stream is closed and reopened on a thread of its own, because drivers may be slow at either and the
+//! other view must continue. It is closed at once, because a camera that is plugged in again gets its old
+//! device name only if the old device is closed.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -407,12 +407,11 @@ impl ReconnectingStream {
         self.stream().map_or(Orientation::NoTransforms, InputStream::orientation)
     }
 
-    /// Returns the size of each view in pixels.
     pub(super) fn view_size(&self) -> (usize, usize) {
         self.size
     }
 
-    /// Returns the grey level from which on pixels were white at first.
+    /// Returns the first stream's smallest grey level of white.
     pub(super) fn white(&self) -> u8 {
         self.white
     }

@@ -1,9 +1,8 @@
 //! Finds the access units of an H.264 or H.265 stream that build on a missing frame, by their headers.
 //!
-//! A decoder replaces a missing reference frame by another one, and delivers all that builds on it like any
-//! other frame. In H.264, each reference frame has the number after that of the one before (ITU-T H.264,
-//! 7.4.3, `frame_num`). In H.265, each frame lists the frames that it builds on (ITU-T H.265, 8.3.2, the
-//! reference picture set).
+//! A decoder replaces a missing reference frame by another one, and delivers the dependent frames like any
+//! others. In H.264, reference frames are numbered consecutively (ITU-T H.264, 7.4.3, `frame_num`). In H.265,
+//! each frame lists the frames that it builds on (ITU-T H.265, 8.3.2, the reference picture set).
 
 use std::collections::VecDeque;
 use std::io::Cursor;
@@ -41,7 +40,7 @@ pub(super) struct Unit {
     pub key: u64,
 }
 
-/// A picture that the headers describe, without those of [`Unit`] that the caller adds.
+/// The part of a [`Unit`] that follows from the headers.
 type Judged = Option<(Fate, bool)>;
 
 /// Follows the references of one stream.
@@ -112,7 +111,7 @@ impl References {
         }
     }
 
-    /// Reports whether frames may be shown in another order than that of their units.
+    /// Reports whether the display order may differ from the order of the units.
     pub fn may_reorder(&self) -> bool {
         match &self.stream {
             Stream::H264(stream) => stream.has_bidirectional,
@@ -216,7 +215,7 @@ struct H264 {
     state: State,
     /// Number of the last reference frame.
     previous: Option<u32>,
-    /// Order count of the frame at which the stream recovered: those shown before it are not whole.
+    /// Order count of the frame of recovery; frames shown earlier are incomplete.
     leading: Option<u16>,
     /// True if a frame builds on frames in two directions.
     has_bidirectional: bool,
@@ -263,8 +262,8 @@ impl H264 {
         let is_reference = nal.ref_idc != 0;
         self.has_bidirectional |= header.slice_type.is_b();
         let is_next = self.previous.is_some_and(|previous| {
-            // The second field of a frame has the number of the first. Frames on which none builds have it
-            // in some encoders' streams.
+            // The second field of a frame has the number of the first. Some encoders give non-reference
+            // frames that number, too.
             number == (previous + 1) % count
                 || number == previous && (header.field_pic_flag || !is_reference)
         });
@@ -316,11 +315,11 @@ struct H265 {
     parser: h265::Parser,
     /// Order counts of the reference frames, and whether each is whole.
     frames: Vec<(i32, bool)>,
-    /// Order count from which those of later frames are counted.
+    /// Reference for the order counts of later frames.
     anchor: i32,
     /// Order counts since the last key frame.
     recent: VecDeque<i32>,
-    /// Order count from which on intra refresh has made the stream whole.
+    /// Order count from which the stream is whole again after intra refresh.
     recovered: Option<i32>,
     /// False at the beginning, and after the end of a sequence.
     is_begun: bool,

@@ -1,5 +1,5 @@
-//! One input stream: a pipeline that ends in an appsink, and the bounded channel by which its
-//! frames leave GStreamer's streaming thread.
+//! One input stream: a pipeline that ends in an appsink, and the bounded channel from GStreamer's streaming
+//! thread.
 //!
 //! The streaming thread only copies the frames into pooled memory and sends them. A full channel
 //! blocks it, so no frame is lost. Dropping the receiver wakes it, so a stream always drops its
@@ -52,10 +52,10 @@ const JUMP: Duration = Duration::from_secs(1);
 /// Largest age of a fresh live frame at the beginning of a run.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// Demuxers whose index finds the key frame before any time.
+/// Demuxers with an index that finds the key frame before any time.
 const EXACT: [&str; 2] = ["qtdemux", "matroskademux"];
 
-/// Number of frames from which an unstated frame rate is measured.
+/// Number of frames for measuring an unstated frame rate.
 const RATE_SAMPLE: usize = 8;
 
 /// StreamSetup to open and reopen a stream.
@@ -66,7 +66,7 @@ pub(super) struct StreamSetup {
     pub(super) timing: Option<Timing>,
     pub(super) zero: gst::ClockTime,
     pub(super) state: Arc<EyeState>,
-    /// Time at which a recording begins to play; `None`: its beginning.
+    /// Start of playback in a recording; `None`: its beginning.
     pub(super) at: Option<Duration>,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct InputStream {
     live: bool,
     /// True if the stream began to play within the recording.
     pub(super) is_moved: bool,
-    /// If set, times are those of arrival relative to this.
+    /// If set, times are the times of arrival relative to this.
     by_arrival: Option<Instant>,
     /// Zero of a live stream's times.
     zero: Option<Instant>,
@@ -214,7 +214,7 @@ impl InputStream {
     }
 
     /// Moves a paused recording to a time at or before `at`. Returns false if it still plays from its
-    /// beginning, because its container does not tell where the time is.
+    /// beginning, because its container has no index of times.
     fn move_to(&self, at: Duration, patience: Duration) -> bool {
         let clock_time = |time: Duration| gst::ClockTime::from_nseconds(time.as_nanos() as u64);
         // The demuxer is known once the first frame waits at the end of the pipeline.
@@ -231,8 +231,8 @@ impl InputStream {
                 .is_ok()
     }
 
-    /// Takes over what was learnt when the recording was opened at its beginning, and returns the time
-    /// of the first frame; `None` if it has ended before.
+    /// Takes over the results of opening the recording at its beginning, and returns the time of the first
+    /// frame; `None` if it has ended before.
     pub(super) fn resume(
         &mut self,
         begin: Option<Duration>,
@@ -330,10 +330,9 @@ impl InputStream {
 
     /// Waits at most `wait` for the next frame.
     ///
-    /// Frames with a meaningless time get none: recorded frames that share a time with a neighbour
-    /// (a demuxer without the index of a truncated AVI labels several alike), a recorded frame
-    /// whose time jumps away from both neighbours, and a live frame whose time is far from its
-    /// arrival.
+    /// Frames with a meaningless time get none: recorded frames that share a time with a neighbour (a demuxer
+    /// without the index of a truncated AVI labels several alike), recorded frames with a time far from both
+    /// neighbours, and live frames with a time far from their arrival.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
         let ahead = if self.live { 1 } else { 2 };
         while self.first.len() < ahead {
@@ -403,8 +402,7 @@ impl InputStream {
         }
     }
 
-    /// Returns the moment of capture of a live frame with a plausible time; otherwise that of
-    /// arrival.
+    /// Returns the capture time of a live frame if it is plausible, else its time of arrival.
     fn capture_time(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
         let captured = self.zero.zip(timestamp).and_then(|(zero, time)| zero.checked_add(time));
         let plausible = |captured: &Instant| {
@@ -570,7 +568,6 @@ pub(super) fn close_pipeline(pipeline: &gst::Pipeline, name: &str) {
     }
 }
 
-/// Reports whether the input is a recording.
 fn is_recorded(input: &Input) -> bool {
     matches!(input, Input::File(_) | Input::Pictures(_))
 }

@@ -16,17 +16,17 @@ pub(super) fn now() -> gst::ClockTime {
     gst::SystemClock::obtain().time()
 }
 
-/// Frames of a video that are read before the place of a seek, so that pairing there is that of the
-/// whole recording, and no frame that a decoder completes late is missing.
+/// Number of frames read before a seek position, so that pairing there equals pairing of the whole recording,
+/// and no frame is missing that a decoder completes late.
 const LEAD: u32 = 8;
 
-/// Returns the time at which to begin reading for a pair at `time`.
+/// Returns the start of reading for a pair at `time`.
 pub(super) fn lead_to(time: Duration, rate: Option<f64>, tolerance: Option<Duration>) -> Duration {
     let period = rate.map_or(UNKNOWN_PERIOD, period_of);
     time.saturating_sub(LEAD * period).saturating_sub(tolerance.unwrap_or_default())
 }
 
-/// Returns the number of the pair at `time` of a source whose first pair is at `begin`.
+/// Returns the number of the pair at `time`, for a source with the first pair at `begin`.
 pub(super) fn number_at(time: Duration, begin: Duration, rate: Option<f64>) -> u64 {
     let rate = rate.unwrap_or_else(|| UNKNOWN_PERIOD.as_secs_f64().recip());
     (time.saturating_sub(begin).as_secs_f64() * rate).round() as u64

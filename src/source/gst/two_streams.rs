@@ -234,7 +234,7 @@ impl TwoStreams {
         }
     }
 
-    /// Counts the remaining frames of a view whose partner has ended.
+    /// Counts the remaining frames of a view after its partner has ended.
     fn drain(&mut self, eye: usize, stop: &Switch) {
         let stream = &mut self.streams[eye];
         stream.count_only();

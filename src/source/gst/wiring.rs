@@ -63,7 +63,7 @@ pub(super) fn connect(
     }
 }
 
-/// Adds `source`, which delivers an encoded video, and a decoder whose frames arrive at `target`.
+/// Adds `source`, which delivers an encoded video, and a decoder; its frames arrive at `target`.
 pub(super) fn decode(
     source: gst::Element,
     pipeline: &gst::Pipeline,
@@ -134,8 +134,8 @@ impl Wiring {
         Ok(())
     }
 
-    /// Creates a decodebin or uridecodebin whose video goes to the target. The "3" generation of
-    /// GStreamer 1.22 does not reliably continue after damage, so it is not used.
+    /// Creates a decodebin or uridecodebin and links its video to the target. The "3" generation of GStreamer
+    /// 1.22 does not reliably continue after damage, so it is not used.
     fn decoder(&self, kind: &str) -> anyhow::Result<gst::Element> {
         let decoder = element(kind)?;
         // Sound and subtitles need no decoder, not even an installed one.
@@ -177,7 +177,7 @@ impl Wiring {
         Ok(decoder)
     }
 
-    /// Notes a Matroska demuxer, whose times need care.
+    /// Notes a Matroska demuxer, because its times need care.
     fn watch_demuxers(&self, bin: Option<&gst::Bin>) {
         let Some(bin) = bin else { return };
         let shared = self.shared.clone();
@@ -307,8 +307,8 @@ fn is_other(caps: &gst::Caps) -> bool {
         && caps.iter().all(|structure| other(structure.name().as_str()))
 }
 
-/// Reports whether a pad with these caps needs no decoder: it offers raw video and nothing else,
-/// unlike a camera that may deliver MJPEG.
+/// Reports whether a pad with these caps needs no decoder, because it offers only raw video, unlike a camera
+/// that may deliver MJPEG.
 fn is_raw_video(caps: &gst::Caps) -> bool {
     let raw = |name: &str| name == "video/x-raw";
     !caps.is_any()

@@ -1,6 +1,5 @@
 //! The entropy-coded data of a sequential scan (ITU-T T.81, F.2.2), read code by code.
 
-/// Flaw of an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Everything is there but the marker at the end.
@@ -189,7 +188,7 @@ impl Bits<'_> {
         if index == 64 { Ok(()) } else { Err(Trouble::Senseless) }
     }
 
-    /// Goes on to the next marker, or the end of the data.
+    /// Moves to the next marker, or to the end of the data.
     fn skip_to_marker(&mut self) -> Result<(), Flaw> {
         let mut surplus = usize::from(self.count / 8);
         (self.held, self.count) = (0, 0);

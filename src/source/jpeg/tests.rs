@@ -26,7 +26,7 @@ fn whole_pictures_pass_and_cut_ones_do_not_wherever_they_are_cut() {
         for length in 0..bytes.len() {
             let cut = &bytes[..length];
             assert!(check(cut).is_err(), "{width}x{height}: {length} of {}", bytes.len());
-            // Whoever mends the end alone mends nothing.
+            // Appending an end marker does not repair the image.
             let ended = [cut, &[0xff, 0xd9]].concat();
             let lost = bytes.len() - 2 - length.min(bytes.len() - 2);
             if lost > 1 {
@@ -57,7 +57,7 @@ fn altered_codes_are_noticed() {
             check(&altered).is_err()
         })
         .count();
-    // A bit of a value leaves all codes where they are.
+    // An altered bit of a value leaves all codes intact.
     let all = bytes.len() - 2 - data;
     assert!(noticed * 5 > all, "{noticed} of {all}");
 }

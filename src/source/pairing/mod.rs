@@ -1,14 +1,13 @@
 //! Pairs left and right frames by capture time or by number.
 //!
-//! [`Pairer`] is pure: it has no threads and no clock, and its pairs depend only on the frames of
-//! each view, not on the order in which the views were pushed (as long as fewer than
-//! [`MAX_WAITING`] frames wait).
+//! [`Pairer`] is pure: it has no threads and no clock, and its pairs depend only on the frames of each view,
+//! not on the order of pushing the two views (as long as fewer than [`MAX_WAITING`] frames wait).
 //!
 //! By time, the two oldest frames are compared. If both views have one rate, they are a pair if their
-//! difference lies within half a period of the usual one (`phase`), so each frame has one partner
-//! at any phase. Otherwise they are a pair if they lie within the tolerance and the next frame of the
-//! earlier view is not nearer to the later frame. Only near half a period does a pair wait for that
-//! frame. A frame whose partner is missing goes unpaired.
+//! difference lies within half a period of the usual one (`phase`), so each frame has one partner at any
+//! phase. Otherwise they are a pair if they lie within the tolerance and the next frame of the earlier view
+//! is not nearer to the later frame. Only near half a period does a pair wait for that frame. A frame without
+//! a partner goes unpaired.
 //!
 //! A frame that is not later than its predecessor has no partner. If the times of both views jump
 //! back, as in joined files, pairing restarts there. [`unordered`] puts frames in order before.
@@ -32,16 +31,16 @@ pub const MAX_WAITING: usize = 64;
 /// Times that go back by more than this have jumped; by less, the frames are out of order.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// Largest number of waiting frames in which a jump is searched after the other view has jumped.
+/// Largest number of waiting frames for finding a jump after the other view has jumped.
 const JUMP_REACH: usize = MAX_WAITING / 2;
 
-/// Largest number of frames from which a view's frame period and the use of its times are learnt.
+/// Largest number of frames for learning a view's frame period and the use of its times.
 const LOOKAHEAD: usize = 8;
 
-/// Largest ratio of two periods that count as one rate, in percent. Jitter falsifies those of few frames.
+/// Largest ratio of two periods of one rate, in percent. Jitter distorts periods of few frames.
 const ONE_RATE: u32 = 115;
 
-/// Number of frames from which a live view's present period is measured.
+/// Number of frames for measuring a live view's current period.
 const RECENT: usize = 9;
 
 /// Frame period if no other is known.
@@ -79,7 +78,7 @@ pub struct Pairing {
 /// Pairing rule, chosen before the first pair.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
-    /// By time: the tolerance, and the difference up to which no other frame can be nearer. With a
+    /// By time: the tolerance, and the largest difference at which no other frame can be nearer. With a
     /// period, both views have this one, and the nearest frame is the partner.
     Time { tolerance: Duration, sure: Duration, period: Option<Duration> },
     /// By number; the pair's time is the left frame's, or its number times `period`.
@@ -135,7 +134,7 @@ pub struct Pairer {
     sequence: u64,
     /// Number of restarts because the times of both views jumped back.
     restarts: u64,
-    /// Nanoseconds added to the times of pairs, so that they rise across such a jump.
+    /// Nanoseconds added to the times of pairs, so that they rise across a restart.
     added_ns: i64,
     /// Time of the last pair.
     last_pair: Option<Duration>,
@@ -284,7 +283,7 @@ impl Pairer {
         self.pairs
     }
 
-    /// Returns the number of frames of `eye` without a partner so far, without those that wait.
+    /// Returns the number of frames of `eye` without a partner so far, except waiting ones.
     pub fn unpaired(&self, eye: Eye) -> u64 {
         self.side(eye).unpaired
     }
@@ -472,7 +471,7 @@ impl Pairer {
         }
     }
 
-    /// Returns the present period of views whose period was `period`.
+    /// Returns the current period of views with an initial period of `period`.
     fn present(&self, period: Duration) -> Duration {
         if !self.pairing.is_live {
             return period;
@@ -632,8 +631,8 @@ fn skew_ns(left: &EyeFrame, right: &EyeFrame) -> i64 {
     ns(time(right)).saturating_sub(ns(time(left)))
 }
 
-/// Reports whether a recorded frame's time jumps away from its neighbours, which are in order without
-/// it. Such a time is wrong.
+/// Reports whether a recorded frame's time jumps away from its neighbours, if these are in order without it.
+/// Such a time is wrong.
 pub fn is_astray(before: Option<Duration>, own: Duration, next: Duration) -> bool {
     before.is_none_or(|before| before < next)
         && (own > next + JUMP || before.is_some_and(|before| own + JUMP < before))

@@ -16,8 +16,8 @@ pub struct SkewCheck {
 }
 
 impl SkewCheck {
-    /// Notes a pair whose right frame was captured `skew_ns` after the left one. Returns the warning once
-    /// enough pairs are known.
+    /// Notes a pair with a right frame `skew_ns` later than the left one. Returns the warning once enough
+    /// pairs are known.
     pub fn note(&mut self, skew_ns: i64, period: Duration) -> Option<String> {
         if self.is_done {
             return None;

@@ -113,7 +113,7 @@ impl Synchronisation {
         self.remarks.note_frame(eye, time);
     }
 
-    /// Notes a pair whose right frame was captured `skew_ns` after the left one.
+    /// Notes a pair with a right frame `skew_ns` later than the left one.
     pub fn note_pair(&mut self, skew_ns: i64) {
         self.differences.saturating_record(skew_ns.unsigned_abs() / 1000);
         self.sum_ns += i128::from(skew_ns);

@@ -11,7 +11,7 @@ fn frame(index: u64, timestamp: Option<Duration>) -> EyeFrame {
     EyeFrame { image, timestamp, index, arrived: Instant::now() }
 }
 
-/// Milliseconds, where negative stands for "no time".
+/// Milliseconds; negative numbers mean "no time".
 fn millis(times: &[i64]) -> Vec<Option<Duration>> {
     times.iter().map(|&t| u64::try_from(t).ok().map(Duration::from_millis)).collect()
 }
@@ -214,7 +214,7 @@ fn pairing_restarts_where_the_times_of_both_eyes_jump_back() {
     }
 }
 
-/// As [`run`], of views whose frames may wait for a jump of the other one.
+/// As [`run`], for views with frames that may wait for a jump of the other view.
 fn run_joined(left: &[Option<Duration>], right: &[Option<Duration>]) -> (Vec<StereoPair>, Pairer) {
     let mut pairer = Pairer::new(Pairing::default());
     let (pairs, most) = feed(&mut pairer, left, right, |pairer| pairer.needed_eye());
@@ -292,12 +292,12 @@ fn a_pair_within_half_a_period_does_not_wait_for_the_next_frame() {
     }
 }
 
-/// A camera: frames at an even beat with jitter, of which some are lost.
+/// A camera: frames at an even beat with jitter and losses.
 #[derive(Debug)]
 struct Camera {
     /// Start, in periods.
     phase: f64,
-    /// Millionths by which the period is longer.
+    /// Deviation of the period in millionths.
     ppm: f64,
     /// Largest deviation of a frame from the beat, in periods.
     jitter: f64,

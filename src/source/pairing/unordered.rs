@@ -1,9 +1,9 @@
 //! Pairs frames of recordings, which may come in any order.
 //!
-//! Two frames of equal time are a pair, whatever stands between them in the recording. A frame without
-//! such a partner waits until [`Unordered::REACH`] frames of the other view have come, then goes to the
-//! [`Pairer`] in order of time, which finds the nearest partner. Both windows are bounded, so a
-//! recording is read once.
+//! Two frames of equal time are a pair, regardless of the frames between them in the recording. A frame
+//! without an equal partner waits until [`Unordered::REACH`] frames of the other view have come, then goes to
+//! the [`Pairer`] in order of time, which finds the nearest partner. Both windows are bounded, so a recording
+//! is read once.
 //!
 //! Pairs come out in order of time. A pair that follows a gap is held until as many others are ready,
 //! because the frames between may come later. Frames of equal time in one view are paired in their
@@ -32,10 +32,9 @@ struct Shelved {
     after: Option<Duration>,
 }
 
-/// One view.
 #[derive(Debug, Default)]
 struct View {
-    /// Frames by section, time and number. A section ends where times jump back.
+    /// Frames by section, time and number. A section ends when times jump back.
     shelf: BTreeMap<(u64, Duration, u64), Shelved>,
     section: u64,
     /// Section, time and number of the last frame, and the time of the frame before it.
@@ -76,9 +75,8 @@ pub struct Astray {
     pub eye: Eye,
     /// Its number within its stream.
     pub index: u64,
-    /// Its time.
     pub time: Duration,
-    /// Nanoseconds by which it is later than the frame after it.
+    /// Nanoseconds by which it is later than the next frame.
     pub ahead_ns: i64,
 }
 
@@ -87,7 +85,7 @@ impl Unordered {
     pub const REACH: usize = 32;
 
     /// Creates a pairer without frames. Each view keeps at most twice `reach` frames, and as many pairs are
-    /// held; 0 is for live sources, whose frames are in order. Pairs begin at `begin`.
+    /// held; 0 is for live sources, because their frames are in order. Pairs begin at `begin`.
     pub fn new(pairing: Pairing, reach: usize, begin: Duration) -> Self {
         Self {
             pairer: Pairer::new(pairing),
@@ -252,7 +250,7 @@ impl Unordered {
         &mut self.views[eye.index()]
     }
 
-    /// Hands frames for which no equal time can be expected to the pairer.
+    /// Passes frames to the pairer that can no longer get a partner of equal time.
     fn release(&mut self) {
         for eye in Eye::BOTH {
             let View { frames, finished, .. } = *self.view(opposite(eye));

@@ -65,7 +65,6 @@ struct Place {
     connection: u32,
 }
 
-/// A bag.
 struct Bag {
     file: BufReader<File>,
     topics: Vec<Topic>,
@@ -125,7 +124,7 @@ fn length(from: &mut impl Read) -> Result<Option<u32>> {
     Ok(bytes.try_into().ok().map(u32::from_le_bytes))
 }
 
-/// Reads so many bytes; `None` if the data ends before.
+/// Reads exactly this many bytes; `None` if the data ends before.
 fn exactly(from: &mut impl Read, bytes: u32) -> Result<Option<Vec<u8>>> {
     let mut data = Vec::new();
     from.take(bytes.into()).read_to_end(&mut data)?;
@@ -330,7 +329,7 @@ impl Bag {
         Ok(())
     }
 
-    /// Notes the loss of messages: `what` is damaged.
+    /// Notes the loss of messages; `what` is damaged.
     fn lose(&mut self, places: &[Place], what: &str, error: &anyhow::Error) {
         let mut messages: Vec<(usize, u64)> = Vec::new();
         for topic in places.iter().filter_map(|place| self.numbers.get(&place.connection)) {
@@ -347,7 +346,7 @@ impl Bag {
         self.lost.push(Lost { what, messages });
     }
 
-    /// Decompresses a chunk, which is then the last one of those that are kept.
+    /// Decompresses a chunk and makes it the newest of the cached ones.
     fn load(&mut self, number: u32) -> Result<()> {
         if let Some(at) = self.kept.iter().position(|(kept, _)| *kept == number) {
             let kept = self.kept.remove(at);
@@ -386,7 +385,7 @@ impl Bag {
 fn decompress(from: impl Read, chunk: &Chunk, data: &mut Vec<u8>) -> Result<()> {
     data.clear();
     data.try_reserve_exact(usize::try_from(chunk.size)?)?;
-    // The decoders compare the checksums when they are asked for what follows the last byte.
+    // The decoders check their checksums when they are read beyond the last byte.
     let read = from.take(chunk.size.min(longest()) + 1).read_to_end(data);
     if chunk.is_indexed {
         read?;
@@ -539,7 +538,7 @@ mod tests {
         encoder.finish().0
     }
 
-    /// Bits between those that the next test flips; 1 takes a minute.
+    /// Distance in bits between the flips of the next test; 1 takes a minute.
     const STEP: usize = 13;
 
     #[test]

@@ -1,10 +1,10 @@
-//! The choice of the two topics that are the views, and of their calibrations.
+//! Choice of the topics of both views, and of their calibrations.
 //!
-//! A pair is two topics with images whose names differ only in a mark of the side: left and right, infra1 and
-//! infra2, cam0 and cam1 and the like. Pairs with the same name before the mark are of one rig. Names with nothing but
-//! words for images of cameras behind the mark are taken before others, such as images of events. Of the variants of
-//! one kind the best is taken: rectified before raw, whole pixels before compressed ones, grey before colour. Pairs of
-//! different rigs or kinds are never chosen between.
+//! A pair is two topics with images and names that differ only in a mark of the side: left and right, infra1
+//! and infra2, cam0 and cam1 and the like. Pairs with the same name before the mark are of one rig. Names
+//! with only words for camera images after the mark are preferred to others, such as images of events. Among
+//! the variants of one kind the best is taken: rectified before raw, whole pixels before compressed ones,
+//! grey before colour. Between pairs of different rigs or kinds the user must choose.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ const NO_VIEWS: [&str; 19] = [
     "theora",
 ];
 
-/// Words of topics with images of a camera, and those that tell variants of them apart.
+/// Words of topics with camera images, and words for their variants.
 const OF_CAMERAS: [&str; 36] = [
     "bayer",
     "bgr",
@@ -188,8 +188,8 @@ fn rank(topic: &Topic) -> Rank {
     (!is_rectified(topic), topic.is_compressed(), has_colour)
 }
 
-/// Returns the topics of the left and the right view: those that were asked for, or the only pair that fits. A
-/// topic with both views is both.
+/// Returns the topics of the left and the right view: the requested ones, or the only pair that fits. A topic
+/// with both views is both.
 pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
     let named = |name: &String| {
         let found = topics.iter().position(|topic| topic.name == *name && topic.has_images());
@@ -299,7 +299,7 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
 struct Pair {
     /// Name before the mark of the side.
     rig: String,
-    /// Kind of the images; empty for those of cameras.
+    /// Kind of the images; empty for camera images.
     kind: String,
     topics: [usize; 2],
 }
@@ -311,7 +311,6 @@ fn is_view(topic: &Topic) -> bool {
         && !NO_VIEWS.iter().any(|word| has_word(&topic.name, word))
 }
 
-/// Returns every pair of topics.
 fn pairs(topics: &[Topic]) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     for (left, topic) in topics.iter().enumerate().filter(|(_, topic)| is_view(topic)) {
@@ -338,7 +337,7 @@ fn pairs(topics: &[Topic]) -> Vec<Pair> {
     pairs
 }
 
-/// Lists the topics with images, and those whose images are not read.
+/// Lists the topics with images, and the topics with unsupported images.
 fn list(topics: &[Topic]) -> String {
     let lines = |title: &str, of: fn(&Topic) -> bool| {
         let line = |topic: &Topic| {
@@ -360,8 +359,8 @@ fn list(topics: &[Topic]) -> String {
         )
 }
 
-/// Returns the topics with the calibrations of two views, if each has one: `camera_info` beside the images, or
-/// the only one below a folder that the views do not share.
+/// Returns the topics with the calibrations of two views, if each has one: `camera_info` in the folder of the
+/// images, or the only one below a folder that the views do not share.
 pub fn camera_infos(topics: &[Topic], views: [usize; 2]) -> Option<[usize; 2]> {
     let own = |eye: usize| {
         let (topic, other) = (&topics[views[eye]], &topics[views[1 - eye]].name);
@@ -487,7 +486,7 @@ mod tests {
             let names: Vec<_> = names.as_flattened().iter().rev().map(String::as_str).collect();
             assert_eq!(chosen(&names).unwrap()[0], format!("/rig/left/{own}"));
         }
-        // Kinds of which none is a camera's are asked for, variants of one kind are not.
+        // Non-camera kinds require a choice, variants of one kind do not.
         let names = ["/left/event_image", "/right/event_image", "/left/overlay", "/right/overlay"];
         let error = chosen(&names).unwrap_err().to_string();
         for topic in names {

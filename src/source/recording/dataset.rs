@@ -8,12 +8,10 @@ use anyhow::{Context, Result, bail};
 use super::folder::Folder;
 use super::listing::entries;
 
-/// Time between images that have none: that of numbered images by default.
+/// Period of images without times: the default of numbered images.
 const PERIOD_NS: u64 = 1_000_000_000 / 30;
 
-/// Layout of a data set.
 struct Layout {
-    /// Name of the data set.
     name: &'static str,
     /// Files of the left and of the right view below the folder. A star stands for any text, which is the same
     /// in both views of a pair.
@@ -180,7 +178,7 @@ fn times_of(found: &mut Folder, list: &Path) -> Result<Vec<Option<u64>>> {
     (1..).zip(text.lines()).map(time).collect()
 }
 
-/// Describes what a folder lacks of one of the layouts; `None` if it resembles none of them.
+/// Describes the missing files of a folder that resembles one of the layouts; `None` if it resembles none.
 pub(super) fn near_miss(folder: &Path) -> Option<String> {
     let lacking = |layout: &Layout| {
         let [left, right] = layout.views;

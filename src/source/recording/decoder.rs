@@ -15,7 +15,7 @@ use crate::source::gst::{self, Decoded, GstOptions, Undecodable, UnitDecoder, Vi
 pub struct Image {
     /// Topic of the message.
     pub topic: usize,
-    /// Number of the message among those of its topic.
+    /// Number of the message within its topic.
     pub number: u64,
     /// Stamp in nanoseconds.
     pub stamp: u64,
@@ -46,9 +46,9 @@ impl Decoder {
         Self { options: options.clone(), both, numbers: HashMap::new(), videos: HashMap::new() }
     }
 
-    /// Decodes the next message of a topic. Returns the images that are known by now: of a video they may be
-    /// those of earlier messages. An image that cannot be decoded is no error of this function, but a decoder
-    /// that fails is.
+    /// Decodes the next message of a topic. Returns the finished images; in a video they may belong to
+    /// earlier messages. An image that cannot be decoded is no error of this function, but a failing decoder
+    /// is.
     pub fn decode(
         &mut self,
         recording: &Recording,
@@ -122,12 +122,12 @@ impl Decoder {
         self.videos.get(&topic).map(|video| video.codec)
     }
 
-    /// Returns the number of images of a topic whose damage was concealed.
+    /// Returns the number of images of a topic with concealed damage.
     pub fn concealed(&self, topic: usize) -> u64 {
         self.videos.get(&topic).map_or(0, |video| video.decoder.concealed())
     }
 
-    /// Returns the grey level from which on pixels of a topic are white.
+    /// Returns the smallest grey level of white of a topic.
     pub fn white(&self, topic: usize) -> u8 {
         self.videos.get(&topic).map_or(WHITE, |video| video.decoder.white())
     }

@@ -99,7 +99,7 @@ impl Folder {
         found.finish(calibrations)
     }
 
-    /// Adds the images of a folder whose names are times in nanoseconds.
+    /// Adds the images of a folder with names that are times in nanoseconds.
     fn add_by_name(&mut self, topic: usize, data: &Path) -> Result<()> {
         let mut times = Vec::new();
         for file in entries(data).into_iter().filter(|file| pictures::is_picture(file)) {
@@ -146,7 +146,7 @@ impl Folder {
             }
             found.add_unlisted(topic, &data, &list);
         }
-        // The calibration is that of the day, in the folder above the drive.
+        // The calibration is one per day, in the folder above the drive.
         let name = "calib_cam_to_cam.txt";
         let day = folder.canonicalize().ok().and_then(|folder| Some(folder.parent()?.join(name)));
         let file = [Some(folder.join(name)), day].into_iter().flatten().find(|file| file.is_file());
@@ -285,7 +285,6 @@ impl Folder {
     }
 }
 
-/// Reads an image file.
 fn read(file: &Path) -> Result<Vec<u8>> {
     check_length("an image file", fs::metadata(file)?.len())?;
     let data = header::read_file(file)?;
@@ -308,7 +307,7 @@ fn date_ns(text: &str) -> Option<u64> {
     if !in_range || !(1..=31).contains(&day) || part.len() > 9 {
         return None;
     }
-    // Days since 1 March of the year 0, by which leap days come last (Hinnant, "chrono-compatible low-level
+    // Days since 1 March of the year 0, so that leap days come last (Hinnant, "chrono-compatible low-level
     // date algorithms").
     let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days =
@@ -382,7 +381,7 @@ mod tests {
     /// Begin of an image.
     const IMAGE: &str = "P5\n";
 
-    /// A folder with these files, of which lists have a text.
+    /// A folder with these files; lists have a text.
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {

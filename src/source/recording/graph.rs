@@ -1,4 +1,4 @@
-//! The topics of a ROS 2 graph, read like those of a recording while they are published.
+//! The topics of a ROS 2 graph, read live like the topics of a recording.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -28,19 +28,19 @@ const SEARCH: Duration = Duration::from_secs(10);
 /// Time without a new topic after which all are taken to be known.
 const SETTLED: Duration = Duration::from_millis(1500);
 
-/// Time for which messages are read where nothing says when to stop.
+/// Default duration of reading messages without a stop.
 const SAMPLE: Duration = Duration::from_secs(5);
 
-/// Time without a message after which that is told.
+/// Time without a message before a warning.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Interval at which lost packets are looked for.
+/// Interval of checks for lost packets.
 const LOSSES_EVERY: Duration = Duration::from_secs(1);
 
 /// Messages of a topic that wait to be read.
 const DEPTH: i32 = 8;
 
-/// Interval at which a stop is noticed.
+/// Interval of checks for a stop.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Subscriber to a graph.
@@ -57,7 +57,7 @@ pub struct GraphReader {
     until: Instant,
     heard: Instant,
     loss: PacketLoss,
-    /// Time at which lost packets were looked for.
+    /// Time of the last check for lost packets.
     looked: Instant,
 }
 
@@ -65,11 +65,11 @@ pub struct GraphReader {
 struct Offer {
     /// Type of the messages in DDS.
     kind: String,
-    /// True if every publisher repeats what a subscriber has missed.
+    /// Whether every publisher resends lost messages.
     is_reliable: bool,
 }
 
-/// Looks for topics whose names begin with `prefix`.
+/// Finds topics with names that begin with `prefix`.
 pub fn open(prefix: &str) -> Result<Box<dyn Reader>> {
     let member = dds::join()?;
     let (begin, mut known, mut since) = (Instant::now(), 0, Instant::now());
@@ -154,7 +154,7 @@ impl GraphReader {
 
     /// Takes a message that has arrived.
     fn take(&mut self, message: &mut Message) -> Result<bool> {
-        // The one that was served is the last in turn, so that no topic keeps the others waiting.
+        // The topic that was read moves to the end, so that no topic delays the others.
         for at in 0..self.subscribed.len() {
             let (topic, reader) = &self.subscribed[at];
             reader.drain_read_notifications();
@@ -228,7 +228,7 @@ impl Reader for GraphReader {
     }
 }
 
-/// Returns what a subscription asks for: no more than its publishers offer.
+/// Returns the quality of service of a subscription: at most the publishers' offer.
 fn quality(is_reliable: bool) -> QosPolicies {
     let reliability = match is_reliable {
         true => Reliability::Reliable { max_blocking_time: DdsDuration::ZERO },
@@ -277,7 +277,6 @@ impl DefaultDecoder<Vec<u8>> for Bytes {
     const DECODER: BytesDecoder = BytesDecoder;
 }
 
-/// Decoder of [`Bytes`].
 #[derive(Clone)]
 struct BytesDecoder;
 

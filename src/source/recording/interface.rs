@@ -18,7 +18,7 @@ pub(super) const TOPICS_MAX: usize = 10_000;
 pub enum Encoding {
     /// CDR of ROS 2.
     Cdr,
-    /// That of ROS 1.
+    /// ROS 1 serialisation.
     Ros1,
     /// The message is an image file.
     File,
@@ -69,14 +69,13 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// Describes a topic. ROS 2 has `/msg/` in the names of types, or `::msg::` in those of OMG IDL.
+    /// Describes a topic. ROS 2 has `/msg/` in the names of types, or `::msg::` in OMG IDL.
     pub(super) fn new(name: &str, kind: &str, encoding: Encoding, messages: Option<u64>) -> Self {
         let kind = kind.replacen("::msg::", "/", 1).replacen("/msg/", "/", 1);
         Self { name: name.to_owned(), kind, encoding, messages }
     }
 }
 
-/// A message.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     /// Number of its topic.
@@ -98,7 +97,6 @@ pub struct Lost {
 
 /// Reader of one kind of recording.
 pub(super) trait Reader: Send {
-    /// Returns the topics.
     fn topics(&self) -> &[Topic];
 
     /// Starts from the beginning, with the messages of these topics only.
@@ -136,7 +134,7 @@ pub(super) fn check_length(what: &str, bytes: u64) -> Result<(), TooMuch> {
     Budget::of_process().check(what, bytes.saturating_mul(PART), "a smaller recording")
 }
 
-/// Makes room for so many bytes in a buffer.
+/// Resizes a buffer to this many bytes.
 pub(super) fn resize(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
     buffer.clear();
     crate::core::memory::grow(buffer, bytes, 0)?;

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use super::interface::{Lost, Message, Reader, TOPICS_MAX, Topic};
 
-/// Readers of the parts, whose topics of one name are one.
+/// Readers of the parts; topics with the same name are joined.
 struct Joined {
     topics: Vec<Topic>,
     /// Each part with the number of each of its topics here.
@@ -15,7 +15,7 @@ struct Joined {
     is_begun: bool,
 }
 
-/// Joins the parts of a recording. One part stays as it is.
+/// Joins the parts of a recording. A single part stays unchanged.
 pub(super) fn join(mut parts: Vec<Box<dyn Reader>>) -> Result<Box<dyn Reader>> {
     if parts.len() == 1
         && let Some(only) = parts.pop()

@@ -12,7 +12,8 @@ const ENTRIES_MAX: usize = 1_000_000;
 /// Largest number of folders below a folder that are looked at for images.
 const FOLDERS_MAX: usize = 32;
 
-/// Returns the paths in a folder by name, without hidden ones: macOS writes a file `._NAME` beside each NAME.
+/// Returns the paths in a folder by name, without hidden ones, because macOS writes a file `._NAME` for each
+/// NAME.
 pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES_MAX);
     let is_hidden = |path: &PathBuf| {

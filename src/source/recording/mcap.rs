@@ -35,7 +35,6 @@ const FOOTER: u64 = RECORD + 8 + 8 + 4 + mcap::MAGIC.len() as u64;
 /// Longest name of a compression.
 const COMPRESSION_MAX: u32 = 32;
 
-/// An MCAP file.
 struct McapFile {
     file: BufReader<File>,
     length: u64,
@@ -47,7 +46,7 @@ struct McapFile {
     /// Topics that are wanted.
     wanted: Vec<usize>,
     reading: Option<Reading>,
-    /// Chunks by the offset at which the reader of the library asks for them.
+    /// Chunks by the offset that the library's reader requests.
     chunks: HashMap<u64, ChunkIndex>,
     /// Decompressed records of a chunk.
     records: Vec<u8>,
@@ -230,8 +229,8 @@ fn summary(file: &mut BufReader<File>, length: u64) -> Result<Option<Summary>> {
     Ok(summary)
 }
 
-/// Describes the chunks of a file as uncompressed, because version 0.26 does not compare the checksums of those
-/// that it decompresses itself. Returns the chunks as they are, by the offset at which the library asks for them.
+/// Describes the chunks of a file as uncompressed, because version 0.26 does not verify the checksums of
+/// chunks that it decompresses itself. Returns the original chunks, by the offset that the library requests.
 fn chunks(summary: &mut Summary) -> Result<HashMap<u64, ChunkIndex>> {
     summary.chunk_indexes.retain(|chunk| chunk.uncompressed_size >= RECORD);
     let of = |chunk: &mut ChunkIndex| {
@@ -243,8 +242,8 @@ fn chunks(summary: &mut Summary) -> Result<HashMap<u64, ChunkIndex>> {
     summary.chunk_indexes.iter_mut().map(of).collect()
 }
 
-/// Reads and decompresses the records of a chunk, whose end may be missing if `is_cut`. Returns its damage, if there
-/// is any.
+/// Reads and decompresses the records of a chunk; its end may be missing if `is_cut`. Returns its damage, if
+/// there is any.
 fn read_chunk(
     file: &mut BufReader<File>,
     chunk: &ChunkIndex,
@@ -329,8 +328,8 @@ fn find_counts(file: &mut BufReader<File>, chunk: &mut ChunkIndex) {
     }
 }
 
-/// Describes the chunk here by its header, which is among so many bytes; `None` if it is malformed. The length is that
-/// which follows from the length of the content.
+/// Describes the chunk here by its header, within the first `bytes` bytes; `None` if it is malformed. Its
+/// length is derived from the length of its content.
 fn chunk_at(file: &mut BufReader<File>, at: u64, bytes: u64) -> Result<Option<ChunkIndex>> {
     file.seek(SeekFrom::Start(at + RECORD))?;
     let mut header = Vec::new();
@@ -380,8 +379,8 @@ fn limit() -> usize {
     usize::try_from(longest()).unwrap_or(usize::MAX)
 }
 
-/// Returns what a reader of the library does next. Version 0.26 subtracts the lengths that a damaged
-/// record states without checking them; a panic of it is the end of the chunk.
+/// Returns the next result of the library's reader. Version 0.26 subtracts the lengths in a damaged record
+/// without checking them; a panic counts as the end of the chunk.
 fn guarded<E>(next: impl FnOnce() -> Option<Result<E, McapError>>) -> Option<Result<E, McapError>> {
     thread::guarded("the reader of MCAP files", next).unwrap_or(Some(Err(McapError::UnexpectedEoc)))
 }
@@ -438,8 +437,8 @@ impl McapFile {
         Ok(())
     }
 
-    /// Reads the next message of any topic without the index: its channel, its log time, and the place of its data
-    /// in `records`. `None` at the end, or where the file was cut off.
+    /// Reads the next message of any topic without the index: its channel, its log time, and the place of its
+    /// data in `records`. `None` at the end of the file, also of a truncated one.
     fn next_from_start(&mut self, walk: &mut Walk) -> Result<Option<(u16, u64, Range<usize>)>> {
         loop {
             let Some((opcode, data)) = record(&self.records, &mut walk.inside) else {
@@ -485,7 +484,7 @@ impl McapFile {
         }
     }
 
-    /// Reads the next record of the file, or those in the next chunk, into `records`; false at the end.
+    /// Reads the next record of the file, or the records of the next chunk, into `records`; false at the end.
     fn read_part(&mut self, walk: &mut Walk) -> Result<bool> {
         self.records.clear();
         if walk.at == 0 {
@@ -886,7 +885,7 @@ mod tests {
         assert!(lost[0].what.contains("checksum") && lost[0].messages == [(0, 1)], "{lost:?}");
     }
 
-    /// Bits between those that the next test flips; 1 takes a minute.
+    /// Distance in bits between the flips of the next test; 1 takes a minute.
     const STEP: usize = 13;
 
     #[test]

@@ -42,7 +42,7 @@ const OF_PROTOBUF: [(&str, Content); 4] = [
     ("foxglove.CameraCalibration", Content::Calibration),
 ];
 
-/// Words in the types of messages that hold an image in some encoding, and in those that do not.
+/// Words in the types of messages with an image in some encoding, and in the types of others.
 const OF_IMAGES: [&str; 4] = ["image", "video", "ffmpeg", "theora"];
 const OF_OTHERS: [&str; 3] = ["annotation", "marker", "disparity"];
 
@@ -71,31 +71,26 @@ impl Topic {
         self.content().is_none() && has(&OF_IMAGES) && !has(&OF_OTHERS)
     }
 
-    /// Reports whether its images are compressed.
     pub fn is_compressed(&self) -> bool {
         self.encoding != Encoding::File && self.content() != Some(Content::Pixels)
     }
 
-    /// Reports whether its images are a video, most of whose frames build on others.
+    /// Reports whether its images are a video, with frames that build on each other.
     pub fn is_video(&self) -> bool {
         matches!(self.content(), Some(Content::Video | Content::Packet))
     }
 
-    /// Returns the views in each of its images.
     pub fn layout(&self) -> ViewLayout {
         if self.encoding == Encoding::Svo { ViewLayout::SideBySide } else { ViewLayout::Whole }
     }
 
-    /// Reports whether its messages are calibrations.
     pub fn has_calibrations(&self) -> bool {
         self.content() == Some(Content::Calibration)
     }
 }
 
-/// An image in a message.
 #[derive(Clone, Copy, Debug)]
 pub enum Picture<'a> {
-    /// Pixels.
     Raw(Raw<'a>),
     /// A file, such as a JPEG.
     File {
@@ -111,9 +106,7 @@ pub enum Picture<'a> {
 /// Pixels of a `sensor_msgs/Image`.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
-    /// Width in pixels.
     pub width: usize,
-    /// Height in pixels.
     pub height: usize,
     /// Name of the pixel format.
     pub encoding: &'a str,
@@ -220,7 +213,6 @@ pub struct CameraInfo {
 }
 
 impl CameraInfo {
-    /// Reads a message.
     pub fn read(encoding: &Encoding, data: &[u8]) -> Result<Self> {
         if *encoding == Encoding::Protobuf {
             return Self::of_protobuf(&protobuf::Message::read(data)?);

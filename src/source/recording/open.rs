@@ -20,7 +20,6 @@ const ABOVE: usize = 3;
 /// Number of recordings in a folder that a message names.
 const SHOWN: usize = 3;
 
-/// An opened recording.
 pub struct Recording {
     /// Path for messages.
     pub name: String,
@@ -92,7 +91,7 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     parts
 }
 
-/// Describes what a path that is no recording lacks, or the recording that is likely meant.
+/// Describes the missing parts of a path that is no recording, or names the recording that is likely meant.
 fn near_miss(path: &Path) -> Option<String> {
     let whole = path.canonicalize().ok()?;
     let is_whole = |above: &&Path| {
@@ -208,7 +207,6 @@ impl Recording {
         }
     }
 
-    /// Returns the topics.
     pub fn topics(&self) -> &[Topic] {
         self.reader.topics()
     }
@@ -246,8 +244,8 @@ impl Recording {
         })
     }
 
-    /// Reads the `CameraInfo` of these views until `usable` accepts those of both, and returns its result. A camera
-    /// that has none gives `None`. Fails with the last reason if none is usable.
+    /// Reads the `CameraInfo` of these views until `usable` accepts both, and returns its result; `None` if a
+    /// camera has none. Fails with the last reason if none is usable.
     pub fn camera_infos<T>(
         &mut self,
         views: [usize; 2],
@@ -257,7 +255,7 @@ impl Recording {
         let names = topics.map(|topic| self.topics()[topic].name.clone());
         self.begin(&topics)?;
         let (mut infos, mut flaw, mut message) = ([None, None], None, Message::default());
-        // Messages of each camera that were read, and those before the present one.
+        // Messages read per camera, and the number before the current one.
         let (mut read, mut before) = ([0; 2], [0; 2]);
         while read[0] + read[1] < INFOS_MAX && self.next(&mut message)? {
             let eye = usize::from(message.topic == topics[1]);
@@ -290,7 +288,6 @@ const INFOS_MAX: u64 = 2000;
 pub struct Found<T> {
     /// Topics of the left and the right camera.
     pub names: [String; 2],
-    /// The calibration.
     pub calibration: T,
     /// Number of earlier messages of each camera, which are not usable.
     pub before: [u64; 2],
@@ -298,7 +295,7 @@ pub struct Found<T> {
     pub flaw: Option<anyhow::Error>,
 }
 
-/// Refusal of what SQLite, bzip2 and LZ4 are needed for.
+/// Error for files that need SQLite, bzip2 or LZ4.
 #[cfg(not(feature = "bags"))]
 const WITHOUT_BAGS: &str = "this program was built without the feature `bags`, which reads .bag, .db3 and zstd files; MCAP is read";
 

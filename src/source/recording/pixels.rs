@@ -19,7 +19,7 @@ const BYTES_A_PIXEL: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
     Grey,
-    /// Positions of red, green and blue among so many samples.
+    /// Indices of red, green and blue, and number of samples per pixel.
     Colour([usize; 3], usize),
     /// Two pixels in four bytes: positions of the first luma and of Cb.
     Yuv422([usize; 2]),
@@ -84,8 +84,8 @@ fn layout(encoding: &str) -> Result<(Layout, bool)> {
     )
 }
 
-/// Returns the mosaic that a file has, by the message's name of the format: image_transport writes
-/// `bayer_rggb8; png compressed `, and behind it the format to which it has converted the image, if it has.
+/// Returns the mosaic of a file by the message's name of the format: image_transport writes `bayer_rggb8; png
+/// compressed `, followed by the target format if it has converted the image.
 fn mosaic(format: &str) -> Option<Layout> {
     let (encoding, rest) = format.split_once(';')?;
     let converted = rest.rsplit_once("compressed").map_or("", |(_, to)| to.trim());
@@ -167,7 +167,7 @@ fn each_view(
     if views == ViewLayout::Whole {
         return Ok(Views::One(make(0, width)?));
     }
-    // Formats whose pixels share a colour, and mosaics, repeat after two columns.
+    // Formats with shared colours, and mosaics, repeat after two columns.
     ensure!(
         width.is_multiple_of(4),
         "views side by side need a width of a multiple of 4, not {width}"
@@ -411,7 +411,7 @@ fn of_rgb(
     Ok(Chroma::new(ColourCoding::of_rgb(), plane, pool.clone()))
 }
 
-/// Returns the colour of rows of colour differences, each pair of which belongs to 2^`shift` pixels.
+/// Returns the colour from rows of colour differences; each pair belongs to 2^`shift` pixels.
 fn of_yuv<Pairs: Iterator<Item = Differences>>(
     size: (usize, usize),
     shift: [u32; 2],

@@ -1,5 +1,5 @@
-//! Reads messages in Protocol Buffers (protobuf.dev, "Encoding"): fields with numbers, in any order, of which the
-//! last one of a number counts.
+//! Reads messages in Protocol Buffers (protobuf.dev, "Encoding"): numbered fields in any order; the last one
+//! of a number counts.
 
 use anyhow::{Context, Result, bail};
 
@@ -19,7 +19,6 @@ enum Value<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message.
     pub fn read(mut message: &'a [u8]) -> Result<Self> {
         let mut fields = [Value::Missing; NUMBER_MAX + 1];
         while !message.is_empty() {
@@ -31,17 +30,14 @@ impl<'a> Message<'a> {
         Ok(Self(fields))
     }
 
-    /// Returns a number.
     pub fn number(&self, field: usize) -> u64 {
         if let Value::Number(number) = self.0[field] { number } else { 0 }
     }
 
-    /// Returns bytes.
     pub fn bytes(&self, field: usize) -> &'a [u8] {
         if let Value::Bytes(bytes) = self.0[field] { bytes } else { &[] }
     }
 
-    /// Returns a text.
     pub fn text(&self, field: usize) -> Result<&'a str> {
         std::str::from_utf8(self.bytes(field)).context("a text is not UTF-8")
     }

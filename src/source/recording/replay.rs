@@ -142,7 +142,7 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
     let delay = |ns: i64| ns.max(0) as u64;
     let delays = [delay(offset.saturating_neg()), delay(offset)];
     let bytes = (size.0 * size.1 * if has_colour { 3 } else { 1 }) as u64;
-    // Each view keeps twice as many images, and so many pairs wait for their turn.
+    // Each view keeps twice as many images, and as many pairs wait for their turn.
     let fitting = Budget::of_process().left() / WAITING_PART / (6 * bytes.max(1));
     let reach = if live { 0 } else { fitting.clamp(1, Unordered::REACH as u64) as usize };
     let first_pair = begin.saturating_add(Duration::from_nanos(delays[0]));
@@ -172,7 +172,7 @@ struct Beginning {
     first: [(usize, usize); 2],
     clock: Clock,
     has_colour: bool,
-    /// Grey level from which on pixels are white.
+    /// Smallest grey level of white.
     white: u8,
 }
 
@@ -485,7 +485,7 @@ impl Replay {
              {within}): {cure}{}",
             self.offset_of_firsts()
         );
-        // An image whose partner was left out is no sign of times that differ.
+        // An image without a partner because that was left out does not mean that times differ.
         let of = |damage: Damage| damage.left_out + damage.mistimed;
         let [left_lost, right_lost] =
             Eye::BOTH.map(|e| self.pairer.pairer().unpaired_since_first(e));

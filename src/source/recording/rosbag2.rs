@@ -1,6 +1,6 @@
 //! rosbag2's SQLite files (.db3) of ROS 2, plain or compressed by zstd, by message or as a whole.
 //!
-//! The file is opened as immutable: nothing is locked, written or created beside it.
+//! The file is opened as immutable: SQLite neither locks nor writes it, and creates no other files.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -50,7 +50,7 @@ struct Database {
     cut: Option<String>,
 }
 
-/// Opens a file and finds its topics. `folder`: that of its metadata.yaml.
+/// Opens a file and finds its topics. `folder`: the folder of its metadata.yaml.
 pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>> {
     let mut start = Vec::new();
     reading::open(path)?.take(ZSTD.len() as u64).read_to_end(&mut start)?;
@@ -65,7 +65,7 @@ pub(super) fn open(path: &Path, folder: Option<&Path>) -> Result<Box<dyn Reader>
     if are_compressed && format != "zstd" {
         bail!("its messages are compressed by \"{format}\"; only zstd is read");
     }
-    // SQLite refuses a file that is shorter than it says, except where it may be repaired.
+    // SQLite refuses a file that is shorter than its header says, except in repair mode.
     let is_whole =
         connection.query_row("SELECT COUNT(*) FROM sqlite_master", [], |_| Ok(())).is_ok();
     if !is_whole {

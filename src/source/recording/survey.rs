@@ -18,7 +18,7 @@ use crate::source::gst::{GstOptions, Undecodable, Views};
 use crate::source::pairing::unordered::Unordered;
 use crate::source::pairing::{PairBy, Pairing};
 
-/// Part of the usual period by which two messages must lie further apart to have a gap between them.
+/// Smallest distance of two messages with a gap between them, in usual periods.
 const GAP: f64 = 1.5;
 
 /// A recording at a glance.
@@ -47,7 +47,6 @@ pub struct Survey {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chosen {
-    /// A pair.
     Pair(Box<PairSurvey>),
     /// The choice to make.
     NoPair(String),
@@ -56,13 +55,11 @@ pub enum Chosen {
 /// A topic at a glance.
 #[derive(Clone, Debug, Serialize)]
 pub struct TopicSurvey {
-    /// Name.
     pub name: String,
     /// Type of the messages.
     pub kind: String,
     /// Encoding of the messages.
     pub encoding: String,
-    /// Number of messages.
     pub messages: u64,
     /// Messages per second: the inverse of their median distance in time.
     pub rate: Option<f64>,
@@ -79,9 +76,7 @@ pub struct TopicSurvey {
 /// The first image of a topic.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImageSurvey {
-    /// Width in pixels.
     pub width: usize,
-    /// Height in pixels.
     pub height: usize,
     /// Pixel format, or file format.
     pub format: String,
@@ -126,7 +121,7 @@ struct Times {
     unreadable: Option<String>,
     /// True if its decoder failed.
     is_refused: bool,
-    /// Number of messages without an image, or with one whose size cannot be read.
+    /// Number of messages without an image, or with an image of unreadable size.
     without_size: u64,
 }
 
@@ -172,7 +167,7 @@ pub fn survey(
     recording.begin(&(0..topics.len()).collect::<Vec<_>>())?;
     let mut times: Vec<Times> = topics.iter().map(|_| Times::default()).collect();
     let (mut pairer, mut skews) = (Unordered::new(pairing, Unordered::REACH, begin), Vec::new());
-    // The size of a video is that of its first frame.
+    // The size of a video is its first frame's.
     let mut videos =
         Decoder::new(&GstOptions { stop: stop.clone(), ..GstOptions::default() }, views);
     let (mut first, mut last) = (u64::MAX, 0);
@@ -288,7 +283,7 @@ pub fn survey(
     })
 }
 
-/// Returns the times by which a run pairs these views, from their first images.
+/// Returns the basis of times for pairing these views, from their first images.
 fn clock(recording: &mut Recording, views: [usize; 2], stop: &Switch) -> Result<Clock> {
     let (mut message, mut firsts) = (Message::default(), Firsts::default());
     recording.begin(&views)?;

@@ -1,5 +1,5 @@
-//! The times by which a recording's images are paired: their stamps, or the times of recording if the
-//! stamps do not grow.
+//! Basis of times for pairing a recording's images: their stamps, or the times of recording if the stamps do
+//! not grow.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use super::interface::Message;
 use super::messages::Picture;
 use crate::core::frame::Eye;
 
-/// Images of each view from which times are judged.
+/// Number of images of each view for judging times.
 const MEASURED: usize = 16;
 
 /// Images of one view after which the other one is not waited for.
@@ -102,7 +102,7 @@ impl Firsts {
     pub(super) fn clock(&self) -> Clock {
         let grow = |of: fn(&First) -> u64| {
             self.0.iter().all(|view| {
-                // A copy repeats its stamp, and says nothing about others.
+                // A copy repeats its stamp, and is no evidence about others.
                 let images: HashSet<_> = view.iter().map(|first| (first.0, first.2)).collect();
                 let times: HashSet<_> = view.iter().map(of).collect();
                 images.len() < 2 || times.len() * 4 >= images.len() * 3

@@ -42,7 +42,7 @@ fn stripes_by_hand() {
     for row in pixels.chunks(300) {
         assert_eq!(row[66..70], [64, 68, 64, 68]);
     }
-    // What is even has nothing to amplify: (1000 + 16134) / 256.
+    // Even areas have nothing to amplify: (1000 + 16134) / 256.
     assert_eq!(reduced(&[1000; 60], 10), [66; 60]);
 }
 
@@ -104,7 +104,7 @@ fn noise_comes_out_with_no_more_than_two_levels_whatever_it_was() {
             (0..200 * 200).map(|_| (5000.0 + sigma * gaussian()).round() as u16).collect();
         let found = deviation(&reduced(&flat, 200));
         assert!(found < limit, "{sigma}: {found}");
-        // Faint noise is not hidden either: it is what the texture has to stand out from.
+        // Faint noise is not hidden either, because texture must be compared with it.
         assert!(found > 0.5 * limit || sigma < 4.0, "{sigma}: {found}");
     }
 }
@@ -130,7 +130,7 @@ fn white_stays_white() {
     assert!(pixels[20 * 70] >= 254 && pixels[20 * 70 + 30] >= 250);
 }
 
-/// Debug builds panic where a number overflows.
+/// Debug builds panic on overflow.
 #[test]
 fn extremes_do_not_overflow() {
     let patterns: [fn(usize, usize) -> bool; 8] = [

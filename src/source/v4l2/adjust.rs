@@ -11,7 +11,7 @@ use super::device::{Device, reason};
 use crate::core::camera::CameraReport;
 use crate::core::thread::{self, locked};
 
-/// Polling interval of a watched camera, whose automatic modes change its values.
+/// Polling interval of a watched camera with automatic modes.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Timeout for the end of the thread.
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(next(&adjuster.requests), Some((2, vec![(11, 1), (10, 5)])));
     }
 
-    /// Needs cameras, such as those of the kernel's vivid: their names separated by spaces.
+    /// Needs cameras, for example of the kernel's vivid driver: their names separated by spaces.
     #[test]
     fn controls_of_real_cameras_are_read_and_set() {
         let Ok(names) = std::env::var("STEREOD_TEST_CAMERAS") else {

@@ -9,7 +9,6 @@ pub struct CameraRequest {
     pub size: Option<(u32, u32)>,
     /// Frames per second.
     pub rate: Option<f64>,
-    /// Pixel format.
     pub format: Option<Format>,
 }
 
@@ -46,11 +45,8 @@ pub struct Offer<'a> {
 /// Chosen mode of a camera.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// Pixel format.
     pub format: Format,
-    /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
     /// Frames per second.
     pub rate: Rate,
@@ -184,8 +180,8 @@ fn at_size(
     Some(choice)
 }
 
-/// Returns the rates at which every camera delivers its format in this size; the rates of a row are
-/// about equal.
+/// Returns the common rates of all cameras, each in its format, in this size; the rates of a row are about
+/// equal.
 fn common_rates(cameras: &[Offer], formats: &[Format], size: (u32, u32)) -> Vec<Vec<Rate>> {
     let rates = |(camera, &format): (&Offer, &Format)| -> Vec<Rate> {
         let fits = |mode: &&Mode| mode.size() == size && mode.format() == Some(format);

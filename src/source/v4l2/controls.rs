@@ -4,11 +4,10 @@ use serde::Deserialize;
 
 use super::device::{ControlRange, Device};
 
-/// Setting of a control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
-    /// As it is.
+    /// Unchanged.
     #[default]
     Keep,
     /// The camera chooses.
@@ -22,7 +21,7 @@ pub enum Setting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerLine {
-    /// As it is.
+    /// Unchanged.
     #[default]
     Keep,
     /// Nothing.
@@ -92,7 +91,7 @@ const FOCUS: Knob = switch_knob(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a
 pub const KNOBS: [Knob; 4] = [EXPOSURE, GAIN, WHITE_BALANCE, FOCUS];
 const POWER_LINE: u32 = 0x0098_0918;
 
-/// Creates a control whose automatic mode is an on-off switch.
+/// Creates a control with an on-off switch for its automatic mode.
 const fn switch_knob(
     (key, name, unit): (&'static str, &'static str, &'static str),
     largest: f64,
@@ -121,8 +120,7 @@ impl Panel for Device {
     }
 }
 
-/// Sets values of controls, each rounded to what the camera takes. Returns the last control that was refused,
-/// with its value.
+/// Sets values of controls, each rounded to a valid one. Returns the last refused control with its value.
 pub(super) fn set_values(
     camera: &mut Device,
     values: &[(u32, i32)],
@@ -348,7 +346,7 @@ mod tests {
         assert_eq!(follower.set, [(EXPOSURE.chooser, 1), (EXPOSURE.value, 77), (GAIN.value, 40)]);
         assert!(!copy(&leader, &mut follower), "nothing has changed since");
         assert_eq!(follower.set.len(), 3);
-        // A camera that cannot be exposed as long is exposed as long as it can.
+        // A camera with a shorter longest exposure gets that.
         leader.set(EXPOSURE.value, 400).unwrap();
         let mut other = Fake::default().with(EXPOSURE.value, 1, 300, 1);
         assert!(!copy(&leader, &mut other), "its largest is what it has");

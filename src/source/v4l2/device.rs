@@ -1,7 +1,7 @@
 //! An opened video node with the few kernel requests that stereod needs.
 //!
-//! Written over libc, because the V4L2 crates are either unmaintained or need libclang to build.
-//! The structures are those of the kernel's `linux/videodev2.h`; GStreamer does the streaming.
+//! Written over libc, because the V4L2 crates are either unmaintained or need libclang to build. The
+//! structures are the kernel's of `linux/videodev2.h`; GStreamer does the streaming.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -25,7 +25,6 @@ pub(super) struct Identity {
     pub(super) captures: bool,
 }
 
-/// A range of a control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ControlRange {
     /// Least value.
@@ -110,7 +109,7 @@ struct FrameInterval {
     reserved: [u32; 2],
 }
 
-/// `struct v4l2_format`, whose content is passed back unchanged.
+/// `struct v4l2_format`; its content is passed back unchanged.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct WholeFormat {
@@ -150,7 +149,7 @@ struct MenuQuery {
     reserved: u32,
 }
 
-/// Structures of integers, for which all zeros is a valid value.
+/// Structures of integers; all zeros is a valid value.
 trait Plain: Copy {}
 impl Plain for Capability {}
 impl Plain for FormatDescription {}
@@ -188,7 +187,6 @@ const CONTROL_INTEGER_MENU: u32 = 9;
 const LIST_MAX: u32 = 256;
 
 impl Device {
-    /// Opens a node.
     pub(super) fn open(node: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open(node)?;
@@ -340,7 +338,7 @@ impl Device {
         controls
     }
 
-    /// Returns the entries of a menu (VIDIOC_QUERYMENU), without those that the driver leaves out.
+    /// Returns the entries of a menu (VIDIOC_QUERYMENU), except the ones that the driver omits.
     fn menu(&self, control: &ControlQuery) -> Vec<(i32, String)> {
         let entries = (control.least.max(0)..=control.largest).take(LIST_MAX as usize);
         let entry = |index: i32| {

@@ -10,7 +10,7 @@ use super::device::Device;
 use crate::core::control::Switch;
 use crate::core::thread;
 
-/// Polling interval of the leader, whose exposure changes little within a few frames.
+/// Polling interval of the leader; its exposure changes little within a few frames.
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// Timeout for the end of the thread.

@@ -54,7 +54,6 @@ pub struct Camera {
     pub usb: Option<UsbDevice>,
     /// Modes that it offers.
     pub modes: Vec<Mode>,
-    /// Its controls.
     pub controls: Vec<CameraControl>,
     /// True if another program takes frames from it.
     pub busy: bool,
@@ -161,7 +160,6 @@ pub fn is_camera(path: &Path) -> bool {
 /// Offer of a camera that is about to be used.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// Its node.
     pub node: PathBuf,
     /// USB bus that it is plugged into, if known.
     pub bus: Option<UsbBus>,

@@ -109,14 +109,12 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A format in a size, with the rates at which the camera delivers it.
+/// A format in a size, with the camera's rates for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mode {
     /// V4L2's code of the pixel format, such as `YUYV`.
     pub code: [u8; 4],
-    /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
     /// Frames per second, the fastest first.
     pub rates: Vec<Rate>,
@@ -139,7 +137,7 @@ pub fn code_text(code: [u8; 4]) -> String {
     String::from_utf8_lossy(&code).trim_end().to_owned()
 }
 
-/// Common sizes, for cameras that offer any size within a range.
+/// Common sizes, for cameras with any size within a range.
 const USUAL_SIZES: [(u32, u32); 10] = [
     (320, 240),
     (640, 360),
@@ -168,7 +166,7 @@ pub(super) fn sizes_within(
     usual.chain((!USUAL_SIZES.contains(&largest)).then_some(largest))
 }
 
-/// Common rates, for cameras that offer any rate within a range of frames per second.
+/// Common rates, for cameras with any rate within a range of frames per second.
 pub(super) fn rates_within(least: f64, largest: f64) -> Vec<Rate> {
     const USUAL: [u32; 10] = [120, 100, 90, 60, 50, 30, 25, 20, 15, 10];
     USUAL

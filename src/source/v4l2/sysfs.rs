@@ -55,8 +55,7 @@ pub(super) fn card(sys: &Path, node: &str) -> Option<String> {
     read(&class(sys, node), "name")
 }
 
-/// Returns the index of a node among those of its camera: the first carries frames, later ones
-/// often metadata.
+/// Returns the index of a node within its camera: the first node carries frames, later ones often metadata.
 pub(super) fn index(sys: &Path, node: &str) -> u32 {
     read(&class(sys, node), "index").and_then(|index| index.parse().ok()).unwrap_or(0)
 }

@@ -6,9 +6,7 @@ use std::path::Path;
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its number.
     pub pid: u32,
-    /// Its name.
     pub name: String,
 }
 
@@ -19,8 +17,8 @@ impl fmt::Display for User {
     }
 }
 
-/// Returns the other processes that have the device `node` open, by number. Only root sees those of
-/// other users. `proc` is the mount point of procfs.
+/// Returns the other processes that have the device `node` open, by number. Only root sees other users'
+/// processes. `proc` is the mount point of procfs.
 pub(super) fn users(proc: &Path, node: &Path) -> Vec<User> {
     let has_open = |pid: u32| {
         let files = std::fs::read_dir(proc.join(format!("{pid}/fd"))).into_iter().flatten();

@@ -99,12 +99,12 @@ fn deeper_samples_keep_their_8_highest_bits() {
     }
 }
 
-/// 10 or 12 bits reach the tone mapping whole, wherever a format keeps them in its words.
+/// 10 or 12 bits reach the tone mapping in full, in the high or in the low bits of a word.
 #[test]
 fn deep_samples_keep_their_faint_texture_in_every_format() {
     gst::init().unwrap();
     let (width, height) = (48, 40);
-    // 10 bits of which the upper 8 are 4 throughout.
+    // 10 bits; the upper 8 are 4 throughout.
     let level = |x: usize, y: usize| 16 + ((x * 5 + y * 11) % 7 % 4) as u16;
     let levels: Vec<u16> = (0..width * height).map(|i| level(i % width, i / width)).collect();
     let samples: Vec<u16> = levels.iter().map(|level| level << 6).collect();
@@ -145,7 +145,7 @@ fn deep_samples_keep_their_faint_texture_in_every_format() {
     }
 }
 
-/// What GStreamer packs in ways that are not read here comes deep all the same.
+/// Other packed formats of GStreamer also arrive with their full depth.
 #[test]
 fn packed_10_bits_are_converted_to_words() {
     gst::init().unwrap();

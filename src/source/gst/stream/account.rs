@@ -73,7 +73,7 @@ impl InputStream {
             return Some(CutShort { count, expected, certain, bytes });
         }
         if self.is_moved || self.shared.jumps.have_occurred() {
-            // The length is that of the whole, or of the latest time.
+            // The length is the whole recording's, or the latest time.
             return None;
         }
         let expected = self.expected()?;
@@ -83,8 +83,8 @@ impl InputStream {
         if !(file && self.ended && count + slack < expected) {
             return None;
         }
-        // Fewer frames are normal at a variable frame rate, when the last one still reaches the
-        // end. With sound, the length may be that of the sound.
+        // Fewer frames are normal at a variable frame rate, if the last one still reaches the end. With
+        // sound, the length may be the sound's.
         let length = self.pipeline.query_duration::<gst::ClockTime>()?.nseconds() as f64 * 1e-9;
         let missing = length - self.last_time?.as_secs_f64();
         let certain = missing * self.rate? > slack as f64 && !self.shared.has_other();
@@ -96,7 +96,6 @@ impl InputStream {
         self.input.name()
     }
 
-    /// Returns the size of each view in pixels.
     pub(in super::super) fn view_size(&self) -> (usize, usize) {
         locked(&self.format).view.unwrap_or_default()
     }
@@ -140,7 +139,7 @@ impl InputStream {
             return None;
         }
         let end: Duration = self.pipeline.query_duration::<gst::ClockTime>()?.into();
-        // Containers may count from zero, whatever the time of their first frame.
+        // Containers may count from zero, even if their first frame is later.
         let length = end.checked_sub(self.begin.unwrap_or_default()).unwrap_or(end);
         let pictures = length.as_secs_f64() * self.rate?;
         (pictures >= 0.5).then_some(pictures.round() as u64)

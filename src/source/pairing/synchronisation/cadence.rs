@@ -21,7 +21,7 @@ const UNEVEN: f64 = 0.15;
 pub struct Cadence {
     /// Number (missing frames counted) and time in seconds.
     frames: VecDeque<(f64, f64)>,
-    /// Period by which missing frames are counted.
+    /// Period for counting missing frames.
     step: Option<f64>,
     /// Number of frames in a row that came after a gap, or much too early.
     odd: usize,

@@ -1,16 +1,16 @@
 //! Estimates the shift in time between two recordings of one scene from their frames.
 //!
-//! Both views see the same rows, so vertical motion changes the mean grey levels of the rows alike
-//! in both, whatever the disparity. Two signals are compared at every shift within reach, each by
-//! its normalised cross-correlation: the changes of the rows' means from frame to frame, in bands,
-//! and the vertical motion estimated from them. Horizontal motion is no evidence, because each view
-//! sees a near object cover and uncover the background at another time.
+//! Both views see the same rows, so vertical motion changes the mean grey levels of the rows in both alike,
+//! at any disparity. Two signals are compared at every shift within reach, each by its normalised
+//! cross-correlation: the changes of the rows' means from frame to frame, in bands, and the vertical motion
+//! estimated from them. Horizontal motion is no evidence, because each view sees a near object cover and
+//! uncover the background at another time.
 
 use std::fmt;
 
 use crate::core::frame::Image;
 
-/// Number of bands of rows whose changes are compared.
+/// Number of bands of rows for the comparison of changes.
 const BANDS: usize = 24;
 
 /// Root mean square of the vertical motion, in pixels a frame, below which noise and coding hide
@@ -20,7 +20,7 @@ const STILL: f32 = 0.06;
 /// Lead of the best correlation over any that is not next to it.
 const MARGIN: f32 = 0.12;
 
-/// Distance up to which a shift is next to the best one, in frames.
+/// Largest distance of a shift from the best one to count as adjacent, in frames.
 const NEXT: i64 = 2;
 
 /// Fewest frames that both views must have at a shift.
@@ -130,7 +130,7 @@ fn halves_agree(left: &Motion, right: &Motion, shift: i64, all: std::ops::Range<
             .max_by(|a, b| a.1.total_cmp(&b.1))
             .is_none_or(|(near, _)| near.abs_diff(shift) < NEXT as u64)
     };
-    // Fewer than 8 in a half say nothing alone.
+    // Fewer than 8 frames in a half are too few.
     all.len() < 16 || half_agrees(all.start..middle) && half_agrees(middle..all.end)
 }
 
@@ -213,8 +213,8 @@ fn change_of_bands(a: &[f32], b: &[f32]) -> [f32; BANDS] {
     bands.map(|band| band - mean)
 }
 
-/// Returns the shift in pixels by which the rows' means have moved, whatever the gain and offset
-/// (Lucas and Kanade, IJCAI 1981, in one dimension).
+/// Returns the shift in pixels of the rows' means, independent of gain and offset (Lucas and Kanade, IJCAI
+/// 1981, in one dimension).
 fn vertical_motion(a: &[f32], b: &[f32]) -> f32 {
     /// Larger motion is not linear any more.
     const FASTEST: f32 = 20.0;

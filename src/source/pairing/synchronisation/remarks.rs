@@ -24,7 +24,7 @@ const FORGET: u32 = 120;
 /// Drift in seconds a second below which it is within the error of the estimate.
 const NO_DRIFT: f64 = 20e-6;
 
-/// Relative difference up to which rates are equal, so that a phase is defined.
+/// Largest relative difference of equal rates, for which a phase is defined.
 const SAME_RATE: f64 = 0.02;
 
 /// Remark for the user, made once.

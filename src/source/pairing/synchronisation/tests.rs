@@ -5,13 +5,13 @@ use crate::core::frame::{Eye, EyeFrame, Image};
 use crate::core::pool::Pool;
 use crate::source::pairing::{Pairer, Pairing};
 
-/// A camera whose clock is known, in nanoseconds.
+/// A camera with a known clock, in nanoseconds.
 struct Camera {
     period: f64,
     phase: f64,
-    /// Each frame is up to so much late.
+    /// Largest delay of a frame.
     jitter: f64,
-    /// One frame in so many is missing; 0: none.
+    /// One frame in this many is missing; 0: none.
     drops: u64,
     random: u64,
     next: u64,
@@ -39,7 +39,7 @@ impl Camera {
     }
 }
 
-/// Runs two cameras for `seconds` through a pairer: what is known, and what was said.
+/// Runs two cameras for `seconds` through a pairer; returns the results and the remarks.
 fn run(left: Camera, right: Camera, seconds: f64) -> (Synchronisation, Vec<Remark>) {
     run_within(None, left, right, seconds)
 }
@@ -161,7 +161,7 @@ fn late_pairs_are_warned_of_once() {
 
 #[test]
 fn a_difference_that_wanders_is_told_with_its_pace() {
-    // 500 ppm: through a whole frame of 33.3 ms in 67 s. Three rounds, and each kind is said once.
+    // 500 ppm: through a whole frame of 33.3 ms in 67 s. Three rounds, and each kind of remark appears once.
     let cameras = || (Camera::new(30.0, 0.0, 0.0), Camera::new(30.0, -500.0, 0.0));
     let (left, right) = cameras();
     let (synchronisation, remarks) = run(left, right, 200.0);
@@ -214,7 +214,7 @@ fn a_camera_that_changes_its_rate_is_followed() {
 
 #[test]
 fn a_camera_without_a_beat_is_not_said_to_have_a_rate() {
-    // Late by up to a period and a half: what an overloaded machine makes of a camera.
+    // Late by up to a period and a half, as a camera on an overloaded machine.
     let uneven = Camera { jitter: 50e6, ..Camera::new(30.0, 0.0, 0.0) };
     let (synchronisation, remarks) = run(Camera::new(30.0, 0.0, 0.0), uneven, 60.0);
     assert!(remarks.iter().all(|remark| !text(remark).contains("frames a second")), "{remarks:?}");

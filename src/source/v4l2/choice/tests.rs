@@ -5,7 +5,7 @@ fn mode(code: &[u8; 4], width: u32, height: u32, rates: &[u32]) -> Mode {
     Mode { code: *code, width, height, rates }
 }
 
-/// As USB 2 webcams are: raw frames are slow where they are large.
+/// Modes of USB 2 webcams: large raw frames are slow.
 fn webcam() -> Vec<Mode> {
     vec![
         mode(b"YUYV", 640, 480, &[30, 15]),
@@ -85,7 +85,7 @@ fn raw_pictures_yield_where_the_bus_is_too_slow() {
     for part in ["111 MB/s", "48 MB/s", "USB bus 1", "on which both cameras are", "MJPG is taken"] {
         assert!(warning.contains(part), "{part}: {warning}");
     }
-    // The same on USB 3, whose 5 Gbit/s carry 400 MB/s.
+    // The same on USB 3: its 5 Gbit/s carry 400 MB/s.
     let (text, choice) = chosen(&pair(&modes, &modes, USB3), &CameraRequest::default());
     assert_eq!((text.as_str(), choice.warning), ("YUYV 1280x720@30 YUYV 1280x720@30", None));
     // On two buses each camera still has more than one of them carries.
@@ -95,7 +95,7 @@ fn raw_pictures_yield_where_the_bus_is_too_slow() {
     // Small frames: 640 x 480 x 2 x 30 x 2 are 36.9 MB/s.
     let small = [mode(b"YUYV", 640, 480, &[30]), mode(b"MJPG", 640, 480, &[30])];
     assert_eq!(chosen(&pair(&small, &small, USB2), &CameraRequest::default()).1.warning, None);
-    // Who insists gets it, and is told.
+    // An explicit request is accepted, with a warning.
     let forced = CameraRequest { format: Some(Format::Yuyv), ..CameraRequest::default() };
     let (text, choice) = chosen(&pair(&modes, &modes, USB2), &forced);
     assert_eq!(text, "YUYV 1280x720@30 YUYV 1280x720@30");
