@@ -12,14 +12,14 @@ use crate::core::memory::{Budget, Reserved, TooMuch};
 /// Turns disparity maps into depth for each pixel of a third camera's own images, which need not be
 /// rectified.
 ///
-/// Every pixel of the map is a square patch at its depth, parallel to the rectified image. It is
-/// projected into the third camera, where it covers at least one pixel, and where several patches
-/// meet, the nearest one is seen. So pixels that only the third camera sees have no depth.
+/// Every pixel of the map is a square patch at its depth, parallel to the rectified image. Its projection
+/// into the third camera covers at least one pixel; of overlapping patches, the nearest is visible. So pixels
+/// that only the third camera sees have no depth.
 #[derive(Clone, Debug)]
 pub struct Aligner {
     camera: Projection,
     size: (usize, usize),
-    /// From the rectified left frame to that of the third camera.
+    /// Rotation from the rectified left frame to the third camera's.
     rotation: Matrix3<f64>,
     /// Place of the left camera in the third one's frame, in metres.
     translation: Vector3<f64>,
@@ -60,8 +60,7 @@ impl Aligner {
         self.size
     }
 
-    /// Writes the depth along the third camera's axis in metres, row by row; infinite where it is
-    /// unknown.
+    /// Writes the depth along the third camera's axis in metres, row by row; infinite if unknown.
     pub fn align(&self, map: &DisparityMap, depth: &mut Vec<f32>) {
         let (width, height) = self.size;
         depth.clear();
@@ -88,7 +87,7 @@ impl Aligner {
                 // A patch narrower than a pixel is still seen by the nearest one.
                 let reach = (beside[axis] + below[axis]).max(0.5);
                 let first = (at[axis] - reach).ceil().max(0.0) as usize;
-                // Conversion clamps what is outside.
+                // The conversion to integers clamps.
                 let end = ((at[axis] + reach).floor() + 1.0) as usize;
                 first..end.min(length)
             };
@@ -174,7 +173,7 @@ mod tests {
         let row = &depth[10 * 32..][..32];
         assert!(row[9..13].iter().all(|&z| z == 0.5), "{row:?}");
         assert!(row[1..7].iter().chain(&row[18..30]).all(|&z| z == 2.0), "{row:?}");
-        // Behind the board, what the left camera has not seen.
+        // Behind the board, hidden from the left camera.
         assert!(row[15..16].iter().all(|z| z.is_infinite()), "{row:?}");
         assert!(row[31].is_infinite());
     }

@@ -1,9 +1,8 @@
 //! Rectifying rotations after Bouguet: each camera turns by half of the rotation between them, then
 //! both turn until their x axes lie along the baseline.
 //!
-//! The numbers are those of cv::stereoRectify and cv::fisheye::stereoRectify with
-//! CALIB_ZERO_DISPARITY, apart from their single-precision rounding and unconverged iterations, so
-//! that the rectified images are those of OpenCV.
+//! The results equal cv::stereoRectify and cv::fisheye::stereoRectify with CALIB_ZERO_DISPARITY, apart from
+//! their single-precision rounding and unconverged iterations, so that the rectified images are OpenCV's.
 
 use nalgebra::{Matrix3, Matrix3x4, Rotation3, UnitQuaternion, Vector3};
 
@@ -19,7 +18,7 @@ const STEPS: usize = 5;
 
 /// The part of a rectified plane that a camera sees, in pixels: borders left, top, right, bottom.
 struct Bounds {
-    /// The largest part in which the camera sees every pixel.
+    /// The largest part with only visible pixels.
     inner: [f64; 4],
     /// The smallest part with every pixel that the camera sees.
     outer: [f64; 4],
@@ -28,11 +27,11 @@ struct Bounds {
 impl StereoCalibration {
     /// Returns the rectification for rectified images of `size` (width, height).
     ///
-    /// `alpha` chooses the focal length: 0 shows only pixels that both cameras see (except a few on
-    /// the border, which is sampled at nine points a side), 1 everything that they see, with black
-    /// margins; `None` keeps the cameras' own, as OpenCV does by default. If both lenses are
-    /// fisheye, `alpha` is what OpenCV calls balance, which uses the middles of the image's sides
-    /// instead of its corners; `None` again keeps the cameras' own.
+    /// `alpha` chooses the focal length: 0 shows only pixels that both cameras see (except a few on the
+    /// border, which is sampled at nine points a side), 1 everything that they see, with black margins;
+    /// `None` keeps the cameras' own, as OpenCV does by default. If both lenses are fisheye, `alpha` is
+    /// OpenCV's balance, which uses the middles of the image's sides instead of its corners; `None` again
+    /// keeps the cameras' own.
     pub fn rectify(
         &self,
         alpha: Option<f64>,
@@ -142,7 +141,7 @@ impl StereoCalibration {
         let placed = [centre[0] * stretch[0], centre[1] * stretch[1]];
         let Some(alpha) = alpha else { return (focal, placed) };
         let last = [width as f64 - 1.0, height as f64 - 1.0];
-        // Enlargement of the plane with which a border lies on that of the rectified image.
+        // Enlargement of the plane that moves a border onto the rectified image's border.
         let scales = |border: [f64; 4]| {
             [
                 placed[0] / (centre[0] - border[0]),
@@ -260,9 +259,8 @@ fn bounds(
     Bounds { inner, outer }
 }
 
-/// Returns focal length and principal point of one fisheye camera: between the longest and the
-/// shortest focal length with which the middle of a side of the image lies on the border of the
-/// rectified one.
+/// Returns focal length and principal point of one fisheye camera: between the longest and the shortest focal
+/// length that put the middle of a side of the image onto the border of the rectified one.
 fn fisheye_eye(
     camera: &Camera,
     rotation: &Matrix3<f64>,

@@ -230,7 +230,7 @@ fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
 /// Longest plausible baseline in metres.
 const BASELINE_MAX_M: f64 = 10.0;
 
-/// Shortest plausible baseline in metres: those of endoscopes are 4 mm.
+/// Shortest plausible baseline in metres; endoscopes have 4 mm.
 const BASELINE_SHORT_M: f64 = 0.002;
 
 fn check_distance(translation: &Vector3<f64>, sources: &Sources) -> Result<()> {

@@ -16,7 +16,7 @@ pub fn camera(size: (usize, usize), k: [f64; 4], lens: Lens) -> Camera {
     }
 }
 
-/// Coefficients in OpenCV's order, those that are missing 0.
+/// Coefficients in OpenCV's order; missing ones are 0.
 pub fn brown<const N: usize>(k: [f64; N]) -> Lens {
     let mut all = [0.0; 14];
     all[..N].copy_from_slice(&k);
@@ -169,7 +169,7 @@ pub fn tilted() -> StereoCalibration {
     )
 }
 
-/// Returns a lens for which every coefficient matters.
+/// Returns a lens with a significant value of every coefficient.
 pub fn all_coefficients() -> Lens {
     Lens::Brown([
         -0.31, 0.12, 4e-4, -7e-4, -0.021, 0.05, -0.013, 0.002, 6e-4, -3e-4, -5e-4, 2e-4, 0.012,

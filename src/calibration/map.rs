@@ -58,8 +58,8 @@ impl RectifyMap {
         })
     }
 
-    /// Returns the map from images of size `source` to those of `size` (width, height) whose pixel
-    /// (x, y) shows `position(x, y)`, in pixels of the source.
+    /// Returns the map from images of size `source` to images of `size` (width, height). Their pixel (x, y)
+    /// shows `position(x, y)`, in pixels of the source.
     pub fn from_positions(
         source: (usize, usize),
         size: (usize, usize),
@@ -162,8 +162,8 @@ impl RectifyMap {
         interpolate(from.pixels(), self.source.0, self.offsets[i], self.weights[i])
     }
 
-    /// Rectifies an image into `to`, one byte per pixel. The image must have the source's size, and
-    /// `to` that of the rectified image.
+    /// Rectifies an image into `to`, one byte per pixel. The image must have the source's size, and `to` the
+    /// rectified image's.
     pub fn apply(&self, from: &Image, to: &mut [u8]) {
         assert_eq!((from.width(), from.height()), self.source, "size of a picture to be rectified");
         assert_eq!(to.len(), self.offsets.len(), "pixels of a rectified picture");

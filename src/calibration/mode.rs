@@ -257,7 +257,7 @@ fn refusal(from: (usize, usize), to: (usize, usize), are_packed: bool) -> String
 /// 0.56 of its rows.
 const LEAST_KEPT: f64 = 0.55;
 
-/// Returns the mapping from pixels of one size to those of the other.
+/// Returns the mapping from pixels of one size to the other's.
 fn mapping(from: (usize, usize), to: (usize, usize)) -> Option<(Mapping, Fit)> {
     if to.0 == 0 || to.1 == 0 {
         return None;

@@ -11,7 +11,7 @@ use super::camera::{Camera, Lens};
 const TOLERANCE: f64 = 1e-10;
 /// Largest number of steps of Newton's method for the inverse.
 const STEPS: usize = 50;
-/// Step of the search for the angle at which a lens model folds back, in radians.
+/// Step in radians of the search for the angle at which a lens model folds back.
 const FOLD_STEP: f64 = 0.002;
 /// A model folds back if a direction this much further out lies nearer to the centre, ...
 const FOLD_STRETCH: f64 = 1.1;
@@ -58,9 +58,9 @@ impl Projection {
         Self { focal, centre, skew, lens, tilt, limit, limit_tan2 }
     }
 
-    /// Projects a direction (x to the right, y down, z forward, of any length) to pixels. Returns
-    /// `None` if the camera cannot see it: behind it, or where the lens model, beyond the angles it
-    /// was made for, folds back onto other pixels.
+    /// Projects a direction (x to the right, y down, z forward, of any length) to pixels. Returns `None` if
+    /// the camera cannot see it: behind it, or beyond the angles of the lens model, which folds back onto
+    /// other pixels there.
     pub fn pixel(&self, direction: Vector3<f64>) -> Option<[f64; 2]> {
         let [x, y] = match &self.lens {
             Lens::Brown(k) => {
@@ -270,8 +270,8 @@ fn fisheye(k: &[f64; 4], angle: f64) -> f64 {
     angle * (1.0 + (((k[3] * a2 + k[2]) * a2 + k[1]) * a2 + k[0]) * a2)
 }
 
-/// Returns the angle below `limit` whose distance from the principal point is `radius` focal
-/// lengths, by bisection: the distance grows with the angle there.
+/// Returns the angle below `limit` with a distance of `radius` focal lengths from the principal point, by
+/// bisection: the distance grows with the angle there.
 fn fisheye_angle(k: &[f64; 4], radius: f64, limit: f64) -> Option<f64> {
     let (mut below, mut above) = (0.0, limit);
     if fisheye(k, above) < radius {

@@ -27,7 +27,7 @@ impl StereoCalibration {
     /// the cameras' own focal length.
     ///
     /// # Errors
-    /// Those of [`StereoCalibration::rectify`].
+    /// As [`StereoCalibration::rectify`].
     pub fn rectified(&self, alpha: Option<f64>) -> Result<Rectification, RectifyError> {
         let fisheye = [&self.left, &self.right].iter().all(|c| matches!(c.lens, Lens::Fisheye(_)));
         let compute = |alpha| self.rectify(alpha, (self.left.width, self.left.height));
@@ -44,8 +44,8 @@ impl Rectifier {
     /// Returns a rectifier with the rectification of [`StereoCalibration::rectified`].
     ///
     /// # Errors
-    /// Those of [`StereoCalibration::rectify`], a rectification without valid pixels, or one to
-    /// images much larger than the camera's or than the memory allows.
+    /// As [`StereoCalibration::rectify`]; also a rectification without valid pixels, or to images much larger
+    /// than the camera's or than the memory allows.
     pub fn new(calibration: &StereoCalibration, alpha: Option<f64>) -> Result<Self, RectifyError> {
         let (left, right) = (&calibration.left, &calibration.right);
         let rectification = calibration.rectified(alpha)?;

@@ -65,7 +65,7 @@ impl StereoCalibration {
     }
 }
 
-/// Rectification: rotations of both images with which rows correspond.
+/// Rectification: rotations of both images that align their rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rectification {
     /// Width of the rectified images in pixels.
@@ -101,9 +101,9 @@ impl Rectification {
         }
     }
 
-    /// Returns rotation and translation between the cameras as implied by the rectification: a
-    /// point x of the left camera's frame is `R2^T (R1 x + t)` in the right one's, where t is the
-    /// right projection's fourth column in units of the frame.
+    /// Returns rotation and translation between the cameras as implied by the rectification: a point x of the
+    /// left camera's frame is `R2^T (R1 x + t)` in the right one's; t is the right projection's fourth column
+    /// in units of the frame.
     pub fn pose(&self) -> (Matrix3<f64>, Vector3<f64>) {
         let p = &self.right.projection;
         let z = p[(2, 3)];

@@ -164,8 +164,7 @@ fn field_of_view(camera: &Camera) -> Option<[f64; 2]> {
     Some([span(camera.width, 0)?, span(camera.height, 1)?])
 }
 
-/// Factor by which a lens model may exceed its largest distance so far and then come back without
-/// having turned back for good.
+/// Largest factor outwards from a maximum within which a lens model may fall below it and rise again.
 const LEAP: f64 = 1.15;
 
 /// Returns the angle from the optical axis, in radians, of the ray at this distance from the
@@ -191,9 +190,8 @@ fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
         Lens::Brown(_) => 89.0_f64,
         Lens::Fisheye(_) => 179.0,
     };
-    // Outwards in small steps. Beyond its maximum the model is invalid; but rational models may
-    // have a pole next to a zero, where they jump out and back within a few degrees. That is no
-    // end.
+    // Outwards in small steps. Beyond its maximum the model is invalid; but rational models may have a pole
+    // next to a zero, and jump out and back within a few degrees. That is no end.
     let step = 0.1_f64.to_radians();
     let (mut low, mut maximum, mut maximum_at) = (0.0, 0.0, 0.0_f64);
     loop {

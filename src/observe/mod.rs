@@ -29,7 +29,6 @@ pub struct Observers {
     pub name: &'static str,
     /// Set for observers that are too slow for every pair.
     pub newest_only: bool,
-    /// The observers.
     pub list: Vec<Box<dyn Observer>>,
 }
 

@@ -1,4 +1,4 @@
-//! The figures of a run, for whoever asks the server.
+//! Figures of a run, for the server's clients.
 
 use super::metrics::Reading;
 use crate::telemetry::progress::Health;

@@ -126,7 +126,6 @@ impl Sheet {
         })
     }
 
-    /// Returns the name of the paper.
     pub fn paper(&self) -> String {
         format!("{} ({:.0}x{:.0} mm)", self.page.name(), self.width, self.height)
     }

@@ -1,9 +1,8 @@
 //! Claims on outputs, so that only one run at a time writes each.
 //!
-//! A file is renamed into its place while it is written, so others would not find a lock on it. The
-//! lock is a file next to it, `.NAME.stereod-lock`, for as long as the run. The lock on that file
-//! counts; the system releases it when a program ends in whatever way, so that a lock file left by
-//! a killed run blocks nobody.
+//! A file is renamed into its place while it is written, so others would not find a lock on it. The lock is a
+//! file next to it, `.NAME.stereod-lock`, for as long as the run. The lock on that file counts; the system
+//! releases it whenever a program ends, so that a lock file left by a killed run blocks no other run.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -94,7 +93,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reports whether an open file is the one of this name.
+/// Reports whether an open file has this name.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -108,8 +107,7 @@ fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
-/// Removes unfinished files of killed runs, among those with a matching name; nobody has a lock on
-/// them.
+/// Removes unfinished files of killed runs, among the files with a matching name; none of them is locked.
 fn remove_unfinished(folder: &Path, begins_right: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.filter_map(io::Result::ok) {

@@ -16,8 +16,8 @@ use crate::core::frame::{DisparityMap, Image, StereoGeometry};
 use crate::matching::confidence::{DEVIATION_LIMITS, deviation_px};
 use crate::sink::files;
 
-/// Property of points whose confidence is known: standard deviation of z in metres, provided that the
-/// disparity is right within 1 px; NaN where nothing is known of it.
+/// Property of points with a known confidence: standard deviation of z in metres, provided that the disparity
+/// is right within 1 px; NaN if unknown.
 const DEVIATION: &str = "z_std";
 
 /// Formats of point clouds, by extension.
@@ -49,7 +49,6 @@ impl CloudFormat {
         }
     }
 
-    /// Returns the extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Ply => "ply",
@@ -84,7 +83,6 @@ impl Axes {
 /// Choice of the points of a cloud, and its axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CloudOptions {
-    /// Axes.
     pub axes: Axes,
     /// Depth in metres of the nearest points, if limited.
     pub near_m: Option<f64>,
@@ -93,7 +91,7 @@ pub struct CloudOptions {
     /// Standard deviations of the distance to its neighbours beyond which a point is an outlier, if these are
     /// removed.
     pub outliers: Option<f64>,
-    /// Side in metres of the cubes whose points are averaged, if they are.
+    /// Side in metres of the cubes for averaging points, if enabled.
     pub voxel_m: Option<f64>,
 }
 

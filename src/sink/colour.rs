@@ -31,7 +31,7 @@ pub enum ColourMap {
 }
 
 impl ColourMap {
-    /// Every map, in the order in which the window switches between them.
+    /// Every map, in the order of the window's key.
     pub const ALL: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
 
     /// Returns the name in settings and on the command line.
@@ -104,8 +104,7 @@ const TAIL_PERCENT: u64 = 2;
 /// Step of the sampled columns and rows of the adaptive range: enough for percentiles, and cheap.
 const SAMPLE_STEP: usize = 2;
 
-/// Smallest share of valid samples in percent with which the adaptive range follows a frame: fewer
-/// do not represent the scene.
+/// Smallest share of valid samples in percent for following a frame: fewer do not represent the scene.
 const FEWEST_VALID_PERCENT: usize = 1;
 
 /// Smallest span of the colours in pixels of disparity.
@@ -159,8 +158,8 @@ impl ColourScale {
         }
         let ColourRange::Adaptive { seconds } = self.mode else { return };
         let Some((low, high)) = self.percentiles(map) else { return };
-        // The first frame is taken as it is; later ones move the limits by their share of the time
-        // constant. A gap in the stream counts as at most one time constant.
+        // The first frame sets the limits; later ones move them by their share of the time constant. A gap in
+        // the stream counts as at most one time constant.
         let share = self.followed.map_or(1.0, |before| {
             let elapsed = timestamp.saturating_sub(before).as_secs_f32();
             let seconds = seconds.max(0.1);
@@ -239,9 +238,8 @@ fn step(value: f32, low: f32, gain: f32) -> u8 {
     ((value - low) * gain + 0.5) as u8
 }
 
-/// Colours a disparity map into rows of `BYTES` bytes per pixel: red, green, blue, and for 4
-/// `BYTES` a fourth byte of 255. Row y starts at `y * stride` of `out`; bytes between the rows stay
-/// as they are.
+/// Colours a disparity map into rows of `BYTES` bytes per pixel: red, green, blue, and for 4 `BYTES` a fourth
+/// byte of 255. Row y starts at `y * stride` of `out`; bytes between the rows are unchanged.
 pub fn colourise<const BYTES: usize>(
     map: &DisparityMap,
     colours: ColourMap,

@@ -8,7 +8,6 @@ use crate::core::thread::locked;
 /// Colours of disparity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Colouring {
-    /// The colours.
     pub map: ColourMap,
     /// The disparities that they span.
     pub span: ColourRange,

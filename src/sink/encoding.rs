@@ -27,9 +27,9 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// Returns the encoding for a range: scale 256 and offset 0 if all of it fits, that is, from 0
-    /// to 255 pixels. Otherwise the offset is the range's smallest disparity, and the scale the
-    /// largest power of two up to 256 with which the largest disparity still fits.
+    /// Returns the encoding for a range: scale 256 and offset 0 if all of it fits, that is, from 0 to 255
+    /// pixels. Otherwise the offset is the range's smallest disparity, and the scale the largest power of two
+    /// up to 256 that still fits the largest disparity.
     pub fn for_range(range: DisparityRange) -> Self {
         let kitti = Self { scale: KITTI_SCALE, offset: 0 };
         let count = u32::try_from(range.count).unwrap_or(u32::MAX).clamp(1, 1024);
@@ -100,7 +100,7 @@ impl Encoding {
     /// Encodes values of a disparity map; `stored` has their length.
     pub fn encode(self, values: &[i16], stored: &mut [u16]) {
         assert_eq!(values.len(), stored.len(), "as many stored numbers as values");
-        // As `encode_value`, in 16 bits, of which a processor computes eight or more at once.
+        // As `encode_value`, but in 16 bits, so that a processor computes eight or more at once.
         let (lowest, highest) = (i32::from(i16::MIN), i32::from(i16::MAX));
         let low = (SUBPIXEL * self.offset).clamp(lowest, highest) as i16;
         let shift = self.step().trailing_zeros();

@@ -20,7 +20,7 @@ type Identity = (u64, u64);
 type Identity = PathBuf;
 
 impl Inputs {
-    /// Collects those of `paths` that are files; writing cannot destroy others.
+    /// Collects the files among `paths`; writing cannot destroy others.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let known = |path: PathBuf| Some((identity(&path)?, path));
         Self { files: paths.into_iter().filter_map(known).collect() }

@@ -117,7 +117,7 @@ pub trait Sink: Send {
     fn finish(&mut self) -> anyhow::Result<()>;
 }
 
-/// Checks that the size of the images is still that of the output.
+/// Checks that the images still have the output's size.
 fn check_same_size(known: (usize, usize), now: (usize, usize)) -> anyhow::Result<()> {
     let ((width, height), (new_width, new_height)) = (known, now);
     anyhow::ensure!(

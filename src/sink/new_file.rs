@@ -1,9 +1,8 @@
 //! A file that replaces an earlier one only once it has content.
 //!
-//! It is written next to its place, under a name that nobody can guess, and renamed. An earlier
-//! file stays whole if a run never starts, and a planted link is never written through. A killed
-//! program may leave `.NAME.stereod-XXXXXX.part`, which the next program that
-//! [claims](super::claim) the same output removes.
+//! It is written next to its place, under an unpredictable name, and renamed. An earlier file stays whole if
+//! a run never starts, and a planted link is never written through. A killed program may leave
+//! `.NAME.stereod-XXXXXX.part`, which the next program that [claims](super::claim) the same output removes.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -39,8 +38,8 @@ struct Pending {
 }
 
 impl NewFile {
-    /// Starts the output `path`. Anything but an ordinary file (a device, a pipe with a reader) is
-    /// opened as it is.
+    /// Starts the output `path`. Anything but an ordinary file (a device, a pipe with a reader) is opened
+    /// directly.
     pub fn create(path: &Path) -> Result<Self> {
         match target(path)? {
             Target::File(target) => Self::beside(path, target),
@@ -195,7 +194,7 @@ pub(super) fn open(options: &mut OpenOptions, path: &Path, follow: bool) -> io::
 fn wait_for_room(file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let descriptor = file.as_raw_fd();
-    // SAFETY: the descriptor is that of an open file, and the calls take no pointers.
+    // SAFETY: the descriptor belongs to an open file, and the calls take no pointers.
     let set = unsafe {
         let flags = libc::fcntl(descriptor, libc::F_GETFL);
         libc::fcntl(descriptor, libc::F_SETFL, flags & !libc::O_NONBLOCK)

@@ -14,8 +14,8 @@ use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::new_file::{self, NewFile};
 
-/// Name of the record of the files that stereod has written into a folder: their names, sizes and times. A file that
-/// anybody has changed or put there since is none of stereod's, whatever its format.
+/// Name of the record of the files that stereod has written into a folder: their names, sizes and times. A
+/// file that was changed or added since then does not belong to stereod, in any format.
 pub const RECORD: &str = ".stereod-files";
 
 /// Largest size of the record in bytes.
@@ -35,7 +35,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Returns the number in a file's name, if it is such a name.
+    /// Returns the number in a file's name, or `None` for other names.
     fn number_of(&self, name: &OsStr) -> Option<u64> {
         let (number, extension) = name.to_str()?.split_once('.')?;
         let number = number.parse().ok().filter(|_| self.extensions.contains(&extension))?;
@@ -75,7 +75,7 @@ impl Record {
         }
     }
 
-    /// Returns the line of a regular file as it is now.
+    /// Returns the current line of a regular file.
     fn line_of(path: &Path) -> Option<String> {
         let about = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
         Some(line(path.file_name()?.to_str()?, &about))
@@ -86,7 +86,7 @@ impl Record {
         Self::line_of(path).is_some_and(|line| self.0.contains(&line))
     }
 
-    /// Returns the lines of the files in a folder that are as they were written.
+    /// Returns the lines of the unchanged files in a folder.
     fn present(self, dir: &Path) -> String {
         let is_present = |line: &String| {
             let name = line.split(' ').next().unwrap_or_default();
@@ -246,7 +246,7 @@ mod tests {
         description: "about.json",
     };
 
-    /// Names in a folder but that of the record.
+    /// Names in a folder except the record's.
     fn names(dir: &Path) -> Vec<String> {
         let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
@@ -255,7 +255,7 @@ mod tests {
         names
     }
 
-    /// Writes two files, of which the second is 000001.
+    /// Writes two files, 000000 and 000001.
     fn write(dir: &Path, extension: &'static str) -> Result<()> {
         let about = format!("{{ \"format\": \"{extension}\" }}");
         let mut files = NumberedFiles::create(dir, &KIND, extension, about)?;
@@ -309,7 +309,7 @@ mod tests {
                 write(dir, extension).unwrap();
             }
         }
-        // A run without a file of its own leaves all as it was.
+        // A run without a new file changes nothing.
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "png").unwrap();
         drop(NumberedFiles::create(dir.path(), &KIND, "npy", String::new()).unwrap());

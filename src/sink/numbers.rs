@@ -37,7 +37,7 @@ impl DepthUnit {
         self.per_metre
     }
 
-    /// Encodes depth in metres, infinite where it is unknown; `stored` has its length.
+    /// Encodes depth in metres, infinite if unknown; `stored` has its length.
     pub fn encode(self, depth_m: &[f32], stored: &mut [u16]) {
         for (out, &metres) in stored.iter_mut().zip(depth_m) {
             *out = number(Some(f64::from(metres)), self);
@@ -111,7 +111,7 @@ struct Depth {
     unit: DepthUnit,
     /// Stored number by disparity in 1/16 px, from [`INVALID`] on.
     table: Arc<[u16]>,
-    /// Disparities in 1/16 px whose depth does not fit 16 bits, if there are any.
+    /// Disparities in 1/16 px with a depth that does not fit 16 bits, if any.
     too_far: Option<RangeInclusive<i16>>,
 }
 

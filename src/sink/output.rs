@@ -17,11 +17,10 @@ use crate::core::clock::CaptureClock;
 pub(super) trait Container: Sized {
     /// Content of the beginning of every file.
     type Header;
-    /// A frame.
     type Frame<'a>: Copy;
 
-    /// Begins a file whose first frame is `frame`. `origin` is the capture time at the file's time 0,
-    /// `date` its time of day, if known.
+    /// Begins a file with the first frame `frame`. `origin` is the capture time at the file's time 0, `date`
+    /// its time of day, if known.
     fn create(
         file: NewFile,
         header: &Self::Header,
@@ -40,7 +39,6 @@ pub(super) trait Container: Sized {
     /// Returns the length of the file up to the last complete frame.
     fn length(&self) -> u64;
 
-    /// Returns the file.
     fn file(&mut self) -> &mut NewFile;
 
     /// Completes the file; may be repeated after a failure.
@@ -57,7 +55,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Returns the file, or the name that those of the segments derive from.
+    /// Returns the file, or the base name of the segments.
     pub(super) fn path(&self) -> &Path {
         match self {
             Place::File(path) => path,
@@ -93,8 +91,8 @@ struct Current<C> {
 }
 
 impl<C: Container> Output<C> {
-    /// Creates the file, or checks that segments can be created. `clock` is that of the capture times,
-    /// if any.
+    /// Creates the file, or checks that segments can be created. `clock` belongs to the capture times, if
+    /// any.
     pub(super) fn create(
         place: Place,
         header: C::Header,
@@ -115,7 +113,7 @@ impl<C: Container> Output<C> {
         self.origin = origin;
     }
 
-    /// Returns the file, or the name that those of the segments derive from.
+    /// Returns the file, or the base name of the segments.
     pub(super) fn path(&self) -> &Path {
         self.place.path()
     }
@@ -172,7 +170,7 @@ impl<C: Container> Output<C> {
         }
     }
 
-    /// Begins the file, or a segment whose first frame is at `time`.
+    /// Begins the file, or a segment with a first frame at `time`.
     fn begin(&mut self, time: Duration, frame: C::Frame<'_>) -> Result<()> {
         // The caller sets the time 0 of a single file, because two views share it.
         let begin = match &self.place {

@@ -23,8 +23,8 @@ pub static PICTURES: Kind = Kind {
 };
 
 /// Writes each map as `DIR/NNNNNN.EXT`, as [`NumberedFiles`]: disparity in the KITTI convention or depth as
-/// 16-bit PNG, or floats in another format of [`Still::write`]. The description holds what the numbers mean,
-/// the range and the cameras, if known.
+/// 16-bit PNG, or floats in another format of [`Still::write`]. The description holds the meaning of the
+/// numbers, the range and the cameras, if known.
 #[derive(Debug)]
 pub struct Pictures {
     name: String,

@@ -1,8 +1,8 @@
 //! An output of a live run that is reopened after failures until it works again, and that a viewer
 //! can suspend.
 //!
-//! A robot whose disk is full still has to see, and its disk may have room again later. Frames that
-//! cannot be written are counted, the run goes on, and it fails at its end.
+//! A robot with a full disk still has to see, and its disk may have room again later. Frames that cannot be
+//! written are counted, the run continues, and it fails at its end.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -77,7 +77,7 @@ impl Restarting {
         }
     }
 
-    /// Completes what was written so far. An output without frames waits for its first one.
+    /// Completes the output so far. An output without frames waits for its first one.
     fn suspend(&mut self) {
         if !std::mem::take(&mut self.has_begun) {
             return;
@@ -289,7 +289,7 @@ mod tests {
         (0..5).for_each(|n| restarting.consume(&frame(n)).unwrap());
         disk.lock().unwrap().0 = true;
         (5..8).for_each(|n| restarting.consume(&frame(n)).unwrap());
-        // The one on the way, the one that failed, and two that came before it is tried again.
+        // The frame on the way, the failed one, and two that came before the retry.
         assert_eq!((restarting.losses().failed, *makes.lock().unwrap()), (4, 0));
         std::thread::sleep(PAUSE * 3);
         restarting.consume(&frame(8)).unwrap();

@@ -82,7 +82,7 @@ impl Ros2Sink {
         let context = Context::from_domain_participant(participant.clone()).context(failed)?;
         let namespace = if options.namespace.is_empty() { "/" } else { &options.namespace };
         let name = NodeName::new(namespace, NODE)?;
-        // The services of its parameters are those of [`Service`].
+        // [`Service`] serves its parameters.
         let options_of_node =
             NodeOptions::new().enable_rosout(false).start_parameter_services(false);
         let mut node = context.new_node(name, options_of_node).context(failed)?;

@@ -23,7 +23,7 @@ const ROOM_EVERY: Duration = Duration::from_millis(500);
 /// Limits of one segment, and of all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentLimits {
-    /// Time from a segment's first frame to that of the next one; `None`: unlimited.
+    /// Time between the first frames of two segments; `None`: unlimited.
     pub length: Option<Duration>,
     /// Largest size of a segment in bytes; `None`: unlimited. One frame always fits.
     pub size: Option<u64>,
@@ -62,7 +62,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Returns the segments of the recording `base`, including those of earlier runs.
+    /// Returns the segments of the recording `base`, including segments of earlier runs.
     pub fn new(base: &Path, limits: SegmentLimits) -> Result<Self> {
         files::check_folder_of(base)?;
         let segments = Self::named(base, limits);
@@ -121,8 +121,8 @@ impl Segments {
         }
     }
 
-    /// Reports whether a segment is full that has `bytes` bytes and whose next frame comes `age`
-    /// after its first one.
+    /// Reports whether a segment is full with `bytes` bytes, if its next frame comes `age` after its first
+    /// one.
     pub fn is_full(&self, bytes: u64, age: Duration) -> bool {
         let half = self.limits.keep.map(|keep| keep / 2);
         let size = self.limits.size.into_iter().chain(half).min();
@@ -380,7 +380,7 @@ mod tests {
         expected.sort();
         assert_eq!(names(folder.path()), expected);
 
-        // Those of an earlier run count, and the one being written stays, however large.
+        // Segments of an earlier run count, and the one being written stays, however large.
         let mut next_run = Segments::new(&base, limits).unwrap();
         write(&mut next_run, 9, 9000);
         let kept = names(folder.path());

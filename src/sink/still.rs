@@ -51,7 +51,6 @@ impl StillFormat {
         }
     }
 
-    /// Returns the extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Png => "png",
@@ -76,10 +75,9 @@ impl StillFormat {
     }
 }
 
-/// A disparity map and what a file of it says.
+/// A disparity map with the metadata of its file.
 #[derive(Clone, Copy)]
 pub struct Still<'a> {
-    /// The map.
     pub map: &'a DisparityMap,
     /// Its candidate disparities.
     pub range: DisparityRange,
@@ -145,7 +143,7 @@ impl<'a> Still<'a> {
         })
     }
 
-    /// Encodes what is known of the map as OpenEXR.
+    /// Encodes the map and its available channels as OpenEXR.
     fn exr(&self) -> Result<Vec<u8>> {
         let known = |value: &i16| *value != INVALID;
         let values = self.map.values();
@@ -181,8 +179,8 @@ impl<'a> Still<'a> {
     }
 }
 
-/// Writes depth in metres, infinite where it is unknown, in the format of the path's extension, as
-/// [`Still::write`] does.
+/// Writes depth in metres, infinite if unknown, in the format of the path's extension, as [`Still::write`]
+/// does.
 pub fn write_depth(
     path: &Path,
     size: (usize, usize),
@@ -256,7 +254,6 @@ pub fn write_colour_png(
     files::write_whole(path, &png::encode_rgb(&rgb, map.width(), map.height())?)
 }
 
-/// Writes a grey image as a PNG.
 pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
     check_png_name(path)?;
     files::write_whole(path, &png::encode_grey(image.pixels(), image.width(), image.height())?)
@@ -298,9 +295,9 @@ fn npy((width, height): (usize, usize), floats: impl Iterator<Item = f32>) -> Ve
     file
 }
 
-/// Returns the grey levels per pixel of disparity in an 8-bit file, as numerator and denominator:
-/// the largest power of two up to 16 with which the whole range fits below 256. This gives the
-/// factors of the Middlebury images: 16 for Tsukuba, 8 for Venus, 4 for Teddy and Cones.
+/// Returns the grey levels per pixel of disparity in an 8-bit file, as numerator and denominator: the largest
+/// power of two up to 16 that fits the whole range below 256. This gives the factors of the Middlebury
+/// images: 16 for Tsukuba, 8 for Venus, 4 for Teddy and Cones.
 pub fn pgm_factor(range: DisparityRange) -> (u32, u32) {
     let span = i64::from(range.max()) - i64::from(pgm_offset(range));
     let mut factor = (16, 1);
@@ -315,8 +312,7 @@ fn pgm_offset(range: DisparityRange) -> i32 {
     range.min.min(0)
 }
 
-/// Encodes the map as an 8-bit portable grey map: round((d - offset) * factor), where a valid 0
-/// becomes 1.
+/// Encodes the map as an 8-bit portable grey map: round((d - offset) * factor); a valid 0 becomes 1.
 fn pgm(map: &DisparityMap, range: DisparityRange) -> Vec<u8> {
     let (times, over) = pgm_factor(range);
     let offset = pgm_offset(range);

@@ -35,7 +35,7 @@ pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
 pub enum Target {
     /// An ordinary file, existing or not: its path without links.
     File(PathBuf),
-    /// A device or pipe, which is written as it is.
+    /// A device or pipe, which is written directly.
     Stream,
 }
 

@@ -56,7 +56,7 @@ pub struct Counts {
     pub dropped: u64,
     /// Frames of either view without a partner.
     pub unpaired: u64,
-    /// Pairs by which a paced recording is late, because matching is too slow.
+    /// Lag of a paced recording in pairs, because matching is too slow.
     pub late: u64,
 }
 
@@ -123,7 +123,7 @@ pub type Wish = (&'static str, &'static str, String);
 pub enum Ask {
     /// Apply these values; earlier requests that were not begun are void.
     Values {
-        /// Number of this request, above those of earlier ones.
+        /// Number of this request, higher than any earlier one.
         number: u64,
         /// The value of every knob.
         values: Vec<Wish>,

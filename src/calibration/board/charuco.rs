@@ -74,17 +74,16 @@ impl Pattern {
         }
     }
 
-    /// Returns the layouts in which a ChArUco board may have been printed, for the library that
-    /// detects it; none for a chessboard.
+    /// Returns the possible layouts of a printed ChArUco board, for the detection library; none for a
+    /// chessboard.
     pub(super) fn layouts(&self) -> Vec<CharucoLayout> {
         let Some(spec) = self.charuco_spec() else { return Vec::new() };
         let layout = CharucoLayout { spec, rows_above: 0 };
         if !spec.rows.is_multiple_of(2) {
             return vec![layout];
         }
-        // OpenCV before 4.6 and calib.io start boards with an even number of rows with a white
-        // square. Such a board is one with a row more, without its first row; the markers of that
-        // row are blank.
+        // OpenCV before 4.6 and calib.io start boards with an even number of rows with a white square. Such a
+        // board is one with an additional row, without its first row; that row's markers are blank.
         let (blank, markers) = (spec.cols as usize / 2, spec.dictionary);
         let codes = [&vec![0; blank], markers.codes()].concat();
         let dictionary = Dictionary::from_static_codes(

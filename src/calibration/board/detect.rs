@@ -23,9 +23,9 @@ use crate::core::frame::Image;
 /// Largest half side of the refinement window in pixels, as in OpenCV's examples.
 const WINDOW: f64 = 11.0;
 
-/// Largest half side of the refinement window relative to the distance to the next corner, whose
-/// edges would bias the result. (In OpenCV's own example images, a window of 11 px for squares of
-/// 20 px doubles the reprojection error.)
+/// Largest half side of the refinement window relative to the distance to the next corner; its edges would
+/// bias the result. (In OpenCV's own example images, a window of 11 px for squares of 20 px doubles the
+/// reprojection error.)
 const WINDOW_PART: f64 = 0.33;
 
 /// Images at least this wide are searched at half their size first; corners are refined at full
@@ -38,7 +38,7 @@ const NARROW: usize = 240;
 /// Images with a smaller side are not searched.
 const SMALLEST: usize = 32;
 
-/// Fewest corners of a partly visible board whose pose is still well determined.
+/// Smallest number of corners of a partly visible board for a well determined pose.
 const FEWEST: usize = 8;
 
 /// ChESS responses below this are no corners. Low, because false corners fit no grid.
@@ -69,7 +69,6 @@ impl std::fmt::Debug for Detector {
 }
 
 impl Detector {
-    /// Returns a detector of this board.
     pub fn new(board: Board) -> Self {
         let mut params = ChessboardParams::default();
         params.min_corner_strength = WEAKEST;
@@ -90,7 +89,6 @@ impl Detector {
         self
     }
 
-    /// Returns the board.
     pub fn board(&self) -> &Board {
         &self.board
     }
@@ -243,7 +241,7 @@ impl Detector {
         Ok(self.detection(image, &corners, Vec::new()))
     }
 
-    /// Returns the corners of this board from those of one with rows above it, by rising number.
+    /// Converts the corners of a board with additional rows above to this board's, by rising number.
     fn corners_of(
         &self,
         seen: &CharucoDetection,
@@ -381,8 +379,7 @@ mod tests {
         check("charuco:7x9:0.6:5x5_100", 36.75);
     }
 
-    /// Returns the ink of a ChArUco board whose first square is white, as OpenCV drew it before
-    /// 4.6.
+    /// Returns the ink of a ChArUco board with a white first square, as drawn by OpenCV before 4.6.
     fn older_ink(board: &Board) -> Vec<Ink> {
         let Pattern::Charuco { squares_x, squares_y, marker_ratio, dictionary } = board.pattern
         else {

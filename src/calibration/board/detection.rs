@@ -2,7 +2,6 @@
 
 use super::grid;
 
-/// A corner of the board in an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoardCorner {
     /// Number of the corner: [`Board::point`] gives its position on the board.
@@ -16,8 +15,7 @@ pub struct BoardCorner {
 pub struct Detection {
     /// The corners, by rising number.
     pub corners: Vec<BoardCorner>,
-    /// Width of the edges between squares in pixels, in the direction in which they are widest: 1
-    /// to 3 in a sharp image.
+    /// Width of the edges between squares in pixels, in the direction of the widest: 1 to 3 in a sharp image.
     pub blur_px: f64,
     /// Median side of the squares in pixels.
     pub square_px: f64,

@@ -16,7 +16,7 @@ pub(super) enum Misfit {
     Holes(usize),
 }
 
-/// Rotates grid coordinates by a quarter turn in an image whose y points down.
+/// Rotates grid coordinates by a quarter turn, for an image with y pointing down.
 fn turned(corners: &[GridCorner]) -> Vec<GridCorner> {
     corners.iter().map(|&(u, v, at)| (-v, u, at)).collect()
 }
@@ -94,8 +94,8 @@ fn windows(corners: &[GridCorner], columns: usize, rows: usize) -> Vec<Vec<[f64;
     found
 }
 
-/// Reports whether the square before the first corner, and those of the same colour, are darker
-/// than the others. Only squares inside the board count, because its surroundings are unknown.
+/// Reports whether the square before the first corner, and the squares of the same colour, are darker than
+/// the others. Only squares inside the board count, because its surroundings are unknown.
 fn first_is_black(image: &Image, order: &[[f64; 2]], columns: usize) -> bool {
     let (mut same, mut other) = ((0.0, 0), (0.0, 0));
     let rows = order.len() / columns;
@@ -133,7 +133,7 @@ pub(super) fn most_upright(orders: &[Vec<[f64; 2]>], columns: usize) -> usize {
     })
 }
 
-/// Returns the order with directions nearest to those of `other`.
+/// Returns the order with directions nearest to `other`'s.
 pub(super) fn nearest_to(orders: &[Vec<[f64; 2]>], other: &[[f64; 2]], columns: usize) -> usize {
     let (to, _) = directions(other, columns);
     best(orders, |order| {
@@ -165,7 +165,7 @@ fn directions(order: &[[f64; 2]], columns: usize) -> ([f64; 2], [f64; 2]) {
 mod tests {
     use super::*;
 
-    /// Returns a chessboard of 20 px squares whose first inner corner lies at (40, 40).
+    /// Returns a chessboard of 20 px squares with its first inner corner at (40, 40).
     fn picture(first_black: bool) -> Image {
         Image::from_fn(400, 300, |x, y| {
             let even = (x / 20 + y / 20) % 2 == 0;

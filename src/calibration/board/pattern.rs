@@ -13,7 +13,7 @@ const SQUARE_MIN_M: f64 = 1e-5;
 /// Pattern of a board.
 #[derive(Clone, Copy, Debug)]
 pub enum Pattern {
-    /// Black and white squares, of which the top left one is black.
+    /// Black and white squares; the top left one is black.
     Chessboard {
         /// Inner corners along a row: one less than squares.
         columns: usize,
@@ -38,7 +38,6 @@ pub enum Pattern {
 /// A board of a known size.
 #[derive(Clone, Copy, Debug)]
 pub struct Board {
-    /// Its pattern.
     pub pattern: Pattern,
     /// Side of a square in metres.
     pub square_m: f64,

@@ -122,7 +122,7 @@ pub(super) fn edge_width(image: &Image, from: [f64; 2], to: [f64; 2], free: f64)
 mod tests {
     use super::*;
 
-    /// Returns a corner at (x, y), whose axes are turned by `angle`, under a Gaussian of `sigma`.
+    /// Returns a corner at (x, y) with axes turned by `angle`, under a Gaussian of `sigma`.
     fn corner(x: f64, y: f64, angle: f64, sigma: f64) -> Image {
         let step = |t: f64| (t / sigma).tanh();
         Image::from_fn(64, 48, |column, row| {

@@ -36,7 +36,7 @@ fn good() -> StereoCalibration {
     }
 }
 
-/// What is said about a calibration after a change.
+/// Returns the error for a calibration after a change.
 fn refused(change: impl FnOnce(&mut StereoCalibration)) -> String {
     let mut calibration = good();
     change(&mut calibration);

@@ -53,8 +53,8 @@ fn camera(data: &At) -> Result<Camera, CalibrationError> {
     data.need("intrinsicMatrix")?.camera(size, lens)
 }
 
-/// Returns the pose from the frame of the camera at one socket to that of another, along the chain
-/// of the file; `None` if the chain leads elsewhere.
+/// Returns the pose from the frame of the camera at one socket to another's, along the chain of the file;
+/// `None` if the chain does not lead there.
 fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>, CalibrationError> {
     let (mut rotation, mut translation) = (Matrix3::identity(), Vector3::zeros());
     let mut here = from;

@@ -15,7 +15,6 @@ pub struct Report {
     pub rms_px: Option<f64>,
     /// Mean distance of matching points from their epipolar line, in pixels.
     pub epipolar_error_px: Option<f64>,
-    /// Number of image pairs.
     pub pairs: Option<usize>,
 }
 
@@ -52,7 +51,7 @@ pub struct ReadOptions {
 pub enum Topics {
     /// Images as the cameras see them.
     Raw,
-    /// Rectified images, of which the projection alone tells the camera.
+    /// Rectified images; only the projection describes their camera.
     Rectified,
 }
 

@@ -12,8 +12,8 @@ use crate::calibration::{CalibrationError, Camera, StereoCalibration};
 /// Rotation and translation from one frame into another.
 pub(super) type Motion = (Matrix3<f64>, Vector3<f64>);
 
-/// Returns the transformation from the frame of one camera into that of the other; `from` and `to`
-/// lead from their cameras into the same frame.
+/// Returns the transformation from the frame of one camera into the other's; `from` and `to` lead from their
+/// cameras into the same frame.
 pub(super) fn between(from: &Motion, to: &Motion) -> Motion {
     let back = to.0.transpose();
     (back * from.0, back * (from.1 - to.1))
@@ -50,8 +50,8 @@ fn camera(cam: &At) -> Result<Camera, CalibrationError> {
     Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew: 0.0, lens })
 }
 
-/// Returns the transformation from the frame of one camera of the chain into that of the next, and
-/// the name of its source.
+/// Returns the transformation from the frame of one camera of the chain into the next one's, and the name of
+/// its source.
 fn step(from: &At, to: &At, name: &str) -> Result<(Motion, String), CalibrationError> {
     let through_imu = match (to_imu(from)?, to_imu(to)?) {
         (Some(from), Some(to)) => Some(between(&from, &to)),

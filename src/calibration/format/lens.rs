@@ -16,7 +16,6 @@ pub(super) enum Model {
     None,
 }
 
-/// Returns the model of a name.
 pub(super) fn model(name: &str) -> Option<Model> {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     Some(match name.to_ascii_lowercase().as_str() {
@@ -41,8 +40,8 @@ pub(super) fn named(at: &At) -> Result<Model, CalibrationError> {
     })
 }
 
-/// Returns the model that a file names as that of the distortion, as that of the camera (Kalibr's
-/// `camera_model`) or as both; `None` if neither determines it.
+/// Returns the model named in a file as the distortion's, the camera's (Kalibr's `camera_model`) or both;
+/// `None` if neither determines it.
 pub(super) fn of_file(
     distortion: Option<&At>,
     camera: Option<&At>,
@@ -64,7 +63,7 @@ pub(super) fn of_file(
     }
 }
 
-/// Returns the lens of these coefficients; trailing zeros beyond those of the model are ignored.
+/// Returns the lens of these coefficients; trailing zeros beyond the model's are ignored.
 pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
     let count = coefficients.len();
     let most = match model {

@@ -1,4 +1,4 @@
-//! Calibration files: reading those of several programs, and writing those that programs read.
+//! Calibration files: reads several programs' formats, and writes formats for other programs.
 //!
 //! The format is recognised by a file's content, never by its name. A new format is one new file
 //! here and one [`Format`].
@@ -109,7 +109,6 @@ const KNOWN: &str = "stereod's own TOML; OpenCV YAML, XML or JSON (K1 D1 K2 D2 R
 /// A checked calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
-    /// The calibration.
     pub calibration: StereoCalibration,
     /// Format of the files.
     pub format: Format,

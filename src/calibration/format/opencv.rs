@@ -146,7 +146,7 @@ fn eye<'a>(
         )
     })?;
     let values = match d.numbers() {
-        // Some programs write the coefficients as a list in a list, whatever the shape.
+        // Some programs write the coefficients as a list in a list, in any shape.
         Err(_) if d.items().len() == 1 => d.items()[0].numbers()?,
         other => other?,
     };

@@ -96,7 +96,7 @@ pub(super) const TRANSLATION: &[(&str, f64)] = &[
     ("translationmm", 0.001),
 ];
 
-/// Pairs of names for left and right; counting from 0 comes before counting from 1, where K1 is the
+/// Pairs of names for left and right; counting from 0 comes before counting from 1, because K1 is then the
 /// right camera.
 pub(super) const SIDES: [[&[&str]; 2]; 4] = [
     [&["left", "l"], &["right", "r"]],

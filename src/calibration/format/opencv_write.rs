@@ -10,7 +10,6 @@ use crate::calibration::{Camera, Lens, StereoCalibration};
 enum Item {
     /// Whole numbers.
     List(Vec<usize>),
-    /// A text.
     Text(&'static str),
     /// A matrix with this number of rows, row by row.
     Matrix(usize, Vec<f64>),
@@ -76,7 +75,6 @@ fn q(p1: &Matrix3x4<f64>, p2: &Matrix3x4<f64>) -> Vec<f64> {
     q.transpose().as_slice().to_vec()
 }
 
-/// Writes YAML.
 pub(super) fn yaml(calibration: &StereoCalibration) -> String {
     let mut text = "%YAML:1.0\n---\n".to_owned();
     for (name, item) in items(calibration) {
@@ -102,7 +100,6 @@ fn spaced(list: &[usize]) -> String {
     format!("[ {} ]", words.join(", "))
 }
 
-/// Writes XML.
 pub(super) fn xml(calibration: &StereoCalibration) -> String {
     let mut text = "<?xml version=\"1.0\"?>\n<opencv_storage>\n".to_owned();
     for (name, item) in items(calibration) {
@@ -127,7 +124,6 @@ pub(super) fn xml(calibration: &StereoCalibration) -> String {
     text + "</opencv_storage>\n"
 }
 
-/// Writes JSON.
 pub(super) fn json(calibration: &StereoCalibration) -> String {
     let entry = |(name, item): (&str, Item)| match item {
         Item::List(list) => format!("    \"{name}\": {}", spaced(&list)),

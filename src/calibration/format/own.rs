@@ -93,7 +93,6 @@ fn matrix3x4(rows: &Exactly<Exactly<f64, 4>, 3>) -> Matrix3x4<f64> {
     Matrix3x4::from_fn(|row, column| rows.0[row].0[column])
 }
 
-/// Reads the file.
 pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
     let parsed: File = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);

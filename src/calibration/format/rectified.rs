@@ -17,7 +17,6 @@ pub(super) struct Eye {
     pub centre: [f64; 2],
 }
 
-/// A rectified pair.
 pub(super) struct Pair<'a> {
     pub file: &'a str,
     /// Names of the left and the right camera in the file.

@@ -113,8 +113,8 @@ fn rectified_camera((width, height): (usize, usize), p: &Matrix3x4<f64>) -> Came
     Camera { width, height, focal, centre, skew: 0.0, lens: Lens::Brown([0.0; 14]) }
 }
 
-/// Returns the region of interest and the binning. They change the delivered image, but not the
-/// matrices, which are those of the full image.
+/// Returns the region of interest and the binning. They change the delivered image, but not the matrices,
+/// which describe the full image.
 fn window(root: &At, full: (usize, usize)) -> Result<Window, CalibrationError> {
     let whole = |at: Option<At>| at.map_or(Ok(0), |at| at.whole());
     let roi = root.get("roi");
@@ -157,7 +157,7 @@ impl Eye {
 const ONE_FOR_BOTH: &str =
     "the file of one view was given for both, or the cameras were calibrated one by one";
 
-/// Returns the advice for cameras whose baseline is missing or wrong.
+/// Returns the advice for cameras with a missing or wrong baseline.
 fn by_hand(focal_px: f64, topics: Option<Topics>) -> String {
     let flags = format!(
         "`--focal {focal_px} --baseline B`, with the distance B between the cameras in metres"

@@ -63,7 +63,7 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
 /// Largest number of values of an XML text.
 const NODES_MAX: usize = 1_000_000;
 
-/// Largest memory of the values of a YAML text in bytes; aliases count as often as they are expanded.
+/// Largest memory of the values of a YAML text in bytes; each expansion of an alias counts.
 const BYTES_MAX: usize = 32 << 20;
 
 /// Largest number of keys of a map. Each is compared with all others.
@@ -73,7 +73,6 @@ const KEYS_MAX: usize = 1024;
 /// element.
 const ATTRIBUTES_MAX: usize = 4096;
 
-/// Too many values.
 const TOO_MANY: &str = "far too many values for a calibration";
 
 /// State of reading YAML.
@@ -382,7 +381,7 @@ mod tests {
         assert!(xml(&deep).is_err());
         let many: String = (0..10_000).map(|n| format!("k{n}: 1\n")).collect();
         assert!(yaml(&many).unwrap_err().contains("too many keys"));
-        // Each list is kept for its anchor, with all those in it.
+        // Each list is kept for its anchor, with all nested ones.
         let items = "1,".repeat(100_000);
         let anchors: String = (0..60).map(|n| format!("&a{n} [")).collect();
         let nested = format!("a: {anchors}{items}{}", "]".repeat(60));

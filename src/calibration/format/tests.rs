@@ -1,4 +1,4 @@
-//! What OpenCV and others write is read, and what is wrong with it is said.
+//! Reads files as OpenCV and other programs write them, and reports their errors.
 
 mod ros;
 mod round_trips;
@@ -100,7 +100,7 @@ fn names_that_are_in_use() {
         &[("T", "T_m")],
     ] {
         let mut names = names.to_vec();
-        // Whoever names the left view in words names all of both views so.
+        // A file with words for the left view has words for both views throughout.
         let words = names[0].1.contains("left") || names[0].1 == "mtxL";
         if words {
             for (plain, left, right) in [
@@ -266,7 +266,7 @@ fn contradictions_are_told() {
 fn units_and_order_can_be_told() {
     let (_, text) = opencv_file!("opencv.yml");
     let metres = read_texts(&[("a", text)]).unwrap().calibration;
-    // The same in millimetres, as whoever measured the board in them has it.
+    // The same in millimetres, as from a board measured in millimetres.
     let millimetres = text
         .replace("-0.0625, 0.00089999999999999998, -0.00040000000000000002", "-62.5, 0.9, -0.4");
     let millimetres = millimetres.replace("-30.950584380141503", "-30950.584380141503");

@@ -61,7 +61,6 @@ impl Node {
         }
     }
 
-    /// Reports whether it is a number.
     pub fn is_number(&self) -> bool {
         matches!(self.value, Value::Number(_))
     }
@@ -113,7 +112,6 @@ impl<'a> At<'a> {
         Self { file, path: String::new(), node }
     }
 
-    /// Returns the file.
     pub fn file(&self) -> &'a str {
         self.file
     }
@@ -177,7 +175,7 @@ impl<'a> At<'a> {
         self.need_any(&[key])
     }
 
-    /// Returns the value of the first present key, one of which is required.
+    /// Returns the value of the first present key; one of them is required.
     pub fn need_any(&self, keys: &[&str]) -> Result<At<'a>> {
         self.any(keys).ok_or_else(|| {
             self.error(format!("`{}` is missing: the file is incomplete or cut off", keys[0]))
@@ -214,7 +212,6 @@ impl<'a> At<'a> {
         Ok(number as usize)
     }
 
-    /// Returns a side of an image in pixels.
     pub fn side(&self) -> Result<usize> {
         match self.whole()? {
             side @ 1..=32768 => Ok(side),
@@ -230,7 +227,6 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns a text.
     pub fn text(&self) -> Result<&'a str> {
         match &self.node.value {
             Value::Text(text) => Ok(text),
@@ -320,7 +316,6 @@ impl<'a> At<'a> {
         Ok(Matrix3::from_row_slice(&self.shaped(3, 3)?))
     }
 
-    /// Returns a 3x4 matrix.
     pub fn matrix3x4(&self) -> Result<Matrix3x4<f64>> {
         Ok(Matrix3x4::from_row_slice(&self.shaped(3, 4)?))
     }

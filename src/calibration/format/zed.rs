@@ -79,7 +79,7 @@ impl<'a> Sections<'a> {
         })
     }
 
-    /// Returns the numbers of these keys; those that are missing are 0.
+    /// Returns the numbers of these keys; missing ones are 0.
     fn all<const N: usize>(
         &self,
         section: &str,
@@ -101,7 +101,7 @@ impl<'a> Sections<'a> {
         let own = format!("{side}_CAM_{mode}");
         let need = |key| self.need(&own, key);
         let (focal, centre) = ([need("FX")?, need("FY")?], [need("CX")?, need("CY")?]);
-        // One section for all modes, or in that of each mode.
+        // One section for all modes, or in each mode's section.
         let apart = format!("{side}_DISTO");
         let section = if self.get(&apart, "K1")?.is_some() { &apart } else { &own };
         self.need(section, "K1")?;
@@ -239,7 +239,7 @@ mod tests {
         let old = one.replace("TY=0.148\nTZ=-0.215\n", "").replace("Baseline", "BaseLine");
         let loaded = read(&old, None).unwrap();
         assert_eq!(loaded.calibration.translation, Vector3::new(-0.119905, 0.0, 0.0));
-        // Coefficients in sections of their own: with k4 and without p1 they are those of a fisheye lens.
+        // Coefficients in their own sections: k4 without p1 means a fisheye lens.
         let bare: String = one
             .lines()
             .filter(|l| !l.starts_with(['k', 'p']))

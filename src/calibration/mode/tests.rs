@@ -130,7 +130,7 @@ fn sizes_that_no_mode_has_are_refused_with_both_named() {
     }
 }
 
-/// A calibration of one view and a picture that holds both: what is wrong is said, not guessed at.
+/// A calibration of one view with a picture of both views is an error, not guessed at.
 #[test]
 fn both_eyes_in_one_picture_are_recognised() {
     for (size, flag, half) in [

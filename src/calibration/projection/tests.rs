@@ -101,7 +101,7 @@ fn what_lies_behind_is_not_seen_but_beside_a_fisheye_is() {
 
 #[test]
 fn a_lens_model_that_folds_back_shows_nothing_twice() {
-    // r (1 - 0.3 r^2) is largest at r = 1.054; at r = 1.6 it is what it is at 0.4.
+    // r (1 - 0.3 r^2) is largest at r = 1.054; r = 1.6 gives the same value as 0.4.
     let folding = camera((640, 480), [300.0, 300.0, 320.0, 240.0], brown([-0.3]));
     let projection = folding.projection();
     assert!((projection.limit - 1.054f64.atan()).abs() < 0.01, "{}", projection.limit);
@@ -109,7 +109,7 @@ fn a_lens_model_that_folds_back_shows_nothing_twice() {
     assert_eq!(projection.pixel(Vector3::new(1.6, 0.0, 1.0)), None);
     // No direction is that far out: the sensor's corner.
     assert_eq!(projection.direction([639.0, 479.0]), None);
-    // The pole beside a zero of an OAK-D's lens, at r = 0.776, is no fold.
+    // The pole next to a zero of an OAK-D's lens, at r = 0.776, is no fold.
     for camera in [examples::oakd().left, examples::oakd().right] {
         let projection = camera.projection();
         assert!(projection.limit > 1.0, "{}", projection.limit);

@@ -85,8 +85,8 @@ fn begin(views: &[View], camera: Camera, model: Model) -> Option<Rig> {
     Some(rig)
 }
 
-/// Joins two cameras that have seen the same boards in the same order. `views` are those of the
-/// left camera, then those of the right one. Returns `None` if they cannot be joined.
+/// Joins two cameras that have seen the same boards in the same order. `views` are the left camera's, then
+/// the right one's. Returns `None` if they cannot be joined.
 pub(super) fn join(left: &Rig, right: &Rig, views: &[View]) -> Option<Rig> {
     let mut rig = Rig {
         model: left.model,

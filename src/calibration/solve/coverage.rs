@@ -7,7 +7,7 @@ use crate::calibration::board::Detection;
 /// Columns and rows of the fine grid.
 const FINE: (usize, usize) = (8, 6);
 
-/// Corners in a ninth of the image with which it counts there.
+/// Smallest number of corners in a ninth of the image for an image to count there.
 const CORNERS: usize = 2;
 
 /// Numbers of detected corners in each part of an image.

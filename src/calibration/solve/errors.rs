@@ -27,7 +27,7 @@ impl<'a> Compare<'a> {
         }
     }
 
-    /// Returns the focal length of the rectified images in pixels, which show only what both cameras see.
+    /// Returns the focal length of the rectified images in pixels, limited to pixels that both cameras see.
     pub(super) fn focal_px(&self) -> Option<f64> {
         self.rectified.as_ref().map(|rectified| rectified.left.projection[(0, 0)])
     }

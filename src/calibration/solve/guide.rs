@@ -1,4 +1,4 @@
-//! Selection of pairs as they come: which to keep, and which poses are still missing.
+//! Live selection of pairs: which to keep, and which poses are still missing.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::core::frame::Eye;
 /// apart would see it 0.25 px apart in 640.
 const STILL: f64 = 0.04;
 
-/// Largest time between two sightings from which speed is measured.
+/// Largest time between two sightings for measuring speed.
 pub const RECENT: Duration = Duration::from_millis(500);
 
 /// Least mean distance of the corners of a new pose from every other pose, relative to the image's
@@ -86,7 +86,6 @@ impl fmt::Display for Wish {
 /// A wish and its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The wish.
     pub wish: Wish,
     /// Number of pairs so far.
     pub have: usize,
@@ -145,8 +144,8 @@ pub struct Guide {
 }
 
 impl Guide {
-    /// Makes a guide for images of this width and height. `stills` are single images, whose times
-    /// do not give the board's speed.
+    /// Makes a guide for images of this width and height. `stills` are single images; their times do not give
+    /// the board's speed.
     pub fn new(board: Board, size: (usize, usize), model: Model, stills: bool) -> Self {
         // A guess that suffices for tilts: 60 degrees over the image's width.
         let part = if model == Model::Fisheye { 1.0 / std::f64::consts::PI } else { 0.87 };
@@ -301,7 +300,7 @@ pub fn fit(seen: &[Result<Detection, NotFound>; 2]) -> Result<[Detection; 2], Re
     }
 }
 
-/// Returns the speed of the corners in pixels per second, in the view where they are faster.
+/// Returns the speed of the corners in pixels per second, in the view with the higher speed.
 fn speed(
     last: Option<&(Duration, [Detection; 2])>,
     time: Duration,
@@ -314,9 +313,8 @@ fn speed(
     Some(far / passed.as_secs_f64())
 }
 
-/// Returns the difference of two pairs in pixels, in the view where it is larger: the mean distance
-/// of their corners, or the change of the board's shape by a tilt. Returns `None` if they share no
-/// corner.
+/// Returns the difference of two pairs in pixels, in the view with the larger difference: the mean distance
+/// of their corners, or the change of the board's shape by a tilt. Returns `None` if they share no corner.
 pub fn apart(a: &[Detection; 2], b: &[Detection; 2]) -> Option<f64> {
     let mut eyes = a.iter().zip(b).map(|(a, b)| {
         let moved: Vec<[f64; 2]> = a.shared(b).map(|(a, b)| [b[0] - a[0], b[1] - a[1]]).collect();

@@ -2,8 +2,8 @@
 //! then both cameras, their relative pose and all boards together. Pairs that do not fit are
 //! skipped and listed.
 //!
-//! The formulas and the sums of squares are those of OpenCV's calibrateCamera and stereoCalibrate
-//! (with CALIB_USE_INTRINSIC_GUESS), so the numbers of both can be compared.
+//! The formulas and the sums of squares equal OpenCV's calibrateCamera and stereoCalibrate (with
+//! CALIB_USE_INTRINSIC_GUESS), so the numbers of both can be compared.
 
 mod camera;
 mod coverage;

@@ -16,13 +16,11 @@ use crate::calibration::{Camera, Lens, StereoCalibration};
 /// Row error after rectification, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RowError {
-    /// Mean.
     pub mean: f64,
     /// 95 of 100 points are better.
     pub p95: f64,
 }
 
-/// A pair in the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairReport {
     /// Name of the pair.
@@ -46,11 +44,9 @@ pub struct PairReport {
 /// OpenCV names them).
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The verdict.
     pub verdict: Verdict,
-    /// The board.
     pub board: Board,
-    /// Every pair, in the order in which they were given.
+    /// Every pair, in input order.
     pub pairs: Vec<PairReport>,
     /// Root mean square of the reprojection error of both views together in pixels, as OpenCV's
     /// stereoCalibrate computes it.

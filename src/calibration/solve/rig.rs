@@ -51,7 +51,6 @@ pub(super) fn rotation(around: &Vector3<f64>) -> Matrix3<f64> {
     *nalgebra::Rotation3::new(*around).matrix()
 }
 
-/// Returns the vector of a rotation.
 pub(super) fn rotation_vector(rotation: &Matrix3<f64>) -> Vector3<f64> {
     // By way of a quaternion, which is exact also for hardly any rotation: the cosine of the angle,
     // rounded above 1, has none.
@@ -126,7 +125,6 @@ pub(super) enum Free {
     All,
     /// All but the lens and the principal point.
     Pinhole,
-    /// All poses.
     Poses,
     /// The boards' poses.
     Boards,
@@ -181,7 +179,7 @@ impl Rig {
         Some(Normal { matrix, gradient })
     }
 
-    /// Adds one view's part. `board` is the offset of its board's pose, `bend` that of the board's
+    /// Adds one view's part. `board` is the offset of its board's pose, `bend` the offset of the board's
     /// shape if it is free.
     pub(super) fn add(
         &self,

@@ -1,4 +1,4 @@
-//! Exact corners give the exact cameras back, and what does not fit is found.
+//! Exact corners give the exact cameras back, and misfits are found.
 
 use nalgebra::{Vector2, Vector3};
 
@@ -39,7 +39,7 @@ fn board() -> Board {
     Board::new(Pattern::chessboard(9, 6).unwrap(), 0.03).unwrap()
 }
 
-/// Where boards stand: tilted to all sides, near and far, in all parts of the picture.
+/// Poses of the boards: tilted to all sides, near and far, in all parts of the picture.
 fn poses() -> Vec<Pose> {
     let turns = [[0.4, 0.0], [-0.4, 0.1], [0.1, 0.45], [0.0, -0.45], [0.3, 0.3], [-0.3, -0.25]];
     (0..18)
@@ -100,7 +100,7 @@ fn exactly(model: Model, lens: [Lens; 2], focal: f64) {
             (Lens::Fisheye(found), Lens::Fisheye(truth)) => (found, truth),
             _ => panic!("another model"),
         };
-        // Coefficients of a rational lens make up for each other: their ratio is what counts.
+        // Coefficients of a rational lens compensate each other: their ratio counts.
         let tolerance = if model == Model::Rational { 1e-3 } else { 1e-6 };
         for (found, truth) in found.iter().zip(truth) {
             assert!((found - truth).abs() < tolerance, "{found} instead of {truth}");
@@ -306,7 +306,7 @@ fn pairs_that_do_not_fit_are_left_out() {
     let other = detection(&truth.left, &shaken, &mut noise).unwrap();
     shaken.translation.y += 0.003;
     let shaken = detection(&truth.right, &place.after(&shaken), &mut noise).unwrap();
-    // A picture in which the board is bent, and one that is blurred.
+    // A picture with a bent board, and a blurred one.
     let [mut bent, straight] = seen(3);
     for corner in &mut bent.corners {
         corner.pixel[1] += 0.02 * (corner.pixel[0] - 300.0).powi(2) / 30.0;

@@ -18,8 +18,7 @@ const PIVOT: f64 = 1e-13;
 /// Fewest degrees of freedom of the boards' disagreement.
 const FREEDOM: f64 = 1.0;
 
-/// Part of a standard deviation that is the board's bend from which a bent board is certain: twice
-/// the noise.
+/// Smallest share of the bend in the total deviation of a certainly bent board: a bend of twice the noise.
 const BENT: f64 = 0.9;
 
 /// Covariance of the cameras and their poses, in the order of the rig's parameters.
@@ -88,8 +87,8 @@ impl Rig {
         if root.diagonal().iter().any(|pivot| pivot * pivot < PIVOT) {
             return None;
         }
-        // In units in which the information of all boards is the identity: its part of each board,
-        // and the gradient that remains of it.
+        // Units in which the information of all boards is the identity: each board's part of it, and the
+        // gradient that remains of it.
         let unit = root.solve_lower_triangular(&scale)?;
         let step = &unit * sum.gradient;
         let (mut scatter, mut freedom) = (0.0, (shared + BEND) as f64);

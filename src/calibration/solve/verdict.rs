@@ -100,15 +100,15 @@ const PAIRS: [usize; 2] = [6, 10];
 /// Root mean square above which a calibration is bad, and above which it could be better; pixels.
 const RMS_PX: [f64; 2] = [1.5, 0.8];
 
-/// Ratio of the joint error to that of single cameras from which the images of a pair do not belong
+/// Smallest ratio of the joint error to the single cameras' at which the images of a pair do not belong
 /// together.
 const MISPAIRED: f64 = 4.0;
 
 /// Mean row error that spoils matching, and that shows in it; pixels.
 const ROWS_PX: [f64; 2] = [0.6, 0.25];
 
-/// Focal length after rectification, relative to that of the cameras, from which the images lose their border, and
-/// from which little is left of them.
+/// Smallest focal length after rectification, relative to the cameras', at which little is left of the
+/// images, and at which they lose their border.
 const ENLARGED: [f64; 2] = [1.5, 1.2];
 
 /// Relative uncertainty of a focal length or baseline that is bad, and that could be better.
@@ -118,10 +118,10 @@ const KNOWN: [f64; 2] = [0.03, 0.006];
 /// and below which they are if its standard deviation is larger than half of it.
 const TOUCHING: [f64; 2] = [1e-4, 0.02];
 
-/// Ratio of the distances of the farthest and the nearest board from which they differ.
+/// Smallest ratio of the distances of the farthest and the nearest board that counts as different.
 const SPREAD: f64 = 1.2;
 
-/// Tilt of a board from which it determines the focal length; radians.
+/// Smallest tilt of a board that determines the focal length; radians.
 const TILTED: f64 = 0.26;
 
 /// Advice if the board is bent.
@@ -224,8 +224,8 @@ impl Verdict {
         });
     }
 
-    /// Looks for a lens model that is wrong where no board was: pixels at the border have no direction then, or a wrong
-    /// one, and rectification keeps the middle only.
+    /// Detects a lens model that is wrong where no board was: pixels at the border then have no direction, or
+    /// a wrong one, and rectification keeps only the middle.
     fn border(&mut self, facts: &Facts) {
         let own = facts.focal[0].max(facts.focal[1]);
         let rectified = facts.rectified_focal_px.unwrap_or(own);

@@ -15,8 +15,8 @@ const CELLS: usize = 3;
 /// Returns at most `count` corners of a pyramid level, the strongest ones of a grid's cells. A
 /// window of half side `room` around each lies inside the image and is valid.
 ///
-/// A corner is where the smaller eigenvalue of the gradient matrix is largest (Shi and Tomasi,
-/// "Good features to track", CVPR 1994): there a match is fixed in x and in y.
+/// A corner maximises the smaller eigenvalue of the gradient matrix (Shi and Tomasi, "Good features to
+/// track", CVPR 1994): there a match is fixed in x and in y.
 pub(super) fn find_corners(
     level: &Level,
     unseen: &Unseen,

@@ -8,7 +8,6 @@
 /// curvature.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
-    /// Width of the images in pixels.
     pub width: usize,
     /// Points found in both images.
     pub matches: usize,
@@ -35,6 +34,6 @@ pub struct Measurement {
     pub spread_px: f64,
     /// Median disparity of the consistent points, in pixels.
     pub disparity_px: f64,
-    /// Share of the consistent points whose disparity lies more than a pixel below the candidates.
+    /// Share of the consistent points with a disparity more than a pixel below the candidates.
     pub below_range: f64,
 }

@@ -33,8 +33,8 @@ pub use verdict::{Limits, Verdict};
 /// Options of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Candidate disparities, if known. The search extends a little beyond them, and as far to the
-    /// other side, where exchanged views match. Without them it covers a sixth of the width.
+    /// Candidate disparities, if known. The search extends a little beyond them, and as far to the other
+    /// side, for exchanged views. Without them it covers a sixth of the width.
     pub range: Option<DisparityRange>,
     /// Largest number of points.
     pub points: usize,
@@ -46,7 +46,7 @@ impl Default for Options {
     }
 }
 
-/// Largest width of the images in which corners are found ...
+/// Largest width of the images for finding corners ...
 const CORNER_WIDTH: usize = 480;
 
 /// ... and once more for the search, unless they are no wider than this.

@@ -34,17 +34,16 @@ pub(super) fn plane_terms(sight: &Sight) -> SVector<f64, 3> {
     SVector::from([1.0, sight.x, sight.y])
 }
 
-/// Returns the terms of [`plane_terms`] and those of a rotation about the vertical axis (x y), about the
-/// horizontal axis (y y), and of lens distortion, in units of `unit` pixels so that all are of
-/// similar size.
+/// Returns the terms of [`plane_terms`], and terms of a rotation about the vertical axis (x y), about the
+/// horizontal axis (y y), and of lens distortion, in units of `unit` pixels so that all are of similar size.
 pub(super) fn curved_terms(sight: &Sight, unit: f64) -> SVector<f64, 6> {
     let (x, y) = (sight.x / unit, sight.y / unit);
     SVector::from([1.0, x, y, x * y, x * x, y * y])
 }
 
-/// Finds the plane on which most points agree within `tolerance` pixels, by random samples of three
-/// (RANSAC: Fischler and Bolles, CACM 1981). The samples are the same at every call. `None` for
-/// fewer than three points, or without a plausible plane.
+/// Finds the plane that most points agree with within `tolerance` pixels, by random samples of three (RANSAC:
+/// Fischler and Bolles, CACM 1981). The samples are the same at every call. `None` for fewer than three
+/// points, or without a plausible plane.
 pub(super) fn consensus(
     sights: &[Sight],
     tolerance: f64,
@@ -85,9 +84,9 @@ pub(super) fn consensus(
     best.map(|(_, terms)| terms)
 }
 
-/// Refines a fit by iteratively reweighted least squares with Tukey's biweight, which gives
-/// outliers no weight, starting with the points whose `agrees` is true. `None` if too few points
-/// agree or they do not determine the terms.
+/// Refines a fit by iteratively reweighted least squares with Tukey's biweight, which gives outliers no
+/// weight, starting with the points marked in `agrees`. `None` if too few points agree or they do not
+/// determine the terms.
 pub(super) fn refine<const N: usize>(
     sights: &[Sight],
     basis: impl Fn(&Sight) -> SVector<f64, N>,
@@ -154,7 +153,7 @@ pub(super) fn median(values: &mut [f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Points of a grid whose rows differ as `dy` says; every third one is wrong.
+    /// Points of a grid with row differences by `dy`; every third one is wrong.
     fn sights(dy: impl Fn(f64, f64) -> f64) -> Vec<Sight> {
         (0..150)
             .map(|i| {

@@ -40,7 +40,7 @@ pub struct Monitor {
     weight: f64,
     /// True if `smoothed` consists of reliable measurements.
     reliable: bool,
-    /// Smallest row error at which the rows certainly agreed, in pixels.
+    /// Smallest row error with certain agreement of the rows, in pixels.
     agreed_px: Option<f64>,
     /// Range of the row error in pixels, if the rows wander at present.
     wander_px: Option<[f64; 2]>,

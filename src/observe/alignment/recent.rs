@@ -8,11 +8,10 @@ use super::model::median;
 /// Number of kept measurements: six seconds.
 const KEPT: usize = 24;
 
-/// Fewest measurements from which wandering is detected.
+/// Smallest number of measurements for detecting wandering.
 const ENOUGH: usize = 5;
 
-/// Largest number of measurements that count as independent, because those of one scene share its
-/// errors.
+/// Largest number of independent measurements, because measurements of one scene share its errors.
 const INDEPENDENT: usize = 4;
 
 /// Median step between measurements, in pixels, above which the rows are restless.
@@ -22,7 +21,7 @@ const RESTLESS_PX: f64 = 0.3;
 /// with the scene.
 const OF_ERROR: f64 = 0.2;
 
-/// Share of the range in a single step from which on it is a bump.
+/// Smallest share of the range in a single step that is a bump.
 const ONE_STEP: f64 = 0.34;
 
 /// The last measurements.
@@ -64,9 +63,9 @@ impl Recent {
         median(&mut told).unwrap_or(0.0)
     }
 
-    /// Returns the range in pixels in which the rows wander: of the signed row error at the centre,
-    /// or of the whole image (for a roll, which leaves the centre unchanged). `None` if they are
-    /// stable, moved in one step like a bump, or by less than `least_px`.
+    /// Returns the range in pixels of wandering rows: of the signed row error at the centre, or of the whole
+    /// image (for a roll, which leaves the centre unchanged). `None` if they are stable, moved in one step
+    /// like a bump, or by less than `least_px`.
     pub(super) fn wander(&self, least_px: f64) -> Option<[f64; 2]> {
         if self.all.len() < ENOUGH {
             return None;

@@ -115,8 +115,8 @@ impl Searchable {
         })
     }
 
-    /// Computes the products of a template with the windows whose first pixels are `at` and those
-    /// right of it. Windows that cross the end of a row are meaningless.
+    /// Computes the products of a template with the windows that begin at pixel `at` and to the right of it.
+    /// Windows that cross the end of a row are meaningless.
     fn products(&self, template: &[f32], at: usize) -> [f32; LANES] {
         let mut sums = [0.0; LANES];
         for (row, template) in template.as_chunks::<SIDE>().0.iter().enumerate() {

@@ -80,7 +80,7 @@ const FAR_OFF: f64 = 3.0;
 /// An alarm is certain if this many times the uncertainty does not explain it.
 const SURE: f64 = 2.0;
 
-/// Share of the limit from which on agreeing rows could be improved.
+/// Smallest share of the limit at which agreeing rows could be improved.
 const IMPERFECT: f64 = 0.5;
 
 /// Smallest share of agreeing points.
@@ -175,7 +175,7 @@ impl Limits {
                 };
                 format!("the rows of the two views differ by {seen}: {cure}")
             }
-            // Without the range, for which see [`Limits::describe_wander`].
+            // Without the range; see [`Limits::describe_wander`].
             (Verdict::Wandering, Some(_)) => WANDERING.to_owned(),
             (Verdict::Swapped, Some(seen)) => format!(
                 "left and right seem to be exchanged (the median disparity is {:.1} px): exchange \
@@ -340,7 +340,7 @@ mod tests {
         {
             let text = text(limits, Verdict::RowsOff);
             assert!(text.contains(part), "{part}: {text}");
-            // Nobody knows of a bump who has not seen the rows agree.
+            // A bump requires that the rows have agreed before.
             assert!(!text.contains("bumped"), "{text}");
         }
         let bump = limits.describe_bump(&off, 0.2);

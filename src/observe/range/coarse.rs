@@ -33,8 +33,8 @@ const FLAT: f64 = 2.0;
 /// Every second row and column is counted.
 const STEP: usize = 2;
 
-/// Share of points beyond a range from which on it is too short. Images with a suitable range stay
-/// below 0.2 %, those with half of it are above 1.5 % (docs/accuracy.md).
+/// Smallest share of points beyond a range that is too short. Images with a suitable range stay below 0.2 %,
+/// images with half of it are above 1.5 % (docs/accuracy.md).
 const TOO_MANY: f64 = 0.01;
 
 /// Histogram of the disparities of a reduced pair.
@@ -184,7 +184,7 @@ impl CoarseMatch {
         (share > TOO_MANY).then_some(share)
     }
 
-    /// Returns the share of valid points whose disparity is certainly above `limit` pixels.
+    /// Returns the share of valid points with a disparity certainly above `limit` pixels.
     fn beyond(&self, limit: i32) -> f64 {
         // A step covers half a step to either side.
         let first = |step: usize| self.min + (step * self.factor) as i32 - (self.factor / 2) as i32;

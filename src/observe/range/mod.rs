@@ -1,10 +1,10 @@
 //! Number of candidate disparities that a scene needs, estimated from its images.
 //!
-//! With too few candidates the nearest objects get wrong disparities or none, and the map does not
-//! show it. [`match_coarsely`] matches a reduced pair over half the image's width at a small part
-//! of the cost, and counts the disparities on which both views agree. [`too_few`] compares them
-//! with the candidates in use, [`enough`] returns a sufficient number, and [`may_be_too_short`]
-//! decides from a finished map alone whether a coarse search is worth its time.
+//! With too few candidates the nearest objects get wrong disparities or none, and the map does not show it.
+//! [`match_coarsely`] matches a reduced pair over half the image's width at a small part of the cost, and
+//! counts the disparities confirmed by both views. [`too_few`] compares them with the candidates in use,
+//! [`enough`] returns a sufficient number, and [`may_be_too_short`] decides from a finished map alone whether
+//! a coarse search is worth its time.
 
 mod coarse;
 pub mod observer;

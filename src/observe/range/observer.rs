@@ -25,8 +25,8 @@ pub fn newest(shared: &Shared) -> Option<TooFew> {
     *locked(shared)
 }
 
-/// Matches the first pair, and later each pair whose map looks suspicious, at a small size. It warns
-/// once if disparities lie beyond the candidates, and again if the candidates have changed since.
+/// Matches the first pair, and later each pair with a suspicious map, at a small size. It warns once if
+/// disparities lie beyond the candidates, and again if the candidates have changed since.
 pub struct RangeObserver {
     matcher: SmallMatcher,
     shared: Shared,

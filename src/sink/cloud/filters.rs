@@ -5,20 +5,21 @@ use std::collections::hash_map::Entry;
 
 use super::point::Point;
 
-/// Number of nearest neighbours whose distances are averaged; that of Open3D's examples.
+/// Number of nearest neighbours for the mean distance, as in Open3D's examples.
 const NEIGHBOURS: usize = 20;
 
 /// Pixels to each side among which the neighbours of a point are looked for.
 const REACH: usize = 3;
 
-/// Removes statistical outliers from the points of an image with rows of `width` pixels: points whose mean distance
-/// to their neighbours is larger than the mean over all points by more than `ratio` standard deviations, or that
-/// have no neighbour.
+/// Removes statistical outliers from the points of an image with rows of `width` pixels: points without
+/// neighbours, and points with a mean distance to their neighbours that exceeds the mean over all points by
+/// more than `ratio` standard deviations.
 ///
-/// This is PCL's `StatisticalOutlierRemoval` and Open3D's `remove_statistical_outlier` (Rusu et al., Towards 3D point
-/// cloud based object maps, RAS 56, 2008), except for two things. The neighbours are the nearest of the 7x7 pixels
-/// around a point, which needs no search in space. And distances are divided by that of the farther point from the
-/// camera: in metres, a few points at hundreds of metres would have nearly all of the variance.
+/// This is PCL's `StatisticalOutlierRemoval` and Open3D's `remove_statistical_outlier` (Rusu et al., Towards
+/// 3D point cloud based object maps, RAS 56, 2008), except for two things. The neighbours are the nearest of
+/// the 7x7 pixels around a point, which needs no search in space. And distances are divided by the farther
+/// point's distance from the camera: in metres, a few points at hundreds of metres would have nearly all of
+/// the variance.
 pub(super) fn remove_outliers(grid: &mut [Option<Point>], width: usize, ratio: f64) {
     let distances: Vec<Option<f64>> =
         (0..grid.len()).map(|pixel| mean_distance(grid, width, pixel)).collect();
@@ -48,7 +49,7 @@ fn mean_distance(grid: &[Option<Point>], width: usize, pixel: usize) -> Option<f
             let other = row * width + column;
             let Some(there) = grid[other].as_ref().filter(|_| other != pixel) else { continue };
             let offset = [0, 1, 2].map(|axis| here.position[axis] - there.position[axis]);
-            // A near point beside far ones is no worse than a far one beside near ones.
+            // A near point next to far ones has the same distance as a far one next to near ones.
             squares[count] = square(offset) / square(here.position).max(square(there.position));
             count += 1;
         }
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn noise_far_away_hides_no_outlier() {
-        // A wall at 1 m beside one at 200 m with noise of 40 m, and a point 0.3 m before the near one.
+        // A wall at 1 m next to one at 200 m with noise of 40 m, and a point 0.3 m before the near one.
         let at = |pixel: usize, z: f32| {
             let [x, y] = [pixel % 40, pixel / 40].map(|at| at as f32 / 500.0 * z);
             Some(point([x, y, z], 0, 0.0))

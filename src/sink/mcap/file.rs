@@ -1,4 +1,4 @@
-//! An MCAP file (mcap.dev/spec) with the profile `ros2`, to which pairs are appended.
+//! An MCAP file (mcap.dev/spec) with the profile `ros2`, for appending pairs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub(super) struct McapFile {
 }
 
 impl McapFile {
-    /// Writes what the encoder has made.
+    /// Writes the encoder's output.
     fn write_made(&mut self) -> io::Result<()> {
         let mut made = locked(&self.made.0);
         self.file.write_all(&made)?;
@@ -78,7 +78,6 @@ impl McapFile {
     }
 }
 
-/// Returns the options of every file.
 pub(super) fn options() -> WriteOptions {
     WriteOptions::new()
         .profile("ros2")
@@ -182,14 +181,14 @@ impl Container for McapFile {
     }
 }
 
-/// Returns the record by which rosbag2 from Jazzy on reads qualities of service in the numbers that Humble and Iron
-/// need; without it, it expects names.
+/// Returns the record that makes rosbag2 (Jazzy and later) read qualities of service as numbers, as Humble
+/// and Iron need; without it, it expects names.
 fn of_rosbag2() -> BTreeMap<String, String> {
     ["ROS_DISTRO", "serialized_metadata"].map(|key| (key.to_owned(), String::new())).into()
 }
 
-/// Returns the quality of service with which `ros2 bag play` offers a topic, in rosbag2's numbers (rmw/types.h): reliable,
-/// and kept for later subscribers if the topic is sent once.
+/// Returns the quality of service for a topic of `ros2 bag play`, in rosbag2's numbers (rmw/types.h):
+/// reliable, and kept for later subscribers if the topic is sent once.
 fn quality(is_static: bool) -> BTreeMap<String, String> {
     const TRANSIENT_LOCAL: u8 = 1;
     const VOLATILE: u8 = 2;

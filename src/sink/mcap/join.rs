@@ -16,8 +16,8 @@ use crate::sink::files::explain;
 use crate::sink::messages::STATIC;
 use crate::sink::new_file::NewFile;
 
-/// Joins the files `parts`, which stereod has written from consecutive ranges of one source, into `to`. Returns the
-/// number of messages. Metadata, attachments and messages that are in a file once are those of the first one.
+/// Joins the files `parts`, which stereod has written from consecutive ranges of one source, into `to`.
+/// Returns the number of messages. Metadata, attachments and once-per-file messages come from the first file.
 pub fn join_files(parts: &[PathBuf], to: &Path) -> Result<u64> {
     let mut file = NewFile::create(to)?;
     let mut joined = Joined {
@@ -47,7 +47,7 @@ struct Joined<'a> {
     /// New numbers of the schemas and channels by name.
     schemas: BTreeMap<String, u16>,
     channels: BTreeMap<String, u16>,
-    /// The channel whose message holds for the whole stream and is in each file once.
+    /// The channel with one message per file, valid for the whole stream.
     is_static: Option<u16>,
     /// Number of the present pair.
     pair: Option<u32>,

@@ -20,7 +20,7 @@ use super::{Sink, StreamInfo, check_same_size, files};
 use crate::core::frame::Matched;
 use crate::sink::messages::{Topic, chosen, stamp};
 
-/// Topics of a file for which none are chosen, as far as the cameras are known.
+/// Default topics of a file, limited by the known cameras.
 const DEFAULT: &str = "left, disparity, disparity-jpeg, depth";
 
 /// Reports whether a path names an MCAP file.
@@ -28,7 +28,7 @@ pub fn is_name(path: &Path) -> bool {
     files::extension(path) == "mcap"
 }
 
-/// Content of a recording, besides that of the stream.
+/// Content of a recording in addition to the stream's.
 #[derive(Clone, Debug, Default)]
 pub struct McapOptions {
     /// Names of the topics, separated by commas; empty for the default.

@@ -51,7 +51,7 @@ impl Cdr {
         self
     }
 
-    /// Writes the length of a sequence, whose elements follow.
+    /// Writes the length of a sequence; its elements follow.
     pub fn length(&mut self, length: usize) -> &mut Self {
         self.u32(length as u32)
     }

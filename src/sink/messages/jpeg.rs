@@ -24,7 +24,8 @@ pub fn encode(image: &Image, step: usize) -> Result<Vec<u8>> {
     write(&samples, (width, height), kind, SamplingFactor::F_2_2)
 }
 
-/// Encodes red, green and blue of false colours, whose edges need a colour for every pixel.
+/// Encodes false colours (red, green, blue) at full resolution, because their edges need a colour for every
+/// pixel.
 pub fn encode_coloured(rgb: &[u8], size: (usize, usize)) -> Result<Vec<u8>> {
     write(rgb, size, ColorType::Rgb, SamplingFactor::F_1_1)
 }

@@ -1,5 +1,5 @@
-//! Matched pairs as ROS 2 messages in CDR, for MCAP files, the Foxglove protocol and ROS 2.
-//! Topics, types and conventions are those of the ROS package stereo_image_proc (docs/remote.md).
+//! Matched pairs as ROS 2 messages in CDR, for MCAP files, the Foxglove protocol and ROS 2. Topics, types and
+//! conventions follow the ROS package stereo_image_proc (docs/remote.md).
 
 mod cdr;
 mod jpeg;
@@ -21,8 +21,9 @@ use crate::sink::colouring::Colouring;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
 use crate::sink::png;
 
-/// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair are in it,
-/// also those of the right camera, whose projection has the baseline (sensor_msgs/CameraInfo, image_geometry).
+/// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair
+/// are in it, also the right camera's; its projection has the baseline (sensor_msgs/CameraInfo,
+/// image_geometry).
 const FRAME: &str = "left_optical_frame";
 
 /// Frame of the right camera, which only the transform has.
@@ -32,7 +33,6 @@ const RIGHT_FRAME: &str = "right_optical_frame";
 pub struct Topic {
     /// Name in the settings; `None` for a topic that accompanies the others.
     pub key: Option<&'static str>,
-    /// Name.
     pub path: &'static str,
     /// Type of the messages: package and name.
     pub schema: &'static str,
@@ -44,11 +44,9 @@ pub struct Topic {
 /// Requirement of a message besides the pair and its disparity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing.
     Nothing,
     /// The geometry of the cameras.
     Geometry,
-    /// The confidence.
     Confidence,
 }
 
@@ -154,7 +152,7 @@ impl Topic {
         (self.encode)(frame, stamp).with_context(|| format!("topic {}", self.path))
     }
 
-    /// Reports whether a pair has what the messages need.
+    /// Reports whether a pair has the data for the messages.
     pub fn is_in(&self, frame: &Matched) -> bool {
         match self.needs {
             Needs::Nothing => true,
@@ -186,8 +184,8 @@ pub fn check_topics(list: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the topics of a list, and those that accompany them. An empty list is `default`, as far as the
-/// cameras are known.
+/// Returns the topics of a list, and their companions. An empty list is `default`, limited by the known
+/// cameras.
 pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
     let is_default = names(list).next().is_none();
     let list = if is_default { default } else { list };
@@ -293,8 +291,8 @@ fn confidence(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     Ok(picture(confidence, stamp))
 }
 
-/// Returns disparity in pixels as 32-bit floats; unknown is NaN. As the message has it, a point at infinity has the
-/// disparity 0 also where the principal points of the views differ.
+/// Returns disparity in pixels as 32-bit floats; unknown is NaN. The message defines the disparity of a point
+/// at infinity as 0, even if the principal points of the views differ.
 fn disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let map = &frame.disparity;
     let (width, height) = (map.width(), map.height());
@@ -391,7 +389,7 @@ fn points(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     Ok(cdr.finish())
 }
 
-/// Returns the calibration of a rectified camera. `p` projects points of the left camera's frame, so that of the
+/// Returns the calibration of a rectified camera. `p` projects points of the left camera's frame, so the
 /// right one has minus focal length times baseline in its fourth column.
 fn camera_info(frame: &Matched, stamp: Duration, camera: usize) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;

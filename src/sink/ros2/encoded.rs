@@ -1,4 +1,4 @@
-//! A message whose bytes are known.
+//! An encoded message.
 
 use serde::ser::{Serialize, SerializeTuple, Serializer};
 

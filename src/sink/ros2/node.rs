@@ -1,7 +1,7 @@
 //! The node of a run in a ROS 2 graph: its parameters, its services and its diagnostics.
 //!
-//! Parameters are the knobs of the window's panel. A request of the graph is a request of a viewer. The parameter
-//! services are served here, because those of ros2-client cannot describe ranges.
+//! Parameters are the knobs of the window's panel. A request of the graph is a request of a viewer. The
+//! parameter services are served here, because ros2-client's cannot describe ranges.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,13 +33,13 @@ use crate::sink::png;
 use crate::sink::still::Still;
 use crate::sink::viewer::{Ask, Figures, Knob, KnobKind, Tuned, Viewer, Wish};
 
-/// Interval at which requests to services are looked for.
+/// Polling interval of requests to services.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Interval of diagnostics.
 const DIAGNOSTICS_EVERY: Duration = Duration::from_secs(1);
 
-/// Says what is wrong with values, if anything is.
+/// Checks values; the error names the problem.
 pub type Check = dyn Fn(&[Wish]) -> Result<(), String> + Send + Sync;
 
 /// The parts of a run that a graph may watch and change.
@@ -145,7 +145,7 @@ impl Exchange {
         knobs.iter().map(parameter).collect()
     }
 
-    /// Returns what `each` makes of the named parameters; of unknown ones of `None`.
+    /// Returns the result of `each` for the named parameters; unknown ones are passed as `None`.
     fn of_names<T>(
         &self,
         names: &[String],
@@ -175,7 +175,7 @@ impl Exchange {
                             [low, high, step].map(|limit| limit as i64);
                         NumericRange::IntegerRange { from_value, to_value, step }
                     }
-                    // A step of 0 stands for any value, since sliders need not hit those of a file.
+                    // A step of 0 allows any value, because a file's value may be between the slider's steps.
                     false => NumericRange::FloatingPointRange {
                         from_value: low,
                         to_value: high,
@@ -305,7 +305,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts to serve. `publisher` is that of the diagnostics, `events` that of changed parameters.
+    /// Starts to serve. `publisher` publishes the diagnostics, `events` changed parameters.
     pub(super) fn start(
         mut node: Node,
         exchange: Exchange,
@@ -382,7 +382,7 @@ impl Exchange {
     }
 }
 
-/// The services by which a graph reads and sets parameters.
+/// The services of a graph for reading and setting parameters.
 struct ParameterServers {
     get: Server<GetParametersRequest, GetParametersResponse>,
     types: Server<GetParameterTypesRequest, GetParameterTypesResponse>,

@@ -17,8 +17,8 @@ use crate::sink::output::Output;
 /// Matroska files.
 type Matroska = Output<MatroskaWriter<NewFile>>;
 
-/// Encoded frames, written in the order in which they were given to the encoders. The thread of the
-/// encoder that finishes the next frame writes it and the frames that wait for it.
+/// Encoded frames, written in the order of the encoders' input. The thread of the encoder that finishes the
+/// next frame writes it and the frames that wait for it.
 pub(super) struct Encoded {
     turns: Mutex<Turns<gst::Sample>>,
     file: Mutex<Destination>,

@@ -22,7 +22,7 @@ const SHARE: u64 = 4;
 pub(super) struct Encoders {
     /// Encoders, each a chain of one element.
     pub(super) elements: Vec<gst::Element>,
-    /// Reserved memory of all but the first, which is not budgeted, like that of decoders.
+    /// Reserved memory of all encoders but the first, which is not budgeted, like decoders.
     pub(super) room: Option<memory::Reserved>,
 }
 

@@ -26,7 +26,7 @@ const SPARE_THREADS: usize = 6;
 const PIPELINE: &str = "filesrc name=from ! qtdemux ! mp4mux name=mux faststart=true \
                         trak-timescale=90000 ! fdsink name=to sync=false async=false";
 
-/// Copies the video without encoding it again, and replaces it. Larger files than 1 GiB stay as they are.
+/// Copies the video without re-encoding, and replaces it. Files larger than 1 GiB stay unchanged.
 pub(super) fn move_index(path: &Path) -> Result<()> {
     let file = File::open(path)?;
     if file.metadata()?.len() > LARGEST {

@@ -16,7 +16,7 @@ use crate::core::thread::{self, locked};
 /// Number of frames that wait for the encoder; the next one blocks the caller.
 const QUEUE: usize = 4;
 
-/// Threads that a pipeline of one chain may start beyond the one of its source.
+/// Threads of a pipeline of one chain, in addition to its source's.
 const SPARE_THREADS: usize = 4;
 
 /// Timeout for room in a live pipeline: longer than any encoder needs, and short enough not to
@@ -41,7 +41,7 @@ pub(super) struct FeedState {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Frames that still take room: those in the source of a single chain, or without a call of
+    /// Frames that still take room: in the source of a single chain, or without a call of
     /// [`FeedState::leave`].
     queued: usize,
     /// First error of the pipeline; later ones are its consequences.
@@ -130,7 +130,7 @@ pub(super) struct Feed {
     pipeline: gst::Pipeline,
     sources: Vec<AppSrc>,
     progress: Arc<FeedState>,
-    /// Number of frames for which there is room.
+    /// Capacity in frames.
     room: usize,
 }
 

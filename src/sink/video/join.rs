@@ -26,7 +26,7 @@ struct Head {
     /// Width, height, columns and rows that are cropped.
     size: [u64; 4],
     frame_ns: Option<u64>,
-    /// Names and values, without those that depend on the first frame.
+    /// Names and values, except the ones that depend on the first frame.
     tags: Vec<(String, String)>,
     /// Capture time of the first frame in nanoseconds.
     first_ns: u64,
@@ -160,7 +160,7 @@ mod tests {
     use super::super::matroska::tests::frames;
     use super::*;
 
-    /// Writes a recording whose first frame was captured at `first`, with frames at these distances from it.
+    /// Writes a recording with its first frame captured at `first`, and frames at these distances from it.
     fn write(path: &Path, first: Duration, times: &[Duration], width: u64) {
         let track = Track {
             width,
@@ -196,7 +196,7 @@ mod tests {
         let ticks: Vec<u64> =
             frames(&fs::read(at("joined")).unwrap()).iter().map(|(t, _)| *t).collect();
         assert_eq!(ticks, [0, 33_000, 66_000, 100_000, 133_000]);
-        // One alone stays as it is, to the last byte.
+        // A single recording is copied unchanged.
         assert_eq!(join_recordings(&parts[..1], &at("alone")).unwrap(), 3);
         assert_eq!(fs::read(at("alone")).unwrap(), fs::read(at("a")).unwrap());
 

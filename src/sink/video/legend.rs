@@ -17,7 +17,7 @@ const SMALLEST: (usize, usize) = (280, 120);
 /// Height of images with the larger letters.
 const LARGE: usize = 720;
 
-/// Span in pixels of disparity from which on labels are whole pixels.
+/// Smallest span in pixels of disparity with labels in whole pixels.
 const WIDE: f32 = 8.0;
 
 /// The colours and their meaning.
@@ -26,7 +26,7 @@ pub(super) struct Legend<'a> {
     pub(super) colours: ColourMap,
     /// Disparities in pixels of the first and the last colour.
     pub(super) limits: (f32, f32),
-    /// Cameras, by which the labels are metres instead of pixels.
+    /// Cameras for labels in metres instead of pixels.
     pub(super) geometry: Option<&'a StereoGeometry>,
 }
 
@@ -43,7 +43,7 @@ impl Legend<'_> {
         };
         let letter = get_raster_width(FontWeight::Regular, letters);
         let (gap, thickness, length) = (4 * scale, 8 * scale, 200 * scale.min(width / 280));
-        // Half a label of four letters to the left, and as much to the right, where the unit is.
+        // Half a label of four letters to the left, and as much to the right for the unit.
         let side = 2 * letter + gap;
         let panel = (length + 2 * side, thickness + letters.val() + 3 * gap);
         let (left, top) = (width - panel.0 - gap, height - panel.1 - gap);
@@ -87,7 +87,7 @@ struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// Adds a colour to what `keep` leaves of a pixel.
+    /// Adds a colour to a pixel after `keep`.
     fn set(&mut self, x: usize, y: usize, keep: impl Fn(u8) -> u8, colour: [u8; 3]) {
         let pixel = &mut self.pixels[y * self.stride + 4 * x..][..3];
         for (channel, colour) in pixel.iter_mut().zip(colour) {

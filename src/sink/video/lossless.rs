@@ -3,9 +3,9 @@
 //! Therefore several encoders work in parallel, and their output is written in the order of the
 //! frames. The file does not depend on their number.
 //!
-//! A side below 4 pixels is extended to 4, right and below, by zeros; the file says how much of the
-//! image to crop. Tags stand at the beginning, and no frame waits in this process once it is
-//! encoded: a file whose program was killed holds all but the last few frames.
+//! A side below 4 pixels is extended to 4, right and below, by zeros; the file says how much of the image to
+//! crop. Tags are at the beginning, and encoded frames are written at once, so a file of a killed program
+//! holds all but the last few frames.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub(super) struct Description {
 pub(super) struct Lossless<T> {
     description: Description,
     clock: Clock,
-    /// Set if the times are those of a recording, not of a clock.
+    /// Set if the times belong to a recording, not to a clock.
     is_recorded: bool,
     duration: Option<Duration>,
     pool: Pool<T>,
@@ -91,8 +91,8 @@ pub(super) struct Lossless<T> {
 }
 
 impl<T: Sample> Lossless<T> {
-    /// Creates the file, replacing an earlier one, and starts the encoders. The first segment is
-    /// created with the first image. `clock` is that of the capture times, if any.
+    /// Creates the file, replacing an earlier one, and starts the encoders. The first segment is created with
+    /// the first image. `clock` belongs to the capture times, if any.
     pub(super) fn create(
         place: Place,
         description: Description,
@@ -161,8 +161,8 @@ impl<T: Sample> Lossless<T> {
         })
     }
 
-    /// Adds an image captured at `time`, whose rows `fill` writes; waits while the encoders have no
-    /// room. The `origin` of the first image is at 0 in the file.
+    /// Adds an image captured at `time`, with rows written by `fill`; waits while the encoders have no room.
+    /// The `origin` of the first image is at 0 in the file.
     pub(super) fn write(
         &mut self,
         time: Duration,
@@ -171,7 +171,7 @@ impl<T: Sample> Lossless<T> {
     ) -> Result<()> {
         let (width, height) = self.description.size;
         if self.clock.first.is_none() {
-            // The times of a part are then those of the whole run less a number of ticks.
+            // So the times of a part are the whole run's minus a number of ticks.
             let origin = if self.is_recorded { whole_ticks(origin) } else { origin };
             self.clock.first = Some(origin);
             self.encoded.set_origin(origin);
@@ -200,8 +200,8 @@ impl<T: Sample> Lossless<T> {
         self.encoded.written()
     }
 
-    /// Writes the remaining images, the duration and the index. Returns the result of the encoders,
-    /// then that of the file.
+    /// Writes the remaining images, the duration and the index. Returns the result of the encoders, then the
+    /// file's.
     pub(super) fn finish(&mut self) -> Result<()> {
         let encoded = self.feed.finish();
         let completed = self.encoded.finish(self.given, encoded.is_err());
@@ -209,7 +209,6 @@ impl<T: Sample> Lossless<T> {
     }
 }
 
-/// Checks the name of a recording.
 pub fn check_recording_name(path: &Path) -> Result<()> {
     ensure!(
         files::extension(path) == "mkv",

@@ -73,9 +73,7 @@ const INDEX_INTERVAL: u64 = 500_000;
 /// Description of the track in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Track<'a> {
-    /// Width in pixels.
     pub(super) width: u64,
-    /// Height in pixels.
     pub(super) height: u64,
     /// Columns at the right that are not part of the image.
     pub(super) crop_right: u64,
@@ -215,8 +213,7 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         out
     }
 
-    /// Writes one frame that is decodable alone. `time` must be later than that of the previous
-    /// frame.
+    /// Writes one independently decodable frame. `time` must be later than the previous frame's.
     pub(super) fn frame(&mut self, time: Duration, data: &[u8]) -> io::Result<()> {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let ticks = nanoseconds.saturating_add(TICK_NS / 2) / TICK_NS;
@@ -290,7 +287,7 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         self.out.flush()
     }
 
-    /// Returns what it writes into.
+    /// Returns the writer below.
     pub(super) fn into_inner(self) -> W {
         self.out
     }

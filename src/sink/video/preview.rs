@@ -56,7 +56,6 @@ pub struct Preview {
     failed: bool,
 }
 
-/// Checks the name of a preview.
 pub fn check_preview_name(path: &Path) -> Result<()> {
     ensure!(
         files::extension(path) == "mp4",

@@ -20,10 +20,9 @@ use crate::sink::{Losses, Sink, StreamInfo, check_same_size};
 
 /// Content that a recording keeps of each frame.
 pub trait Content: Send {
-    /// Number of a pixel.
     type Sample: Sample;
 
-    /// Prepares a frame, whose rows are then filled.
+    /// Prepares a frame; its rows are filled afterwards.
     fn prepare(&mut self, _frame: &Matched) {}
 
     /// Writes the numbers of row `y` of a frame.
@@ -53,8 +52,7 @@ impl Content for Confidence {
     }
 }
 
-/// The left image without its background: 128 units a grey level around 32768, and 1 more where
-/// the pixel moves.
+/// The left image without its background: 32768 plus 128 units per grey level; the lowest bit marks motion.
 pub struct Whitened;
 
 /// Value of a pixel without a whitened image.
@@ -102,10 +100,10 @@ impl Content for Aligned {
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
 /// how much of the image to crop.
 ///
-/// Times are those of the pairs, from 0 at the first one, to the microsecond; a pair that is not
-/// later than its predecessor follows it by one frame period. Tags ([`RecordingTags`]) are at the
-/// beginning, and encoded frames are written at once, so a file whose program was killed holds all
-/// but the last few frames. [`finish`](Sink::finish) adds duration and index.
+/// Times are the pairs', from 0 at the first one, to the microsecond; a pair that is not later than its
+/// predecessor follows it by one frame period. Tags ([`RecordingTags`]) are at the beginning, and encoded
+/// frames are written at once, so a file of a killed program holds all but the last few frames.
+/// [`finish`](Sink::finish) adds duration and index.
 pub struct Recorder<C: Content = Numbers> {
     name: String,
     path: PathBuf,
@@ -242,8 +240,8 @@ impl<C: Content> Recorder<C> {
         Self::start_of(stream.size, place, stream, name, content, tags)
     }
 
-    /// Starts the encoder for images of width and height `recorded`. `kind` is the name of the output
-    /// in messages, `track` that of its content.
+    /// Starts the encoder for images of width and height `recorded`. `kind` is the name of the output in
+    /// messages, `track` the name of its content.
     fn start_of(
         recorded: (usize, usize),
         place: Place,

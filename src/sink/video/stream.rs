@@ -46,13 +46,11 @@ impl StreamPicture {
         }
     }
 
-    /// Reports whether the left image is shown.
     pub fn shows_left(self) -> bool {
         self.view().is_some_and(VideoView::shows_left)
     }
 }
 
-/// Options of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
     /// Elements for the raw images, in the syntax of gst-launch-1.0.
@@ -90,7 +88,7 @@ pub struct StreamSink {
     bytes: Pool<u8>,
     words: Pool<u16>,
     feed: Feed,
-    /// Number of frames for which the fragment had no room.
+    /// Number of frames dropped because the fragment had no room.
     busy: u64,
     /// True if the failure was returned to the caller.
     failed: bool,

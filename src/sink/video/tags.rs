@@ -209,8 +209,7 @@ pub(super) fn of_rectified(
     with_title(&format!("stereod rectified {eye}"), "the rectified pictures of a view", pairs)
 }
 
-/// Returns the tags of a recording of confidence, whose first frame was captured at `first` of the
-/// source.
+/// Returns the tags of a recording of confidence, with its first frame captured at `first` of the source.
 pub(super) fn of_confidence(
     first: Duration,
     clock: Option<CaptureClock>,
@@ -223,8 +222,8 @@ pub(super) fn of_confidence(
     with_title("stereod confidence", meaning, pairs)
 }
 
-/// Returns the tags of a recording of the depth that a third camera sees, whose first frame was
-/// captured at `first` of the source.
+/// Returns the tags of a recording of a third camera's depth, with its first frame captured at `first` of the
+/// source.
 pub(super) fn of_aligned(
     first: Duration,
     clock: Option<CaptureClock>,
@@ -237,8 +236,7 @@ pub(super) fn of_aligned(
     with_title("stereod aligned depth", &meaning, pairs)
 }
 
-/// Returns what any recording of a run says of it, whose first frame was captured at `first` of the
-/// source.
+/// Returns the common tags of a run's recordings, with the first frame captured at `first` of the source.
 pub fn run_tags(stream: &StreamInfo, first: Duration) -> Vec<(&'static str, String)> {
     let StreamInfo { range, clock, stages, geometry, .. } = stream;
     let mut pairs = vec![(MINIMUM, range.min.to_string()), (COUNT, range.count.to_string())];
@@ -248,8 +246,8 @@ pub fn run_tags(stream: &StreamInfo, first: Duration) -> Vec<(&'static str, Stri
     pairs
 }
 
-/// Returns the tags of a recording of whitened images, whose first frame was captured at `first` of
-/// the source.
+/// Returns the tags of a recording of whitened images, with its first frame captured at `first` of the
+/// source.
 pub(super) fn of_whitened(
     first: Duration,
     clock: Option<CaptureClock>,
@@ -323,7 +321,7 @@ pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
         .with_context(|| format!("cannot read the tags of {}", path.display()))
 }
 
-/// Reads every tag of a Matroska file; with `head`, those before its first image.
+/// Reads every tag of a Matroska file; with `head`, only the tags before its first image.
 fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
     let mut file = BufReader::new(reading::open(path)?);
     let mut pairs = Vec::new();

@@ -33,7 +33,7 @@ pub(super) fn whole_ticks(time: Duration) -> Duration {
 /// Converts capture times to the times of a file, which start at 0 and rise strictly.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// Capture time of the file's time 0; by default that of the first frame.
+    /// Capture time of the file's time 0; by default the first frame's.
     pub(super) first: Option<Duration>,
     last: Option<Duration>,
     /// Step for a frame that is not later than its predecessor.

@@ -27,7 +27,6 @@ impl VideoView {
         if self == Self::SideBySide { 2 * width } else { width }
     }
 
-    /// Reports whether the left image is shown.
     pub fn shows_left(self) -> bool {
         self != Self::Disparity
     }

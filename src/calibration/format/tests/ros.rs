@@ -69,7 +69,7 @@ fn fisheye_cameras_keep_their_skew() {
         assert_eq!((calibration.left.skew, calibration.right.skew), (-0.9, -0.9));
         let half = calibration.for_size(640, 480).unwrap().0;
         assert_eq!(half.left.skew, -0.45);
-        // The rectified pictures have none, whatever the projections say.
+        // The rectified pictures have none, even if the projections have.
         assert_eq!(calibration.rectification.unwrap().left.projection[(0, 1)], 0.0);
     }
     let uneven = [texts[0].clone(), sheared[1].clone()];
@@ -104,7 +104,7 @@ fn regions_and_binning_cut_and_scale_the_cameras() {
         "binning_x: 2\nbinning_y: 2\nroi: {x_offset: 0, y_offset: 0, width: 0, height: 0}\n";
     assert_eq!(cameras(&read(whole).calibration), ((640, 480), 400.0, [319.5, 239.5]));
 
-    // Far from the middle, where the principal point is not in the pictures.
+    // Far from the middle: the principal point is outside the pictures.
     let corner = "roi: {x_offset: 0, y_offset: 0, width: 320, height: 240}\n";
     assert_eq!(cameras(&read(corner).calibration), ((320, 240), 800.0, [639.5, 479.5]));
 

@@ -1,4 +1,4 @@
-//! Every format reads what it writes; no text makes a reader panic.
+//! Every format reads its own output; no text makes a reader panic.
 
 use nalgebra::{Matrix3x4, Rotation3, Vector3};
 use proptest::prelude::*;
@@ -116,8 +116,8 @@ proptest! {
         prop_assert_eq!(written(&calibration, &report, Format::Own).report, report);
     }
 
-    /// Whatever is cut off, lost or doubled: a message or a calibration, no panic; and what is cut off
-    /// never becomes another calibration.
+    /// Text that is cut off, lost or doubled gives a message or a calibration, never a panic; and truncation
+    /// never gives another calibration.
     #[test]
     fn damaged_texts_are_refused_or_the_same(
         calibration in calibration(), format in prop::sample::select(&WRITTEN[..]),

@@ -108,7 +108,7 @@ fn nothing_to_see_is_no_alarm_and_ends_none() {
     assert_eq!(verdicts(&fed.feed(100, None)), [Verdict::Unsure]);
     assert_eq!(fed.monitor.state().line(), None);
     assert_eq!(verdicts(&fed.feed(10, Some(measured(3.0)))), [Verdict::RowsOff]);
-    // A short while says nothing; a long one ends what was known, but the warning holds.
+    // A short interruption changes nothing; a long one ends the verdict, but the warning holds.
     assert_eq!(fed.feed(30, None), []);
     assert_eq!(fed.monitor.state().verdict, Verdict::RowsOff);
     assert_eq!(verdicts(&fed.feed(30, None)), [Verdict::Unsure]);
@@ -171,7 +171,7 @@ fn what_cannot_be_relied_on_yet_is_no_alarm() {
     fed.feed(40, Some(measured(1.3)));
     assert_eq!(fed.monitor.state().verdict, Verdict::Good);
     assert!(fed.monitor.state().largest_px < 1.5, "{:?}", fed.monitor.state());
-    // And a bad one in between says nothing either.
+    // A single bad measurement changes nothing either.
     assert_eq!(fed.feed(1, Some(few(4.2, 1.03, 9.0))), []);
     assert!((fed.error() - 1.3).abs() < 0.05, "{}", fed.error());
 }
@@ -184,7 +184,7 @@ fn no_bump_is_told_of_what_never_agreed() {
     assert!(!events[0].message.contains("bumped"), "{events:?}");
     let events = fed.feed(20, Some(measured(5.0)));
     assert!(!events[0].message.contains("bumped"), "{events:?}");
-    // Nor of what agreed just so, and now just does not.
+    // Nor after a bare agreement that ends.
     let mut fed = Fed::new();
     assert_eq!(verdicts(&fed.feed(20, Some(measured(1.35)))), [Verdict::Good]);
     let events = fed.feed(20, Some(measured(1.7)));

@@ -61,7 +61,7 @@ fn push(video: &mut Lossless<u16>, number: u64) -> Result<()> {
     })
 }
 
-/// The file that these encoders make of so many images.
+/// Returns the file of these encoders for this many images.
 fn record(encoders: Make, size: (usize, usize), pictures: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mkv");
@@ -102,7 +102,7 @@ fn slow_encoders_do_not_change_the_order() {
         ["identity", "identity sleep-time=9000", "identity"],
         ["identity sleep-time=1000", "identity sleep-time=1000", "identity sleep-time=30000"],
     ] {
-        // What is on the way is written at the end.
+        // Frames in progress are written at the end.
         assert!(record(behind(&elements), SIZE, 60) == expected, "{elements:?}");
     }
 }
@@ -132,7 +132,7 @@ fn an_encoder_that_fails_ends_the_file_before_its_frame() {
     let failed = (0..60).find_map(|number| push(&mut video, number).err());
     let told = failed.expect("an encoder has failed").to_string();
     assert!(told.contains("a.mkv"), "{told}");
-    // The first error is the one that is told.
+    // The first error is the reported one.
     assert_eq!(video.finish().unwrap_err().to_string(), told);
     let kept = fs::read(&path).map_or(Vec::new(), |file| frames(&file));
     assert_eq!(kept.len() as u64, video.written());
