@@ -1,5 +1,6 @@
 //! `stereod match`: one pair of still images.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -10,13 +11,14 @@ use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
 use super::{Error, inputs, load, print};
 use crate::cli::MatchArgs;
-use crate::core::frame::{Eye, Image, StereoGeometry, StereoPair};
+use crate::core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
 use crate::engine;
-use crate::matching::History;
+use crate::matching::tiles::TileLayout;
+use crate::matching::{History, Params};
 use crate::observe::alignment::{Options, Verdict, measure};
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::{Spare, too_few};
-use crate::settings::{Loaded, Origin};
+use crate::settings::{Loaded, Origin, Settings};
 use crate::sink::cloud::{self, CloudFormat};
 use crate::sink::colour::{ColourRange, ColourScale};
 use crate::sink::encoding::Encoding;
@@ -24,20 +26,50 @@ use crate::sink::files;
 use crate::sink::still::{
     Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,
 };
+use crate::source::spec::SourceSpec;
 
 /// Runs the command.
 pub fn run(args: MatchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
     // Wrong names of outputs are reported before any time is spent.
-    let format = match settings.output.depth {
-        true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
-        false => StillFormat::of(&args.output).map_err(Error::Usage)?,
-    };
-    for (flag, path) in [("--colour", &args.colour), ("--confidence", &args.confidence)] {
-        let named = path.as_deref().map_or(Ok(()), check_png_name);
-        named.context(flag).map_err(Error::Usage)?;
+    let format = check_names(&args, settings.output.depth)?;
+    let spec = args.pair.spec().ok_or_else(|| Error::usage("give a picture for each view"))?;
+    let stills = Stills::find(&spec, &settings.source)?;
+    let inputs = inputs(&loaded, spec.local_files());
+    for (_, output) in outputs(&args) {
+        inputs.refuse(output).map_err(Error::Usage)?;
+        files::check_writable(output)?;
     }
+    let cameras = read_cameras(&args, settings, &spec)?;
+
+    let [left, right] = stills.read()?;
+    let size = (left.width(), left.height());
+
+    let rig = cameras.for_pictures(size)?;
+    if let Some(duplicate) = find_duplicate(&left, &right) {
+        tracing::warn!("{duplicate}");
+    }
+    let is_chosen = loaded.awaits_choice();
+    let raw = pair(left, right);
+    let (loaded, _) = ranging::with_choice(&loaded, [&raw], &rig, Spare::None)?;
+    let shows_confidence = args.confidence.is_some() || format == StillFormat::Exr;
+    let loaded = if shows_confidence { loaded.with_confidence()? } else { loaded };
+    let params = loaded.params.of_still();
+    let (matched, layout) = match_pair(raw, &loaded, &params, &rig)?;
+    let outcome = Outcome { stills: &stills, loaded: &loaded, params: &params, rig: &rig, matched };
+    outcome.check_alignment();
+    if !is_chosen {
+        outcome.check_range()?;
+    }
+    if args.verify {
+        outcome.verify(layout.as_ref())?;
+    }
+    outcome.write(&args, format)
+}
+
+/// Returns the files that are written, with their flags.
+fn outputs(args: &MatchArgs) -> impl Iterator<Item = (&'static str, &Path)> + Clone {
     let outputs = [
         ("-o", Some(&args.output)),
         ("--colour", args.colour.as_ref()),
@@ -45,20 +77,33 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         ("--cloud", args.cloud.as_ref()),
         ("--aligned", args.aligned.as_ref()),
     ];
-    let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())));
-    files::refuse_same(outputs.clone()).map_err(Error::Usage)?;
-    let spec = args.pair.spec().ok_or_else(|| Error::usage("give a picture for each view"))?;
-    let stills = Stills::find(&spec, &settings.source)?;
-    let inputs = inputs(&loaded, spec.local_files());
-    for (_, output) in outputs {
-        inputs.refuse(output).map_err(Error::Usage)?;
-        files::check_writable(output)?;
-    }
+    outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())))
+}
 
+/// Checks the names of the pictures, and returns the format of the map.
+fn check_names(args: &MatchArgs, depth: bool) -> Result<StillFormat, Error> {
+    let format = match depth {
+        true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
+        false => StillFormat::of(&args.output).map_err(Error::Usage)?,
+    };
+    for (flag, path) in [("--colour", &args.colour), ("--confidence", &args.confidence)] {
+        let named = path.as_deref().map_or(Ok(()), check_png_name);
+        named.context(flag).map_err(Error::Usage)?;
+    }
+    files::refuse_same(outputs(args)).map_err(Error::Usage)?;
+    Ok(format)
+}
+
+/// Reads the calibration, and checks the outputs that need one.
+fn read_cameras<'a>(
+    args: &MatchArgs,
+    settings: &'a Settings,
+    spec: &SourceSpec,
+) -> Result<Cameras<'a>, Error> {
     if let Some(cloud) = &args.cloud {
         CloudFormat::of(cloud).map_err(Error::Usage)?;
     }
-    let cameras = Cameras::read(settings, Some(&spec))?;
+    let cameras = Cameras::read(settings, Some(spec))?;
     if args.cloud.is_some() {
         cameras.required_by("--cloud")?;
     }
@@ -66,111 +111,120 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         StillFormat::of_depth(aligned).context("--aligned").map_err(Error::Usage)?;
         cameras.required_by_aligned()?;
     }
+    Ok(cameras)
+}
 
-    let [left, right] = stills.read()?;
-    let size = (left.width(), left.height());
-
-    let rig = cameras.for_pictures(size)?;
-    let size = rig.pairs.size;
-    if let Some(duplicate) = find_duplicate(&left, &right) {
-        tracing::warn!("{duplicate}");
-    }
-    let given = !loaded.awaits_choice();
-    let raw = pair(left, right);
-    let small = settings.engine.options().cpu;
-    let (loaded, _) = ranging::with_choice(&loaded, [&raw], &rig, Spare::None)?;
-    let shows_confidence = args.confidence.is_some() || format == StillFormat::Exr;
-    let loaded = if shows_confidence { loaded.with_confidence()? } else { loaded };
-    let (settings, params) = (&loaded.settings, &loaded.params.of_still());
-
-    let choice = settings.engine.kind;
-    let mut options = settings.engine.options();
+/// Matches the pair with an engine of its own, whose memory is free afterwards.
+fn match_pair(
+    raw: StereoPair,
+    loaded: &Loaded,
+    params: &Params,
+    rig: &Rig,
+) -> anyhow::Result<(Matched, Option<TileLayout>)> {
+    let mut options = loaded.settings.engine.options();
     // There is only one pair.
     options.cuda.in_flight = 1;
-    let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
+    let mut engine = engine::create(loaded.settings.engine.kind, params, &rig.pairs, &options)?;
     let now = Instant::now();
     engine.submit(raw)?;
     let matched = engine.collect()?.context("the engine lost the pair")?;
+    let (width, height) = rig.pairs.size;
     tracing::info!(
-        "matched {}x{} pixels, {} disparities in {:.1} ms on {}",
-        size.0,
-        size.1,
+        "matched {width}x{height} pixels, {} disparities in {:.1} ms on {}",
         params.range.count,
         now.elapsed().as_secs_f64() * 1e3,
         engine.description()
     );
-    let layout = engine.layout().cloned();
-    // The rest of the work needs its memory.
-    drop(engine);
+    Ok((matched, engine.layout().cloned()))
+}
 
-    if settings.alignment.check {
-        let (left, right) = (&matched.pair.left, &matched.pair.right);
-        let measurement =
-            measure(left, right, &Options { range: Some(params.range), ..Options::default() });
-        let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
+/// The matched pair, and the inputs that its checks and files need.
+struct Outcome<'a> {
+    stills: &'a Stills,
+    loaded: &'a Loaded,
+    params: &'a Params,
+    rig: &'a Rig,
+    matched: Matched,
+}
+
+impl Outcome<'_> {
+    /// Warns if the rows of the views do not agree.
+    fn check_alignment(&self) {
+        let settings = &self.loaded.settings.alignment;
+        if !settings.check {
+            return;
+        }
+        let StereoPair { left, right, .. } = &self.matched.pair;
+        let options = Options { range: Some(self.params.range), ..Options::default() };
+        let measurement = measure(left, right, &options);
+        let limits = settings.limits(self.rig.calibrated, self.rig.farthest_px());
         let verdict = limits.assess(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
         }
     }
 
-    if given {
-        let (pair, small) = (&matched.pair, ranging::small_matcher(small));
-        let too_few = too_few([&pair.left, &pair.right], params.range, Spare::None, &small)?;
-        if let Some(too_few) = too_few {
+    /// Warns if the pair holds disparities beyond the range.
+    fn check_range(&self) -> anyhow::Result<()> {
+        let small = ranging::small_matcher(self.loaded.settings.engine.options().cpu);
+        let StereoPair { left, right, .. } = &self.matched.pair;
+        if let Some(too_few) = too_few([left, right], self.params.range, Spare::None, &small)? {
             tracing::warn!("{too_few}");
         }
+        Ok(())
     }
 
-    if args.verify {
-        if let Some(rectifier) = &rig.pairs.rectifier {
-            let [left, right] = stills.read()?;
-            let raw = pair(left, right);
-            verify_rectified(&raw, &matched, rectifier)?;
+    /// Compares the outcome with the reference.
+    fn verify(&self, layout: Option<&TileLayout>) -> Result<(), Error> {
+        if let Some(rectifier) = &self.rig.pairs.rectifier {
+            let [left, right] = self.stills.read()?;
+            verify_rectified(&pair(left, right), &self.matched, rectifier)?;
         }
-        let pixels = verify(&matched, params, layout.as_ref(), &mut History::default())?;
-        print(format!("identical with the reference ({pixels} pixels)\n"))?;
+        let pixels = verify(&self.matched, self.params, layout, &mut History::default())?;
+        print(format!("identical with the reference ({pixels} pixels)\n"))
     }
-    let geometry = rig.pairs.geometry.as_ref();
-    let still = Still {
-        map: &matched.disparity,
-        range: params.range,
-        geometry,
-        depth: geometry.filter(|_| settings.output.depth).map(|_| settings.output.depth_unit()),
-        confidence: matched.confidence.as_ref(),
-    };
-    if still.depth.is_none() && format == StillFormat::Png {
-        Encoding::for_range(params.range).report("PNG files");
+
+    /// Writes the files that were asked for.
+    fn write(&self, args: &MatchArgs, format: StillFormat) -> Result<(), Error> {
+        let (settings, range) = (&self.loaded.settings, self.params.range);
+        let Matched { disparity: map, confidence, .. } = &self.matched;
+        let geometry = self.rig.pairs.geometry.as_ref();
+        let still = Still {
+            map,
+            range,
+            geometry,
+            depth: geometry.filter(|_| settings.output.depth).map(|_| settings.output.depth_unit()),
+            confidence: confidence.as_ref(),
+        };
+        if still.depth.is_none() && format == StillFormat::Png {
+            Encoding::for_range(range).report("PNG files");
+        }
+        still.write(&args.output)?;
+        if let (Some(path), Some(geometry)) = (&args.cloud, geometry) {
+            let colours = colours_of(self.stills, self.rig)?;
+            let colour = |x, y| [0, 1, 2].map(|channel: usize| colours[channel].row(y)[x]);
+            let clouds = settings.output.clouds();
+            let points =
+                cloud::write_cloud(path, map, confidence.as_ref(), geometry, clouds, colour)?;
+            tracing::info!("{}: {points} points", path.display());
+        }
+        if let (Some(path), Some(aligner)) = (&args.aligned, &self.rig.aligner) {
+            let mut depth = Vec::new();
+            aligner.align(map, &mut depth);
+            write_depth(path, aligner.size(), &depth, settings.output.depth_unit())?;
+        }
+        if let (Some(path), Some(confidence)) = (&args.confidence, confidence) {
+            write_grey_png(path, confidence)?;
+        }
+        if let Some(path) = &args.colour {
+            let mut scale = ColourScale::new(colour_range(self.loaded, geometry), range);
+            scale.update(map, Duration::ZERO);
+            let (low, high) = scale.limits();
+            tracing::info!("{}: the colours span {low:.1} to {high:.1} px", path.display());
+            write_colour_png(path, map, settings.colour.map, &scale)?;
+        }
+        Ok(())
     }
-    still.write(&args.output)?;
-    if let (Some(path), Some(geometry)) = (&args.cloud, rig.pairs.geometry) {
-        let colours = colours_of(&stills, &rig)?;
-        let points = cloud::write_cloud(
-            path,
-            &matched.disparity,
-            matched.confidence.as_ref(),
-            &geometry,
-            settings.output.clouds(),
-            |x, y| [0, 1, 2].map(|channel| colours[channel].row(y)[x]),
-        )?;
-        tracing::info!("{}: {points} points", path.display());
-    }
-    if let (Some(path), Some(aligner)) = (&args.aligned, &rig.aligner) {
-        let mut depth = Vec::new();
-        aligner.align(&matched.disparity, &mut depth);
-        write_depth(path, aligner.size(), &depth, settings.output.depth_unit())?;
-    }
-    if let (Some(path), Some(confidence)) = (&args.confidence, &matched.confidence) {
-        write_grey_png(path, confidence)?;
-    }
-    if let Some(path) = &args.colour {
-        let mut scale = ColourScale::new(colour_range(&loaded, geometry), params.range);
-        scale.update(&matched.disparity, Duration::ZERO);
-        let (low, high) = scale.limits();
-        tracing::info!("{}: the colours span {low:.1} to {high:.1} px", path.display());
-        write_colour_png(path, &matched.disparity, settings.colour.map, &scale)?;
-    }
-    Ok(())
 }
 
 /// Returns the only pair.
