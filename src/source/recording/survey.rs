@@ -156,115 +156,22 @@ pub fn survey(
 ) -> Result<Survey> {
     let pair = choice::choose(recording.topics(), wanted);
     let views = pair.as_ref().ok().copied();
-    let topics = recording.topics().to_vec();
     let clock = match views {
         Some(views) => clock(recording, views, stop)?,
         None => Firsts::default().clock(),
     };
-    let Clock { basis, begin, periods: [left_period, right_period] } = clock;
-    let by = if basis == Basis::Order { PairBy::Index } else { PairBy::Time };
-    let pairing = Pairing { by, left_period, right_period, ..Pairing::default() };
-    recording.begin(&(0..topics.len()).collect::<Vec<_>>())?;
-    let mut times: Vec<Times> = topics.iter().map(|_| Times::default()).collect();
-    let (mut pairer, mut skews) = (Unordered::new(pairing, Unordered::REACH, begin), Vec::new());
-    // The size of a video is its first frame's.
-    let mut videos =
-        Decoder::new(&GstOptions { stop: stop.clone(), ..GstOptions::default() }, views);
-    let (mut first, mut last) = (u64::MAX, 0);
+    let mut pass = Pass::new(recording.topics(), views, clock, stop);
+    recording.begin(&(0..pass.topics.len()).collect::<Vec<_>>())?;
     let (mut message, mut lost) = (Message::default(), Vec::new());
     while !stop.is_set() && recording.next(&mut message)? {
         tick();
         lost.extend(recording.lost());
-        let (topic, seen) = (&topics[message.topic], &mut times[message.topic]);
-        (first, last) = (first.min(message.log_ns), last.max(message.log_ns));
-        let mut time = message.log_ns;
-        // Time and content of an image of a view.
-        let (mut own, index) = (None, seen.all.len() as u64);
-        if topic.has_images() {
-            let read = messages::picture(topic, message.log_ns, &message.data);
-            match &read {
-                Ok((stamp, picture)) => {
-                    time = *stamp;
-                    let is_frame = matches!(picture, Picture::Unit(..));
-                    let size = (!is_frame).then(|| pixels::size(picture));
-                    // As in a run, an image without a size has no partner.
-                    if !matches!(size, Some(Err(_))) {
-                        let content = timing::content(picture, index);
-                        own = Some((basis.time(*stamp, message.log_ns), content));
-                    }
-                    // An image that is not read has a size and a format as well.
-                    if seen.image.is_none()
-                        && let Some(Ok((width, height))) = size
-                    {
-                        let format = pixels::format(picture);
-                        seen.image = Some(ImageSurvey { width, height, format });
-                    }
-                }
-                Err(error) => {
-                    seen.unreadable.get_or_insert(format!("{error:#}"));
-                }
-            }
-            // As a run decodes them.
-            if seen.decoded.is_none() && !seen.is_refused {
-                match videos.decode(recording, message.topic, read) {
-                    Ok(images) => images.into_iter().for_each(|image| seen.note(image, &videos)),
-                    Err(error) => {
-                        (seen.unreadable, seen.is_refused) = (Some(format!("{error:#}")), true);
-                    }
-                }
-            }
-        }
-        seen.all.push(time);
-        let Some((own, content)) = own else {
-            seen.without_size += 1;
-            continue;
-        };
-        let eyes = views.into_iter().flatten().zip(Eye::BOTH);
-        for (_, eye) in eyes.filter(|(view, _)| *view == message.topic) {
-            // Only the time counts.
-            let image = Image::from_vec(1, 1, vec![0]);
-            let timestamp = Some(Duration::from_nanos(own));
-            let arrived = Instant::now();
-            pairer.push(eye, EyeFrame { image, timestamp, index, arrived }, content);
-            skews.extend(std::iter::from_fn(|| pairer.pop()).map(|pair| pair.skew_ns));
-        }
+        pass.note(recording, &message);
     }
     lost.extend(recording.lost());
-    match videos.finish() {
-        Ok(images) => images.into_iter().for_each(|i| times[i.topic].note(i, &videos)),
-        Err(error) => tracing::debug!("{error:#}"),
-    }
-    for (_, times) in topics.iter().zip(&mut times).filter(|(topic, _)| topic.is_video()) {
-        if times.image.is_none() && !times.all.is_empty() {
-            times.unreadable.get_or_insert("no frame can be decoded".to_owned());
-        }
-    }
-    Eye::BOTH.into_iter().for_each(|eye| pairer.finish(eye));
-    skews.extend(std::iter::from_fn(|| pairer.pop()).map(|pair| pair.skew_ns));
-    skews.sort_unstable();
-    let ms = |ns: i64| ns as f64 * 1e-6;
+    pass.finish();
     let pair = match pair {
-        Ok(views) => {
-            let infos = choice::camera_infos(&topics, views);
-            let most = skews.iter().map(|ns| ns.saturating_abs()).max();
-            Chosen::Pair(Box::new(PairSurvey {
-                left: topics[views[0]].name.clone(),
-                right: topics[views[1]].name.clone(),
-                pairs: pairer.pairer().pairs(),
-                unpaired: Eye::BOTH.map(|eye| {
-                    let left_out = pairer.copies(eye) + pairer.mistimed(eye);
-                    pairer.pairer().unpaired(eye) - left_out
-                }),
-                copies: Eye::BOTH.map(|eye| pairer.copies(eye)),
-                mistimed: Eye::BOTH.map(|eye| pairer.mistimed(eye)),
-                unreadable: views.map(|view| times[view].without_size),
-                times: basis.warning(),
-                skew_ms: skews.get(skews.len() / 2).copied().map(ms),
-                largest_skew_ms: most.map(ms),
-                unusable: unusable(views.map(|view| (topics[view].name.as_str(), &times[view]))),
-                camera_infos: infos.map(|infos| infos.map(|topic| topics[topic].name.clone())),
-            }))
-        }
+        Ok(views) => Chosen::Pair(Box::new(pass.pair(views))),
         Err(error) => Chosen::NoPair(format!("{error:#}")),
     };
     let files = recording.calibrations.iter().map(|file| file.display().to_string());
@@ -275,15 +182,178 @@ pub fn survey(
             1 => first.what.clone(),
             many => format!("{}; further damaged parts: {}", first.what, many - 1),
         }),
-        duration_s: last.saturating_sub(first) as f64 * 1e-9,
-        topics: topics.iter().zip(times).map(|(topic, times)| topic_survey(topic, times)).collect(),
+        duration_s: pass.last_ns.saturating_sub(pass.first_ns) as f64 * 1e-9,
+        topics: pass
+            .topics
+            .iter()
+            .zip(pass.times)
+            .map(|(t, times)| topic_survey(t, times))
+            .collect(),
         pair,
         calibration_files: files.collect(),
         calibration_unusable: None,
     })
 }
 
-/// Returns the basis of times for pairing these views, from their first images.
+/// A pass over all messages.
+struct Pass {
+    topics: Vec<Topic>,
+    /// Topics of the left and the right view, if they are known.
+    views: Option<[usize; 2]>,
+    basis: Basis,
+    /// Times of each topic.
+    times: Vec<Times>,
+    videos: Decoder,
+    pairer: Unordered,
+    /// Right stamp minus left one of every pair in nanoseconds.
+    skews: Vec<i64>,
+    /// Times of the first and the last message.
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Pass {
+    fn new(topics: &[Topic], views: Option<[usize; 2]>, clock: Clock, stop: &Switch) -> Self {
+        let Clock { basis, begin, periods: [left_period, right_period] } = clock;
+        let by = if basis == Basis::Order { PairBy::Index } else { PairBy::Time };
+        let pairing = Pairing { by, left_period, right_period, ..Pairing::default() };
+        Self {
+            topics: topics.to_vec(),
+            views,
+            basis,
+            times: topics.iter().map(|_| Times::default()).collect(),
+            videos: Decoder::new(
+                &GstOptions { stop: stop.clone(), ..GstOptions::default() },
+                views,
+            ),
+            pairer: Unordered::new(pairing, Unordered::REACH, begin),
+            skews: Vec::new(),
+            first_ns: u64::MAX,
+            last_ns: 0,
+        }
+    }
+
+    /// Notes a message, and pairs its image if it is one of a view.
+    fn note(&mut self, recording: &Recording, message: &Message) {
+        self.first_ns = self.first_ns.min(message.log_ns);
+        self.last_ns = self.last_ns.max(message.log_ns);
+        let index = self.times[message.topic].all.len() as u64;
+        let (time, image) = match self.topics[message.topic].has_images() {
+            true => self.note_image(recording, message, index),
+            false => (message.log_ns, None),
+        };
+        let seen = &mut self.times[message.topic];
+        seen.all.push(time);
+        let Some((time, content)) = image else {
+            seen.without_size += 1;
+            return;
+        };
+        let eyes = self.views.into_iter().flatten().zip(Eye::BOTH);
+        for (_, eye) in eyes.filter(|(view, _)| *view == message.topic) {
+            // Only the time counts.
+            let image = Image::from_vec(1, 1, vec![0]);
+            let timestamp = Some(Duration::from_nanos(time));
+            let arrived = Instant::now();
+            self.pairer.push(eye, EyeFrame { image, timestamp, index, arrived }, content);
+            self.pop_pairs();
+        }
+    }
+
+    /// Notes size and format of an image. Returns the time of its message, and time and content for pairing.
+    fn note_image(
+        &mut self,
+        recording: &Recording,
+        message: &Message,
+        index: u64,
+    ) -> (u64, Option<(u64, u64)>) {
+        let (mut time, mut image) = (message.log_ns, None);
+        let seen = &mut self.times[message.topic];
+        let read = messages::picture(&self.topics[message.topic], message.log_ns, &message.data);
+        match &read {
+            Ok((stamp, picture)) => {
+                time = *stamp;
+                let is_frame = matches!(picture, Picture::Unit(..));
+                // The size of a video is that of its first frame.
+                let size = (!is_frame).then(|| pixels::size(picture));
+                // As in a run, an image without a size has no partner.
+                if !matches!(size, Some(Err(_))) {
+                    let content = timing::content(picture, index);
+                    image = Some((self.basis.time(*stamp, message.log_ns), content));
+                }
+                // An image that is not read has a size and a format as well.
+                if seen.image.is_none()
+                    && let Some(Ok((width, height))) = size
+                {
+                    let format = pixels::format(picture);
+                    seen.image = Some(ImageSurvey { width, height, format });
+                }
+            }
+            Err(error) => {
+                seen.unreadable.get_or_insert(format!("{error:#}"));
+            }
+        }
+        // As a run decodes them.
+        if seen.decoded.is_none() && !seen.is_refused {
+            match self.videos.decode(recording, message.topic, read) {
+                Ok(images) => images.into_iter().for_each(|image| seen.note(image, &self.videos)),
+                Err(error) => {
+                    (seen.unreadable, seen.is_refused) = (Some(format!("{error:#}")), true);
+                }
+            }
+        }
+        (time, image)
+    }
+
+    fn pop_pairs(&mut self) {
+        self.skews.extend(std::iter::from_fn(|| self.pairer.pop()).map(|pair| pair.skew_ns));
+    }
+
+    /// Decodes and pairs the rest after the last message.
+    fn finish(&mut self) {
+        match self.videos.finish() {
+            Ok(images) => {
+                images.into_iter().for_each(|i| self.times[i.topic].note(i, &self.videos));
+            }
+            Err(error) => tracing::debug!("{error:#}"),
+        }
+        let videos = self.topics.iter().zip(&mut self.times).filter(|(topic, _)| topic.is_video());
+        for (_, times) in videos {
+            if times.image.is_none() && !times.all.is_empty() {
+                times.unreadable.get_or_insert("no frame can be decoded".to_owned());
+            }
+        }
+        Eye::BOTH.into_iter().for_each(|eye| self.pairer.finish(eye));
+        self.pop_pairs();
+        self.skews.sort_unstable();
+    }
+
+    /// Returns the views at a glance, after the end.
+    fn pair(&self, views: [usize; 2]) -> PairSurvey {
+        let Self { topics, times, pairer, skews, .. } = self;
+        let infos = choice::camera_infos(topics, views);
+        let most = skews.iter().map(|ns| ns.saturating_abs()).max();
+        let ms = |ns: i64| ns as f64 * 1e-6;
+        PairSurvey {
+            left: topics[views[0]].name.clone(),
+            right: topics[views[1]].name.clone(),
+            pairs: pairer.pairer().pairs(),
+            unpaired: Eye::BOTH.map(|eye| {
+                let left_out = pairer.copies(eye) + pairer.mistimed(eye);
+                pairer.pairer().unpaired(eye) - left_out
+            }),
+            copies: Eye::BOTH.map(|eye| pairer.copies(eye)),
+            mistimed: Eye::BOTH.map(|eye| pairer.mistimed(eye)),
+            unreadable: views.map(|view| times[view].without_size),
+            times: self.basis.warning(),
+            skew_ms: skews.get(skews.len() / 2).copied().map(ms),
+            largest_skew_ms: most.map(ms),
+            unusable: unusable(views.map(|view| (topics[view].name.as_str(), &times[view]))),
+            camera_infos: infos.map(|infos| infos.map(|topic| topics[topic].name.clone())),
+        }
+    }
+}
+
+/// Returns the times by which a run pairs these views, from their first images.
 fn clock(recording: &mut Recording, views: [usize; 2], stop: &Switch) -> Result<Clock> {
     let (mut message, mut firsts) = (Message::default(), Firsts::default());
     recording.begin(&views)?;
