@@ -15,7 +15,7 @@ use crate::matching::confidence::{self, model};
 use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
 use crate::matching::filter::{Filter, evidence, rays, spatial, steady};
 use crate::matching::saturation::ALIKE;
-use crate::matching::{FillRule, Median};
+use crate::matching::{Evidence, Fill, FillRule};
 
 /// Their kernels' sources as (name, text).
 pub const SOURCES: &[(&str, &str)] = &[
@@ -33,106 +33,101 @@ pub const SOURCES: &[(&str, &str)] = &[
 
 /// Units of the stages after the winner, one per enabled filter.
 pub fn units(job: &Job) -> Vec<Unit> {
-    let params = job.params;
-    let min_disparity = format!("({})", params.range.min);
     let consistency = Unit::new("check_consistency.cu").pixelwise();
-    let mut units = vec![match params.left_right {
-        Some(limit) => {
-            consistency.define("MIN_DISPARITY", &min_disparity).define("LEFT_RIGHT_LIMIT", limit)
-        }
+    let consistency = match job.params.left_right {
+        Some(limit) => consistency
+            .define("MIN_DISPARITY", min_disparity(job))
+            .define("LEFT_RIGHT_LIMIT", limit),
         None => consistency,
-    }];
-    if job.is_masked() {
-        let unit = Unit::new("filter_valid_mask.cu").pixelwise();
-        units.push(unit.define("MIN_DISPARITY", &min_disparity));
-    }
-    if let Some(least) = params.confidence {
-        let unit = Unit::new("filter_confidence.cu").pixelwise();
-        let unit = unit.define("CONFIDENCE_MIN", least).define("RADIUS", confidence::RADIUS);
-        let unit = unit.define("REACH", confidence::REACH).define("LEVELS", confidence::LEVELS);
-        let unit = unit.define("STEPS", confidence::STEPS).define("LEAST", LEAST_CONFIDENCE);
-        let unit = unit.define("WHITE", params.white).define("ALIKE", ALIKE);
-        units.push(unit.define("TILE", CONFIDENCE_TILE));
-    }
-    let side = match params.median {
-        Median::Off => None,
-        Median::Three => Some(3),
-        Median::Five => Some(5),
     };
-    if let Some(side) = side {
-        let [width, height] = MEDIAN_TILE;
-        let unit = Unit::new("filter_median.cu").define("MEDIAN", side);
-        units.push(unit.define("TILE_WIDTH", width).define("TILE_HEIGHT", height));
-    }
-    if let Some(speckle) = params.speckle {
-        let unit = Unit::new("filter_speckle.cu")
-            .pixelwise()
+    let filters = job.params.filters().filter_map(|filter| unit(job, filter));
+    std::iter::once(consistency).chain(filters).collect()
+}
+
+/// Unit of a filter, if it has one of its own.
+fn unit(job: &Job, filter: Filter) -> Option<Unit> {
+    let params = job.params;
+    let pixelwise = |file| Unit::new(file).pixelwise();
+    Some(match filter {
+        Filter::ValidMask if job.is_masked() => {
+            pixelwise("filter_valid_mask.cu").define("MIN_DISPARITY", min_disparity(job))
+        }
+        Filter::ValidMask | Filter::ConfidenceOfKnown => return None,
+        Filter::Confidence { least, white } => pixelwise("filter_confidence.cu")
+            .define("CONFIDENCE_MIN", least)
+            .define("RADIUS", confidence::RADIUS)
+            .define("REACH", confidence::REACH)
+            .define("LEVELS", confidence::LEVELS)
+            .define("STEPS", confidence::STEPS)
+            .define("LEAST", LEAST_CONFIDENCE)
+            .define("WHITE", white)
+            .define("ALIKE", ALIKE)
+            .define("TILE", CONFIDENCE_TILE),
+        Filter::Median(radius) => Unit::new("filter_median.cu")
+            .define("MEDIAN", 2 * radius + 1)
+            .define("TILE_WIDTH", MEDIAN_TILE[0])
+            .define("TILE_HEIGHT", MEDIAN_TILE[1]),
+        Filter::Speckle(speckle) => pixelwise("filter_speckle.cu")
             .define("SPECKLE_SIZE", speckle.size)
             .define("SPECKLE_RANGE", speckle.range_16)
             .define("ROWS", SPECKLE_ROWS)
-            .define("STEPS", SPECKLE_STEPS);
-        units.push(unit);
-    }
-    if let Some(evidence) = params.evidence {
-        let [width, height] = TEXTURE_TILE;
-        let unit = Unit::new("filter_evidence.cu")
-            .pixelwise()
-            .define("TILE_WIDTH", width)
-            .define("TILE_HEIGHT", height)
-            .define("SIDE", evidence::SIDE)
-            .define("THRESHOLD_MIN", evidence::THRESHOLD_MIN)
-            .define("THRESHOLD_MAX", evidence::THRESHOLD_MAX)
-            .define("DEVIATION_SHIFT", evidence::DEVIATION_SHIFT)
-            .define("REACH", rays::REACH_MAX)
-            .define("STRICT", u8::from(evidence.strict))
-            .define("MASKED", u8::from(job.is_masked()))
-            .define("CONFIDENCE", u8::from(params.confidence.is_some()))
-            .define("LEAST_CONFIDENCE", evidence::CONFIDENCE);
-        units.push(unit);
-    }
-    if let Some(spatial) = params.spatial {
-        let unit = Unit::new("filter_spatial.cu")
-            .pixelwise()
+            .define("STEPS", SPECKLE_STEPS),
+        Filter::Evidence(evidence) => evidence_unit(job, evidence),
+        Filter::Spatial(spatial) => pixelwise("filter_spatial.cu")
             .define("REACH", spatial.reach)
             .define("PAIR_STEP_MAX", spatial::PAIR_STEP_MAX)
-            .define("GREY_STEP_MAX", spatial::GREY_STEP_MAX);
-        units.push(unit);
-    }
-    if let Some(smoothing) = params.smoothing {
-        let unit = Unit::new("filter_smoothing.cu")
-            .pixelwise()
+            .define("GREY_STEP_MAX", spatial::GREY_STEP_MAX),
+        Filter::Smoothing(smoothing) => pixelwise("filter_smoothing.cu")
             .define("SMOOTHING_WEIGHT", smoothing.weight_256)
             .define("SMOOTHING_GUARD", smoothing.guard_16)
-            .define("MIN_DISPARITY", &min_disparity)
-            .define("DISPARITIES", params.range.count);
-        units.push(unit);
-    }
-    if let Some(steady) = params.steady {
-        let unit = residuals(Unit::new("filter_steady.cu").pixelwise())
+            .define("MIN_DISPARITY", min_disparity(job))
+            .define("DISPARITIES", params.range.count),
+        Filter::Steady(steady) => residuals(pixelwise("filter_steady.cu"))
             .define("STRENGTH", steady.strength)
             .define("STEADY_HEADER", steady::HEADER)
             .define("CONFIDENCE", u8::from(params.confidence.is_some()))
-            .define("MIN_DISPARITY", &min_disparity)
-            .define("DISPARITIES", params.range.count);
-        units.push(unit);
-    }
-    if let Some(fill) = params.fill {
-        let row = 1 << rays::LEFT | 1 << rays::RIGHT;
-        let (rays, reach) = match fill.rule {
-            FillRule::Row => (row, fill.reach),
-            FillRule::Rays => (0xff, fill.reach),
-            FillRule::Gaps => (row | 1 << rays::UP | 1 << rays::DOWN, fill.reach.min(GAP_MAX)),
-        };
-        let unit = Unit::new("filter_fill.cu")
-            .pixelwise()
-            .define("RAYS", rays)
-            .define("REACH", reach)
-            .define("GAPS", u8::from(fill.rule == FillRule::Gaps))
-            .define("GAP_STEP_MAX", GAP_STEP_MAX)
-            .define("MASKED", u8::from(job.is_masked()));
-        units.push(unit);
-    }
-    units
+            .define("MIN_DISPARITY", min_disparity(job))
+            .define("DISPARITIES", params.range.count),
+        Filter::Fill(fill) => fill_unit(job, fill),
+    })
+}
+
+/// The smallest disparity, as a macro that may be negative.
+fn min_disparity(job: &Job) -> String {
+    format!("({})", job.params.range.min)
+}
+
+fn evidence_unit(job: &Job, evidence: Evidence) -> Unit {
+    let [width, height] = TEXTURE_TILE;
+    Unit::new("filter_evidence.cu")
+        .pixelwise()
+        .define("TILE_WIDTH", width)
+        .define("TILE_HEIGHT", height)
+        .define("SIDE", evidence::SIDE)
+        .define("THRESHOLD_MIN", evidence::THRESHOLD_MIN)
+        .define("THRESHOLD_MAX", evidence::THRESHOLD_MAX)
+        .define("DEVIATION_SHIFT", evidence::DEVIATION_SHIFT)
+        .define("REACH", rays::REACH_MAX)
+        .define("STRICT", u8::from(evidence.strict))
+        .define("MASKED", u8::from(job.is_masked()))
+        .define("CONFIDENCE", u8::from(job.params.confidence.is_some()))
+        .define("LEAST_CONFIDENCE", evidence::CONFIDENCE)
+}
+
+fn fill_unit(job: &Job, fill: Fill) -> Unit {
+    let row = 1 << rays::LEFT | 1 << rays::RIGHT;
+    let (rays, reach) = match fill.rule {
+        FillRule::Row => (row, fill.reach),
+        FillRule::Rays => (0xff, fill.reach),
+        FillRule::Gaps => (row | 1 << rays::UP | 1 << rays::DOWN, fill.reach.min(GAP_MAX)),
+    };
+    Unit::new("filter_fill.cu")
+        .pixelwise()
+        .define("RAYS", rays)
+        .define("REACH", reach)
+        .define("GAPS", u8::from(fill.rule == FillRule::Gaps))
+        .define("GAP_STEP_MAX", GAP_STEP_MAX)
+        .define("MASKED", u8::from(job.is_masked()))
 }
 
 impl Builder<'_> {
