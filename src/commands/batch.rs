@@ -7,26 +7,27 @@ mod manifest;
 mod merge;
 mod plan;
 mod shard;
+mod summary;
 mod work;
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::anyhow;
-use serde::Serialize;
 
 use self::list::{Both, Input};
 use self::manifest::State;
 use self::plan::{Piece, Plan};
 use self::shard::Shards;
-use self::work::{Ended, Work};
-use super::error::BAD_INPUT;
+use self::summary::Summary;
+use self::work::Work;
 use super::{Error, load, print, signals};
 use crate::cli::batch::{BatchArgs, BatchCommand};
 use crate::cli::{Common, FlagLayer};
-use crate::core::control::Control;
+use crate::core::control::{Control, Switch};
 use crate::matching::cost::Cost;
 use crate::settings::Loaded;
 
@@ -53,42 +54,6 @@ pub fn run(args: BatchArgs) -> Result<(), Error> {
     }
 }
 
-/// Outcome of a shard, for scripts.
-#[derive(Debug, Default, Serialize)]
-struct Summary {
-    /// Its number in the user's counting; absent without shards.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shard: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shards: Option<u64>,
-    pieces: usize,
-    /// Pieces made by it.
-    made: usize,
-    /// Pieces that existed before.
-    there: usize,
-    /// Pieces that another worker is making.
-    busy: Vec<String>,
-    /// Pieces that failed, with the reason; a retry may help.
-    failed: Vec<Failure>,
-    /// Pieces with a missing or damaged input, with the reason.
-    bad: Vec<Failure>,
-    /// Pairs in the pieces made by it.
-    pairs: u64,
-    /// Damaged frames of their inputs, concealed or left out.
-    damaged: u64,
-    /// Duration in seconds.
-    seconds: f64,
-    /// Exit status.
-    status: u8,
-}
-
-/// A piece that failed.
-#[derive(Debug, Serialize)]
-struct Failure {
-    piece: String,
-    reason: String,
-}
-
 /// Makes the pieces of a shard.
 fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
     let begin = Instant::now();
@@ -111,7 +76,7 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
         shard::resolve(shard, args.shard_base, pinned, |name| std::env::var(name).ok())
     });
     let shard = shard.transpose().map_err(Error::usage)?;
-    let mut wanted = Plan {
+    let wanted = Plan {
         schema: plan::SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: plan::settings_of(&loaded, &topics)?,
@@ -121,30 +86,7 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
         shards: shard.map(|(_, shards)| shards).or(pinned),
         inputs: inputs.iter().map(plan::of_name).collect(),
     };
-    let find_out = |plan: &mut Plan| {
-        for (known, input) in plan.inputs.iter_mut().zip(&inputs) {
-            if stop.is_set() {
-                return stopped(0);
-            }
-            *known = plan::known(input, &loaded, plan.piece, stop)?;
-        }
-        let number = plan.check_number();
-        number.map_err(|wrong| Error::usage(format!("{wrong}; give a larger --piece")))?;
-        refuse_memory(&loaded, args, plan)
-    };
-    let (plan, folder) = match args.dry_run {
-        true => match Plan::read(out)? {
-            Some(found) if wanted.difference(&found).is_none() => (found, out.to_owned()),
-            _ => {
-                find_out(&mut wanted)?;
-                (wanted, out.to_owned())
-            }
-        },
-        false => {
-            let folder = plan::create_folder(out)?;
-            (plan::agree(&folder, wanted, args.force, stop, find_out)?, folder)
-        }
-    };
+    let (plan, folder) = agree(args, out, wanted, &inputs, &loaded, stop)?;
     let pieces = plan.pieces();
     let (index, shards) = shard.unwrap_or((0, Shards { count: 1, base: 1 }));
     let of_pieces = plan::shards_of(&pieces, shards.count);
@@ -153,53 +95,23 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
     if args.dry_run {
         return tell_states(&folder, &plan, &mine, &inputs);
     }
-    let mut log = Vec::new();
-    match (args.common.quiet, args.common.verbose) {
-        (true, _) => log.push("-q".into()),
-        (false, 0) => {}
-        (false, level) => log.push(format!("-{}", "v".repeat(level.into())).into()),
-    }
-    let (plan, loaded, folder) = (&plan, &loaded, &*folder);
+    let shard = shard.map(|(index, shards)| (index + shards.base, shards.count));
+    let mut summary = Summary::new(mine.len(), shard);
+    let (plan, loaded, folder, log) = (&plan, &loaded, &*folder, log_flags(&args.common));
     let work =
         Work { folder, plan, loaded, stop, log, seen: RefCell::default(), force: args.force };
-    let mut summary = Summary { pieces: mine.len(), ..Summary::default() };
-    if shard.is_some() {
-        (summary.shard, summary.shards) = (Some(index + shards.base), Some(shards.count));
-    }
-    for (number, piece) in (1..).zip(&mine) {
+    for piece in &mine {
         if stop.is_set() {
             break;
         }
-        let Piece { name, .. } = piece;
-        let failure = |reason| Failure { piece: name.clone(), reason };
         let ended = work.make(&inputs[piece.input], piece).inspect_err(|error| {
             // Otherwise the plan would refuse the corrected call.
             if is_first && summary.made == 0 && matches!(error, Error::Usage(_)) {
                 plan::withdraw(folder);
             }
         });
-        match ended? {
-            Ended::Done(manifest) => {
-                let pairs = manifest.pairs;
-                summary.made += 1;
-                summary.pairs += pairs;
-                summary.damaged += manifest.damaged;
-                tracing::info!("{name}: {pairs} pairs ({number} of {} pieces)", mine.len());
-            }
-            Ended::WasThere => summary.there += 1,
-            Ended::Busy => {
-                tracing::warn!("{name}: another worker is making it");
-                summary.busy.push(name.clone());
-            }
-            Ended::BadInput(reason) => {
-                tracing::error!("{name}: {reason}");
-                summary.bad.push(failure(reason));
-            }
-            Ended::Failed(reason) => {
-                tracing::error!("{name}: {reason}; a retry may help");
-                summary.failed.push(failure(reason));
-            }
-            Ended::Stopped => break,
+        if summary.note(&piece.name, ended?).is_break() {
+            break;
         }
     }
     // The other worker may have finished in the meantime.
@@ -210,42 +122,49 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
             _ => summary.busy.push(piece.name.clone()),
         }
     }
-    summary.seconds = (begin.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
-    let outcome = outcome(&summary);
-    summary.status = outcome.as_ref().map_or_else(Error::exit_status, |()| 0);
-    match args.json {
-        true => print(serde_json::to_string(&summary).map_err(anyhow::Error::from)? + "\n")?,
-        false if args.common.quiet => {}
-        false => print(in_words(&summary))?,
-    }
-    outcome
+    summary.print(begin.elapsed(), args)
 }
 
-/// Returns an error if pieces are left to do after a signal or a failure.
-fn outcome(summary: &Summary) -> Result<(), Error> {
-    let Summary { made, there, busy, failed, bad, pieces, .. } = summary;
-    let left = pieces - made - there - busy.len() - failed.len() - bad.len();
-    let named = |failures: &[Failure]| match failures {
-        [Failure { piece, reason }] => format!("{piece}: {reason}"),
-        [Failure { piece, reason }, ..] => {
-            format!("{} pieces failed, the first one is {piece}: {reason}", failures.len())
+/// Returns the plan that all shards share, and its folder. The first shard of a batch looks at the inputs, and
+/// writes the plan unless it is a dry run.
+fn agree(
+    args: &BatchArgs,
+    out: &Path,
+    mut wanted: Plan,
+    inputs: &[Input],
+    loaded: &Loaded,
+    stop: &Switch,
+) -> Result<(Plan, PathBuf), Error> {
+    let find_out = |plan: &mut Plan| {
+        for (known, input) in plan.inputs.iter_mut().zip(inputs) {
+            if stop.is_set() {
+                return stopped(0);
+            }
+            *known = plan::known(input, loaded, plan.piece, stop)?;
         }
-        [] => String::new(),
+        let number = plan.check_number();
+        number.map_err(|wrong| Error::usage(format!("{wrong}; give a larger --piece")))?;
+        refuse_memory(loaded, args, plan)
     };
-    match () {
-        () if left > 0 => stopped(made + there),
-        () if !failed.is_empty() => Err(anyhow!("{}; a retry may help", named(failed)).into()),
-        () if !busy.is_empty() => {
-            let (count, first) = (busy.len(), &busy[0]);
-            Err(anyhow!(
-                "another worker is making {first}; {count} of {pieces} pieces are left to it"
-            )
-            .into())
+    if !args.dry_run {
+        let folder = plan::create_folder(out)?;
+        return Ok((plan::agree(&folder, wanted, args.force, stop, find_out)?, folder));
+    }
+    match Plan::read(out)? {
+        Some(found) if wanted.difference(&found).is_none() => Ok((found, out.to_owned())),
+        _ => {
+            find_out(&mut wanted)?;
+            Ok((wanted, out.to_owned()))
         }
-        () if !bad.is_empty() => {
-            Err(Error::Input(anyhow!("{}; a retry does not help", named(bad)), BAD_INPUT))
-        }
-        () => Ok(()),
+    }
+}
+
+/// Returns the flags by which the runs of the pieces log as much as this one.
+fn log_flags(common: &Common) -> Vec<OsString> {
+    match (common.quiet, common.verbose) {
+        (true, _) => vec!["-q".into()],
+        (false, 0) => Vec::new(),
+        (false, level) => vec![format!("-{}", "v".repeat(level.into())).into()],
     }
 }
 
@@ -257,30 +176,7 @@ fn stopped(done: usize) -> Result<(), Error> {
     ))
 }
 
-fn in_words(summary: &Summary) -> String {
-    let Summary { shard, shards, pieces, made, there, pairs, damaged, seconds, .. } = summary;
-    let mut text = match (shard, shards) {
-        (Some(shard), Some(shards)) => format!("shard {shard} of {shards}: "),
-        _ => String::new(),
-    };
-    let _ = write!(text, "{pieces} pieces: {made} made, {there} there before");
-    for (count, what) in [
-        (summary.busy.len(), "left to another worker"),
-        (summary.failed.len(), "failed"),
-        (summary.bad.len(), "with a missing or damaged input"),
-    ] {
-        if count > 0 {
-            let _ = write!(text, ", {count} {what}");
-        }
-    }
-    if *damaged > 0 {
-        let _ = write!(text, ", damaged frames in the inputs: {damaged}");
-    }
-    let _ = writeln!(text, "; {pairs} pairs in {seconds:.1} s");
-    text
-}
-
-/// Prints the plan of a shard.
+/// Prints what a shard would do.
 fn tell_states(folder: &Path, plan: &Plan, mine: &[&Piece], inputs: &[Input]) -> Result<(), Error> {
     let mut text = String::new();
     for piece in mine {
