@@ -25,65 +25,93 @@ pub fn resolve(
         let parsed = text.trim().parse().ok();
         parsed.map(Some).ok_or_else(|| format!("--shard auto: {name} is `{text}`, no number"))
     };
-    let (number, shards) = match shard {
-        Shard::Given(number, count) => (number, Shards { count, base: base.unwrap_or(1) }),
-        Shard::Auto(count) => {
-            if let Some(task) = number("SLURM_ARRAY_TASK_ID")? {
-                let limits = [number("SLURM_ARRAY_TASK_MIN")?, number("SLURM_ARRAY_TASK_MAX")?];
-                let tasks = number("SLURM_ARRAY_TASK_COUNT")?;
-                let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1);
-                // The tasks of --array=0-8:4 are the shards 1 to 3. An array restarted for a few shards may
-                // look alike, but has fewer tasks than there are shards.
-                if let ([Some(min), Some(max)], Some(tasks), 2..) = (limits, tasks, step)
-                    && max.checked_sub(min).map(|last| last / step + 1) == Some(tasks)
-                    && count
-                        .or(pinned.map(|pinned| pinned.count))
-                        .is_none_or(|count| count == tasks)
-                    && let Some(distance) = task.checked_sub(min)
-                {
-                    let base = base.unwrap_or(1);
-                    let number = (distance / step).saturating_add(base);
-                    return within(number, Shards { count: tasks, base });
-                }
-                // Without gaps it is the whole array, unless the batch was started with another one.
-                let whole = match (limits, tasks) {
-                    ([Some(min), Some(max)], Some(tasks))
-                        if max.checked_sub(min).map(|last| last + 1) == Some(tasks) =>
-                    {
-                        Some(Shards { count: tasks, base: min })
-                    }
-                    ([Some(min), None], Some(tasks)) => Some(Shards { count: tasks, base: min }),
-                    _ => None,
-                };
-                let known = match count {
-                    Some(count) => {
-                        pinned.into_iter().chain(whole).find(|known| known.count == count)
-                    }
-                    None => pinned.or(whole),
-                };
-                let count = count.or(known.map(|known| known.count)).ok_or(
-                    "--shard auto: SLURM_ARRAY_TASK_COUNT does not tell the number of shards, because tasks of \
-                     the array are left out: give --shard auto/N and --shard-base 0 or 1",
-                )?;
-                let base = base.or(known.map(|known| known.base)).ok_or(
-                    "--shard auto: the number of the first shard is not known, because tasks of the array are \
-                     left out: give --shard-base 0 or 1",
-                )?;
-                (task, Shards { count, base })
-            } else if let Some(index) = number("JOB_COMPLETION_INDEX")? {
-                let count = count.or(pinned.map(|pinned| pinned.count)).ok_or(
-                    "--shard auto: Kubernetes does not tell a pod how many completions there are: give --shard \
-                     auto/N with N of `completions`",
-                )?;
-                (index, Shards { count, base: base.unwrap_or(0) })
-            } else {
-                return Err("--shard auto: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set; give \
-                            --shard I/N"
-                    .to_owned());
-            }
+    let count = match shard {
+        Shard::Given(number, count) => {
+            return within(number, Shards { count, base: base.unwrap_or(1) });
         }
+        Shard::Auto(count) => count,
     };
-    within(number, shards)
+    if let Some(task) = number("SLURM_ARRAY_TASK_ID")? {
+        let array = Array {
+            task,
+            min: number("SLURM_ARRAY_TASK_MIN")?,
+            max: number("SLURM_ARRAY_TASK_MAX")?,
+            tasks: number("SLURM_ARRAY_TASK_COUNT")?,
+            step: number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1),
+        };
+        let (number, shards) = array.shard(count, base, pinned)?;
+        within(number, shards)
+    } else if let Some(index) = number("JOB_COMPLETION_INDEX")? {
+        let count = count.or(pinned.map(|pinned| pinned.count)).ok_or(
+            "--shard auto: Kubernetes does not tell a pod how many completions there are: give --shard \
+             auto/N with N of `completions`",
+        )?;
+        within(index, Shards { count, base: base.unwrap_or(0) })
+    } else {
+        Err("--shard auto: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set; give --shard I/N"
+            .to_owned())
+    }
+}
+
+/// A task of a job array of Slurm, and the array as far as the task knows it.
+struct Array {
+    task: u64,
+    /// Smallest and largest number of a task.
+    min: Option<u64>,
+    max: Option<u64>,
+    /// Number of tasks.
+    tasks: Option<u64>,
+    step: u64,
+}
+
+impl Array {
+    /// Returns the shard of the task by its number, and the shards.
+    fn shard(
+        &self,
+        count: Option<u64>,
+        base: Option<u64>,
+        pinned: Option<Shards>,
+    ) -> Result<(u64, Shards), String> {
+        if let Some((index, tasks)) = self.stepped(count.or(pinned.map(|pinned| pinned.count))) {
+            let base = base.unwrap_or(1);
+            return Ok((index.saturating_add(base), Shards { count: tasks, base }));
+        }
+        let known = match count {
+            Some(count) => {
+                pinned.into_iter().chain(self.whole()).find(|known| known.count == count)
+            }
+            None => pinned.or(self.whole()),
+        };
+        let count = count.or(known.map(|known| known.count)).ok_or(
+            "--shard auto: SLURM_ARRAY_TASK_COUNT does not tell the number of shards, because tasks of \
+             the array are left out: give --shard auto/N and --shard-base 0 or 1",
+        )?;
+        let base = base.or(known.map(|known| known.base)).ok_or(
+            "--shard auto: the number of the first shard is not known, because tasks of the array are \
+             left out: give --shard-base 0 or 1",
+        )?;
+        Ok((self.task, Shards { count, base }))
+    }
+
+    /// Returns the number of tasks before this one, and that of all, in a whole array with a step: the tasks of
+    /// --array=0-8:4 are the shards 1 to 3. An array that is started again for a few shards may look alike, but
+    /// has fewer tasks than there are shards.
+    fn stepped(&self, count: Option<u64>) -> Option<(u64, u64)> {
+        let (min, tasks) = (self.min?, self.tasks?);
+        let is_whole = self.step > 1
+            && self.max?.checked_sub(min)? / self.step + 1 == tasks
+            && count.is_none_or(|count| count == tasks);
+        let distance = self.task.checked_sub(min).filter(|_| is_whole)?;
+        Some((distance / self.step, tasks))
+    }
+
+    /// Returns the shards if the array has no gaps: it is the whole one, unless one was started before.
+    fn whole(&self) -> Option<Shards> {
+        let (min, count) = (self.min?, self.tasks?);
+        let has_gaps =
+            self.max.is_some_and(|max| max.checked_sub(min).map(|last| last + 1) != Some(count));
+        (!has_gaps).then_some(Shards { count, base: min })
+    }
 }
 
 /// Returns a shard, counted from 0, and the shards, if the number is valid.
