@@ -43,13 +43,33 @@ pub(super) struct Unit {
 /// The part of a [`Unit`] that follows from the headers.
 type Judged = Option<(Fate, bool)>;
 
-/// Follows the references of one stream.
-pub(super) struct References {
-    stream: Stream,
+/// Facts from the headers besides those of pictures.
+#[derive(Default)]
+struct Headers {
     /// Key frames so far.
     keys: u64,
     /// Set while the parser cannot read the parameters of the stream, so that nothing can be told.
     unreadable: Option<String>,
+    /// First number of a recovery point in the current unit.
+    recovery: Option<i32>,
+}
+
+impl Headers {
+    /// Notes whether a parameter set could be read.
+    fn note<T>(&mut self, read: Result<T, String>) {
+        self.unreadable = read.err();
+    }
+
+    /// Notes a recovery point, if this NAL unit has one.
+    fn note_recovery(&mut self, nal: &[u8], header: usize, codec: Codec) {
+        self.recovery = self.recovery.or(recovery_point(nal, header, codec));
+    }
+}
+
+/// Follows the references of one stream.
+pub(super) struct References {
+    stream: Stream,
+    headers: Headers,
     was_told: bool,
 }
 
@@ -69,38 +89,43 @@ impl References {
             Codec::H264 => Stream::H264(Box::default()),
             Codec::H265 => Stream::H265(Box::default()),
         };
-        Self { stream, keys: 0, unreadable: None, was_told: false }
+        Self { stream, headers: Headers::default(), was_told: false }
     }
 
     /// Takes the next unit.
     pub fn next(&mut self, unit: &[u8]) -> Unit {
-        let Self { stream, keys, unreadable, .. } = self;
-        let read = thread::guarded("the reader of video headers", || match stream {
-            Stream::H264(stream) => stream.next(unit, keys, unreadable),
-            Stream::H265(stream) => stream.next(unit, keys, unreadable),
+        let Self { stream, headers, .. } = self;
+        headers.recovery = None;
+        let read = thread::guarded("the reader of video headers", || {
+            // Every slice of a frame has the same numbers.
+            let mut judged = nal_units(unit).map(|nal| match stream {
+                Stream::H264(stream) => stream.next(nal, headers),
+                Stream::H265(stream) => stream.next(nal, headers),
+            });
+            judged.find_map(Result::transpose).transpose()
         });
         let judged = match read.unwrap_or_else(|broken| Err(broken.to_string())) {
             Ok(judged) => judged,
-            Err(why) if self.unreadable.is_none() => {
+            Err(why) if self.headers.unreadable.is_none() => {
                 tracing::debug!("the header of a frame cannot be read: {why}");
                 self.lose();
                 Some((Fate::Missing, true))
             }
             Err(_) => None,
         };
-        if let Some(why) = &self.unreadable
+        if let Some(why) = &self.headers.unreadable
             && !std::mem::replace(&mut self.was_told, true)
         {
             tracing::warn!(
                 "the video's parameters cannot be read ({why}): missing frames are not noticed"
             );
         }
-        let (fate, is_reference) = match self.unreadable {
+        let (fate, is_reference) = match self.headers.unreadable {
             // Without a picture nothing can be missing.
             None => judged.unwrap_or((Fate::Whole, false)),
             Some(_) => (Fate::Whole, false),
         };
-        Unit { fate, is_reference, key: self.keys }
+        Unit { fate, is_reference, key: self.headers.keys }
     }
 
     /// Notes that frames are missing here.
@@ -121,7 +146,7 @@ impl References {
 
     /// Notes that the decoder has lost a frame that builds on this key frame.
     pub fn lose_of(&mut self, key: u64) {
-        if key == self.keys {
+        if key == self.headers.keys {
             self.lose();
         }
     }
@@ -142,11 +167,6 @@ fn nal_units(unit: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Returns the part of a NAL unit that can have a header.
 fn head(nal: &[u8]) -> Cursor<&[u8]> {
     Cursor::new(&nal[..nal.len().min(HEADER_MAX)])
-}
-
-/// Notes whether a parameter set could be read.
-fn note<T>(read: Result<T, String>, unreadable: &mut Option<String>) {
-    *unreadable = read.err();
 }
 
 /// Returns the first number of a recovery point message, if a NAL unit of supplemental information has one
@@ -222,29 +242,19 @@ struct H264 {
 }
 
 impl H264 {
-    fn next(
-        &mut self,
-        unit: &[u8],
-        keys: &mut u64,
-        unreadable: &mut Option<String>,
-    ) -> Result<Judged, String> {
-        let mut recovery = None;
-        for bytes in nal_units(unit) {
-            // Of types that the parser does not know.
-            let Ok(nal) = h264::Nalu::next(&mut head(bytes)) else { continue };
-            match nal.header.type_ {
-                h264::NaluType::Sps => note(self.parser.parse_sps(&nal), unreadable),
-                h264::NaluType::Pps => note(self.parser.parse_pps(&nal), unreadable),
-                h264::NaluType::Sei => {
-                    recovery = recovery.or(recovery_point(bytes, 1, Codec::H264))
-                }
-                // Every slice of a frame has the same numbers.
-                h264::NaluType::Slice | h264::NaluType::SliceDpa | h264::NaluType::SliceIdr => {
-                    let slice = self.parser.parse_slice_header(nal)?;
-                    return self.judge(&slice, recovery, keys).map(Some);
-                }
-                _ => {}
+    /// Takes a NAL unit. Judges a picture by its first slice.
+    fn next(&mut self, bytes: &[u8], headers: &mut Headers) -> Result<Judged, String> {
+        // Of types that the parser does not know.
+        let Ok(nal) = h264::Nalu::next(&mut head(bytes)) else { return Ok(None) };
+        match nal.header.type_ {
+            h264::NaluType::Sps => headers.note(self.parser.parse_sps(&nal)),
+            h264::NaluType::Pps => headers.note(self.parser.parse_pps(&nal)),
+            h264::NaluType::Sei => headers.note_recovery(bytes, 1, Codec::H264),
+            h264::NaluType::Slice | h264::NaluType::SliceDpa | h264::NaluType::SliceIdr => {
+                let slice = self.parser.parse_slice_header(nal)?;
+                return self.judge(&slice, headers).map(Some);
             }
+            _ => {}
         }
         Ok(None)
     }
@@ -252,8 +262,7 @@ impl H264 {
     fn judge(
         &mut self,
         slice: &h264::Slice<'_>,
-        recovery: Option<i32>,
-        keys: &mut u64,
+        headers: &mut Headers,
     ) -> Result<(Fate, bool), String> {
         let (header, nal) = (&slice.header, &slice.nalu.header);
         let pps = self.parser.get_pps(header.pic_parameter_set_id).ok_or("no parameters")?;
@@ -273,17 +282,17 @@ impl H264 {
             && !header.ref_pic_list_modification_flag_l0;
         if nal.idr_pic_flag {
             (self.state, self.leading) = (State::Whole, None);
-            *keys += 1;
+            headers.keys += 1;
         } else if !is_next && (!sps.gaps_in_frame_num_value_allowed_flag || builds_on_newest) {
             self.state = State::Missing;
         }
-        if let (State::Missing, Some(frames)) = (self.state, recovery) {
+        if let (State::Missing, Some(frames)) = (self.state, headers.recovery) {
             self.state = State::Recovering(number.wrapping_add_signed(frames) % count);
         }
         let shown = header.pic_order_cnt_lsb;
         if self.state == State::Recovering(number) {
             (self.state, self.leading) = (State::Whole, Some(shown));
-            *keys += 1;
+            headers.keys += 1;
         }
         // Order counts are compared modulo their number.
         let half = 1_u32 << (sps.log2_max_pic_order_cnt_lsb_minus4 + 3);
@@ -328,32 +337,23 @@ struct H265 {
 }
 
 impl H265 {
-    fn next(
-        &mut self,
-        unit: &[u8],
-        keys: &mut u64,
-        unreadable: &mut Option<String>,
-    ) -> Result<Judged, String> {
+    /// Takes a NAL unit. Judges a picture by its first slice.
+    fn next(&mut self, bytes: &[u8], headers: &mut Headers) -> Result<Judged, String> {
         use h265::NaluType::{EobNut, EosNut, PpsNut, PrefixSeiNut, SpsNut};
-        let mut recovery = None;
-        for bytes in nal_units(unit) {
-            let Ok(nal) = h265::Nalu::next(&mut head(bytes)) else { continue };
+        let Ok(nal) = h265::Nalu::next(&mut head(bytes)) else { return Ok(None) };
+        match nal.header.type_ {
             // Further layers are not decoded.
-            if nal.header.nuh_layer_id > 0 {
-                continue;
+            _ if nal.header.nuh_layer_id > 0 => {}
+            SpsNut => headers.note(self.parser.parse_sps(&nal)),
+            PpsNut => headers.note(self.parser.parse_pps(&nal)),
+            PrefixSeiNut => headers.note_recovery(bytes, 2, Codec::H265),
+            EosNut | EobNut => self.is_begun = false,
+            kind if (kind as u32) < 32 => {
+                let header = nal.header.clone();
+                let slice = self.parser.parse_slice_header(nal)?.header;
+                return self.judge(&header, &slice, headers).map(Some);
             }
-            match nal.header.type_ {
-                SpsNut => note(self.parser.parse_sps(&nal), unreadable),
-                PpsNut => note(self.parser.parse_pps(&nal), unreadable),
-                PrefixSeiNut => recovery = recovery.or(recovery_point(bytes, 2, Codec::H265)),
-                EosNut | EobNut => self.is_begun = false,
-                kind if (kind as u32) < 32 => {
-                    let header = nal.header.clone();
-                    let slice = self.parser.parse_slice_header(nal)?.header;
-                    return self.judge(&header, &slice, recovery, keys).map(Some);
-                }
-                _ => {}
-            }
+            _ => {}
         }
         Ok(None)
     }
@@ -362,90 +362,50 @@ impl H265 {
         &mut self,
         nal: &h265::NaluHeader,
         slice: &h265::SliceHeader,
-        recovery: Option<i32>,
-        keys: &mut u64,
+        headers: &mut Headers,
     ) -> Result<(Fate, bool), String> {
         let kind = nal.type_;
         self.has_bidirectional |= slice.type_.is_b();
         let pps = self.parser.get_pps(slice.pic_parameter_set_id).ok_or("no parameters")?;
         let sps = pps.sps.clone();
-        let count = 1_i32 << (sps.log2_max_pic_order_cnt_lsb_minus4 + 4);
-        let lsb = i32::from(slice.pic_order_cnt_lsb);
-        let begins = kind.is_idr() || kind.is_bla() || kind.is_irap() && !self.is_begun;
-        // 8.3.1: the nearest to the anchor.
-        let order = match begins {
-            true => lsb,
-            false => {
-                let ahead = (lsb - self.anchor).rem_euclid(count);
-                self.anchor + if ahead >= count / 2 { ahead - count } else { ahead }
-            }
-        };
-        self.is_begun = true;
-        if begins {
-            (self.anchor, self.recovered) = (order, None);
-            self.frames.clear();
-            self.recent.clear();
-        } else if self.recent.contains(&order) {
-            // A key frame is missing, after which the counts began again.
-            self.lose();
-        }
-        *keys += u64::from(kind.is_irap());
+        let order = self.begin(kind, slice, order_counts(&sps));
+        headers.keys += u64::from(kind.is_irap());
 
-        // The frames that are kept, and whether this frame builds on them.
-        let mut kept: Vec<((i32, bool), bool)> = Vec::new();
-        let mut is_complete = true;
-        let mut keep = |order: i32, modulus: Option<i32>, is_used: bool| {
+        let references = match kind.is_idr() {
+            true => Vec::new(),
+            false => references(&sps, slice, order)?,
+        };
+        // The frames that are kept, and whether this frame builds on whole ones alone.
+        let mut kept: Vec<(i32, bool)> = Vec::new();
+        let (mut is_complete, mut builds_on_whole) = (true, true);
+        for Reference { order, modulus, is_used } in references {
             let is_it = |(other, _): &&(i32, bool)| match modulus {
                 Some(count) => (other - order).rem_euclid(count) == 0,
                 None => *other == order,
             };
             match self.frames.iter().find(is_it) {
-                Some(&found) => kept.push((found, is_used)),
+                Some(&found) => {
+                    kept.push(found);
+                    builds_on_whole &= found.1 || !is_used;
+                }
                 None => is_complete &= !is_used,
             }
-        };
-        if !kind.is_idr() {
-            let short = match slice.short_term_ref_pic_set_sps_flag {
-                true => {
-                    sps.short_term_ref_pic_set.get(usize::from(slice.short_term_ref_pic_set_idx))
-                }
-                false => Some(&slice.short_term_ref_pic_set),
-            };
-            let short = short.ok_or("no reference picture set")?;
-            let sides = [
-                (short.num_negative_pics, &short.delta_poc_s0, &short.used_by_curr_pic_s0),
-                (short.num_positive_pics, &short.delta_poc_s1, &short.used_by_curr_pic_s1),
-            ];
-            for (number, deltas, used) in sides {
-                for (delta, is_used) in deltas.iter().zip(used).take(usize::from(number)) {
-                    keep(order + delta, None, *is_used);
-                }
-            }
-            for i in 0..usize::from(slice.num_long_term_sps + slice.num_long_term_pics) {
-                let (own, is_used) = (slice.poc_lsb_lt[i] as i32, slice.used_by_curr_pic_lt[i]);
-                if slice.delta_poc_msb_present_flag[i] {
-                    let cycles = slice.delta_poc_msb_cycle_lt[i] as i32;
-                    keep(order - lsb + own - cycles.saturating_mul(count), None, is_used);
-                } else {
-                    keep(own, Some(count), is_used);
-                }
-            }
         }
-        let builds_on_whole = kept.iter().all(|((_, is_whole), is_used)| *is_whole || !is_used);
-        if let Some(frames) = recovery
-            && !(is_complete && builds_on_whole)
+        let is_whole = is_complete && builds_on_whole;
+        if let Some(frames) = headers.recovery
+            && !is_whole
         {
             self.recovered = self.recovered.or(Some(order + frames));
         } else if !is_complete {
             self.recovered = None;
         }
         let fate = match self.recovered {
-            _ if is_complete && builds_on_whole => Fate::Whole,
+            _ if is_whole => Fate::Whole,
             Some(from) if order >= from => Fate::Whole,
             Some(_) => Fate::Recovering,
             None => Fate::Missing,
         };
-        self.frames = kept.into_iter().map(|(frame, _)| frame).collect();
+        self.frames = kept;
         self.frames.push((order, fate == Fate::Whole));
         self.recent.push_back(order);
         self.recent.drain(..self.recent.len().saturating_sub(RECENT));
@@ -456,8 +416,80 @@ impl H265 {
         Ok((fate, !is_of_no_other && slice.pic_output_flag))
     }
 
+    /// Returns the order count of a picture (8.3.1), and forgets the frames before one that begins a sequence.
+    fn begin(&mut self, kind: h265::NaluType, slice: &h265::SliceHeader, count: i32) -> i32 {
+        let lsb = i32::from(slice.pic_order_cnt_lsb);
+        let begins = kind.is_idr() || kind.is_bla() || kind.is_irap() && !self.is_begun;
+        self.is_begun = true;
+        if begins {
+            (self.anchor, self.recovered) = (lsb, None);
+            self.frames.clear();
+            self.recent.clear();
+            return lsb;
+        }
+        // The nearest to the anchor.
+        let ahead = (lsb - self.anchor).rem_euclid(count);
+        let order = self.anchor + if ahead >= count / 2 { ahead - count } else { ahead };
+        if self.recent.contains(&order) {
+            // A key frame is missing, after which the counts began again.
+            self.lose();
+        }
+        order
+    }
+
     fn lose(&mut self) {
         self.frames.clear();
         self.recovered = None;
     }
+}
+
+/// Returns the number of order counts that slices tell apart.
+fn order_counts(sps: &h265::Sps) -> i32 {
+    1 << (sps.log2_max_pic_order_cnt_lsb_minus4 + 4)
+}
+
+/// A frame that is kept for a picture.
+struct Reference {
+    /// Its order count.
+    order: i32,
+    /// Number by which the order count is known, if not as a whole.
+    modulus: Option<i32>,
+    /// True if the picture itself builds on it.
+    is_used: bool,
+}
+
+/// Returns the reference picture set of a picture with this order count (8.3.2).
+fn references(
+    sps: &h265::Sps,
+    slice: &h265::SliceHeader,
+    order: i32,
+) -> Result<Vec<Reference>, String> {
+    let short = match slice.short_term_ref_pic_set_sps_flag {
+        true => sps.short_term_ref_pic_set.get(usize::from(slice.short_term_ref_pic_set_idx)),
+        false => Some(&slice.short_term_ref_pic_set),
+    };
+    let short = short.ok_or("no reference picture set")?;
+    let sides = [
+        (short.num_negative_pics, &short.delta_poc_s0, &short.used_by_curr_pic_s0),
+        (short.num_positive_pics, &short.delta_poc_s1, &short.used_by_curr_pic_s1),
+    ];
+    let mut references = Vec::new();
+    for (number, deltas, used) in sides {
+        for (delta, &is_used) in deltas.iter().zip(used).take(usize::from(number)) {
+            references.push(Reference { order: order + delta, modulus: None, is_used });
+        }
+    }
+    let (lsb, count) = (i32::from(slice.pic_order_cnt_lsb), order_counts(sps));
+    for i in 0..usize::from(slice.num_long_term_sps + slice.num_long_term_pics) {
+        let (own, is_used) = (slice.poc_lsb_lt[i] as i32, slice.used_by_curr_pic_lt[i]);
+        references.push(match slice.delta_poc_msb_present_flag[i] {
+            true => {
+                let cycles = slice.delta_poc_msb_cycle_lt[i] as i32;
+                let order = order - lsb + own - cycles.saturating_mul(count);
+                Reference { order, modulus: None, is_used }
+            }
+            false => Reference { order: own, modulus: Some(count), is_used },
+        });
+    }
+    Ok(references)
 }
