@@ -7,6 +7,7 @@
 
 #[cfg(feature = "bags")]
 mod bag;
+mod beginning;
 pub mod choice;
 mod dataset;
 mod decoder;

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::choice::{self, Wanted};
 use super::interface::{Lost, Message, Reader, Topic};
@@ -143,6 +143,29 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     }
 }
 
+/// Explains that a path is no recording, and names the recording that is likely meant.
+fn not_a_recording(path: &Path) -> anyhow::Error {
+    let name = path.display();
+    if !path.exists() {
+        return anyhow!(
+            "there is no recording {name}; videos, images, cameras and streams are given by --left and \
+             --right, or --side-by-side"
+        );
+    }
+    if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
+        return anyhow!("{name}: {}", svo::FIRST_VERSION);
+    }
+    if let Some(near) = near_miss(path) {
+        return anyhow!("{name} is no recording: {near}");
+    }
+    anyhow!(
+        "{name} is no recording: MCAP, ZED's .svo2, a ROS 1 bag (.bag), rosbag2 (.db3 or its folder), or the \
+         folder of a data set is (EuRoC with mav0, KITTI raw with image_00, {}; docs/recordings.md has \
+         their files); videos and images are given by --left and --right",
+        dataset::names()
+    )
+}
+
 impl Recording {
     /// Opens a recording and finds its topics.
     pub fn open(path: &Path) -> Result<Self> {
@@ -159,26 +182,7 @@ impl Recording {
         if is_graph(path) {
             return of("ROS 2 graph", open_graph(&name[GRAPH.len()..])?);
         }
-        let Some(found) = kind(path) else {
-            if !path.exists() {
-                bail!(
-                    "there is no recording {name}; videos, images, cameras and streams are given by --left and \
-                     --right, or --side-by-side"
-                );
-            }
-            if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
-                bail!("{name}: {}", svo::FIRST_VERSION);
-            }
-            if let Some(near) = near_miss(path) {
-                bail!("{name} is no recording: {near}");
-            }
-            bail!(
-                "{name} is no recording: MCAP, ZED's .svo2, a ROS 1 bag (.bag), rosbag2 (.db3 or its folder), or the \
-                 folder of a data set is (EuRoC with mav0, KITTI raw with image_00, {}; docs/recordings.md has \
-                 their files); videos and images are given by --left and --right",
-                dataset::names()
-            );
-        };
+        let found = kind(path).ok_or_else(|| not_a_recording(path))?;
         let within = || name.clone();
         match found {
             Kind::Mcap => {

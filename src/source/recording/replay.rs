@@ -6,24 +6,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::beginning::{Beginning, views_of};
 use super::choice::Wanted;
 use super::decoder::{self, Decoder};
-use super::interface::{Lost, Message, Topic};
+use super::interface::{Lost, Message};
 use super::messages::{self, Picture};
 use super::open::Recording;
-use super::timing::{self, Basis, Clock, Firsts};
+use super::timing::{self, Basis, Clock};
 use crate::core::control::Switch;
 use crate::core::frame::{Eye, EyeFrame, Image, StereoPair};
 use crate::core::memory::Budget;
 use crate::core::thread;
-use crate::source::gst::{GstOptions, Offset, Undecodable, Views};
+use crate::source::gst::{GstOptions, Offset};
 use crate::source::pairing::skew::SkewCheck;
 use crate::source::pairing::unordered::{Astray, Unordered};
 use crate::source::pairing::{PairBy, Pairing, UNKNOWN_PERIOD};
 use crate::source::{Damage, Place, Source, SourceCounts, SourceInfo, Unavailable};
-
-/// Images of a view that may be unreadable before the first readable one.
-const UNREADABLE_MAX: usize = 50;
 
 /// Part of the images that may lack a partner in both views before stereod warns.
 const MANY: f64 = 0.1;
@@ -72,15 +70,7 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
 fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dyn Source>> {
     let mut recording = Recording::open(path)?;
     let live = recording.live(&options.stop);
-    let chosen = recording.choose(wanted);
-    let mut topics = match live {
-        // Its publisher may come.
-        true => chosen.map_err(|error| Unavailable { reason: format!("{error:#}") })?,
-        false => chosen?,
-    };
-    if options.swap {
-        topics.reverse();
-    }
+    let topics = choose(&recording, wanted, options.swap, live)?;
     let offset = match options.offset {
         Offset::Ns(ns) => ns,
         Offset::Auto => bail!(
@@ -94,27 +84,10 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
         tracing::warn!("{}: {warning}", recording.name);
     }
     let period = periods.into_iter().flatten().max();
+    let size = common_size(&recording, topics, first)?;
     let [left, right] = topics.map(|topic| &recording.topics()[topic]);
-    let [size, other] = first;
-    ensure!(
-        size == other,
-        "{}: the views differ in size: {} is {}x{}, {} is {}x{}",
-        recording.name,
-        left.name,
-        size.0,
-        size.1,
-        right.name,
-        other.0,
-        other.1
-    );
-    let file =
-        path.file_name().map_or(recording.name.clone(), |n| n.to_string_lossy().into_owned());
-    let views = match topics[0] == topics[1] {
-        true => left.name.clone(),
-        false => format!("{} + {}", left.name, right.name),
-    };
     let info = SourceInfo {
-        description: format!("{file} ({views})"),
+        description: description(path, &recording, topics),
         width: size.0,
         height: size.1,
         rate: period.map(rate_of),
@@ -128,23 +101,10 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
         white,
         cameras: Vec::new(),
     };
-    let by = match (options.pair_by, basis) {
-        _ if offset != 0 => PairBy::Time,
-        // Times of a live source are not judged here.
-        (PairBy::Auto, _) if live => PairBy::Auto,
-        (PairBy::Auto, Basis::Stamps | Basis::Log) => PairBy::Time,
-        (PairBy::Auto, Basis::Order) => PairBy::Index,
-        (by, _) => by,
-    };
-    let [left_period, right_period] = periods;
-    let tolerance = options.tolerance;
-    let pairing = Pairing { by, tolerance, left_period, right_period, is_live: live };
+    let pairing = pairing(options, &clock, offset, live);
     let delay = |ns: i64| ns.max(0) as u64;
     let delays = [delay(offset.saturating_neg()), delay(offset)];
-    let bytes = (size.0 * size.1 * if has_colour { 3 } else { 1 }) as u64;
-    // Each view keeps twice as many images, and as many pairs wait for their turn.
-    let fitting = Budget::of_process().left() / WAITING_PART / (6 * bytes.max(1));
-    let reach = if live { 0 } else { fitting.clamp(1, Unordered::REACH as u64) as usize };
+    let reach = if live { 0 } else { reach(size, has_colour) };
     let first_pair = begin.saturating_add(Duration::from_nanos(delays[0]));
     Ok(Box::new(Replay {
         info,
@@ -166,84 +126,66 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
     }))
 }
 
-/// Properties of the views, from their first images.
-struct Beginning {
-    /// Size of each view.
-    first: [(usize, usize); 2],
-    clock: Clock,
-    has_colour: bool,
-    /// Smallest grey level of white.
-    white: u8,
+/// Returns the topics of the views. The publisher of a live one may come later.
+fn choose(recording: &Recording, wanted: &Wanted, swap: bool, is_live: bool) -> Result<[usize; 2]> {
+    let chosen = recording.choose(wanted);
+    let [left, right] = match is_live {
+        true => chosen.map_err(|error| Unavailable { reason: format!("{error:#}") })?,
+        false => chosen?,
+    };
+    Ok(if swap { [right, left] } else { [left, right] })
 }
 
-impl Beginning {
-    fn of(
-        recording: &mut Recording,
-        topics: [usize; 2],
-        options: &GstOptions,
-        is_live: bool,
-    ) -> Result<Self> {
-        recording.begin(&topics)?;
-        let mut decoder = Decoder::new(options, Some(topics));
-        let (mut message, mut firsts) = (Message::default(), Firsts::default());
-        // Sizes, and numbers and first reasons of the images that cannot be read.
-        let (mut first, mut flaws, mut reasons) = ([None, None], [0; 2], [None, None]);
-        let (mut has_colour, mut is_whole) = (false, true);
-        let mut lost = Vec::new();
-        while is_whole && (!firsts.are_enough(is_live) || first.iter().any(Option::is_none)) {
-            ensure!(!options.stop.is_set(), "stopped while the recording was being opened");
-            is_whole = recording.next(&mut message)?;
-            lost.extend(recording.lost());
-            let images = if is_whole {
-                let topic = &recording.topics()[message.topic];
-                let read = messages::picture(topic, message.log_ns, &message.data);
-                if let Ok((stamp, picture)) = &read {
-                    firsts.note_message(topics, &message, *stamp, picture);
-                }
-                let is_known =
-                    topics.iter().zip(&first).all(|(t, f)| *t != message.topic || f.is_some());
-                match is_known {
-                    true => continue,
-                    false => decoder.decode(recording, message.topic, read)?,
-                }
-            } else {
-                decoder.finish()?
-            };
-            for image in images {
-                let Topic { name, .. } = &recording.topics()[image.topic];
-                match image.views {
-                    Ok(views) => {
-                        for (eye, view) in views_of(views, image.topic, topics, false) {
-                            first[eye].get_or_insert((view.width(), view.height()));
-                            has_colour |= eye == 0 && view.chroma().is_some();
-                        }
-                    }
-                    // A video may begin long before a frame that builds on no other.
-                    Err(error) if error.is::<Undecodable>() => {}
-                    Err(error) => {
-                        let eye = usize::from(image.topic != topics[0]);
-                        flaws[eye] += 1;
-                        let reason = reasons[eye].get_or_insert(error);
-                        if flaws[eye] > UNREADABLE_MAX {
-                            bail!("{}: {name} has no readable image: {reason:#}", recording.name);
-                        }
-                    }
-                }
-            }
-        }
-        let found = |eye: usize| {
-            first[eye].with_context(|| {
-                let Topic { name, .. } = &recording.topics()[topics[eye]];
-                let damage = lost.first().map(|lost| lost.what.clone());
-                let reason = reasons[eye].as_ref().map(|reason| format!("{reason:#}"));
-                let why = reason.or(recording.cut()).or(damage);
-                let why = why.map_or(String::new(), |why| format!(": {why}"));
-                format!("{}: {name} has no readable image{why}", recording.name)
-            })
-        };
-        let first = [found(0)?, found(1)?];
-        let white = decoder.white(topics[0]).min(decoder.white(topics[1]));
-        Ok(Self { first, clock: firsts.clock(), has_colour, white })
+/// Returns the way in which the views are paired. Times of a live source are not judged here.
+fn pairing(options: &GstOptions, clock: &Clock, offset: i64, is_live: bool) -> Pairing {
+    let by = match (options.pair_by, clock.basis) {
+        _ if offset != 0 => PairBy::Time,
+        (PairBy::Auto, _) if is_live => PairBy::Auto,
+        (PairBy::Auto, Basis::Stamps | Basis::Log) => PairBy::Time,
+        (PairBy::Auto, Basis::Order) => PairBy::Index,
+        (by, _) => by,
+    };
+    let [left_period, right_period] = clock.periods;
+    Pairing { by, tolerance: options.tolerance, left_period, right_period, is_live }
+}
+
+/// Returns the number of images that may wait for their turn.
+fn reach((width, height): (usize, usize), has_colour: bool) -> usize {
+    let bytes = (width * height * if has_colour { 3 } else { 1 }) as u64;
+    // Each view keeps twice as many images, and as many pairs wait for their turn.
+    let fitting = Budget::of_process().left() / WAITING_PART / (6 * bytes.max(1));
+    fitting.clamp(1, Unordered::REACH as u64) as usize
+}
+
+/// Returns the size of both views, which must be one.
+fn common_size(
+    recording: &Recording,
+    topics: [usize; 2],
+    [size, other]: [(usize, usize); 2],
+) -> Result<(usize, usize)> {
+    let [left, right] = topics.map(|topic| &recording.topics()[topic]);
+    ensure!(
+        size == other,
+        "{}: the views differ in size: {} is {}x{}, {} is {}x{}",
+        recording.name,
+        left.name,
+        size.0,
+        size.1,
+        right.name,
+        other.0,
+        other.1
+    );
+    Ok(size)
+}
+
+/// Names the file and the topics of the views.
+fn description(path: &Path, recording: &Recording, topics: [usize; 2]) -> String {
+    let file =
+        path.file_name().map_or(recording.name.clone(), |n| n.to_string_lossy().into_owned());
+    let [left, right] = topics.map(|topic| &recording.topics()[topic].name);
+    match topics[0] == topics[1] {
+        true => format!("{file} ({left})"),
+        false => format!("{file} ({left} + {right})"),
     }
 }
 
@@ -253,22 +195,6 @@ fn rate_of(period: Duration) -> f64 {
     // Of images hours apart, no digit is left otherwise.
     let digits = 1e4 * 10_f64.powf((-rate.log10()).ceil().max(0.0));
     (rate * digits).round() / digits
-}
-
-/// Returns each view of an image of this topic with its side.
-fn views_of(
-    views: Views,
-    topic: usize,
-    topics: [usize; 2],
-    swap: bool,
-) -> impl Iterator<Item = (usize, Image)> {
-    let views = match views {
-        Views::One(view) => [Some((usize::from(topic != topics[0]), view)), None],
-        Views::Both(first, second) => {
-            [Some((usize::from(swap), first)), Some((usize::from(!swap), second))]
-        }
-    };
-    views.into_iter().flatten()
 }
 
 impl Replay {
@@ -428,6 +354,25 @@ impl Replay {
         format!(", and `--offset {}` pairs the first images of both views", us as f64 * 1e-3)
     }
 
+    /// Warns of copies, and of different images with one stamp.
+    fn tell_repeats(&self) {
+        let name = &self.recording.name;
+        let [left, right] = Eye::BOTH.map(|eye| self.pairer.copies(eye));
+        if left + right > 0 {
+            tracing::warn!(
+                "{name}: {left} left and {right} right images are copies of another one, with the same stamp and \
+                 content; they are left out"
+            );
+        }
+        let [left, right] = Eye::BOTH.map(|eye| self.pairer.alike(eye));
+        if left + right > 0 {
+            tracing::warn!(
+                "{name}: {left} left and {right} right images have the stamp of another one; they are paired in \
+                 their order"
+            );
+        }
+    }
+
     /// Reports damage and missing partners after the last message.
     fn judge(&mut self) -> Result<()> {
         let warning = self.skew.finish(self.period);
@@ -444,26 +389,7 @@ impl Replay {
                 tracing::warn!("{name}: {}: {damage}", self.recording.topics()[*topic].name);
             }
         }
-        let of_both =
-            |count: fn(&Unordered, Eye) -> u64| Eye::BOTH.map(|eye| count(&self.pairer, eye));
-        let copies = of_both(Unordered::copies);
-        if copies != [0; 2] {
-            tracing::warn!(
-                "{name}: {} left and {} right images are copies of another one, with the same stamp and \
-                 content; they are left out",
-                copies[0],
-                copies[1]
-            );
-        }
-        let alike = of_both(Unordered::alike);
-        if alike != [0; 2] {
-            tracing::warn!(
-                "{name}: {} left and {} right images have the stamp of another one; they are paired in their \
-                 order",
-                alike[0],
-                alike[1]
-            );
-        }
+        self.tell_repeats();
         let description = &self.info.description;
         if pairs == 0 && (left == 0 || right == 0) {
             bail!(
@@ -490,8 +416,8 @@ impl Replay {
         let [left_lost, right_lost] =
             Eye::BOTH.map(|e| self.pairer.pairer().unpaired_since_first(e));
         let lost = [
-            left_lost.saturating_sub(copies[0] + of(damaged_right)),
-            right_lost.saturating_sub(copies[1] + of(damaged_left)),
+            left_lost.saturating_sub(self.pairer.copies(Eye::Left) + of(damaged_right)),
+            right_lost.saturating_sub(self.pairer.copies(Eye::Right) + of(damaged_left)),
         ];
         if lost[0].min(lost[1]) as f64 > MANY * left.min(right) as f64 {
             tracing::warn!(
