@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
+use gstreamer as gst;
 
 use super::appsink::Frame;
 use super::camera;
@@ -39,100 +40,38 @@ pub(super) fn open(
     right: &StreamSpec,
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
-    let [left, right] = camera::inputs([left, right], ViewLayout::Whole, options)?;
-    let (mut short_names, names) =
-        ([left.short_name(), right.short_name()], [left.name(), right.name()]);
-    if short_names[0] == short_names[1] {
-        short_names = names;
-    }
-    // Numbers of two patterns share a scale; a pattern next to a video starts at its own first
-    // number.
-    let mut common = None;
-    let timings = match (&left, &right) {
-        (Input::Pictures(l), Input::Pictures(r)) => {
-            let numbers: HashSet<u64> = l.numbers().collect();
-            let shared = r.numbers().filter(|number| numbers.contains(number)).count();
-            ensure!(
-                shared > 0 || options.pair_by == PairBy::Index,
-                "{} and {} have no number in common ({} and {}): the views of a pair must have \
-                 the same number, or be paired by index",
-                l.pattern,
-                r.pattern,
-                l.range(),
-                r.range()
-            );
-            common = (options.pair_by != PairBy::Index).then_some(shared as u64);
-            [Some(pictures::timing(&[l, r], options.picture_rate)); 2]
-        }
-        _ => [&left, &right].map(|input| input.own_timing(options.picture_rate)),
-    };
+    let inputs = camera::inputs([left, right], ViewLayout::Whole, options)?;
+    let description = description(&inputs);
+    let (timings, common) = timings(&inputs, options)?;
+    let [left, right] = &inputs;
     let offset = match options.offset {
         Offset::Ns(ns) => ns,
-        Offset::Auto => find_offset([&left, &right], timings, options)?,
+        Offset::Auto => find_offset([left, right], timings, options)?,
     };
-    let numbered = matches!((&left, &right), (Input::Pictures(_), Input::Pictures(_)));
-    let exposure = follow_exposure([&left, &right], options)?;
+    let numbered = matches!((left, right), (Input::Pictures(_), Input::Pictures(_)));
+    let exposure = follow_exposure([left, right], options)?;
     let cameras = [left.camera_input(Eye::Left), right.camera_input(Eye::Right)];
-    let cameras = cameras.into_iter().flatten().collect();
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
-    let recipe = |input, eye: Eye, timing| {
-        let state = state.eye(eye).clone();
-        StreamSetup { input, layout: ViewLayout::Whole, timing, zero, state, at: None }
-    };
-    let mut streams = [
-        ReconnectingStream::start("left camera", recipe(left, Eye::Left, timings[0]), options)?,
-        ReconnectingStream::start("right camera", recipe(right, Eye::Right, timings[1]), options)?,
-    ];
-    for stream in &mut streams {
-        stream.prepare()?;
-    }
-    let tags = streams.each_ref().map(|stream| (stream.name(), stream.orientation()));
-    orientation::report(&tags, options.orient);
-    let [left, right] = &streams;
-    let (size, other) = (left.view_size(), right.view_size());
-    ensure!(
-        size == other,
-        "the views differ in size: {} is {}x{}, {} is {}x{}; scale or crop one of them",
-        left.name(),
-        size.0,
-        size.1,
-        right.name(),
-        other.0,
-        other.1
-    );
-    let rates = [left.rate(), right.rate()];
+    let streams = start(inputs, timings, zero, &state, options)?;
     let info = SourceInfo {
-        description: short_names.join(" + "),
-        width: size.0,
-        height: size.1,
-        rate: rates.into_iter().flatten().reduce(f64::min),
+        description,
         pairs: common.or_else(|| expected_pairs(&streams)),
-        begin: left.begin_time().unwrap_or_default(),
-        length: left.length(),
-        seekable: streams.iter().all(ReconnectingStream::is_seekable),
-        live: left.live() || right.live(),
-        has_truth: false,
-        has_colour: left.has_colour(),
-        white: left.white().min(right.white()),
-        cameras,
+        cameras: cameras.into_iter().flatten().collect(),
+        ..info(&streams)?
     };
+    let rates = streams.each_ref().map(ReconnectingStream::rate);
+    let [left_period, right_period] = rates.map(|rate| rate.map(period_of));
     // An offset has no meaning for numbers.
     let by = if offset == 0 { options.pair_by } else { PairBy::Time };
-    let pairing = Pairing {
-        by,
-        tolerance: options.tolerance,
-        left_period: rates[0].map(period_of),
-        right_period: rates[1].map(period_of),
-        is_live: info.live,
-    };
+    let (tolerance, is_live) = (options.tolerance, info.live);
+    let pairing = Pairing { by, tolerance, left_period, right_period, is_live };
     state.synchronisation().claim(rates[0], rates[1]);
-    let pairer = Pairer::new(pairing);
     let delay = |ns: i64| Duration::from_nanos(ns.max(0) as u64);
     Ok(Box::new(TwoStreams {
         info,
         streams,
-        pairer,
+        pairer: Pairer::new(pairing),
         state,
         by_number: options.pair_by == PairBy::Index,
         delays: [delay(offset.saturating_neg()), delay(offset)],
@@ -146,6 +85,96 @@ pub(super) fn open(
         done: false,
         _exposure: exposure,
     }))
+}
+
+/// Starts the stream of each view, and waits until both have their size.
+fn start(
+    [left, right]: [Input; 2],
+    timings: [Option<pictures::Timing>; 2],
+    zero: gst::ClockTime,
+    state: &LiveState,
+    options: &GstOptions,
+) -> anyhow::Result<[ReconnectingStream; 2]> {
+    let start = |name, input, eye: Eye, timing| {
+        let state = state.eye(eye).clone();
+        let setup = StreamSetup { input, layout: ViewLayout::Whole, timing, zero, state, at: None };
+        ReconnectingStream::start(name, setup, options)
+    };
+    let mut streams = [
+        start("left camera", left, Eye::Left, timings[0])?,
+        start("right camera", right, Eye::Right, timings[1])?,
+    ];
+    for stream in &mut streams {
+        stream.prepare()?;
+    }
+    let tags = streams.each_ref().map(|stream| (stream.name(), stream.orientation()));
+    orientation::report(&tags, options.orient);
+    Ok(streams)
+}
+
+/// Names both inputs, by their full names if the short ones are the same.
+fn description(inputs: &[Input; 2]) -> String {
+    let short = inputs.each_ref().map(Input::short_name);
+    match short[0] == short[1] {
+        true => inputs.each_ref().map(Input::name).join(" + "),
+        false => short.join(" + "),
+    }
+}
+
+/// Returns the timings of image files, and the number of pairs if their numbers pair them. Numbers of two patterns
+/// share a scale; a pattern next to a video starts at its own first number.
+fn timings(
+    inputs: &[Input; 2],
+    options: &GstOptions,
+) -> anyhow::Result<([Option<pictures::Timing>; 2], Option<u64>)> {
+    let [Input::Pictures(left), Input::Pictures(right)] = inputs else {
+        let own = inputs.each_ref().map(|input| input.own_timing(options.picture_rate));
+        return Ok((own, None));
+    };
+    let numbers: HashSet<u64> = left.numbers().collect();
+    let shared = right.numbers().filter(|number| numbers.contains(number)).count();
+    ensure!(
+        shared > 0 || options.pair_by == PairBy::Index,
+        "{} and {} have no number in common ({} and {}): the views of a pair must have the same number, \
+         or be paired by index",
+        left.pattern,
+        right.pattern,
+        left.range(),
+        right.range()
+    );
+    let common = (options.pair_by != PairBy::Index).then_some(shared as u64);
+    Ok(([Some(pictures::timing(&[left, right], options.picture_rate)); 2], common))
+}
+
+/// Returns the properties of both streams, which must have one size.
+fn info(streams: &[ReconnectingStream; 2]) -> anyhow::Result<SourceInfo> {
+    let [left, right] = streams;
+    let (size, other) = (left.view_size(), right.view_size());
+    ensure!(
+        size == other,
+        "the views differ in size: {} is {}x{}, {} is {}x{}; scale or crop one of them",
+        left.name(),
+        size.0,
+        size.1,
+        right.name(),
+        other.0,
+        other.1
+    );
+    Ok(SourceInfo {
+        description: String::new(),
+        width: size.0,
+        height: size.1,
+        rate: [left.rate(), right.rate()].into_iter().flatten().reduce(f64::min),
+        pairs: None,
+        begin: left.begin_time().unwrap_or_default(),
+        length: left.length(),
+        seekable: streams.iter().all(ReconnectingStream::is_seekable),
+        live: left.live() || right.live(),
+        has_truth: false,
+        has_colour: left.has_colour(),
+        white: left.white().min(right.white()),
+        cameras: Vec::new(),
+    })
 }
 
 /// Copies the exposure of one camera to the other if requested.
@@ -389,34 +418,11 @@ impl TwoStreams {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> bool {
-        let (live, period) = (self.info.live, self.period());
+        let live = self.info.live;
         let mut ended = [false; 2];
         loop {
-            loop {
-                if stop.is_set() {
-                    return false;
-                }
-                let Some(mut pair) = self.pairer.pop() else { break };
-                if std::mem::take(&mut self.is_moved) {
-                    let number = number_at(pair.timestamp, self.first_pair(), self.info.rate);
-                    self.pairer.renumber(&mut pair, number);
-                }
-                // A pair has the left view's own time.
-                pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
-                self.tell_of_times();
-                if self.pairer.tolerance().is_some() {
-                    match live {
-                        true => self.state.synchronisation().note_pair(pair.skew_ns),
-                        false => {
-                            if let Some(warning) = self.skew.note(pair.skew_ns, period) {
-                                tracing::warn!("{warning}");
-                            }
-                        }
-                    }
-                }
-                if emit(pair, self.counts()).is_break() {
-                    return false;
-                }
+            if self.emit_pairs(stop, emit).is_break() {
+                return false;
             }
             // A live view would never end while its partner is gone.
             if ended == [true; 2] || (live && ended != [false; 2]) {
@@ -442,6 +448,38 @@ impl TwoStreams {
                     ended[eye] = self.advance(eye, TICK);
                 }
             }
+        }
+    }
+
+    /// Emits the pairs that are complete. Breaks if no more are wanted.
+    fn emit_pairs(
+        &mut self,
+        stop: &Switch,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        while !stop.is_set() {
+            let Some(mut pair) = self.pairer.pop() else { return ControlFlow::Continue(()) };
+            if std::mem::take(&mut self.is_moved) {
+                let number = number_at(pair.timestamp, self.first_pair(), self.info.rate);
+                self.pairer.renumber(&mut pair, number);
+            }
+            // A pair has the left view's own time.
+            pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
+            self.tell_of_times();
+            if self.pairer.tolerance().is_some() {
+                self.note_skew(pair.skew_ns);
+            }
+            emit(pair, self.counts())?;
+        }
+        ControlFlow::Break(())
+    }
+
+    /// Notes the difference of a pair's times.
+    fn note_skew(&mut self, skew_ns: i64) {
+        if self.info.live {
+            self.state.synchronisation().note_pair(skew_ns);
+        } else if let Some(warning) = self.skew.note(skew_ns, self.period()) {
+            tracing::warn!("{warning}");
         }
     }
 }
