@@ -6,32 +6,28 @@
 //! receiver before it stops the pipeline.
 
 mod account;
+mod build;
+mod frame_times;
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::appsink::{Format, Frame, FrameCopier, Shared, build_appsink};
+use super::appsink::{Format, Frame, Shared};
 use super::camera_pools::CameraPools;
 use super::input::Input;
-use super::live_times::{LiveTimes, TimeCheck};
+use super::live_times::LiveTimes;
 use super::options::{GstOptions, Reconnect};
 use super::plane::ViewLayout;
-use super::times::{TICK, now, period_of};
-use super::{inspect, libav, limits, orientation, time_jumps, wiring};
+use super::times::{TICK, period_of};
 use crate::core::thread::{self, locked};
 use crate::source::live::EyeState;
-use crate::source::orientation::Orient;
 use crate::source::pictures::Timing;
-
-/// Capacity of the channel between the streaming thread and the pairing.
-const CHANNEL: usize = 4;
 
 /// Silence after which a stream is checked for its end.
 const GRACE: Duration = Duration::from_millis(1000);
@@ -43,17 +39,8 @@ const STALLED: Duration = Duration::from_secs(60);
 /// Timeout of closing a pipeline.
 pub(super) const CLOSING: Duration = Duration::from_secs(2);
 
-/// Age above which the time of a live frame is implausible.
-const OLDEST: Duration = Duration::from_secs(10);
-
-/// Step back above which a time of a recording has jumped.
-const JUMP: Duration = Duration::from_secs(1);
-
 /// Largest age of a fresh live frame at the beginning of a run.
 const FRESH: Duration = Duration::from_millis(50);
-
-/// Demuxers with an index that finds the key frame before any time.
-const EXACT: [&str; 2] = ["qtdemux", "matroskademux"];
 
 /// Number of frames for measuring an unstated frame rate.
 const RATE_SAMPLE: usize = 8;
@@ -128,109 +115,6 @@ pub(super) struct InputStream {
 }
 
 impl InputStream {
-    /// Builds and starts the pipeline; [`InputStream::preroll`] then waits for its first frame.
-    pub(super) fn start(recipe: &StreamSetup, options: &GstOptions) -> anyhow::Result<Self> {
-        let name = recipe.input.name();
-        Self::build(recipe.clone(), options).map_err(|error| anyhow!("{name}: {error:#}"))
-    }
-
-    fn build(recipe: StreamSetup, options: &GstOptions) -> anyhow::Result<Self> {
-        let StreamSetup { input, layout, timing, zero, state, at } = recipe;
-        // Frames in files of their own are looked at before they are decoded.
-        let video = matches!(input, Input::File(_));
-        let shared = Arc::new(Shared::of(state.clone(), input.name(), video));
-        let pipeline = gst::Pipeline::new();
-        libav::listen(&pipeline, &shared);
-        limits::watch(&pipeline, &shared);
-        if video {
-            inspect::watch_recorded(&pipeline, &shared);
-            time_jumps::watch(&pipeline, &shared.jumps);
-        } else if !is_recorded(&input) {
-            inspect::watch(&pipeline, &state);
-        }
-        let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
-        let format = Arc::new(Mutex::new(Format::default()));
-        let copier = FrameCopier::new(input.name(), layout, options, format.clone());
-        let sink = build_appsink(sender, shared.clone(), copier);
-        let convert = wiring::element("videoconvert")?;
-        pipeline.add_many([&convert, sink.upcast_ref()])?;
-        convert.link(&sink)?;
-        let target = convert.static_pad("sink").ok_or_else(|| anyhow!("no pad to link"))?;
-        if let Some(bus) = pipeline.bus() {
-            let shared = shared.clone();
-            bus.set_sync_handler(move |_, message| {
-                shared.message(message);
-                gst::BusSyncReply::Drop
-            });
-        }
-        let mut stream = Self {
-            pipeline,
-            delivered,
-            shared,
-            format,
-            first: VecDeque::new(),
-            begin: None,
-            last_time: None,
-            live: false,
-            is_moved: false,
-            by_arrival: None,
-            zero: None,
-            live_times: LiveTimes::default(),
-            fresh_from: None,
-            ended: false,
-            silent_since: None,
-            waited: (Duration::ZERO, 0),
-            closed: false,
-            taken: 0,
-            rate: None,
-            input,
-            timing,
-            pools: CameraPools::default(),
-        };
-        // From here on every return closes the pipeline.
-        let Self { pipeline, shared, input, .. } = &stream;
-        let target = match (input, options.orient) {
-            (Input::Pictures(_), _) | (_, Orient::Ignore) => target,
-            (_, Orient::Auto) => orientation::turn(pipeline, &target)?,
-        };
-        orientation::watch(&target, shared.clone());
-        wiring::connect(input, timing, options, pipeline, target, shared)?;
-        share_clock(&stream.pipeline, zero);
-        thread::require_spare(thread::OF_SOURCE)?;
-        // Only the change to "paused" tells whether a pipeline is live.
-        for state in [gst::State::Paused, gst::State::Playing] {
-            match stream.pipeline.set_state(state) {
-                Ok(change) => stream.live |= change == gst::StateChangeSuccess::NoPreroll,
-                Err(_) => {
-                    let reason = stream.shared.first_failure();
-                    bail!(reason.unwrap_or_else(|| "the pipeline does not start".to_owned()));
-                }
-            }
-            if let (gst::State::Paused, Some(at)) = (state, at) {
-                stream.is_moved = stream.move_to(at, options.patience);
-            }
-        }
-        Ok(stream)
-    }
-
-    /// Moves a paused recording to a time at or before `at`. Returns false if it still plays from its
-    /// beginning, because its container has no index of times.
-    fn move_to(&self, at: Duration, patience: Duration) -> bool {
-        let clock_time = |time: Duration| gst::ClockTime::from_nseconds(time.as_nanos() as u64);
-        // The demuxer is known once the first frame waits at the end of the pipeline.
-        let (paused, ..) = self.pipeline.state(Some(clock_time(patience)));
-        let is_exact = |element: gst::Element| {
-            element.factory().is_some_and(|factory| EXACT.contains(&factory.name().as_str()))
-        };
-        let mut elements = self.pipeline.iterate_recurse();
-        paused.is_ok()
-            && elements.find(is_exact).is_some()
-            && self
-                .pipeline
-                .seek_simple(gst::SeekFlags::FLUSH | gst::SeekFlags::ACCURATE, clock_time(at))
-                .is_ok()
-    }
-
     /// Takes over the results of opening the recording at its beginning, and returns the time of the first
     /// frame; `None` if it has ended before.
     pub(super) fn resume(
@@ -358,59 +242,6 @@ impl InputStream {
         Received::Frame(frame)
     }
 
-    /// Returns the time of a recorded frame, unless it shares it with a neighbour, or its
-    /// neighbours are in order without it.
-    fn check_recorded_time(&mut self, time: Option<Duration>) -> Option<Duration> {
-        let next = self.first.front().and_then(|next| self.time(next));
-        let before = self.last_time;
-        if let (Some(own), Some(next)) = (time, next)
-            && before.is_none_or(|before| before < next)
-            && (own > next + JUMP || before.is_some_and(|before| own + JUMP < before))
-        {
-            let seconds = own.as_secs_f64();
-            self.shared.note_mistimed(&format!("a picture's time, {seconds:.3} s, is wrong"));
-            return None;
-        }
-        self.last_time = time;
-        time.filter(|_| time != next && time != before)
-    }
-
-    /// Returns the time of a live frame, shifted if the stream's clock was set; `None` if it is far
-    /// from the arrival.
-    fn check_live_time(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
-        let Some(zero) = self.zero else { return Some(time) };
-        let seconds = |ns: i64| {
-            let way = if ns < 0 { "before" } else { "after" };
-            format!("{:.1} s {way}", ns.unsigned_abs() as f64 * 1e-9)
-        };
-        match self.live_times.assess(time, arrived.saturating_duration_since(zero)) {
-            TimeCheck::Good(time) => Some(time),
-            TimeCheck::Wrong { ahead } => {
-                let what = format!("a picture's time is {} its arrival", seconds(ahead));
-                self.shared.note_mistimed(&what);
-                None
-            }
-            TimeCheck::ClockSet { by, time } => {
-                tracing::warn!(
-                    "{}: its clock was set: times are {} those before; they are shifted by that, \
-                     to the accuracy of the arrival",
-                    self.name(),
-                    seconds(by)
-                );
-                Some(time)
-            }
-        }
-    }
-
-    /// Returns the capture time of a live frame if it is plausible, else its time of arrival.
-    fn capture_time(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
-        let captured = self.zero.zip(timestamp).and_then(|(zero, time)| zero.checked_add(time));
-        let plausible = |captured: &Instant| {
-            arrived.checked_duration_since(*captured).is_some_and(|age| age < OLDEST)
-        };
-        captured.filter(plausible).unwrap_or(arrived)
-    }
-
     /// Waits for the streaming thread's next frame.
     fn next(&mut self, wait: Duration) -> Received {
         if self.ended {
@@ -480,29 +311,6 @@ impl InputStream {
         self.shared.failure()
     }
 
-    /// Returns the common zero of streams that are opened together. GStreamer's clock and the
-    /// system's run at the same rate.
-    fn zero_of_times(&self) -> Option<Instant> {
-        let since = now().checked_sub(self.pipeline.base_time()?)?;
-        Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
-    }
-
-    /// Returns the time of a frame that is comparable with the other view's: for a live stream that
-    /// of capture by the common clock, for a recording the position in it, after edit lists.
-    fn time(&self, &Frame { times, arrived, .. }: &Frame) -> Option<Duration> {
-        if let Some(zero) = self.by_arrival {
-            return Some(arrived.saturating_duration_since(zero));
-        }
-        let time = if self.live {
-            times.running
-        } else if self.shared.absolute_times.load(Ordering::SeqCst) {
-            times.written
-        } else {
-            times.stream
-        };
-        time.map(|time| Duration::from_nanos(time.nseconds()))
-    }
-
     fn is_ready(&self) -> bool {
         !self.first.is_empty() || self.ended || !self.delivered.is_empty()
     }
@@ -570,11 +378,4 @@ pub(super) fn close_pipeline(pipeline: &gst::Pipeline, name: &str) {
 
 fn is_recorded(input: &Input) -> bool {
     matches!(input, Input::File(_) | Input::Pictures(_))
-}
-
-/// Gives live pipelines one clock and one zero, so that their times are comparable.
-fn share_clock(pipeline: &gst::Pipeline, zero: gst::ClockTime) {
-    pipeline.use_clock(Some(&gst::SystemClock::obtain()));
-    pipeline.set_start_time(gst::ClockTime::NONE);
-    pipeline.set_base_time(zero);
 }
