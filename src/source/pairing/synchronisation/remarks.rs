@@ -99,21 +99,10 @@ impl RemarkState {
         }
         differences.sort_unstable_by_key(|difference| difference.unsigned_abs());
         let typical = differences.get(differences.len() / 2).map(|ns| *ns as f64 * 1e-9);
-        let period = left.period.max(right.period);
         let pairs = differences.len() as u64;
-        let other_rate = left.is_steady()
-            && right.is_steady()
-            && (left.period / right.period).ln().abs() > OTHER_RATE.ln_1p();
-        let state = if other_rate {
-            Some(State::Rates)
-        } else if pairs * 2 < frames[0].min(frames[1]) {
-            Some(State::Unpairable)
-        } else if typical.is_some_and(|typical| typical.abs() > LATE * period) {
-            Some(State::Late)
-        } else {
-            None
-        };
-        let Some(state) = state else {
+        let fewest = frames[0].min(frames[1]);
+        let seen = Seen { left, right, frames: fewest, pairs, typical, tolerance };
+        let Some(state) = seen.state() else {
             self.good += 1;
             let forget = self.good >= FORGET && !self.told.is_empty();
             return forget.then(|| {
@@ -122,23 +111,70 @@ impl RemarkState {
             });
         };
         self.good = 0;
-        self.trouble = Some(match state {
+        self.trouble = Some(seen.in_short(state));
+        if self.told.contains(&state) {
+            return None;
+        }
+        self.told.push(state);
+        Some(Remark::Warning(seen.warning(state)))
+    }
+}
+
+/// A window that is full.
+struct Seen<'a> {
+    left: &'a Fit,
+    right: &'a Fit,
+    /// Frames of the view with fewer of them.
+    frames: u64,
+    pairs: u64,
+    /// Median difference of the pairs' times in seconds, if there are pairs.
+    typical: Option<f64>,
+    tolerance: Duration,
+}
+
+impl Seen<'_> {
+    /// Returns the trouble, if there is any.
+    fn state(&self) -> Option<State> {
+        let Self { left, right, .. } = self;
+        let other_rate = left.is_steady()
+            && right.is_steady()
+            && (left.period / right.period).ln().abs() > OTHER_RATE.ln_1p();
+        if other_rate {
+            Some(State::Rates)
+        } else if self.pairs * 2 < self.frames {
+            Some(State::Unpairable)
+        } else if self.typical.is_some_and(|typical| typical.abs() > LATE * self.period()) {
+            Some(State::Late)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the frame period of the slower view in seconds.
+    fn period(&self) -> f64 {
+        self.left.period.max(self.right.period)
+    }
+
+    /// Describes the trouble in a few words.
+    fn in_short(&self, state: State) -> String {
+        match state {
             State::Rates => "the cameras run at different rates".to_owned(),
             State::Unpairable => {
                 "few frames find a partner: the cameras do not keep step".to_owned()
             }
             State::Late => {
-                let apart = typical.unwrap_or_default().abs() * 1e3;
+                let apart = self.typical.unwrap_or_default().abs() * 1e3;
                 format!("the views of a pair are {apart:.1} ms apart")
             }
-        });
-        if self.told.contains(&state) {
-            return None;
         }
-        self.told.push(state);
+    }
+
+    /// Describes the trouble and its fix.
+    fn warning(&self, state: State) -> String {
+        let Self { left, right, frames, pairs, typical, .. } = self;
         let ms = |seconds: f64| seconds * 1e3;
-        let tolerance = ms(tolerance.as_secs_f64());
-        Some(Remark::Warning(match state {
+        let tolerance = ms(self.tolerance.as_secs_f64());
+        match state {
             State::Rates => format!(
                 "the left camera sends {:.1} frames a second and the right one {:.1}: give both the \
                  same rate (and the same exposure limit: some cameras slow down in the dark)",
@@ -146,12 +182,11 @@ impl RemarkState {
                 1.0 / right.period
             ),
             State::Unpairable => format!(
-                "only {pairs} of {} frames found a partner within {tolerance:.1} ms: the cameras \
+                "only {pairs} of {frames} frames found a partner within {tolerance:.1} ms: the cameras \
                  run {}{}. A hardware trigger helps, or starting one of them anew{}",
-                frames[0].min(frames[1]),
                 apart(left, right),
                 wander(left, right),
-                match (ms(period) * 0.6).ceil() {
+                match (ms(self.period()) * 0.6).ceil() {
                     enough if enough > tolerance => format!(
                         "; `--tolerance {enough:.0}` pairs them as they are, which is well only where \
                          nothing moves"
@@ -164,11 +199,11 @@ impl RemarkState {
                  frame{}: what moves gets wrong disparities. A hardware trigger helps, or starting \
                  one of the cameras anew; a smaller `--tolerance` drops such pairs",
                 ms(typical.unwrap_or_default().abs()),
-                if typical > Some(0.0) { "right" } else { "left" },
-                typical.unwrap_or_default().abs() / period * 100.0,
+                if *typical > Some(0.0) { "right" } else { "left" },
+                typical.unwrap_or_default().abs() / self.period() * 100.0,
                 wander(left, right),
             ),
-        }))
+        }
     }
 }
 
