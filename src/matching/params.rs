@@ -1,8 +1,10 @@
 //! The parameters of the matcher and their limits.
 
-use std::fmt;
-use std::str::FromStr;
+mod values;
 
+use std::fmt;
+
+pub use self::values::{Guide, Median, P2Mode, Paths, SLOPE_UNIT, Speckle};
 use crate::core::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::block::{BlockWindow, SIDE_MAX};
 use crate::matching::cost::{COSTS, Cost, CostDefaults, CostError};
@@ -20,164 +22,6 @@ use crate::matching::window::{SUPPORTED_MAX, Window};
 
 /// Largest path cost an engine can hold: one byte per candidate.
 pub const PATH_COST_MAX: u32 = 255;
-
-/// Denominator of the slope in [`P2Mode::Linear`].
-pub const SLOPE_UNIT: u32 = 16;
-
-/// The directions along which costs are aggregated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paths {
-    /// None: winner takes all on the cost itself (local matching).
-    None,
-    /// The axes: right, left, down, up.
-    Four,
-    /// Right, left, down, down-right, down-left: one sweep over the image.
-    Five,
-    /// The axes and the diagonals.
-    Eight,
-    /// The axes, the diagonals and the knight's moves between them (two pixels along one axis, one along the
-    /// other).
-    Sixteen,
-}
-
-impl Paths {
-    /// Returns the steps (dx, dy) from one pixel of a path to the next.
-    pub fn steps(self) -> &'static [(i32, i32)] {
-        #[rustfmt::skip]
-        const ALL: [(i32, i32); 16] = [
-            (1, 0), (-1, 0), (0, 1), (0, -1),
-            (1, 1), (-1, 1), (-1, -1), (1, -1),
-            (2, 1), (1, 2), (-1, 2), (-2, 1), (-2, -1), (-1, -2), (1, -2), (2, -1),
-        ];
-        const FIVE: [(i32, i32); 5] = [(1, 0), (-1, 0), (0, 1), (1, 1), (-1, 1)];
-        match self {
-            Paths::None => &[],
-            Paths::Four => &ALL[..4],
-            Paths::Five => &FIVE,
-            Paths::Eight => &ALL[..8],
-            Paths::Sixteen => &ALL,
-        }
-    }
-
-    /// Number of directions.
-    pub fn count(self) -> usize {
-        self.steps().len()
-    }
-}
-
-impl TryFrom<u32> for Paths {
-    type Error = ParamsError;
-    fn try_from(count: u32) -> Result<Self, ParamsError> {
-        match count {
-            0 => Ok(Paths::None),
-            4 => Ok(Paths::Four),
-            5 => Ok(Paths::Five),
-            8 => Ok(Paths::Eight),
-            16 => Ok(Paths::Sixteen),
-            _ => Err(ParamsError::Paths(count)),
-        }
-    }
-}
-
-/// Dependence of the penalty of a large disparity step on the image: a step in brightness makes a
-/// step in depth likelier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum P2Mode {
-    /// P2 everywhere.
-    Fixed,
-    /// max(P1, P2 / step), with step = abs(I(p) - I(p - r)); P2 if the step is 0.
-    InverseGradient,
-    /// max(min, P2 - slope * step / 16), integer division.
-    Linear {
-        /// Smallest penalty; may lie below P1.
-        min: u8,
-        /// Decrease per grey level of step, in sixteenths.
-        slope_16: u16,
-    },
-}
-
-impl P2Mode {
-    /// Returns the name on the command line and in the configuration.
-    pub fn name(&self) -> &'static str {
-        match self {
-            P2Mode::Fixed => "fixed",
-            P2Mode::InverseGradient => "inverse-gradient",
-            P2Mode::Linear { .. } => "linear",
-        }
-    }
-
-    /// Returns the penalty for a brightness step of `step` grey levels.
-    pub fn penalty(self, p1: u8, p2: u8, step: u8) -> u8 {
-        match self {
-            P2Mode::Fixed => p2,
-            P2Mode::InverseGradient => p2.checked_div(step).map_or(p2, |p| p.max(p1)),
-            P2Mode::Linear { min, slope_16 } => {
-                let loss = u32::from(slope_16) * u32::from(step) / SLOPE_UNIT;
-                (u32::from(p2).saturating_sub(loss) as u8).max(min)
-            }
-        }
-    }
-
-    /// Returns [`P2Mode::penalty`] for every step.
-    pub fn table(self, p1: u8, p2: u8) -> [u8; 256] {
-        std::array::from_fn(|step| self.penalty(p1, p2, step as u8))
-    }
-}
-
-/// The image that steers the penalty of a large disparity step by its brightness steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Guide {
-    /// The left image, unchanged.
-    Picture,
-    /// The left image smoothed ([`pyramid::smooth`]), so that noise makes no steps.
-    ///
-    /// [`pyramid::smooth`]: crate::matching::pyramid::smooth
-    Smoothed,
-}
-
-/// Side of the median window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Median {
-    /// No median.
-    Off,
-    /// 3 x 3 pixels.
-    Three,
-    /// 5 x 5 pixels.
-    Five,
-}
-
-impl Median {
-    /// Returns the pixels from the centre to the window's edge; `None` for no median.
-    pub fn radius(self) -> Option<usize> {
-        match self {
-            Median::Off => None,
-            Median::Three => Some(1),
-            Median::Five => Some(2),
-        }
-    }
-}
-
-impl FromStr for Median {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "0" | "off" => Ok(Median::Off),
-            "3" => Ok(Median::Three),
-            "5" => Ok(Median::Five),
-            _ => Err(format!("median is 0 (off), 3 or 5, not {text}")),
-        }
-    }
-}
-
-/// Speckle filter: removal of small regions of the map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Speckle {
-    /// Regions of fewer pixels become invalid.
-    pub size: u32,
-    /// Largest difference between neighbouring pixels of a region, in 1/16 px.
-    pub range_16: u16,
-}
 
 /// Matching parameters. They start from [`Params::default`], and each `with_` method changes one.
 /// [`Params::with_cost`] also changes the parameters that suit the cost.
@@ -522,6 +366,16 @@ impl Params {
         {
             return Err(ParamsError::PenaltyFloor { min, p2: self.p2 });
         }
+        self.check_support()?;
+        if !self.is_local() && self.cost_max() + u32::from(self.p2) > PATH_COST_MAX {
+            let (cost, keys) = (self.cost_max(), self.cost.max_keys());
+            return Err(ParamsError::PathCost { cost, p2: self.p2, keys });
+        }
+        self.check_filters()
+    }
+
+    /// Checks the window and the prior of the cost, and the window over which costs are summed.
+    fn check_support(&self) -> Result<(), ParamsError> {
         match self.window {
             Some(window) if !matches!(window.side, 3 | 5) => {
                 return Err(ParamsError::Window(window.side));
@@ -553,10 +407,10 @@ impl Params {
         if let (Cost::Block { measure, .. }, true) = (self.cost, self.is_supported()) {
             return Err(ParamsError::BlockSupport(measure.name()));
         }
-        if !self.is_local() && self.cost_max() + u32::from(self.p2) > PATH_COST_MAX {
-            let (cost, keys) = (self.cost_max(), self.cost.max_keys());
-            return Err(ParamsError::PathCost { cost, p2: self.p2, keys });
-        }
+        Ok(())
+    }
+
+    fn check_filters(&self) -> Result<(), ParamsError> {
         if self.uniqueness > 99 {
             return Err(ParamsError::Uniqueness(self.uniqueness));
         }
@@ -659,9 +513,17 @@ pub enum ParamsError {
     FillReach(u16),
 }
 
-impl fmt::Display for Paths {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.count())
+impl TryFrom<u32> for Paths {
+    type Error = ParamsError;
+    fn try_from(count: u32) -> Result<Self, ParamsError> {
+        match count {
+            0 => Ok(Paths::None),
+            4 => Ok(Paths::Four),
+            5 => Ok(Paths::Five),
+            8 => Ok(Paths::Eight),
+            16 => Ok(Paths::Sixteen),
+            _ => Err(ParamsError::Paths(count)),
+        }
     }
 }
 
@@ -672,169 +534,4 @@ impl fmt::Display for DisparityRange {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::matching::CensusWindow;
-
-    fn with(cost: Cost, p2: u8) -> Result<(), ParamsError> {
-        let speckle = Some(Speckle { size: u32::MAX, range_16: u16::MAX });
-        let range = DisparityRange { min: 0, count: 16 };
-        Params { speckle, ..Params::bare(range, cost, (1, p2)) }.check()
-    }
-
-    fn combined(weights: [u8; 3], truncations: [u8; 2]) -> Cost {
-        Cost::Combined {
-            census_weight: weights[0],
-            gradient_weight: weights[1],
-            intensity_weight: weights[2],
-            gradient_truncation: truncations[0],
-            intensity_truncation: truncations[1],
-        }
-    }
-
-    #[test]
-    fn every_cost_has_its_largest_value_and_leaves_the_rest_to_p2() {
-        let plain = |width, height| Cost::Census { window: CensusWindow::Plain { width, height } };
-        let cases = [
-            (Cost::Ad { truncation: 32, window: 3 }, 32),
-            (plain(5, 5), 24),
-            (plain(13, 5), 64),
-            (Cost::Census { window: CensusWindow::Symmetric9x7 }, 31),
-            (combined([14, 11, 8], [5, 6]), 27),
-            (combined([127, 11, 8], [5, 6]), 197),
-            (combined([0, 127, 0], [17, 255]), 135),
-        ];
-        for (cost, max) in cases {
-            assert_eq!(cost.max(), max, "{cost:?}");
-            assert_eq!(with(cost, (255 - max) as u8), Ok(()));
-            if max > 0 {
-                let error = with(cost, (256 - max) as u8).unwrap_err();
-                assert!(matches!(error, ParamsError::PathCost { .. }), "{error}");
-                let text = error.to_string();
-                assert!(text.contains("`p2` or ") && text.contains("add up to 256"), "{text}");
-            }
-        }
-    }
-
-    /// The settings name the same defaults in another place.
-    #[test]
-    fn another_cost_brings_the_parameters_that_suit_it() {
-        let of = |settings: &[(&str, &str)]| Params::of_settings(settings.iter().copied()).unwrap();
-        for cost in COSTS.iter().map(|info| info.name) {
-            let expected = of(&[("cost", cost)]);
-            assert_eq!(Params::default().with_cost(expected.cost), expected, "{cost}");
-            assert_eq!(
-                expected.clone().with_cost(Params::DEFAULT.cost),
-                Params::default(),
-                "{cost}"
-            );
-            assert_eq!(expected.check(), Ok(()));
-        }
-        let census = of(&[("cost", "census")]).cost;
-        // A chosen value stays, even if it is the other cost's default, and in any order.
-        let chosen = Params::default().with_p1(32).with_median(Median::Off).with_prior(None);
-        let expected = of(&[("cost", "census"), ("p1", "32"), ("median", "0")]);
-        assert_eq!(chosen.with_cost(census), expected);
-        let chosen =
-            of(&[("p1", "32"), ("median", "0"), ("cost_window", "3"), ("p2_slope", "9.5")]);
-        let kept = chosen.clone().with_cost(census);
-        let of_chosen = (chosen.window, chosen.p1, chosen.median, chosen.p2_mode);
-        assert_eq!((kept.window, kept.p1, kept.median, kept.p2_mode), of_chosen);
-        assert_eq!((kept.p2, kept.paths, kept.prior), (60, Paths::Eight, None));
-        let kept = Params { p2: 90, ..Params::default() }.with_cost(census);
-        assert_eq!((kept.p1, kept.p2), (20, 90));
-        let bare = |cost| Params::bare(DisparityRange { min: 0, count: 16 }, cost, (12, 80));
-        assert_eq!(bare(census).with_cost(Params::DEFAULT.cost), bare(Params::DEFAULT.cost));
-    }
-
-    #[test]
-    fn surfaces_are_smoothed_within_the_reach() {
-        let smooth = |reach| Params::default().with_spatial(Some(Spatial { reach })).check();
-        assert_eq!([1, SPATIAL_MAX].map(smooth), [Ok(()), Ok(())]);
-        for reach in [0, SPATIAL_MAX + 1] {
-            let error = smooth(reach).unwrap_err().to_string();
-            assert!(error.contains(&format!("over {reach} px; it must be 1 to 16")), "{error}");
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_cost_is_said_with_its_flag() {
-        let plain = |width, height| Cost::Census { window: CensusWindow::Plain { width, height } };
-        for (cost, flag) in [
-            (Cost::Ad { truncation: 0, window: 1 }, "`ad_truncation`"),
-            (Cost::Ad { truncation: 9, window: 2 }, "`ad_window`"),
-            (plain(1, 1), "`census_window`"),
-            (plain(0, 9), "`census_window`"),
-            (plain(4, 5), "`census_window`"),
-            (plain(9, 9), "`census_window`"),
-            (plain(255, 255), "`census_window`"),
-            (combined([128, 0, 0], [5, 6]), "`census_weight`"),
-            (combined([1, 128, 0], [5, 6]), "`gradient_weight`"),
-            (combined([1, 0, 255], [5, 6]), "`intensity_weight`"),
-            (combined([0, 1, 1], [3, 4]), "`census_weight`"), // (3 + 4 + 8) / 16 = 0.
-            (combined([127, 127, 0], [255, 0]), "`gradient_truncation`"),
-        ] {
-            let error = with(cost, 1).unwrap_err().to_string();
-            assert!(error.contains(flag), "{cost:?}: {error}");
-        }
-    }
-
-    #[test]
-    fn coarser_levels_have_half_the_candidates_until_there_are_no_more() {
-        let range = |min, count| DisparityRange { min, count };
-        let params = Params::bare(range(0, 64), Cost::Ad { truncation: 20, window: 1 }, (1, 2));
-        assert_eq!(params.coarser(), None);
-        let params = Params {
-            window: Some(Window { side: 5, by_texture: true }),
-            prior: Some(Prior { levels: 2, strength: 8 }),
-            ..params
-        };
-        let half = params.coarser().unwrap();
-        assert_eq!(half.prior, Some(Prior { levels: 1, strength: 8 }));
-        assert_eq!(half.window, Some(Window { side: 3, by_texture: true }));
-        let quarter = half.coarser().unwrap();
-        assert_eq!((quarter.range, quarter.prior), (range(0, 16), None));
-        assert_eq!(quarter.check(), Ok(()));
-    }
-
-    #[test]
-    fn a_range_that_no_pixel_can_have_is_refused() {
-        let check = |min, count| {
-            let params = Params::default().with_range(DisparityRange { min, count });
-            params.check_width(40).map_err(|error| error.to_string())
-        };
-        for (min, count) in [(39, 64), (-50, 12), (-200, 1024), (0, 1)] {
-            assert_eq!(check(min, count), Ok(()), "{min} {count}");
-        }
-        for (min, count, range) in [(40, 64, "40 to 103"), (-50, 11, "-50 to -40")] {
-            let error = check(min, count).unwrap_err();
-            assert!(error.contains(range) && error.contains("40 pixels wide"), "{error}");
-        }
-    }
-
-    #[test]
-    fn what_supports_the_cost_has_its_limits() {
-        let with = |window, prior, cost, p2| {
-            let range = DisparityRange { min: 0, count: 16 };
-            Params { window, prior, ..Params::bare(range, cost, (1, p2)) }.check()
-        };
-        let (side, prior) = (
-            |side| Some(Window { side, by_texture: false }),
-            |levels, strength| Some(Prior { levels, strength }),
-        );
-        let ad = |truncation| Cost::Ad { truncation, window: 1 };
-        assert_eq!(with(side(5), prior(3, 32), ad(95), 128), Ok(()));
-        assert_eq!(with(None, None, ad(200), 55), Ok(()));
-        for (result, flag) in [
-            (with(side(7), None, ad(9), 1), "`cost_window`"),
-            (with(None, prior(4, 1), ad(9), 1), "`prior`"),
-            (with(None, prior(1, 33), ad(9), 1), "`prior_strength`"),
-            (with(side(3), None, ad(128), 1), "`ad_truncation`"),
-            (with(None, prior(1, 32), ad(96), 1), "`prior_strength`"),
-            (with(None, prior(1, 32), ad(95), 129), "`p2`"),
-        ] {
-            let error = result.unwrap_err().to_string();
-            assert!(error.contains(flag), "{flag}: {error}");
-        }
-    }
-}
+mod tests;
