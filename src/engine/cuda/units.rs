@@ -5,10 +5,11 @@
 
 use super::cost::{CostKernel, is_volume};
 use super::device::Properties;
+use super::geometry::strips::{Block, Strips};
+use super::geometry::tiles::{CostTile, WindowTile};
 use super::geometry::{
-    BESIDE, Block, COUNT_RUN, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, PLAIN_WARPS, Prepared,
-    SEGMENT, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE, VectorLayout,
-    WindowTile,
+    BESIDE, COUNT_RUN, HISTOGRAM_BYTES, HORIZONTAL_WARPS, PLAIN_WARPS, Prepared, SEGMENT,
+    TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE, VectorLayout,
 };
 use super::job::Job;
 use super::launch::Unit;

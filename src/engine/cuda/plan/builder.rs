@@ -2,7 +2,8 @@
 //! kernels and launches.
 
 use super::super::device::Properties;
-use super::super::geometry::{Strips, VectorLayout};
+use super::super::geometry::VectorLayout;
+use super::super::geometry::strips::Strips;
 use super::super::launch::{Arg, BufferId, KernelId, Lane, Launch, Occupancy, Plan, Scope, Step};
 use super::super::levels::Level;
 use super::information::Information;

@@ -2,9 +2,10 @@
 //! it is expensive, a volume of costs is stored as well.
 
 use super::super::cost::{CostKernel, is_stored, is_volume};
+use super::super::geometry::tiles::CostTile;
 use super::super::geometry::{
-    BLOCK_THREADS, CostTile, HISTOGRAM_BYTES, Prepared, TEXTURE_TILE, THRESHOLD_THREADS,
-    prepared_row, volume_columns,
+    BLOCK_THREADS, HISTOGRAM_BYTES, Prepared, TEXTURE_TILE, THRESHOLD_THREADS, prepared_row,
+    volume_columns,
 };
 use super::super::launch::{Arg, BufferId, Scope};
 use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};

@@ -3,7 +3,8 @@
 
 use anyhow::ensure;
 
-use super::super::geometry::{Block, HORIZONTAL_WARPS, Prepared, Strips, WARP};
+use super::super::geometry::strips::{Block, Strips};
+use super::super::geometry::{HORIZONTAL_WARPS, Prepared, WARP};
 use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, HORIZONTAL};
 use crate::matching::Paths;

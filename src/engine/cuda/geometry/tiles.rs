@@ -1,0 +1,91 @@
+//! Parts of the picture per block of the cost volume and of the window sums.
+
+use super::{BLOCK_THREADS, VectorLayout};
+use crate::matching::{BlockWindow, Window};
+
+/// Number of blocks for storing costs: enough that even the largest devices do not wait long for the last
+/// one.
+const COST_BLOCKS: u32 = 800;
+
+/// Part of the picture per block of the cost volume (`compute_costs.cu`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostTile {
+    /// Columns of a thread's pixels, which share most of their right columns.
+    pub pixels: u32,
+    /// Columns including `edge` columns on either side that are only summed.
+    pub columns: u32,
+    pub edge: u32,
+    pub rows: u32,
+    pub threads: u32,
+    pub shared_bytes: u32,
+}
+
+impl CostTile {
+    /// The tile for averaging the cost over this window, in a picture of this size. Fewer rows give more
+    /// blocks, but each first processes the rows above it.
+    pub fn of(window: Option<Window>, lanes: VectorLayout, size: (usize, usize)) -> Self {
+        let side = window.map_or(1, |window| u32::from(window.side));
+        let threads = BLOCK_THREADS;
+        let pixels = if lanes.registers <= 8 { 2 } else { 1 };
+        let words = pixels * (side * lanes.registers / 2 + lanes.registers);
+        let tile = |rows| CostTile {
+            pixels,
+            columns: threads / lanes.group * pixels,
+            edge: (side / 2).next_multiple_of(pixels),
+            rows,
+            threads,
+            shared_bytes: if side > 1 { 4 * threads * words } else { 0 },
+        };
+        let enough = |tile: &CostTile| tile.grid(size).iter().product::<u32>() >= COST_BLOCKS;
+        [32, 16].map(tile).into_iter().find(enough).unwrap_or(tile(8))
+    }
+
+    /// Number of blocks for a picture of this size.
+    pub fn grid(&self, (width, height): (usize, usize)) -> [u32; 2] {
+        let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
+        [across, (height as u32).div_ceil(self.rows)]
+    }
+}
+
+/// Part of the picture per block of the window sums (`aggregate_windows.cu`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowTile {
+    /// Lanes of a pixel's candidates per block.
+    pub share: u32,
+    /// Columns of a thread's pixels.
+    pub pixels: u32,
+    /// Columns including `edge` columns on either side that are only summed.
+    pub columns: u32,
+    pub edge: u32,
+    pub rows: u32,
+    pub threads: u32,
+    pub shared_bytes: u32,
+}
+
+impl WindowTile {
+    /// The tile for sums over this window of words with `parts` parts per register, in a picture of this
+    /// size. Fewer rows give more blocks, but each first processes the rows above it.
+    pub fn of(window: BlockWindow, parts: u32, lanes: VectorLayout, size: (usize, usize)) -> Self {
+        let threads = BLOCK_THREADS;
+        let share = lanes.group.min(8);
+        let pixels = if lanes.registers <= 8 { 2 } else { 1 };
+        let tile = |rows| WindowTile {
+            share,
+            pixels,
+            columns: threads / share * pixels,
+            edge: (u32::from(window.width) / 2).next_multiple_of(pixels),
+            rows,
+            threads,
+            shared_bytes: 4 * threads * pixels * lanes.registers * parts,
+        };
+        let enough =
+            |tile: &WindowTile| tile.grid(lanes, size).iter().product::<u32>() >= COST_BLOCKS;
+        [64, 32].map(tile).into_iter().find(enough).unwrap_or(tile(16))
+    }
+
+    /// Number of blocks for a picture of this size.
+    pub fn grid(&self, lanes: VectorLayout, (width, height): (usize, usize)) -> [u32; 3] {
+        let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
+        [across, (height as u32).div_ceil(self.rows), lanes.group / self.share]
+    }
+}
