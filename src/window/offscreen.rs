@@ -97,8 +97,7 @@ impl Offscreen {
         let mut canvas = Canvas { device, queue, encoder: &mut encoder, size, scale: self.scale };
         let overlaid = prepare(&mut self.overlay, &mut canvas, &mut scene);
         let view = target.view();
-        let pass =
-            self.renderer.draw(device, queue, &mut encoder, &self.pipelines, &scene, &view, size);
+        let pass = self.renderer.draw(&self.gpu, &mut encoder, &self.pipelines, &scene, &view);
         if overlaid {
             self.overlay.paint(&mut pass.forget_lifetime());
         } else {

@@ -219,8 +219,7 @@ impl Screen {
         let mut canvas = Canvas { device, queue, encoder: &mut encoder, size, scale };
         let overlaid = prepare(&mut self.overlay, &mut canvas, &mut scene);
         let view = texture.texture.create_view(&Default::default());
-        let pass =
-            self.renderer.draw(device, queue, &mut encoder, &self.pipelines, &scene, &view, size);
+        let pass = self.renderer.draw(&self.gpu, &mut encoder, &self.pipelines, &scene, &view);
         if overlaid {
             self.overlay.paint(&mut pass.forget_lifetime());
         } else {
@@ -274,7 +273,7 @@ impl Screen {
             .get_or_insert_with(|| self.renderer.pipelines(device, offscreen::FORMAT));
         let mut encoder = device.create_command_encoder(&Default::default());
         let view = target.view();
-        drop(self.renderer.draw(device, queue, &mut encoder, pipelines, scene, &view, size));
+        drop(self.renderer.draw(&self.gpu, &mut encoder, pipelines, scene, &view));
         let readback = target.read_back(device, &mut encoder);
         queue.submit([encoder.finish()]);
         Ok((readback, device.clone()))

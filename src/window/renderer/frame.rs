@@ -1,0 +1,270 @@
+//! Frames on the device.
+
+use anyhow::{Result, bail};
+use wgpu::util::DeviceExt;
+
+use super::super::orbit::Matrix;
+use super::super::scene::Scene;
+use super::super::textures::{PictureTextures, Taken, extent, group, texture, write};
+use super::super::view::Content;
+use super::pipelines::{Layouts, Pipelines};
+use crate::core::frame::{Image, Matched, SUBPIXEL, StereoGeometry, Whitened};
+use crate::sink::colour::ColourMap;
+
+/// `struct Points` of shaders/points.wgsl.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct Points {
+    matrix: Matrix,
+    centre: [f32; 2],
+    focal: f32,
+    scale: f32,
+    offset: f32,
+    near: f32,
+    far: f32,
+    unused: f32,
+}
+
+/// `struct Colouring` of shaders/disparity.wgsl.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct Colouring {
+    pub low: i32,
+    pub high: i32,
+    pub table: u32,
+    pub unused: u32,
+}
+
+/// Resources of the drawing programs that all frames share.
+pub(super) struct Resources {
+    pub layouts: Layouts,
+    sampler: wgpu::Sampler,
+    tables: wgpu::TextureView,
+    pub colouring: wgpu::Buffer,
+    pub points: wgpu::Buffer,
+}
+
+/// Textures of one frame on the device.
+pub(super) struct FrameTextures {
+    pub size: (u32, u32),
+    pub left: PictureTextures,
+    pub right: PictureTextures,
+    pub confidence: PictureTextures,
+    pub whitened: PictureTextures,
+    /// True if there is a whitened image; otherwise the left one takes its place.
+    pub whitens: bool,
+    pub disparity: wgpu::Texture,
+    pub disparity_group: wgpu::BindGroup,
+    pub points_group: wgpu::BindGroup,
+    pub geometry: StereoGeometry,
+}
+
+impl FrameTextures {
+    /// Returns the program that draws the content of a pane, and its resources.
+    pub(super) fn shown<'a>(
+        &'a self,
+        content: Content,
+        pipelines: &'a Pipelines,
+    ) -> (&'a wgpu::RenderPipeline, &'a wgpu::BindGroup) {
+        match content {
+            Content::Right => (&pipelines.picture, &self.right.group),
+            Content::Confidence => (&pipelines.picture, &self.confidence.group),
+            Content::Whitened if self.whitens => (&pipelines.picture, &self.whitened.group),
+            Content::Disparity => (&pipelines.disparity, &self.disparity_group),
+            _ => (&pipelines.picture, &self.left.group),
+        }
+    }
+
+    /// Returns the numbers by which the frame becomes points in space.
+    pub(super) fn points(&self, scene: &Scene) -> Points {
+        let geometry = &self.geometry;
+        let offset = (geometry.centre_x_px - geometry.right_centre_x_px) as f32;
+        let scale = (geometry.focal_px * geometry.baseline_m) as f32;
+        // The depth in the middle of the colours.
+        let middle = (scene.limits.low + scene.limits.high) as f32 / (2 * SUBPIXEL) as f32;
+        let pivot = scale / (middle - offset).max(0.5);
+        let [near, far] = scene.depths;
+        Points {
+            matrix: scene.orbit.matrix(geometry, self.size, pivot),
+            centre: [geometry.centre_x_px as f32, geometry.centre_y_px as f32],
+            focal: geometry.focal_px as f32,
+            scale,
+            offset,
+            near,
+            far,
+            unused: 0.0,
+        }
+    }
+}
+
+impl Resources {
+    pub fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
+        let sampler = device.create_sampler(&wgpu::SamplerDescriptor {
+            label: Some("picture"),
+            mag_filter: wgpu::FilterMode::Linear,
+            min_filter: wgpu::FilterMode::Linear,
+            ..Default::default()
+        });
+        let uniform = |label, size: usize| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(label),
+                size: size as u64,
+                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        };
+        Self {
+            layouts: Layouts::new(device),
+            sampler,
+            tables: tables(device, queue),
+            colouring: uniform("colouring", size_of::<Colouring>()),
+            points: uniform("points", size_of::<Points>()),
+        }
+    }
+
+    /// Returns textures with a frame: those of the frame before if it had the same size.
+    pub(super) fn filled(
+        &self,
+        before: Option<FrameTextures>,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        frame: &Matched,
+    ) -> Result<FrameTextures> {
+        let left = &frame.pair.left;
+        let size = (left.width() as u32, left.height() as u32);
+        let most = device.limits().max_texture_dimension_2d;
+        if size.0.max(size.1) > most {
+            bail!(
+                "a {}x{} image is too large for this graphics device (at most {most} a side); \
+                 run with --headless",
+                size.0,
+                size.1
+            );
+        }
+        if (frame.disparity.width(), frame.disparity.height()) != (left.width(), left.height()) {
+            bail!(
+                "a {}x{} disparity map for a {}x{} image",
+                frame.disparity.width(),
+                frame.disparity.height(),
+                size.0,
+                size.1
+            );
+        }
+        let right = &frame.pair.right;
+        if (right.width(), right.height()) != (left.width(), left.height()) {
+            bail!("a right image of another size than the left one");
+        }
+        let other = |confidence: &Image| {
+            (confidence.width(), confidence.height()) != (left.width(), left.height())
+        };
+        if frame.confidence.as_ref().is_some_and(other) {
+            bail!("a confidence of another size than the left image");
+        }
+        let before = before.filter(|textures| textures.size == size);
+        let mut textures = before.unwrap_or_else(|| self.textures(device, size));
+        let (layout, sampler) = (&self.layouts.picture, &self.sampler);
+        let taken = Taken { device, layout, sampler };
+        textures.geometry = frame.geometry.unwrap_or_else(|| some_cameras(size));
+        textures.left.show(&taken, queue, left);
+        textures.right.show(&taken, queue, right);
+        if let Some(confidence) = &frame.confidence {
+            textures.confidence.show(&taken, queue, confidence);
+        }
+        let is_as_large = |whitened: &&Whitened| {
+            (whitened.width(), whitened.height()) == (left.width(), left.height())
+        };
+        let whitened = frame.whitened.as_ref().filter(is_as_large);
+        textures.whitens = whitened.is_some();
+        if let Some(whitened) = whitened {
+            textures.whitened.show(&taken, queue, &in_grey(whitened));
+        }
+        write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
+        Ok(textures)
+    }
+
+    fn textures(&self, device: &wgpu::Device, size: (u32, u32)) -> FrameTextures {
+        let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
+        let taken = Taken { device, layout: &self.layouts.picture, sampler: &self.sampler };
+        let [left, right, confidence, whitened] =
+            ["left picture", "right picture", "confidence", "whitened picture"]
+                .map(|label| PictureTextures::new(&taken, label, size, (1, 1)));
+        let disparity_group = group(
+            device,
+            &self.layouts.disparity,
+            [
+                wgpu::BindingResource::TextureView(&disparity.create_view(&Default::default())),
+                wgpu::BindingResource::TextureView(&self.tables),
+                self.colouring.as_entire_binding(),
+            ],
+        );
+        let points_group = group(
+            device,
+            &self.layouts.points,
+            [
+                wgpu::BindingResource::TextureView(&disparity.create_view(&Default::default())),
+                self.points.as_entire_binding(),
+            ],
+        );
+        FrameTextures {
+            size,
+            geometry: some_cameras(size),
+            points_group,
+            left,
+            right,
+            confidence,
+            whitened,
+            whitens: false,
+            disparity,
+            disparity_group,
+        }
+    }
+}
+
+/// Returns the tables of all colour maps, one per row, in the order of [`ColourMap::ALL`].
+fn tables(device: &wgpu::Device, queue: &wgpu::Queue) -> wgpu::TextureView {
+    let colours: Vec<u8> = ColourMap::ALL
+        .iter()
+        .flat_map(|map| map.table())
+        .flat_map(|&[red, green, blue]| [red, green, blue, 255])
+        .collect();
+    let descriptor = wgpu::TextureDescriptor {
+        label: Some("colour tables"),
+        size: extent((256, ColourMap::ALL.len() as u32)),
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format: wgpu::TextureFormat::Rgba8Unorm,
+        usage: wgpu::TextureUsages::TEXTURE_BINDING,
+        view_formats: &[],
+    };
+    let order = wgpu::util::TextureDataOrder::LayerMajor;
+    device
+        .create_texture_with_data(queue, &descriptor, order, &colours)
+        .create_view(&Default::default())
+}
+
+/// Returns cameras for images whose own are unknown: depths have the right order and no true unit.
+fn some_cameras((width, height): (u32, u32)) -> StereoGeometry {
+    let [centre_x_px, centre_y_px] = [width, height].map(|side| 0.5 * (f64::from(side) - 1.0));
+    StereoGeometry {
+        focal_px: f64::from(width.max(height)),
+        baseline_m: 0.1,
+        centre_x_px,
+        centre_y_px,
+        right_centre_x_px: centre_x_px,
+    }
+}
+
+/// Raises the contrast of a whitened image four times around a middle grey; motion becomes black or white.
+fn in_grey(whitened: &Whitened) -> Image {
+    let grey = |&value: &u16| {
+        let residual = i32::from(value & !7) - 32768;
+        match (value & 1 == 1, residual > 0) {
+            (true, true) => 255,
+            (true, false) => 0,
+            (false, _) => (128 + residual / 32).clamp(32, 224) as u8,
+        }
+    };
+    let pixels = whitened.pixels().iter().map(grey).collect();
+    Image::from_vec(whitened.width(), whitened.height(), pixels)
+}

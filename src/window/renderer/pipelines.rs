@@ -1,0 +1,167 @@
+//! Drawing programs and the resources that they take.
+
+/// The shaders, by file name.
+pub(super) const SHADERS: [(&str, &str); 4] = [
+    ("pane.wgsl", include_str!("../../../shaders/pane.wgsl")),
+    ("picture.wgsl", include_str!("../../../shaders/picture.wgsl")),
+    ("disparity.wgsl", include_str!("../../../shaders/disparity.wgsl")),
+    ("points.wgsl", include_str!("../../../shaders/points.wgsl")),
+];
+
+/// Format of the distances by which points in space hide each other.
+pub(super) const DEPTHS: wgpu::TextureFormat = wgpu::TextureFormat::Depth32Float;
+
+/// Numbers that a program takes.
+const UNIFORM: wgpu::BindingType = wgpu::BindingType::Buffer {
+    ty: wgpu::BufferBindingType::Uniform,
+    has_dynamic_offset: false,
+    min_binding_size: None,
+};
+
+/// Resources of the drawing programs.
+pub(super) struct Layouts {
+    pub picture: wgpu::BindGroupLayout,
+    pub disparity: wgpu::BindGroupLayout,
+    pub points: wgpu::BindGroupLayout,
+}
+
+/// The drawing programs for targets of one format.
+pub(crate) struct Pipelines {
+    pub(super) picture: wgpu::RenderPipeline,
+    pub(super) disparity: wgpu::RenderPipeline,
+    pub(super) points: wgpu::RenderPipeline,
+}
+
+/// A drawing program.
+struct Program<'a> {
+    /// Vertex shader and its function.
+    vertex: (&'a wgpu::ShaderModule, &'a str),
+    /// Fragment shader and its function.
+    fragment: (&'a wgpu::ShaderModule, &'a str),
+    layouts: &'a [Option<&'a wgpu::BindGroupLayout>],
+    depth_stencil: Option<wgpu::DepthStencilState>,
+}
+
+impl Layouts {
+    pub fn new(device: &wgpu::Device) -> Self {
+        let picture = layout(
+            device,
+            wgpu::ShaderStages::FRAGMENT,
+            &[
+                texture_binding(wgpu::TextureSampleType::Float { filterable: true }),
+                texture_binding(wgpu::TextureSampleType::Float { filterable: true }),
+                wgpu::BindingType::Sampler(wgpu::SamplerBindingType::Filtering),
+                UNIFORM,
+            ],
+        );
+        let disparity = layout(
+            device,
+            wgpu::ShaderStages::FRAGMENT,
+            &[
+                texture_binding(wgpu::TextureSampleType::Sint),
+                texture_binding(wgpu::TextureSampleType::Float { filterable: false }),
+                UNIFORM,
+            ],
+        );
+        let points = layout(
+            device,
+            wgpu::ShaderStages::VERTEX,
+            &[texture_binding(wgpu::TextureSampleType::Sint), UNIFORM],
+        );
+        Self { picture, disparity, points }
+    }
+
+    /// Creates the pipelines for targets of this format. Colours arrive byte by byte, even if the
+    /// format encodes as sRGB.
+    pub fn pipelines(&self, device: &wgpu::Device, format: wgpu::TextureFormat) -> Pipelines {
+        let [pane, picture, disparity, points] = SHADERS.map(|(name, source)| {
+            device.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label: Some(name),
+                source: wgpu::ShaderSource::Wgsl(source.into()),
+            })
+        });
+        let hidden = wgpu::DepthStencilState {
+            format: DEPTHS,
+            depth_write_enabled: Some(true),
+            depth_compare: Some(wgpu::CompareFunction::Less),
+            stencil: Default::default(),
+            bias: Default::default(),
+        };
+        let pipeline = |vertex, fragment, layouts: &[_], depth_stencil| {
+            Program { vertex, fragment, layouts, depth_stencil }.pipeline(device, format)
+        };
+        let cover = (&pane, "cover");
+        let [of_picture, of_disparity, of_points] =
+            [&self.picture, &self.disparity, &self.points].map(Some);
+        Pipelines {
+            picture: pipeline(cover, (&picture, "shown"), &[of_picture], None),
+            disparity: pipeline(cover, (&disparity, "coloured"), &[of_disparity], None),
+            points: pipeline(
+                (&points, "corner_of_point"),
+                (&picture, "shown"),
+                &[of_picture, of_points],
+                Some(hidden),
+            ),
+        }
+    }
+}
+
+impl Program<'_> {
+    fn pipeline(self, device: &wgpu::Device, format: wgpu::TextureFormat) -> wgpu::RenderPipeline {
+        let ((vertex, of_vertex), (fragment, of_fragment)) = (self.vertex, self.fragment);
+        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some(of_fragment),
+            bind_group_layouts: self.layouts,
+            immediate_size: 0,
+        });
+        let constants = [("encoding_target", f64::from(u8::from(format.is_srgb())))];
+        device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
+            label: Some(of_fragment),
+            layout: Some(&layout),
+            vertex: wgpu::VertexState {
+                module: vertex,
+                entry_point: Some(of_vertex),
+                compilation_options: Default::default(),
+                buffers: &[],
+            },
+            primitive: Default::default(),
+            depth_stencil: self.depth_stencil,
+            multisample: Default::default(),
+            fragment: Some(wgpu::FragmentState {
+                module: fragment,
+                entry_point: Some(of_fragment),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    constants: &constants,
+                    ..Default::default()
+                },
+                targets: &[Some(format.into())],
+            }),
+            multiview_mask: None,
+            cache: None,
+        })
+    }
+}
+
+fn texture_binding(sample_type: wgpu::TextureSampleType) -> wgpu::BindingType {
+    wgpu::BindingType::Texture {
+        sample_type,
+        view_dimension: wgpu::TextureViewDimension::D2,
+        multisampled: false,
+    }
+}
+
+/// Bindings 0, 1, ... of a stage.
+fn layout(
+    device: &wgpu::Device,
+    visibility: wgpu::ShaderStages,
+    bindings: &[wgpu::BindingType],
+) -> wgpu::BindGroupLayout {
+    let entries: Vec<_> = (0..)
+        .zip(bindings)
+        .map(|(binding, &ty)| wgpu::BindGroupLayoutEntry { binding, visibility, ty, count: None })
+        .collect();
+    device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: None,
+        entries: &entries,
+    })
+}
