@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use mcap::records::{MessageHeader, Record};
+use mcap::records::{Channel, MessageHeader, Record};
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader};
 use mcap::write::NoSeek;
 use mcap::{Attachment, Writer};
@@ -54,14 +54,19 @@ struct Joined<'a> {
     messages: u64,
 }
 
+/// New numbers of a file's schemas and channels by those that they have in it.
+#[derive(Default)]
+struct Numbers {
+    schemas: BTreeMap<u16, u16>,
+    channels: BTreeMap<u16, u16>,
+}
+
 impl Joined<'_> {
     /// Adds a file.
     fn add(&mut self, path: &Path, is_first: bool) -> Result<()> {
         let mut file = BufReader::with_capacity(1 << 20, reading::open(path)?);
         let mut reader = LinearReader::new();
-        // Numbers within this file.
-        let (mut schemas, mut channels) = (BTreeMap::new(), BTreeMap::new());
-        let mut is_finished = false;
+        let (mut numbers, mut is_finished) = (Numbers::default(), false);
         while let Some(event) = reader.next_event() {
             match event? {
                 LinearReadEvent::ReadRequest(wanted) => {
@@ -69,67 +74,68 @@ impl Joined<'_> {
                     reader.notify_read(read);
                 }
                 LinearReadEvent::Record { data, opcode } => {
-                    match mcap::parse_record(opcode, data)? {
-                        Record::Schema { header, data } => {
-                            let number = match self.schemas.get(&header.name) {
-                                Some(number) => *number,
-                                None => {
-                                    self.writer.add_schema(&header.name, &header.encoding, &data)?
-                                }
-                            };
-                            self.schemas.insert(header.name, number);
-                            schemas.insert(header.id, number);
-                        }
-                        Record::Channel(channel) => {
-                            let schema = schemas.get(&channel.schema_id);
-                            let schema = *schema.context("a channel has no schema")?;
-                            let is_new = !self.channels.contains_key(&channel.topic);
-                            ensure!(
-                                is_first || !is_new,
-                                "it has the topic {}, others not",
-                                channel.topic
-                            );
-                            let number = match self.channels.get(&channel.topic) {
-                                Some(number) => *number,
-                                None => self.writer.add_channel(
-                                    schema,
-                                    &channel.topic,
-                                    &channel.message_encoding,
-                                    &channel.metadata,
-                                )?,
-                            };
-                            if channel.topic == STATIC {
-                                self.is_static = Some(number);
-                            }
-                            self.channels.insert(channel.topic, number);
-                            channels.insert(channel.id, number);
-                        }
-                        Record::Message { header, data } => {
-                            let channel = channels.get(&header.channel_id);
-                            let channel_id = *channel.context("a message has no channel")?;
-                            if is_first || Some(channel_id) != self.is_static {
-                                self.message(MessageHeader { channel_id, ..header }, &data)?;
-                            }
-                        }
-                        Record::Metadata(metadata) if is_first => {
-                            self.writer.write_metadata(&metadata)?;
-                        }
-                        Record::Attachment { header, data, .. } if is_first => {
-                            self.writer.attach(&Attachment {
-                                log_time: header.log_time,
-                                create_time: header.create_time,
-                                name: header.name,
-                                media_type: header.media_type,
-                                data,
-                            })?;
-                        }
-                        Record::Footer(_) => is_finished = true,
-                        _ => {}
-                    }
+                    let record = mcap::parse_record(opcode, data)?;
+                    is_finished |= matches!(record, Record::Footer(_));
+                    self.record(record, &mut numbers, is_first)?;
                 }
             }
         }
         ensure!(is_finished, "it is not finished");
+        Ok(())
+    }
+
+    fn record(&mut self, record: Record<'_>, own: &mut Numbers, is_first: bool) -> Result<()> {
+        match record {
+            Record::Schema { header, data } => {
+                let number = match self.schemas.get(&header.name) {
+                    Some(number) => *number,
+                    None => self.writer.add_schema(&header.name, &header.encoding, &data)?,
+                };
+                self.schemas.insert(header.name, number);
+                own.schemas.insert(header.id, number);
+            }
+            Record::Channel(channel) => self.channel(channel, own, is_first)?,
+            Record::Message { header, data } => {
+                let channel = own.channels.get(&header.channel_id);
+                let channel_id = *channel.context("a message has no channel")?;
+                if is_first || Some(channel_id) != self.is_static {
+                    self.message(MessageHeader { channel_id, ..header }, &data)?;
+                }
+            }
+            Record::Metadata(metadata) if is_first => self.writer.write_metadata(&metadata)?,
+            Record::Attachment { header, data, .. } if is_first => {
+                self.writer.attach(&Attachment {
+                    log_time: header.log_time,
+                    create_time: header.create_time,
+                    name: header.name,
+                    media_type: header.media_type,
+                    data,
+                })?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds a channel. Only the first file may have new topics.
+    fn channel(&mut self, channel: Channel, own: &mut Numbers, is_first: bool) -> Result<()> {
+        let schema = *own.schemas.get(&channel.schema_id).context("a channel has no schema")?;
+        let known = self.channels.get(&channel.topic).copied();
+        ensure!(is_first || known.is_some(), "it has the topic {}, others not", channel.topic);
+        let number = match known {
+            Some(number) => number,
+            None => self.writer.add_channel(
+                schema,
+                &channel.topic,
+                &channel.message_encoding,
+                &channel.metadata,
+            )?,
+        };
+        if channel.topic == STATIC {
+            self.is_static = Some(number);
+        }
+        self.channels.insert(channel.topic, number);
+        own.channels.insert(channel.id, number);
         Ok(())
     }
 
