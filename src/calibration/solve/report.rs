@@ -98,7 +98,7 @@ pub(super) fn solved(
     sightings: &[Sighting],
     kept: Kept,
 ) -> Solved {
-    let Kept { rig, views, alone_rms_px, left_out } = kept;
+    let Kept { rig, views, alone_rms_px, .. } = &kept;
     let place = rig.places[1];
     let calibration = StereoCalibration {
         left: rig.cameras[0].clone(),
@@ -108,48 +108,14 @@ pub(super) fn solved(
         rectification: None,
     };
     let compare = Compare::new(&calibration);
-    let mut coverage = [Coverage::new(size), Coverage::new(size)];
-    let (mut pairs, mut epipolar, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-    let mut used = 0;
-    for (sighting, left_out) in sightings.iter().zip(left_out) {
-        let seen = sighting.seen.as_ref().ok();
-        let mut pair = PairReport {
-            name: sighting.name.clone(),
-            left_out,
-            left_rms_px: None,
-            right_rms_px: None,
-            rms_px: None,
-            epipolar_error_px: None,
-            blur_px: seen.map(|seen| seen.each_ref().map(|seen| seen.blur_px)),
-        };
-        if let (None, Some(seen)) = (&pair.left_out, seen) {
-            coverage.iter_mut().zip(seen).for_each(|(coverage, seen)| coverage.add(seen));
-            let [left, right] = seen;
-            let own: Vec<f64> =
-                left.shared(right).filter_map(|(l, r)| compare.epipolar([l, r])).collect();
-            rows.extend(left.shared(right).filter_map(|(l, r)| compare.row([l, r])).map(f64::abs));
-            let count = views.len() / 2;
-            pair.left_rms_px = Some(rms(&rig, &views[used..=used]));
-            pair.right_rms_px = Some(rms(&rig, &views[count + used..=count + used]));
-            pair.rms_px = Some(pair_rms(&rig, &views, used));
-            pair.epipolar_error_px = Some(mean(&own));
-            epipolar.extend(own);
-            used += 1;
-        }
-        pairs.push(pair);
-    }
-    rows.sort_by(f64::total_cmp);
-    let rows = match rows.get(rows.len() * 95 / 100) {
-        Some(&p95) => RowError { mean: mean(&rows), p95 },
-        // Cameras that cannot be rectified have no rows to compare.
-        None => RowError { mean: f64::NAN, p95: f64::NAN },
-    };
+    let Compared { pairs, used, coverage, epipolar_px, rows } =
+        Compared::of(size, sightings, &kept, &compare);
     let tilts: Vec<[f64; 2]> = rig.boards.iter().map(start::tilt).collect();
-    let (nearest_m, farthest_m) = distances(&rig);
-    let (rms_px, baseline_m) = (rms(&rig, &views), place.translation.norm());
-    let uncertainty = rig.uncertainty(&views);
-    let baseline = uncertainty.as_ref().map(|known| known.distance(&rig, 1));
-    let focal = uncertainty.map(|known| [0, 1].map(|camera| known.focal(&rig, camera)));
+    let (nearest_m, farthest_m) = distances(rig);
+    let (rms_px, baseline_m) = (rms(rig, views), place.translation.norm());
+    let uncertainty = rig.uncertainty(views);
+    let baseline = uncertainty.as_ref().map(|known| known.distance(rig, 1));
+    let focal = uncertainty.map(|known| [0, 1].map(|camera| known.focal(rig, camera)));
     let baseline_sd_m = baseline.map(|sd| sd.all);
     let focal_sd_px = focal.map(|sds| sds.map(|sd| sd.all));
     let bent = baseline.into_iter().chain(focal.into_iter().flatten()).any(|sd| sd.is_bend());
@@ -175,8 +141,8 @@ pub(super) fn solved(
         board: *board,
         pairs,
         rms_px,
-        alone_rms_px,
-        mean_epipolar_error_px: mean(&epipolar),
+        alone_rms_px: *alone_rms_px,
+        mean_epipolar_error_px: epipolar_px,
         rectified_row_error_px: rows,
         baseline_m,
         baseline_sd_m,
@@ -185,6 +151,61 @@ pub(super) fn solved(
         calibration: calibration.clone(),
     };
     Solved { calibration, report }
+}
+
+/// All pairs compared with a calibration.
+struct Compared {
+    pairs: Vec<PairReport>,
+    /// Number of pairs that were used.
+    used: usize,
+    coverage: [Coverage; 2],
+    /// Mean epipolar error.
+    epipolar_px: f64,
+    rows: RowError,
+}
+
+impl Compared {
+    fn of(size: (usize, usize), sightings: &[Sighting], kept: &Kept, compare: &Compare) -> Self {
+        let Kept { rig, views, left_out, .. } = kept;
+        let mut coverage = [Coverage::new(size), Coverage::new(size)];
+        let (mut pairs, mut epipolar, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        let mut used = 0;
+        for (sighting, left_out) in sightings.iter().zip(left_out) {
+            let seen = sighting.seen.as_ref().ok();
+            let mut pair = PairReport {
+                name: sighting.name.clone(),
+                left_out: left_out.clone(),
+                left_rms_px: None,
+                right_rms_px: None,
+                rms_px: None,
+                epipolar_error_px: None,
+                blur_px: seen.map(|seen| seen.each_ref().map(|seen| seen.blur_px)),
+            };
+            if let (None, Some(seen)) = (left_out, seen) {
+                coverage.iter_mut().zip(seen).for_each(|(coverage, seen)| coverage.add(seen));
+                let [left, right] = seen;
+                let shared = || left.shared(right);
+                let own: Vec<f64> =
+                    shared().filter_map(|(l, r)| compare.epipolar([l, r])).collect();
+                rows.extend(shared().filter_map(|(l, r)| compare.row([l, r])).map(f64::abs));
+                let count = views.len() / 2;
+                pair.left_rms_px = Some(rms(rig, &views[used..=used]));
+                pair.right_rms_px = Some(rms(rig, &views[count + used..=count + used]));
+                pair.rms_px = Some(pair_rms(rig, views, used));
+                pair.epipolar_error_px = Some(mean(&own));
+                epipolar.extend(own);
+                used += 1;
+            }
+            pairs.push(pair);
+        }
+        rows.sort_by(f64::total_cmp);
+        let rows = match rows.get(rows.len() * 95 / 100) {
+            Some(&p95) => RowError { mean: mean(&rows), p95 },
+            // Cameras that cannot be rectified have no rows to compare.
+            None => RowError { mean: f64::NAN, p95: f64::NAN },
+        };
+        Self { pairs, used, coverage, epipolar_px: mean(&epipolar), rows }
+    }
 }
 
 /// Returns the distances of the nearest and of the farthest board, in metres.
