@@ -152,6 +152,20 @@ fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
             format!("focal lengths of {} and {} px: both must be above 0", focal[0], focal[1]),
         );
     }
+    check_centre(camera, source, notes)?;
+    let ratio = focal[0] / focal[1];
+    if !(0.5..=2.0).contains(&ratio) {
+        notes.push(format!(
+            "{source}: focal lengths of {:.1} and {:.1} px differ much for one lens",
+            focal[0], focal[1]
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that the principal point fits the size of the image.
+fn check_centre(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Result<()> {
+    let Camera { width, height, centre, .. } = *camera;
     // Relative to the image: 0 at its first edge and 1 at the other.
     let parts = [(centre[0] + 0.5) / width as f64, (centre[1] + 0.5) / height as f64];
     let middle_of = |times: f64| parts.iter().all(|part| (part - times / 2.0).abs() < 0.1 * times);
@@ -189,13 +203,6 @@ fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
                 ));
             }
         }
-    }
-    let ratio = focal[0] / focal[1];
-    if !(0.5..=2.0).contains(&ratio) {
-        notes.push(format!(
-            "{source}: focal lengths of {:.1} and {:.1} px differ much for one lens",
-            focal[0], focal[1]
-        ));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Error, inputs, load, print};
 use crate::calibration::CalibrationError;
 use crate::calibration::format::{self, Format, Loaded, ReadOptions, Report};
-use crate::calibration::summary::{CameraSummary, Summary};
+use crate::calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};
 use crate::cli::FlagLayer;
 use crate::cli::calibration::{CalibrationArgs, CalibrationCommand, CalibrationInput};
 use crate::sink::files;
@@ -172,36 +172,9 @@ fn as_text(files: &str, loaded: &Loaded, summary: &Summary) -> String {
             turned.roll_deg, turned.pitch_deg, turned.yaw_deg
         ),
     );
-    line(
-        "rectified",
-        match &summary.rectified {
-            Some(rectified) => format!(
-                "{}x{}, focal length {:.3} px, principal point ({:.2}, {:.2})",
-                rectified.size[0],
-                rectified.size[1],
-                rectified.focal_px,
-                rectified.centre_px[0],
-                rectified.centre_px[1]
-            ),
-            None => "not in the file; computed when it is needed".into(),
-        },
-    );
+    line("rectified", rectified_text(summary.rectified.as_ref()));
     for range in &summary.depth {
-        let metres = |depth: Option<f64>| match depth {
-            Some(depth) => format!("{depth:.3} m"),
-            None => "infinity".into(),
-        };
-        let about = if summary.depth_estimated { "about " } else { "" };
-        line(
-            "depth",
-            format!(
-                "{about}{} to {} with {} disparities (at {} px and 1 px)",
-                metres(range.nearest_m),
-                metres(range.farthest_m),
-                range.disparities,
-                range.disparities - 1
-            ),
-        );
+        line("depth", depth_text(range, summary.depth_estimated));
     }
     if let Some(report) = report_text(&loaded.report) {
         line("made", report);
@@ -210,6 +183,31 @@ fn as_text(files: &str, loaded: &Loaded, summary: &Summary) -> String {
         line("note", note.clone());
     }
     text
+}
+
+fn rectified_text(rectified: Option<&RectifiedSummary>) -> String {
+    match rectified {
+        Some(RectifiedSummary { size, focal_px, centre_px, .. }) => format!(
+            "{}x{}, focal length {focal_px:.3} px, principal point ({:.2}, {:.2})",
+            size[0], size[1], centre_px[0], centre_px[1]
+        ),
+        None => "not in the file; computed when it is needed".into(),
+    }
+}
+
+fn depth_text(range: &DepthRange, is_estimated: bool) -> String {
+    let metres = |depth: Option<f64>| match depth {
+        Some(depth) => format!("{depth:.3} m"),
+        None => "infinity".into(),
+    };
+    format!(
+        "{}{} to {} with {} disparities (at {} px and 1 px)",
+        if is_estimated { "about " } else { "" },
+        metres(range.nearest_m),
+        metres(range.farthest_m),
+        range.disparities,
+        range.disparities - 1
+    )
 }
 
 fn camera_text(camera: &CameraSummary) -> String {

@@ -306,8 +306,17 @@ fn dispatch(
             Parsed::Zed => return Ok((zed::read(file, text, options)?, Format::Zed)),
         }
     }
+    of_trees(files, &trees, options)
+}
+
+/// Reads files that are trees of keys and values, in the format that their keys show.
+fn of_trees(
+    files: &[(&str, &str)],
+    trees: &[(Syntax, At)],
+    options: &ReadOptions,
+) -> Result<(Draft, Format), CalibrationError> {
     let mut kinds = Vec::new();
-    for (_, root) in &trees {
+    for (_, root) in trees {
         if let Some(what) = foreign::of_tree(root) {
             return Err(root.error(what));
         }

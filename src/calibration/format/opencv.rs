@@ -43,16 +43,7 @@ struct Eye<'a> {
 pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     let entries = Entries::of(roots);
     let files = roots.iter().map(At::file).collect::<Vec<_>>().join(" and ");
-    let mut eyes = None;
-    for sides in SIDES {
-        if let (Some(left), Some(right)) =
-            (entries.of_eye(K, sides[0])?, entries.of_eye(K, sides[1])?)
-        {
-            eyes = Some((sides, left, right));
-            break;
-        }
-    }
-    let Some((sides, k_left, k_right)) = eyes else {
+    let Some((sides, k_left, k_right)) = find_eyes(&entries)? else {
         return Err(CalibrationError::new(without_cameras(roots, &entries, &files)));
     };
     let mut notes = Vec::new();
@@ -63,18 +54,7 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     {
         notes.push(format!("{files}: says no picture size; {}x{} is assumed", size.0, size.1));
     }
-    for eye in [&left, &right] {
-        if let (Lens::Brown(_), 4) = (&eye.camera.lens, numbers_of(&eye.d).len())
-            && model(&entries, sides)?.is_none()
-        {
-            notes.push(format!(
-                "{}: 4 coefficients are taken as k1 k2 p1 p2; for a fisheye lens add the line \
-                 `distortion_model: fisheye`",
-                locations(&[&eye.d])
-            ));
-            break;
-        }
-    }
+    notes.extend(doubt_of_lens(&entries, sides, [&left, &right])?);
     let views = views(&entries, sides, &files, &mut notes)?;
     let rectification = views.as_ref().map(|(views, _)| views.clone());
     let size = find_rectified_size(&entries)?;
@@ -106,6 +86,40 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     let report = report(&entries)?;
     let calibration = StereoCalibration { left, right, rotation, translation, rectification };
     Ok(Draft { report, notes, ..Draft::new(calibration, sources) })
+}
+
+/// Returns the names of both sides, and the camera matrices of the left and the right view.
+fn find_eyes<'a>(
+    entries: &Entries<'a>,
+) -> Result<Option<([&'static [&'static str]; 2], At<'a>, At<'a>)>> {
+    for sides in SIDES {
+        if let (Some(left), Some(right)) =
+            (entries.of_eye(K, sides[0])?, entries.of_eye(K, sides[1])?)
+        {
+            return Ok(Some((sides, left, right)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns a note if the model of a lens with four coefficients is a guess.
+fn doubt_of_lens(
+    entries: &Entries,
+    sides: [&[&str]; 2],
+    eyes: [&Eye; 2],
+) -> Result<Option<String>> {
+    for eye in eyes {
+        if let (Lens::Brown(_), 4) = (&eye.camera.lens, numbers_of(&eye.d).len())
+            && model(entries, sides)?.is_none()
+        {
+            return Ok(Some(format!(
+                "{}: 4 coefficients are taken as k1 k2 p1 p2; for a fisheye lens add the line \
+                 `distortion_model: fisheye`",
+                locations(&[&eye.d])
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the message if there are not two camera matrices.

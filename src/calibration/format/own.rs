@@ -93,8 +93,9 @@ fn matrix3x4(rows: &Exactly<Exactly<f64, 4>, 3>) -> Matrix3x4<f64> {
     Matrix3x4::from_fn(|row, column| rows.0[row].0[column])
 }
 
-pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
-    let parsed: File = toml::from_str(text).map_err(|error| {
+/// Reads the tables of a file.
+fn parse(file: &str, text: &str) -> Result<File, CalibrationError> {
+    toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
         let message = error.message().replace('\n', ", ");
@@ -105,7 +106,11 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
             false => (format!(":{line}"), ""),
         };
         CalibrationError::new(format!("{file}{place}: {message}{hint}"))
-    })?;
+    })
+}
+
+pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
+    let parsed = parse(file, text)?;
     if parsed.calibration_version != VERSION {
         return Err(CalibrationError::new(format!(
             "{file}: calibration_version is {}, and this stereod reads {VERSION}; update stereod",
@@ -118,23 +123,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
             "{file}: [report] has a number that is not finite"
         )));
     }
-    let size =
-        |Exactly([width, height]): Exactly<u16, 2>| (usize::from(width), usize::from(height));
-    let rectification = parsed.rectification.map(|table| {
-        let (width, height) = size(table.size);
-        Rectification {
-            width,
-            height,
-            left: RectifiedView {
-                rotation: matrix3(&table.left_rotation),
-                projection: matrix3x4(&table.left_projection),
-            },
-            right: RectifiedView {
-                rotation: matrix3(&table.right_rotation),
-                projection: matrix3x4(&table.right_projection),
-            },
-        }
-    });
+    let rectification = parsed.rectification.as_ref().map(rectification);
     if rectification.as_ref().is_some_and(|r| r.width == 0 || r.height == 0) {
         return Err(CalibrationError::new(format!(
             "{file}: rectification.size must be at least 1 by 1 pixels"
@@ -165,6 +154,17 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
         pairs: report.pairs,
     };
     Ok(Draft { report, ..Draft::new(calibration, sources) })
+}
+
+fn rectification(table: &RectificationTable) -> Rectification {
+    let [width, height] = table.size.0.map(usize::from);
+    let view = |rotation, projection| RectifiedView {
+        rotation: matrix3(rotation),
+        projection: matrix3x4(projection),
+    };
+    let left = view(&table.left_rotation, &table.left_projection);
+    let right = view(&table.right_rotation, &table.right_projection);
+    Rectification { width, height, left, right }
 }
 
 fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera, CalibrationError> {

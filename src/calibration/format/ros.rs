@@ -208,23 +208,7 @@ pub(super) fn read(
     let mut notes = Vec::new();
     let mut left_eye = eye(left, options.topics, &mut notes)?;
     let mut right_eye = eye(right, options.topics, &mut notes)?;
-    let has_baseline = |eye: &Eye| eye.view.projection.fixed_view::<2, 1>(0, 3).amax() > 0.0;
-    if !has_baseline(&right_eye) {
-        return Err(match has_baseline(&left_eye) {
-            true => left.need_any(&P)?.error(swapped_files(left, right, options.topics)),
-            false => {
-                right.need_any(&P)?.error(without_baseline(&left_eye, &right_eye, options.topics))
-            }
-        });
-    }
-    if left_eye == right_eye {
-        return Err(CalibrationError::new(format!(
-            "{} and {} describe one and the same camera: {ONE_FOR_BOTH}; give those of a pair that was \
-             calibrated together, left before right",
-            left.file(),
-            right.file()
-        )));
-    }
+    check_pair((left, &left_eye), (right, &right_eye), options.topics)?;
     let (p1, p2) = (&mut left_eye.view.projection, &mut right_eye.view.projection);
     if p1[(0, 1)] == p2[(0, 1)] {
         // ROS' calibrator copies the skew of fisheye lenses. It shears both rectified images alike,
@@ -235,7 +219,7 @@ pub(super) fn read(
         return Err(right.need_any(&P)?.error("a focal length is not above 0"));
     }
     measure_from_left(p1, p2);
-    let focal_px = left_eye.focal_px();
+    let sources = sources(left, right, left_eye.focal_px(), options.topics);
     let windows = [left_eye.window, right_eye.window];
     let full = (left_eye.camera.width, left_eye.camera.height);
     let part = windows[0];
@@ -254,32 +238,6 @@ pub(super) fn read(
     let rectification =
         Rectification { width: full.0, height: full.1, left: left_eye.view, right: right_eye.view };
     let (rotation, translation) = rectification.pose();
-    let both =
-        format!("{} and {} (rectification_matrix, projection_matrix)", left.file(), right.file());
-    let sources = Sources {
-        left: left.file().into(),
-        right: right.file().into(),
-        pose: both.clone(),
-        rectification: both,
-        swap: match options.topics {
-            Some(_) => format!(
-                "P[3] of {} is -f * B and must be below 0; if the views are exchanged, --swap exchanges them",
-                right.file()
-            ),
-            None => format!(
-                "P[3] of {1} is -f * B and must be below 0: correct its sign, or, if the files are of the \
-                 other cameras, exchange them: `stereod calibration convert --swap {0},{1} -o OUT.toml`",
-                left.file(),
-                right.file()
-            ),
-        },
-        unit: match options.topics {
-            Some(_) => {
-                format!("P[3] is -f * B with B in metres; {}", by_hand(focal_px, options.topics))
-            }
-            None => Sources::default().unit,
-        },
-    };
     let calibration = StereoCalibration {
         left: left_eye.camera,
         right: right_eye.camera,
@@ -289,6 +247,56 @@ pub(super) fn read(
     };
     let by_size = part.is_part_of(full);
     Ok(Draft { windows, by_size, notes, ..Draft::new(calibration, sources) })
+}
+
+/// Checks that these are two cameras, the left one and the right one.
+fn check_pair(
+    (left, left_eye): (&At, &Eye),
+    (right, right_eye): (&At, &Eye),
+    topics: Option<Topics>,
+) -> Result<(), CalibrationError> {
+    let has_baseline = |eye: &Eye| eye.view.projection.fixed_view::<2, 1>(0, 3).amax() > 0.0;
+    if !has_baseline(right_eye) {
+        return Err(match has_baseline(left_eye) {
+            true => left.need_any(&P)?.error(swapped_files(left, right, topics)),
+            false => right.need_any(&P)?.error(without_baseline(left_eye, right_eye, topics)),
+        });
+    }
+    if left_eye == right_eye {
+        return Err(CalibrationError::new(format!(
+            "{} and {} describe one and the same camera: {ONE_FOR_BOTH}; give those of a pair that was \
+             calibrated together, left before right",
+            left.file(),
+            right.file()
+        )));
+    }
+    Ok(())
+}
+
+/// Names the origin of each part of the calibration, for errors.
+fn sources(left: &At, right: &At, focal_px: f64, topics: Option<Topics>) -> Sources {
+    let both =
+        format!("{} and {} (rectification_matrix, projection_matrix)", left.file(), right.file());
+    let (swap, unit) = match topics {
+        Some(_) => (
+            format!(
+                "P[3] of {} is -f * B and must be below 0; if the views are exchanged, --swap exchanges them",
+                right.file()
+            ),
+            format!("P[3] is -f * B with B in metres; {}", by_hand(focal_px, topics)),
+        ),
+        None => (
+            format!(
+                "P[3] of {1} is -f * B and must be below 0: correct its sign, or, if the files are of the \
+                 other cameras, exchange them: `stereod calibration convert --swap {0},{1} -o OUT.toml`",
+                left.file(),
+                right.file()
+            ),
+            Sources::default().unit,
+        ),
+    };
+    let (left, right) = (left.file().into(), right.file().into());
+    Sources { left, right, pose: both.clone(), rectification: both, swap, unit }
 }
 
 /// Returns the files of the left and the right camera. Lenses with more than 8 coefficients are
