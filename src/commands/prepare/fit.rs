@@ -106,13 +106,7 @@ pub fn fit_settings(
             "" => String::new(),
             named => format!(", with {named} ({before:.0} pairs/s with your settings)"),
         };
-        let needed = match fewest {
-            FEWEST => String::new(),
-            _ => {
-                let fewest = fewest.min(loaded.params.range.count);
-                format!("; fewer than {fewest} disparities might miss what is near")
-            }
-        };
+        let needed = needed(fewest, loaded.params.range.count);
         let (width, height) = smaller(size, reached / wanted);
         let how = resized((width, height)).map_or(String::new(), |how| format!(" ({how})"));
         tracing::warn!(
@@ -121,6 +115,14 @@ pub fn fit_settings(
         );
     }
     Ok(now)
+}
+
+/// Explains that fewer disparities than those that the images need are no way to a higher rate.
+fn needed(fewest: usize, count: usize) -> String {
+    match fewest {
+        FEWEST => String::new(),
+        _ => format!("; fewer than {} disparities might miss what is near", fewest.min(count)),
+    }
 }
 
 /// Returns a size with about this part of the pixels and the same shape, so that a calibration serves it.

@@ -65,8 +65,6 @@ impl<'a> Cameras<'a> {
         };
         let known = settings.focal_and_baseline().is_some();
         let kitti = settings.kitti_cameras.or_else(|| kitti_cameras(inputs?));
-        let options = ReadOptions { kitti, ..ReadOptions::default() };
-        let are_packed = inputs.is_some_and(SourceSpec::is_one_stream);
         if !known && !settings.centre_px.is_empty() {
             return Err(Error::usage("--centre goes with --focal and --baseline"));
         }
@@ -74,46 +72,20 @@ impl<'a> Cameras<'a> {
             Some(inputs) if !known => rectified_tags(inputs, loaded.source.swap)?,
             _ => None,
         };
-        let rectified = tags.as_ref().map(|(names, _)| names.clone());
-        let third = third(&settings.align)?;
-        let mut recorded = None;
-        let is_demo = matches!(inputs, Some(SourceSpec::Demo)) && files.is_empty() && !known;
-        let demo = match is_demo {
-            true => {
-                let range = loaded.matching.params().map_err(anyhow::Error::new)?.range;
-                Some(loaded.demo.options(range).geometry())
-            }
-            false => None,
+        let mut cameras = Self {
+            settings,
+            files,
+            loaded: None,
+            options: ReadOptions { kitti, ..ReadOptions::default() },
+            are_packed: inputs.is_some_and(SourceSpec::is_one_stream),
+            rectified: tags.as_ref().map(|(names, _)| names.clone()),
+            recorded: None,
+            demo: None,
+            third: third(&settings.align)?,
         };
-        if files.is_empty() {
-            if !known && (settings.focal_px > 0.0 || settings.baseline_m > 0.0) {
-                return Err(Error::usage("depth needs both --focal and --baseline"));
-            }
-            let of_tags = |(_, RectifiedTags { size, geometry, .. })| {
-                Loaded::of(format::of_rectified(size, &geometry), Format::Own)
-            };
-            let mut calibration = tags.map(of_tags);
-            if let Some(SourceSpec::Recording { path, topics }) = inputs.filter(|_| !known) {
-                recorded = recorded::calibration(path, topics, loaded.source.swap)?;
-                calibration = recorded.as_ref().map(|recorded| recorded.loaded.clone());
-            }
-            let cameras = Self {
-                settings,
-                files,
-                loaded: calibration,
-                options,
-                are_packed,
-                rectified,
-                recorded,
-                demo,
-                third,
-            };
-            if loaded.output.depth {
-                cameras.required_by("--depth")?;
-            }
-            if loaded.output.has_depth_limits() {
-                cameras.required_by("--near or --far")?;
-            }
+        if cameras.files.is_empty() {
+            let tags = tags.map(|(_, tags)| tags);
+            cameras.find_without_files(loaded, inputs.filter(|_| !known), tags)?;
             return Ok(cameras);
         }
         if known {
@@ -122,12 +94,45 @@ impl<'a> Cameras<'a> {
                  [calibration], which are for pictures that come rectified",
             ));
         }
-        let loaded = match format::read_with(&files, &options) {
+        cameras.loaded = match format::read_with(&cameras.files, &cameras.options) {
             Ok(loaded) => Some(loaded),
             Err(error) if error.lacks_size() => None,
             Err(error) => return Err(wrong(error)),
         };
-        Ok(Self { settings, files, loaded, options, are_packed, rectified, recorded, demo, third })
+        Ok(cameras)
+    }
+
+    /// Finds the cameras of inputs without calibration files: of the demo scene, by their tags, or in the
+    /// recording. `inputs`: `None` if the user names the focal length and the baseline.
+    fn find_without_files(
+        &mut self,
+        loaded: &settings::Settings,
+        inputs: Option<&SourceSpec>,
+        tags: Option<RectifiedTags>,
+    ) -> Result<(), Error> {
+        if let Some(SourceSpec::Demo) = inputs {
+            let range = loaded.matching.params().map_err(anyhow::Error::new)?.range;
+            self.demo = Some(loaded.demo.options(range).geometry());
+        }
+        let settings::Calibration { focal_px, baseline_m, .. } = self.settings;
+        let known = self.settings.focal_and_baseline().is_some();
+        if !known && (*focal_px > 0.0 || *baseline_m > 0.0) {
+            return Err(Error::usage("depth needs both --focal and --baseline"));
+        }
+        self.loaded = tags.map(|RectifiedTags { size, geometry, .. }| {
+            Loaded::of(format::of_rectified(size, &geometry), Format::Own)
+        });
+        if let Some(SourceSpec::Recording { path, topics }) = inputs {
+            self.recorded = recorded::calibration(path, topics, loaded.source.swap)?;
+            self.loaded = self.recorded.as_ref().map(|recorded| recorded.loaded.clone());
+        }
+        if loaded.output.depth {
+            self.required_by("--depth")?;
+        }
+        if loaded.output.has_depth_limits() {
+            self.required_by("--near or --far")?;
+        }
+        Ok(())
     }
 
     /// Reports whether a calibration was given, or is in the recording.
@@ -167,55 +172,15 @@ impl<'a> Cameras<'a> {
             || self.demo.is_some()
     }
 
-    /// Returns the rig for images of `width` x `height` pixels.
+    /// Returns the rig for images of this size in pixels.
     pub fn for_pictures(&self, size: (usize, usize)) -> Result<Rig, Error> {
-        let (width, height) = size;
         if self.files.is_empty() && self.loaded.is_none() {
-            let geometry = self.settings.focal_and_baseline().map(|(focal_px, baseline_m)| {
-                let middle = [width, height].map(|side| 0.5 * (side as f64 - 1.0));
-                let [centre_x_px, centre_y_px] = self.settings.centre().unwrap_or(middle);
-                StereoGeometry {
-                    focal_px,
-                    baseline_m,
-                    centre_x_px,
-                    centre_y_px,
-                    right_centre_x_px: centre_x_px,
-                }
-            });
-            let geometry = geometry.or(self.demo);
+            let geometry = self.by_numbers(size).or(self.demo);
             let pairs = PairSpec { size, rectifier: None, geometry };
             let aligner = self.aligner(geometry, &Matrix3::identity(), None)?;
             return Ok(Rig { pairs, calibrated: false, aligner });
         }
-        let by_tags = self.files.is_empty();
-        let file = match (&self.rectified, &self.recorded) {
-            (Some(names), _) if by_tags => &format!("the tags of {names}"),
-            (_, Some(recorded)) => &recorded.origin,
-            _ => &self.settings.file,
-        };
-        let loaded = match (&self.loaded, &self.recorded) {
-            (_, Some(recorded)) => recorded.for_size(size).map_err(wrong)?,
-            (Some(loaded), _) if by_tags || !loaded.by_size => loaded.clone(),
-            _ => {
-                let options = ReadOptions { size: Some(size), ..self.options };
-                format::read_with(&self.files, &options).map_err(wrong)?
-            }
-        };
-        let range = loaded.disparities.map(|disparities| {
-            format!("; by its ndisp, {disparities} disparities hold the whole scene")
-        });
-        let format = if by_tags { String::new() } else { format!(" ({})", loaded.format) };
-        tracing::info!("calibration: {file}{format}{}", range.unwrap_or_default());
-        for note in &loaded.notes {
-            tracing::warn!("{note}");
-        }
-        let adapted = loaded.calibration.for_views(width, height, self.are_packed);
-        let (calibration, fit) = adapted.map_err(wrong)?;
-        match fit {
-            Fit::Exact => {}
-            _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),
-            _ => tracing::info!("{file}: {fit}"),
-        }
+        let (calibration, file) = self.calibration_for(size)?;
         let alpha = self.settings.alpha.filter(|_| self.have_calibration());
         if alpha.is_none() && calibration.comes_rectified() {
             let geometry = calibration.rectification.as_ref().map(Rectification::geometry);
@@ -248,6 +213,49 @@ impl<'a> Cameras<'a> {
             geometry.baseline_m * 1e3
         );
         Ok(Rig { pairs: PairSpec::raw(Arc::new(rectifier)), calibrated: true, aligner })
+    }
+
+    /// Returns the cameras by the focal length and the baseline of the settings.
+    fn by_numbers(&self, (width, height): (usize, usize)) -> Option<StereoGeometry> {
+        let (focal_px, baseline_m) = self.settings.focal_and_baseline()?;
+        let middle = [width, height].map(|side| 0.5 * (side as f64 - 1.0));
+        let [centre_x_px, centre_y_px] = self.settings.centre().unwrap_or(middle);
+        let right_centre_x_px = centre_x_px;
+        Some(StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px })
+    }
+
+    /// Returns the calibration for images of this size, and its origin. Logs both.
+    fn calibration_for(&self, size: (usize, usize)) -> Result<(StereoCalibration, String), Error> {
+        let by_tags = self.files.is_empty();
+        let file = match (&self.rectified, &self.recorded) {
+            (Some(names), _) if by_tags => format!("the tags of {names}"),
+            (_, Some(recorded)) => recorded.origin.clone(),
+            _ => self.settings.file.clone(),
+        };
+        let loaded = match (&self.loaded, &self.recorded) {
+            (_, Some(recorded)) => recorded.for_size(size).map_err(wrong)?,
+            (Some(loaded), _) if by_tags || !loaded.by_size => loaded.clone(),
+            _ => {
+                let options = ReadOptions { size: Some(size), ..self.options };
+                format::read_with(&self.files, &options).map_err(wrong)?
+            }
+        };
+        let range = loaded.disparities.map(|disparities| {
+            format!("; by its ndisp, {disparities} disparities hold the whole scene")
+        });
+        let format = if by_tags { String::new() } else { format!(" ({})", loaded.format) };
+        tracing::info!("calibration: {file}{format}{}", range.unwrap_or_default());
+        for note in &loaded.notes {
+            tracing::warn!("{note}");
+        }
+        let adapted = loaded.calibration.for_views(size.0, size.1, self.are_packed);
+        let (calibration, fit) = adapted.map_err(wrong)?;
+        match fit {
+            Fit::Exact => {}
+            _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),
+            _ => tracing::info!("{file}: {fit}"),
+        }
+        Ok((calibration, file))
     }
 
     /// Returns the aligner to the third camera, if there is one. `rotation` leads from the frame of
