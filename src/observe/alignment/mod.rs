@@ -21,8 +21,10 @@ mod recent;
 mod search;
 mod verdict;
 
+use std::ops::RangeInclusive;
+
 use crate::core::frame::{DisparityRange, Image};
-use model::{Sight, median};
+use model::{Fit, Sight, median};
 use planes::{Pyramid, Unseen};
 use search::Searchable;
 
@@ -103,12 +105,8 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     let smallest = f64::from(options.range.map_or(0, |range| range.min).min(0));
     let below = disparities.iter().filter(|&&disparity| disparity < smallest - 1.0).count();
 
-    // Mean squares of x and y over the image; x and y are independent of each other there.
-    let (xx, yy) = ((width * width) as f64 / 12.0, (height * height) as f64 / 12.0);
     let [shift, along, down] = plane.terms.into();
-    let row_error = (shift * shift + along * along * xx + down * down * yy).sqrt();
-    let variance =
-        plane.covariance[(0, 0)] + plane.covariance[(1, 1)] * xx + plane.covariance[(2, 2)] * yy;
+    let [row_error, uncertainty] = row_error(&plane, (width, height));
     let (mut curvature, mut curvature_variance) = (0.0, 0.0);
     for (term, share) in curvature_terms(height as f64 / width as f64) {
         curvature += curved.terms[term].powi(2) * share;
@@ -119,7 +117,7 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
         matches: sights.len(),
         consistent,
         row_error_px: row_error,
-        uncertainty_px: variance.sqrt(),
+        uncertainty_px: uncertainty,
         shift_px: shift,
         roll_deg: along.clamp(-1.0, 1.0).asin().to_degrees(),
         scale: 1.0 / (1.0 - down),
@@ -130,6 +128,17 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
         disparity_px: median(&mut disparities)?,
         below_range: below as f64 / consistent as f64,
     })
+}
+
+/// Returns the root mean square of a plane over an image of this size, and its standard deviation.
+fn row_error(plane: &Fit<3>, (width, height): (usize, usize)) -> [f64; 2] {
+    // Mean squares of x and y over the image; x and y are independent of each other there.
+    let (xx, yy) = ((width * width) as f64 / 12.0, (height * height) as f64 / 12.0);
+    let [shift, along, down] = plane.terms.into();
+    let square = shift * shift + along * along * xx + down * down * yy;
+    let variance =
+        plane.covariance[(0, 0)] + plane.covariance[(1, 1)] * xx + plane.covariance[(2, 2)] * yy;
+    [square.sqrt(), variance.sqrt()]
 }
 
 /// Returns the quadratic terms of [`model::curved_terms`], each with its mean square over an image
@@ -158,7 +167,6 @@ fn find_sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
     let (lefts, rights) = (Pyramid::new(left, halvings), Pyramid::new(right, halvings));
     let corners_in = &lefts.levels[corner_level];
     let left_unseen = Unseen::new(left, corners_in, corner_level);
-    let right_unseen = Unseen::new(right, &rights.levels[corner_level], corner_level);
     let room = (search::HALF + 1) << further;
     let corners = corners::find_corners(corners_in, &left_unseen, options.points, room);
 
@@ -168,54 +176,79 @@ fn find_sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
         None => width as f64 / 6.0,
     };
     let small = |pixels: f64| (pixels / f64::from(1 << halvings)).ceil() as i32;
-    let dx = -small(furthest)..=small(furthest);
-    let dy = -small(ROWS * width as f64)..=small(ROWS * width as f64);
-    let (small_left, small_right) = (&lefts.levels[halvings], &rights.levels[halvings]);
-    let (in_left, in_right) = (Searchable::new(small_left), Searchable::new(small_right));
-    let mut scores = Vec::new();
-    let mut sights = Vec::new();
-    for (corner_x, corner_y) in corners {
-        let mut find = || {
-            let at = (corner_x >> further, corner_y >> further);
-            let there = in_right.find(small_left, at, &dx, &dy, &mut scores)?;
-            let target = (at.0 + there.dx, at.1 + there.dy);
-            // Search back: other candidates in the left image lie in the same rows.
-            let rows = -there.dy - 2..=-there.dy + 2;
-            let back = in_left.find(small_right, target, &dx, &rows, &mut scores)?;
-            if (there.dx + back.dx).abs() > 1 || (there.dy + back.dy).abs() > 1 {
-                return None;
-            }
-            let mut peak = there;
-            let mut at = at;
-            for level in (0..halvings).rev() {
-                at = if level >= corner_level {
-                    (corner_x, corner_y)
-                } else {
-                    let halved = corner_level - level;
-                    let middle = (1 << halved) / 2;
-                    ((corner_x << halved) + middle, (corner_y << halved) + middle)
-                };
-                let near = (2 * peak.dx, 2 * peak.dy);
-                peak = search::refine_in_next_level(
-                    &lefts.levels[level],
-                    &rights.levels[level],
-                    at,
-                    near,
-                )?;
-            }
-            let exact = search::refine_to_subpixel(&lefts.levels[0], &rights.levels[0], at, peak)?;
-            let (x, y) = (f64::from(at.0) + exact.dx, f64::from(at.1) + exact.dy);
-            let in_corners = |at: f64| (at / f64::from(1 << corner_level)) as i32;
-            let window = search::FINE_HALF / (1 << corner_level) + 1;
-            right_unseen.all_seen(in_corners(x), in_corners(y), window).then_some(Sight {
-                x: x - 0.5 * (width - 1) as f64,
-                y: y - 0.5 * (height - 1) as f64,
-                dy: exact.dy,
-                disparity: -exact.dx,
-                sigma: exact.dy_sigma,
-            })
-        };
-        sights.extend(find());
+    let mut finder = Finder {
+        size: (width, height),
+        corner_level,
+        halvings,
+        right_unseen: Unseen::new(right, &rights.levels[corner_level], corner_level),
+        in_left: Searchable::new(&lefts.levels[halvings]),
+        in_right: Searchable::new(&rights.levels[halvings]),
+        lefts,
+        rights,
+        dx: -small(furthest)..=small(furthest),
+        dy: -small(ROWS * width as f64)..=small(ROWS * width as f64),
+        scores: Vec::new(),
+    };
+    corners.into_iter().filter_map(|corner| finder.find(corner)).collect()
+}
+
+/// Finds corners of the left image in the right one.
+struct Finder<'a> {
+    size: (usize, usize),
+    lefts: Pyramid<'a>,
+    rights: Pyramid<'a>,
+    /// Level of the corners, and that of the search, which is the last one.
+    corner_level: usize,
+    halvings: usize,
+    right_unseen: Unseen,
+    in_left: Searchable,
+    in_right: Searchable,
+    /// Reach of the search.
+    dx: RangeInclusive<i32>,
+    dy: RangeInclusive<i32>,
+    scores: Vec<f32>,
+}
+
+impl Finder<'_> {
+    /// Returns the place of a corner in both images, if it is found there and back.
+    fn find(&mut self, (corner_x, corner_y): (i32, i32)) -> Option<Sight> {
+        let Self { lefts, rights, corner_level, halvings, .. } = self;
+        let (corner_level, halvings) = (*corner_level, *halvings);
+        let (small_left, small_right) = (&lefts.levels[halvings], &rights.levels[halvings]);
+        let further = halvings - corner_level;
+        let mut at = (corner_x >> further, corner_y >> further);
+        let there = self.in_right.find(small_left, at, &self.dx, &self.dy, &mut self.scores)?;
+        let target = (at.0 + there.dx, at.1 + there.dy);
+        // Search back: other candidates in the left image lie in the same rows.
+        let rows = -there.dy - 2..=-there.dy + 2;
+        let back = self.in_left.find(small_right, target, &self.dx, &rows, &mut self.scores)?;
+        if (there.dx + back.dx).abs() > 1 || (there.dy + back.dy).abs() > 1 {
+            return None;
+        }
+        let mut peak = there;
+        for level in (0..halvings).rev() {
+            at = if level >= corner_level {
+                (corner_x, corner_y)
+            } else {
+                let halved = corner_level - level;
+                let middle = (1 << halved) / 2;
+                ((corner_x << halved) + middle, (corner_y << halved) + middle)
+            };
+            let near = (2 * peak.dx, 2 * peak.dy);
+            let (left, right) = (&lefts.levels[level], &rights.levels[level]);
+            peak = search::refine_in_next_level(left, right, at, near)?;
+        }
+        let exact = search::refine_to_subpixel(&lefts.levels[0], &rights.levels[0], at, peak)?;
+        let (x, y) = (f64::from(at.0) + exact.dx, f64::from(at.1) + exact.dy);
+        let in_corners = |at: f64| (at / f64::from(1 << corner_level)) as i32;
+        let window = search::FINE_HALF / (1 << corner_level) + 1;
+        let (width, height) = self.size;
+        self.right_unseen.all_seen(in_corners(x), in_corners(y), window).then_some(Sight {
+            x: x - 0.5 * (width - 1) as f64,
+            y: y - 0.5 * (height - 1) as f64,
+            dy: exact.dy,
+            disparity: -exact.dx,
+            sigma: exact.dy_sigma,
+        })
     }
-    sights
 }

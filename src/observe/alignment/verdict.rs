@@ -154,14 +154,7 @@ impl Limits {
                     .into()
             }
             (Verdict::Good, Some(seen)) => {
-                let better = if seen.row_error_px <= IMPERFECT * self.warn_px {
-                    ""
-                } else if self.calibrated {
-                    "; a new calibration (stereod calibrate) would make it less"
-                } else {
-                    "; a calibration (stereod calibrate) would make it less"
-                };
-                format!("rows aligned to {:.1} px{better}", seen.row_error_px)
+                format!("rows aligned to {:.1} px{}", seen.row_error_px, self.better(seen))
             }
             (Verdict::RowsOff, Some(seen)) => {
                 let cure = if self.calibrated {
@@ -203,6 +196,15 @@ impl Limits {
                     seen.curvature_px
                 )
             }
+        }
+    }
+
+    /// Returns the way to a smaller error of aligned rows, if it is worth while.
+    fn better(&self, seen: &Measurement) -> &'static str {
+        match self.calibrated {
+            _ if seen.row_error_px <= IMPERFECT * self.warn_px => "",
+            true => "; a new calibration (stereod calibrate) would make it less",
+            false => "; a calibration (stereod calibrate) would make it less",
         }
     }
 
