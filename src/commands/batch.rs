@@ -16,13 +16,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::anyhow;
-
 use self::list::{Both, Input};
 use self::manifest::State;
 use self::plan::{Piece, Plan};
 use self::shard::Shards;
-use self::summary::Summary;
+use self::summary::{Summary, stopped};
 use self::work::Work;
 use super::{Error, load, print, signals};
 use crate::cli::batch::{BatchArgs, BatchCommand};
@@ -59,13 +57,8 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
     let begin = Instant::now();
     let loaded = load(&args.common, args.flags())?;
     refuse_settings(&loaded, args)?;
-    let both = match (args.side_by_side, args.top_bottom) {
-        (true, _) => Both::SideBySide,
-        (_, true) => Both::TopBottom,
-        _ => Both::None,
-    };
     let topics = args.topics.wanted();
-    let inputs = list::inputs(list, both, &topics).map_err(Error::Usage)?;
+    let inputs = list::inputs(list, Both::of(args), &topics).map_err(Error::Usage)?;
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
     let stop = &control.stop;
@@ -114,7 +107,17 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
             break;
         }
     }
-    // The other worker may have finished in the meantime.
+    recount_busy(&mut summary, folder, plan, &mine)?;
+    summary.print(begin.elapsed(), args)
+}
+
+/// Counts the pieces of other workers that have finished in the meantime as done.
+fn recount_busy(
+    summary: &mut Summary,
+    folder: &Path,
+    plan: &Plan,
+    mine: &[&Piece],
+) -> Result<(), Error> {
     let busy = std::mem::take(&mut summary.busy);
     for piece in mine.iter().filter(|piece| busy.contains(&piece.name)) {
         match manifest::state(folder, plan, piece)? {
@@ -122,7 +125,7 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
             _ => summary.busy.push(piece.name.clone()),
         }
     }
-    summary.print(begin.elapsed(), args)
+    Ok(())
 }
 
 /// Returns the plan that all shards share, and its folder. The first shard of a batch looks at the inputs, and
@@ -168,15 +171,7 @@ fn log_flags(common: &Common) -> Vec<OsString> {
     }
 }
 
-fn stopped(done: usize) -> Result<(), Error> {
-    let status = signals::exit_status().unwrap_or(1);
-    Err(Error::Stopped(
-        anyhow!("stopped by a signal; {done} pieces are whole and will be kept"),
-        status,
-    ))
-}
-
-/// Prints what a shard would do.
+/// Prints the plan of a shard.
 fn tell_states(folder: &Path, plan: &Plan, mine: &[&Piece], inputs: &[Input]) -> Result<(), Error> {
     let mut text = String::new();
     for piece in mine {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::cli::batch::BatchArgs;
 use crate::core::reading;
 use crate::sink::files::extension;
 use crate::source::recording::{is_recording, partners};
@@ -30,6 +31,17 @@ pub enum Both {
     SideBySide,
     /// The left view is the upper half.
     TopBottom,
+}
+
+impl Both {
+    /// Returns the layout that the flags name.
+    pub fn of(args: &BatchArgs) -> Self {
+        match (args.side_by_side, args.top_bottom) {
+            (true, _) => Self::SideBySide,
+            (_, true) => Self::TopBottom,
+            _ => Self::None,
+        }
+    }
 }
 
 /// An input of a batch.
@@ -108,17 +120,7 @@ fn in_folder(folder: &Path, both: Both) -> Result<Vec<Views>> {
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Ok(vec![single(folder, &name)]);
     }
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let mut paths = BTreeMap::new();
-    for entry in entries {
-        let entry = entry.with_context(|| folder.display().to_string())?;
-        let Ok(name) = entry.file_name().into_string() else {
-            bail!("{} is not named in UTF-8; rename it", entry.path().display());
-        };
-        if !name.starts_with('.') {
-            paths.insert(name, entry.path());
-        }
-    }
+    let paths = entries(folder)?;
     let is_video = |path: &Path| path.is_file() && VIDEOS.contains(&&*extension(path));
     let videos: HashMap<String, &String> = paths
         .iter()
@@ -158,6 +160,22 @@ fn in_folder(folder: &Path, both: Both) -> Result<Vec<Views>> {
         folder.display()
     );
     Ok(found)
+}
+
+/// Returns the paths in a folder by name, without hidden ones.
+fn entries(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut paths = BTreeMap::new();
+    for entry in entries {
+        let entry = entry.with_context(|| folder.display().to_string())?;
+        let Ok(name) = entry.file_name().into_string() else {
+            bail!("{} is not named in UTF-8; rename it", entry.path().display());
+        };
+        if !name.starts_with('.') {
+            paths.insert(name, entry.path());
+        }
+    }
+    Ok(paths)
 }
 
 /// Reports whether a folder contains single recordings. In a folder of rosbag2, its metadata describes files

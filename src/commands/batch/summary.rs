@@ -7,16 +7,15 @@ use std::time::Duration;
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::stopped;
 use super::work::Ended;
 use crate::cli::batch::BatchArgs;
 use crate::commands::error::BAD_INPUT;
-use crate::commands::{Error, print};
+use crate::commands::{Error, print, signals};
 
-/// Outcome of a shard, for programs.
+/// Outcome of a shard, for scripts.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
-    /// Its number, as the user counts; absent without shards.
+    /// Its number in the user's counting; absent without shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<u64>,
     /// Number of shards.
@@ -24,21 +23,21 @@ pub struct Summary {
     shards: Option<u64>,
     /// Its pieces.
     pieces: usize,
-    /// Pieces that it has made.
+    /// Pieces made by it.
     pub made: usize,
-    /// Pieces that were there before.
+    /// Pieces that existed before.
     pub there: usize,
     /// Pieces that another worker is making.
     pub busy: Vec<String>,
     /// Pieces that failed, with the reason; a retry may help.
     failed: Vec<Failure>,
-    /// Pieces whose input is missing or damaged, with the reason.
+    /// Pieces with a missing or damaged input, with the reason.
     bad: Vec<Failure>,
-    /// Pairs in the pieces that it has made.
+    /// Pairs in the pieces made by it.
     pairs: u64,
-    /// Damaged frames of their inputs, which were concealed or left out.
+    /// Damaged frames of their inputs, concealed or left out.
     damaged: u64,
-    /// Seconds that it took.
+    /// Duration in seconds.
     seconds: f64,
     /// Exit status.
     status: u8,
@@ -107,7 +106,7 @@ impl Summary {
     }
 }
 
-/// Returns an error if a signal or a failure has left something to do.
+/// Returns an error if pieces are left to do after a signal or a failure.
 fn outcome(summary: &Summary) -> Result<(), Error> {
     let Summary { made, there, busy, failed, bad, pieces, .. } = summary;
     let left = pieces - summary.ended();
@@ -156,4 +155,13 @@ fn in_words(summary: &Summary) -> String {
     }
     let _ = writeln!(text, "; {pairs} pairs in {seconds:.1} s");
     text
+}
+
+/// Returns the error after a signal.
+pub fn stopped(done: usize) -> Result<(), Error> {
+    let status = signals::exit_status().unwrap_or(1);
+    Err(Error::Stopped(
+        anyhow!("stopped by a signal; {done} pieces are whole and will be kept"),
+        status,
+    ))
 }

@@ -77,6 +77,21 @@ pub struct Work<'a> {
     pub force: bool,
 }
 
+/// Reports whether the files of an input have changed. Of a large input the identity sees samples only.
+fn has_changed(input: &Input, identity: &Identity, modified: &[Option<SystemTime>]) -> bool {
+    let (files, modified_now) = files_of(input);
+    modified_now != modified || Identity::of(&files).ok().as_ref() != Some(identity)
+}
+
+/// Checks that every output has every pair.
+fn check_written(statistics: &Value, pairs: u64) -> Result<()> {
+    if let Some(written) = statistics["written"].as_object().filter(|_| pairs > 0) {
+        let lost = written.iter().find(|(_, count)| count.as_u64() != Some(pairs));
+        ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
+    }
+    Ok(())
+}
+
 /// Path of an output within the folder of a piece.
 pub fn path_of(output: &str) -> &'static str {
     match output {
@@ -128,22 +143,7 @@ impl Work<'_> {
         };
         match state(self.folder, self.plan, piece)? {
             State::Done(_) => return Ok(Ended::WasThere),
-            State::Other(reason) if !self.force => {
-                let place = self.folder.join(&piece.name);
-                let outputs = self.plan.write.iter().map(|output| path_of(output));
-                let own: Vec<&str> = outputs.chain([STATISTICS, SETTINGS]).collect();
-                let foreign = manifest::foreign(&place, &own)?;
-                let foreign =
-                    foreign.map(|name| format!("{} is none of its files", name.display()));
-                let has_manifest = reason != NO_MANIFEST;
-                if let Some(why) = foreign.or_else(|| (!has_manifest).then(|| reason.clone())) {
-                    return Err(crate::commands::Error::usage(format!(
-                        "{} is in the way: {why}; remove it, or give --force to replace it",
-                        place.display()
-                    )));
-                }
-                tracing::warn!("{}: {reason}; it is made anew", piece.name);
-            }
+            State::Other(reason) if !self.force => self.refuse_foreign(piece, &reason)?,
             State::Other(_) | State::Missing => {}
         }
         self.remove_unfinished(piece);
@@ -160,6 +160,24 @@ impl Work<'_> {
         }
     }
 
+    /// Refuses to replace a folder that no batch has made, or that holds other files.
+    fn refuse_foreign(&self, piece: &Piece, reason: &str) -> Result<(), crate::commands::Error> {
+        let place = self.folder.join(&piece.name);
+        let outputs = self.plan.write.iter().map(|output| path_of(output));
+        let own: Vec<&str> = outputs.chain([STATISTICS, SETTINGS]).collect();
+        let foreign = manifest::foreign(&place, &own)?;
+        let foreign = foreign.map(|name| format!("{} is none of its files", name.display()));
+        let has_manifest = reason != NO_MANIFEST;
+        if let Some(why) = foreign.or_else(|| (!has_manifest).then(|| reason.to_owned())) {
+            return Err(crate::commands::Error::usage(format!(
+                "{} is in the way: {why}; remove it, or give --force to replace it",
+                place.display()
+            )));
+        }
+        tracing::warn!("{}: {reason}; it is made anew", piece.name);
+        Ok(())
+    }
+
     /// Matches the pairs of a piece in a temporary folder, which is then renamed.
     fn match_pairs(
         &self,
@@ -168,49 +186,23 @@ impl Work<'_> {
         (identity, modified): (Identity, Vec<Option<SystemTime>>),
     ) -> Result<Ended> {
         let begin = Instant::now();
-        let part = tempfile::Builder::new()
-            .prefix(&prefix(piece))
-            .suffix(UNFINISHED)
-            .tempdir_in(self.folder)
-            .map_err(|error| explain(self.folder, &error))?;
+        let part = self.new_folder(piece)?;
         // The lock prevents other workers from removing it.
         let lock = File::open(part.path()).map_err(|error| explain(part.path(), &error))?;
         let _ = lock.try_lock();
         let at = |name: &str| part.path().join(name);
-        fs::write(at(SETTINGS), self.settings(Some(part.path()))?)
-            .map_err(|error| explain(&at(SETTINGS), &error))?;
-        let mut arguments: Vec<OsString> =
-            vec!["run".into(), "--headless".into(), "--piece".into()];
-        arguments.extend(["--config".into(), at(SETTINGS).into()]);
-        arguments.extend(["--stats".into(), at(STATISTICS).into()]);
-        if piece.first > 0 || piece.end.is_some() {
-            let end = piece.end.map_or_else(String::new, |end| end.to_string());
-            arguments.extend(["--frames".into(), format!("{}..{end}", piece.first).into()]);
-            arguments.extend(["--run-in".into(), self.plan.run_in.to_string().into()]);
-        }
-        arguments.extend(self.log.iter().cloned());
-        arguments.extend(input.arguments.iter().cloned());
-        let (status, said) = self.run(&arguments)?;
+        self.write_settings(part.path(), Some(part.path()))?;
+        let files =
+            ["--config".into(), at(SETTINGS).into(), "--stats".into(), at(STATISTICS).into()];
+        let (status, said) = self.run(&self.arguments(input, piece, files))?;
         let statistics: Value = match status {
-            Some(0) => {
-                let text = fs::read_to_string(at(STATISTICS))
-                    .map_err(|error| explain(&at(STATISTICS), &error))?;
-                // The statistics must name the outputs by their final folder.
-                let [unfinished, place] = [part.path(), &self.folder.join(&piece.name)]
-                    .map(|path| path.display().to_string());
-                let text = text.replace(&unfinished, &place);
-                fs::write(at(STATISTICS), &text)
-                    .map_err(|error| explain(&at(STATISTICS), &error))?;
-                serde_json::from_str(&text).context(STATISTICS)?
-            }
+            Some(0) => self.take_statistics(part.path(), piece)?,
             Some(status) if status == i32::from(EMPTY_PIECE) => Value::Null,
             Some(status) if status == i32::from(BAD_INPUT) => return Ok(Ended::BadInput(said)),
             Some(2) => bail!(crate::commands::Error::usage(said)),
             _ => return Ok(Ended::Failed(said)),
         };
-        let (files, modified_now) = files_of(input);
-        // The identity only samples a large input.
-        if modified_now != modified || Identity::of(&files).ok().as_ref() != Some(&identity) {
+        if has_changed(input, &identity, &modified) {
             return Ok(Ended::BadInput(
                 "its content changed while it was matched; start the batch again once it does not change any more \
                  (--force takes it as it is then)"
@@ -221,20 +213,14 @@ impl Work<'_> {
         if piece.first == 0 && pairs == 0 {
             return Ok(Ended::BadInput("it has no pair".into()));
         }
-        if let Some(written) = statistics["written"].as_object().filter(|_| pairs > 0) {
-            let lost = written.iter().find(|(_, count)| count.as_u64() != Some(pairs));
-            ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
-        }
+        check_written(&statistics, pairs)?;
         // These records would let a later run replace the files of a piece.
         for folder in ["pictures", "clouds"] {
-            let record = at(path_of(folder)).join(RECORD);
-            fs::remove_file(record)
-                .or_else(ignore_missing)
-                .map_err(|error| explain(part.path(), &error))?;
+            let removed = fs::remove_file(at(path_of(folder)).join(RECORD));
+            removed.or_else(ignore_missing).map_err(|error| explain(part.path(), &error))?;
         }
         // A later run with these settings must not write into the archive.
-        fs::write(at(SETTINGS), self.settings(None)?)
-            .map_err(|error| explain(&at(SETTINGS), &error))?;
+        self.write_settings(part.path(), None)?;
         let manifest = Manifest {
             schema: SCHEMA,
             settings: self.plan.settings_id(),
@@ -256,6 +242,47 @@ impl Work<'_> {
         self.put_in_place(part, piece)
     }
 
+    /// Writes the settings of a piece with outputs in `folder` into its unfinished folder.
+    fn write_settings(&self, part: &Path, folder: Option<&Path>) -> Result<()> {
+        let path = part.join(SETTINGS);
+        fs::write(&path, self.settings(folder)?).map_err(|error| explain(&path, &error))
+    }
+
+    /// Makes a folder with the name of an unfinished piece.
+    fn new_folder(&self, piece: &Piece) -> Result<TempDir> {
+        tempfile::Builder::new()
+            .prefix(&prefix(piece))
+            .suffix(UNFINISHED)
+            .tempdir_in(self.folder)
+            .map_err(|error| explain(self.folder, &error))
+    }
+
+    /// Reads the statistics of a run, and names its outputs in them by the folder that they will have.
+    fn take_statistics(&self, part: &Path, piece: &Piece) -> Result<Value> {
+        let path = part.join(STATISTICS);
+        let text = fs::read_to_string(&path).map_err(|error| explain(&path, &error))?;
+        let [unfinished, place] =
+            [part, &self.folder.join(&piece.name)].map(|path| path.display().to_string());
+        let text = text.replace(&unfinished, &place);
+        fs::write(&path, &text).map_err(|error| explain(&path, &error))?;
+        serde_json::from_str(&text).context(STATISTICS)
+    }
+
+    /// Returns the arguments of the run that matches a piece.
+    fn arguments(&self, input: &Input, piece: &Piece, files: [OsString; 4]) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> =
+            vec!["run".into(), "--headless".into(), "--piece".into()];
+        arguments.extend(files);
+        if piece.first > 0 || piece.end.is_some() {
+            let end = piece.end.map_or_else(String::new, |end| end.to_string());
+            arguments.extend(["--frames".into(), format!("{}..{end}", piece.first).into()]);
+            arguments.extend(["--run-in".into(), self.plan.run_in.to_string().into()]);
+        }
+        arguments.extend(self.log.iter().cloned());
+        arguments.extend(input.arguments.iter().cloned());
+        arguments
+    }
+
     /// Renames a finished folder to its final name. Without locks, another worker may have been the first;
     /// then its piece stays.
     fn put_in_place(&self, part: TempDir, piece: &Piece) -> Result<Ended> {
@@ -267,11 +294,7 @@ impl Work<'_> {
             Ok::<_, anyhow::Error>(matches!(state(self.folder, self.plan, piece)?, State::Done(_)))
         };
         if place.exists() && !is_done()? {
-            let earlier = tempfile::Builder::new()
-                .prefix(&prefix(piece))
-                .suffix(UNFINISHED)
-                .tempdir_in(self.folder)
-                .map_err(|error| explain(self.folder, &error))?;
+            let earlier = self.new_folder(piece)?;
             fs::rename(&place, earlier.path().join("earlier"))
                 .map_err(|error| explain(&place, &error))?;
         }
