@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::core::control::Control;
-use crate::core::queue::{LinkReceiver, WhenFull, link};
+use crate::core::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::core::text::on_one_line;
 use crate::core::thread;
 use crate::engine::Engine;
@@ -84,15 +84,7 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
             true => (1, WhenFull::DropOldest),
             false => (config.result_room, when_full),
         };
-        let (results_in, results_out) = link(room, when_full);
-        let (name, dropped) = (on_one_line(sink.name()).into_owned(), results_in.dropped());
-        let (frames, losses) = Default::default();
-        let is_check = sink.is_check();
-        let counters = SinkCounters { name, frames, dropped, losses, is_check };
-        running.counters.sinks.push(counters.clone());
-        fan_out.push(results_in);
-        let body = move |control: &Control| consume(sink, &results_out, &counters, control);
-        running.sinks.push(spawn("sink", control, body)?);
+        fan_out.push(running.start_sink(sink, room, when_full)?);
     }
     let mut match_loop = MatchLoop {
         engine,
@@ -119,6 +111,26 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
         Delivery { pairs: &pairs_in, control, progress, first, left, pacer, timeline }.run(source)
     })?);
     Ok(running)
+}
+
+impl Running {
+    /// Starts the thread of a sink, and returns the link to it.
+    fn start_sink(
+        &mut self,
+        sink: Box<dyn Sink>,
+        room: usize,
+        when_full: WhenFull,
+    ) -> anyhow::Result<LinkSender<Handed>> {
+        let (results_in, results_out) = link(room, when_full);
+        let (name, dropped) = (on_one_line(sink.name()).into_owned(), results_in.dropped());
+        let (frames, losses) = Default::default();
+        let is_check = sink.is_check();
+        let counters = SinkCounters { name, frames, dropped, losses, is_check };
+        self.counters.sinks.push(counters.clone());
+        let body = move |control: &Control| consume(sink, &results_out, &counters, control);
+        self.sinks.push(spawn("sink", &self.control, body)?);
+        Ok(results_in)
+    }
 }
 
 /// Runs a sink's thread.

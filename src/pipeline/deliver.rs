@@ -64,14 +64,21 @@ struct Run<'a> {
     is_due: bool,
     /// Place of the last move.
     place: Duration,
-    /// Set to look for the last pair this far before a place behind it.
-    reach: Option<Duration>,
-    /// The last pair found there.
-    found: Option<StereoPair>,
-    /// A step back: the time before which a pair is looked for, and the place where to look.
-    back: Option<(Duration, Duration)>,
+    seeking: Seeking,
     /// True if the source is to be left: the run ends, or no pair is wanted.
     is_over: bool,
+}
+
+/// A pair that is looked for from the place of the last move on.
+#[derive(Default)]
+enum Seeking {
+    /// The first one.
+    #[default]
+    First,
+    /// The last one of the recording, this far before a place behind it; the last one found so far.
+    Last { reach: Duration, found: Option<StereoPair> },
+    /// A step back: the pair before this time, from a place on.
+    Before { time: Duration, place: Duration },
 }
 
 impl Delivery<'_> {
@@ -90,9 +97,7 @@ impl Delivery<'_> {
             wanted: None,
             is_due: false,
             place: begin,
-            reach: None,
-            found: None,
-            back: None,
+            seeking: Seeking::First,
             is_over: false,
         };
         let mut result = source.run(&control.stop, &mut |pair, counts| run.take(pair, counts));
@@ -121,16 +126,16 @@ impl Run<'_> {
         if self.to.left == 0 {
             return self.leave();
         }
-        if self.reach.is_some() {
-            self.found = Some(pair);
-            return Continue(());
-        }
-        if let Some((time, place)) = self.back.take()
-            && pair.timestamp >= time
-            && place > self.begin
-        {
+        match std::mem::take(&mut self.seeking) {
+            Seeking::Last { reach, .. } => {
+                self.seeking = Seeking::Last { reach, found: Some(pair) };
+                return Continue(());
+            }
             // The pair before is further away than those around it.
-            return self.look_back(time, 2 * time.saturating_sub(place));
+            Seeking::Before { time, place } if pair.timestamp >= time && place > self.begin => {
+                return self.look_back(time, 2 * time.saturating_sub(place));
+            }
+            Seeking::Before { .. } | Seeking::First => {}
         }
         let control = self.to.control;
         loop {
@@ -299,7 +304,7 @@ impl Run<'_> {
     /// Breaks, to look for the pair before `time` this far back.
     fn look_back(&mut self, time: Duration, by: Duration) -> ControlFlow<()> {
         let place = time.saturating_sub(by).max(self.begin);
-        (self.wanted, self.back) = (Some(place), Some((time, place)));
+        (self.wanted, self.seeking) = (Some(place), Seeking::Before { time, place });
         Break(())
     }
 
@@ -326,7 +331,7 @@ impl Run<'_> {
             None => self.place_after_end(timeline)?,
         };
         self.to.control.pause.forget_shown();
-        if self.reach.is_none() || place == self.begin {
+        if !matches!(self.seeking, Seeking::Last { .. }) || place == self.begin {
             self.place = place;
         }
         self.to.pacer.iter_mut().for_each(Pacer::restart);
@@ -340,14 +345,16 @@ impl Run<'_> {
     fn place_after_end(&mut self, timeline: Timeline) -> Option<Duration> {
         let Delivery { control, .. } = self.to;
         let playback = &control.playback;
-        if std::mem::take(&mut self.is_due) && self.found.is_none() && self.place > self.begin {
+        let (reach, found) = match std::mem::take(&mut self.seeking) {
+            Seeking::Last { reach, found } => (2 * reach, found),
+            Seeking::Before { .. } | Seeking::First => (FIRST_REACH, None),
+        };
+        if std::mem::take(&mut self.is_due) && found.is_none() && self.place > self.begin {
             // The user moved it behind the last pair, which has to be found.
-            let reach = self.reach.map_or(FIRST_REACH, |reach| 2 * reach);
-            self.reach = Some(reach);
+            self.seeking = Seeking::Last { reach, found: None };
             return Some(self.place.saturating_sub(reach).max(self.begin));
         }
-        self.reach = None;
-        if let Some(found) = self.found.take() {
+        if let Some(found) = found {
             let found = StereoPair { arrived: Instant::now(), ..found };
             if self.send(found).is_break() {
                 return None;
