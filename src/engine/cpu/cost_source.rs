@@ -8,7 +8,7 @@ use super::geometry::Geometry;
 use super::pixel_rows::{self, PixelRows};
 use super::shape::Shape;
 use super::support::SupportBand;
-use super::window_sums::{Rounding, ToBytes};
+use super::window_sums::{Rounding, Row, ToBytes};
 
 /// Rows of a frame: the first row and the number of rows.
 pub type Rows = (usize, usize);
@@ -68,7 +68,8 @@ impl CostWriter for WindowWriter<'_> {
             let to = unsafe { to.add(row * width * depth) };
             let padding = self.frame.shared.padding.ptr();
             let sink = ToBytes { to, padding, rounding: self.rounding };
-            self.frame.sum_windows::<S, _>(scratch, first + row, row == 0, sink);
+            let row = Row { y: first + row, begins: row == 0 };
+            self.frame.sum_windows::<S, _>(scratch, row, sink);
         }
     }
 }

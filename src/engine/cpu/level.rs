@@ -42,6 +42,7 @@ impl Level {
         threads: usize,
         costs_anew: bool,
     ) -> Result<Self, Refused> {
+        let prepare = Prepare::new(arena, &params, size, threads, simd)?;
         let simd = simd.for_candidates(params.range.count);
         let lanes = simd.lanes();
         let geometry = Geometry::new(&params, size, lanes, costs_anew);
@@ -51,7 +52,7 @@ impl Level {
         Ok(Self {
             p2: params.p2_mode.table(params.p1, params.p2),
             shared: Shared::new(arena, &geometry, &params, &features, threads)?,
-            prepare: Prepare::new(arena, &params, size, threads)?,
+            prepare,
             filters: Filters::new(arena, &params, size, threads)?,
             scratches,
             features,
@@ -91,7 +92,7 @@ pub unsafe fn run(
     let mut timer = StageTimer::begin();
     if let (false, Some(map)) = (coarser.is_empty(), level.prepare.coarse_map()) {
         let prepare = &level.prepare;
-        let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
+        let halves = [prepare.half(team, left)?, prepare.half(team, right)?];
         timer.end("pyramid");
         let inputs = PairInputs {
             thresholds: thresholds.map(|all| &all[1..]),
@@ -104,7 +105,7 @@ pub unsafe fn run(
     }
     let threshold = thresholds.map(|all| all[0]);
     let Prepared { guide, threshold } =
-        level.prepare.run(team, simd, left, threshold, &level.geometry, &level.params)?;
+        level.prepare.run(team, left, threshold, &level.geometry, &level.params)?;
     if guide.is_some() || level.params.follows_noise() {
         timer.end(TEXTURE);
     }

@@ -9,7 +9,7 @@ use super::shape::Shape;
 use super::simd::Vector;
 use super::stage_timer::StageTimer;
 use super::team::Team;
-use super::window_sums::{Number, Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
+use super::window_sums::{Number, Parts, PixelCosts, Row, Sink, Squares, SumRow, Total, ZeroMean};
 use crate::matching::block::Scale;
 use crate::matching::{BlockMeasure, Cost};
 
@@ -17,22 +17,21 @@ use crate::matching::{BlockMeasure, Cost};
 const PIECE_ROWS: usize = 64;
 
 impl Frame<'_> {
-    /// Matches without paths. `sum_row` writes the sums of a row, [x][depth]; its flag is set for the first
-    /// row of a piece.
+    /// Matches without paths. `sum_row` writes the sums of a row, [x][depth].
     pub(super) fn match_locally<S: Shape>(
         &self,
         team: &mut Team,
         timer: &mut StageTimer,
-        sum_row: impl Fn(&mut Scratch, usize, bool, *mut i16) + Sync,
+        sum_row: impl Fn(&mut Scratch, Row, *mut i16) + Sync,
     ) {
         let height = self.geometry.height;
         team.share(height.div_ceil(PIECE_ROWS), &|thread, pieces| {
             let scratch = &mut *self.scratch(thread);
             for first in pieces.map(|piece| piece * PIECE_ROWS) {
                 for y in first..height.min(first + PIECE_ROWS) {
-                    let row = scratch.row_sums.ptr();
-                    sum_row(scratch, y, y == first, row);
-                    self.select_disparities::<S>(scratch, y, row, false);
+                    let sums = scratch.row_sums.ptr();
+                    sum_row(scratch, Row { y, begins: y == first }, sums);
+                    self.select_disparities::<S>(scratch, y, sums, false);
                 }
             }
         });
@@ -60,30 +59,25 @@ impl Frame<'_> {
         scratch: &mut Scratch,
         writer: &W,
         total: Total,
-        y: usize,
-        begins: bool,
+        row: Row,
         sink: T,
     ) {
         let Geometry { width, height, depth, .. } = *self.geometry;
         let (places, down) = (kept_rows(self.params), self.params.summed_window().radius().1);
         let costs = scratch.kept_costs.ptr();
+        let Row { y, begins } = row;
         let first = if begins { y.saturating_sub(down) } else { y + down };
-        for row in first..height.min(y + down + 1) {
+        for prepared in first..height.min(y + down + 1) {
             // SAFETY: there is room for this many rows.
-            writer
-                .write::<S>(scratch, (row, 1), unsafe { costs.add(row % places * width * depth) });
+            writer.write::<S>(scratch, (prepared, 1), unsafe {
+                costs.add(prepared % places * width * depth)
+            });
         }
-        self.sum_row::<S, _, _>(scratch, PixelCosts { costs, places }, total, y, begins, sink);
+        self.sum_row::<S, _, _>(scratch, PixelCosts { costs, places }, total, row, sink);
     }
 
     /// Computes the sums of row `y` for a cost over windows.
-    pub(super) fn sum_windows<S: Shape, T: Sink>(
-        &self,
-        scratch: &mut Scratch,
-        y: usize,
-        begins: bool,
-        sink: T,
-    ) {
+    pub(super) fn sum_windows<S: Shape, T: Sink>(&self, scratch: &mut Scratch, row: Row, sink: T) {
         let (left, mirrored) = (self.left, self.shared.mirrored.ptr().cast_const());
         let differences =
             |truncation| PixelWriter { geometry: self.geometry, cost: self.ad_cost(truncation) };
@@ -91,7 +85,7 @@ impl Frame<'_> {
             Cost::Block { measure, window, .. } => (measure, window),
             Cost::Ad { truncation, .. } => {
                 let writer = differences(truncation);
-                return self.sum_pixels::<S, _, _>(scratch, &writer, Total::Plain, y, begins, sink);
+                return self.sum_pixels::<S, _, _>(scratch, &writer, Total::Plain, row, sink);
             }
             _ => unreachable!("no other cost is summed over windows"),
         };
@@ -100,22 +94,22 @@ impl Frame<'_> {
         match measure {
             BlockMeasure::Sad => {
                 let writer = differences(u8::MAX);
-                self.sum_pixels::<S, _, _>(scratch, &writer, total, y, begins, sink);
+                self.sum_pixels::<S, _, _>(scratch, &writer, total, row, sink);
             }
             BlockMeasure::Ssd => {
                 let parts = Squares::<false> { left, mirrored, stripes };
-                self.sum_row::<S, _, _>(scratch, parts, total, y, begins, sink);
+                self.sum_row::<S, _, _>(scratch, parts, total, row, sink);
             }
             BlockMeasure::ZeroMeanSsd => {
                 let parts = Squares::<true> { left, mirrored, stripes };
                 let total = Total::Variance(scale, window.area());
-                self.sum_row::<S, _, _>(scratch, parts, total, y, begins, sink);
+                self.sum_row::<S, _, _>(scratch, parts, total, row, sink);
             }
             BlockMeasure::ZeroMeanSad => {
                 let views = self.shared.zero_mean.each_ref();
                 let [left, mirrored] = views.map(|view| view.ptr().cast_const());
                 let parts = ZeroMean { left, mirrored, stripes };
-                self.sum_row::<S, _, _>(scratch, parts, total, y, begins, sink);
+                self.sum_row::<S, _, _>(scratch, parts, total, row, sink);
             }
         }
     }
@@ -126,8 +120,7 @@ impl Frame<'_> {
         scratch: &mut Scratch,
         parts: P,
         total: Total,
-        y: usize,
-        begins: bool,
+        row: Row,
         sink: T,
     ) {
         // SAFETY: the parts of the rows around are prepared; the simd was found on this machine.
@@ -137,8 +130,8 @@ impl Frame<'_> {
                 parts,
                 radius: self.params.summed_window().radius(),
                 total,
-                y,
-                begins,
+                y: row.y,
+                begins: row.begins,
                 memory: P::Sum::memory(scratch),
                 sink,
             });

@@ -12,6 +12,7 @@ use super::texture::{HalfRow, NoiseRow, PixelRows, RangeRow, SmoothedRow, range_
 use crate::core::frame::Image;
 use crate::core::memory::{Refused, product};
 use crate::core::pool::Pool;
+use crate::core::thread::locked;
 use crate::matching::levels::coarser;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
 use crate::matching::{Guide, Params};
@@ -21,6 +22,7 @@ pub const TEXTURE: &str = "texture";
 
 pub struct Prepare {
     size: (usize, usize),
+    simd: Simd,
     /// Whether a smoothed image steers P2.
     smoothed: bool,
     pictures: Pool<u8>,
@@ -79,6 +81,7 @@ impl Prepare {
         params: &Params,
         size: (usize, usize),
         threads: usize,
+        simd: Simd,
     ) -> Result<Self, Refused> {
         let (width, height) = size;
         let pixels = product([width, height]);
@@ -110,7 +113,7 @@ impl Prepare {
             })
         };
         let threads = arena.per_thread(threads, of_thread)?;
-        Ok(Self { size, smoothed, pictures: Pool::new(), noise, supports, threads })
+        Ok(Self { size, simd, smoothed, pictures: Pool::new(), noise, supports, threads })
     }
 
     /// Returns the memory of the half-size map; `None` without a prior.
@@ -126,10 +129,10 @@ impl Prepare {
         Some(unsafe { std::slice::from_raw_parts(pixels.ptr(), self.size.0 * self.size.1) })
     }
 
-    pub fn half(&self, team: &mut Team, simd: Simd, image: &Image) -> Result<Image, Refused> {
+    pub fn half(&self, team: &mut Team, image: &Image) -> Result<Image, Refused> {
         let (width, height) = (image.width().div_ceil(2), image.height().div_ceil(2));
         let mut pixels = self.pictures.try_take(width * height)?;
-        half(team, simd, picture(image), &mut pixels);
+        half(team, self.simd, picture(image), &mut pixels);
         Ok(Image::new(width, height, pixels))
     }
 
@@ -139,7 +142,6 @@ impl Prepare {
     pub fn run(
         &mut self,
         team: &mut Team,
-        simd: Simd,
         left: &Image,
         threshold: Option<u32>,
         geometry: &Geometry,
@@ -152,9 +154,9 @@ impl Prepare {
         };
         let guide = smoothed.as_mut().map(|pixels| Rows(pixels.as_mut_ptr(), width));
         let ranges = self.supports.as_ref().map(|supports| Rows(supports.ranges.ptr(), width));
-        let (threads, of) = (&self.threads, picture(left));
+        let (threads, simd, of) = (&self.threads, self.simd, picture(left));
         let measured = self.noise && threshold.is_none();
-        let scratch = |thread: usize| threads[thread].lock().unwrap_or_else(|e| e.into_inner());
+        let scratch = |thread: usize| locked(&threads[thread]);
         threads.iter().enumerate().for_each(|(i, _)| scratch(i).histogram.fill(0));
         share(team, height, |thread, y| {
             let ThreadScratch { histogram, numbers, bytes, .. } = &mut *scratch(thread);
@@ -172,16 +174,7 @@ impl Prepare {
                 }
             }
         });
-        let threshold = threshold.unwrap_or_else(|| {
-            let mut histogram = std::mem::take(&mut scratch(0).histogram);
-            for thread in 1..threads.len() {
-                let others = &scratch(thread).histogram;
-                histogram.iter_mut().zip(others).for_each(|(sum, &other)| *sum += other);
-            }
-            let threshold = threshold_of(&histogram);
-            scratch(0).histogram = histogram;
-            threshold
-        });
+        let threshold = threshold.unwrap_or_else(|| self.threshold());
         if let (Some(supports), Some(ranges)) = (&self.supports, &ranges) {
             let of_ranges = &support::of_ranges(params, threshold);
             let pixels = Rows(supports.pixels.ptr(), width);
@@ -202,6 +195,16 @@ impl Prepare {
         }
         let guide = smoothed.map(|pixels| Image::new(width, height, pixels));
         Ok(Prepared { guide, threshold })
+    }
+
+    /// Returns the noise threshold from the histograms of all threads.
+    fn threshold(&self) -> u32 {
+        let mut first = locked(&self.threads[0]);
+        for thread in &self.threads[1..] {
+            let others = &locked(thread).histogram;
+            first.histogram.iter_mut().zip(others).for_each(|(sum, &other)| *sum += other);
+        }
+        threshold_of(&first.histogram)
     }
 }
 

@@ -84,8 +84,8 @@ impl Frame<'_> {
                 }
             }
             Cost::Block { .. } if self.params.is_local() => {
-                self.match_locally::<S>(team, timer, |scratch, y, begins, to| {
-                    self.sum_windows::<S, _>(scratch, y, begins, ToSums(to));
+                self.match_locally::<S>(team, timer, |scratch, row, to| {
+                    self.sum_windows::<S, _>(scratch, row, ToSums(to));
                 });
             }
             Cost::Block { measure, truncation, .. } => {
@@ -150,8 +150,8 @@ impl Frame<'_> {
         if !self.params.is_local() {
             return self.match_paths::<S, _>(team, timer, StoredCosts { frame: self, writer });
         }
-        self.match_locally::<S>(team, timer, |scratch, y, begins, to| {
-            self.sum_pixels::<S, _, _>(scratch, &writer, Total::Plain, y, begins, ToSums(to));
+        self.match_locally::<S>(team, timer, |scratch, row, to| {
+            self.sum_pixels::<S, _, _>(scratch, &writer, Total::Plain, row, ToSums(to));
         });
     }
 

@@ -293,6 +293,14 @@ impl Sink for ToBytes {
     }
 }
 
+/// A row whose sums are computed.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub y: usize,
+    /// True for the first row of a piece.
+    pub begins: bool,
+}
+
 /// Sums over the windows around the pixels of row `y`. The columns hold the sums around row `y - 1`, unless
 /// `begins`.
 pub struct SumRow<'a, P: Parts, S> {

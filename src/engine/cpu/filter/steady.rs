@@ -90,11 +90,11 @@ impl SteadyFilter {
     unsafe fn compare_row(
         &self,
         simd: Simd,
-        left: &Image,
         y: usize,
-        planes: &Planes,
+        planes: &Planes<'_>,
         own: &mut ThreadScratch,
     ) {
+        let left = planes.left;
         let (width, height) = (left.width(), left.height());
         let row = y * width..(y + 1) * width;
         // SAFETY: the caller's promise.
@@ -123,13 +123,14 @@ impl SteadyFilter {
     unsafe fn steady_row(
         &self,
         simd: Simd,
-        (left, size): (&Image, (usize, usize)),
         y: usize,
-        planes: &Planes,
+        planes: &Planes<'_>,
         judgement: &Judgement,
         own: &mut ThreadScratch,
     ) {
         let ThreadScratch { judge, weights, moving, count, .. } = own;
+        let left = planes.left;
+        let size = (left.width(), left.height());
         let row = y * size.0..(y + 1) * size.0;
         // SAFETY: the caller's promise; the residuals are only read now.
         unsafe {
@@ -171,6 +172,7 @@ impl MapFilter for SteadyFilter {
         let disparities = Plane(self.disparities());
         let memories = Plane(self.disparities().wrapping_add(self.pixels));
         let planes = Planes {
+            left: pass.left,
             map: Plane(map),
             sure: sure.map(Plane),
             residuals: Plane(self.residuals.ptr()),
@@ -178,11 +180,11 @@ impl MapFilter for SteadyFilter {
             memories,
         };
         self.threads.iter().for_each(|thread| locked(thread).begin());
-        let (left, size, simd) = (pass.left, pass.size, pass.simd);
+        let simd = pass.simd;
         pass.rows(|thread, rows| {
             let own = &mut *locked(&self.threads[thread]);
             // SAFETY: the rows are this thread's; the simd was found on this machine.
-            rows.for_each(|y| unsafe { self.compare_row(simd, left, y, &planes, own) });
+            rows.for_each(|y| unsafe { self.compare_row(simd, y, &planes, own) });
         });
         let mut own = locked(&self.threads[0]);
         for thread in &self.threads[1..] {
@@ -202,7 +204,7 @@ impl MapFilter for SteadyFilter {
             for y in rows {
                 // SAFETY: the row is this thread's, and all were compared; the simd was found on
                 // this machine.
-                unsafe { self.steady_row(simd, (left, size), y, &planes, &judgement, own) };
+                unsafe { self.steady_row(simd, y, &planes, &judgement, own) };
             }
         });
         let counts = self.threads.iter().map(|thread| locked(thread).count);
@@ -212,7 +214,9 @@ impl MapFilter for SteadyFilter {
 }
 
 /// Planes with rows that the threads write.
-struct Planes {
+struct Planes<'a> {
+    /// The left image, which is only read.
+    left: &'a Image,
     map: Plane<i16>,
     sure: Option<Plane<u8>>,
     residuals: Plane<i16>,

@@ -212,8 +212,16 @@ impl Search {
                 unsafe { simd.vectorize(row) };
             }
         });
+        let (of_reference, of_slots) = self.sums(begins.len());
+        let slots = begins.iter().zip(&of_slots);
+        let variance = header.variance();
+        slots.map(|(&begin, sums)| shifts::shift(&of_reference, sums, begin, variance)).collect()
+    }
+
+    /// Adds up the sums of all threads, for this number of initial values.
+    fn sums(&self, count: usize) -> (OfReference, Vec<OfBoth>) {
         let (mut of_reference, mut of_slots) =
-            (OfReference::default(), vec![OfBoth::default(); begins.len()]);
+            (OfReference::default(), vec![OfBoth::default(); count]);
         for number in 0..self.threads.len() {
             let thread = self.thread(number);
             of_reference += thread.of_reference;
@@ -221,9 +229,7 @@ impl Search {
                 *sum += OfBoth::of(of_thread);
             }
         }
-        let slots = begins.iter().zip(&of_slots);
-        let variance = header.variance();
-        slots.map(|(&begin, sums)| shifts::shift(&of_reference, sums, begin, variance)).collect()
+        (of_reference, of_slots)
     }
 
     /// Writes the smoothed half-size image for the shift estimation.
