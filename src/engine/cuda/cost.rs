@@ -55,15 +55,7 @@ impl CostKernel {
                 let constants =
                     vec![("AD_TRUNCATION", truncation.into()), ("AD_WINDOW", window.into())];
                 if window == 1 {
-                    let header = AD.0;
-                    return Self {
-                        header,
-                        constants,
-                        base_words: 0,
-                        planes: 2,
-                        columns: 2,
-                        margin: 0,
-                    };
+                    return Self::packed(AD, constants);
                 }
                 let words = if window <= 3 { 1 } else { 2 };
                 let margin = u32::from(window) / 2;
@@ -82,11 +74,7 @@ impl CostKernel {
                 let words = window.bits().div_ceil(32);
                 Self::whole(CENSUS, constants, words, words)
             }
-            Cost::MutualInformation { .. } => {
-                let header = MI.0;
-                let constants = Vec::new();
-                Self { header, constants, base_words: 0, planes: 2, columns: 2, margin: 0 }
-            }
+            Cost::MutualInformation { .. } => Self::packed(MI, Vec::new()),
             // Without means, the differences are those of `ad`.
             Cost::Block { measure, .. } if !measure.is_zero_mean() => {
                 Self::of(Cost::Ad { truncation: u8::MAX, window: 1 })
@@ -116,6 +104,11 @@ impl CostKernel {
                 Self::whole(COMBINED, constants, 2, 3)
             }
         }
+    }
+
+    /// A cost of single pixels, whose words cover two columns each.
+    fn packed((header, _): (&'static str, &str), constants: Vec<(&'static str, u32)>) -> Self {
+        Self { header, constants, base_words: 0, planes: 2, columns: 2, margin: 0 }
     }
 
     /// A cost with one column per word, which uses no neighbouring columns.

@@ -53,7 +53,7 @@ pub use nvrtc::Missing;
 pub use nvrtc::{Nvrtc, Target, Version};
 pub use units::specialisations;
 
-use self::driver::{Context, Stream};
+use self::driver::{Context, Function, Stream};
 use self::frames::{Memory, StreamPair, Work};
 use self::launch::{BufferId, Input, Plan, Scope};
 use self::loaded::Loaded;
@@ -228,21 +228,7 @@ impl CudaEngine {
     ) -> anyhow::Result<Self> {
         let functions = modules.functions(plan)?;
         let memory = Memory::new(&context, plan, options.in_flight)?;
-        let mut slots = Vec::new();
-        for number in 0..options.in_flight {
-            let buffer = |id| memory.of(number, id);
-            let work = Work::new(&context, &plan.steps, &functions, &buffer)?;
-            let address = |id| memory.of(number, id).0;
-            let addresses = Addresses {
-                input: [plan.left, plan.right].map(address),
-                rectified: plan.rectified.map(|ids| ids.map(address)),
-                disparity: address(plan.disparity),
-                confidence: plan.confidence.map(address),
-                whitened: plan.passed.and_then(|passed| passed.whitened).map(address),
-                report: plan.passed.map(|passed| address(passed.report)),
-            };
-            slots.push(Slot::new(&context, work, plan.input.bytes(), addresses)?);
-        }
+        let slots = slots(&context, plan, &functions, &memory, options.in_flight)?;
         let pixels = job.size.0 * job.size.1;
         Ok(Self {
             slots,
@@ -278,13 +264,7 @@ impl CudaEngine {
             size: job.size,
             levels: levels(job.params, job.size).len(),
             input: plan.input,
-            name: match options.multiprocessors {
-                None => format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
-                Some(_) => format!(
-                    "{} (CUDA, {} multiprocessors of it, {} frames in flight)",
-                    device.name, device.properties.multiprocessors, options.in_flight
-                ),
-            },
+            name: name(device, options),
             queue: VecDeque::with_capacity(options.in_flight),
             profile: false,
             continuity: Continuity::default(),
@@ -371,6 +351,43 @@ impl Drop for CudaEngine {
     fn drop(&mut self) {
         self.drain();
     }
+}
+
+/// Returns the name of the engine.
+fn name(device: &DeviceInfo, options: &CudaOptions) -> String {
+    match options.multiprocessors {
+        None => format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
+        Some(_) => format!(
+            "{} (CUDA, {} multiprocessors of it, {} frames in flight)",
+            device.name, device.properties.multiprocessors, options.in_flight
+        ),
+    }
+}
+
+/// Allocates the slots for frames in flight.
+fn slots(
+    context: &Arc<Context>,
+    plan: &Plan,
+    functions: &[Function],
+    memory: &Memory,
+    in_flight: usize,
+) -> anyhow::Result<Vec<Slot>> {
+    let mut slots = Vec::new();
+    for number in 0..in_flight {
+        let buffer = |id| memory.of(number, id);
+        let work = Work::new(context, &plan.steps, functions, &buffer)?;
+        let address = |id| memory.of(number, id).0;
+        let addresses = Addresses {
+            input: [plan.left, plan.right].map(address),
+            rectified: plan.rectified.map(|ids| ids.map(address)),
+            disparity: address(plan.disparity),
+            confidence: plan.confidence.map(address),
+            whitened: plan.passed.and_then(|passed| passed.whitened).map(address),
+            report: plan.passed.map(|passed| address(passed.report)),
+        };
+        slots.push(Slot::new(context, work, plan.input.bytes(), addresses)?);
+    }
+    Ok(slots)
 }
 
 impl Engine for CudaEngine {

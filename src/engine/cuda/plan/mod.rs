@@ -74,8 +74,8 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
     };
     let mut coarse = None;
     for (level, pictures) in levels.iter().zip(pictures).rev() {
-        let mut stages =
-            Builder::new(&mut plan, level, pictures, coarse, information, device, occupancy);
+        let mut stages = Builder::new(&mut plan, level, pictures, device, occupancy);
+        (stages.coarse, stages.information) = (coarse, information);
         let costs = stages.compute_costs();
         let sums = stages.aggregate_costs(costs)?;
         // Winner takes all; its kernels also refine_subpixel.
