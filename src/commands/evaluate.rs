@@ -82,10 +82,9 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let bar = progress_bar(Some((count * variants.len()) as u64), args.common.quiet, "pairs");
     let mut unshown = None;
     let mut reports = Vec::new();
-    for (name, loaded, opencv) in &variants {
-        let report =
-            evaluate(&args, loaded, opencv.clone(), &datasets, &outputs, &bar, &mut unshown)?;
-        reports.push((name, report));
+    for variant in &variants {
+        let report = evaluate(&args, variant, &datasets, &outputs, &bar, &mut unshown)?;
+        reports.push((&variant.0, report));
     }
     bar.finish_and_clear();
     logs::write_above(None);
@@ -121,8 +120,7 @@ fn check(args: &EvaluateArgs, loaded: &Loaded) -> Result<(), Error> {
 /// has the reason of the first.
 fn evaluate(
     args: &EvaluateArgs,
-    loaded: &Loaded,
-    opencv: Option<OpenCv>,
+    (_, loaded, opencv): &(String, Loaded, Option<OpenCv>),
     datasets: &[Searched],
     outputs: &Prepared<'_>,
     bar: &ProgressBar,
@@ -141,7 +139,7 @@ fn evaluate(
     };
     let mut bench =
         Bench::new(loaded, cameras, args.even, noise, args.repeat, args.learn.is_some())
-            .by_opencv(opencv);
+            .by_opencv(opencv.clone());
     let mut number = 0;
     for Searched { path, pairs } in datasets {
         let mut evaluated = Vec::new();

@@ -57,30 +57,6 @@ pub(super) fn as_json(cameras: &[Camera]) -> Value {
             "rates": mode.rates.iter().map(|rate| rate.value()).collect::<Vec<_>>(),
         })
     };
-    let control = |control: &CameraControl| {
-        let CameraControl { id, name, least, largest, step, default, value, .. } = control;
-        let (kind, menu) = match &control.kind {
-            ControlKind::Number => ("number", None),
-            ControlKind::Switch => ("switch", None),
-            ControlKind::Menu(names) => ("menu", Some(names)),
-        };
-        json!({
-            "id": id,
-            "name": name,
-            "kind": kind,
-            "menu": menu.map(|names| {
-                let entry = |(value, name): &(i32, String)| json!({ "value": value, "name": name });
-                names.iter().map(entry).collect::<Vec<_>>()
-            }),
-            "min": least,
-            "max": largest,
-            "step": step,
-            "default": default,
-            "value": value,
-            "read_only": control.is_read_only,
-            "inactive": control.is_inactive,
-        })
-    };
     let camera = |camera: &Camera| {
         let usb = camera.usb.as_ref();
         let users = camera.users.iter().map(|user| json!({ "pid": user.pid, "name": user.name }));
@@ -100,7 +76,7 @@ pub(super) fn as_json(cameras: &[Camera]) -> Value {
                 "serial": usb.serial,
             })),
             "modes": camera.modes.iter().map(mode).collect::<Vec<_>>(),
-            "controls": camera.controls.iter().map(control).collect::<Vec<_>>(),
+            "controls": camera.controls.iter().map(control_as_json).collect::<Vec<_>>(),
             "busy": camera.busy,
             "users": users.collect::<Vec<_>>(),
             "alike": alike(camera, cameras),
@@ -108,6 +84,31 @@ pub(super) fn as_json(cameras: &[Camera]) -> Value {
         })
     };
     cameras.iter().map(camera).collect()
+}
+
+fn control_as_json(control: &CameraControl) -> Value {
+    let CameraControl { id, name, least, largest, step, default, value, .. } = control;
+    let (kind, menu) = match &control.kind {
+        ControlKind::Number => ("number", None),
+        ControlKind::Switch => ("switch", None),
+        ControlKind::Menu(names) => ("menu", Some(names)),
+    };
+    json!({
+        "id": id,
+        "name": name,
+        "kind": kind,
+        "menu": menu.map(|names| {
+            let entry = |(value, name): &(i32, String)| json!({ "value": value, "name": name });
+            names.iter().map(entry).collect::<Vec<_>>()
+        }),
+        "min": least,
+        "max": largest,
+        "step": step,
+        "default": default,
+        "value": value,
+        "read_only": control.is_read_only,
+        "inactive": control.is_inactive,
+    })
 }
 
 /// Describes a camera: "CamLeft, /dev/video0, USB bus 3 (480 Mbit/s), serial number L001".
