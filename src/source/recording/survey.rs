@@ -273,7 +273,7 @@ impl Pass {
             Ok((stamp, picture)) => {
                 time = *stamp;
                 let is_frame = matches!(picture, Picture::Unit(..));
-                // The size of a video is that of its first frame.
+                // The size of a video is its first frame's.
                 let size = (!is_frame).then(|| pixels::size(picture));
                 // As in a run, an image without a size has no partner.
                 if !matches!(size, Some(Err(_))) {
@@ -353,7 +353,7 @@ impl Pass {
     }
 }
 
-/// Returns the times by which a run pairs these views, from their first images.
+/// Returns the basis of times for pairing these views, from their first images.
 fn clock(recording: &mut Recording, views: [usize; 2], stop: &Switch) -> Result<Clock> {
     let (mut message, mut firsts) = (Message::default(), Firsts::default());
     recording.begin(&views)?;
