@@ -1,11 +1,12 @@
 //! Steady maps, in two passes: the left image is compared with its mean, which gives the noise; then the map
 //! is updated.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::pass::{MapFilter, Pass};
 use crate::core::frame::{DisparityRange, Image};
 use crate::core::memory::{Refused, product};
+use crate::core::thread::locked;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
 use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
@@ -233,10 +234,6 @@ struct Judgement {
 /// Size of the state for maps of this many pixels, saturating.
 fn numbers(pixels: u64) -> u64 {
     pixels.saturating_mul(2).saturating_add(HEADER as u64)
-}
-
-fn locked(thread: &Mutex<ThreadScratch>) -> MutexGuard<'_, ThreadScratch> {
-    thread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Computes the residuals of a row of the left image.
