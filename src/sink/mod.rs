@@ -21,6 +21,7 @@ pub mod numbers;
 #[cfg(feature = "video")]
 mod output;
 pub mod pictures;
+pub mod place;
 pub mod png;
 pub mod restarting;
 #[cfg(feature = "ros2")]
