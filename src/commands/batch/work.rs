@@ -24,7 +24,10 @@ use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::core::control::Switch;
 use crate::core::text::on_one_line;
 use crate::core::thread;
-use crate::settings::Loaded;
+use crate::outputs::Kind;
+use crate::settings::names::text_of;
+use crate::settings::row::InBatch;
+use crate::settings::{Loaded, row};
 use crate::sink::claim::{Claim, Taken};
 use crate::sink::files::explain;
 use crate::sink::numbered::RECORD;
@@ -77,24 +80,6 @@ pub struct Work<'a> {
     pub force: bool,
 }
 
-/// Path of an output within the folder of a piece.
-pub fn path_of(output: &str) -> &'static str {
-    match output {
-        "record" => "disparity.mkv",
-        "mcap" => "disparity.mcap",
-        "confidence" => "confidence.mkv",
-        "whitened" => "whitened.mkv",
-        "aligned" => "aligned.mkv",
-        "preview" => "preview.mp4",
-        "pictures" => "pictures",
-        _ => "clouds",
-    }
-}
-
-/// Section and key of each output in the settings.
-const KEYS: [&str; 7] =
-    ["record", "confidence", "whitened", "aligned", "preview", "pictures", "clouds"];
-
 impl Work<'_> {
     /// Makes a piece unless it is there. Errors concern the whole batch.
     pub fn make(&self, input: &Input, piece: &Piece) -> Result<Ended, crate::commands::Error> {
@@ -130,7 +115,7 @@ impl Work<'_> {
             State::Done(_) => return Ok(Ended::WasThere),
             State::Other(reason) if !self.force => {
                 let place = self.folder.join(&piece.name);
-                let outputs = self.plan.write.iter().map(|output| path_of(output));
+                let outputs = self.plan.outputs().map(|(_, _, path)| path);
                 let own: Vec<&str> = outputs.chain([STATISTICS, SETTINGS]).collect();
                 let foreign = manifest::foreign(&place, &own)?;
                 let foreign =
@@ -226,9 +211,10 @@ impl Work<'_> {
             ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
         }
         // No later run replaces the files of a piece.
-        for folder in ["pictures", "clouds"] {
-            let record = at(path_of(folder)).join(RECORD);
-            fs::remove_file(record)
+        let outputs = self.plan.outputs();
+        for (_, _, path) in outputs.filter(|(_, output, _)| matches!(output.kind, Kind::Folder(..)))
+        {
+            fs::remove_file(at(path).join(RECORD))
                 .or_else(ignore_missing)
                 .map_err(|error| explain(part.path(), &error))?;
         }
@@ -305,25 +291,6 @@ impl Work<'_> {
             let mut values = self.loaded.values()[section].as_table().cloned().unwrap_or_default();
             for (key, value) in &mut values {
                 match (section, key.as_str()) {
-                    (
-                        "output",
-                        "segment" | "segment_size" | "keep" | "keep_free" | "stream" | "stats",
-                    )
-                    | (
-                        "source",
-                        "left" | "right" | "side_by_side" | "top_bottom" | "recording"
-                        | "left_topic" | "right_topic",
-                    ) => *value = "".into(),
-                    ("output", "on_demand") => *value = false.into(),
-                    ("output", key) if KEYS.contains(&key) => {
-                        let wanted = |output: &&String| {
-                            output.as_str() == key || output.as_str() == "mcap" && key == "record"
-                        };
-                        let output = self.plan.write.iter().find(wanted);
-                        let path = folder.zip(output).map(|(to, output)| to.join(path_of(output)));
-                        let path = path.unwrap_or_default();
-                        *value = crate::settings::names::text_of(path.as_os_str()).into();
-                    }
                     // It goes with its output only.
                     ("calibration", "align")
                         if !self.plan.write.iter().any(|to| to == "aligned") =>
@@ -332,7 +299,19 @@ impl Work<'_> {
                     }
                     ("source", "pace") => *value = "fast".into(),
                     ("colour", "range") => *value = "fixed".into(),
-                    _ => {}
+                    _ => {
+                        if let Some(row) =
+                            row(section, key).filter(|row| row.in_batch == InBatch::Reset)
+                        {
+                            *value = row.default.into();
+                        }
+                    }
+                }
+                let mut outputs = self.plan.outputs();
+                let output =
+                    outputs.find(|(_, output, _)| section == "output" && output.name() == key);
+                if let Some((folder, (_, _, path))) = folder.zip(output) {
+                    *value = text_of(folder.join(path).as_os_str()).into();
                 }
             }
             all.insert(section.into(), values.into());

@@ -1,4 +1,4 @@
-//! The outputs of a run, made from the settings. If an output of a live run fails, it is created
+//! The outputs of a run, opened as the settings ask. If an output of a live run fails, it is created
 //! again without overwriting its earlier files.
 
 use std::collections::HashMap;
@@ -8,32 +8,28 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::calibration::Aligner;
 use crate::calibration::format::file_list;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::core::clock::CaptureClock;
 use crate::core::reading;
 use crate::matching::{Temporal, TemporalMode};
-use crate::settings::names::path_of;
-use crate::settings::{self, Loaded, Settings, Stats};
+use crate::outputs::{Kind, Output, Setup, wanted};
+use crate::settings::{Loaded, Settings};
 use crate::sink::claim::Claim;
-use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::encoding::Encoding;
 use crate::sink::files;
-use crate::sink::mcap::{self, McapOptions, McapRecorder};
+use crate::sink::mcap;
 use crate::sink::new_file::NewFile;
-use crate::sink::numbered;
 use crate::sink::numbers::Quantity;
-use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::place::Place;
 use crate::sink::restarting::{Factory, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::still::StillFormat;
 use crate::sink::video::{
-    FragmentError, Preview, Recorder, StreamOptions, StreamPicture, StreamSink, check_fragment,
-    check_preview_name, check_recording_name,
+    FragmentError, StreamOptions, StreamPicture, StreamSink, check_fragment, check_preview_name,
+    check_recording_name,
 };
 use crate::sink::{Sink, StagesInTime, StreamInfo};
 use crate::source::SourceInfo;
@@ -41,130 +37,6 @@ use crate::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
 
 /// Largest size of an attached calibration file in bytes.
 const CALIBRATION_MAX: u64 = 16 << 20;
-
-/// A file that a run writes, or a folder of files.
-struct Output {
-    /// The flag that names it, or the key of the settings.
-    flag: &'static str,
-    /// Its destination, if the settings ask for it.
-    path: fn(&Settings) -> Option<PathBuf>,
-    kind: Kind,
-}
-
-/// How an output is written.
-enum Kind {
-    /// Lossless video or messages, in one file or in segments.
-    Recording(Open),
-    /// Coloured video in one file.
-    Preview(Open),
-    /// Numbered files in a folder.
-    Folder(&'static numbered::Kind, Open),
-    /// The statistics at the end of the run.
-    Statistics,
-    /// A file that several runs may share: settings that a viewer saves, or the token of the page.
-    Shared,
-}
-
-/// Creates an output, or continues it after a failure.
-type Open = fn(Place, &Setup) -> Result<Box<dyn Sink>>;
-
-/// All outputs but the stream, which has no path.
-static OUTPUTS: [Output; 10] = [
-    Output {
-        flag: "--record",
-        path: |settings| path_of(&settings.output.record),
-        kind: Kind::Recording(|place, to| match mcap::is_name(place.path()) {
-            true => {
-                let (topics, calibration) = (to.output.mcap.clone(), to.calibration.clone());
-                boxed(McapRecorder::create(place, &to.stream, McapOptions { topics, calibration }))
-            }
-            false => boxed(Recorder::create(place, &to.stream, to.output.quantity())),
-        }),
-    },
-    Output {
-        flag: "--confidence",
-        path: |settings| path_of(&settings.output.confidence),
-        kind: Kind::Recording(|place, to| boxed(Recorder::of_confidence(place, &to.stream))),
-    },
-    Output {
-        flag: "--whitened",
-        path: |settings| path_of(&settings.output.whitened),
-        kind: Kind::Recording(|place, to| boxed(Recorder::of_whitened(place, &to.stream))),
-    },
-    Output {
-        flag: "--aligned",
-        path: |settings| path_of(&settings.output.aligned),
-        kind: Kind::Recording(|place, to| {
-            let aligner = to.aligner.clone();
-            let aligner = aligner.context("neither the cameras nor --align give a third camera")?;
-            boxed(Recorder::of_aligned(place, &to.stream, aligner, to.output.depth_unit()))
-        }),
-    },
-    Output {
-        flag: "--preview",
-        path: |settings| path_of(&settings.output.preview),
-        kind: Kind::Preview(|place, to| {
-            let (view, colours) = (to.output.preview_view, to.colouring.clone());
-            let quality = to.output.preview_quality;
-            let preview = Preview::create(place, &to.stream, view, colours, quality)?;
-            boxed(Ok(preview.with_legend(to.output.preview_legend)))
-        }),
-    },
-    Output {
-        flag: "--stats",
-        path: |settings| match settings.output.stats() {
-            Some(Stats::File(path)) => Some(path),
-            Some(Stats::Stdout) | None => None,
-        },
-        kind: Kind::Statistics,
-    },
-    Output {
-        flag: "window.settings",
-        path: |settings| settings.window.settings(),
-        kind: Kind::Shared,
-    },
-    Output {
-        flag: "serve.token_file",
-        path: |settings| settings.serve.token_file(),
-        kind: Kind::Shared,
-    },
-    Output {
-        flag: "--pictures",
-        path: |settings| path_of(&settings.output.pictures),
-        kind: Kind::Folder(&PICTURES, |place, to| {
-            let format = to.output.pictures_format;
-            boxed(Pictures::create(place, &to.stream, to.output.quantity(), format))
-        }),
-    },
-    Output {
-        flag: "--clouds",
-        path: |settings| path_of(&settings.output.clouds),
-        kind: Kind::Folder(&CLOUDS, |place, to| {
-            let format = to.output.clouds_format;
-            boxed(Clouds::create(place, &to.stream, format, to.output.clouds()))
-        }),
-    },
-];
-
-/// Properties that outputs are opened with.
-struct Setup {
-    stream: StreamInfo,
-    /// The third camera, if there is one.
-    aligner: Option<Arc<Aligner>>,
-    /// Names and contents of the calibration files, for an MCAP file.
-    calibration: Vec<(String, Vec<u8>)>,
-    colouring: LiveColouring,
-    output: settings::Output,
-}
-
-fn boxed<S: Sink + 'static>(sink: Result<S>) -> Result<Box<dyn Sink>> {
-    Ok(Box::new(sink?))
-}
-
-/// Returns the outputs that the settings ask for, with their destinations.
-fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
-    OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
-}
 
 /// Returns the files and folders that frames are written to.
 pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
@@ -372,7 +244,8 @@ pub fn open(
             quantity,
             colouring: colouring.clone(),
         };
-        let mut factory: Factory = Box::new(move || boxed(StreamSink::start(&stream, &options)));
+        let mut factory: Factory =
+            Box::new(move || Ok(Box::new(StreamSink::start(&stream, &options)?)));
         match factory() {
             Ok(first) => add(first, factory, false),
             // A robot that starts before its receiver must see all the same.
@@ -406,7 +279,8 @@ fn calibration_files(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>> {
 /// inputs, and that the fragment of a stream can be built.
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let settings = &loaded.settings;
-    settings.output.complete().map_err(Error::usage)?;
+    let records = wanted(settings).any(|(output, _)| matches!(output.kind, Kind::Recording(_)));
+    settings.output.complete(records).map_err(Error::usage)?;
     if settings.output.on_demand && !(writes_frames(settings) && is_switched(settings)) {
         return Err(Error::usage(
             "--on-demand is about files that the live page or a service of ROS 2 switches on: give an output, \
