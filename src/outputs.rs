@@ -34,6 +34,11 @@ impl Output {
     pub fn name(&self) -> &'static str {
         self.flag.trim_start_matches("--")
     }
+
+    /// Returns the key of its pairs in the statistics.
+    pub fn counted_as(&self) -> &'static str {
+        if self.name() == "record" { "recording" } else { self.name() }
+    }
 }
 
 /// How an output is written.

@@ -87,8 +87,8 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
         let (results_in, results_out) = link(room, when_full);
         let (name, dropped) = (on_one_line(sink.name()).into_owned(), results_in.dropped());
         let (frames, losses) = Default::default();
-        let is_check = sink.is_check();
-        let counters = SinkCounters { name, frames, dropped, losses, is_check };
+        let (counted_as, is_check) = (sink.counted_as(), sink.is_check());
+        let counters = SinkCounters { name, counted_as, frames, dropped, losses, is_check };
         running.counters.sinks.push(counters.clone());
         fan_out.push(results_in);
         let body = move |control: &Control| consume(sink, &results_out, &counters, control);

@@ -49,6 +49,8 @@ pub struct Counters {
 #[derive(Clone, Debug)]
 pub struct SinkCounters {
     pub(super) name: String,
+    /// Key of its pairs in the statistics.
+    pub(super) counted_as: Option<&'static str>,
     pub(super) frames: Arc<AtomicU64>,
     /// Dropped by its link.
     pub(super) dropped: Arc<AtomicU64>,
@@ -74,7 +76,8 @@ impl SinkCounters {
         let lost = busy + failed + suspended;
         let frames = self.frames.load(Ordering::Relaxed).saturating_sub(lost);
         let dropped = self.dropped.load(Ordering::Relaxed) + busy;
-        SinkCounts { name: self.name.clone(), frames, dropped, failed, is_check: self.is_check }
+        let Self { counted_as, is_check, .. } = *self;
+        SinkCounts { name: self.name.clone(), counted_as, frames, dropped, failed, is_check }
     }
 }
 
@@ -83,6 +86,9 @@ impl SinkCounters {
 pub struct SinkCounts {
     /// Its name.
     pub name: String,
+    /// Key of its pairs in the statistics, if it writes them.
+    #[serde(skip)]
+    pub counted_as: Option<&'static str>,
     /// Matched pairs that it wrote.
     pub frames: u64,
     /// Matched pairs that it was too slow for.

@@ -91,6 +91,11 @@ pub trait Sink: Send {
     /// Returns the name of the output, for people: "recording out.mkv".
     fn name(&self) -> &str;
 
+    /// Returns the key of its pairs in the statistics, if it writes them.
+    fn counted_as(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Reports whether only the newest pair matters: the pipeline then never waits for the sink,
     /// which misses pairs while it is busy.
     fn newest_only(&self) -> bool {

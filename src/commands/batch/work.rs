@@ -24,7 +24,7 @@ use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::core::control::Switch;
 use crate::core::text::on_one_line;
 use crate::core::thread;
-use crate::outputs::Kind;
+use crate::outputs::{Kind, Output};
 use crate::settings::names::text_of;
 use crate::settings::row::InBatch;
 use crate::settings::{Loaded, row};
@@ -206,10 +206,12 @@ impl Work<'_> {
         if piece.first == 0 && pairs == 0 {
             return Ok(Ended::BadInput("it has no pair".into()));
         }
-        if let Some(written) = statistics["written"].as_object().filter(|_| pairs > 0) {
-            let lost = written.iter().find(|(_, count)| count.as_u64() != Some(pairs));
-            ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
-        }
+        let written = &statistics["written"];
+        let is_whole = |output: &Output| written[output.counted_as()].as_u64() == Some(pairs);
+        ensure!(
+            pairs == 0 || self.plan.outputs().all(|(_, output, _)| is_whole(output)),
+            "{pairs} pairs were matched, but written were {written}"
+        );
         // No later run replaces the files of a piece.
         let outputs = self.plan.outputs();
         for (_, _, path) in outputs.filter(|(_, output, _)| matches!(output.kind, Kind::Folder(..)))

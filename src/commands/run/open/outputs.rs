@@ -209,12 +209,12 @@ pub fn open(
     // After a failure a recorded source can be matched again. On a live page or in a graph somebody may
     // switch the files off and on.
     let restarts = info.live || is_switched(settings);
-    let mut add = |sink: Box<dyn Sink>, factory: Factory, is_file| {
-        let restarting = |sink| Box::new(Restarting::new(sink, factory, is_file));
-        sinks.push(if restarts { restarting(sink) } else { sink });
+    let mut add = |counted_as, sink, factory: Factory, is_file| {
+        let (factory, is_switched) = (restarts.then_some(factory), restarts && is_file);
+        sinks.push(Box::new(Restarting::new(counted_as, sink, factory, is_switched)));
     };
-    for (Output { flag, kind, .. }, path) in wanted(settings) {
-        let (first, again, open) = match (kind, output.segmenting()) {
+    for (row, path) in wanted(settings) {
+        let (first, again, open) = match (&row.kind, output.segmenting()) {
             (Kind::Recording(open), Some(limits)) => {
                 let segments = Place::Segments(path, limits);
                 (segments.clone(), segments, open)
@@ -233,9 +233,9 @@ pub fn open(
             (Kind::Folder(_, open), _) => (Place::from(&path), Place::Resumed(path), open),
             (Kind::Statistics | Kind::Shared, _) => continue,
         };
-        let first = open(first, &setup).context(*flag)?;
+        let first = open(first, &setup).context(row.flag)?;
         let setup = setup.clone();
-        add(first, Box::new(move || open(again.clone(), &setup)), true);
+        add(row.counted_as(), first, Box::new(move || open(again.clone(), &setup)), true);
     }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
@@ -247,11 +247,11 @@ pub fn open(
         let mut factory: Factory =
             Box::new(move || Ok(Box::new(StreamSink::start(&stream, &options)?)));
         match factory() {
-            Ok(first) => add(first, factory, false),
+            Ok(first) => add("stream", first, factory, false),
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
                 let name = check_fragment(fragment)?;
-                sinks.push(Box::new(Restarting::awaited(name, factory, &error)));
+                sinks.push(Box::new(Restarting::awaited("stream", name, factory, &error)));
             }
             Err(error) => return Err(error.context("--stream")),
         }
