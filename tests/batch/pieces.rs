@@ -193,7 +193,8 @@ fn every_output_of_a_piece_is_counted_under_the_name_that_it_gets() {
     // It takes the place of `record`.
     let outputs = outputs.split(',').map(str::trim).filter(|output| *output != "mcap");
     let outputs: Vec<&str> = outputs.collect();
-    let out = "out";
+    // JSON escapes a quotation mark, and what people read on one line a line feed.
+    let out = "o\"\nx";
     let write = outputs.join(",");
     let arguments = ["in", "--out", out, "--write", &write, "--align", &third];
     let whitening = ["--temporal", "whiten"];
@@ -205,7 +206,7 @@ fn every_output_of_a_piece_is_counted_under_the_name_that_it_gets() {
     let expected: BTreeMap<&str, u64> =
         outputs.into_iter().map(|name| (counted(name), 5)).collect();
     assert_eq!(stats["written"], serde_json::json!(expected));
-    let place = piece.display().to_string();
+    let place = piece.display().to_string().replace('\n', "\\n");
     for output in stats["outputs"].as_array().unwrap() {
         let name = output["name"].as_str().unwrap();
         assert!(name.contains(&place), "{name} is not in {place}");

@@ -181,8 +181,8 @@ impl Work<'_> {
                 let text = fs::read_to_string(at(STATISTICS))
                     .map_err(|error| explain(&at(STATISTICS), &error))?;
                 // The outputs are named by the folder that they will have.
-                let [unfinished, place] = [part.path(), &self.folder.join(&piece.name)]
-                    .map(|path| path.display().to_string());
+                let [unfinished, place] =
+                    [part.path(), &self.folder.join(&piece.name)].map(in_statistics);
                 let text = text.replace(&unfinished, &place);
                 fs::write(at(STATISTICS), &text)
                     .map_err(|error| explain(&at(STATISTICS), &error))?;
@@ -400,6 +400,13 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Returns a path as the statistics hold it in the name of an output: on one line, and with the escapes of
+/// JSON, which stand for one character each.
+fn in_statistics(path: &Path) -> String {
+    let text = Value::from(on_one_line(&path.display().to_string())).to_string();
+    text[1..text.len() - 1].to_owned()
 }
 
 /// Returns an error unless it is about a missing file.
