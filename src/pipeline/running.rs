@@ -1,7 +1,7 @@
 //! A running pipeline, its counts and its outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -194,7 +194,7 @@ impl Running {
         let done = self.counters.sinks.iter().map(|sink| sink.frames.load(Ordering::Relaxed));
         let ended = self.sinks.iter().filter(|sink| sink.is_finished()).count() as u64;
         let done = done.sum::<u64>() + ended;
-        let mut last = self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = thread::locked(&self.at_the_end);
         match *last {
             Some((since, before)) if before == done => since.elapsed() >= patience,
             _ => {

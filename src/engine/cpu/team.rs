@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::watch::Watch;
-use crate::core::thread::explain;
+use crate::core::thread::{explain, locked};
 
 /// Time that a thread without work yields its core before it sleeps: longer than a frame has no
 /// work for it.
@@ -213,7 +213,7 @@ impl Team {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Order> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.order)
     }
 
     /// The life of a worker.

@@ -1,10 +1,11 @@
 //! The confidence of each pixel, from what columns of its windows show.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::pass::Pass;
 use crate::core::frame::{INVALID, Image, LEAST_CONFIDENCE};
 use crate::core::memory::{Refused, product};
+use crate::core::thread::locked;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::confidence::{RADIUS, REACH, is_blind, levels, of_known, of_levels};
@@ -235,10 +236,6 @@ pub unsafe fn keep_known(pass: &mut Pass<'_>, map: *mut i16, sure: *mut u8) {
         // SAFETY: these rows are this thread's.
         unsafe { of_known(map.part(pixels.clone()), sure.part(pixels)) };
     });
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

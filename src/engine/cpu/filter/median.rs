@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use super::pass::{MapFilter, Pass};
 use crate::core::frame::INVALID;
 use crate::core::memory::{Refused, product};
+use crate::core::thread::locked;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 
@@ -69,10 +70,6 @@ impl MapFilter for MedianFilter {
             }
         });
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Filters the rows `rows.0..rows.1` of a map with windows of `SIDE` x `SIDE` = `AREA` places.

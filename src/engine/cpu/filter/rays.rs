@@ -13,13 +13,14 @@
 
 mod fronts;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 pub use self::fronts::{BLOCK, Block, Front, known};
 use self::fronts::{Fronts, columns};
 use super::pass::Pass;
 use crate::core::frame::Image;
 use crate::core::memory::{Refused, product};
+use crate::core::thread::locked;
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::filter::rays::{LEFT, RAYS};
@@ -131,10 +132,6 @@ impl Sweeps {
             });
         }
     }
-}
-
-fn locked(fronts: &Mutex<Fronts>) -> MutexGuard<'_, Fronts> {
-    fronts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A strip of a map.

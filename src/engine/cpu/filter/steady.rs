@@ -1,11 +1,12 @@
 //! Steady maps: first the left image is compared with its mean, then, when that is done and the
 //! noise is known, the map is gone through.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::pass::{MapFilter, Pass};
 use crate::core::frame::{DisparityRange, Image};
 use crate::core::memory::{Refused, product};
+use crate::core::thread::locked;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
 use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
@@ -231,10 +232,6 @@ struct Judgement {
 /// Numbers of the state for maps of this many pixels, however many.
 fn numbers(pixels: u64) -> u64 {
     pixels.saturating_mul(2).saturating_add(HEADER as u64)
-}
-
-fn locked(thread: &Mutex<ThreadScratch>) -> MutexGuard<'_, ThreadScratch> {
-    thread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A row of the left image beside its mean.
