@@ -27,7 +27,8 @@ MAY_KNOW = {
     "matcher": {"core", "matching", "engine", "calibration", "settings", "sink", "source"},
     "settings": {"core", "matching", "calibration", "engine", "source", "sink", "observe", "window", "telemetry"},
 }
-MAY_KNOW["cli"] = MAY_KNOW["settings"] | {"settings"}
+MAY_KNOW["outputs"] = {"core", "calibration", "settings", "sink"}
+MAY_KNOW["cli"] = MAY_KNOW["settings"] | {"settings", "outputs"}
 MAY_KNOW["internals"] = MAY_KNOW["settings"] | {"settings"}
 MAY_KNOW["commands"] = MAY_KNOW["cli"] | {"cli", "pipeline", "serve"}
 MAY_KNOW["python"] = MAY_KNOW["matcher"] | {"matcher"}

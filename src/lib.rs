@@ -99,6 +99,8 @@ mod matching;
 #[cfg(feature = "cli")]
 mod observe;
 #[cfg(feature = "cli")]
+mod outputs;
+#[cfg(feature = "cli")]
 mod pipeline;
 #[cfg(feature = "python")]
 mod python;

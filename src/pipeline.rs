@@ -124,8 +124,8 @@ impl Running {
         let (results_in, results_out) = link(room, when_full);
         let (name, dropped) = (on_one_line(sink.name()).into_owned(), results_in.dropped());
         let (frames, losses) = Default::default();
-        let is_check = sink.is_check();
-        let counters = SinkCounters { name, frames, dropped, losses, is_check };
+        let (counted_as, is_check) = (sink.counted_as(), sink.is_check());
+        let counters = SinkCounters { name, counted_as, frames, dropped, losses, is_check };
         self.counters.sinks.push(counters.clone());
         let body = move |control: &Control| consume(sink, &results_out, &counters, control);
         self.sinks.push(spawn("sink", &self.control, body)?);

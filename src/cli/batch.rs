@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::UnknownArgumentValueParser;
+use clap::builder::{PossibleValuesParser, UnknownArgumentValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueHint};
 use toml::Value;
 
 use super::RigFlags;
 use super::flags::{Common, FlagLayer, SettingFlags, parser};
 use super::source::TopicArgs;
+use crate::outputs::{OUTPUTS, of_batch};
 use crate::settings::row::{ENGINE, MATCHING, PICTURES};
 
 pub(super) const EXAMPLES: &str = "\
@@ -34,22 +35,18 @@ Exit status: 0 done, or nothing to do; 1 failed, a retry may help; 2 wrong usage
 is missing or damaged, a retry does not help; 130 or 143 if a signal ended it. docs/clusters.md has scripts \
 for Slurm, Kubernetes, Ray and GNU parallel.";
 
-/// Outputs of a piece, and whether `merge` joins them.
-pub const OUTPUTS: [&str; 8] =
-    ["record", "mcap", "confidence", "whitened", "aligned", "preview", "pictures", "clouds"];
-
-/// Flags of `run` that a batch does not have, and what it has in their place.
-static OF_RUN: [(&str, &[&str]); 3] = [
+/// Flags of `run` that a batch does not have besides those of outputs, and what it has in their place.
+static OF_RUN: [(&str, &[&str]); 2] = [
     (
         "a batch matches whole recordings, and --piece N cuts them into pieces of N pairs; `stereod run` matches a part",
         &["frames", "start", "duration"],
     ),
-    (
-        "--write record,pictures,... chooses the outputs, which go into the folder of --out",
-        &["record", "confidence", "whitened", "aligned", "preview", "pictures", "clouds", "stats"],
-    ),
     ("the inputs are the lines of LIST, or the recordings in FOLDER", &["left", "right", "demo"]),
 ];
+
+/// What a batch has in place of the flags of outputs.
+const OF_OUTPUTS: &str =
+    "--write record,pictures,... chooses the outputs, which go into the folder of --out";
 
 /// Names the flags of `run` in the errors about them. Takes no values.
 #[derive(Clone, Debug)]
@@ -57,10 +54,12 @@ pub struct FlagsOfRun;
 
 impl Args for FlagsOfRun {
     fn augment_args(command: Command) -> Command {
-        let all = OF_RUN.iter().flat_map(|(tip, flags)| flags.iter().map(move |flag| (tip, flag)));
-        let arg = |(tip, flag): (&&'static str, &&'static str)| {
-            let parser = UnknownArgumentValueParser::suggest(*tip);
-            let arg = Arg::new(*flag).long(*flag).hide(true);
+        let all = OF_RUN.iter().flat_map(|(tip, flags)| flags.iter().map(|flag| (*tip, *flag)));
+        let outputs = OUTPUTS.iter().filter(|output| output.flag.starts_with("--"));
+        let all = all.chain(outputs.map(|output| (OF_OUTPUTS, output.name())));
+        let arg = |(tip, flag): (&'static str, &'static str)| {
+            let parser = UnknownArgumentValueParser::suggest(tip);
+            let arg = Arg::new(flag).long(flag).hide(true);
             arg.num_args(0..=1).default_missing_value("").value_parser(parser)
         };
         command.args(all.map(arg))
@@ -99,7 +98,7 @@ pub struct BatchArgs {
 
     /// Outputs of each piece
     #[arg(long, value_name = "OUTPUT,...", value_delimiter = ',', default_value = "record")]
-    #[arg(value_parser = OUTPUTS)]
+    #[arg(value_parser = PossibleValuesParser::new(of_batch().map(|(name, ..)| name)))]
     pub write: Vec<String>,
 
     /// Work on part I of N; `auto` takes it from the environment of Slurm (SLURM_ARRAY_TASK_ID) or Kubernetes

@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint,
 use toml::Value;
 
 use crate::matching::{BlockWindow, CensusWindow};
+use crate::outputs::{self, OUTPUTS};
 use crate::settings::names::text_of;
 use crate::settings::row::{Flag, Group, Integer, Kind, Plain, Row};
 use crate::settings::{Layers, MEMORY_MIB_MAX, Size, row, rows};
@@ -169,10 +170,14 @@ fn with_details(flag: Flag, arg: Arg) -> Arg {
             .requires("calibration")
             .value_parser(|text: &str| text.parse::<f64>().map(Value::from)),
         "--focal" | "--baseline" | "--centre" => arg.conflicts_with("calibration"),
-        "--pictures" | "--clouds" => arg.value_hint(ValueHint::DirPath),
-        "--record" | "--confidence" | "--whitened" | "--aligned" | "--preview" | "--stats"
-        | "--calibration" | "--align" => arg.value_hint(ValueHint::FilePath),
-        _ => arg,
+        "--calibration" | "--align" => arg.value_hint(ValueHint::FilePath),
+        name => {
+            match OUTPUTS.iter().find(|output| output.flag == name).map(|output| &output.kind) {
+                Some(outputs::Kind::Folder(..)) => arg.value_hint(ValueHint::DirPath),
+                Some(_) => arg.value_hint(ValueHint::FilePath),
+                None => arg,
+            }
+        }
     }
 }
 

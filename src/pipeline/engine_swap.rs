@@ -1,7 +1,8 @@
 //! Engines that take over while pairs flow.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::core::thread::locked;
 use crate::engine::Engine;
 
 /// Slot for an engine that takes over between two pairs. No pair is lost or overtakes another.
@@ -22,6 +23,6 @@ impl EngineSwap {
     }
 
     fn next(&self) -> MutexGuard<'_, Option<Box<dyn Engine>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }

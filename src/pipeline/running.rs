@@ -1,7 +1,7 @@
 //! A running pipeline, its counts and its outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,8 @@ pub struct Counters {
 #[derive(Clone, Debug)]
 pub struct SinkCounters {
     pub(super) name: String,
+    /// Key of its pairs in the statistics.
+    pub(super) counted_as: Option<&'static str>,
     pub(super) frames: Arc<AtomicU64>,
     /// Dropped by its link.
     pub(super) dropped: Arc<AtomicU64>,
@@ -74,7 +76,8 @@ impl SinkCounters {
         let lost = busy + failed + suspended;
         let frames = self.frames.load(Ordering::Relaxed).saturating_sub(lost);
         let dropped = self.dropped.load(Ordering::Relaxed) + busy;
-        SinkCounts { name: self.name.clone(), frames, dropped, failed, is_check: self.is_check }
+        let Self { counted_as, is_check, .. } = *self;
+        SinkCounts { name: self.name.clone(), counted_as, frames, dropped, failed, is_check }
     }
 }
 
@@ -83,6 +86,9 @@ impl SinkCounters {
 pub struct SinkCounts {
     /// Its name.
     pub name: String,
+    /// Key of its pairs in the statistics, if it writes them.
+    #[serde(skip)]
+    pub counted_as: Option<&'static str>,
     /// Matched pairs that it wrote.
     pub frames: u64,
     /// Matched pairs that it was too slow for.
@@ -188,7 +194,7 @@ impl Running {
         let done = self.counters.sinks.iter().map(|sink| sink.frames.load(Ordering::Relaxed));
         let ended = self.sinks.iter().filter(|sink| sink.is_finished()).count() as u64;
         let done = done.sum::<u64>() + ended;
-        let mut last = self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = thread::locked(&self.at_the_end);
         match *last {
             Some((since, before)) if before == done => since.elapsed() >= patience,
             _ => {

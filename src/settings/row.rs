@@ -36,6 +36,8 @@ pub struct Row {
     pub switch: Option<[&'static str; 2]>,
     /// Changes during a run.
     pub live: Live,
+    /// Its value in a batch.
+    pub in_batch: InBatch,
     /// Knob in the window.
     pub panel: Option<Panel>,
     /// Description of the knob, a sentence.
@@ -132,6 +134,17 @@ pub enum Live {
     UnlessRecorded,
 }
 
+/// Value of a key in a batch.
+#[derive(Clone, Copy, PartialEq)]
+pub enum InBatch {
+    /// That of the settings, which the results depend on.
+    Kept,
+    /// That of the settings; the results do not depend on it.
+    Free,
+    /// The default, unless the batch itself chooses another.
+    Reset,
+}
+
 /// Group of flags that the same commands have.
 pub type Group = u8;
 /// Cameras, of `run`.
@@ -207,6 +220,7 @@ impl Row {
             alias: None,
             switch: None,
             live: Live::Fixed,
+            in_batch: InBatch::Kept,
             panel: None,
             hint: "",
             offers: None,
@@ -243,9 +257,14 @@ impl Row {
         Row::new(key, Plain::Text(default), Kind::Text(check))
     }
 
-    /// Makes the name of a file or folder; empty by default.
+    /// Makes the name of a file or folder, which a batch chooses itself; empty by default.
     pub const fn path(key: &'static str) -> Row {
-        Row::new(key, Plain::Text(""), Kind::Path)
+        Row::new(key, Plain::Text(""), Kind::Path).in_batch(InBatch::Reset)
+    }
+
+    /// Says what value it has in a batch.
+    pub const fn in_batch(self, in_batch: InBatch) -> Row {
+        Row { in_batch, ..self }
     }
 
     /// Accepts a word in place of the number; it means that there is none.

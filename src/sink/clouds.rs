@@ -1,6 +1,5 @@
 //! A folder of numbered point clouds.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -8,7 +7,8 @@ use serde_json::json;
 
 use crate::core::frame::{Matched, StereoGeometry};
 use crate::sink::cloud::{self, CloudFormat, CloudOptions};
-use crate::sink::numbered::{Kind, NumberedFiles, Open};
+use crate::sink::numbered::{Kind, NumberedFiles};
+use crate::sink::place::Place;
 use crate::sink::{Sink, StreamInfo};
 
 /// Point clouds.
@@ -30,37 +30,18 @@ pub struct Clouds {
 }
 
 impl Clouds {
-    /// Creates the folder (and its parents) if missing.
+    /// Creates the folder (and its parents) if missing, or continues in it.
     pub fn create(
-        dir: &Path,
+        place: impl Into<Place>,
         stream: &StreamInfo,
         format: CloudFormat,
         options: CloudOptions,
     ) -> Result<Self> {
-        Self::of(dir, stream, format, options, NumberedFiles::create)
-    }
-
-    /// Continues in a folder with clouds of this run.
-    pub fn resume(
-        dir: &Path,
-        stream: &StreamInfo,
-        format: CloudFormat,
-        options: CloudOptions,
-    ) -> Result<Self> {
-        Self::of(dir, stream, format, options, NumberedFiles::resume)
-    }
-
-    fn of(
-        dir: &Path,
-        stream: &StreamInfo,
-        format: CloudFormat,
-        options: CloudOptions,
-        open: Open,
-    ) -> Result<Self> {
+        let place = place.into();
         let geometry = stream.geometry.context("the cameras are not known")?;
-        let name = format!("clouds in {}", dir.display());
+        let name = format!("clouds in {}", place.path().display());
         let text = describe(&geometry, format, options);
-        let files = open(dir, &CLOUDS, format.extension(), text)?;
+        let files = NumberedFiles::create(&place, &CLOUDS, format.extension(), text)?;
         Ok(Self { name, format, options, files })
     }
 }

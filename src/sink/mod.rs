@@ -21,6 +21,7 @@ pub mod numbers;
 #[cfg(feature = "video")]
 mod output;
 pub mod pictures;
+pub mod place;
 pub mod png;
 pub mod restarting;
 #[cfg(feature = "ros2")]
@@ -89,6 +90,11 @@ impl std::ops::AddAssign for Losses {
 pub trait Sink: Send {
     /// Returns the name of the output, for people: "recording out.mkv".
     fn name(&self) -> &str;
+
+    /// Returns the key of its pairs in the statistics, if it writes them.
+    fn counted_as(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Reports whether only the newest pair matters: the pipeline then never waits for the sink,
     /// which misses pairs while it is busy.

@@ -13,6 +13,7 @@ use crate::core::reading;
 use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::new_file::{self, NewFile};
+use crate::sink::place::Place;
 
 /// Name of the record of the files that stereod has written into a folder: their names, sizes and times. A
 /// file that was changed or added since then does not belong to stereod, in any format.
@@ -123,9 +124,6 @@ pub struct NumberedFiles {
     _claim: Claim,
 }
 
-/// [`NumberedFiles::create`] or [`NumberedFiles::resume`].
-pub type Open = fn(&Path, &'static Kind, &'static str, String) -> Result<NumberedFiles>;
-
 /// Work to do with the first file.
 #[derive(Debug)]
 struct Waiting {
@@ -138,42 +136,20 @@ struct Waiting {
 }
 
 impl NumberedFiles {
-    /// Creates the folder (and its parents) if missing, for files with one of the kind's extensions.
-    /// `text` becomes the description.
+    /// Creates the folder (and its parents) if missing, or continues in it, for files with one of the
+    /// kind's extensions. `text` becomes the description.
     pub fn create(
-        dir: &Path,
+        place: &Place,
         kind: &'static Kind,
         extension: &'static str,
         text: String,
     ) -> Result<Self> {
-        let mut files = Self::resume(dir, kind, extension, text)?;
-        let Some(waiting) = &mut files.waiting else { return Ok(files) };
-        waiting.record = Record::of(dir)?;
-        let is_ours = |path: &PathBuf| waiting.record.holds(path);
-        let (ours, foreign): (Vec<_>, Vec<_>) = kind.numbered(dir)?.into_iter().partition(is_ours);
-        let is_in_the_way = |path: &PathBuf| path.extension() == Some(OsStr::new(extension));
-        let description = Some(dir.join(kind.description)).filter(|path| path.exists());
-        let description = description.filter(|path| !waiting.record.holds(path));
-        if let Some(first) = foreign.into_iter().find(is_in_the_way).or(description) {
-            bail!(
-                "cannot write {} into {}: {} is there, and stereod has not written it, or somebody has changed or \
-                 copied it since; move or remove it, or name another folder",
-                kind.plural,
-                dir.display(),
-                first.display()
-            );
+        let dir = place.path();
+        let is_resumed = matches!(place, Place::Resumed(_));
+        if is_resumed {
+            // If a disk was removed, a new folder would fill the disk that holds the mount point.
+            files::check_folder_of(&dir.join("file"))?;
         }
-        waiting.earlier = ours;
-        Ok(files)
-    }
-
-    /// Continues in a folder with files of this run.
-    pub fn resume(
-        dir: &Path,
-        kind: &'static Kind,
-        extension: &'static str,
-        text: String,
-    ) -> Result<Self> {
         if dir.exists() && !dir.is_dir() {
             bail!("cannot write {} into {}: it is not a folder", kind.plural, dir.display());
         }
@@ -181,7 +157,10 @@ impl NumberedFiles {
         let claim = Claim::on_folder(dir)?;
         // This also checks, before the first match, that the folder can be written.
         let description = NewFile::create(&dir.join(kind.description))?;
-        let (earlier, record) = Default::default();
+        let (earlier, record) = match is_resumed {
+            true => Default::default(),
+            false => files_of_earlier_run(dir, kind, extension)?,
+        };
         let waiting = Some(Waiting { description, text, earlier, record });
         Ok(Self { dir: dir.to_path_buf(), kind, extension, waiting, _claim: claim })
     }
@@ -235,6 +214,31 @@ impl NumberedFiles {
     }
 }
 
+/// Returns the files in a folder that the first new one replaces, and the record with them. Files in
+/// the way that stereod has not written, or that were changed since, are refused.
+fn files_of_earlier_run(
+    dir: &Path,
+    kind: &Kind,
+    extension: &str,
+) -> Result<(Vec<PathBuf>, Record)> {
+    let record = Record::of(dir)?;
+    let is_ours = |path: &PathBuf| record.holds(path);
+    let (ours, foreign): (Vec<_>, Vec<_>) = kind.numbered(dir)?.into_iter().partition(is_ours);
+    let is_in_the_way = |path: &PathBuf| path.extension() == Some(OsStr::new(extension));
+    let description = Some(dir.join(kind.description)).filter(|path| path.exists());
+    let description = description.filter(|path| !record.holds(path));
+    if let Some(first) = foreign.into_iter().find(is_in_the_way).or(description) {
+        bail!(
+            "cannot write {} into {}: {} is there, and stereod has not written it, or somebody has changed or \
+             copied it since; move or remove it, or name another folder",
+            kind.plural,
+            dir.display(),
+            first.display()
+        );
+    }
+    Ok((ours, record))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,7 +262,7 @@ mod tests {
     /// Writes two files, 000000 and 000001.
     fn write(dir: &Path, extension: &'static str) -> Result<()> {
         let about = format!("{{ \"format\": \"{extension}\" }}");
-        let mut files = NumberedFiles::create(dir, &KIND, extension, about)?;
+        let mut files = NumberedFiles::create(&dir.into(), &KIND, extension, about)?;
         files.write(0, b"ours")?;
         files.write(1, b"ours")
     }
@@ -312,7 +316,7 @@ mod tests {
         // A run without a new file changes nothing.
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "png").unwrap();
-        drop(NumberedFiles::create(dir.path(), &KIND, "npy", String::new()).unwrap());
+        drop(NumberedFiles::create(&dir.path().into(), &KIND, "npy", String::new()).unwrap());
         assert_eq!(names(dir.path()), ["000000.png", "000001.png", "about.json"]);
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::files;
 use super::flush::Flusher;
 use super::new_file::NewFile;
+use super::place::Place;
 use super::segments::Segments;
 use crate::core::clock::CaptureClock;
 
@@ -45,28 +46,11 @@ pub(super) trait Container: Sized {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Destination of a recording.
-#[derive(Debug)]
-pub enum Place {
-    /// One file; the first frame replaces an earlier one.
-    File(PathBuf),
-    /// Segments, each a file of its own.
-    Segments(Segments),
-}
-
-impl Place {
-    /// Returns the file, or the base name of the segments.
-    pub(super) fn path(&self) -> &Path {
-        match self {
-            Place::File(path) => path,
-            Place::Segments(segments) => segments.base(),
-        }
-    }
-}
-
 /// The current file and its successors.
 pub(super) struct Output<C: Container> {
-    place: Place,
+    /// The file, or the name that those of the segments derive from.
+    path: PathBuf,
+    segments: Option<Segments>,
     header: C::Header,
     /// Clock of the capture times, if any.
     clock: Option<CaptureClock>,
@@ -94,18 +78,20 @@ impl<C: Container> Output<C> {
     /// Creates the file, or checks that segments can be created. `clock` belongs to the capture times, if
     /// any.
     pub(super) fn create(
-        place: Place,
+        place: &Place,
         header: C::Header,
         clock: Option<CaptureClock>,
     ) -> Result<Self> {
-        let empty = match &place {
-            Place::File(path) => Some(NewFile::create(path)?),
-            Place::Segments(_) => None,
+        let (path, segments) = (place.path().to_path_buf(), place.segments()?);
+        let empty = match segments {
+            Some(_) => None,
+            None => Some(NewFile::create(&path)?),
         };
         // Only live runs need it: a recorded source can be matched again.
         let flusher = clock.map(|_| Flusher::start()).transpose()?;
         let origin = Duration::ZERO;
-        Ok(Self { place, header, clock, origin, empty, current: None, flusher, written: 0 })
+        let (current, written) = (None, 0);
+        Ok(Self { path, segments, header, clock, origin, empty, current, flusher, written })
     }
 
     /// Sets the capture time at time 0 of the encoder.
@@ -115,7 +101,7 @@ impl<C: Container> Output<C> {
 
     /// Returns the file, or the base name of the segments.
     pub(super) fn path(&self) -> &Path {
-        self.place.path()
+        &self.path
     }
 
     /// Returns the number of frames in all files.
@@ -136,11 +122,7 @@ impl<C: Container> Output<C> {
             bail!("cannot write {}: somebody has deleted it", current.path.display());
         }
         while let Err(error) = current.writer.append(time - current.begin, frame) {
-            let made_room = match &mut self.place {
-                Place::Segments(segments) => files::is_full(&error) && segments.make_room(),
-                Place::File(_) => false,
-            };
-            if !made_room || current.take_back().is_err() {
+            if !make_room(&mut self.segments, &error) || current.take_back().is_err() {
                 let error = files::explain(&current.path, &error);
                 match current.writer.frames() {
                     0 => bail!(error),
@@ -153,7 +135,7 @@ impl<C: Container> Output<C> {
         let kept = current.keep(self.flusher.as_mut());
         kept.map_err(|error| files::explain(&current.path, &error))?;
         self.written += 1;
-        if let Place::Segments(segments) = &mut self.place {
+        if let Some(segments) = &mut self.segments {
             segments.prune(current.writer.length());
         }
         Ok(())
@@ -161,8 +143,8 @@ impl<C: Container> Output<C> {
 
     /// Reports whether the next frame begins a new segment.
     fn is_full(&self, time: Duration, bytes: u64) -> bool {
-        match (&self.place, &self.current) {
-            (Place::Segments(segments), Some(current)) if current.writer.frames() > 0 => {
+        match (&self.segments, &self.current) {
+            (Some(segments), Some(current)) if current.writer.frames() > 0 => {
                 let age = time.saturating_sub(current.begin);
                 segments.is_full(current.writer.length() + bytes, age)
             }
@@ -173,18 +155,16 @@ impl<C: Container> Output<C> {
     /// Begins the file, or a segment with a first frame at `time`.
     fn begin(&mut self, time: Duration, frame: C::Frame<'_>) -> Result<()> {
         // The caller sets the time 0 of a single file, because two views share it.
-        let begin = match &self.place {
-            Place::File(_) => Duration::ZERO,
-            Place::Segments(_) => time,
-        };
+        let begin = if self.segments.is_some() { time } else { Duration::ZERO };
         let origin = self.origin + begin;
         let date = self.clock.map(|clock| clock.time_of_day(origin));
         loop {
-            let (file, path) = match &mut self.place {
-                Place::File(path) => {
-                    (self.empty.take().context("the file is written by one writer")?, path.clone())
+            let (file, path) = match &mut self.segments {
+                None => {
+                    let file = self.empty.take().context("the file is written by one writer")?;
+                    (file, self.path.clone())
                 }
-                Place::Segments(segments) => {
+                Some(segments) => {
                     let (file, path) = segments.open(date.unwrap_or_else(SystemTime::now))?;
                     (NewFile::in_place(&path, file), path)
                 }
@@ -198,10 +178,12 @@ impl<C: Container> Output<C> {
                 Err(error) => error,
             };
             let explained = files::explain(&path, &error);
-            let Place::Segments(segments) = &mut self.place else { return Err(explained) };
+            if self.segments.is_none() {
+                return Err(explained);
+            }
             // An empty segment is deleted, because repeated attempts would leave many.
             let _ = std::fs::remove_file(&path);
-            if !(files::is_full(&error) && segments.make_room()) {
+            if !make_room(&mut self.segments, &error) {
                 return Err(explained);
             }
         }
@@ -212,11 +194,7 @@ impl<C: Container> Output<C> {
     fn complete(&mut self, next_waits: bool) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
         while let Err(error) = current.writer.finish() {
-            let made_room = match &mut self.place {
-                Place::Segments(segments) => files::is_full(&error) && segments.make_room(),
-                Place::File(_) => false,
-            };
-            if !made_room || current.take_back().is_err() {
+            if !make_room(&mut self.segments, &error) || current.take_back().is_err() {
                 return Err(files::explain(&current.path, &error));
             }
         }
@@ -241,17 +219,17 @@ impl<C: Container> Output<C> {
     /// Completes the current file; `after_failure` as far as possible.
     pub(super) fn finish(&mut self, after_failure: bool) -> Result<()> {
         if self.empty.take().is_some() && !after_failure {
-            tracing::warn!("no frame came: {} was not written", self.place.path().display());
+            tracing::warn!("no frame came: {} was not written", self.path.display());
         }
         if !after_failure {
             self.complete(false)?;
             let flushed = self.flusher.take().map_or(Ok(()), Flusher::finish);
-            return flushed.map_err(|error| files::explain(self.place.path(), &error));
+            return flushed.map_err(|error| files::explain(&self.path, &error));
         }
         let Some(mut current) = self.current.take() else { return Ok(()) };
         if current.writer.frames() == 0 {
             // An unfinished new file deletes itself, and an earlier one stays.
-            if matches!(self.place, Place::Segments(_)) {
+            if self.segments.is_some() {
                 let _ = std::fs::remove_file(&current.path);
             }
             return Ok(());
@@ -282,6 +260,11 @@ impl<C: Container> Current<C> {
         file.file().set_len(length)?;
         file.seek(SeekFrom::Start(length)).map(drop)
     }
+}
+
+/// Deletes the oldest segment if the disk is full; reports whether there is more room now.
+fn make_room(segments: &mut Option<Segments>, error: &io::Error) -> bool {
+    files::is_full(error) && segments.as_mut().is_some_and(Segments::make_room)
 }
 
 /// Reports whether a file is on a disk.

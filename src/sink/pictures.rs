@@ -1,6 +1,5 @@
 //! A folder of numbered images of disparity or depth.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -8,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::core::frame::{Matched, StereoGeometry};
 use crate::sink::encoding::UNKNOWN;
-use crate::sink::numbered::{Kind, NumberedFiles, Open};
+use crate::sink::numbered::{Kind, NumberedFiles};
 use crate::sink::numbers::{Numbers, Quantity};
+use crate::sink::place::Place;
 use crate::sink::png::DisparityPng;
 use crate::sink::still::{Still, StillFormat};
 use crate::sink::{Sink, StreamInfo};
@@ -37,37 +37,18 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// Creates the folder (and its parents) if missing.
+    /// Creates the folder (and its parents) if missing, or continues in it.
     pub fn create(
-        dir: &Path,
+        place: impl Into<Place>,
         stream: &StreamInfo,
         quantity: Quantity,
         format: StillFormat,
     ) -> Result<Self> {
-        Self::of(dir, stream, quantity, format, NumberedFiles::create)
-    }
-
-    /// Continues in a folder with images of this run.
-    pub fn resume(
-        dir: &Path,
-        stream: &StreamInfo,
-        quantity: Quantity,
-        format: StillFormat,
-    ) -> Result<Self> {
-        Self::of(dir, stream, quantity, format, NumberedFiles::resume)
-    }
-
-    fn of(
-        dir: &Path,
-        stream: &StreamInfo,
-        quantity: Quantity,
-        format: StillFormat,
-        open: Open,
-    ) -> Result<Self> {
+        let place = place.into();
         let numbers = Numbers::new(quantity, stream.range, stream.geometry.as_ref())?;
         let text = describe(stream, quantity, format, &numbers);
-        let name = format!("pictures in {}", dir.display());
-        let files = open(dir, &PICTURES, format.extension(), text)?;
+        let name = format!("pictures in {}", place.path().display());
+        let files = NumberedFiles::create(&place, &PICTURES, format.extension(), text)?;
         Ok(Self { name, quantity, format, numbers, png: DisparityPng::default(), files })
     }
 }

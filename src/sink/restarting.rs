@@ -1,5 +1,5 @@
-//! An output of a live run that is reopened after failures until it works again, and that a viewer
-//! can suspend.
+//! An output of a run. In a live run it is reopened after failures until it works again, and a viewer
+//! can suspend it.
 //!
 //! A robot with a full disk still has to see, and its disk may have room again later. Frames that cannot be
 //! written are counted, the run continues, and it fails at its end.
@@ -16,9 +16,11 @@ use crate::core::frame::Matched;
 /// Creates an output again without overwriting the previous one's files.
 pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
 
-/// An output that is created again after failures and when it was suspended.
+/// An output that is created again after failures and when it was suspended, if it has a factory.
 pub struct Restarting {
     name: String,
+    /// Key of its pairs in the statistics.
+    counted_as: &'static str,
     sink: Option<Box<dyn Sink>>,
     /// Set if the present sink has taken frames.
     has_begun: bool,
@@ -26,7 +28,8 @@ pub struct Restarting {
     is_switched: bool,
     /// Number of the present recording, if there is one.
     recording: Option<u64>,
-    factory: Factory,
+    /// Without it, the first failure is the caller's.
+    factory: Option<Factory>,
     backoff: Backoff,
     /// Start of the present sink.
     since: Instant,
@@ -47,22 +50,33 @@ struct Outage {
 
 impl Restarting {
     /// Wraps an output, which `factory` makes again after failures, and for each recording if it `is_switched`.
-    pub fn new(sink: Box<dyn Sink>, factory: Factory, is_switched: bool) -> Self {
+    pub fn new(
+        counted_as: &'static str,
+        sink: Box<dyn Sink>,
+        factory: Option<Factory>,
+        is_switched: bool,
+    ) -> Self {
         let name = sink.name().to_owned();
-        Self { sink: Some(sink), is_switched, ..Self::without_sink(name, factory) }
+        Self { sink: Some(sink), is_switched, ..Self::without_sink(counted_as, name, factory) }
     }
 
     /// Wraps an output that `factory` could not make yet because of `error`.
-    pub fn awaited(name: String, factory: Factory, error: &Error) -> Self {
-        let mut restarting = Self::without_sink(name, factory);
+    pub fn awaited(
+        counted_as: &'static str,
+        name: String,
+        factory: Factory,
+        error: &Error,
+    ) -> Self {
+        let mut restarting = Self::without_sink(counted_as, name, Some(factory));
         restarting.note_lost(error);
         restarting
     }
 
-    fn without_sink(name: String, factory: Factory) -> Self {
+    fn without_sink(counted_as: &'static str, name: String, factory: Option<Factory>) -> Self {
         let now = Instant::now();
         Self {
             name,
+            counted_as,
             sink: None,
             has_begun: false,
             is_switched: false,
@@ -96,7 +110,8 @@ impl Restarting {
         if self.sink.is_some() || Instant::now() < self.not_before {
             return;
         }
-        match (self.factory)() {
+        let Some(factory) = &mut self.factory else { return };
+        match factory() {
             Ok(sink) => {
                 self.since = Instant::now();
                 self.sink = Some(sink);
@@ -110,8 +125,9 @@ impl Restarting {
         }
     }
 
-    /// Gives up a sink that could not take a frame.
-    fn lose(&mut self, mut sink: Box<dyn Sink>, error: &Error) {
+    /// Gives up the sink, which could not take a frame.
+    fn lose(&mut self, error: &Error) {
+        let Some(mut sink) = self.sink.take() else { return };
         // It completes its data as far as possible; the reason is known.
         let _ = sink.finish();
         self.has_begun = false;
@@ -157,6 +173,10 @@ impl Sink for Restarting {
         &self.name
     }
 
+    fn counted_as(&self) -> Option<&'static str> {
+        Some(self.counted_as)
+    }
+
     fn switch_to(&mut self, recording: Option<u64>) {
         // All pairs between two recordings may have been dropped.
         if self.is_switched && self.recording.is_some() && self.recording != recording {
@@ -171,17 +191,18 @@ impl Sink for Restarting {
             return Ok(());
         }
         self.look_for_it();
-        let Some(mut sink) = self.sink.take() else {
+        // It stays in its place meanwhile, so that it is finished also after a panic.
+        let Some(sink) = &mut self.sink else {
             self.losses.failed += 1;
             return Ok(());
         };
         match sink.consume(frame) {
             Ok(()) => {
-                self.sink = Some(sink);
                 self.has_begun = true;
                 self.note_back();
             }
-            Err(error) => self.lose(sink, &error),
+            Err(error) if self.factory.is_none() => return Err(error),
+            Err(error) => self.lose(&error),
         }
         Ok(())
     }
@@ -268,17 +289,46 @@ mod tests {
             move || Box::new(Slow { disk: disk.clone(), on_the_way: None, lost: 0 })
         };
         let (first, makes, disk) = (slow(), makes.clone(), disk.clone());
-        Restarting::new(
-            first,
-            Box::new(move || {
-                *makes.lock().unwrap() += 1;
-                if disk.lock().unwrap().0 {
-                    bail!("still full");
-                }
-                Ok(slow())
-            }),
-            true,
-        )
+        let factory: Factory = Box::new(move || {
+            *makes.lock().unwrap() += 1;
+            if disk.lock().unwrap().0 {
+                bail!("still full");
+            }
+            Ok(slow())
+        });
+        Restarting::new("slow", first, Some(factory), true)
+    }
+
+    #[test]
+    fn what_was_taken_before_a_panic_is_finished() {
+        let disk = Disk::default();
+        let slow = Slow { disk: disk.clone(), on_the_way: None, lost: 0 };
+        let mut output = Restarting::new("slow", Box::new(slow), None, false);
+        output.consume(&frame(0)).unwrap();
+        let broken = Arc::clone(&disk);
+        let _ = std::thread::spawn(move || {
+            let _held = broken.lock().unwrap();
+            panic!("poisons the lock");
+        })
+        .join();
+        assert!(crate::core::thread::guarded("slow", || output.consume(&frame(1))).is_err());
+        disk.clear_poison();
+        output.finish().unwrap();
+        assert_eq!(disk.lock().unwrap().1, [0]);
+    }
+
+    #[test]
+    fn without_a_factory_the_first_failure_is_the_callers() {
+        let disk = Disk::default();
+        let slow = Slow { disk: disk.clone(), on_the_way: None, lost: 0 };
+        let mut output = Restarting::new("slow", Box::new(slow), None, false);
+        output.switch_to(None);
+        (0..3).for_each(|n| output.consume(&frame(n)).unwrap());
+        disk.lock().unwrap().0 = true;
+        assert_eq!(output.consume(&frame(3)).unwrap_err().to_string(), "the disk is full");
+        assert_eq!(output.losses().failed, 1, "the one on the way");
+        output.finish().unwrap();
+        assert_eq!((output.counted_as(), &*disk.lock().unwrap().1), (Some("slow"), &[0, 1][..]));
     }
 
     #[test]

@@ -90,11 +90,6 @@ impl Segments {
         }
     }
 
-    /// Returns the path that their names derive from.
-    pub fn base(&self) -> &Path {
-        &self.base
-    }
-
     /// Creates the file of the next segment, which starts at `start`, and makes room for it. No
     /// file is ever replaced. The file stays locked while it is open, so that no other run deletes
     /// it.

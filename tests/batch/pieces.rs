@@ -179,3 +179,37 @@ fn recordings_of_messages_are_joined_to_the_same_bytes() {
         ["joined.mcap", "whole.mcap"].map(|name| fs::read(here.join(name)).unwrap());
     assert!(joined == whole, "{} and {} bytes", joined.len(), whole.len());
 }
+
+#[test]
+fn every_output_of_a_piece_is_counted_under_the_name_that_it_gets() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = &folder.path().canonicalize().unwrap();
+    fs::create_dir(here.join("in")).unwrap();
+    write_videos(&here.join("in"), "a", &scene(1, 5));
+    let third = third(here);
+    let (help, _) = ends(&mut stereod(here, &["batch", "--help"]), 0);
+    let (_, help) = help.split_once("--write").unwrap();
+    let (outputs, _) = help.split_once("possible values:").unwrap().1.split_once(']').unwrap();
+    // It takes the place of `record`.
+    let outputs = outputs.split(',').map(str::trim).filter(|output| *output != "mcap");
+    let outputs: Vec<&str> = outputs.collect();
+    // JSON escapes a quotation mark, and what people read on one line a line feed.
+    let out = "o\"\nx";
+    let write = outputs.join(",");
+    let arguments = ["in", "--out", out, "--write", &write, "--align", &third];
+    let whitening = ["--temporal", "whiten"];
+    ends(&mut batch(here, &[&arguments[..], &RIG, &whitening].concat()), 0);
+    let piece = here.join(out).join("a.00000000");
+    let stats = fs::read(piece.join("stats.json")).unwrap();
+    let stats: Value = serde_json::from_slice(&stats).unwrap();
+    let counted = |output| if output == "record" { "recording" } else { output };
+    let expected: BTreeMap<&str, u64> =
+        outputs.into_iter().map(|name| (counted(name), 5)).collect();
+    assert_eq!(stats["written"], serde_json::json!(expected));
+    let place = piece.display().to_string().replace('\n', "\\n");
+    for output in stats["outputs"].as_array().unwrap() {
+        let name = output["name"].as_str().unwrap();
+        assert!(name.contains(&place), "{name} is not in {place}");
+    }
+    ends(&mut stereod(here, &["batch", "verify", out]), 0);
+}

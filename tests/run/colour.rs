@@ -26,6 +26,7 @@ fn streamed(folder: &Path, pattern: &str, format: &str, view: &str) -> Vec<u8> {
     let stream = ["--stream", "filesink location=o.raw", "--stream-view", view];
     let statistics = statistics(folder, &[&arguments[..], &stream].concat());
     assert_eq!(statistics["matched"], json!(3), "{statistics}");
+    assert_eq!(statistics["written"], json!({ "stream": 3 }), "{statistics}");
     std::fs::read(folder.join("o.raw")).unwrap()
 }
 

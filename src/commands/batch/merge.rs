@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use super::checked::check;
 use super::manifest::Manifest;
 use super::plan::{Piece, Plan};
-use super::work::{STATISTICS, path_of};
+use super::work::STATISTICS;
 use crate::commands::{Error, print};
+use crate::outputs::Kind;
 use crate::sink::claim::Claim;
 use crate::sink::files::{explain, extension, write_whole};
 use crate::sink::inputs::Inputs;
-use crate::sink::mcap::join_files;
+use crate::sink::mcap::{self, join_files};
 use crate::sink::video::join_recordings;
 
 /// The pieces of an input, with their folders.
@@ -51,22 +52,21 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
                 to.display()
             )));
         };
-        if !plan.write.iter().any(|write| write == output) {
+        let Some((_, of_batch, path)) = plan.outputs().find(|(name, ..)| *name == output) else {
             return Err(Error::usage(format!(
                 "the batch has written no {output} (--write {output})"
             )));
-        }
+        };
         let _claim = Claim::on(to)?;
-        join(output, parts, to)?;
+        join(&of_batch.kind, path, parts, to)?;
         return print(format!("joined {} pieces: {}\n", parts.len(), to.display()));
     }
     for (input, parts) in plan.inputs.iter().zip(&parts) {
         let Some(parts) = parts else { continue };
         let to = to.join(&input.name);
         fs::create_dir_all(&to).map_err(|error| explain(&to, &error))?;
-        for output in &plan.write {
-            let to = to.join(path_of(output));
-            join(output, parts, &to).with_context(|| input.name.clone())?;
+        for (_, output, path) in plan.outputs() {
+            join(&output.kind, path, parts, &to.join(path)).with_context(|| input.name.clone())?;
         }
         let statistics =
             serde_json::to_string_pretty(&statistics(parts)?).map_err(anyhow::Error::from)?;
@@ -81,25 +81,26 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     })
 }
 
-/// Joins one output of all pieces that have pairs.
-fn join(output: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Result<()> {
-    let name = path_of(output);
+/// Joins one output of all pieces that have pairs, which is `path` in the folder of each.
+fn join(kind: &Kind, path: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Result<()> {
     let with_pairs = parts.iter().filter(|(_, manifest)| manifest.pairs > 0);
-    let files: Vec<PathBuf> = with_pairs.map(|(folder, _)| folder.join(name)).collect();
+    let files: Vec<PathBuf> = with_pairs.map(|(folder, _)| folder.join(path)).collect();
     let pairs: u64 = parts.iter().map(|(_, manifest)| manifest.pairs).sum();
     Inputs::new(files.iter().cloned()).refuse(to)?;
-    match output {
-        "mcap" => join_files(&files, to).map(drop),
-        "pictures" | "clouds" => join_folders(&files, to, pairs),
-        "preview" => {
-            tracing::warn!("previews are not joined; ffmpeg does that: -f concat -c copy");
-            Ok(())
-        }
-        _ => {
+    match kind {
+        Kind::Recording(_) if mcap::is_name(to) => join_files(&files, to).map(drop),
+        Kind::Recording(_) => {
             let frames = join_recordings(&files, to)?;
             ensure!(frames == pairs, "{} has {frames} frames of {pairs} pairs", to.display());
             Ok(())
         }
+        Kind::Folder(..) => join_folders(&files, to, pairs),
+        Kind::Preview(_) => {
+            tracing::warn!("previews are not joined; ffmpeg does that: -f concat -c copy");
+            Ok(())
+        }
+        // A batch does not write them.
+        Kind::Statistics | Kind::Shared => Ok(()),
     }
 }
 

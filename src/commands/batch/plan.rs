@@ -17,11 +17,12 @@ use super::identity::{self, Identity};
 use super::list::{self, Input};
 use super::shard::Shards;
 use crate::calibration::format::file_list;
-use crate::cli::batch::OUTPUTS;
 use crate::commands::Error;
 use crate::core::control::Switch;
 use crate::core::reading;
-use crate::settings::Loaded;
+use crate::outputs::{self, Output};
+use crate::settings::row::InBatch;
+use crate::settings::{Loaded, row};
 use crate::sink::claim::{Claim, Taken};
 use crate::sink::files::explain;
 use crate::source;
@@ -126,10 +127,17 @@ impl Plan {
                 return Some(format!("the name `{name}` of an input"));
             }
         }
-        if let Some(output) = self.write.iter().find(|write| !OUTPUTS.contains(&write.as_str())) {
+        let is_known = |write: &&String| outputs::of_batch().any(|(name, ..)| name == **write);
+        if let Some(output) = self.write.iter().find(|write| !is_known(write)) {
             return Some(format!("the output `{output}`"));
         }
         self.check_number().err()
+    }
+
+    /// Returns the outputs of a piece: the name in `--write`, the output, and the file or folder in the
+    /// folder of the piece.
+    pub fn outputs(&self) -> impl Iterator<Item = (&'static str, &'static Output, &'static str)> {
+        outputs::of_batch().filter(|(name, ..)| self.write.iter().any(|write| write == name))
     }
 
     /// Checks the number of pieces.
@@ -240,50 +248,15 @@ pub fn settings_of(
     loaded: &Loaded,
     topics: &[Option<String>; 2],
 ) -> Result<BTreeMap<String, Value>, Error> {
-    /// Settings that a batch chooses itself (inputs and outputs), and waiting for live sources.
-    const LEFT_OUT: [&str; 31] = [
-        "source.left",
-        "source.right",
-        "source.side_by_side",
-        "source.top_bottom",
-        "source.recording",
-        "source.left_topic",
-        "source.right_topic",
-        "source.start_s",
-        "source.duration_s",
-        "source.pace",
-        "source.size",
-        "source.rate",
-        "source.format",
-        "source.reconnect",
-        "source.silence_s",
-        "source.wait_s",
-        "output.record",
-        "output.on_demand",
-        "output.segment",
-        "output.segment_size",
-        "output.keep",
-        "output.keep_free",
-        "output.confidence",
-        "output.whitened",
-        "output.aligned",
-        "output.preview",
-        "output.pictures",
-        "output.clouds",
-        "output.stream",
-        "output.stream_view",
-        "output.stats",
-    ];
     let mut settings = BTreeMap::new();
     for section in ["matching", "source", "calibration", "output", "colour"] {
         let Some(values) = loaded.values().get(section).and_then(toml::Value::as_table) else {
             continue;
         };
         for (key, value) in values {
-            let name = format!("{section}.{key}");
-            if !LEFT_OUT.contains(&&*name) {
+            if row(section, key).is_some_and(|row| row.in_batch == InBatch::Kept) {
                 let value = serde_json::to_value(value).map_err(anyhow::Error::from)?;
-                settings.insert(name, value);
+                settings.insert(format!("{section}.{key}"), value);
             }
         }
     }

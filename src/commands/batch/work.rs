@@ -24,7 +24,10 @@ use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::core::control::Switch;
 use crate::core::text::on_one_line;
 use crate::core::thread;
-use crate::settings::Loaded;
+use crate::outputs::{Kind, Output};
+use crate::settings::names::text_of;
+use crate::settings::row::InBatch;
+use crate::settings::{Loaded, row};
 use crate::sink::claim::{Claim, Taken};
 use crate::sink::files::explain;
 use crate::sink::numbered::RECORD;
@@ -83,33 +86,6 @@ fn has_changed(input: &Input, identity: &Identity, modified: &[Option<SystemTime
     modified_now != modified || Identity::of(&files).ok().as_ref() != Some(identity)
 }
 
-/// Checks that every output has every pair.
-fn check_written(statistics: &Value, pairs: u64) -> Result<()> {
-    if let Some(written) = statistics["written"].as_object().filter(|_| pairs > 0) {
-        let lost = written.iter().find(|(_, count)| count.as_u64() != Some(pairs));
-        ensure!(lost.is_none(), "{pairs} pairs were matched, but written were {written:?}");
-    }
-    Ok(())
-}
-
-/// Path of an output within the folder of a piece.
-pub fn path_of(output: &str) -> &'static str {
-    match output {
-        "record" => "disparity.mkv",
-        "mcap" => "disparity.mcap",
-        "confidence" => "confidence.mkv",
-        "whitened" => "whitened.mkv",
-        "aligned" => "aligned.mkv",
-        "preview" => "preview.mp4",
-        "pictures" => "pictures",
-        _ => "clouds",
-    }
-}
-
-/// Section and key of each output in the settings.
-const KEYS: [&str; 7] =
-    ["record", "confidence", "whitened", "aligned", "preview", "pictures", "clouds"];
-
 impl Work<'_> {
     /// Makes a piece unless it exists. Errors concern the whole batch.
     pub fn make(&self, input: &Input, piece: &Piece) -> Result<Ended, crate::commands::Error> {
@@ -163,7 +139,7 @@ impl Work<'_> {
     /// Refuses to replace a folder that no batch has made, or that holds other files.
     fn refuse_foreign(&self, piece: &Piece, reason: &str) -> Result<(), crate::commands::Error> {
         let place = self.folder.join(&piece.name);
-        let outputs = self.plan.write.iter().map(|output| path_of(output));
+        let outputs = self.plan.outputs().map(|(_, _, path)| path);
         let own: Vec<&str> = outputs.chain([STATISTICS, SETTINGS]).collect();
         let foreign = manifest::foreign(&place, &own)?;
         let foreign = foreign.map(|name| format!("{} is none of its files", name.display()));
@@ -213,11 +189,19 @@ impl Work<'_> {
         if piece.first == 0 && pairs == 0 {
             return Ok(Ended::BadInput("it has no pair".into()));
         }
-        check_written(&statistics, pairs)?;
+        let written = &statistics["written"];
+        let is_whole = |output: &Output| written[output.counted_as()].as_u64() == Some(pairs);
+        ensure!(
+            pairs == 0 || self.plan.outputs().all(|(_, output, _)| is_whole(output)),
+            "{pairs} pairs were matched, but written were {written}"
+        );
         // These records would let a later run replace the files of a piece.
-        for folder in ["pictures", "clouds"] {
-            let removed = fs::remove_file(at(path_of(folder)).join(RECORD));
-            removed.or_else(ignore_missing).map_err(|error| explain(part.path(), &error))?;
+        let outputs = self.plan.outputs();
+        for (_, _, path) in outputs.filter(|(_, output, _)| matches!(output.kind, Kind::Folder(..)))
+        {
+            fs::remove_file(at(path).join(RECORD))
+                .or_else(ignore_missing)
+                .map_err(|error| explain(part.path(), &error))?;
         }
         // A later run with these settings must not write into the archive.
         self.write_settings(part.path(), None)?;
@@ -262,7 +246,7 @@ impl Work<'_> {
         let path = part.join(STATISTICS);
         let text = fs::read_to_string(&path).map_err(|error| explain(&path, &error))?;
         let [unfinished, place] =
-            [part, &self.folder.join(&piece.name)].map(|path| path.display().to_string());
+            [part, &self.folder.join(&piece.name)].map(|path| in_statistics(path));
         let text = text.replace(&unfinished, &place);
         fs::write(&path, &text).map_err(|error| explain(&path, &error))?;
         serde_json::from_str(&text).context(STATISTICS)
@@ -328,25 +312,6 @@ impl Work<'_> {
             let mut values = self.loaded.values()[section].as_table().cloned().unwrap_or_default();
             for (key, value) in &mut values {
                 match (section, key.as_str()) {
-                    (
-                        "output",
-                        "segment" | "segment_size" | "keep" | "keep_free" | "stream" | "stats",
-                    )
-                    | (
-                        "source",
-                        "left" | "right" | "side_by_side" | "top_bottom" | "recording"
-                        | "left_topic" | "right_topic",
-                    ) => *value = "".into(),
-                    ("output", "on_demand") => *value = false.into(),
-                    ("output", key) if KEYS.contains(&key) => {
-                        let wanted = |output: &&String| {
-                            output.as_str() == key || output.as_str() == "mcap" && key == "record"
-                        };
-                        let output = self.plan.write.iter().find(wanted);
-                        let path = folder.zip(output).map(|(to, output)| to.join(path_of(output)));
-                        let path = path.unwrap_or_default();
-                        *value = crate::settings::names::text_of(path.as_os_str()).into();
-                    }
                     // Only needed for its output.
                     ("calibration", "align")
                         if !self.plan.write.iter().any(|to| to == "aligned") =>
@@ -355,7 +320,19 @@ impl Work<'_> {
                     }
                     ("source", "pace") => *value = "fast".into(),
                     ("colour", "range") => *value = "fixed".into(),
-                    _ => {}
+                    _ => {
+                        if let Some(row) =
+                            row(section, key).filter(|row| row.in_batch == InBatch::Reset)
+                        {
+                            *value = row.default.into();
+                        }
+                    }
+                }
+                let mut outputs = self.plan.outputs();
+                let output =
+                    outputs.find(|(_, output, _)| section == "output" && output.name() == key);
+                if let Some((folder, (_, _, path))) = folder.zip(output) {
+                    *value = text_of(folder.join(path).as_os_str()).into();
                 }
             }
             all.insert(section.into(), values.into());
@@ -443,6 +420,13 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Returns a path as the statistics hold it in the name of an output: on one line, and with the escapes of
+/// JSON, which stand for one character each.
+fn in_statistics(path: &Path) -> String {
+    let text = Value::from(on_one_line(&path.display().to_string())).to_string();
+    text[1..text.len() - 1].to_owned()
 }
 
 /// Returns an error unless it is about a missing file.

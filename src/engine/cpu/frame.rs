@@ -1,6 +1,6 @@
 //! One frame: all inputs and memory to match a pair.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::buffers::{Scratch, Shared};
 use super::cost::{AdCost, Padding};
@@ -12,6 +12,7 @@ use super::plane_costs::Planes;
 use super::support::PixelSupport;
 use super::watch::Watch;
 use crate::core::frame::Image;
+use crate::core::thread::locked;
 use crate::matching::Params;
 
 /// Inputs and memory to match one pair.
@@ -67,7 +68,7 @@ unsafe impl Sync for Output {}
 
 impl Frame<'_> {
     pub(super) fn scratch(&self, thread: usize) -> MutexGuard<'_, Scratch> {
-        self.scratches[thread].lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.scratches[thread])
     }
 
     /// The prepared planes of both views.

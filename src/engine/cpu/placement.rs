@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 
 use super::cores::Cores;
 use super::team::Team;
+use crate::core::thread::locked;
 
 /// Range of niceness: highest to lowest priority.
 pub const NICE: [i64; 2] = [-20, 19];
@@ -82,9 +83,9 @@ impl Host {
         team.run(&|thread| {
             // Thread 0 is the caller, which waits.
             if thread == 1
-                && let Some(work) = slots.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+                && let Some(work) = locked(&slots.0).take()
             {
-                *slots.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(work());
+                *locked(&slots.1) = Some(work());
             }
         });
         let done = slots.1.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::watch::Watch;
-use crate::core::thread::explain;
+use crate::core::thread::{explain, locked};
 
 /// Time that an idle thread yields its core before it sleeps: longer than any idle time within a frame.
 const LINGERING: Duration = Duration::from_micros(100);
@@ -207,7 +207,7 @@ impl Team {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Order> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.order)
     }
 
     /// Main loop of a worker.

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::core::thread::locked;
+
 /// Time that a waiting thread spins before it yields its core.
 const SPINNING: Duration = Duration::from_micros(20);
 /// A core that stays away for longer than this was preempted by another program: threads of the
@@ -130,7 +132,7 @@ impl Watch {
     }
 
     fn sleepers(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.sleepers)
     }
 
     /// Wakes the sleepers if `such` holds for one of them.

@@ -1,7 +1,7 @@
 //! Compiles the kernels' sources, embedded in the program as text, for one device.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
@@ -11,6 +11,7 @@ use super::cost;
 use super::launch::Unit;
 use super::nvrtc::{Nvrtc, Target};
 use super::plan::filters;
+use crate::core::thread::locked;
 
 /// Files of `kernels/`, by name.
 macro_rules! kernels {
@@ -132,7 +133,7 @@ pub fn compile_all(
     let compiled = missing.len();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(compiled);
     let missing = Mutex::new(missing);
-    let next = || missing.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let next = || locked(&missing).pop_front();
     let work = || -> anyhow::Result<Vec<(usize, Vec<u8>)>> {
         let mut done = Vec::new();
         while let Some((i, key)) = next() {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::settings::names::path_of;
 use crate::settings::row::Plain::{Real, Switch, Text, Whole};
-use crate::settings::row::{Conflict, Integer, Kind, OUTPUT, QUANTITY, Row, any};
+use crate::settings::row::{Conflict, InBatch, Integer, Kind, OUTPUT, QUANTITY, Row, any};
 use crate::sink::cloud::{Axes, CloudFormat, CloudOptions};
 use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
@@ -63,22 +63,25 @@ pub(in crate::settings) const ROWS: &[Row] = &[
          calibration, depth",
     ),
     Row::new("on_demand", Switch(false), Kind::Switch)
+        .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--on-demand", "")
         .help("Write frames to files only while somebody has switched it on, on the live page or by a service of ROS 2"),
     Row::text("segment", "", |text| match duration(text) {
         None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),
         _ => Ok(()),
     })
+    .in_batch(InBatch::Reset)
     .flag(OUTPUT, "--segment", "TIME")
     .help("Start a new file of the recording after this time, such as 10min"),
     Row::text("segment_size", "", size)
+        .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--segment-size", "SIZE")
         .help("Start a new file of the recording before it exceeds this size, such as 2GB"),
-    Row::text("keep", "", size).flag(OUTPUT, "--keep", "SIZE").help(
+    Row::text("keep", "", size).in_batch(InBatch::Reset).flag(OUTPUT, "--keep", "SIZE").help(
         "Delete the oldest files of the recording if all together exceed this size, such as \
              20GB",
     ),
-    Row::text("keep_free", "", size).flag(OUTPUT, "--keep-free", "SIZE").help(
+    Row::text("keep_free", "", size).in_batch(InBatch::Reset).flag(OUTPUT, "--keep-free", "SIZE").help(
         "Delete the oldest files of the recording if less than this is free on the disk, such \
              as 5GB",
     ),
@@ -143,11 +146,12 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "The format of the Point Cloud Library",
             "The format of laser scans, for GIS programs",
         ]),
-    Row::text("stream", "", any).flag(OUTPUT, "--stream", "FRAGMENT").help(
+    Row::text("stream", "", any).in_batch(InBatch::Reset).flag(OUTPUT, "--stream", "FRAGMENT").help(
         "Send frames live through a fragment of a GStreamer pipeline, such as \
              'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
     ),
     Row::names("stream_view", "disparity", &["disparity", "left", "side-by-side", "numbers"])
+        .in_batch(InBatch::Free)
         .flag(OUTPUT, "--stream-view", "VIEW")
         .help("Content of the stream")
         .about(&[
@@ -296,8 +300,9 @@ impl Output {
             .then_some("disparity.json says for all pictures what the range is")
     }
 
-    /// Checks that the content of the recording and the limits of its segments are consistent.
-    pub fn complete(&self) -> Result<(), &'static str> {
+    /// Checks that the content of the recording and the limits of its segments are consistent. `records`
+    /// is set if an output can be cut in segments.
+    pub fn complete(&self, records: bool) -> Result<(), &'static str> {
         if !self.mcap.is_empty() && !mcap::is_name(self.record.as_ref()) {
             return Err(
                 "output.mcap chooses the content of an MCAP file, and there is none: give \
@@ -307,10 +312,7 @@ impl Output {
         let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
             return Ok(());
         };
-        if [&self.record, &self.confidence, &self.whitened, &self.aligned]
-            .iter()
-            .all(|to| to.is_empty())
-        {
+        if !records {
             return Err("output.segment, segment_size, keep and keep_free are about a recording, \
                         and there is none: give --record OUT.mkv as well");
         }
@@ -382,7 +384,7 @@ mod tests {
             ..none()
         };
         assert!(!refused("output", "segment", "1h 30min") && !refused("output", "keep", "1.5 TB"));
-        output.complete().unwrap();
+        output.complete(true).unwrap();
         let expected = SegmentLimits {
             length: Some(Duration::from_secs(5400)),
             size: Some(2_000_000_000),
@@ -407,13 +409,14 @@ mod tests {
             keep: keep.into(),
             ..none()
         };
-        told("a.mkv", "1GB", "2GB").complete().unwrap();
+        told("a.mkv", "1GB", "2GB").complete(true).unwrap();
         for (wrong, cure) in [
             (told("", "1GB", ""), "--record"),
             (told("a.mkv", "", "2GB"), "--segment 10min"),
             (told("a.mkv", "1.1GB", "2GB"), "at least twice"),
         ] {
-            assert!(wrong.complete().unwrap_err().contains(cure), "{cure}");
+            let records = !wrong.record.is_empty();
+            assert!(wrong.complete(records).unwrap_err().contains(cure), "{cure}");
         }
     }
 }

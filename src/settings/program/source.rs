@@ -7,7 +7,9 @@ use serde::Deserialize;
 use crate::core::control::Switch as Stop;
 use crate::settings::Camera;
 use crate::settings::row::Plain::{Real, Switch};
-use crate::settings::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PART, PICTURES, Row, any};
+use crate::settings::row::{
+    AUTO, CAMERAS, Conflict, InBatch, Kind, PAIRING, PART, PICTURES, Row, any,
+};
 use crate::source::excerpt::{Frames, Part};
 use crate::source::gst::{GstOptions, Keep, Offset, Reconnect};
 use crate::source::orientation::Orient;
@@ -65,8 +67,8 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("side_by_side"),
     Row::path("top_bottom"),
     Row::path("recording"),
-    Row::text("left_topic", "", any),
-    Row::text("right_topic", "", any),
+    Row::text("left_topic", "", any).in_batch(InBatch::Reset),
+    Row::text("right_topic", "", any).in_batch(InBatch::Reset),
     Row::names("pair_by", "auto", &["auto", "time", "index"]),
     Row::real("tolerance_ms", AUTO, [0.0, 60_000.0])
         .or(&["auto"])
@@ -83,14 +85,16 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "Milliseconds to add to the right camera's times before frames are paired, or `auto`: \
              estimated from the images of two recordings",
         ),
-    Row::names("pace", "auto", &["auto", "realtime", "fast"]),
+    Row::names("pace", "auto", &["auto", "realtime", "fast"]).in_batch(InBatch::Free),
     Row::real("start_s", Real(0.0), [0.0, 1e9])
         .unit("seconds")
+        .in_batch(InBatch::Free)
         .flag(PART, "--start", "SECONDS")
         .help("Where to begin in a recording, in seconds after the first image of the left view"),
     Row::real("duration_s", AUTO, [0.001, 1e9])
         .or(&["auto"])
         .unit("seconds")
+        .in_batch(InBatch::Free)
         .flag(PART, "--duration", "SECONDS")
         .help("How many seconds of a recording to play, or `auto`: to its end"),
     Row::real("picture_rate", Real(30.0), [0.01, 1000.0]),
@@ -115,11 +119,13 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         None if text != "auto" => Err("`auto` or a width and height such as `1280x720`".into()),
         _ => Ok(()),
     })
+    .in_batch(InBatch::Free)
     .flag(CAMERAS, "--size", "WxH")
     .help("Width and height of each camera's frames in pixels"),
     Row::real("rate", AUTO, [0.1, 1000.0])
         .or(&["auto"])
         .unit("frames a second")
+        .in_batch(InBatch::Free)
         .flag(CAMERAS, "--rate", "N")
         .help("Frames a second of cameras, or `auto`"),
     Row {
@@ -129,6 +135,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "auto",
             &["auto", "grey", "nv12", "yuyv", "uyvy", "y16", "mjpg", "h264"],
         )
+        .in_batch(InBatch::Free)
         .flag(CAMERAS, "--format", "FORMAT")
         .help("Pixel format of cameras")
         .about(&[
@@ -142,9 +149,12 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "H.264 video",
         ])
     },
-    Row::names("reconnect", "auto", &["auto", "on", "off"]),
-    Row::real("silence_s", AUTO, [0.1, 3600.0]).or(&["auto"]).unit("seconds"),
-    Row::real("wait_s", AUTO, [0.0, 1e9]).or(&["auto"]).unit("seconds"),
+    Row::names("reconnect", "auto", &["auto", "on", "off"]).in_batch(InBatch::Free),
+    Row::real("silence_s", AUTO, [0.1, 3600.0])
+        .or(&["auto"])
+        .unit("seconds")
+        .in_batch(InBatch::Free),
+    Row::real("wait_s", AUTO, [0.0, 1e9]).or(&["auto"]).unit("seconds").in_batch(InBatch::Free),
 ];
 
 /// Parses the width and height of each camera's frames in pixels; `None` if the program chooses.

@@ -14,7 +14,7 @@ use file::{Header, McapFile, Messages};
 pub use join::join_files;
 
 use super::output::Output;
-pub use super::output::Place;
+use super::place::Place;
 use super::video::run_tags;
 use super::{Sink, StreamInfo, check_same_size, files};
 use crate::core::frame::Matched;
@@ -53,11 +53,16 @@ pub struct McapRecorder {
 
 impl McapRecorder {
     /// Creates the file, replacing an earlier one, or the first of its segments.
-    pub fn create(place: Place, stream: &StreamInfo, options: &McapOptions) -> Result<Self> {
+    pub fn create(
+        place: impl Into<Place>,
+        stream: &StreamInfo,
+        options: McapOptions,
+    ) -> Result<Self> {
+        let place = place.into();
         let path = place.path().to_path_buf();
         ensure!(is_name(&path), "cannot record to {}: name it .mcap", path.display());
         let topics = chosen(&options.topics, DEFAULT, stream)?;
-        let attachments = options.calibration.clone();
+        let attachments = options.calibration;
         let run = *stream;
         let metadata = move |first: Duration| -> BTreeMap<String, String> {
             let tags = run_tags(&run, first).into_iter();
@@ -70,7 +75,7 @@ impl McapRecorder {
             path,
             stream: *stream,
             topics,
-            output: Output::create(place, header, stream.clock)?,
+            output: Output::create(&place, header, stream.clock)?,
             first: None,
             failed: false,
         })

@@ -25,7 +25,8 @@ use crate::core::clock::CaptureClock;
 use crate::core::memory;
 use crate::core::pool::Pool;
 use crate::sink::files;
-use crate::sink::output::{Output, Place};
+use crate::sink::output::Output;
+use crate::sink::place::Place;
 
 /// Shortest side; shorter ones are extended, because FFmpeg (5.1) decodes version 3 of FFV1 to
 /// zeros if all slices are one pixel wide or high.
@@ -94,7 +95,7 @@ impl<T: Sample> Lossless<T> {
     /// Creates the file, replacing an earlier one, and starts the encoders. The first segment is created with
     /// the first image. `clock` belongs to the capture times, if any.
     pub(super) fn create(
-        place: Place,
+        place: &Place,
         description: Description,
         clock: Option<CaptureClock>,
         tags: Tags,
@@ -105,7 +106,7 @@ impl<T: Sample> Lossless<T> {
     /// Creates the video with encoders for this width and height.
     fn create_with(
         encoders: impl FnOnce(usize, usize) -> Result<Encoders>,
-        place: Place,
+        place: &Place,
         description: Description,
         clock: Option<CaptureClock>,
         tags: Tags,

@@ -1,10 +1,11 @@
 //! The preview: disparity in colours, or the left image, H.264 in MP4, for any player.
 
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use gstreamer as gst;
@@ -21,6 +22,7 @@ use crate::core::thread::locked;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
+use crate::sink::place::Place;
 use crate::sink::{Sink, StreamInfo};
 
 /// Smallest side of the encoder ...
@@ -54,6 +56,18 @@ pub struct Preview {
     taken: u64,
     /// True if the failure was returned to the caller.
     failed: bool,
+    _taken_name: Option<TakenName>,
+}
+
+/// The name of a new file, removed if nothing was written.
+struct TakenName(PathBuf);
+
+impl Drop for TakenName {
+    fn drop(&mut self) {
+        if fs::metadata(&self.0).is_ok_and(|about| about.len() == 0) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
 }
 
 pub fn check_preview_name(path: &Path) -> Result<()> {
@@ -72,14 +86,16 @@ fn pad_side(side: usize) -> usize {
 
 impl Preview {
     /// Creates the file and starts the encoder with this quantizer, 0 (no loss) to 51; the colours of
-    /// disparity follow `colouring`.
+    /// disparity follow `colouring`. In segments it is the next one, of any length.
     pub fn create(
-        path: &Path,
+        place: impl Into<Place>,
         stream: &StreamInfo,
         view: VideoView,
         colouring: LiveColouring,
         quality: u32,
     ) -> Result<Self> {
+        let place = place.into();
+        let path = place.path();
         check_preview_name(path)?;
         let (width, height) = (view.width(stream.size.0), stream.size.1);
         ensure!(width > 0 && height > 0, "a preview has at least one pixel");
@@ -90,7 +106,12 @@ impl Preview {
             path.display()
         );
         require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
-        let file = NewFile::create(path)?;
+        let taken_name = match place.segments()? {
+            Some(mut segments) => Some(TakenName(segments.open(SystemTime::now())?.1)),
+            None => None,
+        };
+        let path = taken_name.as_ref().map_or(path, |TakenName(path)| path).to_path_buf();
+        let file = NewFile::create(&path)?;
         if !file.seeks() {
             bail!(
                 "cannot write the preview {}: it is a pipe, and an MP4 file is completed by going back \
@@ -116,10 +137,10 @@ impl Preview {
             file.clone(),
             progress.clone(),
         );
-        let feed = Feed::start(&caps, &elements, progress, Flow::File(path))?;
+        let feed = Feed::start(&caps, &elements, progress, Flow::File(&path))?;
         Ok(Self {
             name: format!("preview {}", path.display()),
-            path: path.to_path_buf(),
+            path,
             size: (width, height),
             view,
             legend: false,
@@ -132,6 +153,7 @@ impl Preview {
             file,
             taken: 0,
             failed: false,
+            _taken_name: taken_name,
         })
     }
 

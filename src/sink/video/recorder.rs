@@ -1,7 +1,7 @@
 //! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened images,
 //! 16-bit grey, and of confidence, 8-bit.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -14,8 +14,7 @@ use crate::calibration::Aligner;
 use crate::core::frame::Matched;
 use crate::sink::encoding::Encoding;
 use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
-use crate::sink::output::Place;
-use crate::sink::segments::Segments;
+use crate::sink::place::Place;
 use crate::sink::{Losses, Sink, StreamInfo, check_same_size};
 
 /// Content that a recording keeps of each frame.
@@ -117,18 +116,12 @@ pub struct Recorder<C: Content = Numbers> {
 }
 
 impl Recorder {
-    /// Creates the file, replacing an earlier one, and starts the encoder.
-    pub fn create(path: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
-        Self::of_numbers(Place::File(path.to_path_buf()), stream, quantity)
-    }
-
-    /// Starts the encoder. Frames are written to one segment after the other, each a complete file.
-    /// No frame is lost between two.
-    pub fn segmented(segments: Segments, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
-        Self::of_numbers(Place::Segments(segments), stream, quantity)
-    }
-
-    fn of_numbers(place: Place, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
+    /// Starts a recording of disparity or depth.
+    pub fn create(
+        place: impl Into<Place>,
+        stream: &StreamInfo,
+        quantity: Quantity,
+    ) -> Result<Self> {
         let StreamInfo { range, geometry, clock, stages, .. } = *stream;
         let numbers = Numbers::new(quantity, range, geometry.as_ref())?;
         let track = match quantity {
@@ -150,107 +143,58 @@ impl Recorder {
             }
             .to_pairs()
         };
-        Self::start(place, stream, ("recording", track), numbers, Box::new(tags))
+        Self::start(place, stream, stream.size, ("recording", track), numbers, Box::new(tags))
     }
 }
 
 impl Recorder<Confidence> {
-    /// Creates a file of the confidence (an earlier one is replaced) and starts the encoder.
-    pub fn of_confidence(path: &Path, stream: &StreamInfo) -> Result<Self> {
-        Self::confidence(Place::File(path.to_path_buf()), stream)
-    }
-
-    /// Does the same in segments.
-    pub fn of_confidence_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
-        Self::confidence(Place::Segments(segments), stream)
-    }
-
-    fn confidence(place: Place, stream: &StreamInfo) -> Result<Self> {
+    /// Starts a recording of the confidence.
+    pub fn of_confidence(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
         let clock = stream.clock;
-        let tags = move |first| tags::of_confidence(first, clock);
-        Self::start(place, stream, ("confidence", "confidence"), Confidence, Box::new(tags))
+        let tags = Box::new(move |first| tags::of_confidence(first, clock));
+        Self::start(place, stream, stream.size, ("confidence", "confidence"), Confidence, tags)
     }
 }
 
 impl Recorder<Whitened> {
-    /// Creates a file of the whitened images (an earlier one is replaced) and starts the encoder.
-    pub fn of_whitened(path: &Path, stream: &StreamInfo) -> Result<Self> {
-        Self::start_whitened(Place::File(path.to_path_buf()), stream)
-    }
-
-    /// Does the same in segments.
-    pub fn of_whitened_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
-        Self::start_whitened(Place::Segments(segments), stream)
-    }
-
-    fn start_whitened(place: Place, stream: &StreamInfo) -> Result<Self> {
+    /// Starts a recording of the whitened images.
+    pub fn of_whitened(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
         let StreamInfo { clock, stages, .. } = *stream;
-        let tags = move |first| tags::of_whitened(first, clock, stages);
-        Self::start(place, stream, ("whitened", "whitened"), Whitened, Box::new(tags))
+        let tags = Box::new(move |first| tags::of_whitened(first, clock, stages));
+        Self::start(place, stream, stream.size, ("whitened", "whitened"), Whitened, tags)
     }
 }
 
 impl Recorder<Aligned> {
-    /// Creates a file of the depth that a third camera sees (an earlier one is replaced) and starts
-    /// the encoder.
+    /// Starts a recording of the depth that a third camera sees.
     pub fn of_aligned(
-        path: &Path,
-        stream: &StreamInfo,
-        aligner: Arc<Aligner>,
-        unit: DepthUnit,
-    ) -> Result<Self> {
-        Self::start_aligned(Place::File(path.to_path_buf()), stream, aligner, unit)
-    }
-
-    /// Does the same in segments.
-    pub fn of_aligned_segmented(
-        segments: Segments,
-        stream: &StreamInfo,
-        aligner: Arc<Aligner>,
-        unit: DepthUnit,
-    ) -> Result<Self> {
-        Self::start_aligned(Place::Segments(segments), stream, aligner, unit)
-    }
-
-    fn start_aligned(
-        place: Place,
+        place: impl Into<Place>,
         stream: &StreamInfo,
         aligner: Arc<Aligner>,
         unit: DepthUnit,
     ) -> Result<Self> {
         let clock = stream.clock;
-        let tags = move |first| tags::of_aligned(first, clock, unit);
-        let depth = Vec::new();
-        let size = aligner.size();
+        let tags = Box::new(move |first| tags::of_aligned(first, clock, unit));
+        let (size, depth) = (aligner.size(), Vec::new());
         let content = Aligned { aligner, unit, depth };
-        let name = ("aligned depth", "aligned depth");
-        Self::start_of(size, place, stream, name, content, Box::new(tags))
+        Self::start(place, stream, size, ("aligned depth", "aligned depth"), content, tags)
     }
 }
 
 impl<C: Content> Recorder<C> {
-    /// Starts the encoder for images of the map's size, as [`Self::start_of`].
+    /// Creates the file, replacing an earlier one, and starts the encoder; segments are created one
+    /// after the other, with no frame lost between two. `recorded` is the width and height of the
+    /// images, `kind` the name of the output in messages, and `track` that of its content.
     fn start(
-        place: Place,
+        place: impl Into<Place>,
         stream: &StreamInfo,
-        name: (&str, &'static str),
-        content: C,
-        tags: Tags,
-    ) -> Result<Self> {
-        Self::start_of(stream.size, place, stream, name, content, tags)
-    }
-
-    /// Starts the encoder for images of width and height `recorded`. `kind` is the name of the output in
-    /// messages, `track` the name of its content.
-    fn start_of(
         recorded: (usize, usize),
-        place: Place,
-        stream: &StreamInfo,
         (kind, track): (&str, &'static str),
         content: C,
         tags: Tags,
     ) -> Result<Self> {
         let StreamInfo { size, rate, clock, .. } = *stream;
+        let place = place.into();
         let path = place.path().to_path_buf();
         let description = Description { size: recorded, rate, name: track };
         Ok(Self {
@@ -258,7 +202,7 @@ impl<C: Content> Recorder<C> {
             path,
             size,
             content,
-            video: Lossless::create(place, description, clock, tags)?,
+            video: Lossless::create(&place, description, clock, tags)?,
             taken: 0,
             failed: false,
         })

@@ -9,7 +9,7 @@ use super::lossless::{Bgrx, Description, Lossless};
 use super::tags;
 use crate::core::frame::{Eye, Image, StereoGeometry};
 use crate::sink::check_same_size;
-use crate::sink::output::Place;
+use crate::sink::place::Place;
 
 /// Properties of a video, needed before its first image.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl RectifiedVideo {
         };
         let tags = Box::new(move |origin| tags::of_rectified(eye, size, geometry.as_ref(), origin));
         let description = Description { size, rate, name };
-        let place = Place::File(path.to_path_buf());
+        let place = &Place::from(path);
         let frames = match colour {
             true => Frames::Colour(Lossless::create(place, description, None, tags)?),
             false => Frames::Grey(Lossless::create(place, description, None, tags)?),

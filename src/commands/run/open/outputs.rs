@@ -1,40 +1,35 @@
-//! The outputs of a run, made from the settings. If an output of a live run fails, it is created
+//! The outputs of a run, opened as the settings ask. If an output of a live run fails, it is created
 //! again without overwriting its earlier files.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
-use crate::calibration::Aligner;
 use crate::calibration::format::file_list;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::core::clock::CaptureClock;
 use crate::core::reading;
 use crate::matching::{Temporal, TemporalMode};
-use crate::settings::names::path_of;
-use crate::settings::{Loaded, Settings, Stats};
+use crate::outputs::{Kind, Output, Setup, wanted};
+use crate::settings::{Loaded, Settings};
 use crate::sink::claim::Claim;
-use crate::sink::cloud::{CloudFormat, CloudOptions};
-use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::encoding::Encoding;
 use crate::sink::files;
-use crate::sink::mcap::{self, McapOptions, McapRecorder, Place};
+use crate::sink::mcap;
 use crate::sink::new_file::NewFile;
-use crate::sink::numbered;
-use crate::sink::numbers::{DepthUnit, Quantity};
-use crate::sink::pictures::{PICTURES, Pictures};
+use crate::sink::numbers::Quantity;
+use crate::sink::place::Place;
 use crate::sink::restarting::{Factory, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::still::StillFormat;
 use crate::sink::video::{
-    FragmentError, Preview, Recorder, StreamOptions, StreamPicture, StreamSink, VideoView,
-    check_fragment, check_preview_name, check_recording_name,
+    FragmentError, StreamOptions, StreamPicture, StreamSink, check_fragment, check_preview_name,
+    check_recording_name,
 };
 use crate::sink::{Sink, StagesInTime, StreamInfo};
 use crate::source::SourceInfo;
@@ -43,160 +38,10 @@ use crate::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
 /// Largest size of an attached calibration file in bytes.
 const CALIBRATION_MAX: u64 = 16 << 20;
 
-/// A file that a run writes, or a folder of files.
-struct Output {
-    /// The flag that names it, or the key of the settings.
-    flag: &'static str,
-    /// Its destination, if the settings ask for it.
-    path: fn(&Settings) -> Option<PathBuf>,
-    kind: Kind,
-}
-
-/// How an output is written.
-enum Kind {
-    /// Lossless video or messages, in one file or in segments.
-    Recording(fn(&Path, &Setup) -> Made, fn(Segments, &Setup) -> Made),
-    /// Coloured video in one file.
-    Preview,
-    /// Numbered files in a folder, which is created or resumed.
-    Folder(&'static numbered::Kind, fn(&Path, &Setup) -> Made, fn(&Path, &Setup) -> Made),
-    /// The statistics at the end of the run.
-    Statistics,
-    /// A file that several runs may share: settings that a viewer saves, or the token of the page.
-    Shared,
-}
-
-type Made = Result<Box<dyn Sink>>;
-
-/// All outputs but the stream, which has no path.
-static OUTPUTS: [Output; 10] = [
-    Output {
-        flag: "--record",
-        path: |settings| path_of(&settings.output.record),
-        kind: Kind::Recording(
-            |path, to| match mcap::is_name(path) {
-                true => {
-                    let place = Place::File(path.to_path_buf());
-                    McapRecorder::create(place, &to.stream, &to.mcap).map(boxed)
-                }
-                false => Recorder::create(path, &to.stream, to.quantity).map(boxed),
-            },
-            |segments, to| match mcap::is_name(segments.base()) {
-                true => {
-                    let place = Place::Segments(segments);
-                    McapRecorder::create(place, &to.stream, &to.mcap).map(boxed)
-                }
-                false => Recorder::segmented(segments, &to.stream, to.quantity).map(boxed),
-            },
-        ),
-    },
-    Output {
-        flag: "--confidence",
-        path: |settings| path_of(&settings.output.confidence),
-        kind: Kind::Recording(
-            |path, to| Recorder::of_confidence(path, &to.stream).map(boxed),
-            |segments, to| Recorder::of_confidence_segmented(segments, &to.stream).map(boxed),
-        ),
-    },
-    Output {
-        flag: "--whitened",
-        path: |settings| path_of(&settings.output.whitened),
-        kind: Kind::Recording(
-            |path, to| Recorder::of_whitened(path, &to.stream).map(boxed),
-            |segments, to| Recorder::of_whitened_segmented(segments, &to.stream).map(boxed),
-        ),
-    },
-    Output {
-        flag: "--aligned",
-        path: |settings| path_of(&settings.output.aligned),
-        kind: Kind::Recording(
-            |path, to| Recorder::of_aligned(path, &to.stream, to.aligner()?, to.unit).map(boxed),
-            |segments, to| {
-                let aligner = to.aligner()?;
-                Recorder::of_aligned_segmented(segments, &to.stream, aligner, to.unit).map(boxed)
-            },
-        ),
-    },
-    Output {
-        flag: "--preview",
-        path: |settings| path_of(&settings.output.preview),
-        kind: Kind::Preview,
-    },
-    Output {
-        flag: "--stats",
-        path: |settings| match settings.output.stats() {
-            Some(Stats::File(path)) => Some(path),
-            Some(Stats::Stdout) | None => None,
-        },
-        kind: Kind::Statistics,
-    },
-    Output {
-        flag: "window.settings",
-        path: |settings| settings.window.settings(),
-        kind: Kind::Shared,
-    },
-    Output {
-        flag: "serve.token_file",
-        path: |settings| settings.serve.token_file(),
-        kind: Kind::Shared,
-    },
-    Output {
-        flag: "--pictures",
-        path: |settings| path_of(&settings.output.pictures),
-        kind: Kind::Folder(
-            &PICTURES,
-            |folder, to| Pictures::create(folder, &to.stream, to.quantity, to.format).map(boxed),
-            |folder, to| Pictures::resume(folder, &to.stream, to.quantity, to.format).map(boxed),
-        ),
-    },
-    Output {
-        flag: "--clouds",
-        path: |settings| path_of(&settings.output.clouds),
-        kind: Kind::Folder(
-            &CLOUDS,
-            |folder, to| Clouds::create(folder, &to.stream, to.clouds_format, to.clouds).map(boxed),
-            |folder, to| Clouds::resume(folder, &to.stream, to.clouds_format, to.clouds).map(boxed),
-        ),
-    },
-];
-
-/// Properties that sinks are made with.
-#[derive(Clone)]
-struct Setup {
-    stream: StreamInfo,
-    quantity: Quantity,
-    /// Unit of aligned depth.
-    unit: DepthUnit,
-    aligner: Option<Arc<Aligner>>,
-    mcap: McapOptions,
-    format: StillFormat,
-    clouds: CloudOptions,
-    clouds_format: CloudFormat,
-    view: VideoView,
-    preview_quality: u32,
-    preview_legend: bool,
-    colouring: LiveColouring,
-}
-
-impl Setup {
-    fn aligner(&self) -> Result<Arc<Aligner>> {
-        self.aligner.clone().context("neither the cameras nor --align give a third camera")
-    }
-}
-
-fn boxed<S: Sink + 'static>(sink: S) -> Box<dyn Sink> {
-    Box::new(sink)
-}
-
-/// Returns the outputs that the settings ask for, with their destinations.
-fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
-    OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
-}
-
 /// Returns the files and folders that frames are written to.
 pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
     let frames = wanted(settings).filter(|(output, _)| match output.kind {
-        Kind::Recording(..) | Kind::Preview | Kind::Folder(..) => true,
+        Kind::Recording(_) | Kind::Preview(_) | Kind::Folder(..) => true,
         Kind::Statistics | Kind::Shared => false,
     });
     frames.map(|(_, path)| path)
@@ -227,11 +72,11 @@ pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
     let (mut claims, mut statistics) = (Vec::new(), None);
     for (Output { flag, kind, .. }, path) in wanted(settings) {
         // Folders are claimed once they exist. Segments are claimed by the base of their names.
-        if let Kind::Recording(..) | Kind::Preview | Kind::Statistics = kind {
+        if let Kind::Recording(_) | Kind::Preview(_) | Kind::Statistics = kind {
             claims.extend(Claim::on(&path).context(*flag)?);
         }
         match (kind, settings.output.segmenting()) {
-            (Kind::Recording(..), Some(limits)) => {
+            (Kind::Recording(_), Some(limits)) => {
                 drop(Segments::new(&path, limits).context(*flag)?)
             }
             (Kind::Statistics, _) => statistics = Some(NewFile::create(&path).context(*flag)?),
@@ -245,12 +90,11 @@ pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
 fn refuse_shared_files(settings: &Settings) -> Result<()> {
     let outputs: Vec<_> = wanted(settings).collect();
     // Segments have names of their own, but two recordings must not share those either.
-    let recordings =
-        outputs.iter().filter(|(output, _)| matches!(output.kind, Kind::Recording(..)));
+    let recordings = outputs.iter().filter(|(output, _)| matches!(output.kind, Kind::Recording(_)));
     files::refuse_same(recordings.map(|(output, path)| (output.flag, &**path)))?;
     let is_segmented = settings.output.segmenting().is_some();
     let single = |(output, path): &(&Output, PathBuf)| match output.kind {
-        Kind::Recording(..) if is_segmented => None,
+        Kind::Recording(_) if is_segmented => None,
         Kind::Folder(kind, ..) => Some((output.flag, path.join(kind.description))),
         _ => Some((output.flag, path.clone())),
     };
@@ -306,7 +150,7 @@ fn series(settings: &Settings) -> impl Iterator<Item = Series> {
             let is_written = Box::new(|name: &OsStr| kind.is_written(name));
             Some(Series { flag, folder: path, is_written })
         }
-        Kind::Recording(..) if is_segmented => {
+        Kind::Recording(_) if is_segmented => {
             let folder = files::folder_of(&path).to_owned();
             let is_written = Box::new(move |name: &OsStr| segments::is_segment(&path, name));
             Some(Series { flag, folder, is_written })
@@ -345,23 +189,14 @@ pub fn open(
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let output = &settings.output;
     let stream = stream_info(loaded, info, rig, clock);
-    let (quantity, view) = (output.quantity(), output.preview_view);
-    let mcap =
-        McapOptions { topics: output.mcap.clone(), calibration: calibration_files(settings)? };
-    let setup = Setup {
+    let quantity = output.quantity();
+    let setup = Arc::new(Setup {
         stream,
-        quantity,
-        unit: output.depth_unit(),
         aligner: rig.aligner.clone(),
-        mcap,
-        format: output.pictures_format,
-        clouds: output.clouds(),
-        clouds_format: output.clouds_format,
-        view,
-        preview_quality: output.preview_quality,
-        preview_legend: output.preview_legend,
+        calibration: calibration_files(settings)?,
         colouring: colouring.clone(),
-    };
+        output: output.clone(),
+    });
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
     let records_numbers = !output.record.is_empty() && !mcap::is_name(output.record.as_ref());
     let are_numbers = output.pictures_format == StillFormat::Png;
@@ -374,31 +209,33 @@ pub fn open(
     // After a failure a recorded source can be matched again. On a live page or in a graph somebody may
     // switch the files off and on.
     let restarts = info.live || is_switched(settings);
-    let mut add = |sink: Box<dyn Sink>, factory, is_file| {
-        let restarting = |sink| Box::new(Restarting::new(sink, factory, is_file));
-        sinks.push(if restarts { restarting(sink) } else { sink });
+    let mut add = |counted_as, sink, factory: Factory, is_file| {
+        let (factory, is_switched) = (restarts.then_some(factory), restarts && is_file);
+        sinks.push(Box::new(Restarting::new(counted_as, sink, factory, is_switched)));
     };
-    for (output, path) in wanted(settings) {
-        let setup = setup.clone();
-        let (first, factory): (Made, Factory) = match output.kind {
-            Kind::Recording(create, segment) => {
-                let limits = settings.output.segmenting();
-                recording(path, limits, setup, create, segment)
+    for (row, path) in wanted(settings) {
+        let (first, again, open) = match (&row.kind, output.segmenting()) {
+            (Kind::Recording(open), Some(limits)) => {
+                let segments = Place::Segments(path, limits);
+                (segments.clone(), segments, open)
             }
-            Kind::Preview => preview(path, setup),
-            Kind::Folder(_, create, resume) => {
-                let first = create(&path, &setup);
-                // A missing folder is not created again: if a disk was removed, that would fill the
-                // disk that holds the mount point.
-                let again = move || {
-                    files::check_folder_of(&path.join("file"))?;
-                    resume(&path, &setup)
-                };
-                (first, Box::new(again))
+            // A pipe may have a reader again. A single file that was cut short continues in segments of
+            // any length.
+            (Kind::Recording(open), None) => {
+                let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
+                let first = Place::New(path.clone());
+                let segments = Place::Segments(path, SegmentLimits::default());
+                (first.clone(), if is_file { segments } else { first }, open)
             }
-            Kind::Statistics | Kind::Shared => continue,
+            (Kind::Preview(open), _) => {
+                (Place::from(&path), Place::Segments(path, SegmentLimits::default()), open)
+            }
+            (Kind::Folder(_, open), _) => (Place::from(&path), Place::Resumed(path), open),
+            (Kind::Statistics | Kind::Shared, _) => continue,
         };
-        add(first.context(output.flag)?, factory, true);
+        let first = open(first, &setup).context(row.flag)?;
+        let setup = setup.clone();
+        add(row.counted_as(), first, Box::new(move || open(again.clone(), &setup)), true);
     }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
@@ -408,13 +245,13 @@ pub fn open(
             colouring: colouring.clone(),
         };
         let mut factory: Factory =
-            Box::new(move || StreamSink::start(&stream, &options).map(boxed));
+            Box::new(move || Ok(Box::new(StreamSink::start(&stream, &options)?)));
         match factory() {
-            Ok(first) => add(first, factory, false),
+            Ok(first) => add("stream", first, factory, false),
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
                 let name = check_fragment(fragment)?;
-                sinks.push(Box::new(Restarting::awaited(name, factory, &error)));
+                sinks.push(Box::new(Restarting::awaited("stream", name, factory, &error)));
             }
             Err(error) => return Err(error.context("--stream")),
         }
@@ -442,7 +279,8 @@ fn calibration_files(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>> {
 /// inputs, and that the fragment of a stream can be built.
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let settings = &loaded.settings;
-    settings.output.complete().map_err(Error::usage)?;
+    let records = wanted(settings).any(|(output, _)| matches!(output.kind, Kind::Recording(_)));
+    settings.output.complete(records).map_err(Error::usage)?;
     if settings.output.on_demand && !(writes_frames(settings) && is_switched(settings)) {
         return Err(Error::usage(
             "--on-demand is about files that the live page or a service of ROS 2 switches on: give an output, \
@@ -451,9 +289,9 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     }
     for (output, path) in wanted(settings) {
         let named = match output.kind {
-            Kind::Recording(..) if output.flag == "--record" && mcap::is_name(&path) => Ok(()),
-            Kind::Recording(..) => check_recording_name(&path),
-            Kind::Preview => check_preview_name(&path),
+            Kind::Recording(_) if output.flag == "--record" && mcap::is_name(&path) => Ok(()),
+            Kind::Recording(_) => check_recording_name(&path),
+            Kind::Preview(_) => check_preview_name(&path),
             _ => Ok(()),
         };
         named.context(output.flag).map_err(Error::Usage)?;
@@ -497,54 +335,6 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
         inputs.refuse_folder(&folder, is_written)?;
     }
     Ok(())
-}
-
-/// Opens a recording. Also returns the factory that continues it after a failure.
-fn recording(
-    path: PathBuf,
-    limits: Option<SegmentLimits>,
-    setup: Setup,
-    create: fn(&Path, &Setup) -> Made,
-    segment: fn(Segments, &Setup) -> Made,
-) -> (Made, Factory) {
-    let segmented =
-        move |path: &Path, limits, setup: &Setup| segment(Segments::new(path, limits)?, setup);
-    let first = match limits {
-        Some(limits) => segmented(&path, limits, &setup),
-        None => create(&path, &setup),
-    };
-    let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
-    let factory: Factory = match limits {
-        // A pipe may have a reader again.
-        None if !is_file => Box::new(move || create(&path, &setup)),
-        // A single file that was cut short continues in segments of any length.
-        _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &setup)),
-    };
-    (first, factory)
-}
-
-/// Opens a preview. After a failure it continues in a file named like a segment.
-fn preview(path: PathBuf, setup: Setup) -> (Made, Factory) {
-    let create = move |path: &Path| {
-        let Setup { stream, view, colouring, preview_quality, preview_legend, .. } = &setup;
-        let preview = Preview::create(path, stream, *view, colouring.clone(), *preview_quality);
-        preview.map(|preview| boxed(preview.with_legend(*preview_legend)))
-    };
-    let first = create(&path);
-    let mut last: Option<PathBuf> = None;
-    let again = move || {
-        // The attempt before may have left an empty file.
-        if let Some(last) = last.take()
-            && std::fs::metadata(&last).is_ok_and(|about| about.len() == 0)
-        {
-            let _ = std::fs::remove_file(last);
-        }
-        let mut names = Segments::new(&path, SegmentLimits::default())?;
-        let (_, next) = names.open(SystemTime::now())?;
-        last = Some(next.clone());
-        create(&next)
-    };
-    (first, Box::new(again))
 }
 
 #[cfg(test)]

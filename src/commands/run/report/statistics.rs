@@ -21,10 +21,6 @@ use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
 use crate::telemetry::temporal::TemporalSummary;
 
-/// First words of the names of outputs that write pairs.
-const WRITING: [&str; 7] =
-    ["recording", "confidence", "whitened", "preview", "pictures", "clouds", "stream"];
-
 /// Number of the layout of the statistics; it grows when a key changes its meaning or goes.
 const SCHEMA: u32 = 1;
 
@@ -72,8 +68,8 @@ pub struct Statistics {
     /// Pairs in the lossless recording, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
-    /// Pairs that each kind of output wrote: `recording`, `confidence`, `whitened`, `preview`, `pictures`,
-    /// `clouds`, `stream`.
+    /// Pairs that each output wrote, by its flag: `recording` for `--record`, else the flag's name, such as
+    /// `confidence`, `pictures` or `stream`.
     pub written: BTreeMap<&'static str, u64>,
     /// Frames that each output took.
     pub outputs: Vec<SinkCounts>,
@@ -123,8 +119,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Collects the statistics of `outcome`; `loaded` are the settings at the end. The first word
-    /// of an output's name is its kind.
+    /// Collects the statistics of `outcome`; `loaded` are the settings at the end.
     pub fn new(handles: &Handles, outcome: &Outcome, loaded: &Loaded) -> Self {
         let Handles { info: source, progress, observations, .. } = handles;
         let counts = outcome.source;
@@ -136,9 +131,8 @@ impl Statistics {
         let matching = progress.matching_time().as_secs_f64();
         let mut written = BTreeMap::new();
         for sink in &outcome.sinks {
-            let kind = sink.name.split(' ').next();
-            if let Some(kind) = WRITING.into_iter().find(|&writing| kind == Some(writing)) {
-                *written.entry(kind).or_default() += sink.frames;
+            if let Some(key) = sink.counted_as {
+                *written.entry(key).or_default() += sink.frames;
             }
         }
         Self {

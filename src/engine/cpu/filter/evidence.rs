@@ -1,12 +1,13 @@
 //! Removal of pixels without supporting evidence, in two steps: first a map of the evidence alone, then the
 //! rays of all other pixels (`rays.rs`), which decide on the known ones.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::pass::{MapFilter, Pass};
 use super::rays::{Around, BLOCK, Block, Front, Rule, Sweeps};
 use crate::core::frame::INVALID;
 use crate::core::memory::{Refused, product};
+use crate::core::thread::locked;
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::Vector;
 use crate::engine::cpu::texture::{PixelRows, SumRangeRow, sum_range_scratch};
@@ -49,7 +50,7 @@ impl MapFilter for EvidenceFilter {
         let evidence = Plane(self.evidence.ptr());
         let map = Plane(map);
         pass.rows(|thread, rows| {
-            let scratch = &mut *self.ranges[thread].lock().unwrap_or_else(PoisonError::into_inner);
+            let scratch = &mut *locked(&self.ranges[thread]);
             let (to, scratch) = scratch.split_at_mut(width);
             for y in rows {
                 let row = y * width..(y + 1) * width;

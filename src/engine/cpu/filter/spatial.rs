@@ -3,12 +3,13 @@
 //! Rows are smoothed in place, from a copy of each; columns from the result into the map. Rows are copied
 //! with unknown pixels on either side, so that no column is special.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::pass::{MapFilter, Pass};
 use super::rays::{BLOCK, Block};
 use crate::core::frame::INVALID;
 use crate::core::memory::{Refused, product};
+use crate::core::thread::locked;
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::filter::spatial::{GREY_STEP_MAX, PAIR_STEP_MAX, REACH_MAX, Spatial};
@@ -58,7 +59,7 @@ impl MapFilter for SpatialFilter {
         let grey = pass.left.pixels();
         let (map, in_rows) = (Plane(map), Plane(self.in_rows.ptr()));
         pass.rows(|thread, rows| {
-            let copy = &mut *self.copies[thread].lock().unwrap_or_else(PoisonError::into_inner);
+            let copy = &mut *locked(&self.copies[thread]);
             let part = rows.start * width..rows.end * width;
             // SAFETY: these rows are this thread's; the simd was found on this machine.
             unsafe {

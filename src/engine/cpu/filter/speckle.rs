@@ -7,12 +7,13 @@
 //!
 //! The result depends only on which runs are joined, not on the choice of the roots.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::pass::{MapFilter, Pass};
 use super::runs::{Runs, marks};
 use crate::core::frame::INVALID;
 use crate::core::memory::{Refused, product};
+use crate::core::thread::locked;
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::matching::Speckle;
@@ -45,8 +46,7 @@ impl MapFilter for SpeckleFilter {
         let Self { speckle, forest, runs, .. } = self;
         let strips = &Strips { width, speckle: *speckle, forest, runs, values: map };
         let (simd, strip) = (pass.simd, pass.team.rows_of_piece(height));
-        let marks =
-            |thread: usize| self.marks[thread].lock().unwrap_or_else(PoisonError::into_inner);
+        let marks = |thread: usize| locked(&self.marks[thread]);
         // SAFETY: the caller's promise; within a step each thread has strips of its own, or the
         // caller all of them.
         unsafe {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use super::*;
-use crate::sink::segments::{SegmentLimits, Segments};
+use crate::sink::segments::SegmentLimits;
 use crate::sink::video::matroska::tests::frames;
 
 /// A hang ends a test after this long.
@@ -47,7 +47,7 @@ fn behind(elements: &[&'static str]) -> Make {
 fn start(encoders: Make, place: Place, size: (usize, usize)) -> Lossless<u16> {
     let description = Description { size, rate: Some(30.0), name: "test" };
     let tags = Box::new(|_| vec![("TITLE", "test".to_owned())]);
-    Lossless::create_with(encoders, place, description, None, tags).unwrap()
+    Lossless::create_with(encoders, &place, description, None, tags).unwrap()
 }
 
 /// Picture `number`: some are quick to encode, others are not.
@@ -65,7 +65,7 @@ fn push(video: &mut Lossless<u16>, number: u64) -> Result<()> {
 fn record(encoders: Make, size: (usize, usize), pictures: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mkv");
-    let mut video = start(encoders, Place::File(path.clone()), size);
+    let mut video = start(encoders, Place::New(path.clone()), size);
     (0..pictures).for_each(|number| push(&mut video, number).unwrap());
     video.finish().unwrap();
     assert_eq!(video.written(), pictures);
@@ -89,7 +89,7 @@ fn the_file_is_the_same_whatever_their_number() {
 #[test]
 fn no_file_is_left_without_a_picture() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::File(folder.path().join("a.mkv"));
+    let place = Place::New(folder.path().join("a.mkv"));
     start(plain(2), place, (64, 64)).finish().unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -110,7 +110,7 @@ fn slow_encoders_do_not_change_the_order() {
 #[test]
 fn a_frame_waits_for_no_other() {
     let folder = tempfile::tempdir().unwrap();
-    let mut video = start(plain(5), Place::File(folder.path().join("a.mkv")), SIZE);
+    let mut video = start(plain(5), Place::New(folder.path().join("a.mkv")), SIZE);
     for number in 0..7 {
         push(&mut video, number).unwrap();
         let begun = Instant::now();
@@ -128,7 +128,7 @@ fn an_encoder_that_fails_ends_the_file_before_its_frame() {
     let path = folder.path().join("a.mkv");
     // The first one is slow, so that the others have something to do.
     let elements = ["identity sleep-time=5000", "identity error-after=4", "identity"];
-    let mut video = start(behind(&elements), Place::File(path.clone()), SIZE);
+    let mut video = start(behind(&elements), Place::New(path.clone()), SIZE);
     let failed = (0..60).find_map(|number| push(&mut video, number).err());
     let told = failed.expect("an encoder has failed").to_string();
     assert!(told.contains("a.mkv"), "{told}");
@@ -142,7 +142,7 @@ fn an_encoder_that_fails_ends_the_file_before_its_frame() {
 #[test]
 fn a_frame_that_an_encoder_keeps_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::File(folder.path().join("a.mkv"));
+    let place = Place::New(folder.path().join("a.mkv"));
     let mut video = start(behind(&["identity drop-probability=1"]), place, SIZE);
     (0..3).for_each(|number| push(&mut video, number).unwrap());
     let error = video.finish().unwrap_err().to_string();
@@ -153,7 +153,7 @@ fn a_frame_that_an_encoder_keeps_is_an_error() {
 fn frames_on_the_way_hold_nobody_up_who_gives_up() {
     let folder = tempfile::tempdir().unwrap();
     let elements = ["identity sleep-time=50000", "identity sleep-time=1000"];
-    let mut video = start(behind(&elements), Place::File(folder.path().join("a.mkv")), SIZE);
+    let mut video = start(behind(&elements), Place::New(folder.path().join("a.mkv")), SIZE);
     (0..6).for_each(|number| push(&mut video, number).unwrap());
     drop(video);
 }
@@ -164,7 +164,7 @@ fn a_full_disk_is_told_once_whoever_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("full.mkv");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-    let mut video = start(plain(5), Place::File(path), SIZE);
+    let mut video = start(plain(5), Place::New(path), SIZE);
     let failed = (0..1000).find_map(|number| push(&mut video, number).err());
     let told = failed.expect("the disk is full").to_string();
     assert!(told.contains("full.mkv") && told.contains("disk is full"), "{told}");
@@ -177,8 +177,8 @@ fn segments_are_cut_between_the_same_frames() {
     let segments = |count| {
         let folder = tempfile::tempdir().unwrap();
         let limits = SegmentLimits { size: Some(20_000), ..SegmentLimits::default() };
-        let segments = Segments::new(&folder.path().join("a.mkv"), limits).unwrap();
-        let mut video = start(plain(count), Place::Segments(segments), SIZE);
+        let place = Place::Segments(folder.path().join("a.mkv"), limits);
+        let mut video = start(plain(count), place, SIZE);
         (0..60).for_each(|number| push(&mut video, number).unwrap());
         video.finish().unwrap();
         let entries = fs::read_dir(folder.path()).unwrap();

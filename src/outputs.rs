@@ -1,0 +1,221 @@
+//! The table of outputs: how each is called, opened, and kept in the pieces of a batch.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+
+use crate::calibration::Aligner;
+use crate::settings::names::path_of;
+use crate::settings::{self, Settings, Stats};
+use crate::sink::clouds::{CLOUDS, Clouds};
+use crate::sink::colouring::LiveColouring;
+use crate::sink::mcap::{self, McapOptions, McapRecorder};
+use crate::sink::numbered;
+use crate::sink::pictures::{PICTURES, Pictures};
+use crate::sink::place::Place;
+use crate::sink::video::{Preview, Recorder};
+use crate::sink::{Sink, StreamInfo};
+
+/// A file that a run writes, or a folder of files.
+pub struct Output {
+    /// The flag that names it, or the key of the settings.
+    pub flag: &'static str,
+    /// Its destination, if the settings ask for it.
+    pub path: fn(&Settings) -> Option<PathBuf>,
+    /// Its names in a batch's `--write`, each with the file or folder in the folder of a piece.
+    pub pieces: &'static [(&'static str, &'static str)],
+    /// How it is written.
+    pub kind: Kind,
+}
+
+impl Output {
+    /// Returns the flag without dashes, which is its key in `[output]`.
+    pub fn name(&self) -> &'static str {
+        self.flag.trim_start_matches("--")
+    }
+
+    /// Returns the key of its pairs in the statistics.
+    pub fn counted_as(&self) -> &'static str {
+        if self.name() == "record" { "recording" } else { self.name() }
+    }
+}
+
+/// How an output is written.
+pub enum Kind {
+    /// Lossless video or messages, in one file or in segments.
+    Recording(Open),
+    /// Coloured video in one file.
+    Preview(Open),
+    /// Numbered files in a folder.
+    Folder(&'static numbered::Kind, Open),
+    /// The statistics at the end of the run.
+    Statistics,
+    /// A file that several runs may share: settings that a viewer saves, or the token of the page.
+    Shared,
+}
+
+/// Creates an output, or continues it after a failure.
+pub type Open = fn(Place, &Setup) -> Result<Box<dyn Sink>>;
+
+/// All outputs but the stream, which has no path.
+pub static OUTPUTS: [Output; 10] = [
+    Output {
+        flag: "--record",
+        path: |settings| path_of(&settings.output.record),
+        pieces: &[("record", "disparity.mkv"), ("mcap", "disparity.mcap")],
+        kind: Kind::Recording(|place, to| match mcap::is_name(place.path()) {
+            true => {
+                let (topics, calibration) = (to.output.mcap.clone(), to.calibration.clone());
+                boxed(McapRecorder::create(place, &to.stream, McapOptions { topics, calibration }))
+            }
+            false => boxed(Recorder::create(place, &to.stream, to.output.quantity())),
+        }),
+    },
+    Output {
+        flag: "--confidence",
+        path: |settings| path_of(&settings.output.confidence),
+        pieces: &[("confidence", "confidence.mkv")],
+        kind: Kind::Recording(|place, to| boxed(Recorder::of_confidence(place, &to.stream))),
+    },
+    Output {
+        flag: "--whitened",
+        path: |settings| path_of(&settings.output.whitened),
+        pieces: &[("whitened", "whitened.mkv")],
+        kind: Kind::Recording(|place, to| boxed(Recorder::of_whitened(place, &to.stream))),
+    },
+    Output {
+        flag: "--aligned",
+        path: |settings| path_of(&settings.output.aligned),
+        pieces: &[("aligned", "aligned.mkv")],
+        kind: Kind::Recording(|place, to| {
+            let aligner = to.aligner.clone();
+            let aligner = aligner.context("neither the cameras nor --align give a third camera")?;
+            boxed(Recorder::of_aligned(place, &to.stream, aligner, to.output.depth_unit()))
+        }),
+    },
+    Output {
+        flag: "--preview",
+        path: |settings| path_of(&settings.output.preview),
+        pieces: &[("preview", "preview.mp4")],
+        kind: Kind::Preview(|place, to| {
+            let (view, colours) = (to.output.preview_view, to.colouring.clone());
+            let quality = to.output.preview_quality;
+            let preview = Preview::create(place, &to.stream, view, colours, quality)?;
+            boxed(Ok(preview.with_legend(to.output.preview_legend)))
+        }),
+    },
+    Output {
+        flag: "--stats",
+        path: |settings| match settings.output.stats() {
+            Some(Stats::File(path)) => Some(path),
+            Some(Stats::Stdout) | None => None,
+        },
+        pieces: &[],
+        kind: Kind::Statistics,
+    },
+    Output {
+        flag: "window.settings",
+        path: |settings| settings.window.settings(),
+        pieces: &[],
+        kind: Kind::Shared,
+    },
+    Output {
+        flag: "serve.token_file",
+        path: |settings| settings.serve.token_file(),
+        pieces: &[],
+        kind: Kind::Shared,
+    },
+    Output {
+        flag: "--pictures",
+        path: |settings| path_of(&settings.output.pictures),
+        pieces: &[("pictures", "pictures")],
+        kind: Kind::Folder(&PICTURES, |place, to| {
+            let format = to.output.pictures_format;
+            boxed(Pictures::create(place, &to.stream, to.output.quantity(), format))
+        }),
+    },
+    Output {
+        flag: "--clouds",
+        path: |settings| path_of(&settings.output.clouds),
+        pieces: &[("clouds", "clouds")],
+        kind: Kind::Folder(&CLOUDS, |place, to| {
+            let format = to.output.clouds_format;
+            boxed(Clouds::create(place, &to.stream, format, to.output.clouds()))
+        }),
+    },
+];
+
+/// Properties that outputs are opened with.
+pub struct Setup {
+    /// The stream of maps.
+    pub stream: StreamInfo,
+    /// The third camera, if there is one.
+    pub aligner: Option<Arc<Aligner>>,
+    /// Names and contents of the calibration files, for an MCAP file.
+    pub calibration: Vec<(String, Vec<u8>)>,
+    /// Colours, which may change.
+    pub colouring: LiveColouring,
+    /// The settings of outputs.
+    pub output: settings::Output,
+}
+
+fn boxed<S: Sink + 'static>(sink: Result<S>) -> Result<Box<dyn Sink>> {
+    Ok(Box::new(sink?))
+}
+
+/// Returns the outputs that the settings ask for, with their destinations.
+pub fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
+    OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
+}
+
+/// Returns the outputs that a batch can write: the name in `--write`, the output, and the file or folder
+/// in the folder of a piece.
+pub fn of_batch() -> impl Iterator<Item = (&'static str, &'static Output, &'static str)> {
+    OUTPUTS
+        .iter()
+        .flat_map(|output| output.pieces.iter().map(move |(name, path)| (*name, output, *path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::settings::row::{Kind as Value, Row};
+    use crate::settings::{Layers, rows};
+
+    /// The rows of `[output]` that name a file or folder.
+    fn paths() -> impl Iterator<Item = &'static Row> {
+        let of_output = rows().filter(|(section, _)| *section == "output").map(|(_, row)| row);
+        of_output.filter(|row| matches!(row.kind, Value::Path))
+    }
+
+    #[test]
+    fn every_path_of_the_settings_is_an_output() {
+        for row in paths() {
+            let flag = row.flag.expect("an output has a flag").name;
+            let known = OUTPUTS.iter().find(|output| output.flag == flag);
+            let known = known.unwrap_or_else(|| panic!("{flag} has no row in OUTPUTS"));
+            assert_eq!(known.name(), row.key);
+            let mut layers = Layers::new();
+            layers.assignment(&format!("output.{}=a/b", row.key));
+            let settings = layers.finish().unwrap().settings;
+            let wanted: Vec<_> =
+                wanted(&settings).map(|(output, path)| (output.flag, path)).collect();
+            assert_eq!(wanted, [(flag, PathBuf::from("a/b"))]);
+        }
+    }
+
+    #[test]
+    fn outputs_of_frames_have_names_of_their_own_in_a_batch() {
+        let (mut names, mut files) = (HashSet::new(), HashSet::new());
+        for (name, _, path) in of_batch() {
+            assert!(names.insert(name) && files.insert(path), "{name} or {path} is there twice");
+        }
+        for Output { flag, pieces, kind, .. } in &OUTPUTS {
+            let has_frames = !matches!(kind, Kind::Statistics | Kind::Shared);
+            assert_eq!(!pieces.is_empty(), has_frames, "{flag}");
+        }
+    }
+}
