@@ -63,7 +63,7 @@ pub mod pool {
     pub use crate::core::pool::{Pool, Pooled};
 }
 pub mod settings {
-    pub use crate::settings::{DEFAULT_TOML, Layers, Matching};
+    pub use crate::settings::{Layers, Matching};
 }
 pub mod sink {
     pub mod colour {

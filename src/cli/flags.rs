@@ -14,7 +14,7 @@ use crate::matching::{BlockWindow, CensusWindow};
 use crate::outputs::{self, OUTPUTS};
 use crate::settings::names::text_of;
 use crate::settings::row::{Flag, Group, Integer, Kind, Plain, Row};
-use crate::settings::{Layers, MEMORY_MIB_MAX, Size, row, rows};
+use crate::settings::{Layers, MEMORY_MIB_MAX, Size, replace_quoted, row, rows};
 use crate::telemetry::logs::Verbosity;
 
 /// Flags of settings that `--help` shows; `--help-all` shows all.
@@ -88,13 +88,13 @@ impl<const G: Group> Args for SettingFlags<G> {
         // A command may replace a flag by its own, which takes several values.
         let flags =
             Self::all().filter(|(_, _, flag)| !taken.iter().any(|taken| taken == id(*flag)));
-        command.args(flags.map(|(_, row, flag)| {
+        command.args(flags.map(|(section, row, flag)| {
             let default = match row.default {
                 Plain::Switch(_) | Plain::Text("") => String::new(),
-                _ if row.help.contains("[default: ") => String::new(),
                 default => format!(" [default: {default}]"),
             };
-            let arg = Arg::new(id(flag)).long(id(flag)).help(format!("{}{default}", row.help));
+            let help = spelled(section, row.help) + &default;
+            let arg = Arg::new(id(flag)).long(id(flag)).help(help);
             let arg = arg.hide_short_help(!MOST_USED.contains(&flag.name));
             let shorter = flag.shorter.filter(|shorter| !taken.iter().any(|id| id == shorter));
             let arg = shorter.map_or(arg.clone(), |shorter| arg.visible_alias(shorter));
@@ -102,7 +102,7 @@ impl<const G: Group> Args for SettingFlags<G> {
                 "" => arg.action(ArgAction::SetTrue),
                 value => arg
                     .value_name(value)
-                    .value_parser(parser_of(row))
+                    .value_parser(parser_of(section, row))
                     .allow_negative_numbers(matches!(row.kind, Kind::Real(_) | Kind::Whole(..))),
             };
             with_details(flag, arg)
@@ -186,12 +186,20 @@ fn id(flag: Flag) -> &'static str {
     flag.name.trim_start_matches('-')
 }
 
-/// Returns the parser of a flag for `section.key`, which must exist.
-pub fn parser(section: &str, key: &str) -> ValueParser {
-    parser_of(row(section, key).expect("a key of the table"))
+/// Returns a text of the table for the command line: flags in place of settings, no full stop.
+fn spelled(section: &str, text: &str) -> String {
+    replace_quoted(text.trim_end_matches('.'), |quoted| {
+        let (section, key) = quoted.split_once('.').unwrap_or((section, quoted));
+        Some(row(section, key)?.flag?.name.to_owned())
+    })
 }
 
-fn parser_of(row: &'static Row) -> ValueParser {
+/// Returns the parser of a flag for `section.key`, which must exist.
+pub fn parser(section: &str, key: &str) -> ValueParser {
+    parser_of(section, row(section, key).expect("a key of the table"))
+}
+
+fn parser_of(section: &str, row: &'static Row) -> ValueParser {
     match row.kind {
         Kind::Switch => BoolValueParser::new().map(Value::from).into(),
         Kind::Path => OsStringValueParser::new().map(|name| Value::from(text_of(&name))).into(),
@@ -204,7 +212,9 @@ fn parser_of(row: &'static Row) -> ValueParser {
             };
             let listed = names.iter().zip(row.about);
             let listed: Vec<PossibleValue> = listed
-                .map(|(&name, about)| PossibleValue::new(name).help(about).aliases(second(name)))
+                .map(|(&name, about)| {
+                    PossibleValue::new(name).help(spelled(section, about)).aliases(second(name))
+                })
                 .collect();
             let parser = PossibleValuesParser::new(listed.clone());
             let named = move |given: String| {

@@ -139,7 +139,8 @@ pub const COSTS: [CostInfo; 8] = [
     block("zssd", "Sum of squared differences over `block_window` without the windows' means"),
     CostInfo {
         name: "mi",
-        about: "Mutual information: learns from the pairs how the grey levels of the two views correspond",
+        about: "Mutual information: learns from the pairs how the grey levels of the two views correspond, \
+                so that exposure, gamma and even negatives do not matter",
         max_keys: "`mi_truncation`",
         defaults: CostDefaults {
             p1: 40,

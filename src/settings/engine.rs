@@ -15,7 +15,7 @@ use crate::engine::{Choice, Options, Tiling};
 /// Choice and options of the engine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Engine {
     pub kind: Choice,
     pub threads: usize,
@@ -38,54 +38,96 @@ pub const MEMORY_MIB_MAX: i64 = 16 << 20;
 pub(super) const ROWS: &[Row] = &[
     Row::names("kind", "auto", &["auto", "cuda", "cpu"])
         .flag(ENGINE, "--engine", "ENGINE")
-        .help("Processor that matches")
+        .help("Processor that matches.")
         .about(&["The GPU if there is one, else the CPU", "An NVIDIA GPU, or fail", "The CPU"]),
     Row::whole("threads", Whole(0), U64, [0, 1024])
         .flag(ENGINE, "--threads", "N")
-        .help("Threads of the CPU engine; 0 means one per core"),
+        .help("Threads of the CPU engine; 0 means one per core."),
     Row::text("cores", "auto", |text| match (text, text.parse::<Cores>()) {
         ("auto", _) | (_, Ok(_)) => Ok(()),
         (_, Err(expected)) => Err(expected.to_string()),
     })
     .flag(ENGINE, "--cores", "LIST")
-    .help("Cores for the CPU engine's threads, such as 0-3,6, instead of all"),
+    .help("Cores for the CPU engine's threads, such as 0-3,6, instead of all.")
+    .more("One thread for each, unless `threads` is set. On Linux only."),
     Row::whole("nice", AUTO, I32, NICE)
         .or(&["auto"])
         .flag(ENGINE, "--nice", "N")
         .help(
-            "Nice value of the CPU engine's threads: 19 yields most to other programs; below 0 needs the privilege",
+            "Nice value of the CPU engine's threads, -20 to 19: 19 yields most to other programs; below 0 needs \
+             the privilege.",
+        )
+        .more(
+            "`auto`: as the program was started; lower values need CAP_SYS_NICE or RLIMIT_NICE. On Linux \
+             only.",
         ),
-    Row::names("simd", "auto", &["auto", "avx512", "avx2", "neon", "portable"]),
+    Row::names("simd", "auto", &["auto", "avx512", "avx2", "neon", "portable"])
+        .help("Vector instructions of the CPU engine; the result is the same.")
+        .about(&[
+            "The fastest available",
+            "AVX-512 of x86-64",
+            "AVX2 of x86-64",
+            "NEON of ARM64",
+            "Those that every processor has",
+        ]),
     Row::whole("device", AUTO, U16, [0, u16::MAX as i64])
         .or(&["auto"])
         .flag(ENGINE, "--device", "N")
-        .help("CUDA device to use, as `stereod devices` numbers them"),
+        .help("CUDA device to use, as `stereod devices` numbers them.")
+        .more("`auto`: the first usable one."),
     Row::whole("multiprocessors", AUTO, U32, [1, 1024])
         .or(&["auto"])
         .flag(ENGINE, "--multiprocessors", "N")
-        .help("Number of the GPU's multiprocessors to use, instead of all; the rest is left to other programs"),
+        .help("Number of the GPU's multiprocessors to use, instead of all; the rest is left to other programs.")
+        .more(
+            "Rounded up to a part that the GPU can be divided into; the driver must support CUDA 12.4.",
+        ),
     Row::names("priority", "low", &["low", "normal", "high"])
         .flag(ENGINE, "--gpu-priority", "RANK")
-        .help("Priority of the engine's kernels on a GPU that other programs use, too")
+        .help("Priority of the engine's kernels on a GPU that other programs use, too.")
+        .more(
+            "It counts within one process, such as a program that uses stereod as a library, and \
+             between programs that share the GPU through CUDA's Multi-Process Service; other programs \
+             take turns.",
+        )
         .about(&["As programs that set no priority", "Before those", "Before all others"]),
-    Row::whole("in_flight", Whole(3), U64, [1, 16]),
+    Row::whole("in_flight", Whole(3), U64, [1, 16])
+        .help(
+            "Pairs that the CUDA engine works on at once, 1 to 16, so that uploads, kernels and \
+             downloads overlap.",
+        )
+        .more("Each pair takes memory of the GPU."),
     Row::text("kernel_cache", "auto", |text| match text {
         "" => Err("`auto`, `off` or a folder".into()),
         _ => Ok(()),
-    }),
+    })
+    .help(
+        "Folder for compiled CUDA kernels, so that only the first start with new parameters compiles.",
+    )
+    .more("`auto`: in the user's cache folder (~/.cache/stereod/kernels); `off`: none."),
     Row::whole("memory_mib", AUTO, U32, [1, MEMORY_MIB_MAX])
         .or(&["auto"])
         .unit("MiB")
         .flag(ENGINE, "--memory", "MIB")
-        .help("Largest memory use in MiB, instead of half of the free memory"),
+        .help("Largest memory use in MiB, instead of half of the free memory.")
+        .more(
+            "It limits main memory for images, rectification and the CPU engine, and the memory of \
+             the GPU. `auto`: half of the free main memory at the start, and all free memory of the \
+             GPU. Images that need more are matched in tiles if `tiles` is `auto`, or refused at the \
+             start.",
+        ),
     Row::text("tiles", "auto", |text| match text.parse::<Tiling>() {
         Ok(_) => Ok(()),
         Err(expected) => Err(expected.to_string()),
     })
     .flag(ENGINE, "--tiles", "TILES")
     .help(
-        "Match images in tiles: auto (in bands if the whole image needs more memory than there \
-         is), off, or ROWSxCOLUMNS,OVERLAP",
+        "Match images in tiles: `auto` (in bands if the whole image needs more memory than there \
+         is), `off`, or ROWSxCOLUMNS,OVERLAP.",
+    )
+    .more(
+        "An example is \"4x1,128\"; the overlap is in pixels, half from either neighbour. `auto` takes \
+         the fewest bands of the full width that fit.",
     ),
     Row::real("fit", Plain::Text("off"), [0.1, 1000.0])
         .or(&["off"])
@@ -93,7 +135,12 @@ pub(super) const ROWS: &[Row] = &[
         .flag(RATE, "--fit", "RATE")
         .help(
             "Choose the mildest cheaper settings that reach this many pairs per second on this \
-             machine",
+             machine.",
+        )
+        .more(
+            "If the settings do not reach this rate, 4 paths are taken, then no prior, no window over \
+             the cost, and fewer disparities (never fewer than the first pairs need), only as far as \
+             needed; the rates are measured at the start. `off`: the settings as they are.",
         ),
 ];
 

@@ -106,7 +106,7 @@ pub enum TemporalKind {
 /// Settings of the matcher, with every `auto` that depends on the cost resolved.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Matching {
     pub preset: PresetKind,
     pub disparities: Option<usize>,

@@ -25,8 +25,8 @@ pub use layers::{Error, Fitted, Layers, Loaded, Origin};
 pub use matching::Matching;
 #[cfg(feature = "cli")]
 pub use program::{
-    AtEnd, Calibration, Camera, DEFAULT_TOML, Output, Pace, Places, Queue, Size, Source, Stats,
-    WindowMode, config_file, with_flags,
+    AtEnd, Calibration, Camera, Output, Pace, Places, Queue, Size, Source, Stats, WindowMode,
+    config_file, replace_quoted, with_flags,
 };
 #[cfg(feature = "python")]
 pub use schema::parameters;

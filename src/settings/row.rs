@@ -1,5 +1,5 @@
-//! Rows of the table of settings, one per key: kind and default, flag, changes during a run, and
-//! knob in the window. `config/default.toml` has comments on the keys.
+//! Rows of the table of settings, one per key: kind and default, flag, meaning, changes during a
+//! run, and knob in the window. `config/default.toml`, `--help` and the knobs are made from them.
 
 use std::fmt;
 
@@ -26,9 +26,12 @@ pub struct Row {
     pub unit: Option<&'static str>,
     /// Flag that sets it.
     pub flag: Option<Flag>,
-    /// Line of `--help` on the flag.
+    /// Its meaning in a sentence, for `--help`, the knob and `config/default.toml`. Other settings
+    /// and words in place of numbers stand in backticks.
     pub help: &'static str,
-    /// Lines of `--help` on the names that the key takes, in their order.
+    /// Further sentences for `config/default.toml`.
+    pub more: &'static str,
+    /// Meanings of the names that the key takes, in their order.
     pub about: &'static [&'static str],
     /// A second spelling of a name on the command line, and the name.
     pub alias: Option<[&'static str; 2]>,
@@ -40,8 +43,6 @@ pub struct Row {
     pub in_batch: InBatch,
     /// Knob in the window.
     pub panel: Option<Panel>,
-    /// Description of the knob, a sentence.
-    pub hint: &'static str,
     /// Values of the knob, if they differ from those of the key.
     pub offers: Option<Offers>,
     /// Set if the knob stands at the end of its group.
@@ -216,13 +217,13 @@ impl Row {
             unit: None,
             flag: None,
             help: "",
+            more: "",
             about: &[],
             alias: None,
             switch: None,
             live: Live::Fixed,
             in_batch: InBatch::Kept,
             panel: None,
-            hint: "",
             offers: None,
             last: false,
             only: None,
@@ -306,12 +307,17 @@ impl Row {
         Row { flag, ..self }
     }
 
-    /// Describes the flag for `--help`.
+    /// Describes the key in a sentence.
     pub const fn help(self, help: &'static str) -> Row {
         Row { help, ..self }
     }
 
-    /// Describes each of the names for `--help`.
+    /// Adds further sentences for `config/default.toml`.
+    pub const fn more(self, more: &'static str) -> Row {
+        Row { more, ..self }
+    }
+
+    /// Describes each of the names.
     pub const fn about(self, about: &'static [&'static str]) -> Row {
         Row { about, ..self }
     }
@@ -329,11 +335,6 @@ impl Row {
     /// Allows changes during a run, by a knob below the heading `group` of the panel.
     pub const fn knob(self, group: &'static str) -> Row {
         Row { live: Live::Always, panel: Some(Panel { group }), ..self }
-    }
-
-    /// Describes the knob in a sentence.
-    pub const fn hint(self, hint: &'static str) -> Row {
-        Row { hint, ..self }
     }
 
     /// Puts the knob at the end of its group.

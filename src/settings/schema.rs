@@ -12,37 +12,59 @@ use super::suggest::{nearest, with_nearest};
 use super::{Settings, engine, matching};
 use crate::core::redact::redact;
 
-/// A section of the settings: its name and its keys.
-type Section = (&'static str, &'static [Row]);
+/// A section of the settings: its name, its meaning as in [`Row::help`], and its keys.
+type Section = (&'static str, &'static str, &'static [Row]);
 
 /// The sections of the matcher.
-const MATCHER: [Section; 2] = [("matching", matching::ROWS), ("engine", engine::ROWS)];
+const MATCHER: [Section; 2] = [
+    (
+        "matching",
+        "Parameters of the matcher. `auto`: the value that suits the cost; `stereod config print` \
+         shows it.",
+        matching::ROWS,
+    ),
+    ("engine", "The engine that matches, and what it may use of the machine.", engine::ROWS),
+];
 
-/// All sections, in the order of the flags.
+/// All sections, in the order of `config/default.toml` and of the flags.
 #[cfg(feature = "cli")]
-const SECTIONS: &[Section] = &[
-    ("source", program::source::ROWS),
-    ("camera", program::camera::ROWS),
-    ("demo", program::demo::ROWS),
+pub(super) const SECTIONS: &[Section] = &[
+    (
+        "source",
+        "Source of `stereod run` if the command line names none, and how frames are read and paired.",
+        program::source::ROWS,
+    ),
+    (
+        "camera",
+        "Controls of both cameras. `keep` leaves a control as it is, `auto` leaves it to the camera. \
+         A control that a camera lacks gives a warning.",
+        program::camera::ROWS,
+    ),
+    ("demo", "The synthetic scene of `stereod run --demo`.", program::demo::ROWS),
     MATCHER[0],
     MATCHER[1],
-    ("queue", program::queue::ROWS),
-    ("window", program::window::ROWS),
-    ("output", program::output::ROWS),
-    ("calibration", program::calibration::ROWS),
-    ("alignment", program::alignment::ROWS),
-    ("metrics", program::metrics::ROWS),
-    ("serve", program::serve::ROWS),
-    ("ros2", program::ros2::ROWS),
-    ("colour", program::colour::ROWS),
-    ("log", program::log::ROWS),
+    ("queue", "Links between the stages.", program::queue::ROWS),
+    ("output", "Outputs of a run besides the window. \"\": none.", program::output::ROWS),
+    ("calibration", "The two cameras, for rectification and depth.", program::calibration::ROWS),
+    ("alignment", "Row alignment of the two views.", program::alignment::ROWS),
+    ("colour", "Colours of the disparity.", program::colour::ROWS),
+    ("window", "The window.", program::window::ROWS),
+    ("metrics", "Metrics for Prometheus over HTTP. \"\": none.", program::metrics::ROWS),
+    ("serve", "The live page over HTTP. \"\": none.", program::serve::ROWS),
+    (
+        "ros2",
+        "Messages to a ROS 2 graph, in programs that were built with Cargo's feature `ros2`. \
+         \"\": nothing is published.",
+        program::ros2::ROWS,
+    ),
+    ("log", "Messages on standard error.", program::log::ROWS),
 ];
 #[cfg(not(feature = "cli"))]
 const SECTIONS: &[Section] = &MATCHER;
 
 /// Returns every row with the name of its section.
 pub fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
-    SECTIONS.iter().flat_map(|&(section, rows)| rows.iter().map(move |row| (section, row)))
+    SECTIONS.iter().flat_map(|&(section, _, rows)| rows.iter().map(move |row| (section, row)))
 }
 
 /// Returns the row of a key.
@@ -54,7 +76,7 @@ pub fn row(section: &str, key: &str) -> Option<&'static Row> {
 fn shared() -> impl Iterator<Item = (&'static str, &'static Row)> {
     // Those two mean something only in a run of the program.
     let is_shared = |row: &&Row| !["fit", "in_flight"].contains(&row.key);
-    MATCHER.iter().flat_map(move |(section, rows)| {
+    MATCHER.iter().flat_map(move |(section, _, rows)| {
         rows.iter().filter(is_shared).map(move |row| (*section, row))
     })
 }
@@ -88,7 +110,7 @@ pub(super) fn defaults() -> &'static Table {
         let keys = |rows: &[Row]| -> Table {
             rows.iter().map(|row| (row.key.to_owned(), row.default.into())).collect()
         };
-        SECTIONS.iter().map(|&(name, rows)| (name.to_owned(), keys(rows).into())).collect()
+        SECTIONS.iter().map(|&(name, _, rows)| (name.to_owned(), keys(rows).into())).collect()
     });
     &DEFAULTS
 }

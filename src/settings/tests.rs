@@ -1,29 +1,53 @@
-use serde::Deserialize;
+use std::fs;
 
-use super::program::{Colour, Log, Ros2, Window};
+use serde::Deserialize;
+use toml::Value;
+
+use super::matching::presets::PRESETS;
+use super::program::{Colour, Log, Ros2, Window, commented};
 use super::row::Kind;
 use super::*;
 
-/// The file says exactly what the table says, and why.
-#[test]
-fn default_file_has_every_key_with_its_default_and_a_comment() {
-    let file: toml::Table = DEFAULT_TOML.parse().unwrap();
-    assert_eq!(&file, schema::defaults());
-
-    let mut before = "";
-    for line in DEFAULT_TOML.lines() {
-        if line.contains(" = ") && !line.starts_with('#') {
-            assert!(before.starts_with("# "), "no comment above `{line}`");
-        }
-        assert!(line.chars().count() <= 100, "too long: {line}");
-        before = line;
+/// Compares a file with its text from the table, or writes it.
+fn compare(path: &str, is: &str, expected: &str) {
+    if std::env::var_os("STEREOD_WRITE_DOCS").is_some() {
+        fs::write(path, expected).unwrap();
+    } else {
+        assert!(is == expected, "{path} differs from the table of settings: scripts/settings.sh");
     }
 }
 
-/// A default is a value that the key takes, and what is said of names is said of all of them.
+/// The file says exactly what the table says.
+#[test]
+fn written_default_file_is_that_of_the_table() {
+    const FILE: &str = "config/default.toml";
+    let text = commented(|_, row| format!("{} = {}", row.key, Value::from(row.default)));
+    assert_eq!(text.parse::<toml::Table>().unwrap(), *schema::defaults());
+    compare(FILE, &fs::read_to_string(FILE).unwrap(), &text);
+}
+
+/// The page lists the presets with their values.
+#[test]
+fn written_presets_are_those_of_the_table() {
+    const PAGE: &str = "docs/settings.md";
+    let mut table = "| `--preset` | purpose | values |\n| --- | --- | --- |\n".to_owned();
+    for preset in &PRESETS {
+        let values = preset.values.iter();
+        let values = values.map(|&(key, value)| format!("`{key} = {}`", Value::from(value)));
+        let values = values.collect::<Vec<_>>().join(", ");
+        table += &format!("| `{}` | {} | {values} |\n", preset.name, preset.about);
+    }
+    let page = fs::read_to_string(PAGE).unwrap();
+    let begin = page.find("| `--preset` |").expect("a table");
+    let end = begin + page[begin..].find("\n\n").unwrap() + 1;
+    compare(PAGE, &page, &format!("{}{table}{}", &page[..begin], &page[end..]));
+}
+
+/// A default is a value that the key takes, and every key and name is described.
 #[test]
 fn rows_agree_with_themselves() {
     for (section, row) in rows() {
+        assert!(row.help.ends_with('.'), "{section}.{}: {}", row.key, row.help);
         assert_eq!(row.check(&row.default.into()), Ok(()), "{section}.{}", row.key);
         if let Some((key, only)) = row.only {
             let other = super::row(section, key).unwrap().kind;
@@ -31,8 +55,7 @@ fn rows_agree_with_themselves() {
             assert!(matches!(other, Kind::Names(names) if known(names)), "{section}.{key}");
         }
         let Kind::Names(names) = row.kind else { continue };
-        let about = if row.flag.is_some() { names.len() } else { 0 };
-        assert_eq!(row.about.len(), about, "{section}.{}", row.key);
+        assert_eq!(row.about.len(), names.len(), "{section}.{}", row.key);
     }
 }
 

@@ -9,7 +9,7 @@ use image::{DynamicImage, ImageFormat};
 use stereod::internals::calibration::format::{self, Format, ReadOptions};
 use stereod::internals::control::Switch;
 use stereod::internals::memory::Budget;
-use stereod::internals::settings::{DEFAULT_TOML, Layers};
+use stereod::internals::settings::Layers;
 use stereod::internals::sink::video::read_recording_tags;
 use stereod::internals::source::gst::{self, GstOptions};
 use stereod::internals::source::orientation::Orient;
@@ -185,7 +185,7 @@ fn damaged_calibrations_are_refused_or_read() {
 fn damaged_configurations_are_refused_or_read() {
     let (mut read, mut refused) = (0, 0);
     for seed in 0..300 {
-        let text = mutate::text(DEFAULT_TOML, seed);
+        let text = mutate::text(include_str!("../../config/default.toml"), seed);
         let outcome = within_patience(format!("configuration, seed {seed}"), move || {
             let mut layers = Layers::new();
             layers.file_text(Path::new("config.toml"), &text);

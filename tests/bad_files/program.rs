@@ -102,7 +102,7 @@ fn the_program_survives_damaged_calibrations_and_configurations() {
         );
     }
     for seed in 0..4 {
-        let damaged = mutate::text(stereod::internals::settings::DEFAULT_TOML, 4000 + seed);
+        let damaged = mutate::text(include_str!("../../config/default.toml"), 4000 + seed);
         fs::write(folder.path().join("c.toml"), damaged).unwrap();
         stereod(folder.path(), &["config", "print", "--config", "c.toml"]);
     }

@@ -21,14 +21,16 @@ pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
         .filter(means_something)
         .filter_map(|(section, row)| Some((section, row, row.panel?)));
     let mut panels: Vec<_> = panels.collect();
+    // Parameters of single costs and modes follow those that always hold.
     panels.sort_by_key(|(_, row, panel)| {
-        (GROUPS.iter().position(|group| *group == panel.group), row.last)
+        let group = GROUPS.iter().position(|group| *group == panel.group);
+        (group, row.last, row.only.is_some())
     });
     panels.into_iter().map(|(section, row, panel)| knob(loaded, section, row, panel)).collect()
 }
 
 fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob {
-    let (Panel { group }, hint) = (panel, row.hint);
+    let (Panel { group }, hint) = (panel, row.help);
     let name = (section, row.key);
     let kind = match (row.offers, row.kind) {
         (Some(Offers::Slider { low, high, step }), _) => {

@@ -6,7 +6,6 @@ use super::super::matching::presets::PRESETS;
 use super::super::row::Live;
 use super::super::schema;
 use super::{Error, Fitted, Layers, Loaded, Origin, dotted};
-use crate::settings::program::default_lines;
 
 impl Loaded {
     /// Returns the value of a key, which must exist, as it was given: `auto` if it was not
@@ -121,8 +120,7 @@ impl Loaded {
         };
         let mut text = String::new();
         let mut begun = "";
-        for (section, key) in default_lines().filter_map(|(section, key, _)| Some((section, key?)))
-        {
+        for (section, key) in schema::rows().map(|(section, row)| (section, row.key)) {
             if !wanted(section, key) {
                 continue;
             }

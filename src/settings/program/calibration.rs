@@ -10,7 +10,7 @@ use crate::settings::row::{AUTO, CALIBRATION, QUANTITY, RECTIFIED, Row, any};
 /// (depth in metres = focal_px * baseline_m / disparity).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Calibration {
     pub file: String,
     pub alpha: Option<f64>,
@@ -26,20 +26,21 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .flag(CALIBRATION, "--calibration", "FILE[,FILE]")
         .help(
             "Rectify raw images with this calibration, in one file or two (OpenCV, ROS, \
-             Kalibr, stereod's own ...), or take the cameras of a data set for depth (KITTI, Middlebury)",
-        ),
+             Kalibr, stereod's own ...), or take the cameras of a data set for depth (KITTI, Middlebury).",
+        )
+        .more("\"\": the inputs are already rectified."),
     Row::real("alpha", AUTO, [0.0, 1.0])
         .or(&["auto"])
         .flag(CALIBRATION, "--alpha", "0..1")
         .help(
-            "Field of view of the rectified images: 0 shows only valid pixels, 1 the whole raw images \
-             [default: as the file says, or 0]",
+            "Field of view of the rectified images: 0 shows only valid pixels, 1 the whole raw images; \
+             `auto`: as the file says, or 0.",
         ),
     Row {
         none: Some("auto"),
         ..Row::names("kitti_cameras", "auto", &["auto", "grey", "colour"])
             .flag(CALIBRATION, "--kitti-cameras", "CAMERAS")
-            .help("Cameras of KITTI's calib.txt that took the images")
+            .help("Cameras of KITTI's calib.txt that took the images.")
             .about(&[
                 "By the folders' names (image_0: grey), or the colour ones",
                 "P0 and P1 (image_0, image_1)",
@@ -48,24 +49,24 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     },
     Row::real("focal_px", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--focal", "PX")
-        .help("Focal length of rectified inputs in pixels, for depth"),
+        .help("Focal length of rectified inputs in pixels, for depth; 0: unknown."),
     Row::real("baseline_m", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--baseline", "METRES")
-        .help("Baseline of rectified inputs in metres, for depth"),
+        .help("Baseline of rectified inputs in metres, for depth; 0: unknown."),
     Row::text("centre_px", "", |text| match centre(text) {
         None if !text.is_empty() => Err("`X,Y` in pixels, such as `319.5,239.5`".into()),
         _ => Ok(()),
     })
     .flag(RECTIFIED, "--centre", "X,Y")
     .help(
-        "Principal point of rectified inputs in pixels, for points in space \
-         [default: the middle]",
+        "Principal point of rectified inputs in pixels, for points in space, such as 319.5,239.5 \
+         instead of the middle.",
     ),
     Row::text("align", "", any)
         .flag(QUANTITY, "--align", "FILE[,FILE]")
         .help(
-            "Calibration of the left camera and a third one, for --aligned: Kalibr's or DepthAI's of \
-             three cameras, or any of two, in which the third one is the right camera",
+            "Calibration of the left camera and a third one, for `output.aligned`: Kalibr's or DepthAI's of \
+             three cameras, or any of two, in which the third one is the right camera.",
         ),
 ];
 

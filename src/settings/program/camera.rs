@@ -18,21 +18,31 @@ pub struct Camera {
 
 /// Rows of controls with an automatic mode, and of the rest.
 pub(in crate::settings) const ROWS: &[Row] = &{
-    let mut rows = [POWER_LINE; KNOBS.len() + 2];
+    let mut rows = [EXPOSURE_FROM; KNOBS.len() + 2];
     let mut at = 0;
     while at < KNOBS.len() {
         let number = Row::real(KNOBS[at].key, Plain::Text("keep"), [0.0, KNOBS[at].largest]);
-        rows[at] = Row { words: &["keep", "auto"], ..number.unit("a number") };
+        let number = number.unit("a number").help(KNOBS[at].help);
+        rows[at] = Row { words: &["keep", "auto"], ..number };
         at += 1;
     }
-    rows[at] = EXPOSURE_FROM;
+    rows[at] = POWER_LINE;
     rows
 };
 
-const POWER_LINE: Row = Row::names("power_line", "keep", &["keep", "off", "50", "60", "auto"]);
+const POWER_LINE: Row = Row::names("power_line", "keep", &["keep", "off", "50", "60", "auto"])
+    .help("Correction for lamps that flicker with the mains.")
+    .about(&["As it is", "None", "For 50 Hz", "For 60 Hz", "Left to the camera"]);
 
-const EXPOSURE_FROM: Row =
-    Row { none: Some("each"), ..Row::names("exposure_from", "each", &["each", "left", "right"]) };
+const EXPOSURE_FROM: Row = Row {
+    none: Some("each"),
+    ..Row::names("exposure_from", "each", &["each", "left", "right"])
+        .help(
+            "Camera whose exposure, gain and white balance are copied to the other, so that both see \
+             the same brightness.",
+        )
+        .about(&["None: each keeps its own", "The left one", "The right one"])
+};
 
 #[cfg(test)]
 mod tests {

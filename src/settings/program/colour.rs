@@ -19,7 +19,7 @@ pub enum RangeMode {
 /// Colours of disparity in the window and the preview.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Colour {
     pub map: ColourMap,
     pub range: RangeMode,
@@ -32,28 +32,28 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         alias: Some(["gray", "grey"]),
         ..Row::names("map", "turbo", &["turbo", "viridis", "grey"])
             .flag(OUTPUT, "--colour-map", "MAP")
-            .help("Colours of the window and the preview")
+            .help("Colours of the window and the preview; invalid pixels are black.")
             .about(&[
                 "Blue over green to red, Google's Turbo",
                 "Violet over green to yellow, with even steps of brightness",
                 "Black to white",
             ])
             .knob("Colours")
-            .hint("The colours of the disparity.")
     },
     Row::names("range", "adaptive", &["fixed", "adaptive"])
-        .knob("Colours")
-        .hint("fixed: from min to max; adaptive: follows the disparities of the scene slowly."),
-    limit("min", "Disparity of the first colour; auto: the smallest candidate."),
-    limit("max", "Disparity of the last colour; auto: the largest candidate."),
+        .help("Disparities that the colours span.")
+        .about(&["From `min` to `max`", "Follows the disparities of the scene slowly"])
+        .knob("Colours"),
+    limit("min", "Disparity of the first colour, in pixels; `auto`: the smallest candidate."),
+    limit("max", "Disparity of the last colour, in pixels; `auto`: the largest candidate."),
 ];
 
-const fn limit(key: &'static str, hint: &'static str) -> Row {
+const fn limit(key: &'static str, help: &'static str) -> Row {
     Row::real(key, AUTO, [-2048.0, 2048.0])
         .or(&["auto"])
         .unit("pixels")
         .knob("Colours")
-        .hint(hint)
+        .help(help)
         .slider(-64.0, 256.0, 1.0)
         .only("range", &["fixed"])
 }

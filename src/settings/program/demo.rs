@@ -12,7 +12,7 @@ use crate::source::demo::DemoOptions;
 /// The synthetic scene.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Demo {
     pub width: usize,
     pub height: usize,
@@ -25,14 +25,19 @@ pub struct Demo {
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
-    Row::whole("width", Whole(640), U64, [1, Size::MAX as i64]),
-    Row::whole("height", Whole(480), U64, [1, Size::MAX as i64]),
-    Row::whole("frames", Whole(300), U64, [0, i64::MAX]),
-    Row::real("rate", Real(30.0), [0.01, 1000.0]),
-    Row::whole("seed", Whole(1), U64, [0, i64::MAX]),
-    Row::real("noise", Real(1.0), [0.0, 255.0]),
-    Row::real("gain", Real(1.0), [0.01, 100.0]),
-    Row::real("offset", Real(0.0), [-255.0, 255.0]),
+    Row::whole("width", Whole(640), U64, [1, Size::MAX as i64])
+        .help("Width of each view, in pixels."),
+    Row::whole("height", Whole(480), U64, [1, Size::MAX as i64])
+        .help("Height of each view, in pixels."),
+    Row::whole("frames", Whole(300), U64, [0, i64::MAX]).help("Number of pairs; 0: endless."),
+    Row::real("rate", Real(30.0), [0.01, 1000.0]).help("Pairs per second."),
+    Row::whole("seed", Whole(1), U64, [0, i64::MAX])
+        .help("Seed: the same seed gives the same images."),
+    Row::real("noise", Real(1.0), [0.0, 255.0])
+        .help("Standard deviation of the noise, in grey levels; 0: none."),
+    Row::real("gain", Real(1.0), [0.01, 100.0])
+        .help("The right view is this many times as bright as the left one ..."),
+    Row::real("offset", Real(0.0), [-255.0, 255.0]).help("... and this many grey levels brighter."),
 ];
 
 impl Demo {

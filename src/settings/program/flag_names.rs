@@ -1,4 +1,4 @@
-//! Names of flags in the texts of the library, which name parameters.
+//! Names of flags in texts that name parameters in backticks.
 
 use crate::settings::row::{ENGINE, MATCHING};
 use crate::settings::{row, rows};
@@ -6,13 +6,18 @@ use crate::settings::{row, rows};
 /// Replaces each quoted parameter of a text by its flag: "`p1`" becomes "--p1", and
 /// "`engine=cpu`" becomes "--engine cpu". Parameters without a flag become `--set` and their key.
 pub fn with_flags(text: &str) -> String {
+    replace_quoted(text, spell)
+}
+
+/// Replaces the parts of a text in backticks, together with these, unless `other` returns `None`.
+pub fn replace_quoted(text: &str, other: impl Fn(&str) -> Option<String>) -> String {
     let mut named = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('`') {
         let Some((quoted, after)) = after.split_once('`') else { break };
         named += before;
-        match spell(quoted) {
-            Some(flag) => named += &flag,
+        match other(quoted) {
+            Some(other) => named += &other,
             None => named += &format!("`{quoted}`"),
         }
         rest = after;

@@ -23,7 +23,15 @@ pub(in crate::settings) const ROWS: &[Row] = &[
                 .into()
         })
     })
+    .help("Level of the log: off, error, warn, info, debug or trace.")
+    .more(
+        "Also for single modules: \"info,stereod::engine=debug\". The variable RUST_LOG overrides it.",
+    )
     .live(),
-    Row::names("format", "text", &["text", "json"]),
-    Row::names("time", "uptime", &["uptime", "clock"]),
+    Row::names("format", "text", &["text", "json"])
+        .help("Form of a line.")
+        .about(&["Plain text", "An object with timestamp, level, message and target"]),
+    Row::names("time", "uptime", &["uptime", "clock"])
+        .help("Time in lines of text.")
+        .about(&["Seconds since the start", "Date and time, UTC"]),
 ];

@@ -11,7 +11,7 @@ use crate::settings::row::{OUTPUT, Row};
 /// Metrics for Prometheus over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Metrics {
     pub listen: String,
     pub hosts: String,
@@ -28,15 +28,28 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         _ => Ok(()),
     })
     .flag(OUTPUT, "--metrics", "PORT|ADDRESS:PORT")
-    .help("Publish metrics for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT"),
+    .help("Publish metrics for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT.")
+    .more(
+        "/metrics has the metrics, /healthz a health check. A port (\"9100\") serves this machine alone, \
+         \"0.0.0.0:9100\" every machine that can reach it.",
+    ),
     Row::text("hosts", "", |text| {
         let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
         match names(text).all(|name| name.chars().all(letters)) {
             true => Ok(()),
             false => Err("names without ports, such as `rig.example.org, rig2.example.org`".into()),
         }
-    }),
-    Row::real("unhealthy_s", Real(5.0), [0.1, 86_400.0]).live(),
+    })
+    .help("Names of this machine on the network, besides its own and localhost.")
+    .more(
+        "An example is \"rig.example.org, rig2\". A request for another name is refused (421), so that \
+         no web page can read the metrics.",
+    ),
+    Row::real("unhealthy_s", Real(5.0), [0.1, 86_400.0])
+        .help(
+            "/healthz reports a failure (503) this many seconds after the last pair of a live source.",
+        )
+        .live(),
 ];
 
 impl Metrics {

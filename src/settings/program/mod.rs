@@ -23,12 +23,13 @@ pub use calibration::Calibration;
 pub use camera::Camera;
 pub use colour::Colour;
 pub use demo::Demo;
-pub use flag_names::with_flags;
+pub use flag_names::{replace_quoted, with_flags};
 pub use locate::{Places, config_file};
 pub use log::Log;
 pub use metrics::Metrics;
 pub use output::{Output, Stats};
-pub use print::{DEFAULT_TOML, default_lines};
+#[cfg(test)]
+pub use print::commented;
 pub use queue::Queue;
 pub use ros2::Ros2;
 pub use serve::Serve;

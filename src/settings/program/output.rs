@@ -18,7 +18,7 @@ use crate::sink::{mcap, messages};
 /// Outputs besides the window. An empty text means none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Output {
     pub record: String,
     pub mcap: String,
@@ -54,80 +54,95 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("record")
         .flag(OUTPUT, "--record", "OUT.mkv|OUT.mcap")
         .help(
-            "Record the disparity without loss (.mkv: FFV1, 16 bits, Matroska), or pictures, disparity \
-             and depth as ROS 2 messages (.mcap)",
+            "Record the disparity without loss (.mkv: FFV1, 16 bits, Matroska), or images, disparity \
+             and depth as ROS 2 messages (.mcap).",
         ),
     Row::text("mcap", "", messages::check_topics).flag(OUTPUT, "--mcap", "TOPICS").help(
-        "Content of --record OUT.mcap, a list of left, left-jpeg, right, disparity, disparity-jpeg, depth, \
+        "Content of the MCAP file of `record`, a list of left, left-jpeg, right, disparity, disparity-jpeg, depth, \
          depth-float, depth-png, points and confidence; by default left, disparity, disparity-jpeg and, with a \
-         calibration, depth",
+         calibration, depth.",
     ),
     Row::new("on_demand", Switch(false), Kind::Switch)
         .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--on-demand", "")
-        .help("Write frames to files only while somebody has switched it on, on the live page or by a service of ROS 2"),
+        .help("Write frames to files only while somebody has switched it on, on the live page or by a service of ROS 2.")
+        .more("The service is ~/record; it applies to recordings, images and clouds."),
     Row::text("segment", "", |text| match duration(text) {
         None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),
         _ => Ok(()),
     })
     .in_batch(InBatch::Reset)
     .flag(OUTPUT, "--segment", "TIME")
-    .help("Start a new file of the recording after this time, such as 10min"),
+    .help("Start a new file of the recording after this time, such as 10min.")
+    .more(
+        "The names of the files have their start time and a number: \
+         out-20261121T101500Z-00003.mkv.",
+    ),
     Row::text("segment_size", "", size)
         .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--segment-size", "SIZE")
-        .help("Start a new file of the recording before it exceeds this size, such as 2GB"),
-    Row::text("keep", "", size).in_batch(InBatch::Reset).flag(OUTPUT, "--keep", "SIZE").help(
-        "Delete the oldest files of the recording if all together exceed this size, such as \
-             20GB",
-    ),
+        .help("Start a new file of the recording before it exceeds this size, such as 2GB."),
+    Row::text("keep", "", size).in_batch(InBatch::Reset)
+        .flag(OUTPUT, "--keep", "SIZE")
+        .help(
+            "Delete the oldest files of the recording if all together exceed this size, such as \
+             20GB.",
+        )
+        .more("Files of earlier runs count, too."),
     Row::text("keep_free", "", size).in_batch(InBatch::Reset).flag(OUTPUT, "--keep-free", "SIZE").help(
         "Delete the oldest files of the recording if less than this is free on the disk, such \
-             as 5GB",
+             as 5GB.",
     ),
     Row::path("confidence")
         .flag(OUTPUT, "--confidence", "OUT.mkv")
         .help(
             "Record the confidence of each pixel, 1 to 255, and 0 where the disparity is unknown or \
-             filled (FFV1, 8 bits, Matroska)",
-        ),
+             filled (FFV1, 8 bits, Matroska).",
+        )
+        .more("In segments like the recording."),
     Row::path("whitened")
         .flag(OUTPUT, "--whitened", "OUT.mkv")
         .help(
             "Record the left image minus the background that earlier frames predict, with a mask of moving \
-             pixels (FFV1, 16 bits, Matroska); needs --temporal whiten",
+             pixels (FFV1, 16 bits, Matroska); needs `matching.temporal` whiten.",
+        )
+        .more(
+            "128 units per grey level around 32768; the lowest bit is 1 where the pixel moves.",
         ),
     Row::path("aligned")
         .flag(OUTPUT, "--aligned", "OUT.mkv")
         .help(
-            "Record the depth for each pixel of a third camera, which --align describes (FFV1, 16 bits, \
-             Matroska)",
-        ),
+            "Record the depth for each pixel of a third camera, which `calibration.align` describes (FFV1, 16 \
+             bits, Matroska).",
+        )
+        .more("Multiples of `depth_unit`; 0: unknown."),
     Row::path("preview")
         .flag(OUTPUT, "--preview", "OUT.mp4")
-        .help("Record a coloured video for viewing (H.264, MP4)"),
+        .help("Record a coloured video for viewing (H.264, MP4)."),
     Row::names("preview_view", "side-by-side", &["disparity", "left", "side-by-side"])
         .flag(OUTPUT, "--preview-view", "VIEW")
-        .help("Content of the preview")
+        .help("Content of the preview.")
         .about(&[
             "The disparity in colours",
-            "The left picture, in colour where the source has it",
-            "The left picture, and the disparity in colours",
+            "The left image, in colour if the source has it",
+            "The left image, and the disparity in colours",
         ]),
-    Row::whole("preview_quality", Whole(20), Integer::U32, [0, 51]),
-    Row::new("preview_legend", Switch(true), Kind::Switch),
+    Row::whole("preview_quality", Whole(20), Integer::U32, [0, 51])
+        .help("Quality of the preview (x264's quantizer), 0 (no loss) to 51; 18 looks like no loss."),
+    Row::new("preview_legend", Switch(true), Kind::Switch)
+        .help("Legend of the colours in the preview: metres if the cameras are known, else pixels."),
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(
             "Write numbered 16-bit PNG images (disparity * 256, or * 128 or * 64 beyond 255 px) into \
-             a folder, and remove those of an earlier run",
+             a folder, and remove those of an earlier run.",
         ),
     Row::names("pictures_format", "png", &["png", "tiff", "exr", "npy", "pfm"])
         .flag(OUTPUT, "--pictures-format", "FORMAT")
-        .help("Format of --pictures")
+        .help("Format of `pictures`.")
         .about(&[
             "16 bits",
-            "32-bit floats in pixels, or in metres with --depth",
+            "32-bit floats in pixels, or in metres with `depth`",
             "32-bit floats with channels for disparity, depth and confidence, as far as they are known",
             "32-bit floats for NumPy, in pixels or metres",
             "32-bit floats in pixels or metres, portable float map",
@@ -136,49 +151,54 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .flag(OUTPUT, "--clouds", "DIR")
         .help(
             "Write numbered point clouds (metres, coloured) into a folder, and remove those of an \
-             earlier run",
-        ),
+             earlier run.",
+        )
+        .more("They need a calibration."),
     Row::names("clouds_format", "ply", &["ply", "pcd", "las"])
         .flag(OUTPUT, "--clouds-format", "FORMAT")
-        .help("Format of --clouds")
+        .help("Format of `clouds`.")
         .about(&[
             "Stanford's polygon format, for MeshLab, CloudCompare, Blender and Open3D",
             "The format of the Point Cloud Library",
-            "The format of laser scans, for GIS programs",
+            "The format of laser scans, for GIS programs, without z_std",
         ]),
-    Row::text("stream", "", any).in_batch(InBatch::Reset).flag(OUTPUT, "--stream", "FRAGMENT").help(
-        "Send frames live through a fragment of a GStreamer pipeline, such as \
-             'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
-    ),
+    Row::text("stream", "", any).in_batch(InBatch::Reset)
+        .flag(OUTPUT, "--stream", "FRAGMENT")
+        .help(
+            "Send frames live through a fragment of a GStreamer pipeline, such as \
+             'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'.",
+        )
+        .more("Written as for gst-launch-1.0."),
     Row::names("stream_view", "disparity", &["disparity", "left", "side-by-side", "numbers"])
         .in_batch(InBatch::Free)
         .flag(OUTPUT, "--stream-view", "VIEW")
-        .help("Content of the stream")
+        .help("Content of the stream.")
         .about(&[
             "The disparity in colours",
-            "The left picture, in colour where the source has it",
-            "The left picture, and the disparity in colours",
+            "The left image, in colour if the source has it",
+            "The left image, and the disparity in colours",
             "The 16-bit numbers of a recording",
         ]),
     Row::path("stats")
         .flag(OUTPUT, "--stats", "FILE|-")
-        .help("Write statistics at the end, one JSON object; `-` is standard output"),
+        .help("Write statistics at the end, one JSON object; `-` is standard output."),
     Row::new("depth", Switch(false), Kind::Switch)
         .flag(QUANTITY, "--depth", "")
-        .help("Write depth instead of disparity, as 16-bit multiples of --depth-unit"),
+        .help("Write depth instead of disparity, as 16-bit multiples of `depth_unit`.")
+        .more("Into recordings and images; 0: unknown."),
     Row::real("depth_unit", Real(1.0), DepthUnit::LIMITS_MM)
         .unit("millimetres")
         .flag(QUANTITY, "--depth-unit", "MM")
-        .help("Unit of 16-bit depth in millimetres: 1 reaches 65.535 m, 10 ten times as far"),
+        .help("Unit of 16-bit depth in millimetres, 0.1 to 10: 1 reaches 65.535 m, 10 ten times as far."),
     limit("near_m")
         .flag(QUANTITY, "--near", "METRES")
-        .help("Depth of the last colour, and of the nearest points of clouds"),
+        .help("Depth of the last colour and of the nearest points of clouds, in metres; needs known cameras."),
     limit("far_m")
         .flag(QUANTITY, "--far", "METRES")
-        .help("Depth of the first colour, and of the farthest points of clouds"),
+        .help("Depth of the first colour and of the farthest points of clouds, in metres; needs known cameras."),
     Row::names("axes", "opencv", &["opencv", "y-up"])
         .flag(QUANTITY, "--axes", "AXES")
-        .help("Axes of point clouds")
+        .help("Axes of point clouds.")
         .about(&["x right, y down, z forward, as in OpenCV", "x right, y up, z backward, as in OpenGL"]),
     Row::real("outliers", Text("off"), [0.1, 100.0])
         .or(&["off"])
@@ -186,13 +206,15 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .flag(QUANTITY, "--outliers", "RATIO")
         .help(
             "Leave out of clouds points that are farther from their neighbours than the mean of all by more \
-             than this many standard deviations, such as 2",
-        ),
+             than this many standard deviations, such as 2.",
+        )
+        .more("`off`: they stay."),
     Row::real("voxel_m", Text("off"), [0.0001, 1000.0])
         .or(&["off"])
         .unit("metres")
         .flag(QUANTITY, "--voxel", "METRES")
-        .help("Write one mean point for each cube with sides of this length into clouds"),
+        .help("Write into clouds one mean point for each cube with sides of this many metres.")
+        .more("`off`: every pixel."),
 ];
 
 /// A limit of depth.

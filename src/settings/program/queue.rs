@@ -9,13 +9,15 @@ use crate::settings::row::Row;
 /// The bounded links between the stages.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Queue {
     pub pairs: usize,
     pub results: usize,
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
-    Row::whole("pairs", Whole(4), U64, [1, 1024]),
-    Row::whole("results", Whole(8), U64, [1, 1024]),
+    Row::whole("pairs", Whole(4), U64, [1, 1024])
+        .help("Pairs that may wait between the source and the engine."),
+    Row::whole("results", Whole(8), U64, [1, 1024])
+        .help("Results that may wait between the engine and each output."),
 ];

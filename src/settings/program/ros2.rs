@@ -13,7 +13,7 @@ use crate::sink::messages;
 /// Messages to a ROS 2 graph.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 #[cfg_attr(not(feature = "ros2"), allow(dead_code))] // The program then refuses the section.
 pub struct Ros2 {
     pub namespace: String,
@@ -30,18 +30,34 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     })
     .flag(OUTPUT, "--ros2", "NAMESPACE")
     .help(
-        "Publish pictures, disparity, depth and points as messages to a ROS 2 graph, below this namespace \
-         such as /front_stereo, or / for none",
+        "Publish images, disparity, depth and points as messages to a ROS 2 graph, below this namespace \
+         such as /front_stereo, or / for no namespace.",
     ),
-    Row::text("topics", "", messages::check_topics),
-    Row::whole("domain", Text("auto"), Integer::U8, [0, 232]).or(&["auto"]),
+    Row::text("topics", "", messages::check_topics)
+        .help("Messages to publish, a list as for `output.mcap`.")
+        .more(
+            "\"\": left, left-jpeg, right, disparity, disparity-jpeg and, with a calibration, depth, \
+             depth-png and points. Only messages that have a subscriber are encoded.",
+        ),
+    Row::whole("domain", Text("auto"), Integer::U8, [0, 232])
+        .or(&["auto"])
+        .help("Domain of DDS, 0 to 232.")
+        .more("`auto`: the variable ROS_DOMAIN_ID, or 0."),
     Row::text("discovery", "auto", |text| {
         match ["auto", "localhost", "subnet"].contains(&text) || addresses(text).is_some() {
             true => Ok(()),
             false => Err("auto, localhost, subnet, or IPv4 addresses of this machine".into()),
         }
-    }),
-    Row::new("reliable", Switch(false), Kind::Switch),
+    })
+    .help("Where subscribers are looked for.")
+    .more(
+        "\"localhost\": on this machine; \"subnet\": also on the networks of all its interfaces; \
+         addresses of this machine, \"10.0.0.5, 192.168.1.2\": on the networks of these interfaces; \
+         `auto`: as ROS_AUTOMATIC_DISCOVERY_RANGE or ROS_LOCALHOST_ONLY say, else localhost.",
+    ),
+    Row::new("reliable", Switch(false), Kind::Switch)
+        .help("Repeat messages that a subscriber has missed: it may then ask for reliable ones.")
+        .more("A slow subscriber costs the others pairs."),
 ];
 
 impl Ros2 {

@@ -13,7 +13,7 @@ use crate::settings::row::{Kind, OUTPUT, Row};
 /// The live page over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Serve {
     pub listen: String,
     pub token_file: String,
@@ -26,9 +26,17 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         _ => Ok(()),
     })
     .flag(OUTPUT, "--serve", "PORT|ADDRESS:PORT")
-    .help("Show the run on a web page: a port of this machine, or ADDRESS:PORT, which requires a token"),
-    Row::path("token_file"),
-    Row::new("require_token", Switch(false), Kind::Switch),
+    .help("Show the run on a web page: a port of this machine, or ADDRESS:PORT, which requires a token.")
+    .more(
+        "A port (\"9090\") serves this machine alone, \"0.0.0.0:9090\" every machine that can reach it; \
+         the token is printed at the start. The names in [metrics] hosts are taken here, too.",
+    ),
+    Row::path("token_file")
+        .help("File of the token, which is made with the first run and readable by its user only.")
+        .more("\"\": a new token for each run."),
+    Row::new("require_token", Switch(false), Kind::Switch)
+        .help("Require the token on this machine, too, as behind a proxy.")
+        .more("A proxy passes on the requests of others."),
 ];
 
 impl Serve {

@@ -34,7 +34,7 @@ pub enum Pace {
 /// seven.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Source {
     pub left: String,
     pub right: String,
@@ -62,55 +62,84 @@ pub struct Source {
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
-    Row::path("left"),
-    Row::path("right"),
-    Row::path("side_by_side"),
-    Row::path("top_bottom"),
-    Row::path("recording"),
-    Row::text("left_topic", "", any).in_batch(InBatch::Reset),
-    Row::text("right_topic", "", any).in_batch(InBatch::Reset),
-    Row::names("pair_by", "auto", &["auto", "time", "index"]),
+    Row::path("left")
+        .help("The left view: a video, images, a camera, a URI or a GStreamer source.")
+        .more(
+            "Images have numbers (left/%06d.png) or a pattern (left/*.png); a GStreamer source has a \
+             \"!\".",
+        ),
+    Row::path("right").help("The right view."),
+    Row::path("side_by_side").help("Instead of both: one stream with the left view in its left half."),
+    Row::path("top_bottom").help("Instead of both: one stream with the left view in its upper half."),
+    Row::path("recording")
+        .help(
+            "Instead of both: a recording, which is MCAP, ZED's .svo2, a ROS 1 bag, rosbag2 (.db3) or \
+             the folder of a data set.",
+        )
+        .more("\"ros2:\" stands for the topics of a ROS 2 graph."),
+    Row::text("left_topic", "", any).in_batch(InBatch::Reset)
+        .help("Topic of the left view in the recording, such as /left/image_rect.")
+        .more("\"\": that of the only pair that fits."),
+    Row::text("right_topic", "", any).in_batch(InBatch::Reset)
+        .help("Topic of the right view in the recording, such as /right/image_rect.")
+        .more("\"\": that of the only pair that fits."),
+    Row::names("pair_by", "auto", &["auto", "time", "index"])
+        .help("How left and right frames are paired.")
+        .about(&["By time if both streams have capture times", "By capture time", "By number"]),
     Row::real("tolerance_ms", AUTO, [0.0, 60_000.0])
         .or(&["auto"])
         .unit("milliseconds")
         .flag(PAIRING, "--tolerance", "MS")
         .help(
-            "Largest time difference between the two frames of a pair, in milliseconds, or `auto`",
-        ),
+            "Largest time difference between the two frames of a pair, in milliseconds; `auto`: the \
+             nearest frame is the partner.",
+        )
+        .more("The nearest frame is within half a frame period."),
     Row::real("offset_ms", Real(0.0), [-1e9, 1e9])
         .or(&["auto"])
         .unit("milliseconds")
         .flag(PAIRING, "--offset", "MS")
         .help(
             "Milliseconds to add to the right camera's times before frames are paired, or `auto`: \
-             estimated from the images of two recordings",
+             estimated from the images of two recordings.",
+        )
+        .more(
+            "For recordings that were started one after the other, and for cameras with a known delay.",
         ),
-    Row::names("pace", "auto", &["auto", "realtime", "fast"]).in_batch(InBatch::Free),
+    Row::names("pace", "auto", &["auto", "realtime", "fast"]).in_batch(InBatch::Free)
+        .help("Speed at which recordings are played; live sources set their own pace.")
+        .about(&[
+            "As recorded in a window without outputs, else as fast as possible",
+            "As recorded",
+            "As fast as matching allows",
+        ]),
     Row::real("start_s", Real(0.0), [0.0, 1e9])
         .unit("seconds")
         .in_batch(InBatch::Free)
         .flag(PART, "--start", "SECONDS")
-        .help("Where to begin in a recording, in seconds after the first image of the left view"),
+        .help("Where to begin in a recording, in seconds after the first image of the left view."),
     Row::real("duration_s", AUTO, [0.001, 1e9])
         .or(&["auto"])
         .unit("seconds")
         .in_batch(InBatch::Free)
         .flag(PART, "--duration", "SECONDS")
-        .help("How many seconds of a recording to play, or `auto`: to its end"),
-    Row::real("picture_rate", Real(30.0), [0.01, 1000.0]),
+        .help("How many seconds of a recording to play, or `auto`: to its end."),
+    Row::real("picture_rate", Real(30.0), [0.01, 1000.0])
+        .help("Frame rate of numbered images (left/%06d.png), in images per second."),
     Row::new("swap", Switch(false), Kind::Switch)
         .flag(CAMERAS, "--swap", "")
-        .help("Exchange the cameras: the left input becomes the right view"),
+        .help("Exchange the cameras: the left input becomes the right view."),
     Row::names("tone", "local", &["local", "upper-bits"])
         .flag(PICTURES, "--tone", "TONE")
-        .help("How samples of 9 to 16 bits are reduced to the 8 bits that are matched")
+        .help("How samples of 9 to 16 bits are reduced to the 8 bits that are matched.")
+        .more("Samples of 8 bits stay as they are.")
         .about(&[
             "With a local gain, which preserves faint texture",
             "The highest 8 bits, as if the camera had no more",
         ]),
     Row::names("orient", "ignore", &["ignore", "auto"])
         .flag(PICTURES, "--orient", "USE")
-        .help("Whether to apply orientation tags of images and videos (EXIF)")
+        .help("Whether to apply orientation tags of images and videos (EXIF).")
         .about(&[
             "Leave them as the sensors delivered them, which is what a calibration refers to",
             "Turn them as the tags say",
@@ -121,13 +150,16 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     })
     .in_batch(InBatch::Free)
     .flag(CAMERAS, "--size", "WxH")
-    .help("Width and height of each camera's frames in pixels"),
+    .help("Width and height of each camera's frames in pixels, such as 1280x720.")
+    .more(
+        "`auto`: the largest size up to 1280x720 that both offer at 25 frames per second or more.",
+    ),
     Row::real("rate", AUTO, [0.1, 1000.0])
         .or(&["auto"])
         .unit("frames a second")
         .in_batch(InBatch::Free)
         .flag(CAMERAS, "--rate", "N")
-        .help("Frames a second of cameras, or `auto`"),
+        .help("Frames a second of cameras, or `auto`: about 30."),
     Row {
         none: Some("auto"),
         ..Row::names(
@@ -137,24 +169,35 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         )
         .in_batch(InBatch::Free)
         .flag(CAMERAS, "--format", "FORMAT")
-        .help("Pixel format of cameras")
+        .help("Pixel format of cameras.")
         .about(&[
-            "The one that suits size, rate and bus",
+            "Uncompressed if the cameras and their USB bus can deliver it, else compressed",
             "8-bit intensity",
             "Luma plane and chroma",
             "Luma and chroma in turn",
             "Chroma and luma in turn",
             "16-bit intensity",
-            "JPEG pictures",
+            "JPEG images",
             "H.264 video",
         ])
     },
-    Row::names("reconnect", "auto", &["auto", "on", "off"]).in_batch(InBatch::Free),
-    Row::real("silence_s", AUTO, [0.1, 3600.0])
+    Row::names("reconnect", "auto", &["auto", "on", "off"]).in_batch(InBatch::Free)
+        .help("Streams that are reopened, until they are back, after they end, fail or fall silent.")
+        .about(&[
+            "Live streams: cameras and RTSP",
+            "Every URI and GStreamer source except files",
+            "None: the run ends",
+        ]),
+    Row::real("silence_s", AUTO, [0.1, 3600.0]).in_batch(InBatch::Free)
         .or(&["auto"])
         .unit("seconds")
-        .in_batch(InBatch::Free),
-    Row::real("wait_s", AUTO, [0.0, 1e9]).or(&["auto"]).unit("seconds").in_batch(InBatch::Free),
+        .help("Silence after which a live stream counts as lost, in seconds.")
+        .more("`auto`: 2, or the time of 10 frames if that is longer."),
+    Row::real("wait_s", AUTO, [0.0, 1e9]).in_batch(InBatch::Free)
+        .or(&["auto"])
+        .unit("seconds")
+        .help("How long to wait for cameras and servers that are missing at the start, in seconds.")
+        .more("`auto`: as long as it takes when run as a service, else not at all."),
 ];
 
 /// Parses the width and height of each camera's frames in pixels; `None` if the program chooses.

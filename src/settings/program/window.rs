@@ -34,7 +34,7 @@ pub enum AtEnd {
 /// Settings of the window.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `config/default.toml` says what each is.
+#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Window {
     pub mode: WindowMode,
     pub view: View,
@@ -45,22 +45,42 @@ pub struct Window {
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
-    Row::names("mode", "auto", &["auto", "on", "off"]),
+    Row::names("mode", "auto", &["auto", "on", "off"]).help("Whether to open a window.").about(&[
+        "If there is a display",
+        "Yes, or fail",
+        "No",
+    ]),
     Row::names(
         "view",
         "side-by-side",
         &["disparity", "left", "side-by-side", "pair", "points", "confidence", "whitened"],
-    ),
-    Row::new("full_screen", Switch(false), Kind::Switch),
+    )
+    .help("View at the start.")
+    .about(&[
+        "The disparity in colours",
+        "The left image",
+        "The left image, and the disparity in colours",
+        "Both images, with lines along their rows",
+        "The points in space",
+        "The confidence: lighter is more certain",
+        "The left image minus its background, with temporal = \"whiten\"",
+    ]),
+    Row::new("full_screen", Switch(false), Kind::Switch).help("Start in full screen."),
     Row::text("snapshots", ".", |text| match text {
         "" => Err("a folder, for example \".\"".into()),
         _ => Ok(()),
-    }),
-    Row::path("settings").flag(OUTPUT, "--window-settings", "FILE.toml").help(
-        "File for settings tuned in the window (key w); without it, a new \
-             file each time",
-    ),
-    Row::names("at_end", "stay", &["stay", "close"]),
+    })
+    .help("Folder for the snapshots that the key s takes."),
+    Row::path("settings")
+        .flag(OUTPUT, "--window-settings", "FILE.toml")
+        .help("File for settings tuned in the window (key w); without it, a new file each time.")
+        .more(
+            "An earlier file is replaced; new files stand next to the snapshots. It is never the \
+             configuration that is read.",
+        ),
+    Row::names("at_end", "stay", &["stay", "close"])
+        .help("Behaviour after the source has ended.")
+        .about(&["Stays open until the user closes it", "Closes"]),
 ];
 
 impl Window {

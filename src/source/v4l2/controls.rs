@@ -56,6 +56,8 @@ pub struct Controls {
 pub struct Knob {
     /// The field of [`Controls`].
     pub key: &'static str,
+    /// Its meaning, as a sentence.
+    pub help: &'static str,
     /// Largest value that is valid for any camera.
     pub largest: f64,
     name: &'static str,
@@ -74,6 +76,7 @@ pub struct Knob {
 /// their aperture is fixed.
 const EXPOSURE: Knob = Knob {
     key: "exposure_ms",
+    help: "Exposure time in milliseconds, `auto` or `keep`.",
     largest: 100_000.0,
     name: "exposure",
     unit: " ms",
@@ -83,10 +86,18 @@ const EXPOSURE: Knob = Knob {
     value: 0x009a_0902,
     scale: 10.0,
 };
-const GAIN: Knob = switch_knob(("gain", "gain", ""), 1e9, 0x0098_0912, 0x0098_0913);
-const WHITE_BALANCE: Knob =
-    switch_knob(("white_balance", "white balance", " K"), 100_000.0, 0x0098_090c, 0x0098_091a);
-const FOCUS: Knob = switch_knob(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a_090a);
+const GAIN: Knob = Knob {
+    help: "Gain in the camera's own numbers, `auto` or `keep`.",
+    ..switch_knob(("gain", "gain", ""), 1e9, 0x0098_0912, 0x0098_0913)
+};
+const WHITE_BALANCE: Knob = Knob {
+    help: "White balance as a colour temperature in kelvin, `auto` or `keep`.",
+    ..switch_knob(("white_balance", "white balance", " K"), 100_000.0, 0x0098_090c, 0x0098_091a)
+};
+const FOCUS: Knob = Knob {
+    help: "Focus in the camera's own numbers, `auto` or `keep`; a calibration is valid for one focus only.",
+    ..switch_knob(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a_090a)
+};
 /// All of them.
 pub const KNOBS: [Knob; 4] = [EXPOSURE, GAIN, WHITE_BALANCE, FOCUS];
 const POWER_LINE: u32 = 0x0098_0918;
@@ -98,7 +109,8 @@ const fn switch_knob(
     chooser: u32,
     value: u32,
 ) -> Knob {
-    Knob { key, largest, name, unit, chooser, manual: 0, automatic: &[1], value, scale: 1.0 }
+    let (manual, automatic, scale) = (0, &[1], 1.0);
+    Knob { key, help: "", largest, name, unit, chooser, manual, automatic, value, scale }
 }
 
 /// Device with controls.
