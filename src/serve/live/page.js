@@ -991,28 +991,48 @@ function showFacts() {
 
 let knobs = [];
 let rows = [];
+// The user's values that are not in effect, by name: each has the number of the request for it or, once it
+// is refused, the value that stayed in effect.
+const own = new Map();
 let sentNumber = 0;
 let answered = 0;
 let problem = null;
 
+const nameOf = (knob) => knob.section + "." + knob.key;
+
 function forgetRequests() {
+  own.clear();
   sentNumber = 0;
   answered = 0;
   problem = null;
 }
 
 function takeKnobs(message) {
-  answered = Math.max(answered, message.number ?? sentNumber);
-  if (message.number !== null && message.number < sentNumber) return;
-  problem = message.problem;
-  // Refused values stay, to be corrected.
-  if (!problem || !knobs.length) {
-    const shape = (list) => JSON.stringify(list.map((knob) => ({ ...knob, value: 0, means: 0 })));
-    const same = shape(knobs) === shape(message.knobs);
-    if (same) knobs.forEach((knob, i) => Object.assign(knob, message.knobs[i]));
-    else knobs = message.knobs;
-    if (!same) buildKnobs();
+  const inEffect = new Map(message.knobs.map((knob) => [nameOf(knob), knob.value]));
+  for (const answer of message.answers) {
+    answered = Math.max(answered, answer.number);
+    problem = answer.problem ?? problem;
+    for (const [name, { value, number }] of own) {
+      if (number !== answer.number) continue;
+      if (answer.problem === null) own.delete(name);
+      else own.set(name, { value, insteadOf: inEffect.get(name) ?? null });
+    }
   }
+  // Refused values stay to be corrected, until another viewer changes the same knob.
+  for (const [name, { insteadOf }] of own) {
+    if (insteadOf !== undefined && insteadOf !== inEffect.get(name)) own.delete(name);
+  }
+  const isRefusal = message.answers.some((answer) => answer.problem !== null);
+  if (!isRefusal && ![...own.values()].some((mine) => mine.insteadOf !== undefined)) problem = null;
+  const next = message.knobs.map((knob) => {
+    const mine = knob.locked ? undefined : own.get(nameOf(knob));
+    return mine ? { ...knob, value: mine.value, means: null } : knob;
+  });
+  const shape = (list) => JSON.stringify(list.map((knob) => ({ ...knob, value: 0, means: 0 })));
+  const same = shape(knobs) === shape(next);
+  if (same) knobs.forEach((knob, i) => Object.assign(knob, next[i]));
+  else knobs = next;
+  if (!same) buildKnobs();
   rows.forEach((row) => row());
   showEffect();
 }
@@ -1028,6 +1048,7 @@ function turned(knob, value, soon = false) {
   if (knob.value === value) return;
   knob.value = value;
   knob.means = null;
+  own.set(nameOf(knob), { value });
   rows.forEach((row) => row());
   clearTimeout(tuneTimer);
   if (soon) tuneTimer = setTimeout(tuneAll, 120);
@@ -1037,8 +1058,21 @@ function turned(knob, value, soon = false) {
 function tuneAll() {
   clearTimeout(tuneTimer);
   sentNumber += 1;
-  const values = knobs.filter((knob) => !knob.locked).map((knob) => [knob.section, knob.key, knob.value]);
+  const values = [];
+  for (const [name, { value, number }] of own) {
+    if (number !== undefined) continue;
+    own.set(name, { value, number: sentNumber });
+    values.push([...name.split("."), value]);
+  }
   send({ type: "tune", number: sentNumber, values });
+  showEffect();
+}
+
+function resetAll() {
+  clearTimeout(tuneTimer);
+  own.clear();
+  sentNumber += 1;
+  send({ type: "reset", number: sentNumber });
   showEffect();
 }
 
@@ -1056,11 +1090,11 @@ function buildKnobs() {
 
 function buildKnob(knob, id) {
   const disabled = Boolean(knob.locked);
-  let title = knob.hint + "\n\n" + knob.section + "." + knob.key;
+  let title = knob.hint + "\n\n" + nameOf(knob);
   if (disabled) title += "\n\nCannot change in this run: " + knob.locked + ".";
   const set = element("div", { className: "set" });
   const row = element("div", { className: "knob", title }, element("label", { htmlFor: id, textContent: knob.label }), set);
-  row.dataset.name = knob.section + "." + knob.key;
+  row.dataset.name = nameOf(knob);
   if (disabled) row.append(element("p", { className: "reason", id: id + "-why", textContent: "fixed: " + knob.locked }));
   const control = (tag, properties, name) => {
     const made = element(tag, { id, disabled, ...properties });
@@ -1228,7 +1262,7 @@ $("shot").onclick = saveView;
 for (const id of ["png", "ply"]) $(id).addEventListener("click", () => setTimeout(() => openShots(false), 0));
 $("home").onclick = resetCamera;
 $("size").onchange = sendQuality;
-$("reset").onclick = () => send({ type: "reset" });
+$("reset").onclick = resetAll;
 $("save").onclick = () => send({ type: "save" });
 $("blend").oninput = () => { blend = $("blend").value / 100; repaint(); };
 $("knobs").onsubmit = (event) => event.preventDefault();
