@@ -283,6 +283,22 @@ fn a_page_shows_to_this_machine_and_changes_nothing_without_the_token() {
 }
 
 #[test]
+fn skipped_images_are_counted_also_in_a_part_of_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = ["--frames", "500.."];
+    let served = Served::start(folder.path(), "0", &[&DEMO[..], &part].concat());
+    let mut viewer = served.with_token();
+    let (first, _) = next_frame(&mut viewer);
+    assert_eq!(next_text(&mut viewer, "status")["client"]["skipped"], 0);
+    acknowledge(&mut viewer, &first);
+    let (second, _) = next_frame(&mut viewer);
+    let [first, second] = [first, second].map(|header| header["seq"].as_u64().unwrap());
+    let skipped = next_text(&mut viewer, "status")["client"]["skipped"].as_u64().unwrap();
+    assert!(first >= 500 && skipped > 0, "{first} {second}: {skipped}");
+    assert_eq!(skipped, second - first - 1);
+}
+
+#[test]
 fn other_machines_need_the_token_even_to_look() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), "0.0.0.0:0", &DEMO);

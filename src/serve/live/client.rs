@@ -47,9 +47,9 @@ struct Client<'a> {
     /// Frames that it has not drawn: their number, and when they were sent.
     undrawn: VecDeque<(u64, Instant)>,
     pace: Pace,
-    sent: u64,
-    /// Number of the first frame.
-    first: Option<u64>,
+    /// Number of the last frame, and frames that were skipped before it.
+    last: Option<u64>,
+    skipped: u64,
     /// Matched pairs a second.
     rate: Rate,
 }
@@ -127,8 +127,8 @@ impl<'a> Client<'a> {
             connection,
             undrawn: VecDeque::new(),
             pace: Pace::new(Instant::now()),
-            sent: 0,
-            first: None,
+            last: None,
+            skipped: 0,
             rate: Rate::default(),
         }
     }
@@ -176,8 +176,8 @@ impl<'a> Client<'a> {
         let sequence = newest.frame.pair.sequence;
         let encoded = newest.for_page(self.live, self.pace.size());
         let message = self.connection.during(encoded).await??;
-        self.first.get_or_insert(sequence);
-        self.sent += 1;
+        let before = self.last.replace(newest.number);
+        self.skipped += before.map_or(0, |before| newest.number - before - 1);
         self.undrawn.push_back((sequence, Instant::now()));
         self.connection.send(tungstenite::Message::Binary(message)).await
     }
@@ -185,9 +185,7 @@ impl<'a> Client<'a> {
     async fn send_status(&mut self) -> Result<(), End> {
         let reading = self.state.reading();
         let rate = self.rate.of(reading.matched);
-        let passed = self.first.map_or(0, |first| reading.matched.saturating_sub(first));
-        let skipped = passed.saturating_sub(self.sent);
-        let own = Own { skipped, scale: SCALES[self.pace.size()], rate };
+        let own = Own { skipped: self.skipped, scale: SCALES[self.pace.size()], rate };
         self.connection.send(text::status(self.live, &reading, &own, &self.connection)).await
     }
 

@@ -102,6 +102,8 @@ struct Shared {
 /// The newest pair, and its messages once a client has asked for them.
 struct Newest {
     frame: Arc<Matched>,
+    /// Number of pairs shown before it.
+    number: u64,
     /// For the page, at each of the sizes.
     encoded: [OnceCell<Encoded>; SCALES.len()],
     /// For the Foxglove protocol: the message of each topic.
@@ -244,9 +246,10 @@ impl Sink for LiveSink {
             _ => latencies.push(frame.latency()),
         }
         drop(latencies);
+        let number = self.taken as u64;
         self.taken += 1;
         let (encoded, messages) = Default::default();
-        let newest = Newest { frame: frame.clone(), encoded, messages };
+        let newest = Newest { frame: frame.clone(), number, encoded, messages };
         shared.newest.send_replace(Some(Arc::new(newest)));
         Ok(())
     }
