@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests the live page, and its messages with other programs, of the program in STEREOD_TEST_PROGRAM in headless Chromium. Exits with 77 if Chromium
-# or Playwright is missing. With STEREOD_TEST_PAGE=1 the checkout's page.html, page.js and page.css take the
+# or Playwright is missing. With STEREOD_TEST_PAGE=1 the checkout's page.* and page/*.js take the
 # place of the program's. STEREOD_TEST_STALL_S=60 lets a client stall for that many seconds.
 set -eu
 cd "$(dirname "$0")/.."

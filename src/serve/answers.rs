@@ -27,11 +27,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
 /// The files of the page: path, kind and content.
-const PAGE: [(&str, &str, &str); 3] = [
+const PAGE: [(&str, &str, &str); 11] = [
     ("/", "text/html; charset=utf-8", include_str!("live/page.html")),
-    ("/page.js", "text/javascript; charset=utf-8", include_str!("live/page.js")),
     ("/page.css", "text/css; charset=utf-8", include_str!("live/page.css")),
+    ("/page.js", SCRIPT, include_str!("live/page.js")),
+    ("/page/connection.js", SCRIPT, include_str!("live/page/connection.js")),
+    ("/page/controls.js", SCRIPT, include_str!("live/page/controls.js")),
+    ("/page/frames.js", SCRIPT, include_str!("live/page/frames.js")),
+    ("/page/paint.js", SCRIPT, include_str!("live/page/paint.js")),
+    ("/page/painters.js", SCRIPT, include_str!("live/page/painters.js")),
+    ("/page/state.js", SCRIPT, include_str!("live/page/state.js")),
+    ("/page/status.js", SCRIPT, include_str!("live/page/status.js")),
+    ("/page/tuning.js", SCRIPT, include_str!("live/page/tuning.js")),
 ];
 
 /// Content of a listener.

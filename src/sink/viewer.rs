@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde::Serialize;
+
 use crate::core::warnings::Warning;
 use crate::sink::colouring::Colouring;
 
@@ -96,6 +98,27 @@ impl Knob {
     pub fn label(&self) -> String {
         self.name.1.replace('_', " ")
     }
+
+    /// Returns the value in the type of its kind. A word in place of a number stays a word.
+    pub fn typed(&self) -> Typed<'_> {
+        let word = Typed::Word(&self.value);
+        match self.kind {
+            KnobKind::Switch => Typed::Switch(self.value == "true"),
+            KnobKind::Number { whole: true, .. } => self.value.parse().map_or(word, Typed::Whole),
+            KnobKind::Number { .. } => self.value.parse().map_or(word, Typed::Real),
+            KnobKind::Choice(_) => word,
+        }
+    }
+}
+
+/// Value of a knob in the type of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Typed<'a> {
+    Switch(bool),
+    Whole(i64),
+    Real(f64),
+    Word(&'a str),
 }
 
 /// Kind of the values that a knob takes.
@@ -108,6 +131,8 @@ pub enum KnobKind {
         high: f64,
         /// Step of the slider.
         step: f64,
+        /// Set if the setting takes whole numbers only.
+        whole: bool,
         /// A word accepted in place of the number.
         word: Option<&'static str>,
     },
@@ -115,22 +140,36 @@ pub enum KnobKind {
     Switch,
 }
 
-/// Section, key and value of a setting.
-pub type Wish = (&'static str, &'static str, String);
+/// A viewer that may change settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewerId {
+    Window,
+    Ros2,
+    Client(ClientId),
+}
+
+/// Number of a client of the server. No other client of the run has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientId(pub u32);
+
+/// Name of a request. Numbers of a viewer rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    pub viewer: ViewerId,
+    pub number: u32,
+}
+
+/// Path of a setting, `matching.p1`, and a value as in a configuration file, without quotation marks.
+pub type Wish = (String, String);
 
 /// Request of a viewer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
-    /// Apply these values; earlier requests that were not begun are void.
-    Values {
-        /// Number of this request, higher than any earlier one.
-        number: u64,
-        /// The value of every knob.
-        values: Vec<Wish>,
-    },
-    /// The values of the configuration.
-    Reset,
-    /// A configuration file with the values in effect.
+    /// Set these settings, and leave all others as they are.
+    Values { id: RequestId, values: Vec<Wish> },
+    /// Return to the values of the configuration.
+    Reset(RequestId),
+    /// Write a configuration file with the values in effect.
     Write(PathBuf),
 }
 
@@ -149,19 +188,27 @@ impl fmt::Debug for Tuning {
     }
 }
 
-/// Answer to a request, or a change from elsewhere.
+/// Settings in effect after requests, or after a change from elsewhere. Every viewer gets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// Number of the request for values, if it was one.
-    pub number: Option<u64>,
+    /// The requests that this answers.
+    pub answered: Vec<RequestId>,
     /// The knobs in effect.
     pub knobs: Vec<Knob>,
     /// Time since when pairs are matched with them.
     pub since: Instant,
     /// The colours in effect.
     pub colouring: Colouring,
-    /// Reason for a refusal; then nothing has changed.
+    /// Reason for a refusal of these requests, which then have changed nothing.
     pub problem: Option<String>,
+}
+
+impl Tuned {
+    /// Returns the numbers of the viewer's requests that this answers.
+    pub fn answered_to(&self, viewer: ViewerId) -> impl Iterator<Item = u32> {
+        let own = self.answered.iter().filter(move |id| id.viewer == viewer);
+        own.map(|id| id.number)
+    }
 }
 
 /// A viewer of a run: the window, or the live page.
@@ -169,7 +216,7 @@ pub trait Viewer: Send + Sync {
     /// Shows new figures.
     fn figures(&self, figures: Figures);
 
-    /// Answers a request, or reports a change from elsewhere.
+    /// Answers requests, or reports a change from elsewhere.
     fn tuned(&self, tuned: Tuned);
 
     /// Reports that a file was written, or why not.

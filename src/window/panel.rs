@@ -9,7 +9,7 @@ use self::cameras::Cameras;
 use self::row::{row, size_widgets};
 use super::options::CameraDesk;
 use super::style::{ALARM, BRIGHT};
-use crate::sink::viewer::{Ask, Knob, KnobKind, Tuned, Wish};
+use crate::sink::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, ViewerId};
 
 /// Width in points, limited to half of a small window.
 const WIDTH: f32 = 344.0;
@@ -20,10 +20,29 @@ pub(crate) struct Panel {
     pub(crate) open: bool,
     pub(crate) cameras: Cameras,
     knobs: Vec<Knob>,
+    /// Values of the user that are not in effect.
+    own: Vec<Own>,
     /// Numbers of the last request and of the last answered one.
-    sent: u64,
-    answered: u64,
+    sent: u32,
+    answered: u32,
     problem: Option<String>,
+}
+
+/// A value that the user has given to a knob.
+struct Own {
+    name: (&'static str, &'static str),
+    value: String,
+    state: State,
+}
+
+#[derive(PartialEq)]
+enum State {
+    New,
+    /// Asked for by the request of this number.
+    Asked(u32),
+    /// Refused, so that this value stayed in effect.
+    Refused(String),
+    InEffect,
 }
 
 /// Clicks and turns in the panel.
@@ -50,38 +69,69 @@ impl Panel {
         self.knobs.is_empty()
     }
 
-    /// Applies an answer.
+    /// Shows the settings in effect, and the user's own values where they are not.
     pub(crate) fn tuned(&mut self, tuned: Tuned) {
-        // A reset makes earlier requests void.
-        self.answered = self.answered.max(tuned.number.unwrap_or(self.sent));
-        if tuned.number.is_some_and(|number| self.is_overtaken(number)) {
-            // The user has changed more values since.
-            return;
+        for number in tuned.answered_to(ViewerId::Window) {
+            self.answered = self.answered.max(number);
+            self.problem = tuned.problem.clone().or(self.problem.take());
+            for own in self.own.iter_mut().filter(|own| own.state == State::Asked(number)) {
+                own.state = match tuned.problem {
+                    None => State::InEffect,
+                    Some(_) => State::Refused(value_of(&tuned.knobs, own.name)),
+                };
+            }
         }
-        // Refused values stay, to be corrected.
-        if tuned.problem.is_none() {
-            self.knobs = tuned.knobs;
+        // Refused values stay to be corrected, until another viewer changes the same knob.
+        self.own.retain(|own| match &own.state {
+            State::New | State::Asked(_) => true,
+            State::Refused(instead_of) => value_of(&tuned.knobs, own.name) == *instead_of,
+            State::InEffect => false,
+        });
+        let is_refused = |own: &Own| matches!(own.state, State::Refused(_));
+        if tuned.problem.is_none() && !self.own.iter().any(is_refused) {
+            self.problem = None;
         }
-        self.problem = tuned.problem;
+        self.knobs = tuned.knobs;
+        for Own { name, value, .. } in &self.own {
+            if let Some(knob) = changeable(&mut self.knobs, *name) {
+                knob.value.clone_from(value);
+            }
+        }
     }
 
-    /// Reports whether there are later requests than this one.
-    pub(crate) fn is_overtaken(&self, number: u64) -> bool {
-        number < self.sent
+    /// Reports whether the knob shows a value of the user that is not in effect.
+    pub(crate) fn is_own(&self, name: (&str, &str)) -> bool {
+        self.own.iter().any(|own| own.name == name)
     }
 
-    /// Requests the values of the knobs.
+    /// Requests the values that the user has changed since the last request, and refused ones again.
     pub(crate) fn ask(&mut self) -> Ask {
+        let id = self.next_id();
+        let is_due = |own: &&mut Own| matches!(own.state, State::New | State::Refused(_));
+        let ask_for = |own: &mut Own| {
+            own.state = State::Asked(id.number);
+            (format!("{}.{}", own.name.0, own.name.1), own.value.clone())
+        };
+        Ask::Values { id, values: self.own.iter_mut().filter(is_due).map(ask_for).collect() }
+    }
+
+    /// Requests the values of the configuration, in place of all that the user has changed.
+    pub(crate) fn reset(&mut self) -> Ask {
+        self.own.clear();
+        Ask::Reset(self.next_id())
+    }
+
+    fn next_id(&mut self) -> RequestId {
         self.sent += 1;
-        let values = self.knobs.iter().filter(|knob| knob.locked.is_none());
-        let values = values.map(|knob| -> Wish { (knob.name.0, knob.name.1, knob.value.clone()) });
-        Ask::Values { number: self.sent, values: values.collect() }
+        RequestId { viewer: ViewerId::Window, number: self.sent }
     }
 
     /// Sets one knob. Returns false if it does not exist or cannot be changed.
     pub(crate) fn turn(&mut self, name: (&str, &str), value: &str) -> bool {
-        let knob = self.knobs.iter_mut().find(|knob| knob.name == name && knob.locked.is_none());
-        knob.map(|knob| knob.value = value.to_owned()).is_some()
+        let Some(knob) = changeable(&mut self.knobs, name) else { return false };
+        knob.value = value.to_owned();
+        note(&mut self.own, knob);
+        true
     }
 
     /// Lays the panel out. Returns the clicks, and the left edge in points. `live` says whether pairs
@@ -153,7 +203,10 @@ impl Panel {
                 ui.add_space(6.0);
                 ui.label(RichText::new(group).strong());
             }
-            turned |= one_knob(ui, knob, is_alone);
+            if one_knob(ui, knob, is_alone) {
+                note(&mut self.own, knob);
+                turned = true;
+            }
         }
         turned
     }
@@ -185,6 +238,23 @@ impl Clicks {
     pub(crate) fn close(self) -> bool {
         self.close
     }
+}
+
+/// Notes the value of a knob as one of the user's.
+fn note(own: &mut Vec<Own>, knob: &Knob) {
+    own.retain(|own| own.name != knob.name);
+    own.push(Own { name: knob.name, value: knob.value.clone(), state: State::New });
+}
+
+/// Returns a knob, unless it cannot be changed.
+fn changeable<'a>(knobs: &'a mut [Knob], name: (&str, &str)) -> Option<&'a mut Knob> {
+    knobs.iter_mut().find(|knob| knob.name == name && knob.locked.is_none())
+}
+
+/// Returns the value of a knob; nothing if there is no such knob.
+fn value_of(knobs: &[Knob], name: (&str, &str)) -> String {
+    let knob = knobs.iter().find(|knob| knob.name == name);
+    knob.map_or_else(String::new, |knob| knob.value.clone())
 }
 
 /// Lays out a row with a knob, which may be alone below its heading. Returns whether it was changed.
@@ -235,11 +305,11 @@ fn widget(ui: &mut Ui, knob: &mut Knob) {
                 }
             });
         }
-        KnobKind::Number { low, high, step, word } => {
+        KnobKind::Number { low, high, step, whole, word } => {
             let typed = knob.value.parse::<f64>().ok();
             let meant = || knob.means.as_ref()?.parse().ok();
             let mut number = typed.or_else(meant).unwrap_or(low);
-            let decimals = if step.fract() == 0.0 { 0 } else { 2 };
+            let decimals = if whole { 0 } else { 2 };
             let slider = Slider::new(&mut number, low..=high)
                 .step_by(step)
                 .max_decimals(decimals)

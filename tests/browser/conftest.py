@@ -135,7 +135,7 @@ def program(run):
 
 def serve_local(route):
     """Answers with the checkout's file and the program's headers."""
-    name = route.request.url.split("?")[0].rsplit("/", 1)[1] or "page.html"
+    name = route.request.url.split("?")[0].split("/", 3)[3] or "page.html"
     answer = route.fetch()
     headers = {k: v for k, v in answer.headers.items() if k not in ("content-length", "content-encoding")}
     route.fulfill(status=answer.status, headers=headers, body=(FILES / name).read_bytes())
@@ -157,7 +157,7 @@ def open_page(browser):
         page.add_init_script("localStorage.getItem('stereod.size') || localStorage.setItem('stereod.size', 'full');")
         page.add_init_script(SPY + script)
         if LOCAL:
-            page.route(re.compile(r"^http://127\.0\.0\.1:\d+/(page\.(js|css))?(\?.*)?$"), serve_local)
+            page.route(re.compile(r"^http://127\.0\.0\.1:\d+/(page\.(js|css)|page/\w+\.js)?(\?.*)?$"), serve_local)
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(url)

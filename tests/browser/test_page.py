@@ -113,9 +113,9 @@ def recorded(program, number):
 
 
 def test_files_are_small():
-    sizes = {path.name: path.stat().st_size for path in FILES.glob("page.*")}
-    assert set(sizes) == {"page.html", "page.js", "page.css"}
-    assert sum(sizes.values()) < 66_000, sizes
+    sizes = {path.name: path.stat().st_size for path in [*FILES.glob("page.*"), *FILES.glob("page/*.js")]}
+    assert {"page.html", "page.js", "page.css", "state.js"} <= set(sizes)
+    assert sum(sizes.values()) < 71_000, sizes
 
 
 # Places of the demo scene above the ball's reach, as shares of width and height, with their disparity for
@@ -287,8 +287,7 @@ def test_tuning_changes_the_run(run, open_page):
     field.press("Enter")
     reports("uniqueness = 40")
     until(lambda: value_of(page, "matching.uniqueness") == value_of(other, "matching.uniqueness") == "40")
-    values = dict(((section, key), value) for section, key, value in sent(page, "tune")[-1]["values"])
-    assert values["matching", "uniqueness"] == "40" and ("matching", "disparities") not in values
+    assert sent(page, "tune")[-1]["values"] == [["matching", "uniqueness", "40"]]
 
     field.fill("many")
     field.press("Enter")

@@ -196,7 +196,7 @@ def test_parameters_services_and_diagnostics(node, tmp_path):  # noqa: F811
         assert changed("matching.p1", "auto").successful
         while present("matching.p1") != ["auto"]:
             assert time.monotonic() < limit
-        for name, new, reason in [("matching.p1", -5, "p1"), ("matching.nothing", 1, "no such"),
+        for name, new, reason in [("matching.p1", -5, "p1"), ("matching.nothing", 1, "no parameter"),
                                   ("matching.disparities", 64, "recording")]:
             answer = changed(name, new)
             assert not answer.successful and reason in answer.reason, answer

@@ -267,28 +267,35 @@ fn a_page_shows_to_this_machine_and_changes_nothing_without_the_token() {
 
     let mut owner = served.with_token();
     assert_eq!(next_text(&mut owner, "knobs")["knobs"], knobs["knobs"], "settings were changed");
-    let values: Vec<Value> = knobs["knobs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|knob| {
-            let value =
-                if knob["key"] == "uniqueness" { json!("17") } else { knob["value"].clone() };
-            json!([knob["section"], knob["key"], value])
-        })
-        .collect();
+    let values = json!([["matching", "uniqueness", "17"]]);
     send(&mut owner, &json!({ "type": "tune", "number": 7, "values": values }));
     let changed = next_text(&mut owner, "knobs");
-    assert_eq!((&changed["number"], &changed["problem"]), (&json!(7), &Value::Null), "{changed}");
+    assert_eq!(changed["answers"], json!([{ "number": 7, "problem": null }]), "{changed}");
     // Every viewer hears of it, but only one has asked.
-    assert_eq!(next_text(&mut looker, "knobs")["number"], Value::Null);
+    assert_eq!(next_text(&mut looker, "knobs")["answers"], json!([]));
     let line = served.lines.iter().find(|line| line.contains("tuned: ")).unwrap();
     assert!(line.contains("uniqueness = 17"), "{line}");
     send(&mut owner, &json!({ "type": "tune", "number": 8, "values": [["matching", "p1", "x"]] }));
     let refused = next_text(&mut owner, "knobs");
-    assert!(refused["problem"].as_str().unwrap().contains("p1"), "{refused}");
+    assert!(refused["answers"][0]["problem"].as_str().unwrap().contains("p1"), "{refused}");
     send(&mut owner, &json!({ "type": "pause", "on": true }));
     while next_text(&mut owner, "status")["paused"] != true {}
+}
+
+#[test]
+fn skipped_images_are_counted_also_in_a_part_of_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = ["--frames", "500.."];
+    let served = Served::start(folder.path(), "0", &[&DEMO[..], &part].concat());
+    let mut viewer = served.with_token();
+    let (first, _) = next_frame(&mut viewer);
+    assert_eq!(next_text(&mut viewer, "status")["client"]["skipped"], 0);
+    acknowledge(&mut viewer, &first);
+    let (second, _) = next_frame(&mut viewer);
+    let [first, second] = [first, second].map(|header| header["seq"].as_u64().unwrap());
+    let skipped = next_text(&mut viewer, "status")["client"]["skipped"].as_u64().unwrap();
+    assert!(first >= 500 && skipped > 0, "{first} {second}: {skipped}");
+    assert_eq!(skipped, second - first - 1);
 }
 
 #[test]
@@ -633,6 +640,161 @@ fn a_viewer_of_another_origin_needs_the_token_and_gets_newest_pairs() {
     send(&mut owner, &json!({ "op": "unsubscribe", "subscriptionIds": [5, 6] }));
     send(&mut owner, &json!({ "op": "getParameters", "parameterNames": [], "id": "all" }));
     assert_eq!(next_text(&mut owner, "parameterValues")["id"], "all");
+}
+
+/// A client that changes settings and hears of all changes.
+struct Tuner {
+    socket: Socket,
+    is_page: bool,
+    sent: u64,
+    /// Its requests that were answered, and the problems.
+    answers: Vec<(u64, Option<String>)>,
+    /// The settings in effect as it knows them.
+    values: std::collections::BTreeMap<String, String>,
+}
+
+impl Tuner {
+    fn new(served: &Served, is_page: bool) -> Self {
+        let mut socket = match is_page {
+            true => served.with_token(),
+            false => served.foxglove(&served.token, "").unwrap(),
+        };
+        if !is_page {
+            send(&mut socket, &json!({ "op": "subscribeParameterUpdates" }));
+        }
+        Self { socket, is_page, sent: 0, answers: Vec::new(), values: Default::default() }
+    }
+
+    fn set(&mut self, name: &str, value: u32) {
+        self.sent += 1;
+        let message = match self.is_page {
+            true => {
+                let (section, key) = name.split_once('.').unwrap();
+                let values = json!([[section, key, value.to_string()]]);
+                json!({ "type": "tune", "number": self.sent, "values": values })
+            }
+            false => {
+                let parameters = json!([{ "name": name, "value": value }]);
+                json!({ "op": "setParameters", "id": self.sent.to_string(), "parameters": parameters })
+            }
+        };
+        send(&mut self.socket, &message);
+    }
+
+    /// Reads until all requests are answered and these settings have these values.
+    fn wait_for(&mut self, expected: &[(&str, u32)]) {
+        let begun = std::time::Instant::now();
+        let mut problem = None;
+        loop {
+            let holds =
+                |(name, value): &(&str, u32)| self.values.get(*name) == Some(&value.to_string());
+            if self.answers.len() as u64 == self.sent && expected.iter().all(holds) {
+                break;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "{:?} {:?}",
+                self.answers,
+                self.values
+            );
+            let Message::Text(text) = self.socket.read().unwrap() else { continue };
+            let message: Value = serde_json::from_str(&text).unwrap();
+            let text =
+                |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            if message["type"] == "knobs" {
+                for answer in message["answers"].as_array().unwrap() {
+                    let problem = answer["problem"].as_str().map(str::to_owned);
+                    self.answers.push((answer["number"].as_u64().unwrap(), problem));
+                }
+                for knob in message["knobs"].as_array().unwrap() {
+                    let name = format!("{}.{}", text(&knob["section"]), text(&knob["key"]));
+                    self.values.insert(name, text(&knob["value"]));
+                }
+            } else if message["op"] == "status" {
+                problem = Some(text(&message["message"]));
+            } else if message["op"] == "parameterValues" {
+                if let Some(id) = message["id"].as_str() {
+                    self.answers.push((id.parse().unwrap(), problem.take()));
+                }
+                for parameter in message["parameters"].as_array().unwrap() {
+                    self.values.insert(text(&parameter["name"]), text(&parameter["value"]));
+                }
+            }
+        }
+        let numbers: Vec<u64> = self.answers.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, Vec::from_iter(1..=self.sent), "each once, in their order");
+    }
+}
+
+#[test]
+fn all_clients_keep_what_they_change_and_hear_what_others_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "0", &DEMO);
+    let mut value = 10;
+    for kinds in [[true, true], [true, false], [false, true], [false, false]] {
+        let [mut first, mut second] = kinds.map(|is_page| Tuner::new(&served, is_page));
+        for pause in [0, 50] {
+            // Different settings at once. One sends two requests.
+            value += 2;
+            first.set("matching.p1", value);
+            std::thread::sleep(Duration::from_millis(pause));
+            second.set("matching.uniqueness", value);
+            second.set("matching.left_right", value % 8);
+            let all = [
+                ("matching.p1", value),
+                ("matching.uniqueness", value),
+                ("matching.left_right", value % 8),
+            ];
+            first.wait_for(&all);
+            second.wait_for(&all);
+            // The same one at once: either wins, and both know.
+            first.set("matching.p1", value + 1);
+            std::thread::sleep(Duration::from_millis(pause));
+            second.set("matching.p1", value + 2);
+            first.wait_for(&[]);
+            second.wait_for(&[]);
+            let mut witness = Tuner::new(&served, true);
+            witness.wait_for(&[("matching.uniqueness", value)]);
+            let last: u32 = witness.values["matching.p1"].parse().unwrap();
+            assert!(last == value + 2 || (last == value + 1 && pause == 0), "{last} of {value}");
+            first.wait_for(&[("matching.p1", last)]);
+            second.wait_for(&[("matching.p1", last)]);
+            // One after the other.
+            first.set("matching.p1", value + 3);
+            second.wait_for(&[("matching.p1", value + 3)]);
+        }
+        assert!([first, second].iter().all(|it| it.answers.iter().all(|(_, no)| no.is_none())));
+    }
+}
+
+/// Such settings are right by themselves, and the images are too small for them.
+#[test]
+fn an_engine_that_cannot_be_made_is_told_to_who_asked_and_to_all_viewers() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "0", &DEMO);
+    let said = "the engine cannot change: ";
+    for is_page in [true, false] {
+        let mut asks = Tuner::new(&served, is_page);
+        asks.set("matching.min_disparity", 100);
+        asks.wait_for(&[("matching.min_disparity", 0)]);
+        let problem = asks.answers[0].1.as_deref().unwrap();
+        assert!(
+            problem.starts_with(said) && problem.contains("images 96 pixels wide"),
+            "{problem}"
+        );
+    }
+    let mut page = served.connect("", &[]).unwrap();
+    let is_there = |warning: &Value| warning["text"].as_str().unwrap().contains(said);
+    while !next_text(&mut page, "status")["warnings"].as_array().unwrap().iter().any(is_there) {}
+    let mut foxglove = served.foxglove(&served.token, "").unwrap();
+    let diagnostics = json!([{ "id": 1, "channelId": next_text(&mut foxglove, "advertise")["channels"][0]["id"] }]);
+    send(&mut foxglove, &json!({ "op": "subscribe", "subscriptions": diagnostics }));
+    loop {
+        if let Message::Binary(bytes) = foxglove.read().unwrap() {
+            assert!(String::from_utf8_lossy(&bytes).contains(said));
+            break;
+        }
+    }
 }
 
 #[test]

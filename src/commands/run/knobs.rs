@@ -34,7 +34,8 @@ fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob
     let name = (section, row.key);
     let kind = match (row.offers, row.kind) {
         (Some(Offers::Slider { low, high, step }), _) => {
-            KnobKind::Number { low, high, step, word: row.words.first().copied() }
+            let whole = matches!(row.kind, Kind::Whole(..) | Kind::OneOf(..));
+            KnobKind::Number { low, high, step, whole, word: row.words.first().copied() }
         }
         (Some(Offers::Choice(names)), _) | (None, Kind::Names(names) | Kind::OneOf(_, names)) => {
             KnobKind::Choice(names)

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use super::knobs::knobs;
 use super::live::handles::Handles;
 use super::live::observations::Observations;
-use super::live::requests::{Request, Requests};
+use super::live::requests::Requests;
 use super::live::served::Listeners;
 #[cfg(feature = "serve")]
 use super::live::served::ending;
@@ -77,7 +77,7 @@ impl Session {
         let (control, requests) = (Control::default(), Requests::default());
         let window = connect_window(loaded.settings.window.mode)?;
         let hangup = requests.clone();
-        let reload = Box::new(move || hangup.ask(Request::Reload));
+        let reload = Box::new(move || hangup.reload());
         signals::stop_on_signals(&control, window.as_ref().map(Window::remote), Some(reload))?;
         let listeners = Listeners::bind(&loaded.settings)?;
         let files = outputs::reserve(&loaded.settings)?;
@@ -152,13 +152,13 @@ impl Session {
                 colouring: colouring.clone(),
                 clouds: settings.output.clouds(),
                 tuned: Tuned {
-                    number: None,
+                    answered: Vec::new(),
                     knobs: knobs(&loaded),
                     since: std::time::Instant::now(),
                     colouring: colouring.get(),
                     problem: None,
                 },
-                ask: Box::new(move |wanted| requests.ask(Request::Viewer(wanted))),
+                ask: Box::new(move |wanted| requests.ask(wanted)),
                 clock,
                 files: outputs::files_of_frames(settings)
                     .map(|path| path.display().to_string())
@@ -317,7 +317,7 @@ fn show(
     })?;
     let loaded = handles.loaded();
     let mut options = window_options(&loaded, &handles.info, &handles.rig);
-    let ask = Arc::new(move |wanted| for_panel.requests.ask(Request::Viewer(wanted)));
+    let ask = Arc::new(move |wanted| for_panel.requests.ask(wanted));
     options.timeline = span.unwrap_or(options.timeline);
     options.cameras = cameras;
     options.tuning = Some(Tuning { knobs: knobs(&loaded), ask });

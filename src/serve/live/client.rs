@@ -11,7 +11,7 @@ use super::connection::{Connection, End, Rate, Visit};
 use super::text::{self, Message, Own};
 use super::{Live, Newest, SCALES};
 use crate::serve::state::State;
-use crate::sink::viewer::{Ask, Tuned};
+use crate::sink::viewer::{Ask, ClientId};
 
 /// Frames that a client may have and not have drawn, if its connection is fast.
 const UNDRAWN: usize = 2;
@@ -47,9 +47,9 @@ struct Client<'a> {
     /// Frames that it has not drawn: their number, and when they were sent.
     undrawn: VecDeque<(u64, Instant)>,
     pace: Pace,
-    sent: u64,
-    /// Number of the first frame.
-    first: Option<u64>,
+    /// Number of the last frame, and frames that were skipped before it.
+    last: Option<u64>,
+    skipped: u64,
     /// Matched pairs a second.
     rate: Rate,
 }
@@ -127,8 +127,8 @@ impl<'a> Client<'a> {
             connection,
             undrawn: VecDeque::new(),
             pace: Pace::new(Instant::now()),
-            sent: 0,
-            first: None,
+            last: None,
+            skipped: 0,
             rate: Rate::default(),
         }
     }
@@ -143,15 +143,11 @@ impl<'a> Client<'a> {
         status.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let may_change = self.connection.rights.may_change;
         self.connection.send(text::hello(self.live, may_change)).await?;
-        let knobs = tuned.borrow_and_update().clone();
-        self.connection.send(text::knobs(self.live, &knobs, None)).await?;
+        tuned.mark_changed();
         // The senders live as long as the page, so no change is an error.
         loop {
             tokio::select! {
-                message = self.connection.hear() => {
-                    let knobs = tuned.borrow().clone();
-                    self.act_on(&message?, &knobs).await?;
-                }
+                message = self.connection.hear() => self.act_on(&message?).await?,
                 _ = newest.changed(), if self.undrawn.len() < self.pace.ahead() => {
                     let frame = newest.borrow_and_update().clone();
                     if let Some(frame) = frame {
@@ -159,9 +155,8 @@ impl<'a> Client<'a> {
                     }
                 }
                 _ = tuned.changed() => {
-                    let knobs = tuned.borrow_and_update().clone();
-                    let number = knobs.number.and_then(|number| self.connection.own(number));
-                    self.connection.send(text::knobs(self.live, &knobs, number)).await?;
+                    let (tuned, answers) = self.live.take_tuned(&mut tuned, self.connection.id());
+                    self.connection.send(text::knobs(self.live, &tuned, &answers)).await?;
                 }
                 _ = saved.changed() => {
                     let note = saved.borrow_and_update().as_ref().map(text::note);
@@ -181,8 +176,8 @@ impl<'a> Client<'a> {
         let sequence = newest.frame.pair.sequence;
         let encoded = newest.for_page(self.live, self.pace.size());
         let message = self.connection.during(encoded).await??;
-        self.first.get_or_insert(sequence);
-        self.sent += 1;
+        let before = self.last.replace(newest.number);
+        self.skipped += before.map_or(0, |before| newest.number - before - 1);
         self.undrawn.push_back((sequence, Instant::now()));
         self.connection.send(tungstenite::Message::Binary(message)).await
     }
@@ -190,14 +185,12 @@ impl<'a> Client<'a> {
     async fn send_status(&mut self) -> Result<(), End> {
         let reading = self.state.reading();
         let rate = self.rate.of(reading.matched);
-        let passed = self.first.map_or(0, |first| reading.matched.saturating_sub(first));
-        let skipped = passed.saturating_sub(self.sent);
-        let own = Own { skipped, scale: SCALES[self.pace.size()], rate };
+        let own = Own { skipped: self.skipped, scale: SCALES[self.pace.size()], rate };
         self.connection.send(text::status(self.live, &reading, &own, &self.connection)).await
     }
 
     /// Acts on a message of the client.
-    async fn act_on(&mut self, message: &str, tuned: &Tuned) -> Result<(), End> {
+    async fn act_on(&mut self, message: &str) -> Result<(), End> {
         let source = &self.live.0.source;
         match serde_json::from_str(message) {
             Ok(Message::Ack { seq, hidden }) => {
@@ -221,10 +214,14 @@ impl<'a> Client<'a> {
                 tracing::debug!("live page: a change without the token is refused");
             }
             Ok(Message::Tune { number, values }) => {
-                let number = self.connection.request(number);
-                (source.ask)(Ask::Values { number, values: text::wishes(tuned, values) });
+                let wish = |(section, key, value)| (format!("{section}.{key}"), value);
+                let values =
+                    values.into_iter().map(|it: (String, String, String)| wish(it)).collect();
+                (source.ask)(Ask::Values { id: self.connection.request(number), values });
             }
-            Ok(Message::Reset) => (source.ask)(Ask::Reset),
+            Ok(Message::Reset { number }) => {
+                (source.ask)(Ask::Reset(self.connection.request(number)));
+            }
             Ok(Message::Save) => {
                 let new = || {
                     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -234,7 +231,7 @@ impl<'a> Client<'a> {
             }
             Ok(Message::Pause { on }) => source.control.pause.set(on),
             Ok(Message::Record { on }) => source.control.suspend_recording.set(!on),
-            Ok(Message::Close { viewer }) => self.live.0.viewers.close(viewer),
+            Ok(Message::Close { viewer }) => self.live.0.viewers.close(ClientId(viewer)),
             Err(error) => tracing::debug!("live page: {error}"),
         }
         Ok(())

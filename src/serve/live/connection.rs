@@ -17,6 +17,7 @@ use super::viewers::{Ending, Seat};
 use crate::serve::access::Rights;
 use crate::serve::peer::{Peer, SILENCE};
 use crate::serve::state::State;
+use crate::sink::viewer::{ClientId, RequestId, ViewerId};
 
 /// Period in which a viewer is asked whether it is there.
 const PING: Duration = Duration::from_secs(5);
@@ -202,18 +203,13 @@ impl Connection {
     }
 
     /// Returns the number of the viewer.
-    pub fn id(&self) -> u32 {
+    pub fn id(&self) -> ClientId {
         self.ears.seat.id
     }
 
-    /// Returns the number of a request, which distinguishes it from those of all other clients.
-    pub fn request(&self, own: u32) -> u64 {
-        u64::from(self.id()) << 32 | u64::from(own)
-    }
-
-    /// Returns the client's own number of a request, if it is one of its requests.
-    pub fn own(&self, request: u64) -> Option<u32> {
-        (request >> 32 == u64::from(self.id())).then_some(request as u32)
+    /// Returns the name of the client's request of this number.
+    pub fn request(&self, number: u32) -> RequestId {
+        RequestId { viewer: ViewerId::Client(self.id()), number }
     }
 }
 

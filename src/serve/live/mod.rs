@@ -21,7 +21,7 @@ use anyhow::Result;
 use hyper::body::Bytes;
 use tokio::sync::{OnceCell, Semaphore, watch};
 pub use viewers::Ending;
-use viewers::Viewers;
+use viewers::{Answer, Viewers};
 use workers::Workers;
 
 use crate::core::clock::CaptureClock;
@@ -33,7 +33,7 @@ use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::messages::{TOPICS, stamp};
-use crate::sink::viewer::{Ask, Figures, Tuned, Viewer};
+use crate::sink::viewer::{Ask, ClientId, Figures, Tuned, Viewer};
 
 /// Sizes of images for the page: every pixel of every row, every second or every fourth one.
 const SCALES: [usize; 3] = [1, 2, 4];
@@ -102,6 +102,8 @@ struct Shared {
 /// The newest pair, and its messages once a client has asked for them.
 struct Newest {
     frame: Arc<Matched>,
+    /// Number of pairs shown before it.
+    number: u64,
     /// For the page, at each of the sizes.
     encoded: [OnceCell<Encoded>; SCALES.len()],
     /// For the Foxglove protocol: the message of each topic.
@@ -163,6 +165,16 @@ impl Live {
         self.0.viewers.say_goodbye().await;
     }
 
+    /// Returns the newest knobs, and the answers to requests of a client since the last call.
+    fn take_tuned(
+        &self,
+        tuned: &mut watch::Receiver<Tuned>,
+        client: ClientId,
+    ) -> (Tuned, Vec<Answer>) {
+        let newest = tuned.borrow_and_update();
+        (newest.clone(), self.0.viewers.take_answers(client))
+    }
+
     /// Returns the present colours, and the disparities that they span.
     fn colours(&self) -> (Colouring, [f32; 2]) {
         let colouring = self.0.source.colouring.get();
@@ -185,7 +197,11 @@ impl Viewer for Live {
     }
 
     fn tuned(&self, tuned: Tuned) {
-        self.0.tuned.send_replace(tuned);
+        // Under one lock, so that no client takes an answer with the knobs before it.
+        self.0.tuned.send_modify(|newest| {
+            self.0.viewers.answer(&tuned);
+            *newest = tuned;
+        });
     }
 
     fn saved(&self, message: Result<String, String>) {
@@ -230,9 +246,10 @@ impl Sink for LiveSink {
             _ => latencies.push(frame.latency()),
         }
         drop(latencies);
+        let number = self.taken as u64;
         self.taken += 1;
         let (encoded, messages) = Default::default();
-        let newest = Newest { frame: frame.clone(), encoded, messages };
+        let newest = Newest { frame: frame.clone(), number, encoded, messages };
         shared.newest.send_replace(Some(Arc::new(newest)));
         Ok(())
     }

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::Live;
 use super::connection::Connection;
 use super::encode::ms_since;
+use super::viewers::Answer;
 use crate::core::warnings::Warning;
 use crate::serve::metrics::Reading;
-use crate::sink::viewer::{Knob, KnobKind, Tuned, Wish};
+use crate::sink::viewer::{Knob, KnobKind, Tuned};
 
 /// A message of a client.
 #[derive(Debug, Deserialize)]
@@ -29,15 +30,19 @@ pub enum Message {
         /// Time of the client's clock, which the answer repeats.
         at: f64,
     },
-    /// The value of every knob.
+    /// New values of settings.
     Tune {
-        /// Number of the request, which its answer repeats.
+        /// Number of the request, above that of the one before. Its answer repeats it.
         number: u32,
         /// Section, key and value.
         values: Vec<(String, String, String)>,
     },
     /// The values of the configuration.
-    Reset,
+    Reset {
+        /// Number of the request, as for new values.
+        #[serde(default)]
+        number: u32,
+    },
     /// A file with the settings in effect.
     Save,
     /// Hold or go on.
@@ -82,12 +87,11 @@ fn add_colours(live: &Live, message: &mut Value) {
     message["colour_span"] = json!(span);
 }
 
-/// Returns the knobs; `number` is the client's own, if it asked for the change.
-pub fn knobs(live: &Live, tuned: &Tuned, number: Option<u32>) -> String {
+/// Returns the knobs, with answers to requests of the client.
+pub fn knobs(live: &Live, tuned: &Tuned, answers: &[Answer]) -> String {
     let mut message = json!({
         "type": "knobs",
-        "number": number,
-        "problem": tuned.problem,
+        "answers": answers,
         "knobs": tuned.knobs.iter().map(knob).collect::<Vec<_>>(),
     });
     add_colours(live, &mut message);
@@ -96,7 +100,7 @@ pub fn knobs(live: &Live, tuned: &Tuned, number: Option<u32>) -> String {
 
 fn knob(knob: &Knob) -> Value {
     let kind = match knob.kind {
-        KnobKind::Number { low, high, step, word } => {
+        KnobKind::Number { low, high, step, word, .. } => {
             json!({ "number": { "low": low, "high": high, "step": step, "word": word } })
         }
         KnobKind::Choice(names) => json!({ "choice": names }),
@@ -113,15 +117,6 @@ fn knob(knob: &Knob) -> Value {
         "locked": knob.locked,
         "kind": kind,
     })
-}
-
-/// Returns the values as the tuner takes them; those of unknown knobs are left out.
-pub fn wishes(tuned: &Tuned, values: Vec<(String, String, String)>) -> Vec<Wish> {
-    let known = |(section, key, value): (String, String, String)| {
-        let knob = tuned.knobs.iter().find(|knob| knob.name == (section.as_str(), key.as_str()))?;
-        Some((knob.name.0, knob.name.1, value))
-    };
-    values.into_iter().filter_map(known).collect()
 }
 
 /// Returns the answer to a question for the time.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hyper_tungstenite::tungstenite::protocol::CloseFrame;
 use hyper_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -13,6 +14,7 @@ use crate::core::redact::redact;
 use crate::core::text::on_one_line;
 use crate::core::thread::locked;
 use crate::serve::peer::Peer;
+use crate::sink::viewer::{ClientId, Tuned, ViewerId};
 
 /// Viewers at once.
 const MOST: usize = 8;
@@ -76,18 +78,28 @@ struct All {
 
 /// A taken seat.
 struct Taken {
-    id: u32,
+    id: ClientId,
     kind: &'static str,
     peer: Peer,
     may_change: bool,
     since: Instant,
     end: watch::Sender<Option<Ending>>,
+    /// Answers that it has not taken.
+    answers: Vec<Answer>,
+}
+
+/// Answer to a request of a viewer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// The viewer's number of the request.
+    pub number: u32,
+    /// Reason for a refusal.
+    pub problem: Option<String>,
 }
 
 /// The seat of a viewer, which is free again when this is dropped.
 pub struct Seat {
-    /// Number of the viewer, which no other one of the run has.
-    pub id: u32,
+    pub id: ClientId,
     end: watch::Receiver<Option<Ending>>,
     viewers: Viewers,
 }
@@ -129,13 +141,28 @@ impl Viewers {
         }
         all.taken += 1;
         let (end, ended) = watch::channel(None);
-        let (id, since) = (all.taken, Instant::now());
-        all.seats.push(Taken { id, kind, peer, may_change, since, end });
+        let (id, since, answers) = (ClientId(all.taken), Instant::now(), Vec::new());
+        all.seats.push(Taken { id, kind, peer, may_change, since, end, answers });
         Ok(Seat { id, end: ended, viewers: self.clone() })
     }
 
+    /// Keeps answers for the viewers whose requests they answer.
+    pub fn answer(&self, tuned: &Tuned) {
+        for taken in &mut locked(&self.0).seats {
+            let answer = |number| Answer { number, problem: tuned.problem.clone() };
+            taken.answers.extend(tuned.answered_to(ViewerId::Client(taken.id)).map(answer));
+        }
+    }
+
+    /// Takes the answers to requests of a viewer.
+    pub fn take_answers(&self, id: ClientId) -> Vec<Answer> {
+        let mut all = locked(&self.0);
+        let taken = all.seats.iter_mut().find(|taken| taken.id == id);
+        taken.map_or_else(Vec::new, |taken| std::mem::take(&mut taken.answers))
+    }
+
     /// Closes a viewer for another one.
-    pub fn close(&self, id: u32) {
+    pub fn close(&self, id: ClientId) {
         if let Some(taken) = locked(&self.0).seats.iter().find(|taken| taken.id == id) {
             taken.end.send_replace(Some(Ending::closed("the viewer was closed by another one")));
         }
@@ -168,10 +195,10 @@ impl Viewers {
     }
 
     /// Returns the viewers for their list, as the viewer `own` sees it.
-    pub fn list(&self, own: u32) -> Vec<Value> {
+    pub fn list(&self, own: ClientId) -> Vec<Value> {
         let row = |taken: &Taken| {
             json!({
-                "id": taken.id,
+                "id": taken.id.0,
                 "kind": taken.kind,
                 "address": taken.peer.address.ip().to_string(),
                 "may_change": taken.may_change,

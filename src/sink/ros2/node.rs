@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,10 +18,12 @@ use ros2_client::rcl_interfaces::{
     ListParametersResponse, ListParametersResult, SetParametersAtomicallyResponse,
     SetParametersRequest, SetParametersResponse,
 };
-use ros2_client::{Name, Node, Parameter, ParameterValue, Publisher, Server, ServiceTypeName};
+use ros2_client::{
+    Name, Node, Parameter, ParameterValue, Publisher, RmwRequestId, Server, ServiceTypeName,
+};
 
 use super::encoded::Encoded;
-use super::services::{Response, SetBool, Trigger, answer, serve};
+use super::services::{Response, SetBool, Trigger, answer, receive, respond, serve};
 use crate::core::control::{Control, Switch};
 use crate::core::dds::PacketLoss;
 use crate::core::frame::Matched;
@@ -31,7 +32,9 @@ use crate::sink::files;
 use crate::sink::messages::{diagnostics, stamp};
 use crate::sink::png;
 use crate::sink::still::Still;
-use crate::sink::viewer::{Ask, Figures, Knob, KnobKind, Tuned, Viewer, Wish};
+use crate::sink::viewer::{
+    Ask, Figures, Knob, KnobKind, RequestId, Tuned, Typed, Viewer, ViewerId,
+};
 
 /// Polling interval of requests to services.
 const TICK: Duration = Duration::from_millis(50);
@@ -39,17 +42,12 @@ const TICK: Duration = Duration::from_millis(50);
 /// Interval of diagnostics.
 const DIAGNOSTICS_EVERY: Duration = Duration::from_secs(1);
 
-/// Checks values; the error names the problem.
-pub type Check = dyn Fn(&[Wish]) -> Result<(), String> + Send + Sync;
-
 /// The parts of a run that a graph may watch and change.
 pub struct Links {
     /// Name of the source, for people.
     pub name: String,
     /// The knobs at the start.
     pub knobs: Vec<Knob>,
-    /// Checks values of all knobs.
-    pub check: Box<Check>,
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
     /// The run's switches.
@@ -67,12 +65,18 @@ pub struct Exchange(Arc<Shared>);
 struct Shared {
     links: Links,
     knobs: Mutex<Vec<Knob>>,
-    /// Values that were asked for and not yet answered, by the parameter's name.
-    wanted: Mutex<BTreeMap<String, String>>,
-    /// Number of the last request.
-    number: AtomicU64,
+    asked: Mutex<Asked>,
     figures: Mutex<Figures>,
     newest: Mutex<Option<Arc<Matched>>>,
+}
+
+/// Requests for values.
+#[derive(Default)]
+struct Asked {
+    /// Number of the last one.
+    number: u32,
+    /// Results of those that the graph was not told of, by their numbers; `None` until they are known.
+    results: BTreeMap<u32, Option<Result<(), String>>>,
 }
 
 impl Exchange {
@@ -82,8 +86,7 @@ impl Exchange {
         Self(Arc::new(Shared {
             links,
             knobs,
-            wanted: Mutex::default(),
-            number: AtomicU64::new(0),
+            asked: Mutex::default(),
             figures: Mutex::default(),
             newest: Mutex::default(),
         }))
@@ -94,55 +97,34 @@ impl Exchange {
         *locked(&self.0.newest) = Some(frame.clone());
     }
 
-    /// Returns the values of all knobs if parameters had these values; `None` if they have them already.
-    fn check(&self, changes: &[Parameter]) -> Result<Option<Vec<Wish>>, String> {
-        let (knobs, wanted) = (locked(&self.0.knobs), locked(&self.0.wanted));
-        let present = |knob: &Knob| wanted.get(&knob.path()).unwrap_or(&knob.value).clone();
-        let mut values: BTreeMap<String, String> =
-            knobs.iter().map(|knob| (knob.path(), present(knob))).collect();
-        let mut is_new = false;
-        for Parameter { name, value } in changes {
-            let text = text_of(value).ok_or("give a number, a word, or true or false")?;
-            let knob = knobs.iter().find(|knob| knob.path() == *name);
-            let knob = knob.ok_or("there is no such parameter; `ros2 param list` lists them")?;
-            if values.get(name) == Some(&text) {
-                continue;
-            }
-            if let Some(reason) = &knob.locked {
-                return Err(reason.clone());
-            }
-            values.insert(name.clone(), text);
-            is_new = true;
+    /// Requests values for parameters: all of them or none. Returns the number of the request.
+    fn ask(&self, changes: Vec<raw::Parameter>) -> u32 {
+        let mut asked = locked(&self.0.asked);
+        asked.number += 1;
+        let number = asked.number;
+        let wish = |Parameter { name, value }| text_of(&value).map(|text| (name, text));
+        let values: Option<Vec<_>> = changes.into_iter().map(Parameter::from).map(wish).collect();
+        let refused = || Err("give a number, a word, or true or false".to_owned());
+        asked.results.insert(number, values.is_none().then(refused));
+        if let Some(values) = values {
+            let id = RequestId { viewer: ViewerId::Ros2, number };
+            (self.0.links.ask)(Ask::Values { id, values });
         }
-        if !is_new {
-            return Ok(None);
-        }
-        let wish = |knob: &Knob| (knob.name.0, knob.name.1, values[&knob.path()].clone());
-        let wishes: Vec<Wish> = knobs.iter().map(wish).collect();
-        (self.0.links.check)(&wishes)?;
-        Ok(Some(wishes))
+        number
     }
 
-    /// Sets parameters: all of them or, with the reason, none.
-    fn set(&self, changes: &[Parameter]) -> Result<(), String> {
-        let Some(values) = self.check(changes)? else { return Ok(()) };
-        for Parameter { name, value } in changes {
-            locked(&self.0.wanted).extend(text_of(value).map(|text| (name.clone(), text)));
-        }
-        let number = self.0.number.fetch_add(1, Ordering::SeqCst) + 1;
-        (self.0.links.ask)(Ask::Values { number, values });
-        Ok(())
+    /// Takes the results of requests, once all of them have been answered.
+    fn take_results(&self, numbers: &[u32]) -> Option<Vec<Result<(), String>>> {
+        let results = &mut locked(&self.0.asked).results;
+        let all =
+            numbers.iter().map(|number| results.get(number)?.clone()).collect::<Option<_>>()?;
+        results.retain(|number, _| !numbers.contains(number));
+        Some(all)
     }
 
-    /// Returns the parameters, with values that were asked for and are on their way.
+    /// Returns the parameters.
     fn parameters(&self) -> Vec<(String, ParameterValue)> {
-        let (knobs, wanted) = (locked(&self.0.knobs), locked(&self.0.wanted));
-        let parameter = |knob: &Knob| {
-            let name = knob.path();
-            let value = value_of(knob.kind, wanted.get(&name).unwrap_or(&knob.value));
-            (name, value)
-        };
-        knobs.iter().map(parameter).collect()
+        locked(&self.0.knobs).iter().map(|knob| (knob.path(), value_of(knob))).collect()
     }
 
     /// Returns the result of `each` for the named parameters; unknown ones are passed as `None`.
@@ -167,9 +149,9 @@ impl Exchange {
         described.description = knob.hint.to_owned();
         described.read_only = knob.locked.is_some();
         let limits = match knob.kind {
-            KnobKind::Number { low, high, step, word } => {
+            KnobKind::Number { low, high, step, whole, word } => {
                 described.dynamic_typing = word.is_some();
-                described.range = match step.fract() == 0.0 {
+                described.range = match whole {
                     true => {
                         let [from_value, to_value, step] =
                             [low, high, step].map(|limit| limit as i64);
@@ -265,9 +247,12 @@ impl Viewer for Exchange {
     }
 
     fn tuned(&self, tuned: Tuned) {
-        *locked(&self.0.knobs) = tuned.knobs;
-        if tuned.number.is_none_or(|number| number == self.0.number.load(Ordering::SeqCst)) {
-            locked(&self.0.wanted).clear();
+        // The parameters first, since who is told of the success may read them.
+        locked(&self.0.knobs).clone_from(&tuned.knobs);
+        let mut asked = locked(&self.0.asked);
+        for number in tuned.answered_to(ViewerId::Ros2) {
+            let result = tuned.problem.clone().map_or(Ok(()), Err);
+            asked.results.entry(number).and_modify(|known| *known = Some(result));
         }
     }
 
@@ -275,15 +260,12 @@ impl Viewer for Exchange {
 }
 
 /// Returns the value of a knob as one of a parameter.
-fn value_of(kind: KnobKind, text: &str) -> ParameterValue {
-    let word = || ParameterValue::String(text.to_owned());
-    match kind {
-        KnobKind::Switch => ParameterValue::Boolean(text == "true"),
-        KnobKind::Number { step, .. } if step.fract() == 0.0 => {
-            text.parse().map_or_else(|_| word(), ParameterValue::Integer)
-        }
-        KnobKind::Number { .. } => text.parse().map_or_else(|_| word(), ParameterValue::Double),
-        KnobKind::Choice(_) => word(),
+fn value_of(knob: &Knob) -> ParameterValue {
+    match knob.typed() {
+        Typed::Switch(on) => ParameterValue::Boolean(on),
+        Typed::Whole(number) => ParameterValue::Integer(number),
+        Typed::Real(number) => ParameterValue::Double(number),
+        Typed::Word(word) => ParameterValue::String(word.to_owned()),
     }
 }
 
@@ -319,7 +301,7 @@ impl Service {
         let record = serve::<SetBool, Response>(&mut node, &name("record")?, std_srvs("SetBool"))?;
         let snapshot =
             serve::<Trigger, Response>(&mut node, &name("snapshot")?, std_srvs("Trigger"))?;
-        let parameters = ParameterServers::start(&mut node, &name)?;
+        let mut parameters = ParameterServers::start(&mut node, &name)?;
         let stop = Switch::default();
         let is_over = stop.clone();
         let spin = move || {
@@ -390,6 +372,9 @@ struct ParameterServers {
     set_together: Server<SetParametersRequest, SetParametersAtomicallyResponse>,
     list: Server<ListParametersRequest, ListParametersResponse>,
     describe: Server<DescribeParametersRequest, DescribeParametersResponse>,
+    /// Changes that were not answered: names of the responses, and the numbers of the requests.
+    changes: Vec<(RmwRequestId, Vec<u32>)>,
+    joint_changes: Vec<(RmwRequestId, u32)>,
 }
 
 impl ParameterServers {
@@ -409,17 +394,15 @@ impl ParameterServers {
             )?,
             list: serve(node, &name("list_parameters")?, kind("ListParameters"))?,
             describe: serve(node, &name("describe_parameters")?, kind("DescribeParameters"))?,
+            changes: Vec::new(),
+            joint_changes: Vec::new(),
         })
     }
 
-    /// Answers the requests that have come.
-    fn answer(&self, exchange: &Exchange) {
+    /// Answers the requests that have come, and changes once they have been carried out.
+    fn answer(&mut self, exchange: &Exchange) {
         let value =
             |_: &str, value: Option<ParameterValue>| value.unwrap_or(ParameterValue::NotSet);
-        let set = |changes: Vec<raw::Parameter>| {
-            let changes: Vec<Parameter> = changes.into_iter().map(Parameter::from).collect();
-            raw::SetParametersResult::from(exchange.set(&changes))
-        };
         answer(&self.get, |GetParametersRequest { names }| GetParametersResponse {
             values: exchange.of_names(&names, |name, found| value(name, found).into()),
         });
@@ -428,11 +411,28 @@ impl ParameterServers {
                 ParameterValue::to_parameter_type_raw(&value(name, found))
             }),
         });
-        answer(&self.set, |SetParametersRequest { parameter }| SetParametersResponse {
-            results: parameter.into_iter().map(|change| set(vec![change])).collect(),
+        while let Some((id, SetParametersRequest { parameter })) = receive(&self.set) {
+            let numbers = parameter.into_iter().map(|change| exchange.ask(vec![change]));
+            self.changes.push((id, numbers.collect()));
+        }
+        self.changes.retain(|(id, numbers)| {
+            let Some(results) = exchange.take_results(numbers) else { return true };
+            let results = results.into_iter().map(raw::SetParametersResult::from).collect();
+            respond(&self.set, *id, SetParametersResponse { results });
+            false
         });
-        answer(&self.set_together, |SetParametersRequest { parameter }| {
-            SetParametersAtomicallyResponse { result: set(parameter) }
+        while let Some((id, SetParametersRequest { parameter })) = receive(&self.set_together) {
+            self.joint_changes.push((id, exchange.ask(parameter)));
+        }
+        self.joint_changes.retain(|(id, number)| {
+            let result = exchange.take_results(&[*number]).and_then(|mut results| results.pop());
+            let Some(result) = result else { return true };
+            respond(
+                &self.set_together,
+                *id,
+                SetParametersAtomicallyResponse { result: result.into() },
+            );
+            false
         });
         answer(&self.list, |request| ListParametersResponse { result: exchange.list(request) });
         answer(&self.describe, |DescribeParametersRequest { names }| DescribeParametersResponse {
@@ -478,12 +478,13 @@ mod tests {
         }
     }
 
-    fn parameter(name: &str, value: ParameterValue) -> Parameter {
-        Parameter { name: name.to_owned(), value }
+    fn raw_parameter(name: &str, value: ParameterValue) -> raw::Parameter {
+        raw::Parameter { name: name.to_owned(), value: value.into() }
     }
 
     fn exchange(asked: Arc<Mutex<Vec<Ask>>>) -> Exchange {
-        let whole = KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, word: Some("auto") };
+        let whole =
+            KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, whole: true, word: Some("auto") };
         Exchange::new(Links {
             name: "test".into(),
             knobs: vec![
@@ -491,10 +492,6 @@ mod tests {
                 knob("paths", KnobKind::Choice(&["4", "8"]), "8", None),
                 knob("disparities", whole, "64", Some("a recording says what it is")),
             ],
-            check: Box::new(|wishes| match wishes.iter().find(|(.., text)| text == "99") {
-                Some(_) => Err("at most 98".into()),
-                None => Ok(()),
-            }),
             ask: Box::new(move |ask| locked(&asked).push(ask)),
             control: Control::default(),
             writes_frames: false,
@@ -502,40 +499,54 @@ mod tests {
         })
     }
 
-    #[test]
-    fn a_parameter_becomes_a_request_with_what_was_asked_for_before() {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let exchange = exchange(asked.clone());
-        exchange.set(&[parameter("matching.p1", ParameterValue::Integer(12))]).unwrap();
-        exchange.set(&[parameter("matching.paths", ParameterValue::Integer(4))]).unwrap();
-        // The same once more changes nothing.
-        exchange.set(&[parameter("matching.paths", ParameterValue::String("4".into()))]).unwrap();
-        let wishes = |texts: [&str; 3]| -> Vec<Wish> {
-            let keys = ["p1", "paths", "disparities"].into_iter().zip(texts);
-            keys.map(|(key, text)| ("matching", key, text.to_owned())).collect()
-        };
-        let expected = [
-            Ask::Values { number: 1, values: wishes(["12", "8", "64"]) },
-            Ask::Values { number: 2, values: wishes(["12", "4", "64"]) },
-        ];
-        assert_eq!(*locked(&asked), expected);
+    fn answer(exchange: &Exchange, answered: RequestId, p1: &str, problem: Option<&str>) {
+        let mut knobs = locked(&exchange.0.knobs).clone();
+        knobs[0].value = p1.to_owned();
+        exchange.tuned(Tuned {
+            answered: vec![answered],
+            knobs,
+            since: Instant::now(),
+            colouring: Default::default(),
+            problem: problem.map(str::to_owned),
+        });
     }
 
     #[test]
-    fn wrong_values_are_refused_with_the_reason() {
-        let exchange = exchange(Arc::default());
-        for (name, value, reason) in [
-            ("matching.p1", ParameterValue::Integer(99), "at most 98"),
-            ("matching.p3", ParameterValue::Integer(9), "no such parameter"),
-            ("matching.p1", ParameterValue::IntegerArray(vec![1]), "give a number"),
-            ("matching.disparities", ParameterValue::Integer(32), "a recording says"),
-        ] {
-            // Together with a right one, which is not set either.
-            let right = parameter("matching.paths", ParameterValue::Integer(4));
-            let error = exchange.set(&[right, parameter(name, value)]).unwrap_err();
-            assert!(error.contains(reason), "{error}");
-        }
-        assert_eq!(exchange.parameters()[1].1, ParameterValue::String("8".into()));
+    fn a_change_is_asked_for_alone_and_succeeds_once_it_is_in_effect() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let exchange = exchange(asked.clone());
+        let p1 = |value| vec![raw_parameter("matching.p1", value)];
+        let id = |viewer, number| RequestId { viewer, number };
+        let numbers = [ParameterValue::Integer(7), ParameterValue::Integer(99)];
+        let numbers = numbers.map(|value| exchange.ask(p1(value)));
+        let expected = [(1, "7"), (2, "99")].map(|(number, text)| Ask::Values {
+            id: id(ViewerId::Ros2, number),
+            values: vec![("matching.p1".into(), text.into())],
+        });
+        assert_eq!((numbers, &locked(&asked)[..]), ([1, 2], &expected[..]));
+        // A request of the window has the same number.
+        answer(&exchange, id(ViewerId::Window, 2), "9", None);
+        assert_eq!(exchange.parameters()[0].1, ParameterValue::Integer(9));
+        answer(&exchange, id(ViewerId::Ros2, 1), "7", None);
+        assert_eq!(exchange.take_results(&numbers), None, "one is on its way");
+        answer(&exchange, id(ViewerId::Ros2, 2), "7", Some("no memory"));
+        assert_eq!(exchange.parameters()[0].1, ParameterValue::Integer(7));
+        let results = exchange.take_results(&numbers);
+        assert_eq!(results, Some(vec![Ok(()), Err("no memory".into())]));
+        assert!(locked(&exchange.0.asked).results.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_with_the_reason() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let exchange = exchange(asked.clone());
+        // Together with a right one, which is not set either.
+        let list = raw_parameter("matching.p1", ParameterValue::IntegerArray(vec![1]));
+        let right = raw_parameter("matching.paths", ParameterValue::Integer(4));
+        let number = exchange.ask(vec![right, list]);
+        let results = exchange.take_results(&[number]).unwrap();
+        assert!(results[0].as_ref().unwrap_err().contains("give a number"), "{results:?}");
+        assert!(locked(&asked).is_empty());
         let error = exchange.record(true).unwrap_err().to_string();
         assert!(error.contains("--record"), "{error}");
         assert!(exchange.snapshot().unwrap_err().to_string().contains("no pair"));
@@ -570,8 +581,8 @@ mod tests {
 
     #[test]
     fn knobs_have_values_of_their_kind() {
-        let real = KnobKind::Number { low: 0.0, high: 1.0, step: 0.1, word: None };
-        let whole = KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, word: Some("auto") };
+        let number = |whole, word| KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, whole, word };
+        let (real, whole) = (number(false, None), number(true, Some("auto")));
         for (kind, text, value) in [
             (KnobKind::Switch, "true", ParameterValue::Boolean(true)),
             (whole, "auto", ParameterValue::String("auto".into())),
@@ -580,7 +591,7 @@ mod tests {
             (real, "1", ParameterValue::Double(1.0)),
             (KnobKind::Choice(&["4"]), "4", ParameterValue::String("4".into())),
         ] {
-            assert_eq!(value_of(kind, text), value);
+            assert_eq!(value_of(&knob("key", kind, text, None)), value);
             assert_eq!(text_of(&value).as_deref(), Some(text));
         }
     }

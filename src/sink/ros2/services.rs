@@ -1,7 +1,9 @@
 //! Services of a graph: how they are offered and answered, and the messages of std_srvs.
 
 use anyhow::Result;
-use ros2_client::{Message, Name, Node, QosProfile, Server, ServiceMapping, ServiceTypeName};
+use ros2_client::{
+    Message, Name, Node, QosProfile, RmwRequestId, Server, ServiceMapping, ServiceTypeName,
+};
 use serde::{Deserialize, Serialize};
 
 /// Request of `std_srvs/SetBool`.
@@ -47,23 +49,31 @@ pub(super) fn serve<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     Ok(node.create_server(ServiceMapping::Enhanced, name, &kind, quality.clone(), quality)?)
 }
 
+/// Returns a request that has come, if any, with the name of its response.
+pub(super) fn receive<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
+    server: &Server<Q, A>,
+) -> Option<(RmwRequestId, Q)> {
+    let unreadable = |error| tracing::debug!("ROS 2: an unreadable request: {error}");
+    server.receive_request().map_err(unreadable).ok().flatten()
+}
+
+/// Sends a response.
+pub(super) fn respond<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
+    server: &Server<Q, A>,
+    id: RmwRequestId,
+    response: A,
+) {
+    if let Err(error) = server.send_response(id, response) {
+        tracing::debug!("ROS 2: an answer was lost: {error}");
+    }
+}
+
 /// Answers the requests that have come.
 pub(super) fn answer<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     server: &Server<Q, A>,
     mut work: impl FnMut(Q) -> A,
 ) {
-    loop {
-        match server.receive_request() {
-            Ok(None) => return,
-            Ok(Some((id, request))) => {
-                if let Err(error) = server.send_response(id, work(request)) {
-                    tracing::debug!("ROS 2: an answer was lost: {error}");
-                }
-            }
-            Err(error) => {
-                tracing::debug!("ROS 2: an unreadable request: {error}");
-                return;
-            }
-        }
+    while let Some((id, request)) = receive(server) {
+        respond(server, id, work(request));
     }
 }

@@ -90,7 +90,8 @@ impl App {
             self.ask_for_values();
         }
         if clicks.reset() {
-            self.ask(Ask::Reset);
+            let ask = self.panel.reset();
+            self.ask(ask);
         }
         if clicks.write() {
             self.write_settings();
@@ -141,11 +142,10 @@ impl App {
             self.scale = ColourScale::new(span, range);
             self.colouring.span = span;
         }
-        let overtaken = tuned.number.is_some_and(|number| self.panel.is_overtaken(number));
-        if !overtaken {
-            self.colouring.map = map;
-        }
         self.in_effect.change(tuned.since, &tuned.knobs);
         self.panel.tuned(tuned);
+        if !self.panel.is_own(("colour", "map")) {
+            self.colouring.map = map;
+        }
     }
 }

@@ -24,7 +24,7 @@ fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {
 }
 
 fn knobs() -> Vec<Knob> {
-    let number = |word| KnobKind::Number { low: 0.0, high: 100.0, step: 1.0, word };
+    let number = |word| KnobKind::Number { low: 0.0, high: 100.0, step: 1.0, whole: true, word };
     vec![
         knob("cost", "combined", KnobKind::Choice(&["combined", "census"])),
         knob("p1", "auto", number(Some("auto"))),
@@ -119,9 +119,7 @@ fn dragging_a_slider_turns_its_knob_and_is_asked_for() {
     user.pass(vec![Event::PointerMoved(on_rail(45.0))]);
     let second: f64 = user.value("uniqueness").parse().unwrap();
     assert!(first > 10.0 && second > first + 10.0 && second.fract() == 0.0, "{first} {second}");
-    let Ask::Values { number, values } = user.panel.ask() else { panic!("values") };
-    assert_eq!((number, values.len()), (1, 4));
-    assert_eq!(values[2], ("matching", "uniqueness", second.to_string()));
+    assert_eq!(user.panel.ask(), request(1, &[("matching.uniqueness", &second.to_string())]));
 }
 
 #[test]
@@ -156,34 +154,77 @@ fn buttons_say_what_they_are() {
     assert!(!user.click(user.place("Tuning")).or(user.pass(vec![])).turned());
 }
 
+fn id(number: u32) -> RequestId {
+    RequestId { viewer: ViewerId::Window, number }
+}
+
+fn request(number: u32, values: &[(&str, &str)]) -> Ask {
+    let wish = |(path, value): &(&str, &str)| (String::from(*path), String::from(*value));
+    Ask::Values { id: id(number), values: values.iter().map(wish).collect() }
+}
+
+/// The settings in effect after these requests: P1 and uniqueness.
+fn answer(answered: &[RequestId], [p1, uniqueness]: [&str; 2], problem: Option<&str>) -> Tuned {
+    let mut knobs = knobs();
+    knobs[1].value = p1.to_owned();
+    knobs[2].value = uniqueness.to_owned();
+    Tuned {
+        answered: answered.to_vec(),
+        knobs,
+        since: std::time::Instant::now(),
+        colouring: Colouring::default(),
+        problem: problem.map(str::to_owned),
+    }
+}
+
+fn values(panel: &Panel) -> [&str; 2] {
+    [&panel.knobs[1].value, &panel.knobs[2].value]
+}
+
 #[test]
 fn a_late_answer_does_not_turn_knobs_back() {
     let mut panel = Panel::new(knobs(), None);
-    let answer = |number, value: &str, problem: Option<&str>| {
-        let mut knobs = knobs();
-        knobs[2].value = value.to_owned();
-        let problem = problem.map(str::to_owned);
-        let since = std::time::Instant::now();
-        Tuned { number, knobs, since, colouring: Colouring::default(), problem }
-    };
     assert!(panel.turn(("matching", "uniqueness"), "20"));
-    panel.ask();
+    assert_eq!(panel.ask(), request(1, &[("matching.uniqueness", "20")]));
     assert!(panel.turn(("matching", "uniqueness"), "30"));
-    panel.ask();
-    panel.tuned(answer(Some(1), "20", None));
-    assert_eq!(panel.knobs[2].value, "30");
-    assert!(panel.is_overtaken(1) && panel.answered < panel.sent);
-    // What cannot be had stays to be corrected, with the reason.
-    panel.tuned(answer(Some(2), "8", Some("too large")));
-    assert_eq!((&*panel.knobs[2].value, panel.problem.as_deref()), ("30", Some("too large")));
-    // Another configuration is another truth.
-    panel.tuned(answer(None, "9", None));
-    assert_eq!((&*panel.knobs[2].value, panel.problem.as_deref()), ("9", None));
+    assert_eq!(panel.ask(), request(2, &[("matching.uniqueness", "30")]));
+    panel.tuned(answer(&[id(1)], ["auto", "20"], None));
+    assert_eq!(values(&panel), ["auto", "30"]);
+    assert!(panel.answered < panel.sent && panel.is_own(("matching", "uniqueness")));
+    panel.tuned(answer(&[id(2)], ["auto", "30"], None));
+    assert!(panel.answered == panel.sent && panel.own.is_empty());
+    // Another configuration.
+    panel.tuned(answer(&[], ["auto", "9"], None));
+    assert_eq!(values(&panel), ["auto", "9"]);
     assert!(!panel.turn(("matching", "nothing"), "1"));
     panel.knobs[2].locked = Some("a recording".into());
     assert!(!panel.turn(("matching", "uniqueness"), "1"));
-    let Ask::Values { values, .. } = panel.ask() else { panic!("values") };
-    assert_eq!(values.len(), 3, "what is locked is not asked for");
+    assert_eq!(panel.ask(), request(3, &[]));
+}
+
+#[test]
+fn a_refused_value_stays_to_be_corrected_whatever_others_change_besides() {
+    let mut panel = Panel::new(knobs(), None);
+    panel.turn(("matching", "p1"), "300");
+    panel.ask();
+    panel.tuned(answer(&[id(1)], ["auto", "8"], Some("too large")));
+    assert_eq!((values(&panel), panel.problem.as_deref()), (["300", "8"], Some("too large")));
+    // Another viewer has changed the other knob, and one more was refused a value.
+    let other = RequestId { viewer: ViewerId::Ros2, number: 1 };
+    panel.tuned(answer(&[other], ["auto", "23"], None));
+    panel.tuned(answer(&[other], ["auto", "23"], Some("no memory")));
+    assert_eq!((values(&panel), panel.problem.as_deref()), (["300", "23"], Some("too large")));
+    // Together with another value it may be right.
+    panel.turn(("matching", "uniqueness"), "24");
+    let both = [("matching.p1", "300"), ("matching.uniqueness", "24")];
+    assert_eq!(panel.ask(), request(2, &both));
+    panel.tuned(answer(&[id(2)], ["auto", "23"], Some("too large")));
+    // Another viewer has changed the same knob.
+    panel.tuned(answer(&[other], ["7", "23"], None));
+    assert_eq!((values(&panel), panel.problem.as_deref()), (["7", "24"], Some("too large")));
+    assert_eq!(panel.reset(), Ask::Reset(id(3)));
+    panel.tuned(answer(&[id(3)], ["auto", "8"], None));
+    assert_eq!((values(&panel), panel.problem.as_deref()), (["auto", "8"], None));
 }
 
 /// A click sets both cameras; after a click on the name of one, that one.

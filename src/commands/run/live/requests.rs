@@ -1,51 +1,119 @@
-//! Requests to the tuner: the newest of each kind waits until it is served.
+//! Requests to the tuner, which wait until they are served.
 
+use std::collections::VecDeque;
+use std::mem;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::sink::viewer::Ask;
+use crate::core::thread::locked;
+use crate::sink::viewer::{Ask, RequestId, Wish};
 
 /// Requests to the tuner, from any thread. Clones share them.
 #[derive(Clone, Default)]
 pub struct Requests(Arc<(Mutex<Waiting>, Condvar)>);
 
-/// Waiting requests: the newest of each kind, in the order of service.
-type Waiting = [Option<Request>; 5];
+/// Waiting requests, in the order of service.
+#[derive(Default)]
+struct Waiting {
+    close: bool,
+    reload: bool,
+    reset: Vec<RequestId>,
+    // Changes come before a file, which must hold the newest values.
+    changes: Vec<Change>,
+    files: VecDeque<PathBuf>,
+}
+
+/// Settings that a viewer changes, and the requests that asked for that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    pub ids: Vec<RequestId>,
+    pub values: Vec<Wish>,
+}
 
 /// A request to the tuner.
+#[derive(Debug, PartialEq)]
 pub enum Request {
     /// End.
     Close,
     /// Read the configuration again.
     Reload,
-    /// A request of a viewer.
-    Viewer(Ask),
+    /// Return to the values of the configuration.
+    Reset(Vec<RequestId>),
+    /// Change settings, in this order.
+    Change(Vec<Change>),
+    /// Write a configuration file with the values in effect.
+    Write(PathBuf),
 }
 
 impl Request {
-    /// Its place in the order of service.
-    fn place(&self) -> usize {
+    /// Returns the requests of viewers that it serves.
+    pub fn ids(&self) -> Vec<RequestId> {
         match self {
-            Request::Close => 0,
-            Request::Reload => 1,
-            Request::Viewer(Ask::Reset) => 2,
-            // Values come before a file, which must hold the newest.
-            Request::Viewer(Ask::Values { .. }) => 3,
-            Request::Viewer(Ask::Write(_)) => 4,
+            Request::Reset(ids) => ids.clone(),
+            Request::Change(changes) => changes.iter().flat_map(|it| it.ids.clone()).collect(),
+            Request::Close | Request::Reload | Request::Write(_) => Vec::new(),
+        }
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, ask: Ask) {
+        match ask {
+            Ask::Values { id, values } => {
+                // A viewer's earlier change is void if all of its settings are set again.
+                let is_set = |path: &String| values.iter().any(|(new, _)| new == path);
+                let is_void = |earlier: &mut Change| {
+                    earlier.ids[0].viewer == id.viewer
+                        && earlier.values.iter().all(|(path, _)| is_set(path))
+                };
+                let void = self.changes.extract_if(.., is_void);
+                let mut ids: Vec<RequestId> = void.flat_map(|earlier| earlier.ids).collect();
+                ids.push(id);
+                self.changes.push(Change { ids, values });
+            }
+            Ask::Reset(id) => {
+                // A reset makes earlier changes void.
+                self.reset.extend(self.changes.drain(..).flat_map(|earlier| earlier.ids));
+                self.reset.push(id);
+            }
+            Ask::Write(path) => self.files.push_back(path),
+        }
+    }
+
+    fn next(&mut self) -> Option<Request> {
+        if mem::take(&mut self.close) {
+            Some(Request::Close)
+        } else if mem::take(&mut self.reload) {
+            Some(Request::Reload)
+        } else if !self.reset.is_empty() {
+            Some(Request::Reset(mem::take(&mut self.reset)))
+        } else if !self.changes.is_empty() {
+            Some(Request::Change(mem::take(&mut self.changes)))
+        } else {
+            self.files.pop_front().map(Request::Write)
         }
     }
 }
 
 impl Requests {
-    /// Adds a request.
-    pub fn ask(&self, request: Request) {
-        let mut waiting = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = request.place();
-        if let Request::Viewer(Ask::Reset) = request {
-            // A reset voids earlier values.
-            waiting[place + 1] = None;
-        }
-        waiting[place] = Some(request);
+    /// Adds the request of a viewer.
+    pub fn ask(&self, ask: Ask) {
+        self.change(|waiting| waiting.add(ask));
+    }
+
+    /// Requests to read the configuration again.
+    pub fn reload(&self) {
+        self.change(|waiting| waiting.reload = true);
+    }
+
+    /// Requests the end of the tuner.
+    pub fn close(&self) {
+        self.change(|waiting| waiting.close = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+        change(&mut locked(&self.0.0));
         self.0.1.notify_one();
     }
 
@@ -55,7 +123,7 @@ impl Requests {
         let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = None;
         let nothing_yet = |waiting: &mut Waiting| {
-            next = waiting.iter_mut().find_map(Option::take);
+            next = waiting.next();
             next.is_none()
         };
         match patience {
@@ -69,41 +137,59 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sink::viewer::{ClientId, ViewerId};
 
-    fn ask_for_values(requests: &Requests, number: u64) {
-        let values = vec![("matching", "p1", number.to_string())];
-        requests.ask(Request::Viewer(Ask::Values { number, values }));
+    const OWN: ViewerId = ViewerId::Window;
+    const OTHER: ViewerId = ViewerId::Client(ClientId(1));
+
+    fn id(viewer: ViewerId, number: u32) -> RequestId {
+        RequestId { viewer, number }
+    }
+
+    fn values(all: &[(&str, u32)]) -> Vec<Wish> {
+        all.iter().map(|(path, value)| (String::from(*path), value.to_string())).collect()
+    }
+
+    fn ask(requests: &Requests, viewer: ViewerId, number: u32, all: &[(&str, u32)]) {
+        requests.ask(Ask::Values { id: id(viewer, number), values: values(all) });
     }
 
     #[test]
-    fn the_newest_values_win_and_are_in_effect_before_a_file_is_written() {
+    fn only_a_change_that_is_set_again_whole_by_its_viewer_is_void() {
         let requests = Requests::default();
-        requests.ask(Request::Viewer(Ask::Write("a.toml".into())));
-        for number in 1..=5 {
-            ask_for_values(&requests, number);
+        requests.ask(Ask::Write("a.toml".into()));
+        requests.ask(Ask::Write("b.toml".into()));
+        ask(&requests, OWN, 1, &[("p1", 1)]);
+        ask(&requests, OTHER, 1, &[("p1", 2)]);
+        ask(&requests, OWN, 2, &[("p1", 3), ("p2", 3)]);
+        ask(&requests, OWN, 3, &[("p2", 4)]);
+        let expected = [
+            Change { ids: vec![id(OTHER, 1)], values: values(&[("p1", 2)]) },
+            Change { ids: vec![id(OWN, 1), id(OWN, 2)], values: values(&[("p1", 3), ("p2", 3)]) },
+            Change { ids: vec![id(OWN, 3)], values: values(&[("p2", 4)]) },
+        ];
+        assert_eq!(requests.next(None), Some(Request::Change(expected.into())));
+        // They are in effect before a file is written.
+        for path in ["a.toml", "b.toml"] {
+            assert_eq!(requests.next(None), Some(Request::Write(path.into())));
         }
-        let Some(Request::Viewer(Ask::Values { number: 5, values })) = requests.next(None) else {
-            panic!("not the newest")
-        };
-        assert_eq!(values[0].2, "5");
-        let next = requests.next(None);
-        assert!(
-            matches!(next, Some(Request::Viewer(Ask::Write(path))) if path.ends_with("a.toml"))
-        );
-        assert!(requests.next(Some(Duration::from_millis(5))).is_none());
+        assert_eq!(requests.next(Some(Duration::from_millis(5))), None);
     }
 
     #[test]
-    fn a_reset_makes_values_void_and_the_end_comes_first() {
+    fn a_reset_makes_changes_void_and_answers_them_and_the_end_comes_first() {
         let requests = Requests::default();
-        ask_for_values(&requests, 1);
-        requests.ask(Request::Viewer(Ask::Reset));
-        requests.ask(Request::Reload);
-        assert!(matches!(requests.next(None), Some(Request::Reload)));
-        assert!(matches!(requests.next(None), Some(Request::Viewer(Ask::Reset))));
-        assert!(requests.next(Some(Duration::ZERO)).is_none());
-        ask_for_values(&requests, 2);
-        requests.ask(Request::Close);
-        assert!(matches!(requests.next(None), Some(Request::Close)));
+        ask(&requests, OTHER, 1, &[("p1", 1)]);
+        requests.ask(Ask::Reset(id(OWN, 1)));
+        ask(&requests, OTHER, 2, &[("p1", 2)]);
+        requests.reload();
+        assert_eq!(requests.next(None), Some(Request::Reload));
+        let reset = Request::Reset(vec![id(OTHER, 1), id(OWN, 1)]);
+        assert_eq!(requests.next(None), Some(reset));
+        requests.close();
+        assert_eq!(requests.next(None), Some(Request::Close));
+        let change = requests.next(None).unwrap();
+        assert_eq!(change.ids(), [id(OTHER, 2)]);
+        assert_eq!(requests.next(Some(Duration::ZERO)), None);
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use super::changes::carry_out;
 use super::handles::Handles;
 use super::requests::Request;
 use super::service;
@@ -23,7 +24,7 @@ use crate::core::thread;
 use crate::engine::{self, Choice};
 use crate::settings::{Loaded, row};
 use crate::sink::files;
-use crate::sink::viewer::{Ask, Tuned, Wish};
+use crate::sink::viewer::{RequestId, Tuned};
 use crate::telemetry::logs;
 
 /// Time after the last of several values from the window until they are logged.
@@ -60,7 +61,7 @@ impl Tuner {
     /// Ends it after its present task. If that takes too long (a configuration on a network disk
     /// that is gone), the thread is left behind.
     pub fn close(self) {
-        self.handles.requests.ask(Request::Close);
+        self.handles.requests.close();
         let deadline = Instant::now() + CLOSING;
         while !self.thread.is_finished() {
             if Instant::now() > deadline {
@@ -71,6 +72,11 @@ impl Tuner {
         }
     }
 }
+
+/// No engine can be made for settings that are right by themselves.
+#[derive(Debug, thiserror::Error)]
+#[error("the engine cannot change")]
+struct NoEngine;
 
 /// The tuner's thread.
 struct Worker {
@@ -91,11 +97,12 @@ impl Worker {
             if let Some(Request::Close) = request {
                 return self.settle();
             }
+            let ids = request.as_ref().map_or_else(Vec::new, Request::ids);
             // A panic in one request must not block the next ones.
             patience =
                 thread::guarded("the change", || self.fulfil(request)).unwrap_or_else(|broken| {
                     tracing::error!("{broken}; the run goes on as it is");
-                    self.answer(None, Err(broken.into()));
+                    self.answer(ids, Err(broken.into()));
                     None
                 });
         }
@@ -106,28 +113,25 @@ impl Worker {
     fn fulfil(&mut self, request: Option<Request>) -> Option<Duration> {
         match request {
             Some(Request::Reload) => service::reloading(|| self.reload()),
-            Some(Request::Viewer(Ask::Reset)) => {
+            Some(Request::Reset(ids)) => {
                 let reset = self.reset();
-                self.answer(None, reset);
+                self.answer(ids, reset);
                 return Some(SETTLED);
             }
-            Some(Request::Viewer(Ask::Values { number, values })) => {
-                let taken = self.take_values(&values);
-                self.answer(Some(number), taken);
+            Some(Request::Change(changes)) => {
+                let put = |next| self.put_in_effect(next).map(drop);
+                for (ids, done) in carry_out(&changes, &|| self.handles.loaded(), &put) {
+                    self.answer(ids, done);
+                }
                 return Some(SETTLED);
             }
-            Some(Request::Viewer(Ask::Write(path))) => {
+            Some(Request::Write(path)) => {
                 self.settle();
                 self.write(&path);
             }
             Some(Request::Close) | None => self.settle(),
         }
         None
-    }
-
-    fn take_values(&self, values: &[Wish]) -> anyhow::Result<()> {
-        let texts = values.iter().map(|(section, key, text)| (*section, *key, text.as_str()));
-        self.put_in_effect(self.handles.loaded().with_texts(texts)?).map(drop)
     }
 
     fn reset(&self) -> anyhow::Result<()> {
@@ -142,11 +146,16 @@ impl Worker {
     }
 
     /// Sends the viewers the settings in effect, and the problem, if any.
-    fn answer(&self, number: Option<u64>, done: anyhow::Result<()>) {
+    fn answer(&self, answered: Vec<RequestId>, done: anyhow::Result<()>) {
+        let is_of_engine = done.as_ref().is_err_and(|error| error.is::<NoEngine>());
         let problem = done.err().map(|error| told(&error));
+        if let (Some(problem), true) = (&problem, is_of_engine) {
+            // Only who asked gets the problem; a failure concerns all.
+            tracing::error!("the settings stay as they were: {problem}");
+        }
         let (knobs, colouring) = (knobs(&self.handles.loaded()), self.handles.colouring.get());
         let since = self.since.get();
-        let tuned = Tuned { number, knobs, since, colouring, problem };
+        let tuned = Tuned { answered, knobs, since, colouring, problem };
         self.handles.viewers.iter().for_each(|viewer| viewer.tuned(tuned.clone()));
     }
 
@@ -221,7 +230,7 @@ impl Worker {
         }
         self.configured = read;
         self.told = self.handles.loaded();
-        self.answer(None, Ok(()));
+        self.answer(Vec::new(), Ok(()));
         for (section, key) in fixed {
             let why = now.why_fixed(&section, &key).unwrap_or("auto is chosen at the start");
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
@@ -267,7 +276,8 @@ impl Worker {
         // A run on a GPU keeps its parameters rather than moving to the CPU.
         let choice = if *on_gpu { Choice::Cuda } else { Choice::Cpu };
         let options = next.settings.engine.options();
-        let engine = engine::create(choice, &next.params, &rig.pairs, &options)?;
+        let engine =
+            engine::create(choice, &next.params, &rig.pairs, &options).context(NoEngine)?;
         swap.put(engine);
         self.since.set(Instant::now());
         match is_movable {

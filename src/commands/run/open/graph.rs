@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use super::outputs;
 use crate::commands::run::knobs::knobs;
-use crate::commands::run::live::requests::{Request, Requests};
+use crate::commands::run::live::requests::Requests;
 use crate::core::control::Control;
 use crate::settings::Loaded;
 use crate::sink::restarting::{Factory, Restarting};
@@ -23,15 +23,11 @@ pub fn join(
     let Some(namespace) = settings.ros2.namespace() else { return Ok(None) };
     let (topics, reliable) = (settings.ros2.topics.clone(), settings.ros2.reliable);
     let options = Ros2Options { namespace, topics, reliable };
-    let (of_check, of_ask) = (loaded.clone(), requests.clone());
+    let requests = requests.clone();
     let exchange = Exchange::new(Links {
         name: name.to_owned(),
         knobs: knobs(loaded),
-        check: Box::new(move |wishes| {
-            let texts = wishes.iter().map(|(section, key, text)| (*section, *key, text.as_str()));
-            of_check.with_texts(texts).map(drop).map_err(|error| error.to_string())
-        }),
-        ask: Box::new(move |wanted| of_ask.ask(Request::Viewer(wanted))),
+        ask: Box::new(move |wanted| requests.ask(wanted)),
         control: control.clone(),
         writes_frames: outputs::writes_frames(settings),
         folder: (&settings.window.snapshots).into(),

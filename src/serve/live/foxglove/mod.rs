@@ -16,6 +16,7 @@ use text::{DIAGNOSTICS, Level};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::connection::{Connection, End, Rate, Visit};
+use super::viewers::Answer;
 use super::{Live, Newest};
 use crate::serve::state::State;
 use crate::sink::messages::TOPICS;
@@ -43,7 +44,8 @@ pub async fn serve(socket: HyperWebsocket, visit: Visit) {
         channels: Vec::new(),
         subscriptions: BTreeMap::new(),
         follows: false,
-        asked: (0, None),
+        sent: 0,
+        asked: BTreeMap::new(),
         rate: Rate::default(),
     };
     let Err(end) = client.run().await;
@@ -60,8 +62,10 @@ struct Client<'a> {
     subscriptions: BTreeMap<u32, (usize, bool)>,
     /// Set if it wants to know of changed parameters.
     follows: bool,
-    /// Number of its last change of parameters, and its name for it.
-    asked: (u32, Option<String>),
+    /// Number of its last change of parameters.
+    sent: u32,
+    /// Its names for changes that were not answered, by their numbers.
+    asked: BTreeMap<u32, String>,
     /// Matched pairs a second.
     rate: Rate,
 }
@@ -90,8 +94,8 @@ impl Client<'_> {
                     }
                 }
                 _ = tuned.changed() => {
-                    let tuned = tuned.borrow_and_update().clone();
-                    self.tell_tuned(&tuned).await?;
+                    let (tuned, answers) = self.live.take_tuned(&mut tuned, self.connection.id());
+                    self.tell_tuned(&tuned, answers).await?;
                 }
                 _ = diagnostics.tick() => {
                     self.send_diagnostics().await?;
@@ -154,18 +158,19 @@ impl Client<'_> {
         self.connection.send(Message::Binary(message.into())).await
     }
 
-    /// Tells of parameters that it has changed or follows.
-    async fn tell_tuned(&mut self, tuned: &Tuned) -> Result<(), End> {
-        let own = tuned.number.and_then(|number| self.connection.own(number));
-        let name = match own {
-            Some(own) if own == self.asked.0 => self.asked.1.take(),
-            _ => None,
-        };
-        if let (Some(problem), Some(_)) = (&tuned.problem, own) {
-            self.connection.send(text::status(Level::Error, problem)).await?;
+    /// Answers changes of parameters, or tells of those that it follows.
+    async fn tell_tuned(&mut self, tuned: &Tuned, answers: Vec<Answer>) -> Result<(), End> {
+        if self.follows && answers.is_empty() {
+            self.connection.send(text::parameters(tuned, &[], None)).await?;
         }
-        if self.follows || name.is_some() {
-            self.connection.send(text::parameters(tuned, &[], name.as_deref())).await?;
+        for Answer { number, problem } in answers {
+            let name = self.asked.remove(&number);
+            if let Some(problem) = problem {
+                self.connection.send(text::status(Level::Error, &problem)).await?;
+            }
+            if self.follows || name.is_some() {
+                self.connection.send(text::parameters(tuned, &[], name.as_deref())).await?;
+            }
         }
         Ok(())
     }
@@ -214,17 +219,11 @@ impl Client<'_> {
                 self.connection.send(text::parameters(tuned, &names, id.as_deref())).await?;
             }
             SetParameters { parameters, id } => {
-                let is_known = |name: &str| tuned.knobs.iter().any(|k| k.path() == name);
-                if let Some(unknown) = parameters.iter().find(|p| !is_known(&p.name)) {
-                    let text = format!("there is no parameter {}", unknown.name);
-                    return self.connection.send(text::status(Level::Error, &text)).await;
-                }
-                self.asked = (self.asked.0.wrapping_add(1), Some(id.unwrap_or_default()));
-                let number = self.connection.request(self.asked.0);
-                (self.live.0.source.ask)(Ask::Values {
-                    number,
-                    values: text::wishes(tuned, &parameters),
-                });
+                self.sent += 1;
+                self.asked.extend(id.map(|id| (self.sent, id)));
+                let values = parameters.into_iter().map(text::Parameter::wish).collect();
+                let id = self.connection.request(self.sent);
+                (self.live.0.source.ask)(Ask::Values { id, values });
             }
             SubscribeParameterUpdates {} => self.follows = true,
             UnsubscribeParameterUpdates {} => self.follows = false,

@@ -9,7 +9,7 @@ use crate::core::thread::locked;
 use crate::serve::live::Live;
 use crate::serve::metrics::Reading;
 use crate::sink::messages::{self, TOPICS, definition, full_name};
-use crate::sink::viewer::{Knob, KnobKind, Tuned, Wish};
+use crate::sink::viewer::{Knob, Tuned, Wish};
 
 /// Number of the diagnostics' channel; those before are the topics of pairs.
 pub(super) const DIAGNOSTICS: usize = TOPICS.len();
@@ -27,8 +27,23 @@ pub(super) enum Level {
 /// A parameter with its value.
 #[derive(Debug, Deserialize)]
 pub(super) struct Parameter {
-    pub(super) name: String,
+    name: String,
     value: Value,
+}
+
+impl Parameter {
+    /// Returns it as a request for a setting.
+    pub(super) fn wish(self) -> Wish {
+        let text = match self.value {
+            Value::String(text) => text,
+            // Some clients have no whole numbers.
+            Value::Number(number) => {
+                number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
+            }
+            value => value.to_string(),
+        };
+        (self.name, text)
+    }
 }
 
 /// A message of a client.
@@ -107,44 +122,17 @@ pub(super) fn status(level: Level, text: &str) -> String {
 /// Returns the values of the named parameters, or of all; `id` is the client's name of its request.
 pub(super) fn parameters(tuned: &Tuned, names: &[String], id: Option<&str>) -> String {
     let wanted = |knob: &&Knob| names.is_empty() || names.contains(&knob.path());
-    let value = |knob: &Knob| match knob.kind {
-        KnobKind::Switch => json!(knob.value == "true"),
-        KnobKind::Number { step, .. } if step.fract() == 0.0 => {
-            knob.value.parse::<i64>().map_or(json!(knob.value), |number| json!(number))
-        }
-        KnobKind::Number { .. } => {
-            knob.value.parse::<f64>().map_or(json!(knob.value), |number| json!(number))
-        }
-        KnobKind::Choice(_) => json!(knob.value),
-    };
     let values: Vec<Value> = tuned
         .knobs
         .iter()
         .filter(wanted)
-        .map(|knob| json!({ "name": knob.path(), "value": value(knob) }))
+        .map(|knob| json!({ "name": knob.path(), "value": knob.typed() }))
         .collect();
     let mut message = json!({ "op": "parameterValues", "parameters": values });
     if let Some(id) = id.filter(|id| !id.is_empty()) {
         message["id"] = json!(id);
     }
     message.to_string()
-}
-
-/// Returns the value of every knob, with those of the parameters.
-pub(super) fn wishes(tuned: &Tuned, parameters: &[Parameter]) -> Vec<Wish> {
-    let value = |knob: &Knob| {
-        let given = parameters.iter().rev().find(|parameter| parameter.name == knob.path());
-        match given.map(|parameter| &parameter.value) {
-            Some(Value::String(text)) => text.clone(),
-            // Some clients have no whole numbers.
-            Some(Value::Number(number)) => {
-                number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
-            }
-            Some(value) => value.to_string(),
-            None => knob.value.clone(),
-        }
-    };
-    tuned.knobs.iter().map(|knob| (knob.name.0, knob.name.1, value(knob))).collect()
 }
 
 /// Returns the figures of the run as a `diagnostic_msgs/DiagnosticArray`.

@@ -1,0 +1,255 @@
+// Two painters of the canvas: with WebGL2, and without it.
+import { canvas, clamp, stage, state, UNKNOWN } from "./state.js";
+import { camera, lensOf, panesOn, repaint, rotation } from "./paint.js";
+
+const FLAT_VERTEX = `#version 300 es
+out vec2 place;
+void main() {
+  vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1);
+  place = vec2(corner.x, 1.0 - corner.y);
+  gl_Position = vec4(corner * 2.0 - 1.0, 0.0, 1.0);
+}`;
+
+// Whole numbers, rounded to the nearest entry of the table, as in the window.
+const TABLE = `
+precision highp float;
+precision highp int;
+precision highp isampler2D;
+uniform isampler2D disparity;
+uniform sampler2D left;
+uniform sampler2D table;
+uniform ivec2 size;
+uniform ivec2 limits;
+vec3 coloured(int value) {
+  int span = max(limits.y - limits.x, 1);
+  int steps = clamp(value - limits.x, 0, span);
+  return texelFetch(table, ivec2((steps * 255 + span / 2) / span, 0), 0).rgb;
+}`;
+
+const FLAT_FRAGMENT = `#version 300 es
+${TABLE}
+uniform float share;
+in vec2 place;
+out vec4 result;
+void main() {
+  ivec2 texel = clamp(ivec2(place * vec2(size)), ivec2(0), size - 1);
+  int value = texelFetch(disparity, texel, 0).r;
+  bool unknown = value == ${UNKNOWN};
+  vec3 image = texture(left, place).rgb;
+  vec3 colour = unknown ? vec3(0.0) : coloured(value);
+  if (share >= 0.0) colour = mix(image, colour, unknown ? 0.0 : share);
+  result = vec4(colour, 1.0);
+}`;
+
+const POINTS_VERTEX = `#version 300 es
+${TABLE}
+uniform vec4 lens;   // focal length, focal length times baseline, centre (full-size pixels)
+uniform vec2 grid;   // offset of the disparity, full-size pixels a texel
+uniform mat3 turn;
+uniform vec3 pivot;
+uniform vec3 shift;
+uniform vec4 zoom;   // focal length in clip units, size of a point, near plane
+out vec3 colour;
+void main() {
+  ivec2 texel = ivec2(gl_VertexID % size.x, gl_VertexID / size.x);
+  int value = texelFetch(disparity, texel, 0).r;
+  float d = float(value) / 16.0 - grid.x;
+  gl_Position = vec4(0.0, 0.0, 2.0, 1.0);
+  gl_PointSize = 1.0;
+  colour = vec3(0.0);
+  if (value == ${UNKNOWN} || d <= 0.0) return;
+  float z = lens.y / d;
+  vec3 point = vec3((vec2(texel) * grid.y - lens.zw) * z / lens.x, z);
+  vec3 q = turn * (point - pivot) + shift;
+  float near = zoom.w;
+  float far = near * 1e5;
+  gl_Position = vec4(q.x * zoom.x, -q.y * zoom.y, (q.z * (far + near) - 2.0 * far * near) / (far - near), q.z);
+  gl_PointSize = clamp(zoom.z * z / q.z, 1.0, 64.0);
+  colour = texelFetch(left, texel, 0).rgb;
+}`;
+
+const POINTS_FRAGMENT = `#version 300 es
+precision highp float;
+in vec3 colour;
+out vec4 result;
+void main() { result = vec4(colour, 1.0); }`;
+
+export class GlPainter {
+  static make() {
+    const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: true });
+    return gl && new GlPainter(gl);
+  }
+
+  constructor(gl) {
+    this.gl = gl;
+    this.threeD = true;
+    this.build();
+    canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
+    canvas.addEventListener("webglcontextrestored", () => {
+      this.build();
+      this.setColours();
+      this.setFrame();
+      repaint();
+    });
+  }
+
+  build() {
+    const gl = this.gl;
+    this.flat = this.program(FLAT_VERTEX, FLAT_FRAGMENT);
+    this.points = this.program(POINTS_VERTEX, POINTS_FRAGMENT);
+    // Disparity, left image and table of colours.
+    [gl.NEAREST, gl.LINEAR, gl.NEAREST].forEach((filter, unit) => this.texture(unit, filter));
+    gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
+    gl.pixelStorei(gl.UNPACK_COLORSPACE_CONVERSION_WEBGL, gl.NONE);
+    gl.bindVertexArray(gl.createVertexArray());
+    this.size = [0, 0];
+  }
+
+  program(vertex, fragment) {
+    const gl = this.gl;
+    const program = gl.createProgram();
+    for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
+      const shader = gl.createShader(kind);
+      gl.shaderSource(shader, source);
+      gl.compileShader(shader);
+      gl.attachShader(program, shader);
+    }
+    gl.linkProgram(program);
+    if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) {
+      throw new Error(gl.getProgramInfoLog(program) || "The shaders did not link.");
+    }
+    const places = {};
+    for (let i = gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS) - 1; i >= 0; i -= 1) {
+      const { name } = gl.getActiveUniform(program, i);
+      places[name] = gl.getUniformLocation(program, name);
+    }
+    return { program, places };
+  }
+
+  texture(unit, filter) {
+    const gl = this.gl;
+    gl.activeTexture(gl.TEXTURE0 + unit);
+    gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
+    for (const name of ["MIN_FILTER", "MAG_FILTER"]) gl.texParameteri(gl.TEXTURE_2D, gl["TEXTURE_" + name], filter);
+    for (const name of ["WRAP_S", "WRAP_T"]) gl.texParameteri(gl.TEXTURE_2D, gl["TEXTURE_" + name], gl.CLAMP_TO_EDGE);
+  }
+
+  setColours() {
+    const gl = this.gl;
+    if (!state.colours.length) return;
+    gl.activeTexture(gl.TEXTURE2);
+    const bytes = new Uint8Array(state.colours.flat());
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB8, 256, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, bytes);
+  }
+
+  setFrame() {
+    const gl = this.gl;
+    if (!state.frame) return;
+    const { width, height } = state.frame.header;
+    const fresh = this.size[0] !== width || this.size[1] !== height;
+    this.size = [width, height];
+    gl.activeTexture(gl.TEXTURE0);
+    if (fresh) {
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.R16I, width, height, 0, gl.RED_INTEGER, gl.SHORT, state.frame.disparity);
+    } else {
+      gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, 0, width, height, gl.RED_INTEGER, gl.SHORT, state.frame.disparity);
+    }
+    gl.activeTexture(gl.TEXTURE1);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, state.frame.image);
+  }
+
+  use(one) {
+    const gl = this.gl;
+    gl.useProgram(one.program);
+    gl.uniform1i(one.places.disparity, 0);
+    gl.uniform1i(one.places.left, 1);
+    gl.uniform1i(one.places.table, 2);
+    gl.uniform2i(one.places.size, ...this.size);
+    gl.uniform2i(one.places.limits, Math.round(state.span[0] * 16), Math.round(state.span[1] * 16));
+  }
+
+  paint(width, height) {
+    const gl = this.gl;
+    const ground = getComputedStyle(stage).backgroundColor.match(/\d+/g).slice(0, 3);
+    gl.viewport(0, 0, width, height);
+    gl.clearColor(...ground.map((part) => part / 255), 1);
+    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+    if (!state.frame || !state.colours.length) return;
+    if (state.view === "points") {
+      this.paintPoints(width, height);
+      return;
+    }
+    gl.disable(gl.DEPTH_TEST);
+    this.use(this.flat);
+    for (const pane of panesOn(width, height, state.frame.header)) {
+      gl.viewport(pane.x, height - pane.y - pane.h, pane.w, pane.h);
+      gl.uniform1f(this.flat.places.share, { left: 0, blend: state.blend }[pane.what] ?? -1);
+      gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+    }
+  }
+
+  paintPoints(width, height) {
+    const gl = this.gl;
+    const at = this.points.places;
+    const lens = lensOf(state.frame.header);
+    const scale = state.frame.header.scale;
+    const fit = Math.min(width / this.size[0], height / this.size[1]) / scale;
+    const focal = lens.focal * fit;
+    const c = camera;
+    gl.enable(gl.DEPTH_TEST);
+    this.use(this.points);
+    gl.uniform4f(at.lens, lens.focal, lens.focal * lens.baseline, lens.x, lens.y);
+    gl.uniform2f(at.grid, lens.offset, scale);
+    gl.uniformMatrix3fv(at.turn, false, rotation(c.yaw, c.pitch));
+    gl.uniform3f(at.pivot, 0, 0, c.pivot);
+    gl.uniform3f(at.shift, c.x, c.y, c.distance);
+    gl.uniform4f(at.zoom, (2 * focal) / width, (2 * focal) / height, fit * scale * 1.5, c.distance * 0.02);
+    gl.drawArrays(gl.POINTS, 0, this.size[0] * this.size[1]);
+  }
+}
+
+export class PlainPainter {
+  constructor() {
+    this.context = canvas.getContext("2d", { alpha: false });
+    this.map = document.createElement("canvas");
+    this.threeD = false;
+  }
+
+  setColours() {
+    this.setFrame();
+  }
+
+  setFrame() {
+    if (!state.frame || !state.colours.length) return;
+    const { width, height } = state.frame.header;
+    const words = new Uint32Array(new Uint8Array(state.colours.flatMap((colour) => [...colour, 255])).buffer);
+    const low = Math.round(state.span[0] * 16);
+    const range = Math.max(Math.round(state.span[1] * 16) - low, 1);
+    const half = Math.floor(range / 2);
+    const pixels = new Uint32Array(width * height);
+    state.frame.disparity.forEach((value, i) => {
+      if (value !== UNKNOWN) pixels[i] = words[Math.floor((clamp(value - low, 0, range) * 255 + half) / range)];
+    });
+    Object.assign(this.map, { width, height });
+    const image = new ImageData(new Uint8ClampedArray(pixels.buffer), width, height);
+    this.map.getContext("2d").putImageData(image, 0, 0);
+  }
+
+  paint(width, height) {
+    const c = this.context;
+    const draw = (image, pane) => c.drawImage(image, pane.x, pane.y, pane.w, pane.h);
+    c.fillStyle = getComputedStyle(stage).backgroundColor;
+    c.fillRect(0, 0, width, height);
+    if (!state.frame) return;
+    for (const pane of panesOn(width, height, state.frame.header)) {
+      c.fillStyle = "#000";
+      c.fillRect(pane.x, pane.y, pane.w, pane.h);
+      c.imageSmoothingEnabled = true;
+      if (pane.what !== "disparity") draw(state.frame.image, pane);
+      c.imageSmoothingEnabled = false;
+      c.globalAlpha = pane.what === "blend" ? blend : 1;
+      if (pane.what !== "left") draw(this.map, pane);
+      c.globalAlpha = 1;
+    }
+  }
+}
