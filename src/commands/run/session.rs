@@ -37,6 +37,7 @@ use crate::sink::colouring::LiveColouring;
 use crate::sink::viewer::{Tuned, Tuning, Viewer};
 use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
+use crate::status::Newest;
 use crate::window::{Remote, Span, Timing, Window, WindowSink};
 
 /// A running run.
@@ -119,10 +120,12 @@ impl Session {
         let colouring = LiveColouring::new(settings.colouring(range, rig.pairs.geometry.as_ref()));
         control.suspend_recording.set(settings.output.on_demand);
         let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
+        let status = Newest::default();
         #[cfg(feature = "ros2")]
         let graph = {
             let stream = outputs::stream_info(&loaded, &info, &rig, clock);
-            let joined = graph::join(&loaded, &info.description, stream, &control, &requests)?;
+            let name = &info.description;
+            let joined = graph::join(&loaded, name, stream, &control, &requests, &status)?;
             joined.map(|(sink, exchange)| {
                 sinks.push(sink);
                 exchange
@@ -221,7 +224,9 @@ impl Session {
             progress: running.progress.clone(),
             counters: running.counters.clone(),
             dropped_before,
+            status,
         });
+        handles.renew_status(0.0, Vec::new());
         Ok(Some(Self {
             handles,
             running,

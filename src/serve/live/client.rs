@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use hyper_tungstenite::{HyperWebsocket, tungstenite};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::connection::{Connection, End, Rate, Visit};
+use super::connection::{Connection, End, Visit};
 use super::text::{self, Message, Own};
 use super::{Live, Newest, SCALES};
 use crate::serve::state::State;
@@ -16,7 +16,7 @@ use crate::sink::viewer::{Ask, Tuned};
 /// Frames that a client may have and not have drawn, if its connection is fast.
 const UNDRAWN: usize = 2;
 
-/// Period of figures.
+/// Period of the status.
 const STATUS: Duration = Duration::from_secs(1);
 
 /// A frame that takes longer than this to be drawn is too large for the connection.
@@ -50,8 +50,6 @@ struct Client<'a> {
     sent: u64,
     /// Number of the first frame.
     first: Option<u64>,
-    /// Matched pairs a second.
-    rate: Rate,
 }
 
 /// Choice of the size from the time that frames take to be drawn. It begins with the smallest one, so that
@@ -129,7 +127,6 @@ impl<'a> Client<'a> {
             pace: Pace::new(Instant::now()),
             sent: 0,
             first: None,
-            rate: Rate::default(),
         }
     }
 
@@ -188,12 +185,11 @@ impl<'a> Client<'a> {
     }
 
     async fn send_status(&mut self) -> Result<(), End> {
-        let reading = self.state.reading();
-        let rate = self.rate.of(reading.matched);
-        let passed = self.first.map_or(0, |first| reading.matched.saturating_sub(first));
+        let run = self.state.status();
+        let passed = self.first.map_or(0, |first| run.counts.matched.saturating_sub(first));
         let skipped = passed.saturating_sub(self.sent);
-        let own = Own { skipped, scale: SCALES[self.pace.size()], rate };
-        self.connection.send(text::status(self.live, &reading, &own, &self.connection)).await
+        let own = Own { skipped, scale: SCALES[self.pace.size()] };
+        self.connection.send(text::status(self.live, &run, own, &self.connection)).await
     }
 
     /// Acts on a message of the client.

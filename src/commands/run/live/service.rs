@@ -16,7 +16,7 @@ const STATUS_EVERY: Duration = Duration::from_secs(2);
 /// Connection to a service manager.
 pub struct Service {
     watchdog: Watchdog,
-    told_status: Option<(Instant, u64)>,
+    told_status: Option<Instant>,
     told_stopping: bool,
 }
 
@@ -73,26 +73,24 @@ impl Service {
             tell(&[NotifyState::Stopping, NotifyState::Status("finishing what was begun")]);
         }
         self.watchdog.tick(|longest| handles.is_stuck(longest));
-        let due = self.told_status.is_none_or(|(told, _)| now - told >= STATUS_EVERY);
+        let due = self.told_status.is_none_or(|told| now - told >= STATUS_EVERY);
         if due && !self.told_stopping {
-            let matched = handles.progress.matched.load(Ordering::Relaxed);
-            let status = self.status(handles, now, matched);
-            self.told_status = Some((now, matched));
+            let status = self.status(handles);
+            self.told_status = Some(now);
             tell(&[NotifyState::Status(&status)]);
         }
     }
 
-    fn status(&self, handles: &Handles, now: Instant, matched: u64) -> String {
-        if let Err(reason) = handles.health() {
-            return reason;
+    fn status(&self, handles: &Handles) -> String {
+        let run = handles.status.get();
+        match (handles.health(), self.told_status) {
+            (Err(reason), _) => return reason,
+            (Ok(_), None) => return format!("waiting for the first pair of {}", run.source),
+            (Ok(_), Some(_)) => {}
         }
-        let Some((then, before)) = self.told_status else {
-            return format!("waiting for the first pair of {}", handles.info.description);
-        };
-        let rate = (matched - before) as f64 / (now - then).as_secs_f64();
-        let mut status = format!("{matched} pairs matched, {rate:.1} a second");
+        let mut status = format!("{} pairs matched, {:.1} a second", run.counts.matched, run.rate);
         if handles.clocked {
-            let latency = handles.progress.last_latency().as_secs_f64() * 1000.0;
+            let latency = run.latency_ms.map_or(0.0, |latency| latency.newest);
             status += &format!(", latency {latency:.1} ms");
         }
         status

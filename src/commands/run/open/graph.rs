@@ -10,6 +10,7 @@ use crate::settings::Loaded;
 use crate::sink::restarting::{Factory, Restarting};
 use crate::sink::ros2::{Exchange, Links, Ros2Options, Ros2Sink};
 use crate::sink::{Sink, StreamInfo};
+use crate::status::Newest;
 
 /// Joins the graph, if the settings ask for it.
 pub fn join(
@@ -18,12 +19,13 @@ pub fn join(
     stream: StreamInfo,
     control: &Control,
     requests: &Requests,
+    status: &Newest,
 ) -> Result<Option<(Box<dyn Sink>, Exchange)>> {
     let settings = &loaded.settings;
     let Some(namespace) = settings.ros2.namespace() else { return Ok(None) };
     let (topics, reliable) = (settings.ros2.topics.clone(), settings.ros2.reliable);
     let options = Ros2Options { namespace, topics, reliable };
-    let (of_check, of_ask) = (loaded.clone(), requests.clone());
+    let (of_check, of_ask, of_status) = (loaded.clone(), requests.clone(), status.clone());
     let exchange = Exchange::new(Links {
         name: name.to_owned(),
         knobs: knobs(loaded),
@@ -32,6 +34,7 @@ pub fn join(
             of_check.with_texts(texts).map(drop).map_err(|error| error.to_string())
         }),
         ask: Box::new(move |wanted| of_ask.ask(Request::Viewer(wanted))),
+        diagnosis: Box::new(move || of_status.get().diagnosis()),
         control: control.clone(),
         writes_frames: outputs::writes_frames(settings),
         folder: (&settings.window.snapshots).into(),
