@@ -47,9 +47,10 @@ struct Client<'a> {
     /// Frames that it has not drawn: their number, and when they were sent.
     undrawn: VecDeque<(u64, Instant)>,
     pace: Pace,
-    sent: u64,
-    /// Number of the first frame.
-    first: Option<u64>,
+    /// Number of the last frame that it got, among those for the page.
+    last: Option<u64>,
+    /// Those that it did not get.
+    skipped: u64,
 }
 
 /// Choice of the size from the time that frames take to be drawn. It begins with the smallest one, so that
@@ -125,8 +126,8 @@ impl<'a> Client<'a> {
             connection,
             undrawn: VecDeque::new(),
             pace: Pace::new(Instant::now()),
-            sent: 0,
-            first: None,
+            last: None,
+            skipped: 0,
         }
     }
 
@@ -178,17 +179,15 @@ impl<'a> Client<'a> {
         let sequence = newest.frame.pair.sequence;
         let encoded = newest.for_page(self.live, self.pace.size());
         let message = self.connection.during(encoded).await??;
-        self.first.get_or_insert(sequence);
-        self.sent += 1;
+        let before = self.last.replace(newest.number);
+        self.skipped += before.map_or(0, |before| newest.number.saturating_sub(before + 1));
         self.undrawn.push_back((sequence, Instant::now()));
         self.connection.send(tungstenite::Message::Binary(message)).await
     }
 
     async fn send_status(&mut self) -> Result<(), End> {
         let run = self.state.status();
-        let passed = self.first.map_or(0, |first| run.counts.matched.saturating_sub(first));
-        let skipped = passed.saturating_sub(self.sent);
-        let own = Own { skipped, scale: SCALES[self.pace.size()] };
+        let own = Own { skipped: self.skipped, scale: SCALES[self.pace.size()] };
         self.connection.send(text::status(self.live, &run, own, &self.connection)).await
     }
 

@@ -96,6 +96,8 @@ struct Shared {
 
 /// The newest pair, and its messages once a client has asked for them.
 struct Newest {
+    /// Its number among the pairs for the page, from 0.
+    number: u64,
     frame: Arc<Matched>,
     /// For the page, at each of the sizes.
     encoded: [OnceCell<Encoded>; SCALES.len()],
@@ -177,12 +179,13 @@ impl Viewer for Live {
 /// Hands the newest pair to the live page.
 pub struct LiveSink {
     live: Live,
+    taken: u64,
 }
 
 impl LiveSink {
     /// Creates the sink of a page.
     pub fn new(live: Live) -> Self {
-        Self { live }
+        Self { live, taken: 0 }
     }
 }
 
@@ -205,7 +208,9 @@ impl Sink for LiveSink {
         scale.iter_mut().for_each(|scale| scale.update(&frame.disparity, frame.pair.timestamp));
         drop(scale);
         let (encoded, messages) = Default::default();
-        let newest = Newest { frame: frame.clone(), encoded, messages };
+        let (number, frame) = (self.taken, frame.clone());
+        self.taken += 1;
+        let newest = Newest { number, frame, encoded, messages };
         shared.newest.send_replace(Some(Arc::new(newest)));
         Ok(())
     }
