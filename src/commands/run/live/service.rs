@@ -1,20 +1,72 @@
 //! Notices to a service manager (systemd, sd_notify(3)): ready, alive, status, stopping.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use sd_notify::NotifyState;
 
 use super::handles::Handles;
+use crate::commands::run::faces::face::{Bound, Face};
+use crate::core::control::Switch;
 use crate::core::text::on_one_line;
 use crate::core::thread;
+use crate::settings::Settings;
 use crate::telemetry::stderr;
 
 /// Period of status notices.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
-/// Connection to a service manager.
-pub struct Service {
+/// Period in which a notice may become due.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The service manager as a face of the run, served by a thread of its own.
+#[derive(Default)]
+struct Service {
+    over: Switch,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Returns the service manager, if there is one.
+pub fn bind(_: &Settings) -> Bound {
+    let is_managed = std::env::var_os("NOTIFY_SOCKET").is_some();
+    Ok(is_managed.then(|| Box::new(Service::default()) as Box<dyn Face>))
+}
+
+impl Face for Service {
+    /// Notes that the run is ready: source and outputs are open, the engine waits for pairs.
+    fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
+        tell(&[NotifyState::Ready]);
+        let watchdog = Watchdog::of_manager();
+        let mut notices = Notices { watchdog, told_status: None, told_stopping: false };
+        let (handles, over) = (handles.clone(), self.over.clone());
+        let work = move || {
+            while !over.is_set() {
+                notices.send_due(&handles);
+                std::thread::sleep(TICK);
+            }
+            // A run may end between two looks; its end is told, too.
+            notices.send_due(&handles);
+        };
+        let failed = |broken| tracing::error!("the service manager hears no more: {broken}");
+        let thread = thread::spawn("service", work, failed);
+        self.thread = Some(thread.context("cannot start the service's thread")?);
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.over.set(true);
+        // A panic was told.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Notices that were sent.
+struct Notices {
     watchdog: Watchdog,
     told_status: Option<Instant>,
     told_stopping: bool,
@@ -55,18 +107,9 @@ impl Watchdog {
     }
 }
 
-impl Service {
-    /// Notes that the run is ready: source and outputs are open, the engine waits for pairs.
-    /// Returns `None` without a service manager.
-    pub fn ready() -> Option<Self> {
-        std::env::var_os("NOTIFY_SOCKET")?;
-        tell(&[NotifyState::Ready]);
-        Some(Self { watchdog: Watchdog::of_manager(), told_status: None, told_stopping: false })
-    }
-
-    /// Sends the notices that are due. Called many times per second by a thread that waits for the
-    /// end of the run.
-    pub fn tick(&mut self, handles: &Handles) {
+impl Notices {
+    /// Sends the notices that are due.
+    fn send_due(&mut self, handles: &Handles) {
         let now = Instant::now();
         if !self.told_stopping && handles.is_ending() {
             self.told_stopping = true;

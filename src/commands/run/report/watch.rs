@@ -9,7 +9,6 @@ use super::banners::Banners;
 use super::overload::Overload;
 use crate::commands::progress_bar;
 use crate::commands::run::live::handles::Handles;
-use crate::commands::run::live::service::Service;
 use crate::pipeline::{Outcome, Running};
 use crate::telemetry::logs;
 
@@ -29,7 +28,6 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct Watch<'a> {
     handles: &'a Handles,
     bar: ProgressBar,
-    service: Option<Service>,
     banners: Banners,
     overload: Overload,
     /// The last status, and the pairs matched until then.
@@ -39,15 +37,14 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Creates a watch over a run, which also informs the service manager.
-    pub fn new(handles: &'a Handles, service: Option<Service>) -> Self {
+    /// Creates a watch over a run.
+    pub fn new(handles: &'a Handles) -> Self {
         let expected =
             [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();
         let bar = progress_bar(expected, handles.args.common.quiet, "pairs");
         Self {
             handles,
             bar,
-            service,
             banners: Banners::default(),
             overload: Overload::default(),
             counted: None,
@@ -63,12 +60,10 @@ impl<'a> Watch<'a> {
                 self.show();
             }
             polls += 1;
-            self.service.iter_mut().for_each(|service| service.tick(self.handles));
             std::thread::sleep(POLL);
         }
         // A run may end between two updates; its last state is shown too.
         self.tell();
-        self.service.iter_mut().for_each(|service| service.tick(self.handles));
         self.show();
         self.bar.finish_and_clear();
         logs::write_above(None);
