@@ -20,17 +20,18 @@ MAY_KNOW = {
     "source": {"core", "matching"},
     "sink": {"core", "matching", "calibration"},
     "observe": {"core", "matching", "sink"},
-    "window": {"core", "calibration", "sink"},
+    "status": {"core", "observe", "pipeline", "sink", "source", "telemetry"},
+    "window": {"core", "calibration", "sink", "status"},
     "telemetry": {"core"},
-    "serve": {"core", "sink", "telemetry"},
+    "serve": {"core", "sink", "status", "telemetry"},
     "pipeline": {"core", "engine", "source", "sink", "telemetry"},
     "matcher": {"core", "matching", "engine", "calibration", "settings", "sink", "source"},
     "settings": {"core", "matching", "calibration", "engine", "source", "sink", "observe", "window", "telemetry"},
 }
 MAY_KNOW["outputs"] = {"core", "calibration", "settings", "sink"}
 MAY_KNOW["cli"] = MAY_KNOW["settings"] | {"settings", "outputs"}
-MAY_KNOW["internals"] = MAY_KNOW["settings"] | {"settings"}
-MAY_KNOW["commands"] = MAY_KNOW["cli"] | {"cli", "pipeline", "serve"}
+MAY_KNOW["internals"] = MAY_KNOW["settings"] | {"settings", "status"}
+MAY_KNOW["commands"] = MAY_KNOW["cli"] | {"cli", "pipeline", "serve", "status"}
 MAY_KNOW["python"] = MAY_KNOW["matcher"] | {"matcher"}
 MAY_KNOW["main"] = set()
 MAY_KNOW["lib"] = {"core", "matching", "matcher", "commands"}

@@ -92,7 +92,7 @@ pub mod sink {
         };
     }
     pub mod window {
-        pub use crate::sink::viewer::{Banner, Counts, Figures, Viewer};
+        pub use crate::status::{Banner, Counts, Judged, RunStatus};
         pub use crate::window::{
             ALL_DEPTHS, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Rates,
             Rows, Scene, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink, Wipe,

@@ -110,8 +110,10 @@ mod settings;
 mod sink;
 mod source;
 #[cfg(feature = "cli")]
+mod status;
+#[cfg(feature = "cli")]
 mod telemetry;
-#[cfg(feature = "window")]
+#[cfg(all(feature = "cli", feature = "window"))]
 mod window;
 #[cfg(all(feature = "cli", not(feature = "window")))]
 #[path = "window/absent.rs"]

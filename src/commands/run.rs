@@ -1,5 +1,6 @@
 //! `stereod run`: the main task, from two streams to a window and files.
 
+mod faces;
 mod knobs;
 mod live;
 pub(super) mod open;

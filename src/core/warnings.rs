@@ -3,6 +3,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use serde::{Serialize, Serializer};
+
 use crate::core::thread::locked;
 
 /// Warnings that are kept.
@@ -12,14 +14,19 @@ const MOST: usize = 20;
 const PRESENT: Duration = Duration::from_secs(60);
 
 /// A warning, and how often it came.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
     /// Text of the last time.
     pub text: String,
     /// Number of times, also with other numbers in the text.
     pub count: u64,
     /// The last time.
+    #[serde(rename = "ago_s", serialize_with = "ago")]
     pub last: Instant,
+}
+
+fn ago<S: Serializer>(time: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(time.elapsed().as_secs())
 }
 
 impl Warning {

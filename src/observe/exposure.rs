@@ -25,7 +25,7 @@ const TOO_BRIGHT: f64 = 0.15;
 const PATIENCE: u32 = 3;
 
 /// Noise and exposure of one view.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct EyeExposure {
     /// Standard deviation of the noise, in grey levels.
     pub noise: f64,
@@ -54,7 +54,7 @@ impl EyeExposure {
 }
 
 /// Noise and exposure of a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Exposure {
     /// Exposure of the left view.
     pub left: EyeExposure,

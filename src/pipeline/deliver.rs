@@ -114,15 +114,22 @@ impl Delivery<'_> {
         progress.source_ended.store(true, Ordering::SeqCst);
         // The source also counts a pair that was refused because the run ended.
         let pairs = progress.pairs.load(Ordering::Relaxed);
-        (SourceCounts { pairs, ..source.counts() }, result)
+        let counts = SourceCounts { pairs, ..source.counts() };
+        note(progress, counts);
+        (counts, result)
     }
+}
+
+/// Notes the counts of a source.
+fn note(progress: &Progress, counts: SourceCounts) {
+    let unpaired = [counts.unpaired_left, counts.unpaired_right];
+    progress.note_source([counts.left, counts.right], unpaired);
 }
 
 impl Run<'_> {
     /// Takes a pair from the source. Breaks if the source is to be moved or left.
     fn take(&mut self, mut pair: StereoPair, counts: SourceCounts) -> ControlFlow<()> {
-        let unpaired = [counts.unpaired_left, counts.unpaired_right];
-        self.to.progress.note_source([counts.left, counts.right], unpaired);
+        note(self.to.progress, counts);
         if self.to.left == 0 {
             return self.leave();
         }

@@ -105,8 +105,6 @@ pub struct SinkCounts {
 pub struct Outcome {
     /// Frames and pairs that the source delivered.
     pub source: SourceCounts,
-    /// Pairs dropped because the engine was busy.
-    pub dropped: u64,
     /// Pairs matched.
     pub matched: u64,
     /// Counts of each sink.
@@ -168,7 +166,6 @@ impl Running {
         }
         Outcome {
             source,
-            dropped: self.counters.dropped_pairs.load(Ordering::Relaxed),
             matched: self.progress.matched.load(Ordering::Relaxed),
             sinks,
             seconds: self.started.elapsed().as_secs_f64(),

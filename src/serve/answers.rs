@@ -51,7 +51,7 @@ pub struct Site {
     pub hosts: Arc<Hosts>,
     /// Who may look and change.
     pub access: Access,
-    /// The figures.
+    /// The run.
     pub state: Arc<dyn State>,
     /// The live page; `None` for metrics alone.
     pub live: Option<Live>,
@@ -150,10 +150,13 @@ fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Full<B
 fn respond(path: &str, site: &Site) -> Response<Full<Bytes>> {
     let page = PAGE.iter().find(|(name, ..)| *name == path);
     match (path, page, &site.live) {
-        ("/metrics", ..) => match text(site.state.reading(), Process::now()) {
-            Ok(text) => with_kind(StatusCode::OK, OPEN_METRICS, text),
-            Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-        },
+        ("/metrics", ..) => {
+            let (status, healthy) = (site.state.status(), site.state.health().is_ok());
+            match text(status, healthy, Process::now()) {
+                Ok(text) => with_kind(StatusCode::OK, OPEN_METRICS, text),
+                Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            }
+        }
         ("/healthz", ..) => match site.state.health() {
             Ok(how) => plain(StatusCode::OK, format!("ok: {how}\n")),
             Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),

@@ -1,12 +1,14 @@
-//! Figures of a run, for the server's clients.
+//! The state of a run for the server.
 
-use super::metrics::Reading;
+use std::sync::Arc;
+
+use crate::status::RunStatus;
 use crate::telemetry::progress::Health;
 
-/// Source of the published figures; asked on the server's thread.
+/// State of a run; asked on the server's thread.
 pub trait State: Send + Sync + 'static {
-    /// Returns all figures.
-    fn reading(&self) -> Reading;
-    /// Returns the health of the run.
+    /// Returns the newest status.
+    fn status(&self) -> Arc<RunStatus>;
+    /// Returns the health at this moment, which does not depend on the thread that makes the status.
     fn health(&self) -> Health;
 }

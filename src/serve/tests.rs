@@ -5,44 +5,57 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::metrics::{Alignment, Camera, Exposure, Output, Process, Reading, text};
+use super::metrics::{Process, text};
 use super::*;
+use crate::observe::alignment::Measurement;
+use crate::observe::exposure::{Exposure, EyeExposure};
+use crate::pipeline::SinkCounts;
+use crate::source::live::EyeSummary;
+use crate::status::{Counts, Judged, RunStatus};
 use crate::telemetry::progress::Progress;
 use crate::telemetry::progress::{Health, TIME_CLASSES_US};
 
-fn reading() -> Reading {
+fn status() -> Arc<RunStatus> {
     let progress = Progress::new();
     for ms in [2, 20, 30, 3000] {
         progress.count_matched(Duration::from_millis(ms), Duration::ZERO, None);
     }
-    Reading {
+    let exposure = Exposure {
+        left: EyeExposure { noise: 1.25, brightness: 101.0, saturated: 0.0 },
+        right: EyeExposure { noise: 2.5, brightness: 99.5, saturated: 0.125 },
+    };
+    let alignment = Measurement { row_error_px: 0.5, roll_deg: -0.25, ..Measurement::default() };
+    let output = SinkCounts {
+        name: "recording o.mkv".into(),
+        frames: 3,
+        dropped: 1,
+        failed: 2,
+        is_check: false,
+    };
+    Arc::new(RunStatus {
         source: "a \"quoted\" \\ name".into(),
         engine: "CPU".into(),
         frames: [5, 6],
         unpaired: [0, 1],
         pairs: 5,
-        matched: 4,
-        dropped: 1,
-        outputs: vec![Output { name: "recording o.mkv".into(), frames: 3, dropped: 1, failed: 2 }],
+        counts: Counts { matched: 4, dropped: 1 },
+        outputs: vec![output],
         latency: Some(progress.latency_within(&TIME_CLASSES_US)),
         cameras: Some([
-            Camera { lost: true, reconnects: 3, broken: 0 },
-            Camera { lost: false, reconnects: 0, broken: 7 },
+            EyeSummary { lost: true, reconnects: 3, ..EyeSummary::default() },
+            EyeSummary { broken: 1, missed: 2, mistimed: 4, ..EyeSummary::default() },
         ]),
         valid_share: Some(0.75),
-        exposure: Some([
-            Exposure { noise: 1.25, brightness: 101.0, saturated: 0.0 },
-            Exposure { noise: 2.5, brightness: 99.5, saturated: 0.125 },
-        ]),
-        alignment: Some(Alignment { row_error_px: 0.5, roll_deg: -0.25, alarm: true }),
-        ..Reading::default()
-    }
+        exposure: Some(Judged { measured: Some(exposure), ..Judged::default() }),
+        alignment: Some(Judged { alarm: true, measured: Some(alignment), text: String::new() }),
+        ..RunStatus::default()
+    })
 }
 
 #[test]
 fn the_text_is_what_the_format_wants() {
-    let text =
-        text(reading(), Some(Process { resident_bytes: 4096, ..Process::default() })).unwrap();
+    let process = Process { resident_bytes: 4096, ..Process::default() };
+    let text = text(status(), true, Some(process)).unwrap();
     for line in [
         "stereod_frames_total{eye=\"right\"} 6",
         "stereod_noise_levels{eye=\"left\"} 1.25",
@@ -58,6 +71,7 @@ fn the_text_is_what_the_format_wants() {
         "stereod_reconnects_total{eye=\"left\"} 3",
         "stereod_broken_frames_total{eye=\"right\"} 7",
         "stereod_lost_cameras 1.0",
+        "stereod_healthy 1.0",
         "stereod_valid_ratio 0.75",
         "stereod_row_error_pixels 0.5",
         "stereod_roll_degrees -0.25",
@@ -76,8 +90,8 @@ fn the_text_is_what_the_format_wants() {
 struct Fixed(Health);
 
 impl State for Fixed {
-    fn reading(&self) -> Reading {
-        reading()
+    fn status(&self) -> Arc<RunStatus> {
+        status()
     }
     fn health(&self) -> Health {
         self.0.clone()

@@ -1,75 +1,12 @@
-//! The exchange between a run and its viewers: figures and banners to show, and settings to change. A
-//! viewer shows knobs and requests values; the run applies them.
+//! The exchange between a run and its viewers: settings to change. A viewer shows knobs and requests
+//! values; the run applies them.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde::Serialize;
-
-use crate::core::warnings::Warning;
 use crate::sink::colouring::Colouring;
-
-/// Figures of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    pub engine: String,
-    pub counts: Counts,
-    /// Alignment of the views, in a few words, and whether that is an alarm.
-    pub alignment: Option<(String, bool)>,
-    /// Noise and exposure of the views, in a few words, and whether that is an alarm.
-    pub exposure: Option<(String, bool)>,
-    /// Present and recent problems.
-    pub banners: Vec<Banner>,
-    /// The newest warnings of the terminal.
-    pub warnings: Vec<Warning>,
-}
-
-impl Figures {
-    /// Returns alignment, exposure and earlier warnings with their labels, and all present problems.
-    pub fn diagnosis(self) -> (Vec<(&'static str, String)>, Vec<String>) {
-        let troubles = self.banners.into_iter().filter(|banner| banner.trouble);
-        let mut troubles: Vec<String> = troubles.map(|banner| banner.text).collect();
-        let mut values = Vec::new();
-        for (label, line) in [("alignment", self.alignment), ("exposure", self.exposure)] {
-            if let Some((text, is_alarm)) = line {
-                troubles.extend(is_alarm.then(|| format!("{label}: {text}")));
-                values.push((label, text));
-            }
-        }
-        let (present, earlier): (Vec<_>, Vec<_>) =
-            self.warnings.into_iter().partition(Warning::is_present);
-        troubles.extend(present.into_iter().map(|warning| warning.text));
-        if !earlier.is_empty() {
-            let times = |it: Warning| format!("{} ({} times)", it.text, it.count);
-            let earlier: Vec<String> = earlier.into_iter().map(times).collect();
-            values.push(("earlier warnings", earlier.join("; ")));
-        }
-        (values, troubles)
-    }
-}
-
-/// Numbers of frames and pairs so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub pairs: u64,
-    /// Pairs dropped because the engine was busy.
-    pub dropped: u64,
-    /// Frames of either view without a partner.
-    pub unpaired: u64,
-    /// Lag of a paced recording in pairs, because matching is too slow.
-    pub late: u64,
-}
-
-/// A problem or its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Banner {
-    /// Text.
-    pub text: String,
-    /// True for a problem, false for its end.
-    pub trouble: bool,
-}
 
 /// A setting that can be changed during a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -213,9 +150,6 @@ impl Tuned {
 
 /// A viewer of a run: the window, or the live page.
 pub trait Viewer: Send + Sync {
-    /// Shows new figures.
-    fn figures(&self, figures: Figures);
-
     /// Answers requests, or reports a change from elsewhere.
     fn tuned(&self, tuned: Tuned);
 

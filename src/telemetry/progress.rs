@@ -1,5 +1,6 @@
 //! Counters that the pipeline's threads keep and any thread may read.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -13,6 +14,9 @@ use crate::telemetry::temporal::{TemporalAccount, TemporalSummary};
 
 /// Largest time that is recorded: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
+
+/// Latencies that quantiles of recent ones are taken from.
+const RECENT: usize = 256;
 
 /// Live counters of one run.
 #[derive(Debug)]
@@ -38,7 +42,8 @@ pub struct Progress {
     engine_time: Mutex<Times>,
     device_time: Mutex<Times>,
     temporal: Mutex<TemporalAccount>,
-    last_latency_us: AtomicU64,
+    /// The newest latencies.
+    recent: Mutex<VecDeque<Duration>>,
     started: Instant,
     /// The same moment by the clock of the system.
     started_at: SystemTime,
@@ -99,6 +104,18 @@ pub struct TimesMs {
     pub p99: f64,
 }
 
+/// Times of recent pairs in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RecentMs {
+    /// That of the newest pair.
+    #[serde(skip)]
+    pub newest: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+}
+
 impl Progress {
     /// Counters at zero.
     pub fn new() -> Self {
@@ -121,7 +138,7 @@ impl Progress {
             engine_time: times(),
             device_time: times(),
             temporal: Mutex::default(),
-            last_latency_us: AtomicU64::new(0),
+            recent: Mutex::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
             last_matched_ms: AtomicU64::new(0),
@@ -183,7 +200,10 @@ impl Progress {
             times.histogram.saturating_record(us);
             times.sum_us += us;
         };
-        self.last_latency_us.store(us(latency), Ordering::Relaxed);
+        let mut recent = locked(&self.recent);
+        recent.truncate(RECENT - 1);
+        recent.push_front(latency);
+        drop(recent);
         record(&self.latency, us(latency));
         record(&self.engine_time, us(engine_time));
         if let Some(time) = device_time {
@@ -233,9 +253,13 @@ impl Progress {
         self.started.elapsed()
     }
 
-    /// Returns the latency of the last matched pair.
-    pub fn last_latency(&self) -> Duration {
-        Duration::from_micros(self.last_latency_us.load(Ordering::Relaxed))
+    /// Returns the latency of recent pairs; `None` before the first one.
+    pub fn recent_latency(&self) -> Option<RecentMs> {
+        let mut latencies: Vec<_> = locked(&self.recent).iter().copied().collect();
+        let newest = ms(*latencies.first()?);
+        latencies.sort_unstable();
+        let at = |percent: usize| ms(latencies[latencies.len() * percent / 100]);
+        Some(RecentMs { newest, p50: at(50), p95: at(95) })
     }
 
     /// Returns the latency of all pairs so far, from capture (recordings: arrival) to disparity.
@@ -279,6 +303,10 @@ impl Times {
         classes.push((f64::INFINITY, count - counted));
         Distribution { classes, sum: self.sum_us as f64 / 1e6, count }
     }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
 }
 
 fn percentiles(histogram: &Histogram<u64>) -> TimesMs {
@@ -327,7 +355,8 @@ mod tests {
         {
             assert!((measured - expected).abs() < 0.1, "{measured} instead of {expected}");
         }
-        assert_eq!(progress.last_latency(), Duration::from_millis(100));
+        let recent = RecentMs { newest: 100.0, p50: 51.0, p95: 96.0 };
+        assert_eq!(progress.recent_latency(), Some(recent));
         assert_eq!(progress.matched.load(Ordering::Relaxed), 100);
         let within = progress.latency_within(&[10_000, 50_000]);
         assert_eq!(within.classes, [(0.01, 10), (0.05, 40), (f64::INFINITY, 50)]);

@@ -15,7 +15,8 @@ use crate::core::camera::CameraReport;
 use crate::core::control::Control;
 use crate::core::frame::Matched;
 use crate::sink::Sink;
-use crate::sink::viewer::{Figures, Tuned, Viewer};
+use crate::sink::viewer::{Tuned, Viewer};
+use crate::status::RunStatus;
 
 /// A window; there is none.
 pub struct Window(Infallible);
@@ -42,6 +43,11 @@ impl Window {
 }
 
 impl Remote {
+    /// Shows a new status.
+    pub fn status(&self, _: Arc<RunStatus>) {
+        match self.0 {}
+    }
+
     /// Reports the end of the stream.
     pub fn ended(&self) {
         match self.0 {}
@@ -64,10 +70,6 @@ impl Remote {
 }
 
 impl Viewer for Remote {
-    fn figures(&self, _: Figures) {
-        match self.0 {}
-    }
-
     fn tuned(&self, _: Tuned) {
         match self.0 {}
     }

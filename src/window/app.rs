@@ -32,7 +32,7 @@ use crate::core::frame::Matched;
 use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::Colouring;
-use crate::sink::viewer::Figures;
+use crate::status::RunStatus;
 use keys::{Action, Travel};
 
 /// Redraw period of the figures while no frame arrives.
@@ -69,7 +69,7 @@ pub(crate) struct App {
     frame: Option<Arc<Matched>>,
     /// Age of the frame when it was drawn.
     age: Option<Duration>,
-    stats: Option<Figures>,
+    status: Option<Arc<RunStatus>>,
     /// The figures on the screen, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
@@ -112,7 +112,7 @@ impl App {
             control,
             frame: None,
             age: None,
-            stats: None,
+            status: None,
             figures: None,
             cursor: None,
             orbit: Orbit::default(),
@@ -383,7 +383,7 @@ impl Content for App {
 
     fn message(&mut self, message: Wake) {
         match message {
-            Wake::Stats(stats) => self.stats = Some(stats),
+            Wake::Status(status) => self.status = Some(status),
             Wake::Ended => self.ended = true,
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Saved(message) => self.notify(message),

@@ -1,6 +1,7 @@
 //! Text and legend over the frame, painted with egui. It takes no input, so it is the same in a window and
 //! off-screen.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use egui::epaint::Mesh;
@@ -18,7 +19,7 @@ use super::timeline::Timeline;
 use super::wipe::Wipe;
 use crate::core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use crate::sink::colour::{ColourMap, legend_label};
-use crate::sink::viewer::{Banner, Counts};
+use crate::status::{Banner, RunStatus};
 
 /// Content of the overlay.
 #[derive(Clone, Debug, Default)]
@@ -28,13 +29,8 @@ pub struct OverlayContent {
     /// Time from the arrival of the newest frame to the screen.
     pub on_screen: Option<Duration>,
     pub picture: Option<(u32, u32)>,
-    pub engine: String,
-    /// Pairs matched so far, dropped unmatched, and frames that found no partner.
-    pub counts: Option<Counts>,
-    /// Alignment of the views, in a few words, and whether that is an alarm.
-    pub alignment: Option<(String, bool)>,
-    /// Noise and exposure of the views, in a few words, and whether that is an alarm.
-    pub exposure: Option<(String, bool)>,
+    /// Status of the run; `None` before the first one.
+    pub status: Option<Arc<RunStatus>>,
     /// State of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
     /// Legend of the colours, if disparity is shown.
@@ -47,8 +43,6 @@ pub struct OverlayContent {
     pub wipe: Option<Wipe>,
     /// Histograms of latency and of the time between the views.
     pub histograms: Option<[Histogram; 2]>,
-    /// Present and recent problems.
-    pub banners: Vec<Banner>,
     /// True if the source is paused.
     pub paused: bool,
     /// True after the end of the stream.
@@ -175,27 +169,24 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
         lines.push(Line::new(text, DIM));
     }
     if let Some((width, height)) = content.picture {
-        let engine = if content.engine.is_empty() { "" } else { "  " };
-        lines.push(Line::new(format!("{width}x{height}{engine}{}", content.engine), DIM));
+        let engine = content.status.as_ref().map_or("", |status| &*status.engine);
+        let gap = if engine.is_empty() { "" } else { "  " };
+        lines.push(Line::new(format!("{width}x{height}{gap}{engine}"), DIM));
     }
-    if let Some(Counts { pairs, dropped, unpaired, late }) = content.counts {
-        let counts = [
-            ("pairs", pairs, true),
-            ("dropped", dropped, false),
-            ("unpaired", unpaired, false),
-            ("late", late, false),
-        ];
-        let listed =
-            counts.iter().filter(|(_, count, always)| is_full && *always || *count > 0 && !always);
-        let text: Vec<String> = listed.map(|(name, count, _)| format!("{name} {count}")).collect();
+    if let Some(status) = &content.status {
+        let [pairs, losses @ ..] = status.counted();
+        let losses = losses.into_iter().filter(|(_, count)| *count > 0);
+        let listed = is_full.then_some(pairs).into_iter().chain(losses);
+        let text: Vec<String> = listed.map(|(name, count)| format!("{name} {count}")).collect();
         if !text.is_empty() {
             lines.push(Line::new(text.join("  "), DIM));
         }
-    }
-    for (text, alarm) in content.alignment.iter().chain(&content.exposure) {
-        if *alarm || is_full {
-            lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
-        }
+        let judged = status.judged().filter(|(.., alarm)| *alarm || is_full);
+        lines.extend(
+            judged.map(|(_, text, alarm)| {
+                Line::new(text.to_owned(), if alarm { ALARM } else { DIM })
+            }),
+        );
     }
     if let Some(report) = content.temporal.as_ref().filter(|_| is_full) {
         lines.push(Line::new(in_time(report), DIM));
@@ -255,7 +246,8 @@ fn banners(painter: &Painter, mut area: Rect, content: &OverlayContent) {
     let mut messages =
         vec![(content.error.as_ref(), red), (ended.as_ref(), Color32::from_black_alpha(200))];
     let of = |banner: &Banner| if banner.trouble { amber } else { green };
-    messages.extend(content.banners.iter().map(|banner| (Some(&banner.text), of(banner))));
+    let troubles = content.status.iter().flat_map(|status| &status.banners);
+    messages.extend(troubles.map(|banner| (Some(&banner.text), of(banner))));
     messages.push((content.notice.as_ref(), green));
     for (message, fill) in messages {
         if let Some(message) = message {
@@ -320,11 +312,20 @@ fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::{Counts, Judged};
 
     #[test]
     fn more_lines_only_where_something_is_wrong() {
         let texts = |content: &OverlayContent| -> Vec<String> {
             numbers(content).iter().map(|line| line.text().to_owned()).collect()
+        };
+        let judged = |text: &str| Judged { text: text.into(), ..Judged::default() };
+        let status = RunStatus {
+            engine: "CPU".into(),
+            pairs: 9,
+            alignment: Some(judged("rows 0.1 px")),
+            exposure: Some(Judged { text: "noise 1.2 1.2".into(), ..Judged::default() }),
+            ..RunStatus::default()
         };
         let fine = OverlayContent {
             rates: Rates {
@@ -334,16 +335,17 @@ mod tests {
                 ..Rates::default()
             },
             picture: Some((640, 480)),
-            engine: "CPU".into(),
-            counts: Some(Counts { pairs: 9, ..Counts::default() }),
-            alignment: Some(("rows 0.1 px".into(), false)),
-            exposure: Some(("noise 1.2 1.2".into(), false)),
+            status: Some(status.clone().into()),
             ..OverlayContent::default()
         };
         assert_eq!(texts(&fine), ["25.0 fps  latency 12.0 ms", "640x480  CPU", "h help"]);
-        let mut wrong = fine.clone();
-        wrong.counts = Some(Counts { pairs: 9, dropped: 2, late: 3, ..Counts::default() });
-        wrong.alignment = Some(("rows 3.1 px".into(), true));
+        let wrong = RunStatus {
+            counts: Counts { dropped: 2, ..Counts::default() },
+            late: 3,
+            alignment: Some(Judged { alarm: true, ..judged("rows 3.1 px") }),
+            ..status
+        };
+        let wrong = OverlayContent { status: Some(wrong.into()), ..fine.clone() };
         let expected = [
             "25.0 fps  latency 12.0 ms",
             "640x480  CPU",

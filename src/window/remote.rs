@@ -9,14 +9,15 @@ use super::options::Timing;
 use super::xlib;
 use crate::core::camera::CameraReport;
 use crate::core::frame::Matched;
-use crate::sink::viewer::{Figures, Tuned, Viewer};
+use crate::sink::viewer::{Tuned, Viewer};
+use crate::status::RunStatus;
 
 /// Message to the event loop from other threads.
 #[derive(Debug)]
 pub(crate) enum Wake {
     /// The mailbox holds a frame.
     Frame,
-    Stats(Figures),
+    Status(Arc<RunStatus>),
     /// The stream has ended; the last frame stays until the user quits.
     Ended,
     /// The run failed; the last frame stays, with the message.
@@ -45,6 +46,11 @@ impl Remote {
         if self.mailbox.put(frame, timing) {
             self.wake(Wake::Frame);
         }
+    }
+
+    /// Shows a new status.
+    pub fn status(&self, status: Arc<RunStatus>) {
+        self.wake(Wake::Status(status));
     }
 
     /// Reports the end of the stream. The last frame stays until the user quits.
@@ -77,10 +83,6 @@ impl Remote {
 }
 
 impl Viewer for Remote {
-    fn figures(&self, figures: Figures) {
-        self.wake(Wake::Stats(figures));
-    }
-
     fn tuned(&self, tuned: Tuned) {
         self.wake(Wake::Tuned(Box::new(tuned)));
     }

@@ -19,8 +19,8 @@ use stereod::internals::pool::Pooled;
 use stereod::internals::sink::Sink;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::window::{
-    ALL_DEPTHS, Banner, Counts, Figures, Histogram, Hover, Legend, Limits, Offscreen, Orbit,
-    OverlayContent, Rates, Rows, Scene, Side, Timeline, Timing, View, Viewer, Window,
+    ALL_DEPTHS, Banner, Counts, Histogram, Hover, Judged, Legend, Limits, Offscreen, Orbit,
+    OverlayContent, Rates, Rows, RunStatus, Scene, Side, Timeline, Timing, View, Window,
     WindowOptions, WindowSink, Wipe, panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
@@ -187,13 +187,13 @@ fn show_window() {
         }
     });
     std::thread::spawn(move || {
-        remote.figures(Figures {
+        let alignment = Judged { text: "rows 0.1 px  roll 0.01 deg".into(), ..Judged::default() };
+        remote.status(Arc::new(RunStatus {
             engine: "CPU (test)".into(),
-            counts: Counts { pairs: 1, ..Counts::default() },
-            banners: Vec::new(),
-            alignment: Some(("rows 0.1 px  roll 0.01 deg".into(), false)),
-            ..Figures::default()
-        });
+            pairs: 1,
+            alignment: Some(alignment),
+            ..RunStatus::default()
+        }));
         sink.consume(&frame(0)).unwrap();
         println!("ready");
         for line in std::io::stdin().lines() {

@@ -156,6 +156,27 @@ const TIMELINE: Timeline = Timeline {
     is_at_end: false,
 };
 
+fn full_status() -> RunStatus {
+    let judged = |text: &str, alarm| Judged { text: text.into(), alarm, ..Judged::default() };
+    RunStatus {
+        engine: "CPU (AVX2, 4 threads)".into(),
+        pairs: 1234,
+        counts: Counts { dropped: 5, ..Counts::default() },
+        unpaired: [1, 0],
+        late: 7,
+        alignment: Some(judged("rows 3.2 px  roll 0.12 deg  rows off", true)),
+        exposure: Some(Judged {
+            text: "noise 2.1 1.9  brightness 97 88".into(),
+            ..Judged::default()
+        }),
+        banners: vec![
+            Banner { text: "left camera lost, trying again (for 12 s)".into(), trouble: true },
+            Banner { text: "right camera back after 3 s".into(), trouble: false },
+        ],
+        ..RunStatus::default()
+    }
+}
+
 fn full_overlay() -> OverlayContent {
     OverlayContent {
         temporal: None,
@@ -167,10 +188,7 @@ fn full_overlay() -> OverlayContent {
         },
         on_screen: Some(Duration::from_micros(18_200)),
         picture: Some(PICTURE),
-        engine: "CPU (AVX2, 4 threads)".into(),
-        counts: Some(Counts { pairs: 1234, dropped: 5, unpaired: 1, late: 7 }),
-        alignment: Some(("rows 3.2 px  roll 0.12 deg  rows off".into(), true)),
-        exposure: Some(("noise 2.1 1.9  brightness 97 88".into(), false)),
+        status: Some(Arc::new(full_status())),
         legend: Some(Legend { colour_map: ColourMap::Turbo, limits: LIMITS, geometry: None }),
         hover: Some(Hover {
             pixel: (60, 100),
@@ -195,10 +213,6 @@ fn full_overlay() -> OverlayContent {
             Histogram::of_times(Timing::Latency, (5..90).map(Duration::from_millis)),
             Histogram::of_skew((-40..50).map(|i| i * 50_000)),
         ]),
-        banners: vec![
-            Banner { text: "left camera lost, trying again (for 12 s)".into(), trouble: true },
-            Banner { text: "right camera back after 3 s".into(), trouble: false },
-        ],
         help: true,
     }
 }
@@ -220,7 +234,7 @@ fn the_overlay_is_where_it_should_be() {
         hover: None,
         wipe: None,
         histograms: None,
-        banners: Vec::new(),
+        status: Some(Arc::new(RunStatus { banners: Vec::new(), ..full_status() })),
         ..full_overlay()
     };
     let shown = offscreen.render(&frame(0), &scene, size, Some(&figures)).unwrap();

@@ -2,8 +2,6 @@
 
 pub mod engine;
 pub mod first_pairs;
-#[cfg(feature = "ros2")]
-pub mod graph;
 pub mod outputs;
 pub mod source;
 mod waiting;

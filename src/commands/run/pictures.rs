@@ -14,8 +14,8 @@ use crate::core::frame::{Eye, Matched};
 use crate::engine::{self, Choice, PairSpec};
 use crate::settings::{Layers, Loaded};
 use crate::sink::colour::{ColourMap, ColourScale};
-use crate::sink::viewer::Counts;
 use crate::source::demo::{DemoOptions, DemoSource};
+use crate::status::RunStatus;
 use crate::window::{
     ALL_DEPTHS, CameraDesk, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Panel, Rates,
     Scene, Timeline, Timing, View, Wipe, differences, known_share, panes,
@@ -99,6 +99,8 @@ impl Draughtsman {
     /// The overlay of a run in order.
     fn overlay(&self, scene: &Scene) -> OverlayContent {
         let has_map = scene.view.has_disparity();
+        let engine = "CPU (AVX-512, 4 threads)".into();
+        let status = RunStatus { engine, pairs: 198, ..RunStatus::default() };
         OverlayContent {
             rates: Rates {
                 timing: Timing::Latency,
@@ -107,8 +109,7 @@ impl Draughtsman {
                 latency_p95: Some(Duration::from_micros(10_200)),
             },
             picture: Some((640, 480)),
-            engine: "CPU (AVX-512, 4 threads)".into(),
-            counts: Some(Counts { pairs: 198, ..Counts::default() }),
+            status: Some(status.into()),
             legend: has_map.then_some(Legend {
                 colour_map: scene.colour_map,
                 limits: scene.limits,
@@ -332,7 +333,7 @@ fn the_pictures_of_the_documentation_are_of_this_window() {
     let wipe = draughtsman.wipe(0.45);
     assert!(difference(&drawn[2].1, &wipe) > TOLERANCE, "a line elsewhere");
     let shown = draughtsman.scene(View::SideBySide);
-    let silent = OverlayContent { engine: String::new(), ..draughtsman.overlay(&shown) };
+    let silent = OverlayContent { status: None, ..draughtsman.overlay(&shown) };
     let silent = draughtsman.draw(&shown, &silent);
     assert!(difference(&drawn[0].1, &silent) > TOLERANCE, "a text is missing");
     assert!(wrong.is_empty(), "run scripts/screenshots.sh if this is meant: {}", wrong.join(", "));

@@ -7,9 +7,9 @@ mod statistics;
 mod watch;
 
 use super::live::handles::Handles;
-use crate::commands::{Error, print, signals, told};
+use crate::commands::{Error, print};
 use crate::pipeline::Outcome;
-use crate::settings::{AtEnd, Stats};
+use crate::settings::Stats;
 use crate::sink::new_file::NewFile;
 pub use schema::schema;
 use statistics::Statistics;
@@ -27,19 +27,5 @@ pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Re
         Some(Stats::Stdout) => print(json()),
         _ if handles.args.common.quiet => Ok(()),
         _ => print(format!("{statistics}\n")),
-    }
-}
-
-/// Lets the window show the end of the pipeline, or close.
-pub fn tell_window(handles: &Handles, outcome: &Outcome) {
-    let Some(remote) = &handles.remote else { return };
-    let at_end = handles.loaded().settings.window.at_end;
-    match &outcome.error {
-        _ if signals::interrupted() => remote.close(),
-        // The user has closed it, or is about to.
-        None if handles.control.stop.is_set() => {}
-        Some(error) if at_end == AtEnd::Stay => remote.failed(told(error)),
-        None if at_end == AtEnd::Stay => remote.ended(),
-        _ => remote.close(),
     }
 }

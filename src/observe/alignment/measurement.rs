@@ -6,7 +6,7 @@
 /// `shift + x * sin(roll) + y * (1 - 1 / scale)`, with x and y relative to the centre of the *right*
 /// image, because a roll of the right view moves points by their position there. The rest is
 /// curvature.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measurement {
     pub width: usize,
     /// Points found in both images.

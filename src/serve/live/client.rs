@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use hyper_tungstenite::{HyperWebsocket, tungstenite};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::connection::{Connection, End, Rate, Visit};
+use super::connection::{Connection, End, Visit};
 use super::text::{self, Message, Own};
 use super::{Live, Newest, SCALES};
 use crate::serve::state::State;
@@ -16,7 +16,7 @@ use crate::sink::viewer::{Ask, ClientId};
 /// Frames that a client may have and not have drawn, if its connection is fast.
 const UNDRAWN: usize = 2;
 
-/// Period of figures.
+/// Period of the status.
 const STATUS: Duration = Duration::from_secs(1);
 
 /// A frame that takes longer than this to be drawn is too large for the connection.
@@ -47,11 +47,10 @@ struct Client<'a> {
     /// Frames that it has not drawn: their number, and when they were sent.
     undrawn: VecDeque<(u64, Instant)>,
     pace: Pace,
-    /// Number of the last frame, and frames that were skipped before it.
+    /// Number of the last frame that it got, among those for the page.
     last: Option<u64>,
+    /// Those that it did not get.
     skipped: u64,
-    /// Matched pairs a second.
-    rate: Rate,
 }
 
 /// Choice of the size from the time that frames take to be drawn. It begins with the smallest one, so that
@@ -129,7 +128,6 @@ impl<'a> Client<'a> {
             pace: Pace::new(Instant::now()),
             last: None,
             skipped: 0,
-            rate: Rate::default(),
         }
     }
 
@@ -177,16 +175,15 @@ impl<'a> Client<'a> {
         let encoded = newest.for_page(self.live, self.pace.size());
         let message = self.connection.during(encoded).await??;
         let before = self.last.replace(newest.number);
-        self.skipped += before.map_or(0, |before| newest.number - before - 1);
+        self.skipped += before.map_or(0, |before| newest.number.saturating_sub(before + 1));
         self.undrawn.push_back((sequence, Instant::now()));
         self.connection.send(tungstenite::Message::Binary(message)).await
     }
 
     async fn send_status(&mut self) -> Result<(), End> {
-        let reading = self.state.reading();
-        let rate = self.rate.of(reading.matched);
-        let own = Own { skipped: self.skipped, scale: SCALES[self.pace.size()], rate };
-        self.connection.send(text::status(self.live, &reading, &own, &self.connection)).await
+        let run = self.state.status();
+        let own = Own { skipped: self.skipped, scale: SCALES[self.pace.size()] };
+        self.connection.send(text::status(self.live, &run, own, &self.connection)).await
     }
 
     /// Acts on a message of the client.

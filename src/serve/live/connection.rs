@@ -43,7 +43,7 @@ pub fn limits() -> WebSocketConfig {
 pub struct Visit {
     /// The page that it wants.
     pub live: Live,
-    /// The figures of the run.
+    /// The run.
     pub state: Arc<dyn State>,
     /// Its rights; `None` if it may not look.
     pub rights: Option<Rights>,
@@ -210,20 +210,5 @@ impl Connection {
     /// Returns the name of the client's request of this number.
     pub fn request(&self, number: u32) -> RequestId {
         RequestId { viewer: ViewerId::Client(self.id()), number }
-    }
-}
-
-/// Rate of a count.
-#[derive(Default)]
-pub struct Rate(Option<(Instant, u64)>);
-
-impl Rate {
-    /// Returns the increase a second since the last call; 0 at the first one.
-    pub fn of(&mut self, count: u64) -> f64 {
-        let now = Instant::now();
-        let before = self.0.replace((now, count));
-        before.map_or(0.0, |(then, earlier)| {
-            count.saturating_sub(earlier) as f64 / (now - then).as_secs_f64().max(1e-3)
-        })
     }
 }

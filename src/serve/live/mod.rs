@@ -1,4 +1,4 @@
-//! The live page and the Foxglove protocol: frames, figures and settings, for any number of clients.
+//! The live page and the Foxglove protocol: frames, status and settings, for any number of clients.
 //!
 //! A sink puts the newest pair into a slot. Each client takes it when it has drawn the one before,
 //! so a slow client costs its own frames only. A pair is encoded when the first client asks for it,
@@ -15,7 +15,7 @@ mod workers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use hyper::body::Bytes;
@@ -33,7 +33,7 @@ use crate::sink::cloud::CloudOptions;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::messages::{TOPICS, stamp};
-use crate::sink::viewer::{Ask, ClientId, Figures, Tuned, Viewer};
+use crate::sink::viewer::{Ask, ClientId, Tuned, Viewer};
 
 /// Sizes of images for the page: every pixel of every row, every second or every fourth one.
 const SCALES: [usize; 3] = [1, 2, 4];
@@ -48,9 +48,6 @@ const HELD: usize = 8;
 
 /// Threads for the work of a server.
 pub const WORKERS: usize = ENCODED + MADE;
-
-/// Recent latencies that quantiles are taken from.
-const LATENCIES: usize = 256;
 
 /// The live page of a run. Clones share it.
 #[derive(Clone)]
@@ -87,9 +84,7 @@ struct Shared {
     newest: watch::Sender<Option<Arc<Newest>>>,
     tuned: watch::Sender<Tuned>,
     saved: watch::Sender<Option<Result<String, String>>>,
-    figures: Mutex<Figures>,
     colours: Mutex<Option<ColourScale>>,
-    latencies: Mutex<Vec<Duration>>,
     viewers: Viewers,
     encoders: Workers,
     makers: Workers,
@@ -101,9 +96,9 @@ struct Shared {
 
 /// The newest pair, and its messages once a client has asked for them.
 struct Newest {
-    frame: Arc<Matched>,
-    /// Number of pairs shown before it.
+    /// Its number among the pairs for the page, from 0.
     number: u64,
+    frame: Arc<Matched>,
     /// For the page, at each of the sizes.
     encoded: [OnceCell<Encoded>; SCALES.len()],
     /// For the Foxglove protocol: the message of each topic.
@@ -139,9 +134,7 @@ impl Live {
             newest: watch::Sender::new(None),
             tuned,
             saved: watch::Sender::new(None),
-            figures: Mutex::default(),
             colours: Mutex::default(),
-            latencies: Mutex::default(),
             viewers: Viewers::default(),
             encoders: Workers::new(ENCODED),
             makers: Workers::new(MADE),
@@ -181,21 +174,9 @@ impl Live {
         let scale = locked(&self.0.colours);
         (colouring, scale.as_ref().map_or([0.0, 1.0], |scale| scale.limits().into()))
     }
-
-    /// Returns the median and the 95th percentile of recent latencies; `None` before the first pair.
-    fn latency(&self) -> Option<[Duration; 2]> {
-        let mut latencies = locked(&self.0.latencies).clone();
-        latencies.sort_unstable();
-        let at = |percent: usize| latencies.get(latencies.len() * percent / 100).copied();
-        Some([at(50)?, at(95)?])
-    }
 }
 
 impl Viewer for Live {
-    fn figures(&self, figures: Figures) {
-        *locked(&self.0.figures) = figures;
-    }
-
     fn tuned(&self, tuned: Tuned) {
         // Under one lock, so that no client takes an answer with the knobs before it.
         self.0.tuned.send_modify(|newest| {
@@ -212,7 +193,7 @@ impl Viewer for Live {
 /// Hands the newest pair to the live page.
 pub struct LiveSink {
     live: Live,
-    taken: usize,
+    taken: u64,
 }
 
 impl LiveSink {
@@ -240,16 +221,10 @@ impl Sink for LiveSink {
         }
         scale.iter_mut().for_each(|scale| scale.update(&frame.disparity, frame.pair.timestamp));
         drop(scale);
-        let mut latencies = locked(&shared.latencies);
-        match latencies.len() {
-            LATENCIES => latencies[self.taken % LATENCIES] = frame.latency(),
-            _ => latencies.push(frame.latency()),
-        }
-        drop(latencies);
-        let number = self.taken as u64;
-        self.taken += 1;
         let (encoded, messages) = Default::default();
-        let newest = Newest { frame: frame.clone(), number, encoded, messages };
+        let (number, frame) = (self.taken, frame.clone());
+        self.taken += 1;
+        let newest = Newest { number, frame, encoded, messages };
         shared.newest.send_replace(Some(Arc::new(newest)));
         Ok(())
     }

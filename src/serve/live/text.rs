@@ -1,17 +1,16 @@
-//! Messages in text: figures and knobs for the page, and the requests of its user.
+//! Messages in text: status and knobs for the page, and the requests of its user.
 
 use std::time::Instant;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Live;
 use super::connection::Connection;
 use super::encode::ms_since;
 use super::viewers::Answer;
-use crate::core::warnings::Warning;
-use crate::serve::metrics::Reading;
 use crate::sink::viewer::{Knob, KnobKind, Tuned};
+use crate::status::RunStatus;
 
 /// A message of a client.
 #[derive(Debug, Deserialize)]
@@ -126,68 +125,36 @@ pub fn clock(live: &Live, at: f64) -> String {
 }
 
 /// Figures of the client that gets a status.
+#[derive(Serialize)]
 pub struct Own {
     /// Matched pairs that it did not get.
     pub skipped: u64,
     /// Its frames have every such pixel of every such row.
     pub scale: usize,
-    /// Matched pairs a second.
-    pub rate: f64,
 }
 
-/// Returns the figures of the run for a client.
-pub fn status(live: &Live, reading: &Reading, own: &Own, connection: &Connection) -> String {
-    let figures = crate::core::thread::locked(&live.0.figures).clone();
-    let line = |line: Option<(String, bool)>| {
-        line.map(|(text, alarm)| json!({ "text": text, "alarm": alarm }))
-    };
-    let outputs = reading.outputs.iter().map(|output| {
-        json!({
-            "name": output.name,
-            "frames": output.frames,
-            "dropped": output.dropped,
-            "failed": output.failed,
-        })
-    });
-    let banners = figures
-        .banners
-        .iter()
-        .map(|banner| json!({ "text": banner.text, "trouble": banner.trouble }));
-    let warnings = figures.warnings.iter().map(|Warning { text, count, last }| {
-        json!({ "text": text, "count": count, "ago_s": last.elapsed().as_secs() })
-    });
+/// Returns the status of the run for a client, with the state of the page.
+pub fn status(live: &Live, run: &RunStatus, client: Own, connection: &Connection) -> String {
+    let source = &live.0.source;
     let newest = live.0.newest.borrow().as_ref().map(|newest| newest.frame.pair.arrived);
-    let viewers = live.0.viewers.list(connection.id());
-    let ms = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
+    let is_recording = !source.control.suspend_recording.is_set();
+    let recording = json!({ "on": is_recording, "outputs": source.files });
     let (_, span) = live.colours();
-    let files = &live.0.source.files;
-    let is_recording = !live.0.source.control.suspend_recording.is_set();
-    json!({
+    let viewers = live.0.viewers.list(connection.id());
+    let mut message = json!({
         "type": "status",
-        "engine": reading.engine,
-        "rate": own.rate,
-        "pairs": reading.pairs,
-        "matched": reading.matched,
-        "frames": reading.frames,
-        "unpaired": reading.unpaired,
-        "dropped": reading.dropped,
-        "outputs": outputs.collect::<Vec<_>>(),
-        "latency_ms": live.latency().map(|[p50, p95]| json!({ "p50": ms(p50), "p95": ms(p95) })),
-        "valid_share": reading.valid_share,
-        "alignment": line(figures.alignment),
-        "exposure": line(figures.exposure),
-        "banners": banners.collect::<Vec<_>>(),
-        "warnings": warnings.collect::<Vec<_>>(),
         "newest": newest.map(|arrived| ms_since(live.0.start, arrived)),
-        "paused": live.0.source.control.pause.is_set(),
-        "recording": (!files.is_empty()).then(|| json!({ "on": is_recording, "outputs": files })),
-        "ended": reading.ended,
+        "paused": source.control.pause.is_set(),
+        "recording": (!source.files.is_empty()).then_some(recording),
         "colour_span": span,
-        "client": { "skipped": own.skipped, "scale": own.scale },
+        "client": client,
         // Others need not know who looks.
         "viewers": connection.rights.may_change.then_some(viewers),
-    })
-    .to_string()
+    });
+    if let (Value::Object(all), Value::Object(run)) = (&mut message, json!(run)) {
+        all.extend(run);
+    }
+    message.to_string()
 }
 
 /// Returns the notice that a file was saved, or not.

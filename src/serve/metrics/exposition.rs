@@ -1,6 +1,7 @@
-//! A reading in the OpenMetrics text format.
+//! A status in the OpenMetrics text format.
 
 use std::fmt;
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -11,101 +12,16 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::process::Process;
-use crate::telemetry::progress::Distribution;
+use crate::status::RunStatus;
 
-/// State of a run.
-#[derive(Clone, Debug, Default)]
-pub struct Reading {
-    /// Name of the source: "demo scene", "left.mp4 + right.mp4".
-    pub source: String,
-    /// Name of the engine.
-    pub engine: String,
-    /// Seconds since the start of the run.
-    pub running: f64,
-    /// Frames of the left and the right view.
-    pub frames: [u64; 2],
-    /// Those without a partner.
-    pub unpaired: [u64; 2],
-    /// Pairs that the source has delivered.
-    pub pairs: u64,
-    /// Pairs dropped because the engine was busy.
-    pub dropped: u64,
-    /// Pairs matched.
-    pub matched: u64,
-    /// Counts of each output.
-    pub outputs: Vec<Output>,
-    /// From a pair's arrival to its disparity, in seconds.
-    pub latency: Option<Distribution>,
-    /// From the submission of a pair to the engine to its disparity, in seconds.
-    pub engine_time: Option<Distribution>,
-    /// Time of a device per pair, in seconds.
-    pub device_time: Option<Distribution>,
-    /// Time between the two frames of a pair, in seconds.
-    pub skew: Option<Distribution>,
-    /// Share of the pixels of the last map that have a disparity.
-    pub valid_share: Option<f64>,
-    /// Row alignment of the two views.
-    pub alignment: Option<Alignment>,
-    /// Noise and exposure of the left and the right view.
-    pub exposure: Option<[Exposure; 2]>,
-    /// State of the left and the right camera; nothing for recorded sources.
-    pub cameras: Option<[Camera; 2]>,
-    /// Set after the end of the source.
-    pub ended: bool,
-    /// Set if pairs flow; see [`Health`](crate::telemetry::progress::Health).
-    pub healthy: bool,
-}
-
-/// Noise and exposure of a view.
-#[derive(Clone, Copy, Debug)]
-pub struct Exposure {
-    /// Standard deviation of the noise, in grey levels.
-    pub noise: f64,
-    /// Mean grey level.
-    pub brightness: f64,
-    /// Share of the pixels that are saturated.
-    pub saturated: f64,
-}
-
-/// State of a camera.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Camera {
-    /// Set while it is lost.
-    pub lost: bool,
-    /// Number of times that it came back.
-    pub reconnects: u64,
-    /// Damaged frames, and numbered frames that never arrived.
-    pub broken: u64,
-}
-
-/// Counts of an output.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// Name of the output: "recording out.mkv".
-    pub name: String,
-    /// Maps that it wrote.
-    pub frames: u64,
-    /// Maps that it was too slow for.
-    pub dropped: u64,
-    /// Maps that it could not write.
-    pub failed: u64,
-}
-
-/// Row alignment of the two views.
-#[derive(Clone, Copy, Debug)]
-pub struct Alignment {
-    /// Root mean square row difference over the image, in pixels.
-    pub row_error_px: f64,
-    /// Rotation of the right view against the left one, in degrees, clockwise.
-    pub roll_deg: f64,
-    /// Set if this is worth a warning.
-    pub alarm: bool,
-}
-
-/// Formats a reading and the process as text.
-pub fn text(reading: Reading, process: Option<Process>) -> Result<String, fmt::Error> {
+/// Formats a status, the health and the process as text.
+pub fn text(
+    status: Arc<RunStatus>,
+    healthy: bool,
+    process: Option<Process>,
+) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Told { reading, process }));
+    registry.register_collector(Box::new(Told { status, healthy, process }));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -113,15 +29,16 @@ pub fn text(reading: Reading, process: Option<Process>) -> Result<String, fmt::E
 
 #[derive(Debug)]
 struct Told {
-    reading: Reading,
+    status: Arc<RunStatus>,
+    healthy: bool,
     process: Option<Process>,
 }
 
 impl Collector for Told {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let mut page = Page(encoder);
-        page.run(&self.reading)?;
-        page.pictures(&self.reading)?;
+        page.run(&self.status, self.healthy)?;
+        page.pictures(&self.status)?;
         match &self.process {
             Some(process) => page.process(process),
             None => Ok(()),
@@ -136,38 +53,32 @@ type Label<'a> = (&'static str, &'a str);
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
-    fn run(&mut self, reading: &Reading) -> fmt::Result {
+    fn run(&mut self, status: &RunStatus, healthy: bool) -> fmt::Result {
         let version = env!("CARGO_PKG_VERSION");
-        let build =
-            [("version", version), ("source", &reading.source), ("engine", &reading.engine)];
+        let build = [("version", version), ("source", &status.source), ("engine", &status.engine)];
         self.0
             .encode_descriptor("stereod_build", "What runs", None, MetricType::Info)?
             .encode_info(&build)?;
-        self.gauge("stereod_running", "Since the run began", Unit::Seconds, reading.running)?;
-        self.gauge("stereod_healthy", "1 where pairs flow", plain(), reading.healthy.into())?;
+        self.gauge("stereod_running", "Since the run began", Unit::Seconds, status.running)?;
+        self.gauge("stereod_healthy", "1 where pairs flow", plain(), healthy.into())?;
 
-        self.counters("stereod_frames", "Frames of a view", eyes(reading.frames))?;
-        self.counter("stereod_pairs", "Pairs that the source delivered", reading.pairs)?;
-        self.counter("stereod_matched", "Pairs matched", reading.matched)?;
+        self.counters("stereod_frames", "Frames of a view", eyes(status.frames))?;
+        self.counter("stereod_pairs", "Pairs that the source delivered", status.pairs)?;
+        self.counter("stereod_matched", "Pairs matched", status.counts.matched)?;
         self.counters(
             "stereod_unpaired_frames",
             "Frames of a view without a partner",
-            eyes(reading.unpaired),
+            eyes(status.unpaired),
         )?;
         self.counter(
             "stereod_dropped_pairs",
             "Pairs dropped because the engine was busy",
-            reading.dropped,
+            status.counts.dropped,
         )?;
-        let of_outputs = |count: fn(&Output) -> u64| {
-            reading.outputs.iter().map(move |output| ([("output", &*output.name)], count(output)))
-        };
-        self.counters(
-            "stereod_output_frames",
-            "Maps taken by an output",
-            of_outputs(|o| o.frames),
-        )?;
-        let dropped = reading.outputs.iter().flat_map(|output| {
+        let taken =
+            status.outputs.iter().map(|output| ([("output", &*output.name)], output.frames));
+        self.counters("stereod_output_frames", "Maps taken by an output", taken)?;
+        let dropped = status.outputs.iter().flat_map(|output| {
             let of = |cause| [("output", &*output.name), ("cause", cause)];
             [(of("busy"), output.dropped), (of("failed"), output.failed)]
         });
@@ -176,29 +87,30 @@ impl Page<'_> {
             "Maps that an output was too busy for, and those that it failed to write",
             dropped,
         )?;
-        let Some(cameras) = reading.cameras else { return Ok(()) };
+        let Some(cameras) = &status.cameras else { return Ok(()) };
         let help = "How often a camera was lost and found again";
         self.counters("stereod_reconnects", help, eyes(cameras.map(|camera| camera.reconnects)))?;
         let help = "Frames of a camera that arrived damaged or never";
-        self.counters("stereod_broken_frames", help, eyes(cameras.map(|camera| camera.broken)))?;
+        let broken = cameras.map(|camera| camera.broken + camera.missed + camera.mistimed);
+        self.counters("stereod_broken_frames", help, eyes(broken))?;
         let lost = cameras.iter().filter(|camera| camera.lost).count();
         self.gauge("stereod_lost_cameras", "Cameras that are lost just now", plain(), lost as f64)
     }
 
-    fn pictures(&mut self, reading: &Reading) -> fmt::Result {
+    fn pictures(&mut self, status: &RunStatus) -> fmt::Result {
         for (name, help, times) in [
             (
                 "stereod_latency_seconds",
                 "From a pair's capture (recordings: its arrival) to its disparity",
-                &reading.latency,
+                &status.latency,
             ),
             (
                 "stereod_engine_seconds",
                 "From the engine's taking a pair to its map",
-                &reading.engine_time,
+                &status.engine_time,
             ),
-            ("stereod_device_seconds", "How long a device computed a pair", &reading.device_time),
-            ("stereod_skew_seconds", "Capture times of the views of a pair apart", &reading.skew),
+            ("stereod_device_seconds", "How long a device computed a pair", &status.device_time),
+            ("stereod_skew_seconds", "Capture times of the views of a pair apart", &status.skew),
         ] {
             let Some(times) = times else { continue };
             // Without a separate unit, because not every reader accepts one here.
@@ -206,11 +118,12 @@ impl Page<'_> {
                 .encode_descriptor(name, help, None, MetricType::Histogram)?
                 .encode_histogram::<NoLabelSet>(times.sum, times.count, &times.classes, None)?;
         }
-        if let Some(share) = reading.valid_share {
+        if let Some(share) = status.valid_share {
             let help = "Share of the pixels of the last map that have a disparity";
             self.gauge("stereod_valid", help, Unit::Other("ratio".into()), share)?;
         }
-        if let Some(eyes) = reading.exposure {
+        if let Some(seen) = status.exposure.as_ref().and_then(|exposure| exposure.measured) {
+            let eyes = [seen.left, seen.right];
             let help = "Noise of the pictures, standard deviation";
             self.gauges("stereod_noise", help, levels(), eyes.map(|eye| eye.noise))?;
             let help = "Mean brightness of the pictures";
@@ -219,13 +132,14 @@ impl Page<'_> {
             let ratio = Unit::Other("ratio".into());
             self.gauges("stereod_saturated", help, ratio, eyes.map(|eye| eye.saturated))?;
         }
-        let Some(alignment) = reading.alignment else { return Ok(()) };
+        let Some(alignment) = &status.alignment else { return Ok(()) };
+        let Some(seen) = alignment.measured else { return Ok(()) };
         let pixels = || Unit::Other("pixels".into());
         let help = "Difference between the rows of the views, root mean square";
-        self.gauge("stereod_row_error", help, pixels(), alignment.row_error_px)?;
+        self.gauge("stereod_row_error", help, pixels(), seen.row_error_px)?;
         let degrees = Unit::Other("degrees".into());
         let help = "Rotation of the right view against the left one, clockwise";
-        self.gauge("stereod_roll", help, degrees, alignment.roll_deg)?;
+        self.gauge("stereod_roll", help, degrees, seen.roll_deg)?;
         let help = "1 where the alignment of the views is worth a warning";
         self.gauge("stereod_misaligned", help, plain(), f64::from(u8::from(alignment.alarm)))
     }

@@ -1,11 +1,10 @@
 //! Metrics for Prometheus, in the OpenMetrics text format
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 //!
-//! Nothing is counted here: at each scrape the pipeline's owner is asked for a [`Reading`], so that
-//! metrics cost nothing in between.
+//! Nothing is counted here: a scrape formats the newest status of the run.
 
 mod exposition;
 mod process;
 
-pub use exposition::{Alignment, Camera, Exposure, Output, Reading, text};
+pub use exposition::text;
 pub use process::Process;

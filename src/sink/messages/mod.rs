@@ -206,13 +206,18 @@ pub fn stamp(clock: Option<CaptureClock>, time: Duration) -> Duration {
     clock.map_or(time, |clock| since(clock.time_of_day(time)))
 }
 
-/// Returns a `diagnostic_msgs/DiagnosticArray` with one status: a warning if there are `troubles`.
-pub fn diagnostics(
-    source: &str,
-    values: &[(&str, String)],
-    troubles: &[String],
-    stamp: Duration,
-) -> Vec<u8> {
+/// State of a run in words.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnosis {
+    /// Figures with their labels.
+    pub values: Vec<(&'static str, String)>,
+    /// Present problems.
+    pub troubles: Vec<String>,
+}
+
+/// Returns a `diagnostic_msgs/DiagnosticArray` with one status: a warning if there are troubles.
+pub fn diagnostics(source: &str, diagnosis: &Diagnosis, stamp: Duration) -> Vec<u8> {
+    let Diagnosis { values, troubles } = diagnosis;
     const OK: u8 = 0;
     const WARN: u8 = 1;
     let level = if troubles.is_empty() { OK } else { WARN };

@@ -29,12 +29,10 @@ use crate::core::dds::PacketLoss;
 use crate::core::frame::Matched;
 use crate::core::thread::{self, locked};
 use crate::sink::files;
-use crate::sink::messages::{diagnostics, stamp};
+use crate::sink::messages::{Diagnosis, diagnostics, stamp};
 use crate::sink::png;
 use crate::sink::still::Still;
-use crate::sink::viewer::{
-    Ask, Figures, Knob, KnobKind, RequestId, Tuned, Typed, Viewer, ViewerId,
-};
+use crate::sink::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, Typed, Viewer, ViewerId};
 
 /// Polling interval of requests to services.
 const TICK: Duration = Duration::from_millis(50);
@@ -50,6 +48,8 @@ pub struct Links {
     pub knobs: Vec<Knob>,
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
+    /// Returns the present state.
+    pub diagnosis: Box<dyn Fn() -> Diagnosis + Send + Sync>,
     /// The run's switches.
     pub control: Control,
     /// Set if there are files that frames are written to.
@@ -66,7 +66,6 @@ struct Shared {
     links: Links,
     knobs: Mutex<Vec<Knob>>,
     asked: Mutex<Asked>,
-    figures: Mutex<Figures>,
     newest: Mutex<Option<Arc<Matched>>>,
 }
 
@@ -87,7 +86,6 @@ impl Exchange {
             links,
             knobs,
             asked: Mutex::default(),
-            figures: Mutex::default(),
             newest: Mutex::default(),
         }))
     }
@@ -222,30 +220,17 @@ impl Exchange {
 
     /// Returns the diagnostics as a message. `lost` counts UDP packets since the last one.
     fn diagnostics(&self, lost: u64) -> Vec<u8> {
-        let figures = locked(&self.0.figures).clone();
-        let counts = figures.counts;
-        let mut values = vec![
-            ("engine", figures.engine.clone()),
-            ("matched pairs", counts.pairs.to_string()),
-            ("dropped pairs", counts.dropped.to_string()),
-            ("unpaired frames", counts.unpaired.to_string()),
-            ("lost UDP packets", lost.to_string()),
-        ];
-        let (judged, mut troubles) = figures.diagnosis();
-        values.extend(judged);
+        let mut diagnosis = (self.0.links.diagnosis)();
+        diagnosis.values.push(("lost UDP packets", lost.to_string()));
         if lost > 0 {
-            troubles.push(format!("{lost} UDP packets were lost on this machine"));
+            diagnosis.troubles.push(format!("{lost} UDP packets were lost on this machine"));
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        diagnostics(&self.0.links.name, &values, &troubles, stamp(None, now))
+        diagnostics(&self.0.links.name, &diagnosis, stamp(None, now))
     }
 }
 
 impl Viewer for Exchange {
-    fn figures(&self, figures: Figures) {
-        *locked(&self.0.figures) = figures;
-    }
-
     fn tuned(&self, tuned: Tuned) {
         // The parameters first, since who is told of the success may read them.
         locked(&self.0.knobs).clone_from(&tuned.knobs);
@@ -493,6 +478,7 @@ mod tests {
                 knob("disparities", whole, "64", Some("a recording says what it is")),
             ],
             ask: Box::new(move |ask| locked(&asked).push(ask)),
+            diagnosis: Box::new(Diagnosis::default),
             control: Control::default(),
             writes_frames: false,
             folder: ".".into(),

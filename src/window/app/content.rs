@@ -38,10 +38,7 @@ impl App {
             rates,
             on_screen,
             picture: self.frame.as_ref().map(|frame| size(frame)),
-            engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
-            counts: self.stats.as_ref().map(|stats| stats.counts),
-            alignment: self.stats.as_ref().and_then(|stats| stats.alignment.clone()),
-            exposure: self.stats.as_ref().and_then(|stats| stats.exposure.clone()),
+            status: self.status.clone(),
             temporal: self.frame.as_ref().and_then(|frame| frame.temporal),
             legend: self.view.has_disparity().then_some(legend),
             timeline: self.timeline(),
@@ -53,7 +50,6 @@ impl App {
                 let times = Histogram::of_times(timing, recent.iter().map(|&(time, _)| time));
                 [times, Histogram::of_skew(recent.iter().map(|&(_, skew)| skew))]
             }),
-            banners: self.stats.as_ref().map(|stats| stats.banners.clone()).unwrap_or_default(),
             paused: self.control.pause.is_set(),
             ended: self.ended,
             error: self.failure.clone().or_else(|| message(true)),

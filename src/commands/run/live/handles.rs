@@ -15,6 +15,7 @@ use crate::sink::colouring::LiveColouring;
 use crate::sink::viewer::Viewer;
 use crate::source::SourceInfo;
 use crate::source::live::LiveState;
+use crate::status::{Banner, Newest, Parts, RunStatus};
 use crate::telemetry::progress::{Health, Progress};
 use crate::window::Remote;
 
@@ -60,12 +61,33 @@ pub struct Handles {
     pub counters: Counters,
     /// Pairs of a live source that were dropped before the pipeline started.
     pub dropped_before: Arc<AtomicU64>,
+    /// The newest status.
+    pub status: Newest,
 }
 
 impl Handles {
     /// Returns the settings at this moment.
     pub fn loaded(&self) -> Loaded {
         self.in_effect.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the status, for all who read it. `rate`: pairs matched a second.
+    pub fn renew_status(&self, rate: f64, banners: Vec<Banner>) -> Arc<RunStatus> {
+        let parts = Parts {
+            info: &self.info,
+            engine: &self.engine,
+            clocked: self.clocked,
+            progress: &self.progress,
+            counters: &self.counters,
+            dropped_before: self.dropped_before.load(Ordering::Relaxed),
+            live: self.live.as_deref(),
+            alignment: self.observations.alignment(),
+            exposure: self.observations.exposure(),
+            maps: self.observations.map_metrics(),
+        };
+        let status = Arc::new(RunStatus::read(parts, rate, banners));
+        self.status.set(status.clone());
+        status
     }
 
     /// Returns the health. A recorded source is as fast as its outputs, so only a live one without

@@ -1,22 +1,74 @@
 //! Notices to a service manager (systemd, sd_notify(3)): ready, alive, status, stopping.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use sd_notify::NotifyState;
 
 use super::handles::Handles;
+use crate::commands::run::faces::face::{Bound, Face};
+use crate::core::control::Switch;
 use crate::core::text::on_one_line;
 use crate::core::thread;
+use crate::settings::Settings;
 use crate::telemetry::stderr;
 
 /// Period of status notices.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
-/// Connection to a service manager.
-pub struct Service {
+/// Period in which a notice may become due.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The service manager as a face of the run, served by a thread of its own.
+#[derive(Default)]
+struct Service {
+    over: Switch,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Returns the service manager, if there is one.
+pub fn bind(_: &Settings) -> Bound {
+    let is_managed = std::env::var_os("NOTIFY_SOCKET").is_some();
+    Ok(is_managed.then(|| Box::new(Service::default()) as Box<dyn Face>))
+}
+
+impl Face for Service {
+    /// Notes that the run is ready: source and outputs are open, the engine waits for pairs.
+    fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
+        tell(&[NotifyState::Ready]);
+        let watchdog = Watchdog::of_manager();
+        let mut notices = Notices { watchdog, told_status: None, told_stopping: false };
+        let (handles, over) = (handles.clone(), self.over.clone());
+        let work = move || {
+            while !over.is_set() {
+                notices.send_due(&handles);
+                std::thread::sleep(TICK);
+            }
+            // A run may end between two looks; its end is told, too.
+            notices.send_due(&handles);
+        };
+        let failed = |broken| tracing::error!("the service manager hears no more: {broken}");
+        let thread = thread::spawn("service", work, failed);
+        self.thread = Some(thread.context("cannot start the service's thread")?);
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.over.set(true);
+        // A panic was told.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Notices that were sent.
+struct Notices {
     watchdog: Watchdog,
-    told_status: Option<(Instant, u64)>,
+    told_status: Option<Instant>,
     told_stopping: bool,
 }
 
@@ -55,44 +107,33 @@ impl Watchdog {
     }
 }
 
-impl Service {
-    /// Notes that the run is ready: source and outputs are open, the engine waits for pairs.
-    /// Returns `None` without a service manager.
-    pub fn ready() -> Option<Self> {
-        std::env::var_os("NOTIFY_SOCKET")?;
-        tell(&[NotifyState::Ready]);
-        Some(Self { watchdog: Watchdog::of_manager(), told_status: None, told_stopping: false })
-    }
-
-    /// Sends the notices that are due. Called many times per second by a thread that waits for the
-    /// end of the run.
-    pub fn tick(&mut self, handles: &Handles) {
+impl Notices {
+    /// Sends the notices that are due.
+    fn send_due(&mut self, handles: &Handles) {
         let now = Instant::now();
         if !self.told_stopping && handles.is_ending() {
             self.told_stopping = true;
             tell(&[NotifyState::Stopping, NotifyState::Status("finishing files")]);
         }
         self.watchdog.tick(|longest| handles.is_stuck(longest));
-        let due = self.told_status.is_none_or(|(told, _)| now - told >= STATUS_EVERY);
+        let due = self.told_status.is_none_or(|told| now - told >= STATUS_EVERY);
         if due && !self.told_stopping {
-            let matched = handles.progress.matched.load(Ordering::Relaxed);
-            let status = self.status(handles, now, matched);
-            self.told_status = Some((now, matched));
+            let status = self.status(handles);
+            self.told_status = Some(now);
             tell(&[NotifyState::Status(&status)]);
         }
     }
 
-    fn status(&self, handles: &Handles, now: Instant, matched: u64) -> String {
-        if let Err(reason) = handles.health() {
-            return reason;
+    fn status(&self, handles: &Handles) -> String {
+        let run = handles.status.get();
+        match (handles.health(), self.told_status) {
+            (Err(reason), _) => return reason,
+            (Ok(_), None) => return format!("waiting for the first pair of {}", run.source),
+            (Ok(_), Some(_)) => {}
         }
-        let Some((then, before)) = self.told_status else {
-            return format!("waiting for the first pair of {}", handles.info.description);
-        };
-        let rate = (matched - before) as f64 / (now - then).as_secs_f64();
-        let mut status = format!("{matched} pairs matched, {rate:.1} a second");
+        let mut status = format!("{} pairs matched, {:.1} a second", run.counts.matched, run.rate);
         if handles.clocked {
-            let latency = handles.progress.last_latency().as_secs_f64() * 1000.0;
+            let latency = run.latency_ms.map_or(0.0, |latency| latency.newest);
             status += &format!(", latency {latency:.1} ms");
         }
         status

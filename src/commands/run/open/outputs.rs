@@ -309,11 +309,6 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
              --temporal whiten as well",
         ));
     }
-    if settings.ros2.namespace().is_some() && !cfg!(feature = "ros2") {
-        return Err(Error::usage(
-            "--ros2: this stereod was built without ROS 2 (Cargo's feature `ros2`)",
-        ));
-    }
     spare_inputs(spec, loaded).map_err(Error::Usage)?;
     let Some(fragment) = settings.output.stream() else { return Ok(()) };
     check_fragment(fragment).map(drop).map_err(|error| match error {

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::core::frame::Eye;
-use crate::sink::viewer::Banner;
 use crate::source::live::LiveState;
+use crate::status::Banner;
 
 /// Time for which the end of a trouble is shown.
 const OVER: Duration = Duration::from_secs(5);

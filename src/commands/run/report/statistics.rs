@@ -18,6 +18,7 @@ use crate::pipeline::{Outcome, SinkCounts};
 use crate::settings::Loaded;
 use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
+use crate::status::Counts;
 use crate::telemetry::progress::TimesMs;
 use crate::telemetry::temporal::TemporalSummary;
 
@@ -57,10 +58,9 @@ pub struct Statistics {
     /// Damaged frames of recorded sources; of live ones see `live`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<BothEyes<Damage>>,
-    /// Pairs dropped because the engine was busy (live sources only).
-    pub dropped: u64,
-    /// Pairs matched.
-    pub matched: u64,
+    /// Pairs dropped and matched.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// Mean percentage of pixels with a disparity, over the pairs, sampled in every 16th row; absent without
     /// a pair.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,10 @@ impl Statistics {
     /// Collects the statistics of `outcome`; `loaded` are the settings at the end.
     pub fn new(handles: &Handles, outcome: &Outcome, loaded: &Loaded) -> Self {
         let Handles { info: source, progress, observations, .. } = handles;
-        let counts = outcome.source;
+        let status = handles.status.get();
+        let damage = outcome.source;
+        let [left, right] = status.frames;
+        let [unpaired_left, unpaired_right] = status.unpaired;
         let that_mattered = serde_json::json!({
             "matching": loaded.values()["matching"],
             "engine": loaded.values()["engine"],
@@ -142,28 +145,27 @@ impl Statistics {
             source: source.description.clone(),
             width: source.width,
             height: source.height,
-            frames: BothEyes { left: counts.left, right: counts.right },
-            pairs: counts.pairs,
-            unpaired: BothEyes { left: counts.unpaired_left, right: counts.unpaired_right },
+            frames: BothEyes { left, right },
+            pairs: status.pairs,
+            unpaired: BothEyes { left: unpaired_left, right: unpaired_right },
             damaged: (!source.live)
-                .then_some(BothEyes { left: counts.damaged_left, right: counts.damaged_right })
+                .then_some(BothEyes { left: damage.damaged_left, right: damage.damaged_right })
                 .filter(|eyes| !(eyes.left.is_none() && eyes.right.is_none())),
-            dropped: outcome.dropped + handles.dropped_before.load(Ordering::Relaxed),
-            matched: outcome.matched,
+            counts: status.counts,
             known: observations
                 .map_metrics()
                 .mean_valid_share()
                 .map(|share| rounded(100.0 * share, 100.0)),
             recorded: written.get("recording").copied(),
             written,
-            outputs: outcome.sinks.iter().filter(|sink| !sink.is_check).cloned().collect(),
+            outputs: status.outputs.clone(),
             seconds: rounded(outcome.seconds, 1000.0),
             matching_seconds: rounded(matching, 1000.0),
-            fps: rounded(outcome.matched as f64 / matching.max(1e-3), 100.0),
+            fps: rounded(status.counts.matched as f64 / matching.max(1e-3), 100.0),
             latency_ms: handles.clocked.then(|| progress.latency()),
             engine_ms: progress.engine_time(),
             gpu_ms: progress.device_time(),
-            engine: handles.engine.clone(),
+            engine: status.engine.clone(),
             retuned: progress.retuned.load(Ordering::Relaxed),
             settings: without_secrets(that_mattered),
             accuracy: observations.accuracy(),
@@ -213,13 +215,14 @@ impl fmt::Display for Statistics {
                 }
             }
         }
-        if self.dropped > 0 {
-            writeln!(f, "  dropped, engine busy: {}", self.dropped)?;
+        let Counts { dropped, matched } = self.counts;
+        if dropped > 0 {
+            writeln!(f, "  dropped, engine busy: {dropped}")?;
         }
         writeln!(
             f,
-            "  matched {} in {:.2} s, {:.1} pairs/s, on {}",
-            self.matched, self.matching_seconds, self.fps, self.engine
+            "  matched {matched} in {:.2} s, {:.1} pairs/s, on {}",
+            self.matching_seconds, self.fps, self.engine
         )?;
         if let Some(known) = self.known {
             writeln!(f, "  pixels with a disparity: {known:.1} %")?;

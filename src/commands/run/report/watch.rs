@@ -1,4 +1,4 @@
-//! Progress of a run: the bar on a terminal, the figures of the viewers.
+//! Progress of a run: the bar on a terminal, and the status for all faces.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,14 +9,17 @@ use super::banners::Banners;
 use super::overload::Overload;
 use crate::commands::progress_bar;
 use crate::commands::run::live::handles::Handles;
-use crate::commands::run::live::service::Service;
-use crate::core::warnings;
 use crate::pipeline::{Outcome, Running};
-use crate::sink::viewer::{Counts, Figures};
 use crate::telemetry::logs;
 
-/// Period in which the figures are updated.
+/// Period in which the bar is updated.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Period in which the status is made.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
+
+/// Shortest time over which the rate is taken.
+const RATE_OVER: Duration = Duration::from_millis(500);
 
 /// Period in which the pipeline's end is checked.
 const POLL: Duration = Duration::from_millis(10);
@@ -25,18 +28,28 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct Watch<'a> {
     handles: &'a Handles,
     bar: ProgressBar,
-    service: Option<Service>,
     banners: Banners,
     overload: Overload,
+    /// The last status, and the pairs matched until then.
+    counted: Option<(Instant, u64)>,
+    /// Pairs matched a second.
+    rate: f64,
 }
 
 impl<'a> Watch<'a> {
-    /// Creates a watch over a run, which also informs the service manager.
-    pub fn new(handles: &'a Handles, service: Option<Service>) -> Self {
+    /// Creates a watch over a run.
+    pub fn new(handles: &'a Handles) -> Self {
         let expected =
             [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();
         let bar = progress_bar(expected, handles.args.common.quiet, "pairs");
-        Self { handles, bar, service, banners: Banners::default(), overload: Overload::default() }
+        Self {
+            handles,
+            bar,
+            banners: Banners::default(),
+            overload: Overload::default(),
+            counted: None,
+            rate: 0.0,
+        }
     }
 
     /// Waits for the end of the run.
@@ -47,11 +60,10 @@ impl<'a> Watch<'a> {
                 self.show();
             }
             polls += 1;
-            self.service.iter_mut().for_each(|service| service.tick(self.handles));
             std::thread::sleep(POLL);
         }
         // A run may end between two updates; its last state is shown too.
-        self.service.iter_mut().for_each(|service| service.tick(self.handles));
+        self.tell();
         self.show();
         self.bar.finish_and_clear();
         logs::write_above(None);
@@ -59,33 +71,34 @@ impl<'a> Watch<'a> {
     }
 
     fn show(&mut self) {
-        let Handles { progress, viewers, .. } = self.handles;
-        let matched = progress.matched.load(Ordering::Relaxed);
+        let matched = self.handles.progress.matched.load(Ordering::Relaxed);
         // An estimate that is too small must not overrun the bar.
         if self.bar.length().is_some_and(|length| matched > length) {
             self.bar.set_length(matched);
         }
         self.bar.set_position(matched);
         self.overload.look(self.handles);
-        if !viewers.is_empty() {
-            let counts = Counts {
-                pairs: progress.pairs.load(Ordering::Relaxed),
-                dropped: self.handles.counters.dropped_pairs.load(Ordering::Relaxed),
-                unpaired: progress.unpaired.load(Ordering::Relaxed),
-                late: (progress.paced()[1].as_secs_f64() * self.handles.info.rate.unwrap_or(0.0))
-                    as u64,
-            };
-            let alignment = self.handles.observations.alignment().and_then(|state| state.line());
-            let off = alignment.clone().filter(|(_, alarm)| *alarm).map(|(line, _)| line);
-            // Cameras that are closed at the end are not lost.
-            let ended = progress.source_ended.load(Ordering::Relaxed);
-            let live = self.handles.live.as_deref().filter(|_| !ended);
-            let banners = self.banners.now(Instant::now(), live, off, self.handles.one_stream);
-            let engine = self.handles.engine.clone();
-            let exposure = self.handles.observations.exposure().map(|exposure| exposure.line());
-            let warnings = warnings::newest();
-            let figures = Figures { engine, counts, alignment, exposure, banners, warnings };
-            viewers.iter().for_each(|viewer| viewer.figures(figures.clone()));
+        if self.counted.is_none_or(|(told, _)| told.elapsed() >= STATUS_EVERY) {
+            self.tell();
         }
+    }
+
+    /// Makes the status of this moment, and shows it in the window.
+    fn tell(&mut self) {
+        let Handles { progress, observations, .. } = self.handles;
+        let (now, matched) = (Instant::now(), progress.matched.load(Ordering::Relaxed));
+        let (then, before) = *self.counted.get_or_insert((now, matched));
+        if now - then >= RATE_OVER {
+            self.rate = (matched - before) as f64 / (now - then).as_secs_f64();
+            self.counted = Some((now, matched));
+        }
+        let off = observations.alignment().and_then(|state| state.line());
+        let off = off.filter(|(_, alarm)| *alarm).map(|(line, _)| line);
+        // Cameras that are closed at the end are not lost.
+        let ended = progress.source_ended.load(Ordering::Relaxed);
+        let live = self.handles.live.as_deref().filter(|_| !ended);
+        let banners = self.banners.now(now, live, off, self.handles.one_stream);
+        let status = self.handles.renew_status(self.rate, banners);
+        self.handles.remote.iter().for_each(|remote| remote.status(status.clone()));
     }
 }

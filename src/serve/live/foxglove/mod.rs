@@ -15,11 +15,11 @@ use hyper_tungstenite::tungstenite::Message;
 use text::{DIAGNOSTICS, Level};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::connection::{Connection, End, Rate, Visit};
+use super::connection::{Connection, End, Visit};
 use super::viewers::Answer;
 use super::{Live, Newest};
 use crate::serve::state::State;
-use crate::sink::messages::TOPICS;
+use crate::sink::messages::{TOPICS, diagnostics};
 use crate::sink::viewer::{Ask, Tuned};
 
 /// Versions of the protocol, which differ in nothing that is used here.
@@ -46,7 +46,6 @@ pub async fn serve(socket: HyperWebsocket, visit: Visit) {
         follows: false,
         sent: 0,
         asked: BTreeMap::new(),
-        rate: Rate::default(),
     };
     let Err(end) = client.run().await;
     client.connection.close(end).await;
@@ -66,8 +65,6 @@ struct Client<'a> {
     sent: u32,
     /// Its names for changes that were not answered, by their numbers.
     asked: BTreeMap<u32, String>,
-    /// Matched pairs a second.
-    rate: Rate,
 }
 
 impl Client<'_> {
@@ -75,8 +72,8 @@ impl Client<'_> {
         let mut newest = self.live.0.newest.subscribe();
         let mut tuned = self.live.0.tuned.subscribe();
         newest.mark_changed();
-        let mut diagnostics = interval(DIAGNOSTICS_EVERY);
-        diagnostics.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut due = interval(DIAGNOSTICS_EVERY);
+        due.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let may_change = self.connection.rights.may_change;
         self.connection.send(text::server_info(&self.live.0.source.name, may_change)).await?;
         self.advertise(vec![DIAGNOSTICS]).await?;
@@ -97,7 +94,7 @@ impl Client<'_> {
                     let (tuned, answers) = self.live.take_tuned(&mut tuned, self.connection.id());
                     self.tell_tuned(&tuned, answers).await?;
                 }
-                _ = diagnostics.tick() => {
+                _ = due.tick() => {
                     self.send_diagnostics().await?;
                     self.connection.keep_alive().await?;
                 }
@@ -142,13 +139,12 @@ impl Client<'_> {
     }
 
     async fn send_diagnostics(&mut self) -> Result<(), End> {
-        let reading = self.state.reading();
-        let rate = self.rate.of(reading.matched);
         let is_of =
             |(id, (channel, _)): (&u32, &(usize, bool))| (*channel == DIAGNOSTICS).then_some(*id);
         let Some(id) = self.subscriptions.iter().find_map(is_of) else { return Ok(()) };
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let message = text::diagnostics(self.live, &reading, rate, time);
+        let diagnosis = self.state.status().diagnosis();
+        let message = diagnostics(&self.live.0.source.name, &diagnosis, time);
         self.send_message(id, time, &message).await
     }
 

@@ -1,14 +1,9 @@
-//! Messages in text, and the diagnostics.
-
-use std::time::Duration;
+//! Messages in text.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::core::thread::locked;
-use crate::serve::live::Live;
-use crate::serve::metrics::Reading;
-use crate::sink::messages::{self, TOPICS, definition, full_name};
+use crate::sink::messages::{TOPICS, definition, full_name};
 use crate::sink::viewer::{Knob, Tuned, Wish};
 
 /// Number of the diagnostics' channel; those before are the topics of pairs.
@@ -135,24 +130,4 @@ pub(super) fn parameters(tuned: &Tuned, names: &[String], id: Option<&str>) -> S
     message.to_string()
 }
 
-/// Returns the figures of the run as a `diagnostic_msgs/DiagnosticArray`.
-pub(super) fn diagnostics(live: &Live, reading: &Reading, rate: f64, time: Duration) -> Vec<u8> {
-    let figures = locked(&live.0.figures).clone();
-    let mut values = vec![
-        ("engine", reading.engine.clone()),
-        ("pairs per second", format!("{rate:.1}")),
-        ("matched pairs", reading.matched.to_string()),
-        ("dropped pairs", reading.dropped.to_string()),
-        ("unpaired frames", reading.unpaired.iter().sum::<u64>().to_string()),
-    ];
-    if let Some([median, p95]) = live.latency() {
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        values.push(("latency", format!("{:.1} ms, 95 %: {:.1} ms", ms(median), ms(p95))));
-    }
-    if let Some(share) = reading.valid_share {
-        values.push(("pixels with disparity", format!("{:.1} %", 100.0 * share)));
-    }
-    let (judged, troubles) = figures.diagnosis();
-    values.extend(judged);
-    messages::diagnostics(&live.0.source.name, &values, &troubles, time)
 }

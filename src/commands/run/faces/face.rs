@@ -1,0 +1,83 @@
+//! A face of a run.
+
+use std::sync::Arc;
+
+use crate::commands::Error;
+use crate::commands::prepare::rig::Rig;
+use crate::commands::run::live::handles::Handles;
+use crate::commands::run::live::requests::Requests;
+use crate::core::clock::CaptureClock;
+use crate::core::control::Control;
+use crate::pipeline::{Outcome, Timeline};
+use crate::settings::Loaded;
+use crate::sink::Sink;
+use crate::sink::colouring::LiveColouring;
+use crate::sink::viewer::Viewer;
+use crate::source::SourceInfo;
+use crate::status::Newest;
+use crate::window::Remote;
+
+/// A face of a run, which ends when it is dropped.
+pub trait Face {
+    /// Returns the window's handle, if this is the window.
+    fn remote(&self) -> Option<Remote> {
+        None
+    }
+
+    /// Returns the most that it shows of a pair.
+    fn shows(&self) -> Shows {
+        Shows::Nothing
+    }
+
+    /// Takes part in a run that is opened, by a sink and as a viewer.
+    fn join(
+        &mut self,
+        _run: &Opened<'_>,
+        _sinks: &mut Vec<Box<dyn Sink>>,
+    ) -> anyhow::Result<Joined> {
+        Ok(None)
+    }
+
+    /// Returns the timeline of a run that it has joined, if it moves through it.
+    fn timeline(&self) -> Option<Timeline> {
+        None
+    }
+
+    /// Begins to show the run. Pairs flow.
+    fn serve(&mut self, _handles: &Arc<Handles>) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Shows the end of the run, and notes its own failure if nothing else has failed.
+    fn end(&mut self, _handles: &Handles, _outcome: &mut Outcome) {}
+}
+
+/// The most that a face shows of a pair.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shows {
+    Nothing,
+    Images,
+    Confidence,
+}
+
+/// A run whose source, engine and outputs are open. Only ROS 2 needs all of it.
+#[cfg_attr(not(feature = "ros2"), allow(dead_code))]
+pub struct Opened<'a> {
+    pub loaded: &'a Loaded,
+    pub info: &'a SourceInfo,
+    pub rig: &'a Rig,
+    /// Clock of the capture times, if they have one.
+    pub clock: Option<CaptureClock>,
+    pub colouring: &'a LiveColouring,
+    pub control: &'a Control,
+    pub requests: &'a Requests,
+    pub status: &'a Newest,
+    /// Set if a recording is played at its own pace.
+    pub realtime: bool,
+}
+
+/// The viewer that a face is, if it shows settings.
+pub type Joined = Option<Arc<dyn Viewer>>;
+
+/// A face that the settings or the environment ask for.
+pub type Bound = Result<Option<Box<dyn Face>>, Error>;

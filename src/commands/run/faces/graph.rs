@@ -1,0 +1,55 @@
+//! The messages of a run to a ROS 2 graph, and the requests that come from there.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use super::face::{Bound, Face, Joined, Opened, Shows};
+use crate::commands::run::knobs::knobs;
+use crate::commands::run::open::outputs;
+use crate::settings::Settings;
+use crate::sink::Sink;
+use crate::sink::restarting::{Factory, Restarting};
+use crate::sink::ros2::{Exchange, Links, Ros2Options, Ros2Sink};
+
+/// Joins the graph later, if the settings ask for it.
+pub fn bind(settings: &Settings) -> Bound {
+    let namespace = settings.ros2.namespace();
+    Ok(namespace.map(|namespace| Box::new(Graph { namespace }) as Box<dyn Face>))
+}
+
+/// The node of a graph.
+struct Graph {
+    namespace: String,
+}
+
+impl Face for Graph {
+    fn shows(&self) -> Shows {
+        Shows::Images
+    }
+
+    fn join(&mut self, run: &Opened<'_>, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
+        let settings = &run.loaded.settings;
+        let (namespace, ros2) = (self.namespace.clone(), &settings.ros2);
+        let (topics, reliable) = (ros2.topics.clone(), ros2.reliable);
+        let options = Ros2Options { namespace, topics, reliable };
+        let stream = outputs::stream_info(run.loaded, run.info, run.rig, run.clock);
+        let (requests, of_status) = (run.requests.clone(), run.status.clone());
+        let exchange = Exchange::new(Links {
+            name: run.info.description.clone(),
+            knobs: knobs(run.loaded),
+            ask: Box::new(move |wanted| requests.ask(wanted)),
+            diagnosis: Box::new(move || of_status.get().diagnosis()),
+            control: run.control.clone(),
+            writes_frames: outputs::writes_frames(settings),
+            folder: (&settings.window.snapshots).into(),
+        });
+        let shared = exchange.clone();
+        let mut factory: Factory = Box::new(move || {
+            Ros2Sink::open(&options, &stream, &shared).map(|sink| Box::new(sink) as Box<dyn Sink>)
+        });
+        let first = factory().context("--ros2")?;
+        sinks.push(Box::new(Restarting::new(first, factory, false)));
+        Ok(Some(Arc::new(exchange)))
+    }
+}

@@ -1,0 +1,245 @@
+//! The status of a run at one moment. Window, page, Foxglove, ROS 2, metrics, service manager and
+//! statistics show the same one, which is made once a second.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde::Serialize;
+
+use crate::core::frame::Eye;
+use crate::core::thread::locked;
+use crate::core::warnings::{self, Warning};
+use crate::observe::alignment::{Measurement, State};
+use crate::observe::exposure::Exposure;
+use crate::observe::map_metrics::{Classes, MapMetrics};
+use crate::pipeline::{Counters, SinkCounts};
+use crate::sink::messages::Diagnosis;
+use crate::source::SourceInfo;
+use crate::source::live::{EyeSummary, LiveState};
+use crate::telemetry::progress::{Distribution, Progress, RecentMs, TIME_CLASSES_US};
+
+/// Status of a run. As JSON it is the message of the page, which has no metrics.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RunStatus {
+    /// The source in words: "demo scene", "left.mp4 + right.mp4".
+    #[serde(skip)]
+    pub source: String,
+    /// The engine in words.
+    pub engine: String,
+    /// Seconds since the start of the run.
+    #[serde(skip)]
+    pub running: f64,
+    /// Frames of the left and the right view.
+    pub frames: [u64; 2],
+    /// Those without a partner.
+    pub unpaired: [u64; 2],
+    /// Pairs that the source has delivered.
+    pub pairs: u64,
+    /// Counts with the same keys in the statistics.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Pairs by which a paced recording is late, because matching is too slow.
+    #[serde(skip)]
+    pub late: u64,
+    /// Pairs matched a second.
+    pub rate: f64,
+    /// Counts of each output.
+    pub outputs: Vec<SinkCounts>,
+    /// From the capture of recent pairs to their disparity; `None` before the first pair.
+    pub latency_ms: Option<RecentMs>,
+    /// The same of all pairs, in seconds; `None` if their wait in queues would count, too.
+    #[serde(skip)]
+    pub latency: Option<Distribution>,
+    /// From the submission of a pair to the engine to its disparity, in seconds.
+    #[serde(skip)]
+    pub engine_time: Option<Distribution>,
+    /// Time of a device per pair, in seconds.
+    #[serde(skip)]
+    pub device_time: Option<Distribution>,
+    /// Time between the two frames of a pair, in seconds.
+    #[serde(skip)]
+    pub skew: Option<Distribution>,
+    /// Share of the pixels of the last map that have a disparity.
+    pub valid_share: Option<f64>,
+    /// Row alignment of the two views.
+    pub alignment: Option<Judged<Measurement>>,
+    /// Noise and exposure of the two views.
+    pub exposure: Option<Judged<Exposure>>,
+    /// State of the left and the right camera; `None` for recorded sources.
+    #[serde(skip)]
+    pub cameras: Option<[EyeSummary; 2]>,
+    /// Present and recent problems.
+    pub banners: Vec<Banner>,
+    /// The newest warnings of the terminal.
+    pub warnings: Vec<Warning>,
+    /// Set after the end of the source.
+    pub ended: bool,
+}
+
+/// Counts of pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Counts {
+    /// Pairs dropped because the engine was busy (live sources only).
+    pub dropped: u64,
+    /// Pairs matched.
+    pub matched: u64,
+}
+
+/// A measurement in a few words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Judged<T> {
+    /// The words.
+    pub text: String,
+    /// Set if it deserves a warning.
+    pub alarm: bool,
+    /// The numbers.
+    #[serde(skip)]
+    pub measured: Option<T>,
+}
+
+/// A problem or its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Banner {
+    /// Text.
+    pub text: String,
+    /// True for a problem, false for its end.
+    pub trouble: bool,
+}
+
+/// The parts of a run that its status is read from.
+pub struct Parts<'a> {
+    /// The source.
+    pub info: &'a SourceInfo,
+    /// The engine in words.
+    pub engine: &'a str,
+    /// Set if pairs come at their own pace, so that there is a latency.
+    pub clocked: bool,
+    /// The pipeline's counters.
+    pub progress: &'a Progress,
+    /// Counts of links and outputs.
+    pub counters: &'a Counters,
+    /// Pairs of a live source that were dropped before the pipeline started.
+    pub dropped_before: u64,
+    /// The state of the cameras, if the source is live.
+    pub live: Option<&'a LiveState>,
+    /// The present alignment, if it is watched.
+    pub alignment: Option<State>,
+    /// The present noise and exposure.
+    pub exposure: Option<Exposure>,
+    /// Figures of the maps.
+    pub maps: MapMetrics,
+}
+
+impl RunStatus {
+    /// Reads the status. `rate`: pairs matched a second; `banners`: the problems.
+    pub fn read(parts: Parts<'_>, rate: f64, banners: Vec<Banner>) -> Self {
+        let Parts { info, progress, counters, maps, .. } = parts;
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let alignment = parts.alignment.and_then(|state| {
+            let (text, alarm) = state.line()?;
+            Some(Judged { text, alarm, measured: state.measurement })
+        });
+        let exposure = parts.exposure.map(|seen| {
+            let (text, alarm) = seen.line();
+            Judged { text, alarm, measured: Some(seen) }
+        });
+        let outputs = counters.sinks.iter().map(|sink| sink.now());
+        Self {
+            source: info.description.clone(),
+            engine: parts.engine.to_owned(),
+            running: progress.elapsed().as_secs_f64(),
+            frames: progress.frames(),
+            unpaired: progress.unpaired_frames(),
+            pairs: count(&progress.pairs),
+            counts: Counts {
+                dropped: count(&counters.dropped_pairs) + parts.dropped_before,
+                matched: count(&progress.matched),
+            },
+            late: (progress.paced()[1].as_secs_f64() * info.rate.unwrap_or(0.0)) as u64,
+            rate,
+            outputs: outputs.filter(|sink| !sink.is_check).collect(),
+            latency_ms: progress.recent_latency(),
+            latency: parts.clocked.then(|| progress.latency_within(&TIME_CLASSES_US)),
+            engine_time: Some(distribution(&maps.engine)),
+            device_time: progress.device_time_within(&TIME_CLASSES_US),
+            skew: Some(distribution(&maps.skew)),
+            valid_share: maps.valid_share,
+            alignment,
+            exposure,
+            cameras: parts.live.map(|live| Eye::BOTH.map(|eye| live.eye(eye).summary())),
+            banners,
+            warnings: warnings::newest(),
+            ended: progress.source_ended.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns the figures in words for diagnostics of robots, and all present problems.
+    pub fn diagnosis(&self) -> Diagnosis {
+        let mut values = vec![
+            ("engine", self.engine.clone()),
+            ("pairs per second", format!("{:.1}", self.rate)),
+            ("matched pairs", self.counts.matched.to_string()),
+            ("dropped pairs", self.counts.dropped.to_string()),
+            ("unpaired frames", self.unpaired.iter().sum::<u64>().to_string()),
+        ];
+        if let Some(RecentMs { p50, p95, .. }) = self.latency_ms {
+            values.push(("latency", format!("{p50:.1} ms, 95 %: {p95:.1} ms")));
+        }
+        if let Some(share) = self.valid_share {
+            values.push(("pixels with disparity", format!("{:.1} %", 100.0 * share)));
+        }
+        let present = self.banners.iter().filter(|banner| banner.trouble);
+        let mut troubles: Vec<String> = present.map(|banner| banner.text.clone()).collect();
+        for (label, text, alarm) in self.judged() {
+            troubles.extend(alarm.then(|| format!("{label}: {text}")));
+            values.push((label, text.to_owned()));
+        }
+        let (present, earlier): (Vec<_>, Vec<_>) =
+            self.warnings.iter().partition(|warning| warning.is_present());
+        troubles.extend(present.into_iter().map(|warning| warning.text.clone()));
+        if !earlier.is_empty() {
+            let times = |it: &Warning| format!("{} ({} times)", it.text, it.count);
+            let earlier: Vec<String> = earlier.into_iter().map(times).collect();
+            values.push(("earlier warnings", earlier.join("; ")));
+        }
+        Diagnosis { values, troubles }
+    }
+
+    /// Returns the counts with their labels, the pairs first, then those that a run in order lacks.
+    pub fn counted(&self) -> [(&'static str, u64); 4] {
+        [
+            ("pairs", self.pairs),
+            ("dropped", self.counts.dropped),
+            ("unpaired", self.unpaired.iter().sum()),
+            ("late", self.late),
+        ]
+    }
+
+    /// Returns the measurements in words: label, text, and whether it deserves a warning.
+    pub fn judged(&self) -> impl Iterator<Item = (&'static str, &str, bool)> {
+        let alignment = self.alignment.iter().map(|it| ("alignment", &*it.text, it.alarm));
+        alignment.chain(self.exposure.iter().map(|it| ("exposure", &*it.text, it.alarm)))
+    }
+}
+
+fn distribution(classes: &Classes) -> Distribution {
+    let classes_and_counts: Vec<_> = classes.counts().collect();
+    let count = classes_and_counts.iter().map(|(_, count)| count).sum();
+    Distribution { classes: classes_and_counts, sum: classes.sum().as_secs_f64(), count }
+}
+
+/// The newest status. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Newest(Arc<Mutex<Arc<RunStatus>>>);
+
+impl Newest {
+    /// Returns it.
+    pub fn get(&self) -> Arc<RunStatus> {
+        locked(&self.0).clone()
+    }
+
+    /// Replaces it.
+    pub fn set(&self, status: Arc<RunStatus>) {
+        *locked(&self.0) = status;
+    }
+}
