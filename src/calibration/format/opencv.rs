@@ -88,10 +88,11 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     Ok(Draft { report, notes, ..Draft::new(calibration, sources) })
 }
 
+/// Names of the left and of the right side.
+type Sides = [&'static [&'static str]; 2];
+
 /// Returns the names of both sides, and the camera matrices of the left and the right view.
-fn find_eyes<'a>(
-    entries: &Entries<'a>,
-) -> Result<Option<([&'static [&'static str]; 2], At<'a>, At<'a>)>> {
+fn find_eyes<'a>(entries: &Entries<'a>) -> Result<Option<(Sides, At<'a>, At<'a>)>> {
     for sides in SIDES {
         if let (Some(left), Some(right)) =
             (entries.of_eye(K, sides[0])?, entries.of_eye(K, sides[1])?)
