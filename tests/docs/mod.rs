@@ -3,6 +3,7 @@
 
 mod blocks;
 mod inputs;
+mod names;
 mod shell;
 
 use std::collections::BTreeSet;
