@@ -12,7 +12,7 @@ const FOLDERS: [&str; 6] = ["src", "kernels", "shaders", "tests", "scripts", "co
 const ENDS: [&str; 8] = [".rs", ".cu", ".cuh", ".wgsl", ".py", ".sh", ".js", ".c"];
 
 /// Files and names of other programs.
-const FOREIGN: [&str; 20] = [
+const FOREIGN: [&str; 19] = [
     "Y10",
     "Y12",
     "Y10P",
@@ -20,7 +20,6 @@ const FOREIGN: [&str; 20] = [
     "make_recording.py",
     "rtabmap.launch.py",
     "rs2::align",
-    "sched_setattr",
     "creation_time",
     "StatisticalOutlierRemoval",
     "remove_statistical_outlier",
