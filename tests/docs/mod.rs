@@ -23,7 +23,7 @@ use blocks::Block;
 const SHOWN: [(&str, &str, &str); 15] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
-    ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray and Kubernetes; scripts/clusters.sh runs or checks it"),
+    ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
     ("docs/design.md", "left  ──", "a diagram"),
     ("docs/outputs.md", "WARN recording", "messages"),
     ("docs/python.md", "scripts/wheel.sh", "installs wheels; scripts/test.sh does that"),
