@@ -26,6 +26,7 @@ fn status() -> Arc<RunStatus> {
     };
     let alignment = Measurement { row_error_px: 0.5, roll_deg: -0.25, ..Measurement::default() };
     let output = SinkCounts {
+        counted_as: Some("record"),
         name: "recording o.mkv".into(),
         frames: 3,
         dropped: 1,

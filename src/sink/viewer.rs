@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde::Serialize;
+
 use crate::sink::colouring::Colouring;
 
 /// A setting that can be changed during a run.

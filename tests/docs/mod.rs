@@ -3,6 +3,7 @@
 
 mod blocks;
 mod inputs;
+mod names;
 mod shell;
 
 use std::collections::BTreeSet;
@@ -19,19 +20,15 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 19] = [
+const SHOWN: [(&str, &str, &str); 15] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
-    ("docs/clusters.md", "kubectl", "needs Kubernetes; scripts/clusters.sh checks the manifest"),
     ("docs/design.md", "left  ──", "a diagram"),
-    ("docs/outputs.md", "rec/out-", "names of files"),
     ("docs/outputs.md", "WARN recording", "messages"),
     ("docs/python.md", "scripts/wheel.sh", "installs wheels; scripts/test.sh does that"),
     ("docs/recipes.md", "stored = double", "MATLAB"),
     ("docs/recordings.md", "stereod run both.mcap", "tests/run/recordings.rs writes such a topic"),
-    ("docs/remote.md", "page on", "a message"),
-    ("docs/remote.md", "ssh", "needs another machine"),
     ("docs/remote.md", "location", "settings of nginx; tests/browser runs it"),
     ("docs/remote.md", "rig.example.org", "settings of Caddy; tests/browser runs it"),
     ("docs/service.md", "docker", "needs Docker"),

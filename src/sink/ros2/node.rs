@@ -82,12 +82,7 @@ impl Exchange {
     /// Creates it at the start of a run.
     pub fn new(links: Links) -> Self {
         let knobs = Mutex::new(links.knobs.clone());
-        Self(Arc::new(Shared {
-            links,
-            knobs,
-            asked: Mutex::default(),
-            newest: Mutex::default(),
-        }))
+        Self(Arc::new(Shared { links, knobs, asked: Mutex::default(), newest: Mutex::default() }))
     }
 
     /// Takes the newest pair.

@@ -24,6 +24,10 @@ mod tests {
     fn rows(path: &str, schema: &Value, table: &mut Vec<String>) {
         let Some(properties) = schema["properties"].as_object() else { return };
         for (key, value) in properties {
+            // The text above the table says that both views have the same keys.
+            if key == "right" && properties.contains_key("left") {
+                continue;
+            }
             // A value that may be absent is one of itself and null.
             let kind = value["anyOf"].as_array().map_or(value, |kinds| &kinds[0]);
             let is_list_of_objects = kind["items"]["properties"].is_object();

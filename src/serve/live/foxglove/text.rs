@@ -129,5 +129,3 @@ pub(super) fn parameters(tuned: &Tuned, names: &[String], id: Option<&str>) -> S
     }
     message.to_string()
 }
-
-}
