@@ -81,7 +81,7 @@ fi
 # The library alone, and the program without window and server.
 few_crates() {
     local crates
-    crates=$(cargo tree --locked --no-default-features -e normal,build --prefix none | awk '{ print $1, $2 }' | sort -u | wc -l)
+    crates=$(cargo tree --locked -p stereod --no-default-features -e normal,build --prefix none | awk '{ print $1, $2 }' | sort -u | wc -l)
     echo "the library has $((crates - 1)) dependencies"
     [[ $crates -le 91 ]]
 }
@@ -89,9 +89,9 @@ if [[ $# -gt 0 ]]; then
     skip "library alone, headless program" "only some tests are run"
 else
     check "library has few dependencies" few_crates
-    check "library alone" cargo test --locked --no-default-features --features image --test library
-    check "headless program, ROS 2" cargo check --locked --lib --no-default-features --features ros2
-    check "documentation" env RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" cargo doc --locked --no-deps --lib --no-default-features
+    check "library alone" cargo test --locked -p stereod --no-default-features --features image --test library
+    check "headless program, ROS 2" cargo check --locked -p stereod --lib --no-default-features --features ros2
+    check "documentation" env RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" cargo doc --locked --no-deps --lib -p stereod-core -p stereod --no-default-features
 fi
 
 # The Python package, from a new virtual environment.

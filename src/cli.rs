@@ -20,7 +20,7 @@ pub use batch::BatchArgs;
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use computation::Computation;
-pub use evaluate::{Benchmark, EvaluateArgs};
+pub use evaluate::EvaluateArgs;
 pub use flags::{Common, FlagLayer};
 use flags::{SettingFlags, parser};
 pub use info::InfoArgs;
@@ -30,7 +30,7 @@ pub use source::{PairArgs, SourceArgs};
 
 use crate::settings::Size;
 use crate::settings::names::text_of;
-use crate::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
+use stereod_core::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
 
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(settings.output.record, "a.mkv");
         assert_eq!(settings.output.stats, "-");
         assert_eq!(settings.output.preview, "");
-        assert_eq!(settings.colour.map, crate::sink::colour::ColourMap::Grey);
+        assert_eq!(settings.colour.map, stereod_io::sink::colour::ColourMap::Grey);
         assert_eq!(settings.calibration.focal_and_baseline(), Some((435.2, 0.1)));
         assert_eq!(loaded.origin("output", "record").to_string(), "--record");
         assert_eq!(loaded.origin("output", "preview").to_string(), "default");

@@ -71,63 +71,54 @@
 //!                                                                                                             └▶ alignment, statistics
 //! ```
 
-// A build with fewer features leaves parts unused that others need.
-#![cfg_attr(
-    not(all(feature = "cli", feature = "window", feature = "serve")),
-    allow(dead_code, unused_imports)
-)]
-
 /// Compiles the Rust code of README.md as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod calibration;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod board;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "cli")]
-mod commands;
-mod core;
-mod engine;
-#[cfg(all(feature = "cli", feature = "window"))]
 #[doc(hidden)]
-pub mod internals;
-#[warn(missing_docs)]
-mod matcher;
-#[warn(missing_docs)]
-mod matching;
+pub mod commands;
 #[cfg(feature = "cli")]
-mod observe;
+#[doc(hidden)]
+pub mod observe;
 #[cfg(feature = "cli")]
 mod outputs;
 #[cfg(feature = "cli")]
 mod pipeline;
-#[cfg(feature = "python")]
-mod python;
+#[cfg(feature = "ros2")]
+mod ros2;
 #[cfg(feature = "serve")]
 mod serve;
-mod settings;
-mod sink;
-mod source;
 #[cfg(feature = "cli")]
-mod status;
+#[doc(hidden)]
+pub mod settings;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod status;
 #[cfg(feature = "cli")]
 mod telemetry;
-#[cfg(all(feature = "cli", feature = "window"))]
-mod window;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod viewer;
+#[cfg(feature = "window")]
+#[doc(hidden)]
+pub mod window;
 #[cfg(all(feature = "cli", not(feature = "window")))]
 #[path = "window/absent.rs"]
 mod window;
 
-pub use core::frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
-pub use matcher::{
-    BoardView, Calibration, Device, Disparity, Error, ImageBuf, ImageRef, Matcher, Rectifier,
-    Status, Stream,
-};
-pub use matching::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,
-    Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Spatial, Speckle, Steady,
-    Subpixel, Temporal, TemporalMode, Window,
+pub use stereod_core::{
+    BlockMeasure, BlockWindow, BoardView, Calibration, CensusWindow, Cost, CostError, Device,
+    Disparity, DisparityMap, DisparityRange, Error, Evidence, Eye, Fill, FillRule, Guide, INVALID,
+    ImageBuf, ImageRef, Matcher, Median, P2Mode, Params, ParamsError, Paths, Prior, Rectifier,
+    SUBPIXEL, Smoothing, Spatial, Speckle, Status, Steady, StereoGeometry, Stream, Subpixel,
+    Temporal, TemporalMode, Window,
 };
 
 #[doc(hidden)]

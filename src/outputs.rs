@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use crate::calibration::Aligner;
 use crate::settings::names::path_of;
 use crate::settings::{self, Settings, Stats};
-use crate::sink::clouds::{CLOUDS, Clouds};
-use crate::sink::colouring::LiveColouring;
-use crate::sink::mcap::{self, McapOptions, McapRecorder};
-use crate::sink::numbered;
-use crate::sink::pictures::{PICTURES, Pictures};
-use crate::sink::place::Place;
-use crate::sink::video::{Preview, Recorder};
-use crate::sink::{Sink, StreamInfo};
+use stereod_core::calibration::Aligner;
+use stereod_io::sink::clouds::{CLOUDS, Clouds};
+use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::sink::mcap::{self, McapOptions, McapRecorder};
+use stereod_io::sink::numbered;
+use stereod_io::sink::pictures::{PICTURES, Pictures};
+use stereod_io::sink::place::Place;
+use stereod_io::sink::video::{Preview, Recorder};
+use stereod_io::sink::{Sink, StreamInfo};
 
 /// A file that a run writes, or a folder of files.
 pub struct Output {
@@ -182,8 +182,8 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::settings::row::{Kind as Value, Row};
     use crate::settings::{Layers, rows};
+    use stereod_core::settings::row::{Kind as Value, Row};
 
     /// The rows of `[output]` that name a file or folder.
     fn paths() -> impl Iterator<Item = &'static Row> {

@@ -15,14 +15,6 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::core::control::Control;
-use crate::core::queue::{LinkReceiver, LinkSender, WhenFull, link};
-use crate::core::text::on_one_line;
-use crate::core::thread;
-use crate::engine::Engine;
-use crate::sink::Sink;
-use crate::source::Source;
-use crate::source::pairing::pace::Pacer;
 use crate::telemetry::progress::Progress;
 use deliver::Delivery;
 pub use deliver::Timeline;
@@ -30,6 +22,14 @@ pub use engine_swap::EngineSwap;
 use match_loop::{Handed, MatchLoop};
 use running::PATIENCE;
 pub use running::{Counters, Outcome, Running, SinkCounters, SinkCounts};
+use stereod_core::control::Control;
+use stereod_core::engine::Engine;
+use stereod_core::queue::{LinkReceiver, LinkSender, WhenFull, link};
+use stereod_core::text::on_one_line;
+use stereod_core::thread;
+use stereod_io::sink::Sink;
+use stereod_io::source::Source;
+use stereod_io::source::pairing::pace::Pacer;
 
 /// The parts of a run.
 pub struct PipelineConfig {

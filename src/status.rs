@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
-use crate::core::frame::Eye;
-use crate::core::thread::locked;
-use crate::core::warnings::{self, Warning};
 use crate::observe::alignment::{Measurement, State};
 use crate::observe::exposure::Exposure;
 use crate::observe::map_metrics::{Classes, MapMetrics};
 use crate::pipeline::{Counters, SinkCounts};
-use crate::sink::messages::Diagnosis;
-use crate::source::SourceInfo;
-use crate::source::live::{EyeSummary, LiveState};
 use crate::telemetry::progress::{Distribution, Progress, RecentMs, TIME_CLASSES_US};
+use stereod_core::frame::Eye;
+use stereod_core::thread::locked;
+use stereod_core::warnings::{self, Warning};
+use stereod_io::sink::messages::Diagnosis;
+use stereod_io::source::SourceInfo;
+use stereod_io::source::live::{EyeSummary, LiveState};
 
 /// Status of a run. As JSON it is the message of the page, which has no metrics.
 #[derive(Clone, Debug, Default, Serialize)]

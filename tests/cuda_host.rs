@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use common::outcome::{ended, outcome};
 use common::program::stereod;
-use stereod::internals::engine::cuda::Nvrtc;
+use stereod_core::engine::cuda::Nvrtc;
 
 /// The folder with the driver, compiled once for all tests.
 fn driver() -> &'static Path {

@@ -17,11 +17,11 @@ use common::parity::{
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
-use stereod::internals::engine::cpu::{CpuEngine, CpuOptions};
-use stereod::internals::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
-use stereod::internals::engine::{Engine, PairSpec};
-use stereod::internals::frame::Image;
 use stereod::{Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths, Prior, Window};
+use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
+use stereod_core::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
+use stereod_core::engine::{Engine, PairSpec};
+use stereod_core::frame::Image;
 
 /// An engine, or `None` where this machine cannot have one.
 fn engine(params: &Params, size: (usize, usize), options: &CudaOptions) -> Option<CudaEngine> {
@@ -304,7 +304,7 @@ fn maps_outlive_their_engine() {
 fn pictures_outlive_the_engine_that_lent_their_memory() {
     let options = CudaOptions { cache: Cache::off(), ..CudaOptions::default() };
     let Some(first) = engine(&usual(), (64, 48), &options) else { return };
-    let pool = stereod::internals::pool::Pool::new();
+    let pool = stereod_core::pool::Pool::new();
     pool.take_from(first.picture_memory().expect("a device has memory of its own"));
     let (left, right) = pictures(64, 48, NOISY);
     let lent = [&left, &right].map(|picture| {

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use stereod::internals::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
-use stereod::internals::engine::{Engine, PairSpec};
-use stereod::internals::frame::{Image, Mask};
-use stereod::internals::matching::match_pair;
 use stereod::{
     CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior, Speckle, Window,
 };
+use stereod_core::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
+use stereod_core::engine::{Engine, PairSpec};
+use stereod_core::frame::{Image, Mask};
+use stereod_core::matching::match_pair;
 
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay,

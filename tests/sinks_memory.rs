@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use common::maps::{Random, matched, random_values};
 use stereod::DisparityRange;
-use stereod::internals::sink::colour::{ColourMap, ColourRange};
-use stereod::internals::sink::colouring::{Colouring, LiveColouring};
-use stereod::internals::sink::numbers::Quantity;
-use stereod::internals::sink::pictures::{Pictures, StillFormat};
-use stereod::internals::sink::video::{Preview, Recorder, VideoView};
-use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
+use stereod_core::picture::numbers::Quantity;
+use stereod_io::sink::colour::{ColourMap, ColourRange};
+use stereod_io::sink::colouring::{Colouring, LiveColouring};
+use stereod_io::sink::pictures::Pictures;
+use stereod_io::sink::still::StillFormat;
+use stereod_io::sink::video::{Preview, Recorder, VideoView};
+use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
 
 const WIDTH: usize = 160;
 const HEIGHT: usize = 120;

@@ -11,7 +11,7 @@ use super::RigFlags;
 use super::flags::{Common, FlagLayer, SettingFlags, parser};
 use super::source::TopicArgs;
 use crate::outputs::{OUTPUTS, of_batch};
-use crate::settings::row::{ENGINE, MATCHING, PICTURES};
+use stereod_core::settings::row::{ENGINE, MATCHING, PICTURES};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

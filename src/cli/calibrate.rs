@@ -7,10 +7,10 @@ use clap::{Args, ValueHint};
 
 use super::flags::{Common, FlagLayer, Named, named};
 use super::source::{PartArgs, RecordingArgs};
-use crate::calibration::board::Pattern;
-use crate::calibration::solve::Model;
-use crate::sink::board::Page;
-use crate::source::spec::SourceSpec;
+use crate::board::Page;
+use stereod_core::calibration::board::Pattern;
+use stereod_core::calibration::solve::Model;
+use stereod_io::source::spec::SourceSpec;
 
 /// Examples below the help.
 pub const EXAMPLES: &str = "\
@@ -88,7 +88,7 @@ pub struct CalibrateArgs {
     pub part: PartArgs,
 
     /// The board: chessboard:9x6 (inner corners) or charuco:11x8[:MARKER/SQUARE[:DICTIONARY]]
-    #[arg(long, value_name = "BOARD")]
+    #[arg(long, value_name = "BOARD", value_parser = crate::board::pattern)]
     pub board: Pattern,
 
     /// Side of a square in metres, as measured on the print

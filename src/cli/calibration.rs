@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::flags::{Common, Named, named};
-use crate::calibration::format::{Format, KittiCameras};
 use crate::settings::Size;
+use stereod_core::calibration::format::{Format, KittiCameras};
 
 const SHOW_EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::flags::{FlagLayer, SettingFlags};
-use crate::settings::row::{CALIBRATION, ENGINE, MATCHING};
+use stereod_core::settings::row::{CALIBRATION, ENGINE, MATCHING};
 
 /// Calibration, parameters and engine.
 #[derive(Clone, Debug, Args)]

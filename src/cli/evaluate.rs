@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
+use stereod_evaluate::submission::Benchmark;
 
 use super::computation::Computation;
 use super::flags::{Common, FlagLayer, SettingFlags};
-use crate::settings::row::PICTURES;
+use stereod_core::settings::row::PICTURES;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -31,17 +32,6 @@ Pixels without a disparity are light blue if filling from the row would be right
 Pixels that only one camera sees are half as bright. Where the truth is not known, the left image is shown in grey.
 
 Exit status: 0 done, 1 a pair could not be evaluated (the others are), 2 wrong usage or configuration.";
-
-/// A benchmark that takes uploads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Benchmark {
-    /// KITTI 2012 and 2015, by the names of the folders
-    Kitti,
-    /// Middlebury version 3
-    Middlebury,
-    /// Two-view sets of ETH3D
-    Eth3d,
-}
 
 /// Arguments of `evaluate`.
 #[derive(Clone, Debug, Args)]

@@ -10,12 +10,12 @@ use clap::builder::{
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
 use toml::Value;
 
-use crate::matching::{BlockWindow, CensusWindow};
 use crate::outputs::{self, OUTPUTS};
 use crate::settings::names::text_of;
-use crate::settings::row::{Flag, Group, Integer, Kind, Plain, Row};
 use crate::settings::{Layers, MEMORY_MIB_MAX, Size, replace_quoted, row, rows};
 use crate::telemetry::logs::Verbosity;
+use stereod_core::matching::{BlockWindow, CensusWindow};
+use stereod_core::settings::row::{Flag, Group, Integer, Kind, Plain, Row};
 
 /// Flags of settings that `--help` shows; `--help-all` shows all.
 const MOST_USED: [&str; 14] = [
@@ -303,13 +303,13 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::matching::{
+    use crate::settings::Settings;
+    use stereod_core::matching::{
         BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode,
         Paths, Prior, Smoothing, Spatial, Speckle, Steady, Subpixel, Temporal, TemporalMode,
         Window,
     };
-    use crate::settings::Settings;
-    use crate::settings::row::MATCHING;
+    use stereod_core::settings::row::MATCHING;
 
     #[derive(Debug, Parser)]
     struct Only {

@@ -8,8 +8,8 @@ use toml::Value;
 use super::PairArgs;
 use super::flags::{Common, FlagLayer, SettingFlags, parser};
 use super::source::{PartArgs, TopicArgs};
-use crate::settings::row::CALIBRATION;
-use crate::source::spec::SourceSpec;
+use stereod_core::settings::row::CALIBRATION;
+use stereod_io::source::spec::SourceSpec;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

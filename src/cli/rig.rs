@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::flags::{FlagLayer, SettingFlags};
-use crate::settings::row::{CALIBRATION, QUANTITY, RECTIFIED};
+use stereod_core::settings::row::{CALIBRATION, QUANTITY, RECTIFIED};
 
 /// The two cameras.
 #[derive(Clone, Debug, Default, Args)]

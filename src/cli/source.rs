@@ -6,9 +6,9 @@ use clap::{Args, ValueHint};
 
 use super::flags::{FlagLayer, SettingFlags};
 use crate::settings::Size;
-use crate::settings::row::{CAMERAS, PAIRING, PART, PICTURES};
-use crate::source::excerpt::Frames;
-use crate::source::spec::SourceSpec;
+use stereod_core::settings::row::{CAMERAS, PAIRING, PART, PICTURES};
+use stereod_io::source::excerpt::Frames;
+use stereod_io::source::spec::SourceSpec;
 
 /// Message of `run` without a source.
 pub const NO_SOURCE: &str = "\
@@ -264,8 +264,8 @@ mod tests {
 
     use super::*;
     use crate::settings::Layers;
-    use crate::source::tone::Tone;
-    use crate::source::v4l2::Format;
+    use stereod_core::picture::tone::Tone;
+    use stereod_io::source::v4l2::Format;
 
     #[derive(Debug, Parser)]
     struct Only {

@@ -25,9 +25,9 @@ use self::work::Work;
 use super::{Error, load, print, signals};
 use crate::cli::batch::{BatchArgs, BatchCommand};
 use crate::cli::{Common, FlagLayer};
-use crate::core::control::{Control, Switch};
-use crate::matching::cost::Cost;
 use crate::settings::Loaded;
+use stereod_core::control::{Control, Switch};
+use stereod_core::matching::cost::Cost;
 
 /// Runs the command.
 pub fn run(args: BatchArgs) -> Result<(), Error> {

@@ -14,15 +14,15 @@ use super::prepare::{fit, ranging};
 use super::verify::verify;
 use super::{Error, load, print};
 use crate::cli::BenchArgs;
-use crate::core::frame::{Matched, StageTime, StereoPair};
-use crate::core::memory::Budget;
-use crate::core::pool::Pool;
-use crate::engine::{self, Choice, Engine};
-use crate::matching::{History, Params};
 use crate::observe::range::Spare;
 use crate::settings::Loaded;
-use crate::source::demo::{DemoOptions, DemoSource};
 use report::{Measured, Report, table};
+use stereod_core::engine::{self, Choice, Engine};
+use stereod_core::frame::{Matched, StageTime, StereoPair};
+use stereod_core::matching::{History, Params};
+use stereod_core::memory::Budget;
+use stereod_core::pool::Pool;
+use stereod_io::source::demo::{DemoOptions, DemoSource};
 
 /// Pairs matched before each measurement.
 const WARM_UP: u32 = 3;
@@ -221,10 +221,10 @@ fn median(times: &mut [Duration]) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::{DisparityMap, Image};
-    use crate::core::pool::Pooled;
-    use crate::matching::{Paths, match_pair};
-    use crate::settings::Matching;
+    use stereod_core::frame::{DisparityMap, Image};
+    use stereod_core::matching::{Paths, match_pair};
+    use stereod_core::pool::Pooled;
+    use stereod_core::settings::Matching;
 
     /// An engine that computes on collection, with up to three pairs waiting.
     struct Device {
@@ -367,7 +367,8 @@ mod tests {
         assert_eq!(json["ns_per_cell_and_path"], 25.0);
         assert_eq!(json["aggregation_ms"], 16.0);
         assert_eq!(json["aggregation_ns_per_cell_and_path"], 20.0);
-        let local = Params { paths: Paths::None, ..report.params.clone() };
+        let mut local = report.params.clone();
+        local.paths = Paths::None;
         let local = Report { params: local, ..report };
         assert!(!local.text().contains("a cell and path"), "{}", local.text());
         assert!(local.json().get("ns_per_cell_and_path").is_none());

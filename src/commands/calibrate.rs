@@ -15,13 +15,13 @@ use std::time::SystemTime;
 use anyhow::Context;
 
 use super::{Error, load, print};
-use crate::calibration::board::Board;
-use crate::calibration::format::{self, Format};
-use crate::calibration::solve::{self, Quality, SolveError, Solved};
+use crate::board;
 use crate::cli::calibrate::{CalibrateArgs, NO_SOURCE};
-use crate::sink::board;
-use crate::sink::files;
 use arguments::{options, refuse_inputs};
+use stereod_core::calibration::board::Board;
+use stereod_core::calibration::format::{self, Format};
+use stereod_core::calibration::solve::{self, Quality, SolveError, Solved};
+use stereod_core::files;
 
 /// Runs the command.
 pub fn run(args: CalibrateArgs) -> Result<(), Error> {
@@ -119,8 +119,7 @@ fn in_own_format(solved: &Solved) -> Result<String, Error> {
 fn board_of(args: &CalibrateArgs) -> Result<Board, Error> {
     let mut pattern = args.board;
     if let Some(marker) = args.marker {
-        pattern = pattern
-            .with_marker_ratio(marker / args.square)
+        pattern = board::with_marker_ratio(&pattern, marker / args.square)
             .map_err(|error| Error::usage(format!("--marker: {error}")))?;
     }
     Board::new(pattern, args.square).map_err(|error| Error::usage(format!("--square: {error}")))

@@ -7,13 +7,13 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::{Error, inputs, load, print};
-use crate::calibration::CalibrationError;
-use crate::calibration::format::{self, Format, Loaded, ReadOptions, Report};
-use crate::calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};
 use crate::cli::FlagLayer;
 use crate::cli::calibration::{CalibrationArgs, CalibrationCommand, CalibrationInput};
-use crate::sink::files;
-use crate::sink::inputs::Inputs;
+use crate::commands::inputs::Inputs;
+use stereod_core::calibration::CalibrationError;
+use stereod_core::calibration::format::{self, Format, Loaded, ReadOptions, Report};
+use stereod_core::calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};
+use stereod_core::files;
 
 /// Runs the command.
 pub fn run(args: CalibrationArgs) -> Result<(), Error> {

@@ -2,15 +2,15 @@
 
 use super::{Error, layers, load, print};
 use crate::cli::{ConfigArgs, ConfigCommand, FlagLayer};
-use crate::core::redact::HIDDEN;
 use crate::settings::{Places, config_file};
+use stereod_core::redact::HIDDEN;
 
 /// Runs the command.
 pub fn run(args: ConfigArgs) -> Result<(), Error> {
     match args.command {
         ConfigCommand::Print { origin, common } => {
             let loaded = load(&common, FlagLayer::default())?;
-            let text = loaded.to_toml(origin);
+            let text = crate::settings::to_toml(&loaded, origin);
             if text.contains(HIDDEN) {
                 tracing::warn!(
                     "passwords are shown as {HIDDEN}: write them in again before this text is used as a \

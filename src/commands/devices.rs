@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::{Error, load, print};
 use crate::cli::{DevicesArgs, FlagLayer};
-use crate::engine::cpu::CpuEngine;
-use crate::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
-use crate::engine::{Engine, PairSpec};
-use crate::source::v4l2;
+use stereod_core::engine::cpu::CpuEngine;
+use stereod_core::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
+use stereod_core::engine::{Engine, PairSpec};
+use stereod_io::source::v4l2;
 
 /// A CUDA device and its state.
 struct Listed {
@@ -129,7 +129,7 @@ fn as_json(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cuda::{Missing, Properties, Version};
+    use stereod_core::engine::cuda::{Missing, Properties, Version};
 
     fn listed() -> Vec<Listed> {
         let device = |ordinal, sm, free| {

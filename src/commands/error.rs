@@ -2,15 +2,15 @@
 
 use std::{fmt, io};
 
-use crate::core::memory::{Refused, TooMuch};
-use crate::core::redact::redact;
-use crate::core::text::as_a_list;
-use crate::core::thread::BrokenDown;
-use crate::matching::ParamsError;
 use crate::settings;
-use crate::source::Unavailable;
-use crate::source::excerpt::{BehindTheEnd, NoPartOfLive};
 use crate::telemetry::logs;
+use stereod_core::matching::ParamsError;
+use stereod_core::memory::{Refused, TooMuch};
+use stereod_core::redact::redact;
+use stereod_core::text::as_a_list;
+use stereod_core::thread::BrokenDown;
+use stereod_io::source::Unavailable;
+use stereod_io::source::excerpt::{BehindTheEnd, NoPartOfLive};
 
 /// Reason why a command failed, which decides the exit status.
 #[derive(Debug)]

@@ -1,27 +1,7 @@
 //! `stereod evaluate`: accuracy of the disparity, on pairs of known disparity.
 
-mod compare;
-mod described;
-mod discontinuities;
-mod even;
-mod find;
-mod item;
-mod layouts;
 mod measure;
-mod noise;
-mod npy;
-mod opencv;
 mod outputs;
-mod pfm;
-mod pictures;
-mod report;
-mod scoring;
-mod sparsification;
-mod submission;
-mod summary;
-mod surfaces;
-mod table;
-mod truth;
 
 use std::path::PathBuf;
 
@@ -30,16 +10,17 @@ use indicatif::ProgressBar;
 use super::prepare::rig::Cameras;
 use super::{Error, load, progress_bar, read_over, told};
 use crate::cli::EvaluateArgs;
-use crate::matching::Cost;
 use crate::settings::Loaded;
 use crate::telemetry::logs;
-use compare::{Comparison, Variant};
-use find::{Found, Searched};
 use measure::{Bench, Failure};
-use noise::Noise;
-use opencv::OpenCv;
 use outputs::{Outputs, Prepared};
-use report::{Dataset, Report};
+use stereod_core::matching::Cost;
+use stereod_evaluate::compare::{Comparison, Variant};
+use stereod_evaluate::find::{self, Found, Searched};
+use stereod_evaluate::noise::Noise;
+use stereod_evaluate::opencv::OpenCv;
+use stereod_evaluate::report::{Dataset, Report};
+use stereod_evaluate::{described, layouts};
 
 /// Default seed of the noise.
 const SEED: u64 = 1;
@@ -54,7 +35,7 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
         None => vec![(String::new(), loaded, None)],
         Some(text) => {
             let Comparison { variants, opencv } =
-                compare::comparison(text).map_err(Error::Usage)?;
+                stereod_evaluate::compare::comparison(text).map_err(Error::Usage)?;
             let with = |Variant { name, assignments }: Variant| {
                 Ok((name, read_over(&args.common, args.flags(), &assignments)?, None))
             };

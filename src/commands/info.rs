@@ -5,10 +5,10 @@ use std::fmt::Write;
 use super::prepare::recorded;
 use super::{Error, load, print, progress_bar};
 use crate::cli::{FlagLayer, InfoArgs};
-use crate::core::control::Switch;
-use crate::core::text::on_one_line;
-use crate::source::recording::Recording;
-use crate::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, survey};
+use stereod_core::control::Switch;
+use stereod_core::text::on_one_line;
+use stereod_io::source::recording::Recording;
+use stereod_io::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, survey};
 
 /// Runs the command.
 pub fn run(args: InfoArgs) -> Result<(), Error> {

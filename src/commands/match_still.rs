@@ -11,22 +11,23 @@ use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
 use super::{Error, inputs, load, print};
 use crate::cli::MatchArgs;
-use crate::core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
-use crate::engine;
-use crate::matching::tiles::TileLayout;
-use crate::matching::{History, Params};
 use crate::observe::alignment::{Options, Verdict, measure};
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::{Spare, too_few};
-use crate::settings::{Loaded, Origin, Settings};
-use crate::sink::cloud::{self, CloudFormat};
-use crate::sink::colour::{ColourRange, ColourScale};
-use crate::sink::encoding::Encoding;
-use crate::sink::files;
-use crate::sink::still::{
+use crate::settings::{Loaded, Settings};
+use stereod_core::engine;
+use stereod_core::files;
+use stereod_core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
+use stereod_core::matching::tiles::TileLayout;
+use stereod_core::matching::{History, Params};
+use stereod_core::picture::cloud::{self, CloudFormat};
+use stereod_core::picture::encoding::Encoding;
+use stereod_core::settings::Origin;
+use stereod_io::sink::colour::{ColourRange, ColourScale};
+use stereod_io::sink::still::{
     Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,
 };
-use crate::source::spec::SourceSpec;
+use stereod_io::source::spec::SourceSpec;
 
 /// Runs the command.
 pub fn run(args: MatchArgs) -> Result<(), Error> {

@@ -10,6 +10,7 @@ pub mod devices;
 mod error;
 pub mod evaluate;
 pub mod info;
+pub mod inputs;
 pub mod man;
 pub mod match_still;
 mod prepare;

@@ -9,10 +9,10 @@ use super::{
     match_still, rectify, run, signals,
 };
 use crate::cli::{Cli, Command};
-use crate::core::redact::redact;
-use crate::core::{text, thread};
-use crate::source;
 use crate::telemetry::stderr;
+use stereod_core::redact::redact;
+use stereod_core::{text, thread};
+use stereod_io::source;
 
 /// Exit status after a panic, as Rust has it.
 const PANICKED: u8 = 101;

@@ -21,6 +21,6 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         other => other.map(drop),
     };
     #[cfg(feature = "ros2")]
-    crate::core::dds::leave();
+    stereod_io::ros2::dds::leave();
     done
 }

@@ -12,9 +12,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 
-use crate::core::control::{Control, Switch};
-use crate::core::thread;
 use crate::window::Remote;
+use stereod_core::control::{Control, Switch};
+use stereod_core::thread;
 
 /// Base of the exit status of a process that a signal ended: 128 plus the signal's number.
 const SIGNAL_STATUS: i32 = 128;

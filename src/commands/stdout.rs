@@ -8,8 +8,8 @@ use crossbeam_channel::RecvTimeoutError;
 
 use super::error::Error;
 use super::signals;
-use crate::core::thread;
 use crate::telemetry::stderr;
+use stereod_core::thread;
 
 /// Time that a stopped program waits for a reader of standard output.
 const READER_PATIENCE: Duration = Duration::from_secs(5);

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use anyhow::{bail, ensure};
 
 use super::Error;
-use crate::core::frame::{Eye, Image};
 use crate::settings::Source;
-use crate::source::grey::Grey;
-use crate::source::orientation::{self, Orient};
-use crate::source::pictures;
-use crate::source::spec::{SourceSpec, StreamSpec};
-use crate::source::still::{self, Still, read_colours};
-use crate::source::tone::Tone;
+use stereod_core::frame::{Eye, Image};
+use stereod_core::picture::grey::Grey;
+use stereod_core::picture::orientation::{self, Orient};
+use stereod_core::picture::still::{self, Still, read_colours};
+use stereod_core::picture::tone::Tone;
+use stereod_io::source::pictures;
+use stereod_io::source::spec::{SourceSpec, StreamSpec};
 
 /// A pair of images in one file or two.
 pub struct Stills {

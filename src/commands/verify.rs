@@ -2,13 +2,13 @@
 
 use anyhow::{anyhow, bail};
 
-use crate::calibration::Rectifier;
-use crate::core::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
-use crate::core::memory::{Budget, product};
-use crate::matching::temporal::Outcome;
-use crate::matching::temporal::layout::Layout as Remembered;
-use crate::matching::tiles::{TileLayout, match_tiled};
-use crate::matching::{History, PairResult, Params, match_next};
+use stereod_core::calibration::Rectifier;
+use stereod_core::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
+use stereod_core::matching::temporal::Outcome;
+use stereod_core::matching::temporal::layout::Layout as Remembered;
+use stereod_core::matching::tiles::{TileLayout, match_tiled};
+use stereod_core::matching::{History, PairResult, Params, match_next};
+use stereod_core::memory::{Budget, product};
 
 /// Compares a result with the reference on the same pair, the next one of the stream of `history`,
 /// in the tiles of `layout`, if any. Returns the number of equal pixels.
@@ -124,7 +124,7 @@ fn compare(reference: &DisparityMap, got: &DisparityMap) -> anyhow::Result<usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::pool::Pooled;
+    use stereod_core::pool::Pooled;
 
     #[test]
     fn the_first_difference_is_named() {
@@ -132,7 +132,7 @@ mod tests {
             DisparityMap::new(
                 3,
                 2,
-                crate::core::frame::DisparityRange { min: 0, count: 64 },
+                stereod_core::frame::DisparityRange { min: 0, count: 64 },
                 Pooled::unpooled(values.to_vec()),
             )
         };

@@ -1,6 +1,6 @@
 //! Cameras of a run and their controls, as their drivers report them.
 
-use crate::core::frame::Eye;
+use crate::frame::Eye;
 
 /// A camera that a source reads.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::core::pool::{Pool, Pooled};
+use crate::pool::{Pool, Pooled};
 
 /// The colour differences Cb and Cr of a pixel, each 128 without colour.
 pub type Differences = [u8; 2];
@@ -59,7 +59,7 @@ impl ColourCoding {
     }
 
     /// Returns the coding of images that came as red, green and blue, whose luma is
-    /// [`crate::core::frame::intensity`].
+    /// [`crate::frame::intensity`].
     pub fn of_rgb() -> Self {
         Self::new(0.2125, 0.0721, true)
     }
@@ -206,7 +206,7 @@ impl Chroma {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::intensity;
+    use crate::frame::intensity;
 
     #[test]
     fn the_usual_codings_have_the_usual_weights() {

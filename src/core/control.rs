@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::core::playback::Playback;
-use crate::core::thread::locked;
+use crate::playback::Playback;
+use crate::thread::locked;
 
 /// A flag shared by threads. Clones are the same flag.
 #[derive(Clone, Debug, Default)]

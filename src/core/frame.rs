@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::core::chroma::Chroma;
-use crate::core::pool::Pooled;
+use crate::chroma::Chroma;
+use crate::pool::Pooled;
 
 /// An 8-bit intensity image, rows tightly packed, top row first.
 #[derive(Debug)]
@@ -320,14 +320,16 @@ impl DisparityMap {
     ///
     /// # Panics
     /// If `values` does not hold exactly `width * height` elements.
-    pub(crate) fn new(
-        width: usize,
-        height: usize,
-        range: DisparityRange,
-        values: Pooled<i16>,
-    ) -> Self {
+    #[doc(hidden)]
+    pub fn new(width: usize, height: usize, range: DisparityRange, values: Pooled<i16>) -> Self {
         assert_eq!(values.len(), width * height, "values of a {width}x{height} map");
         Self { width, height, range, values }
+    }
+
+    /// Creates a map of these rows of `width` values.
+    #[doc(hidden)]
+    pub fn of_values(width: usize, range: DisparityRange, values: Vec<i16>) -> Self {
+        Self::new(width, values.len() / width, range, Pooled::unpooled(values))
     }
 
     /// Returns the disparity range of the search. It may change from map to map while a run is

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::core::thread::locked;
+use crate::thread::locked;
 
 /// Slowest and fastest speed of a paced recording.
 pub const SPEEDS: [f64; 2] = [0.25, 4.0];

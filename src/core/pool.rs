@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::{Receiver, Sender};
 
-use crate::core::memory::{self, Refused};
+use crate::memory::{self, Refused};
 
 /// Largest number of idle buffers of a pool; further ones are freed.
 const IDLE_BUFFERS: usize = 64;

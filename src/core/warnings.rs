@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Serialize, Serializer};
 
-use crate::core::thread::locked;
+use crate::thread::locked;
 
 /// Warnings that are kept.
 const MOST: usize = 20;

@@ -1,6 +1,6 @@
 //! Detects that both views are one image: a file or camera given twice.
 
-use crate::core::frame::Image;
+use stereod_core::frame::Image;
 
 /// Degree of likeness of the two views.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::Observer;
-use crate::core::frame::{Image, Matched};
-use crate::core::thread::locked;
-use crate::matching::saturation::is_saturated;
-use crate::matching::texture::noise_sigma;
+use stereod_core::frame::{Image, Matched};
+use stereod_core::matching::saturation::is_saturated;
+use stereod_core::matching::texture::noise_sigma;
+use stereod_core::thread::locked;
 
 /// Time between two measured pairs.
 const STEP: Duration = Duration::from_secs(1);
@@ -168,8 +168,8 @@ impl Observer for ExposureObserver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::{DisparityMap, DisparityRange, StereoPair};
-    use crate::core::pool::Pooled;
+    use stereod_core::frame::{DisparityMap, DisparityRange, StereoPair};
+    use stereod_core::pool::Pooled;
 
     fn matched(left: u8, right: u8) -> Matched {
         let eye = |grey: u8| Image::from_fn(20, 10, move |x, _| if x < 5 { 255 } else { grey });

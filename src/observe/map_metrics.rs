@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::Observer;
-use crate::core::frame::{INVALID, Matched};
-use crate::core::thread::locked;
+use stereod_core::frame::{INVALID, Matched};
+use stereod_core::thread::locked;
 
 /// Step of the rows that are sampled for the share of valid pixels.
 const ROW_STEP: usize = 16;
@@ -98,8 +98,8 @@ fn valid_share(frame: &Matched) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
-    use crate::core::pool::Pooled;
+    use stereod_core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+    use stereod_core::pool::Pooled;
 
     fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Matched {
         let (width, height) = (4, values.len() / 4);

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use crate::core::frame::Matched;
-use crate::sink::Sink;
+use stereod_core::frame::Matched;
+use stereod_io::sink::Sink;
 
 /// An observer of matched pairs, which shares its measurements.
 pub trait Observer: Send {

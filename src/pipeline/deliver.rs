@@ -5,13 +5,13 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::core::control::{Control, Shown};
-use crate::core::frame::StereoPair;
-use crate::core::playback::Move;
-use crate::core::queue::LinkSender;
-use crate::source::pairing::pace::Pacer;
-use crate::source::{Place, Source, SourceCounts, SourceInfo};
 use crate::telemetry::progress::Progress;
+use stereod_core::control::{Control, Shown};
+use stereod_core::frame::StereoPair;
+use stereod_core::playback::Move;
+use stereod_core::queue::LinkSender;
+use stereod_io::source::pairing::pace::Pacer;
+use stereod_io::source::{Place, Source, SourceCounts, SourceInfo};
 
 /// Period in which requests are checked while no pair flows.
 const POLL: Duration = Duration::from_millis(5);

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::core::thread::locked;
-use crate::engine::Engine;
+use stereod_core::engine::Engine;
+use stereod_core::thread::locked;
 
 /// Slot for an engine that takes over between two pairs. No pair is lost or overtakes another.
 /// Clones are the same slot.

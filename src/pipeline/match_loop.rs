@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::engine_swap::EngineSwap;
-use crate::core::control::Switch;
-use crate::core::frame::{Matched, StereoPair};
-use crate::core::queue::{LinkReceiver, LinkSender};
-use crate::engine::Engine;
 use crate::telemetry::progress::Progress;
+use stereod_core::control::Switch;
+use stereod_core::engine::Engine;
+use stereod_core::frame::{Matched, StereoPair};
+use stereod_core::queue::{LinkReceiver, LinkSender};
 
 /// A matched pair on its way to a sink.
 #[derive(Clone)]

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 
-use crate::core::control::Control;
-use crate::core::thread;
-use crate::sink::Losses;
-use crate::source::SourceCounts;
 use crate::telemetry::progress::Progress;
+use stereod_core::control::Control;
+use stereod_core::thread;
+use stereod_io::sink::Losses;
+use stereod_io::source::SourceCounts;
 
 /// A running pipeline. If it is dropped, it stops, and its files are finished.
 pub struct Running {

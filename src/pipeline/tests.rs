@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::*;
-use crate::core::control::Switch;
-use crate::core::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};
-use crate::core::playback::Move;
-use crate::core::pool::Pooled;
-use crate::engine::Engine;
-use crate::matching::History;
-use crate::matching::saturation::WHITE;
-use crate::source::{Place, SourceCounts, SourceInfo};
+use stereod_core::control::Switch;
+use stereod_core::engine::Engine;
+use stereod_core::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};
+use stereod_core::matching::History;
+use stereod_core::matching::saturation::WHITE;
+use stereod_core::playback::Move;
+use stereod_core::pool::Pooled;
+use stereod_io::source::{Place, SourceCounts, SourceInfo};
 
 struct Numbers {
     info: SourceInfo,

@@ -10,7 +10,8 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::matcher::{Error, ImageBuf, ImageRef};
+use crate::raised;
+use stereod_core::matcher::{Error, ImageBuf, ImageRef};
 
 /// Order of the samples of a pixel in colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,14 +75,14 @@ impl View {
             }
             [height, width] | [height, width, 1] if kind.is_equiv_to(&dtype::<u16>(py)) => {
                 let samples = samples::<u16>(name, array)?;
-                Ok(View::Converted(ImageBuf::from_16_bit(&samples, width, height)?))
+                Ok(View::Converted(ImageBuf::from_16_bit(&samples, width, height).map_err(raised)?))
             }
             [height, width, 3] if kind.is_equiv_to(&dtype::<u8>(py)) => {
                 let mut samples = samples::<u8>(name, array)?;
                 if channels == Channels::Bgr {
                     samples.chunks_exact_mut(3).for_each(<[u8]>::reverse);
                 }
-                Ok(View::Converted(ImageBuf::from_rgb(&samples, width, height)?))
+                Ok(View::Converted(ImageBuf::from_rgb(&samples, width, height).map_err(raised)?))
             }
             _ => Err(PyValueError::new_err(format!(
                 "{name} has the shape {shape:?} and the type {kind}; expected (H, W) of uint8 or \

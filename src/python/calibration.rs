@@ -11,8 +11,9 @@ use pyo3::types::PyType;
 use super::arrays::{Channels, View, array2, corners};
 use super::forks::held_off;
 use super::waiting::interruptible;
-use crate::core::frame::StereoGeometry;
-use crate::matcher::{self, BoardView, ImageBuf, Rectifier};
+use crate::raised;
+use stereod_core::frame::StereoGeometry;
+use stereod_core::matcher::{self, BoardView, ImageBuf, Rectifier};
 
 /// A calibration of two cameras, read from one file or two in any format that `stereod` reads.
 ///
@@ -35,9 +36,9 @@ type Pair = (Py<PyArray2<u8>>, Py<PyArray2<u8>>);
 impl Calibration {
     fn of(calibration: matcher::Calibration, alpha: Option<f64>) -> PyResult<Self> {
         let (geometry, rectified) = match alpha {
-            None => calibration.rectified()?,
+            None => calibration.rectified().map_err(raised)?,
             Some(_) => {
-                let rectifier = calibration.rectifier(alpha)?;
+                let rectifier = calibration.rectifier(alpha).map_err(raised)?;
                 (rectifier.geometry(), rectifier.size())
             }
         };
@@ -62,7 +63,8 @@ impl Calibration {
         }
         // Not made within the lock: a fork meanwhile would leave it locked in the child for ever.
         let (calibration, alpha) = (self.calibration.clone(), self.alpha);
-        let made = interruptible(py, move || held_off(|| calibration.rectifier(alpha)))??;
+        let made = interruptible(py, move || held_off(|| calibration.rectifier(alpha)))?
+            .map_err(raised)?;
         Ok(self.rectifier.get_or_init(|| made))
     }
 }
@@ -80,8 +82,8 @@ impl Calibration {
             return Err(PyTypeError::new_err("a calibration is one file or two"));
         }
         let calibration = match size {
-            None => matcher::Calibration::read(&files)?,
-            Some(size) => matcher::Calibration::read_for_size(&files, size)?,
+            None => matcher::Calibration::read(&files).map_err(raised)?,
+            Some(size) => matcher::Calibration::read_for_size(&files, size).map_err(raised)?,
         };
         Self::of(calibration, alpha)
     }
@@ -117,7 +119,7 @@ impl Calibration {
         let pairs = left.into_iter().zip(right);
         let views: Vec<_> = pairs.map(|(left, right)| BoardView { left, right }).collect();
         let solve = move || matcher::Calibration::solve(board, square, size, &views);
-        let (calibration, rms_px) = interruptible(py, solve)??;
+        let (calibration, rms_px) = interruptible(py, solve)?.map_err(raised)?;
         Ok((Self::of(calibration, None)?, rms_px))
     }
 
@@ -159,7 +161,7 @@ impl Calibration {
     #[classmethod]
     #[pyo3(signature = (text, alpha=None))]
     fn from_toml(_class: &Bound<'_, PyType>, text: &str, alpha: Option<f64>) -> PyResult<Self> {
-        Self::of(matcher::Calibration::of_toml(text)?, alpha)
+        Self::of(matcher::Calibration::of_toml(text).map_err(raised)?, alpha)
     }
 
     /// Returns the text of a stereod TOML file with the calibration.
@@ -169,7 +171,7 @@ impl Calibration {
 
     /// Writes the calibration: .toml (stereod), .yml, .xml or .json (OpenCV).
     fn write(&self, file: PathBuf) -> PyResult<()> {
-        Ok(self.calibration.write(file)?)
+        Ok(self.calibration.write(file).map_err(raised)?)
     }
 
     /// Rectifies a raw pair, each (H, W) of uint8 or uint16 or (H, W, 3) of uint8, and returns two
@@ -184,9 +186,9 @@ impl Calibration {
     ) -> PyResult<Pair> {
         let channels = Channels::of(channels)?;
         let views = [View::of("left", left, channels)?, View::of("right", right, channels)?];
-        let [left, right] = [views[0].image()?, views[1].image()?];
+        let [left, right] = [views[0].image().map_err(raised)?, views[1].image().map_err(raised)?];
         let rectifier = self.rectifier(py)?;
-        let [left, right] = py.detach(|| rectifier.rectify(left, right))?;
+        let [left, right] = py.detach(|| rectifier.rectify(left, right)).map_err(raised)?;
         let array = |image: ImageBuf| array2(py, image.pixels().to_vec(), image.width());
         Ok((array(left), array(right)))
     }

@@ -12,9 +12,10 @@ use pyo3::types::PyType;
 use super::arrays::{array2, array3};
 use super::calibration::Calibration;
 use super::parameters::Given;
-use crate::core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
-use crate::core::pool::Pooled;
-use crate::matcher;
+use crate::raised;
+use stereod_core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
+use stereod_core::matcher;
+use stereod_core::pool::Pooled;
 
 /// An array that is made on first use.
 type Kept<T> = OnceLock<Py<PyArray2<T>>>;
@@ -123,7 +124,7 @@ impl Disparity {
     #[pyo3(signature = (rig=None))]
     fn depth(&self, py: Python<'_>, rig: Option<&Calibration>) -> PyResult<Py<PyArray2<f32>>> {
         let geometry = self.geometry(rig)?;
-        let depth = py.detach(|| self.disparity.depth_m(geometry))?;
+        let depth = py.detach(|| self.disparity.depth_m(geometry)).map_err(raised)?;
         Ok(array2(py, depth, self.width()))
     }
 
@@ -138,7 +139,7 @@ impl Disparity {
         rig: Option<&Calibration>,
     ) -> PyResult<Option<Py<PyArray2<f32>>>> {
         let geometry = self.geometry(rig)?;
-        let deviation = py.detach(|| self.disparity.depth_deviation_m(geometry))?;
+        let deviation = py.detach(|| self.disparity.depth_deviation_m(geometry)).map_err(raised)?;
         Ok(deviation.map(|deviation| array2(py, deviation, self.width())))
     }
 
@@ -147,7 +148,7 @@ impl Disparity {
     #[pyo3(signature = (rig=None))]
     fn points(&self, py: Python<'_>, rig: Option<&Calibration>) -> PyResult<Py<PyArray3<f32>>> {
         let geometry = self.geometry(rig)?;
-        let points = py.detach(|| self.disparity.points_m(geometry))?;
+        let points = py.detach(|| self.disparity.points_m(geometry)).map_err(raised)?;
         Ok(array3(py, points, self.width()))
     }
 
@@ -171,18 +172,18 @@ impl Disparity {
 
     /// Writes a 16-bit PNG in KITTI's coding: 256 times the disparity, 0 if unknown.
     fn write_png(&self, file: PathBuf) -> PyResult<()> {
-        Ok(self.disparity.write_png(file)?)
+        Ok(self.disparity.write_png(file).map_err(raised)?)
     }
 
     /// Writes the points as a binary PLY file, in the grey of the left image.
     #[pyo3(signature = (file, rig=None))]
     fn write_ply(&self, file: PathBuf, rig: Option<&Calibration>) -> PyResult<usize> {
-        Ok(self.disparity.write_ply(file, self.geometry(rig)?)?)
+        Ok(self.disparity.write_ply(file, self.geometry(rig)?).map_err(raised)?)
     }
 
     fn __repr__(&self) -> String {
         let map = self.disparity.map();
-        let known = map.values().iter().filter(|&&value| value != crate::INVALID).count();
+        let known = map.values().iter().filter(|&&value| value != stereod_core::INVALID).count();
         let share = 100.0 * known as f64 / map.values().len() as f64;
         format!("Disparity({}x{}, {share:.1} % known)", map.width(), map.height())
     }

@@ -16,11 +16,12 @@ use super::disparity::Disparity;
 use super::forks::held_off;
 use super::parameters::{Given, text_of};
 use super::waiting::interruptible;
-use crate::core::thread::locked;
-use crate::engine::PairSpec;
-use crate::matcher::{self, Error, ImageRef, Recipe};
-use crate::matching::Params;
-use crate::settings::Loaded;
+use crate::Loaded;
+use crate::raised;
+use stereod_core::engine::PairSpec;
+use stereod_core::matcher::{self, Error, ImageRef, Recipe};
+use stereod_core::matching::Params;
+use stereod_core::thread::locked;
 
 /// Matches pairs of images.
 ///
@@ -129,7 +130,7 @@ impl Matcher {
         let settings = &self.loaded.settings.engine;
         let (params, choice, options) = (self.params.clone(), settings.kind, settings.options());
         let (recipe, engine) = (Recipe { params, pairs, choice, options }, self.engine()?);
-        Ok(interruptible(py, move || engine.with(size, recipe, work))??)
+        Ok(interruptible(py, move || engine.with(size, recipe, work))?.map_err(raised)?)
     }
 
     fn compute(
@@ -143,7 +144,7 @@ impl Matcher {
         let py = left.py();
         let views =
             [View::of("left", left, self.channels)?, View::of("right", right, self.channels)?];
-        let [left, right] = [views[0].image()?, views[1].image()?];
+        let [left, right] = [views[0].image().map_err(raised)?, views[1].image().map_err(raised)?];
         let [size, other] = [left, right].map(|image| (image.width(), image.height()));
         if self.calibration.is_none() && size != other {
             return Err(PyValueError::new_err(format!(
@@ -240,7 +241,7 @@ impl Matcher {
     fn restart(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.engine()?;
         interruptible(py, move || match &mut *locked(&engine.running) {
-            Some(running) => Ok(running.matcher.restart()?),
+            Some(running) => Ok(running.matcher.restart().map_err(raised)?),
             None => Ok(()),
         })?
     }
@@ -297,7 +298,7 @@ impl Matcher {
     fn input_size(&self, py: Python<'_>, of: &matcher::Disparity) -> PyResult<(usize, usize)> {
         match &self.calibration {
             None => Ok((of.map().width(), of.map().height())),
-            Some(rig) => Ok(rig.get().rectifier(py)?.source_size(crate::Eye::Left)),
+            Some(rig) => Ok(rig.get().rectifier(py)?.source_size(stereod_core::Eye::Left)),
         }
     }
 }

@@ -68,12 +68,12 @@ mod reading {
     use pyo3::prelude::*;
 
     use super::Pair;
-    use crate::core::control::Switch;
-    use crate::core::frame::{Image, StereoPair};
-    use crate::core::thread::locked;
-    use crate::python::arrays::array2;
-    use crate::source::gst::{self, GstOptions};
-    use crate::source::spec::SourceSpec;
+    use crate::arrays::array2;
+    use stereod_core::control::Switch;
+    use stereod_core::frame::{Image, StereoPair};
+    use stereod_core::thread::locked;
+    use stereod_io::source::gst::{self, GstOptions};
+    use stereod_io::source::spec::SourceSpec;
 
     /// Pairs that are read ahead.
     const AHEAD: usize = 2;

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
-use crate::settings::{Layers, Loaded};
+use crate::{Layers, Loaded};
 
 /// Parameters as they were given: names and texts, and whether confidence is computed.
 #[derive(Debug, PartialEq, Eq)]

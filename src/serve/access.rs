@@ -13,7 +13,7 @@ use hyper::header::{AUTHORIZATION, ORIGIN};
 use hyper::{Request, StatusCode};
 
 use super::hosts::Hosts;
-use crate::core::reading;
+use stereod_core::reading;
 
 /// Bytes of a token: 128 random bits.
 const TOKEN_BYTES: usize = 16;

@@ -17,7 +17,7 @@ use super::live::{Live, client, foxglove, snapshot};
 use super::metrics::{Process, text};
 use super::peer::Peer;
 use super::state::State;
-use crate::core::text::on_one_line;
+use stereod_core::text::on_one_line;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

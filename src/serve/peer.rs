@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use crate::core::thread::locked;
+use stereod_core::thread::locked;
 
 /// Time without a sign of life after which a client is gone.
 pub const SILENCE: Duration = Duration::from_secs(30);

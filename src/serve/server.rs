@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use super::answers::{Site, answer};
 use super::live;
 use super::peer::{Observed, Peer};
-use crate::core::thread;
+use stereod_core::thread;
 
 /// Time in which a client must send its request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);

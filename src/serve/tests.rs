@@ -10,10 +10,10 @@ use super::*;
 use crate::observe::alignment::Measurement;
 use crate::observe::exposure::{Exposure, EyeExposure};
 use crate::pipeline::SinkCounts;
-use crate::source::live::EyeSummary;
 use crate::status::{Counts, Judged, RunStatus};
 use crate::telemetry::progress::Progress;
 use crate::telemetry::progress::{Health, TIME_CLASSES_US};
+use stereod_io::source::live::EyeSummary;
 
 fn status() -> Arc<RunStatus> {
     let progress = Progress::new();

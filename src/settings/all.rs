@@ -1,55 +1,41 @@
 //! All sections together.
 
+use super::Layers;
 use serde::Deserialize;
+use stereod_core::settings::{Conflict, MATCHER, Schema, Section};
 
-#[cfg(feature = "cli")]
 use super::program::{
-    Alignment, Calibration, Camera, Colour, Demo, Log, Metrics, Output, Queue, Ros2, Serve, Source,
-    Window,
+    self, Alignment, Calibration, Camera, Colour, Demo, Log, Metrics, Output, Queue, Ros2, Serve,
+    Source, Window,
 };
-use super::row::Conflict;
-use super::{Engine, Matching};
-#[cfg(feature = "cli")]
-use crate::core::frame::{DisparityRange, StereoGeometry};
-#[cfg(feature = "cli")]
-use crate::sink::{cloud::CloudOptions, colour::ColourRange, colouring::Colouring};
+use stereod_core::frame::{DisparityRange, StereoGeometry};
+use stereod_core::picture::cloud::CloudOptions;
+use stereod_core::settings::{Engine, Matching};
+use stereod_io::sink::colour::ColourRange;
+use stereod_io::sink::colouring::Colouring;
 
-/// All settings of the program; those of the library are the matcher's.
+/// All settings of the program.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // Each section's type says it.
 pub struct Settings {
     pub matching: Matching,
     pub engine: Engine,
-    #[cfg(feature = "cli")]
     pub source: Source,
-    #[cfg(feature = "cli")]
     pub camera: Camera,
-    #[cfg(feature = "cli")]
     pub demo: Demo,
-    #[cfg(feature = "cli")]
     pub queue: Queue,
-    #[cfg(feature = "cli")]
     pub output: Output,
-    #[cfg(feature = "cli")]
     pub calibration: Calibration,
-    #[cfg(feature = "cli")]
     pub alignment: Alignment,
-    #[cfg(feature = "cli")]
     pub colour: Colour,
-    #[cfg(feature = "cli")]
     pub window: Window,
-    #[cfg(feature = "cli")]
     pub metrics: Metrics,
-    #[cfg(feature = "cli")]
     pub serve: Serve,
-    #[cfg(feature = "cli")]
     pub ros2: Ros2,
-    #[cfg(feature = "cli")]
     pub log: Log,
 }
 
-#[cfg(feature = "cli")]
 impl Settings {
     /// Returns the disparities that the colours span: between the limits of depth where they are given and
     /// the cameras are known.
@@ -74,15 +60,65 @@ impl Settings {
     }
 }
 
-impl Settings {
-    /// Checks that the values fit together.
-    pub(super) fn check(&self) -> Result<(), (&'static str, Conflict)> {
-        #[cfg(feature = "cli")]
-        {
-            self.source.check().map_err(|conflict| ("source", conflict))?;
-            self.output.check().map_err(|conflict| ("output", conflict))?;
-            self.colour.check().map_err(|conflict| ("colour", conflict))?;
-        }
-        Ok(())
+impl Schema for Settings {
+    const SECTIONS: &'static [Section] = &[
+        (
+            "source",
+            "Source of `stereod run` if the command line names none, and how frames are read and paired.",
+            program::source::ROWS,
+        ),
+        (
+            "camera",
+            "Controls of both cameras. `keep` leaves a control as it is, `auto` leaves it to the camera. \
+             A control that a camera lacks gives a warning.",
+            program::camera::ROWS,
+        ),
+        ("demo", "The synthetic scene of `stereod run --demo`.", program::demo::ROWS),
+        MATCHER[0],
+        MATCHER[1],
+        ("queue", "Links between the stages.", program::queue::ROWS),
+        ("output", "Outputs of a run besides the window. \"\": none.", program::output::ROWS),
+        (
+            "calibration",
+            "The two cameras, for rectification and depth.",
+            program::calibration::ROWS,
+        ),
+        ("alignment", "Row alignment of the two views.", program::alignment::ROWS),
+        ("colour", "Colours of the disparity.", program::colour::ROWS),
+        ("window", "The window.", program::window::ROWS),
+        ("metrics", "Metrics for Prometheus over HTTP. \"\": none.", program::metrics::ROWS),
+        ("serve", "The live page over HTTP. \"\": none.", program::serve::ROWS),
+        (
+            "ros2",
+            "Messages to a ROS 2 graph, in programs that were built with Cargo's feature `ros2`. \
+             \"\": nothing is published.",
+            program::ros2::ROWS,
+        ),
+        ("log", "Messages on standard error.", program::log::ROWS),
+    ];
+
+    fn matching(&self) -> &Matching {
+        &self.matching
+    }
+
+    fn check(&self) -> Result<(), (&'static str, Conflict)> {
+        self.source.check().map_err(|conflict| ("source", conflict))?;
+        self.output.check().map_err(|conflict| ("output", conflict))?;
+        self.colour.check().map_err(|conflict| ("colour", conflict))
+    }
+
+    fn shows_confidence(&self) -> bool {
+        self.output.shows_confidence() || self.ros2.shows_confidence()
+    }
+
+    // The library names parameters, the program flags.
+    fn worded(message: String) -> String {
+        program::with_flags(&message)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Layers::new().finish().expect("the defaults fit together").settings
     }
 }

@@ -1,33 +1,45 @@
-//! Settings of the program: one file per section, and the layers that provide their values.
+//! Settings of the program: one file per section.
 //!
-//! Built-in defaults < file < environment < `--set` and flags. A wrong key or value in any layer is
-//! an error with its place and a correct alternative. Stages never see this module: the commands
-//! pass each one the few parameters it needs.
+//! `stereod_core::settings` has the layers that provide their values.
 
 mod all;
-mod engine;
-mod layers;
-mod matching;
+#[cfg(test)]
+mod layer_tests;
+#[cfg(test)]
+mod live_tests;
 pub mod names;
-#[cfg(feature = "cli")]
 mod program;
-pub mod row;
-mod schema;
-mod suggest;
+#[cfg(test)]
+mod schema_tests;
 #[cfg(test)]
 mod test_support;
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests;
 
 pub use all::Settings;
-pub use engine::{Engine, MEMORY_MIB_MAX};
-pub use layers::{Error, Fitted, Layers, Loaded, Origin};
-pub use matching::Matching;
-#[cfg(feature = "cli")]
 pub use program::{
     AtEnd, Calibration, Camera, Output, Pace, Places, Queue, Size, Source, Stats, WindowMode,
-    config_file, replace_quoted, with_flags,
+    config_file, replace_quoted, to_file, to_toml, why_fixed, with_flags,
 };
-#[cfg(feature = "python")]
-pub use schema::parameters;
-pub use schema::{parameter, row, rows};
+pub use stereod_core::settings::{
+    Engine, Error, Fitted, MEMORY_MIB_MAX, Matching, Origin, parameter,
+};
+
+use stereod_core::settings::row::Row;
+use stereod_core::settings::schema;
+
+/// Settings under construction.
+pub type Layers = stereod_core::settings::Layers<Settings>;
+
+/// The settings in effect.
+pub type Loaded = stereod_core::settings::Loaded<Settings>;
+
+/// Returns every row with the name of its section.
+pub fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
+    schema::rows::<Settings>()
+}
+
+/// Returns the row of a key.
+pub fn row(section: &str, key: &str) -> Option<&'static Row> {
+    schema::row::<Settings>(section, key)
+}

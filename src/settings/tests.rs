@@ -3,10 +3,10 @@ use std::fs;
 use serde::Deserialize;
 use toml::Value;
 
-use super::matching::presets::PRESETS;
 use super::program::{Colour, Log, Ros2, Window, commented};
-use super::row::Kind;
 use super::*;
+use stereod_core::settings::PRESETS;
+use stereod_core::settings::row::Kind;
 
 /// Compares a file with its text from the table, or writes it.
 fn compare(path: &str, is: &str, expected: &str) {
@@ -22,7 +22,7 @@ fn compare(path: &str, is: &str, expected: &str) {
 fn written_default_file_is_that_of_the_table() {
     const FILE: &str = "config/default.toml";
     let text = commented(|_, row| format!("{} = {}", row.key, Value::from(row.default)));
-    assert_eq!(text.parse::<toml::Table>().unwrap(), *schema::defaults());
+    assert_eq!(text.parse::<toml::Table>().unwrap(), schema::defaults::<Settings>());
     compare(FILE, &fs::read_to_string(FILE).unwrap(), &text);
 }
 

@@ -16,9 +16,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use super::stderr::Stderr;
-use crate::core::redact::redact;
-use crate::core::text::on_one_line;
-use crate::core::warnings;
+use stereod_core::redact::redact;
+use stereod_core::text::on_one_line;
+use stereod_core::warnings;
 
 /// Verbosity on the command line, relative to the configured filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

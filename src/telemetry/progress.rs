@@ -8,9 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::core::frame::TemporalReport;
-use crate::core::thread::locked;
 use crate::telemetry::temporal::{TemporalAccount, TemporalSummary};
+use stereod_core::frame::TemporalReport;
+use stereod_core::thread::locked;
 
 /// Largest time that is recorded: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;

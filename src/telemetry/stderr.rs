@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressDrawTarget;
 
-use crate::core::text::on_one_line;
-use crate::core::thread::locked;
+use stereod_core::text::on_one_line;
+use stereod_core::thread::locked;
 
 /// Largest number of bytes that wait to be written.
 const ROOM: usize = 256 << 10;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::core::frame::TemporalReport;
+use stereod_core::frame::TemporalReport;
 
 /// Sums over the reports of all pairs.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,12 +11,12 @@ use anyhow::{Result, bail};
 pub use options::{CameraDesk, Span, Timing, WindowOptions};
 pub use view::View;
 
-use crate::core::camera::CameraReport;
-use crate::core::control::Control;
-use crate::core::frame::Matched;
-use crate::sink::Sink;
-use crate::sink::viewer::{Tuned, Viewer};
 use crate::status::RunStatus;
+use crate::viewer::{Tuned, Viewer};
+use stereod_core::camera::CameraReport;
+use stereod_core::control::Control;
+use stereod_core::frame::Matched;
+use stereod_io::sink::Sink;
 
 /// A window; there is none.
 pub struct Window(Infallible);

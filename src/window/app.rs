@@ -27,13 +27,13 @@ use super::remote::Wake;
 use super::scene::{ALL_DEPTHS, Limits, Scene};
 use super::screen::Drawn;
 use super::view::View;
-use crate::core::control::Control;
-use crate::core::frame::Matched;
-use crate::sink::cloud::CloudOptions;
-use crate::sink::colour::ColourScale;
-use crate::sink::colouring::Colouring;
 use crate::status::RunStatus;
 use keys::{Action, Travel};
+use stereod_core::control::Control;
+use stereod_core::frame::Matched;
+use stereod_core::picture::cloud::CloudOptions;
+use stereod_io::sink::colour::ColourScale;
+use stereod_io::sink::colouring::Colouring;
 
 /// Redraw period of the figures while no frame arrives.
 const IDLE: Duration = Duration::from_millis(500);

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::core::frame::Matched;
-use crate::sink::viewer::Knob;
+use crate::viewer::Knob;
+use stereod_core::frame::Matched;
 
 /// The kept map, and the place of the line between it and the present one.
 pub(super) struct Comparison {
@@ -48,7 +48,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::sink::viewer::KnobKind;
+    use crate::viewer::KnobKind;
 
     #[test]
     fn a_frame_belongs_to_the_settings_of_its_submission() {

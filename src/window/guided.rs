@@ -17,9 +17,9 @@ use super::remote::{Remote, Wake};
 use super::scene::{ALL_DEPTHS, Limits, Scene};
 use super::screen::Drawn;
 use super::view::View;
-use crate::core::control::Switch;
-use crate::core::thread::locked;
-use crate::sink::colour::ColourMap;
+use stereod_core::control::Switch;
+use stereod_core::thread::locked;
+use stereod_io::sink::colour::ColourMap;
 
 /// Switches set by the keys of the window.
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,8 @@ use egui::{
 
 use super::lines::{Line, panel};
 use super::style::{BRIGHT, DIM, MARGIN, PANEL};
-use crate::calibration::solve::Coverage;
-use crate::core::frame::{Image, StereoPair};
+use stereod_core::calibration::solve::Coverage;
+use stereod_core::frame::{Image, StereoPair};
 
 /// Height of the text below the images, in points.
 const WORDS: f32 = 190.0;

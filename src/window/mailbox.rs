@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::options::Timing;
-use crate::core::frame::Matched;
-use crate::core::thread::locked;
+use stereod_core::frame::Matched;
+use stereod_core::thread::locked;
 
 /// Holds the newest frame until the window takes it, so that a slow display skips frames and never
 /// queues them. Clones share their content.

@@ -68,13 +68,13 @@ pub(crate) use {
     wipe::{differences, known as known_share},
 };
 
-use crate::core::control::Control;
-use crate::core::frame::Matched;
-use crate::core::thread;
-use crate::sink::Sink;
 use event_loop::{End, Shell, show_window};
 use mailbox::Mailbox;
 use remote::Wake;
+use stereod_core::control::Control;
+use stereod_core::frame::Matched;
+use stereod_core::thread;
+use stereod_io::sink::Sink;
 
 /// Longest wait for the display to be closed.
 const CLOSING: Duration = Duration::from_secs(1);

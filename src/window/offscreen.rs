@@ -10,7 +10,7 @@ use super::layer::{Canvas, Overlay};
 use super::overlay::OverlayContent;
 use super::renderer::{Pipelines, Renderer};
 use super::scene::Scene;
-use crate::core::frame::Matched;
+use stereod_core::frame::Matched;
 
 /// Format of the images that are read back.
 pub(crate) const FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;

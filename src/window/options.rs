@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::view::View;
-use crate::core::camera::CameraInput;
-use crate::core::frame::{DisparityRange, Matched};
-use crate::sink::cloud::CloudOptions;
-use crate::sink::colour::{ColourMap, ColourRange};
-use crate::sink::viewer::Tuning;
+use crate::viewer::Tuning;
+use stereod_core::camera::CameraInput;
+use stereod_core::frame::{DisparityRange, Matched};
+use stereod_core::picture::cloud::CloudOptions;
+use stereod_io::sink::colour::{ColourMap, ColourRange};
 
 /// Times of a recording that the window can move through.
 #[derive(Clone, Copy, Debug, PartialEq)]

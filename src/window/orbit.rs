@@ -1,6 +1,6 @@
 //! The viewpoint of the points in space: around a pivot in front of the left camera.
 
-use crate::core::frame::StereoGeometry;
+use stereod_core::frame::StereoGeometry;
 
 /// A 4x4 matrix, column by column, as shaders take it.
 pub(super) type Matrix = [[f32; 4]; 4];

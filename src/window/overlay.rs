@@ -17,9 +17,9 @@ use super::scene::Limits;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 use super::timeline::Timeline;
 use super::wipe::Wipe;
-use crate::core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
-use crate::sink::colour::{ColourMap, legend_label};
 use crate::status::{Banner, RunStatus};
+use stereod_core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
+use stereod_io::sink::colour::{ColourMap, legend_label};
 
 /// Content of the overlay.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use self::cameras::Cameras;
 use self::row::{row, size_widgets};
 use super::options::CameraDesk;
 use super::style::{ALARM, BRIGHT};
-use crate::sink::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, ViewerId};
+use crate::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, ViewerId};
 
 /// Width in points, limited to half of a small window.
 const WIDTH: f32 = 344.0;

@@ -7,10 +7,10 @@ use winit::event_loop::EventLoopProxy;
 use super::mailbox::Mailbox;
 use super::options::Timing;
 use super::xlib;
-use crate::core::camera::CameraReport;
-use crate::core::frame::Matched;
-use crate::sink::viewer::{Tuned, Viewer};
 use crate::status::RunStatus;
+use crate::viewer::{Tuned, Viewer};
+use stereod_core::camera::CameraReport;
+use stereod_core::frame::Matched;
 
 /// Message to the event loop from other threads.
 #[derive(Debug)]

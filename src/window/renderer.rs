@@ -13,8 +13,8 @@ use super::scene::{Pane, Scene, panes};
 use super::textures::extent;
 use super::view::{Content, View};
 use super::wipe;
-use crate::core::frame::Matched;
-use crate::sink::colour::ColourMap;
+use stereod_core::frame::Matched;
+use stereod_io::sink::colour::ColourMap;
 
 /// The frame on the device and its drawing resources.
 pub(crate) struct Renderer {

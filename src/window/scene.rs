@@ -2,8 +2,8 @@
 
 use super::orbit::Orbit;
 use super::view::{Content, View};
-use crate::core::frame::SUBPIXEL;
-use crate::sink::colour::{ColourMap, ColourScale};
+use stereod_core::frame::SUBPIXEL;
+use stereod_io::sink::colour::{ColourMap, ColourScale};
 
 /// Disparity of the first and of the last colour, in 1/16 px.
 ///
@@ -162,8 +162,8 @@ pub fn window_size(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::DisparityRange;
-    use crate::sink::colour::ColourRange;
+    use stereod_core::frame::DisparityRange;
+    use stereod_io::sink::colour::ColourRange;
 
     fn rectangles(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<[u32; 4]> {
         panes(view, picture, target).iter().map(|p| [p.x, p.y, p.width, p.height]).collect()

@@ -17,7 +17,7 @@ use super::overlay::OverlayContent;
 use super::remote::{Remote, Wake};
 use super::renderer::{Pipelines, Renderer};
 use super::scene::{Scene, window_size};
-use crate::core::frame::Matched;
+use stereod_core::frame::Matched;
 
 /// An open window.
 pub(crate) struct Screen {

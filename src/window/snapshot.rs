@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime};
 use anyhow::Result;
 use image::RgbaImage;
 
-use crate::core::frame::{DisparityMap, DisparityRange};
-use crate::sink::still::Still;
-use crate::sink::{files, png};
+use stereod_core::files;
+use stereod_core::frame::{DisparityMap, DisparityRange};
+use stereod_core::picture::png;
+use stereod_io::sink::still::Still;
 
 /// The two files of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Images on the device: intensity, colour and its coding.
 
-use crate::core::chroma::{ColourCoding, NONE};
-use crate::core::frame::Image;
+use stereod_core::chroma::{ColourCoding, NONE};
+use stereod_core::frame::Image;
 
 /// `struct Coding` of shaders/picture.wgsl: conversion of grey and two differences to colours.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]

@@ -6,8 +6,8 @@ use super::lines::{Line, panel};
 use super::scene::Pane;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PANEL};
 use super::view::Content;
-use crate::core::frame::{DisparityMap, INVALID};
-use crate::sink::viewer::Knob;
+use crate::viewer::Knob;
+use stereod_core::frame::{DisparityMap, INVALID};
 
 /// Names of the kept map and of the present one.
 pub(super) const NAMES: [&str; 2] = ["A", "B"];
@@ -137,7 +137,7 @@ pub(crate) fn differences(kept: &[Knob], present: &[Knob]) -> [Vec<String>; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sink::viewer::KnobKind;
+    use crate::viewer::KnobKind;
 
     fn knob(section: &'static str, key: &'static str, value: &str) -> Knob {
         Knob {

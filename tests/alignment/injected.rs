@@ -1,6 +1,6 @@
 //! Known errors injected into the rectified right view of EuRoC.
 
-use stereod::internals::frame::Image;
+use stereod_core::frame::Image;
 
 use super::*;
 

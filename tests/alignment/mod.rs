@@ -9,10 +9,10 @@ mod real;
 use std::path::Path;
 
 use stereod::DisparityRange;
-use stereod::internals::alignment::{Limits, Measurement, Options, Verdict, measure};
-use stereod::internals::frame::Image;
-use stereod::internals::source::still::read_still;
-use stereod::internals::source::tone::Tone;
+use stereod::observe::alignment::{Limits, Measurement, Options, Verdict, measure};
+use stereod_core::frame::Image;
+use stereod_core::picture::still::read_still;
+use stereod_core::picture::tone::Tone;
 
 use crate::common::data::data;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stereod::internals::alignment::Monitor;
+use stereod::observe::alignment::Monitor;
 
 use super::injected::{Bump, NONE, bumped};
 use super::*;

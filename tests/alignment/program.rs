@@ -1,7 +1,7 @@
 //! Messages of the program about alignment.
 
 use serde_json::Value;
-use stereod::internals::sink::png::encode_grey;
+use stereod_core::picture::png::encode_grey;
 
 use super::*;
 use crate::common::outcome::outcome;

@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use stereod::internals::alignment::{Event, Monitor};
-use stereod::internals::calibration::Rectifier;
-use stereod::internals::calibration::format;
-use stereod::internals::control::Switch;
-use stereod::internals::frame::{Image, StereoPair};
-use stereod::internals::source::demo::{DemoOptions, DemoSource};
-use stereod::internals::source::gst::{self, GstOptions};
-use stereod::internals::source::spec::SourceSpec;
+use stereod::observe::alignment::{Event, Monitor};
+use stereod_core::calibration::Rectifier;
+use stereod_core::calibration::format;
+use stereod_core::control::Switch;
+use stereod_core::frame::{Image, StereoPair};
+use stereod_io::source::demo::{DemoOptions, DemoSource};
+use stereod_io::source::gst::{self, GstOptions};
+use stereod_io::source::spec::SourceSpec;
 
 use super::*;
 
@@ -278,7 +278,7 @@ fn what_no_camera_has_seen_is_left_out() {
         Image::from_vec(752, 480, pixels.collect())
     };
     let mask =
-        stereod::internals::frame::Mask::new(752, (0..752 * 480).map(|i| i % 752 >= 250).collect());
+        stereod_core::frame::Mask::new(752, (0..752 * 480).map(|i| i % 752 >= 250).collect());
     let mask = Some(std::sync::Arc::new(mask));
     let left = barred(&pair.left, 0).with_valid_mask(mask.clone());
     let right = barred(&pair.right, 6).with_valid_mask(mask);

@@ -6,16 +6,16 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use image::{DynamicImage, ImageFormat};
-use stereod::internals::calibration::format::{self, Format, ReadOptions};
-use stereod::internals::control::Switch;
-use stereod::internals::memory::Budget;
-use stereod::internals::settings::Layers;
-use stereod::internals::sink::video::read_recording_tags;
-use stereod::internals::source::gst::{self, GstOptions};
-use stereod::internals::source::orientation::Orient;
-use stereod::internals::source::spec::SourceSpec;
-use stereod::internals::source::still::{read_colours, read_still};
-use stereod::internals::source::tone::Tone;
+use stereod::settings::Layers;
+use stereod_core::calibration::format::{self, Format, ReadOptions};
+use stereod_core::control::Switch;
+use stereod_core::memory::Budget;
+use stereod_core::picture::orientation::Orient;
+use stereod_core::picture::still::{read_colours, read_still};
+use stereod_core::picture::tone::Tone;
+use stereod_io::sink::video::read_recording_tags;
+use stereod_io::source::gst::{self, GstOptions};
+use stereod_io::source::spec::SourceSpec;
 
 use super::mutate;
 use crate::{VIDEOS, scene, within_patience, write_video};
@@ -167,7 +167,7 @@ fn damaged_calibrations_are_refused_or_read() {
                 // Every calibration that can be read can also be printed.
                 format::render(&loaded.calibration, &loaded.report, Format::Own)?;
                 let _ = loaded.calibration.rectified(None);
-                Ok::<_, stereod::internals::calibration::CalibrationError>(())
+                Ok::<_, stereod_core::calibration::CalibrationError>(())
             });
             match outcome {
                 Ok(()) => read += 1,
@@ -189,7 +189,7 @@ fn damaged_configurations_are_refused_or_read() {
         let outcome = within_patience(format!("configuration, seed {seed}"), move || {
             let mut layers = Layers::new();
             layers.file_text(Path::new("config.toml"), &text);
-            layers.finish().map(|loaded| loaded.to_toml(true))
+            layers.finish().map(|loaded| stereod::settings::to_toml(&loaded, true))
         });
         match outcome {
             Ok(_) => read += 1,

@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::common::outcome::{ended, outcome};
 use crate::common::program;
 use crate::common::video_file::write_video;
-use stereod::internals::frame::StereoPair;
-use stereod::internals::source::demo::{DemoOptions, DemoSource};
+use stereod_core::frame::StereoPair;
+use stereod_io::source::demo::{DemoOptions, DemoSource};
 
 /// Size of the images in these tests.
 const SIZE: (usize, usize) = (96, 64);

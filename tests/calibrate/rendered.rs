@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stereod::internals::calibration::board::Board;
+use stereod_core::calibration::board::Board;
 
 use super::scene::{Eye, Painter, Stand, eyes, save, small_eyes, stands};
 use super::*;
@@ -36,7 +36,7 @@ fn check(found: &Value, eyes: &[Eye; 2], part: f64) {
 #[test]
 fn charuco_boards_that_leave_the_picture_give_the_cameras_back() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new("charuco:11x8".parse().unwrap(), 0.045).unwrap();
+    let board = Board::new(stereod::board::pattern("charuco:11x8").unwrap(), 0.045).unwrap();
     let eyes = eyes();
     let [left, right] = painters(&board, &eyes);
     for (i, stand) in stands().iter().enumerate() {
@@ -85,7 +85,7 @@ pub fn write_videos(folder: &Path, path: &[Stand], eyes: &[Eye; 2], board: &Boar
 #[test]
 fn still_and_different_pairs_of_a_video_are_chosen() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let eyes = small_eyes();
     write_videos(folder.path(), &motion(&stands(), 8), &eyes, &board);
     let arguments =
@@ -114,12 +114,12 @@ fn still_and_different_pairs_of_a_video_are_chosen() {
 #[test]
 fn numbered_pictures_as_a_stream_may_be_anywhere() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let eyes = small_eyes();
     let [left, right] = painters(&board, &eyes);
     for (i, stand) in stands().iter().enumerate() {
         let (left, right) = (left.paint(stand), right.paint(stand));
-        let both = stereod::internals::frame::Image::from_fn(960, 360, |x, y| {
+        let both = stereod_core::frame::Image::from_fn(960, 360, |x, y| {
             if x < 480 { left.row(y)[x] } else { right.row(y)[x - 480] }
         });
         save(&both, &folder.path().join(format!("{i:03}.png")));
@@ -132,7 +132,7 @@ fn numbered_pictures_as_a_stream_may_be_anywhere() {
 #[test]
 fn a_person_without_a_window_is_told_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let painters = painters(&board, &small_eyes());
     for (painter, name) in painters.iter().zip(["l.png", "r.png"]) {
         save(&painter.paint(&stands()[4]), &folder.path().join(name));

@@ -1,8 +1,8 @@
 //! A rendered board before two known cameras, whose parameters `stereod calibrate` must recover.
 
 use nalgebra::{Matrix3, Rotation3, Vector3};
-use stereod::internals::calibration::board::Board;
-use stereod::internals::frame::Image;
+use stereod_core::calibration::board::Board;
+use stereod_core::frame::Image;
 
 /// Samples along each side of a pixel.
 const SAMPLES: usize = 3;
@@ -121,7 +121,7 @@ impl Painter {
         let (squares_x, squares_y) = board.pattern.squares();
         let print_size = (squares_x * PRINT, squares_y * PRINT);
         let mut print = vec![255; print_size.0 * print_size.1];
-        for ink in board.ink() {
+        for ink in stereod::board::ink(board) {
             let at = |length: f64| (length / board.square_m * PRINT as f64).round() as usize;
             for y in at(ink.y)..at(ink.y + ink.height) {
                 print[y * print_size.0..][at(ink.x)..at(ink.x + ink.width)].fill(0);

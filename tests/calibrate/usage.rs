@@ -1,6 +1,6 @@
 //! Wrong usage gives a message with the correct usage.
 
-use stereod::internals::calibration::board::Board;
+use stereod_core::calibration::board::Board;
 
 use super::scene::{Painter, save, small_eyes, stands};
 use super::*;
@@ -81,7 +81,7 @@ fn pictures_without_a_board_say_so() {
 #[test]
 fn what_is_bad_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let [left, _] = &small_eyes();
     let painter = Painter::new(left, &board);
     for (i, stand) in stands().iter().take(10).enumerate() {
@@ -112,10 +112,10 @@ fn what_is_bad_is_not_written() {
 #[test]
 fn too_few_pairs_say_how_many_are_needed() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let painters = small_eyes().map(|eye| Painter::new(&eye, &board));
     let [left, right] = painters.each_ref().map(|painter| painter.paint(&stands()[0]));
-    let both = stereod::internals::frame::Image::from_fn(960, 360, |x, y| {
+    let both = stereod_core::frame::Image::from_fn(960, 360, |x, y| {
         if x < 480 { left.row(y)[x] } else { right.row(y)[x - 480] }
     });
     for (name, picture) in [("l1.png", &left), ("r1.png", &right), ("both.png", &both)] {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use nalgebra::Matrix3;
 use serde_json::Value;
-use stereod::internals::calibration::format::{self, Format, Loaded};
-use stereod::internals::calibration::{Lens, StereoCalibration};
+use stereod_core::calibration::format::{self, Format, Loaded};
+use stereod_core::calibration::{Lens, StereoCalibration};
 
 use crate::common::data::data;
 use crate::common::outcome::outcome;

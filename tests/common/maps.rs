@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stereod::internals::frame::{Image, Matched, StereoPair, disparity_map};
-use stereod::{DisparityRange, INVALID, SUBPIXEL};
+use stereod::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
+use stereod_core::frame::{Image, Matched, StereoPair};
 
 /// Pseudo-random numbers.
 pub struct Random(pub u64);
@@ -38,6 +38,6 @@ pub fn matched(width: usize, values: Vec<i16>, sequence: u64, timestamp: Duratio
     let eye = || Image::from_fn(width, height, |_, _| 0);
     let pair = StereoPair { sequence, timestamp, ..StereoPair::of_stills(eye(), eye()) };
     let range = DisparityRange { min: 0, count: 64 };
-    let disparity = disparity_map(width, range, values);
+    let disparity = DisparityMap::of_values(width, range, values);
     Arc::new(Matched::new(pair, disparity))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 use stereod::Eye;
-use stereod::internals::frame::Image;
+use stereod_core::frame::Image;
 
 use super::video_file::{play_to_end, write_video};
 

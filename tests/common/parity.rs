@@ -3,18 +3,18 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use stereod::internals::calibration::Rectifier;
-use stereod::internals::calibration::RectifyMap;
-use stereod::internals::chroma::{Chroma, ChromaPlane, ColourCoding};
-use stereod::internals::engine::Engine;
-use stereod::internals::frame::{Image, Matched, StereoPair};
-use stereod::internals::matching::{History, PairResult, match_next};
-use stereod::internals::pool::{Pool, Pooled};
 use stereod::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
     Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Speckle,
     StereoGeometry, Subpixel, Window,
 };
+use stereod_core::calibration::Rectifier;
+use stereod_core::calibration::RectifyMap;
+use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
+use stereod_core::engine::Engine;
+use stereod_core::frame::{Image, Matched, StereoPair};
+use stereod_core::matching::{History, PairResult, match_next};
+use stereod_core::pool::{Pool, Pooled};
 
 /// A pair with the given images.
 pub fn pair(left: Image, right: Image) -> StereoPair {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use stereod::internals::calibration::board::Board;
-use stereod::internals::frame::Image;
+use stereod_core::calibration::board::Board;
+use stereod_core::frame::Image;
 
 use crate::calibrate::scene::{Painter, save, small_eyes, stands};
 use crate::common::numbered_videos::write;
@@ -21,7 +21,7 @@ const HELD: usize = 6;
 /// Writes the inputs into a folder: a chessboard in many poses before two cameras, as videos, images and a
 /// calibration.
 pub fn write_inputs(folder: &Path) {
-    let board = Board::new(BOARD.parse().unwrap(), 0.036).unwrap();
+    let board = Board::new(stereod::board::pattern(BOARD).unwrap(), 0.036).unwrap();
     let [left, right] = small_eyes().map(|eye| Painter::new(&eye, &board));
     let pairs: Vec<[Image; 2]> =
         stands().iter().map(|stand| [left.paint(stand), right.paint(stand)]).collect();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stereod::Eye;
-use stereod::internals::frame::Image;
+use stereod_core::frame::Image;
 
 use super::*;
 use crate::common::numbered_videos::steady;

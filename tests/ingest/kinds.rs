@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use stereod::Eye;
-use stereod::internals::frame::Image;
-use stereod::internals::source::orientation::Orient;
-use stereod::internals::source::still::read_still;
-use stereod::internals::source::tone::Tone;
+use stereod_core::frame::Image;
+use stereod_core::picture::orientation::Orient;
+use stereod_core::picture::still::read_still;
+use stereod_core::picture::tone::Tone;
 
 use super::*;
 use crate::common::numbered_videos::steady;

@@ -11,11 +11,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use stereod::Eye;
-use stereod::internals::control::Switch;
-use stereod::internals::frame::StereoPair;
-use stereod::internals::source::gst::{GstOptions, open};
-use stereod::internals::source::spec::SourceSpec;
-use stereod::internals::source::{Source, SourceCounts};
+use stereod_core::control::Switch;
+use stereod_core::frame::StereoPair;
+use stereod_io::source::gst::{GstOptions, open};
+use stereod_io::source::spec::SourceSpec;
+use stereod_io::source::{Source, SourceCounts};
 
 use crate::common::{numbered_videos, video_file};
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use stereod::Eye;
-use stereod::internals::pair::PairBy;
-use stereod::internals::source::gst::Reconnect;
+use stereod_io::source::gst::Reconnect;
+use stereod_io::source::pairing::PairBy;
 
 use super::*;
 use crate::common::numbered_videos::steady;

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use stereod::internals::source::gst::Reconnect;
-use stereod::internals::source::live::LiveState;
+use stereod_io::source::gst::Reconnect;
+use stereod_io::source::live::LiveState;
 
 use super::*;
 

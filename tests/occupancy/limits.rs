@@ -1,7 +1,7 @@
 //! Number of blocks that a multiprocessor holds at once: the resources of a block against those
 //! available.
 
-use stereod::internals::engine::cuda::Properties;
+use stereod_core::engine::cuda::Properties;
 
 /// Threads of a warp.
 const WARP: u32 = 32;

@@ -6,10 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use stereod::Params;
-use stereod::internals::engine::cuda::{
-    Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
-};
-use stereod::internals::settings::Layers;
+use stereod::settings::Layers;
+use stereod_core::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
 
 use super::cubin;
 use super::limits::{Block, alone, resident, warps_at_most};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use stereod::internals::frame::Image;
-use stereod::internals::sink::png::encode_grey;
+use stereod_core::frame::Image;
+use stereod_core::picture::png::encode_grey;
 
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;

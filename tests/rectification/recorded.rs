@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use nalgebra::Matrix3x4;
 use stereod::Eye;
-use stereod::internals::calibration::Rectifier;
-use stereod::internals::calibration::{StereoCalibration, format};
-use stereod::internals::control::Switch;
-use stereod::internals::frame::{Image, StereoPair};
-use stereod::internals::source::gst::{GstOptions, open};
-use stereod::internals::source::spec::SourceSpec;
-use stereod::internals::source::still::read_still;
-use stereod::internals::source::tone::Tone;
+use stereod_core::calibration::Rectifier;
+use stereod_core::calibration::{StereoCalibration, format};
+use stereod_core::control::Switch;
+use stereod_core::frame::{Image, StereoPair};
+use stereod_core::picture::still::read_still;
+use stereod_core::picture::tone::Tone;
+use stereod_io::source::gst::{GstOptions, open};
+use stereod_io::source::spec::SourceSpec;
 
 use super::register::{mean_difference, shift};
 use crate::common::data::data;

@@ -1,6 +1,6 @@
 //! Measures the difference and the shift between two images of the same scene.
 
-use stereod::internals::frame::Image;
+use stereod_core::frame::Image;
 
 /// Mean difference in grey levels, excluding `margin` pixels at the border.
 pub fn mean_difference(a: &Image, b: &Image, margin: usize) -> f64 {

@@ -1,6 +1,6 @@
 //! Damaged images and videos: all damage is reported.
 
-use stereod::internals::frame::Image;
+use stereod_core::frame::Image;
 
 use super::*;
 

@@ -113,7 +113,7 @@ fn a_killed_recording_is_readable_up_to_there() {
     let frames = recorded(&path);
     assert!(frames.len() > 3, "{}", frames.len());
     assert_recorded(&frames);
-    let tags = stereod::internals::sink::video::read_recording_tags(&path).unwrap();
+    let tags = stereod_io::sink::video::read_recording_tags(&path).unwrap();
     assert_eq!((tags.range.min, tags.range.count), (0, DISPARITIES));
 }
 

@@ -37,12 +37,12 @@ use std::time::{Duration, Instant};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 use serde_json::Value;
-use stereod::internals::frame::StereoPair;
-use stereod::internals::matching::match_pair;
-use stereod::internals::settings::Matching;
-use stereod::internals::sink::encoding::Encoding;
-use stereod::internals::source::demo::{DemoOptions, DemoSource};
 use stereod::{DisparityMap, INVALID, Params};
+use stereod_core::frame::StereoPair;
+use stereod_core::matching::match_pair;
+use stereod_core::picture::encoding::Encoding;
+use stereod_core::settings::Matching;
+use stereod_io::source::demo::{DemoOptions, DemoSource};
 
 use crate::common::outcome::{LIMIT, ended, in_vain, outcome, outcome_of};
 use crate::common::video_file::write_video;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
-use stereod::internals::matching::{History, match_next};
-use stereod::internals::sink::video::{RecordingTags, read_recording_tags};
 use stereod::{Temporal, TemporalMode};
+use stereod_core::matching::{History, match_next};
+use stereod_io::sink::video::{RecordingTags, read_recording_tags};
 
 use super::*;
 

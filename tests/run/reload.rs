@@ -176,7 +176,7 @@ fn a_new_configuration_takes_effect_between_two_pairs() {
     assert_eq!((&matching["p1"], &matching["p2"]), (&20.into(), &70.into()));
 
     let old = Matching { disparities: Some(24), ..Matching::default() };
-    let mut new = stereod::internals::settings::Layers::new();
+    let mut new = stereod::settings::Layers::new();
     for told in ["disparities=24", "cost=census", "p2=70", "paths=4"] {
         new.assignment(&format!("matching.{told}"));
     }

@@ -1,12 +1,12 @@
 //! Raw images become metric results: `--calibration`, `--depth` and `--cloud`.
 
 use serde_json::json;
-use stereod::internals::calibration::Rectifier;
-use stereod::internals::calibration::format;
-use stereod::internals::frame::Image;
-use stereod::internals::sink::numbers::{DepthUnit, Numbers, Quantity};
-use stereod::internals::sink::video::read_recording_tags;
 use stereod::{Eye, StereoGeometry};
+use stereod_core::calibration::Rectifier;
+use stereod_core::calibration::format;
+use stereod_core::frame::Image;
+use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
+use stereod_io::sink::video::read_recording_tags;
 
 use super::*;
 use crate::common::data::data;

@@ -4,7 +4,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::Instant;
 
 use gstreamer_app::AppSink;
-use stereod::internals::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
+use stereod_io::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
 
 use super::*;
 

@@ -3,11 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use stereod::internals::sink::encoding::Encoding;
-use stereod::internals::sink::numbers::Quantity;
-use stereod::internals::sink::pictures::{PICTURES, Pictures, StillFormat};
-use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 use stereod::{DisparityRange, StereoGeometry};
+use stereod_core::picture::encoding::Encoding;
+use stereod_core::picture::numbers::Quantity;
+use stereod_io::sink::pictures::{PICTURES, Pictures};
+use stereod_io::sink::still::StillFormat;
+use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
 
 use crate::common::maps::{Random, matched, random_values};
 

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use gstreamer::prelude::*;
-use stereod::internals::sink::colour::ColourMap;
-use stereod::internals::sink::colouring::LiveColouring;
-use stereod::internals::sink::video::{Preview, VideoView};
-use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 use stereod::{DisparityRange, INVALID};
+use stereod_io::sink::colour::ColourMap;
+use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::sink::video::{Preview, VideoView};
+use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
 
 use crate::common::maps::matched;
 use crate::common::player::Player;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use stereod::internals::clock::CaptureClock;
-use stereod::internals::sink::encoding::Encoding;
-use stereod::internals::sink::numbers::{DepthUnit, Quantity};
-use stereod::internals::sink::video::{Recorder, RecordingTags, read_recording_tags};
-use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 use stereod::{DisparityRange, INVALID, Steady, StereoGeometry, Temporal, TemporalMode};
+use stereod_core::clock::CaptureClock;
+use stereod_core::picture::encoding::Encoding;
+use stereod_core::picture::numbers::{DepthUnit, Quantity};
+use stereod_io::sink::video::{Recorder, RecordingTags, read_recording_tags};
+use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
 
 use crate::common::maps::{Random, matched, random_values};
 use crate::common::player::{Player, RECORDING};

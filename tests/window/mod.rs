@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use child::Child;
 use image::{Rgba, RgbaImage};
-use stereod::internals::control::Control;
-use stereod::internals::frame::{Image, Matched, StereoPair, disparity_map};
-use stereod::internals::pool::Pooled;
-use stereod::internals::sink::Sink;
-use stereod::internals::sink::colour::ColourMap;
-use stereod::internals::sink::window::{
-    ALL_DEPTHS, Banner, Counts, Histogram, Hover, Judged, Legend, Limits, Offscreen, Orbit,
-    OverlayContent, Rates, Rows, RunStatus, Scene, Side, Timeline, Timing, View, Window,
-    WindowOptions, WindowSink, Wipe, panes,
+use stereod::status::{Banner, Counts, Judged, RunStatus};
+use stereod::window::{
+    ALL_DEPTHS, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Rates, Rows,
+    Scene, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink, Wipe, panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
+use stereod_core::control::Control;
+use stereod_core::frame::{Image, Matched, StereoPair};
+use stereod_core::pool::Pooled;
+use stereod_io::sink::Sink;
+use stereod_io::sink::colour::ColourMap;
 
 use crate::common::screen::X;
 
@@ -61,7 +61,7 @@ fn frame(sequence: u64) -> Arc<Matched> {
     let right = Image::from_fn(width, height, |_, _| 0);
     let timestamp = Duration::from_millis(sequence * 40);
     let pair = StereoPair { sequence, timestamp, ..StereoPair::of_stills(left, right) };
-    let disparity = disparity_map(width, RANGE, values);
+    let disparity = stereod::DisparityMap::of_values(width, RANGE, values);
     let matched = Matched::new(pair, disparity);
     let finished = matched.submitted + Duration::from_millis(7);
     let confidence = Some(Image::from_fn(width, height, |x, y| 255 - grey(x, y)));

@@ -1,7 +1,7 @@
 //! The image off-screen: colours, positions, overlay.
 
-use stereod::internals::chroma::{Chroma, ChromaPlane, ColourCoding};
-use stereod::internals::pool::Pool;
+use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
+use stereod_core::pool::Pool;
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
     all.pair.left = Image::from_fn(width, height, |_, _| 0);
     all.pair.right = Image::from_fn(width, height, |_, _| 0);
     all.confidence = None;
-    all.disparity = disparity_map(width, RANGE, values.clone());
+    all.disparity = stereod::DisparityMap::of_values(width, RANGE, values.clone());
     for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
         let limits = Limits { low, high };
         let scene = Scene { limits, ..scene(View::Disparity, ColourMap::Turbo) };
@@ -131,7 +131,7 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
     one.pair.left = Image::from_fn(1, 1, |_, _| 200);
     one.pair.right = Image::from_fn(1, 1, |_, _| 100);
     let too_large = one.confidence.take();
-    one.disparity = disparity_map(1, RANGE, vec![504]);
+    one.disparity = stereod::DisparityMap::of_values(1, RANGE, vec![504]);
     let shown = offscreen.render(&one, &scene, (2, 1), None).unwrap();
     assert_eq!(shown.get_pixel(0, 0).0, [200, 200, 200, 255]);
     assert_eq!(*shown.get_pixel(1, 0), colour(ColourMap::Turbo, 504));

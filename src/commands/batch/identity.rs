@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::reading;
+use stereod_core::reading;
 
 /// Largest size of an input for hashing its whole content.
 const WHOLE: u64 = 64 << 20;

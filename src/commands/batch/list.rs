@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::cli::batch::BatchArgs;
-use crate::core::reading;
-use crate::sink::files::extension;
-use crate::source::recording::{is_recording, partners};
-use crate::source::spec::{SourceSpec, StreamSpec};
+use stereod_core::files::extension;
+use stereod_core::reading;
+use stereod_io::source::recording::{is_recording, partners};
+use stereod_io::source::spec::{SourceSpec, StreamSpec};
 
 /// Largest size of a list in bytes.
 const LIST_MAX: u64 = 256 << 20;

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::{self, Identity};
 use super::plan::{Piece, Plan, SCHEMA};
-use crate::core::reading;
-use crate::sink::files::{explain, write_whole};
+use stereod_core::files::{explain, write_whole};
+use stereod_core::reading;
 
 /// Name of the manifest in the folder of a piece.
 pub const NAME: &str = "manifest.json";

@@ -10,13 +10,13 @@ use super::checked::check;
 use super::manifest::Manifest;
 use super::plan::{Piece, Plan};
 use super::work::STATISTICS;
+use crate::commands::inputs::Inputs;
 use crate::commands::{Error, print};
 use crate::outputs::Kind;
-use crate::sink::claim::Claim;
-use crate::sink::files::{explain, extension, write_whole};
-use crate::sink::inputs::Inputs;
-use crate::sink::mcap::{self, join_files};
-use crate::sink::video::join_recordings;
+use stereod_core::files::claim::Claim;
+use stereod_core::files::{explain, extension, write_whole};
+use stereod_io::sink::mcap::{self, join_files};
+use stereod_io::sink::video::join_recordings;
 
 /// The pieces of an input, with their folders.
 type Parts = Vec<(PathBuf, Manifest)>;

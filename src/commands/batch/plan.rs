@@ -16,18 +16,18 @@ use serde_json::Value;
 use super::identity::{self, Identity};
 use super::list::{self, Input};
 use super::shard::Shards;
-use crate::calibration::format::file_list;
 use crate::commands::Error;
-use crate::core::control::Switch;
-use crate::core::reading;
 use crate::outputs::{self, Output};
-use crate::settings::row::InBatch;
 use crate::settings::{Loaded, row};
-use crate::sink::claim::{Claim, Taken};
-use crate::sink::files::explain;
-use crate::source;
-use crate::source::demo::DemoOptions;
-use crate::source::gst::Keep;
+use stereod_core::calibration::format::file_list;
+use stereod_core::control::Switch;
+use stereod_core::files::claim::{Claim, Taken};
+use stereod_core::files::explain;
+use stereod_core::reading;
+use stereod_core::settings::row::InBatch;
+use stereod_io::source;
+use stereod_io::source::demo::DemoOptions;
+use stereod_io::source::gst::Keep;
 
 /// Name of the file.
 const NAME: &str = "run.json";

@@ -21,17 +21,17 @@ use super::list::Input;
 use super::manifest::{self, Manifest, NO_MANIFEST, State, state};
 use super::plan::{Piece, Plan, SCHEMA};
 use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
-use crate::core::control::Switch;
-use crate::core::text::on_one_line;
-use crate::core::thread;
 use crate::outputs::{Kind, Output};
 use crate::settings::names::text_of;
-use crate::settings::row::InBatch;
 use crate::settings::{Loaded, row};
-use crate::sink::claim::{Claim, Taken};
-use crate::sink::files::explain;
-use crate::sink::numbered::RECORD;
 use crate::telemetry::stderr;
+use stereod_core::control::Switch;
+use stereod_core::files::claim::{Claim, Taken};
+use stereod_core::files::explain;
+use stereod_core::settings::row::InBatch;
+use stereod_core::text::on_one_line;
+use stereod_core::thread;
+use stereod_io::sink::numbered::RECORD;
 
 /// Period for checking the process and the stop switch.
 const TICK: Duration = Duration::from_millis(20);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::commands::prepare::timing::{Sustained, ms};
-use crate::matching::Params;
+use stereod_core::matching::Params;
 
 /// Times of pairs one by one, and of a stream of pairs.
 pub struct Measured {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::super::{Error, inputs};
-use crate::calibration::board::Board;
-use crate::calibration::board::detect::Detector;
-use crate::calibration::solve::Options;
+use crate::board::detect::Detector;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::settings::Loaded;
+use stereod_core::calibration::board::Board;
+use stereod_core::calibration::solve::Options;
 
 /// Refuses outputs that are inputs, too.
 pub(super) fn refuse_inputs(

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use super::super::{Error, signals};
 use super::play::play;
 use super::session::{Outcome, Seen, Session};
-use crate::calibration::solve::{Judgement, Quality, Refusal};
-use crate::core::control::Control;
-use crate::core::frame::{DisparityRange, StereoPair};
-use crate::core::queue::LinkReceiver;
-use crate::core::thread;
 use crate::settings::{AtEnd, Loaded, Pace};
-use crate::source::Source;
 use crate::window::{GuidedKeys, GuidedRemote, GuidedState, GuidedView, Window, WindowOptions};
+use stereod_core::calibration::solve::{Judgement, Quality, Refusal};
+use stereod_core::control::Control;
+use stereod_core::frame::{DisparityRange, StereoPair};
+use stereod_core::queue::LinkReceiver;
+use stereod_core::thread;
+use stereod_io::source::Source;
 
 /// Time for which the window marks an accepted pair.
 const MARKED: Duration = Duration::from_millis(500);

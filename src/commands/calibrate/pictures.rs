@@ -8,16 +8,16 @@ use indicatif::ProgressBar;
 
 use super::super::Error;
 use super::arguments::{detector, refuse_inputs};
-use crate::calibration::board::Board;
-use crate::calibration::board::detect::Detector;
-use crate::calibration::solve::{Reason, Sighting, fit};
+use crate::board::detect::Detector;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;
-use crate::core::frame::{Eye, Image};
 use crate::settings::{Loaded, Source};
-use crate::source::grey::Grey;
-use crate::source::pictures::{files_of_glob, number_in_name};
-use crate::source::{orientation, still};
+use stereod_core::calibration::board::Board;
+use stereod_core::calibration::solve::{Reason, Sighting, fit};
+use stereod_core::frame::{Eye, Image};
+use stereod_core::picture::grey::Grey;
+use stereod_core::picture::{orientation, still};
+use stereod_io::source::pictures::{files_of_glob, number_in_name};
 
 /// Detections in all images.
 pub(super) struct Found {
@@ -69,7 +69,7 @@ pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Re
 type Looked = (
     String,
     Option<[(usize, usize); 2]>,
-    Result<[crate::calibration::board::Detection; 2], Reason>,
+    Result<[stereod_core::calibration::board::Detection; 2], Reason>,
 );
 
 /// Reading of the images.

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use super::super::Error;
-use crate::core::control::Control;
-use crate::core::frame::StereoPair;
-use crate::core::queue::{LinkReceiver, WhenFull, link};
-use crate::core::thread;
-use crate::source::Source;
-use crate::source::pairing::pace::Pacer;
+use stereod_core::control::Control;
+use stereod_core::frame::StereoPair;
+use stereod_core::queue::{LinkReceiver, WhenFull, link};
+use stereod_core::thread;
+use stereod_io::source::Source;
+use stereod_io::source::pairing::pace::Pacer;
 
 /// Plays the source, at most `limit` pairs of it, on its own thread while `watch` takes the pairs. If it is too slow, live pairs
 /// are dropped. Recordings are played at their own speed if `paced`.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use crate::calibration::solve::Solved;
+use stereod_core::calibration::solve::Solved;
 
 /// Returns the report as text; `output` names the calibration file.
 pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {

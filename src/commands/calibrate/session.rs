@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use indicatif::ProgressBar;
 
 use super::arguments::{detector, options};
-use crate::calibration::board::Board;
-use crate::calibration::board::detect::Detector;
-use crate::calibration::board::{Detection, NotFound};
-use crate::calibration::solve::{
-    self, Guide, Judgement, Reason, Refusal, Sighting, SolveError, Solved, fit, most_diverse,
-};
+use crate::board::detect::Detector;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;
-use crate::core::frame::StereoPair;
-use crate::source::SourceInfo;
+use stereod_core::calibration::board::Board;
+use stereod_core::calibration::board::{Detection, NotFound};
+use stereod_core::calibration::solve::{
+    self, Guide, Judgement, Reason, Refusal, Sighting, SolveError, Solved, fit, most_diverse,
+};
+use stereod_core::frame::StereoPair;
+use stereod_io::source::SourceInfo;
 
 /// The board in both views, or why it was not detected.
 pub(super) type Seen = [Result<Detection, NotFound>; 2];

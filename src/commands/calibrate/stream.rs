@@ -8,15 +8,15 @@ use super::super::{Error, signals};
 use super::arguments::refuse_inputs;
 use super::play::play;
 use super::session::{Outcome, Session};
-use crate::calibration::board::Board;
 use crate::cli::calibrate::CalibrateArgs;
-use crate::core::control::Control;
-use crate::core::frame::StereoPair;
-use crate::core::queue::LinkReceiver;
 use crate::settings::{Loaded, WindowMode};
-use crate::source::gst::Keep;
-use crate::source::spec::SourceSpec;
 use crate::window::Window;
+use stereod_core::calibration::board::Board;
+use stereod_core::control::Control;
+use stereod_core::frame::StereoPair;
+use stereod_core::queue::LinkReceiver;
+use stereod_io::source::gst::Keep;
+use stereod_io::source::spec::SourceSpec;
 
 /// Shortest time between examined pairs of a recording, because a still board is seen often enough.
 const APART: Duration = Duration::from_millis(60);

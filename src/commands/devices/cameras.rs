@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::core::camera::{CameraControl, ControlKind};
-use crate::source::v4l2::{Camera, Mode, code_text};
+use stereod_core::camera::{CameraControl, ControlKind};
+use stereod_io::source::v4l2::{Camera, Mode, code_text};
 
 /// Advice if there is none.
 const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); in a container, hand \
@@ -198,7 +198,7 @@ fn modes(modes: &[Mode]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::v4l2::{Rate, UsbBus, UsbDevice, User};
+    use stereod_io::source::v4l2::{Rate, UsbBus, UsbDevice, User};
 
     fn cameras() -> Vec<Camera> {
         let mode = |code: &[u8; 4], width, rates: &[u32]| Mode {

@@ -5,52 +5,28 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::item::{Areas, Item};
-use super::noise::Noise;
-use super::opencv::OpenCv;
-use super::scoring::{Values, score};
-use super::sparsification::{BAD, Sparsification};
-use super::summary::Summary;
-use super::surfaces::Surfaces;
-use super::truth::{self, Region};
-use super::{discontinuities, even};
 use crate::commands::prepare::ranging::{self, small_matcher};
 use crate::commands::prepare::rig::{Cameras, Rig};
-use crate::core::frame::{DisparityRange, Eye, Image, LEAST_CONFIDENCE, Matched, StereoPair};
-use crate::engine::cuda::Unusable;
-use crate::engine::{self, Engine};
-use crate::matching::confidence::LEVELS;
-use crate::matching::{Params, confidence_levels};
 use crate::observe::range::Spare;
-use crate::settings::{Loaded, Origin, Source};
-use crate::source::grey::Grey;
-use crate::source::still;
-
-/// Result of a pair.
-#[derive(Debug)]
-pub(super) struct Measured {
-    /// Width and height of the map.
-    pub(super) size: (usize, usize),
-    /// The candidate disparities.
-    pub(super) range: DisparityRange,
-    /// The figures.
-    pub(super) summary: Summary,
-}
-
-/// A pair's maps and truth, for images of the errors.
-pub(super) struct Compared {
-    /// The left image as it was matched.
-    pub(super) left: Image,
-    /// The map, and the map with its holes filled along the rows.
-    pub(super) maps: [Values; 2],
-    /// The map with its holes filled as the settings say.
-    pub(super) map: Values,
-    /// The truth.
-    pub(super) truth: Areas<Region>,
-    /// Samples to learn the confidence from, if they are asked for: for each pixel that was measured and
-    /// has a truth its levels, and 1 if it is off by more than a pixel, else 0.
-    pub(super) levels: Vec<u8>,
-}
+use crate::settings::{Loaded, Source};
+use stereod_core::engine::cuda::Unusable;
+use stereod_core::engine::{self, Engine};
+use stereod_core::frame::{DisparityRange, Eye, Image, LEAST_CONFIDENCE, Matched, StereoPair};
+use stereod_core::matching::confidence::LEVELS;
+use stereod_core::matching::{Params, confidence_levels};
+use stereod_core::picture::grey::Grey;
+use stereod_core::picture::still;
+use stereod_core::settings::Origin;
+use stereod_evaluate::item::{Areas, Item};
+use stereod_evaluate::measured::{Compared, Measured};
+use stereod_evaluate::noise::Noise;
+use stereod_evaluate::opencv::OpenCv;
+use stereod_evaluate::scoring::{Values, score};
+use stereod_evaluate::sparsification::{BAD, Sparsification};
+use stereod_evaluate::summary::Summary;
+use stereod_evaluate::surfaces::Surfaces;
+use stereod_evaluate::truth::{self, Region};
+use stereod_evaluate::{discontinuities, even};
 
 /// Reason why a pair could not be measured.
 pub(super) enum Failure {
@@ -131,14 +107,16 @@ impl<'a> Bench<'a> {
             Some(noise) => Eye::BOTH.map(|eye| noise.add(&pictures[eye.index()], eye)),
         };
         let range = self.range(item, &pictures, &rig)?;
-        let mut params = Params { range, ..self.loaded.params.of_still() };
+        let mut params = self.loaded.params.of_still();
+        params.range = range;
         params.confidence.get_or_insert(0);
         let (matched, time) = self.matched(&pictures, &rig, &params)?;
         // Maps before and after hole filling are scored apart.
         let unfilled = match params.fill.filter(|_| self.opencv.is_none()) {
             None => Values::of(&matched.disparity),
             Some(_) => {
-                let params = Params { fill: None, ..params };
+                let mut params = params.clone();
+                params.fill = None;
                 Values::of(&self.matched(&pictures, &rig, &params)?.0.disparity)
             }
         };

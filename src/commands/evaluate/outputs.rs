@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use super::find::{Searched, name_of};
-use super::item::Item;
-use super::measure::{Compared, Measured};
-use super::report::Report;
-use super::submission::{self, Entry};
-use super::{pictures, table};
-use crate::cli::{Benchmark, EvaluateArgs};
+use crate::cli::EvaluateArgs;
 use crate::commands::{Error, inputs, print};
 use crate::settings::Loaded;
-use crate::sink::claim::Claim;
-use crate::sink::files;
-use crate::sink::png::encode_rgb;
+use stereod_core::files;
+use stereod_core::files::claim::Claim;
+use stereod_core::picture::png::encode_rgb;
+use stereod_evaluate::find::{Searched, name_of};
+use stereod_evaluate::item::Item;
+use stereod_evaluate::measured::{Compared, Measured};
+use stereod_evaluate::report::Report;
+use stereod_evaluate::submission::{self, Benchmark, Entry};
+use stereod_evaluate::{pictures, table};
 
 /// Form of a report.
 type Form = fn(&Report) -> String;

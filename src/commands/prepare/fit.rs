@@ -9,11 +9,12 @@ use std::collections::VecDeque;
 
 use super::rig::Rig;
 use super::timing::{pairs_for, stream};
-use crate::core::thread;
-use crate::engine::{self, Choice};
-use crate::matching::{Params, Paths};
-use crate::settings::{Fitted, Loaded, Output};
-use crate::source::demo::{DemoOptions, DemoSource};
+use crate::settings::{Loaded, Output};
+use stereod_core::engine::{self, Choice};
+use stereod_core::matching::{Params, Paths};
+use stereod_core::settings::Fitted;
+use stereod_core::thread;
+use stereod_io::source::demo::{DemoOptions, DemoSource};
 
 /// Part of the time that matching may take: the machine may be busier later.
 const SHARE: f64 = 0.85;
@@ -185,8 +186,8 @@ fn rate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::format::{self, ReadOptions};
     use crate::settings::Layers;
+    use stereod_core::calibration::format::{self, ReadOptions};
 
     fn loaded(assignments: &[&str]) -> Loaded {
         let mut layers = Layers::new();

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::calibration::format::file_list;
 use crate::cli::{Common, FlagLayer};
 use crate::commands::Error;
-use crate::core::memory::Budget;
-use crate::engine::Choice;
+use crate::commands::inputs::Inputs;
 use crate::settings::{Layers, Loaded, Places, config_file};
-use crate::sink::inputs::Inputs;
 use crate::telemetry::logs;
+use stereod_core::calibration::format::file_list;
+use stereod_core::engine::Choice;
+use stereod_core::memory::Budget;
 
 /// Returns the settings in effect (file, environment, `--set`, flags), and starts logging
 /// accordingly.
@@ -17,7 +17,7 @@ pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
     Budget::set_of_process(loaded.settings.engine.memory_mib);
     #[cfg(feature = "ros2")]
-    crate::core::dds::choose(loaded.settings.ros2.graph());
+    stereod_io::ros2::dds::choose(loaded.settings.ros2.graph());
     let log = &loaded.settings.log;
     logs::init(&log.filter, common.verbosity(), log.format, log.time)?;
     say_what_is_ignored(&loaded);

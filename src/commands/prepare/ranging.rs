@@ -3,12 +3,12 @@
 use anyhow::Context;
 
 use super::rig::Rig;
-use crate::core::frame::{DisparityMap, Image, StereoPair};
-use crate::engine::cpu::{CpuEngine, CpuOptions};
-use crate::engine::{Engine, PairSpec};
-use crate::matching::Params;
 use crate::observe::range::{self, SmallMatcher, Spare};
 use crate::settings::Loaded;
+use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
+use stereod_core::engine::{Engine, PairSpec};
+use stereod_core::frame::{DisparityMap, Image, StereoPair};
+use stereod_core::matching::Params;
 
 /// Memory in bytes that matching small images usually takes.
 pub const SMALL: u64 = 32 << 20;

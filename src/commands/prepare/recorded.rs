@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::calibration::CalibrationError;
-use crate::calibration::format::{self, KittiCameras, Loaded, ReadOptions, Topics};
 use crate::commands::Error;
-use crate::source::recording::Recording;
-use crate::source::recording::choice::{Wanted, is_rectified};
-use crate::source::recording::messages::CameraInfo;
+use stereod_core::calibration::CalibrationError;
+use stereod_core::calibration::format::{self, KittiCameras, Loaded, ReadOptions, Topics};
+use stereod_io::source::recording::Recording;
+use stereod_io::source::recording::choice::{Wanted, is_rectified};
+use stereod_io::source::recording::messages::CameraInfo;
 
 /// A calibration in a recording.
 pub struct Recorded {

@@ -7,17 +7,17 @@ use anyhow::Context;
 use nalgebra::Matrix3;
 
 use super::recorded::{self, Recorded};
-use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
-use crate::calibration::{
+use crate::commands::Error;
+use crate::settings;
+use stereod_core::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
+use stereod_core::calibration::{
     Aligner, CalibrationError, Camera, Fit, Rectification, Rectifier, StereoCalibration,
 };
-use crate::commands::Error;
-use crate::core::frame::{Eye, StereoGeometry};
-use crate::engine::PairSpec;
-use crate::settings;
-use crate::sink::files;
-use crate::sink::video::{RectifiedTags, read_rectified_tags};
-use crate::source::spec::{SourceSpec, StreamSpec};
+use stereod_core::engine::PairSpec;
+use stereod_core::files;
+use stereod_core::frame::{Eye, StereoGeometry};
+use stereod_io::sink::video::{RectifiedTags, read_rectified_tags};
+use stereod_io::source::spec::{SourceSpec, StreamSpec};
 
 /// Cameras of the settings, before the size of their images is known.
 pub struct Cameras<'a> {

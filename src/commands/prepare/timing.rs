@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::core::frame::{Matched, StereoPair};
-use crate::engine::Engine;
+use stereod_core::engine::Engine;
+use stereod_core::frame::{Matched, StereoPair};
 
 /// Different pairs that are matched in turn, so that no cache holds the input.
 const PAIRS: u64 = 4;

@@ -2,9 +2,9 @@
 
 use toml::Value;
 
-use crate::settings::row::{Kind, Offers, Panel, Row};
 use crate::settings::{Loaded, rows};
-use crate::sink::viewer::{Knob, KnobKind};
+use crate::viewer::{Knob, KnobKind};
+use stereod_core::settings::row::{Kind, Offers, Panel, Row};
 
 /// The headings, in their order.
 const GROUPS: [&str; 8] =
@@ -49,7 +49,7 @@ fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob
         _ => plain(&loaded.values()[section][row.key]),
     };
     let means = (value == "auto").then_some(means);
-    let locked = loaded.why_fixed(section, row.key).map(str::to_owned);
+    let locked = crate::settings::why_fixed(loaded, section, row.key).map(str::to_owned);
     Knob { name, group, hint, kind, value, means, locked }
 }
 

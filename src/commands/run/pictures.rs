@@ -9,17 +9,17 @@ use image::codecs::jpeg::JpegEncoder;
 use image::{RgbImage, imageops};
 
 use super::knobs::knobs;
-use crate::core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
-use crate::core::frame::{Eye, Matched};
-use crate::engine::{self, Choice, PairSpec};
 use crate::settings::{Layers, Loaded};
-use crate::sink::colour::{ColourMap, ColourScale};
-use crate::source::demo::{DemoOptions, DemoSource};
 use crate::status::RunStatus;
 use crate::window::{
     ALL_DEPTHS, CameraDesk, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Panel, Rates,
     Scene, Timeline, Timing, View, Wipe, differences, known_share, panes,
 };
+use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
+use stereod_core::engine::{self, Choice, PairSpec};
+use stereod_core::frame::{Eye, Matched};
+use stereod_io::sink::colour::{ColourMap, ColourScale};
+use stereod_io::source::demo::{DemoOptions, DemoSource};
 
 /// Pair of the scene that is shown.
 const NUMBER: u64 = 198;

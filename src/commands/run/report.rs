@@ -10,9 +10,9 @@ use super::live::handles::Handles;
 use crate::commands::{Error, print};
 use crate::pipeline::Outcome;
 use crate::settings::Stats;
-use crate::sink::new_file::NewFile;
 pub use schema::schema;
 use statistics::Statistics;
+use stereod_core::files::new_file::NewFile;
 pub use watch::Watch;
 
 /// Prints the statistics for people, or writes them for programs if asked for.

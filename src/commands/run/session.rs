@@ -18,18 +18,18 @@ use crate::cli::RunArgs;
 use crate::commands::prepare::fit;
 use crate::commands::prepare::rig::{Cameras, Rig};
 use crate::commands::{Error, load, signals};
-use crate::core::clock::CaptureClock;
-use crate::core::control::Control;
-use crate::core::memory;
-use crate::core::pool::Pool;
 use crate::pipeline::{self, EngineSwap, PipelineConfig, Running};
 use crate::settings::{Loaded, Pace};
-use crate::sink::colouring::LiveColouring;
-use crate::source::SourceInfo;
-use crate::source::excerpt::Frames;
-use crate::source::gst::Keep;
-use crate::source::spec::SourceSpec;
 use crate::status::Newest;
+use stereod_core::clock::CaptureClock;
+use stereod_core::control::Control;
+use stereod_core::memory;
+use stereod_core::pool::Pool;
+use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::source::SourceInfo;
+use stereod_io::source::excerpt::Frames;
+use stereod_io::source::gst::Keep;
+use stereod_io::source::spec::SourceSpec;
 
 /// A running run.
 pub struct Session {

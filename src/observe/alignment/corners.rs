@@ -111,7 +111,7 @@ fn corner_responses(level: &Level) -> Vec<f32> {
 mod tests {
     use super::super::planes::Pyramid;
     use super::*;
-    use crate::core::frame::Image;
+    use stereod_core::frame::Image;
 
     fn found(image: &Image, count: usize) -> Vec<(i32, i32)> {
         let pyramid = Pyramid::new(image, 0);

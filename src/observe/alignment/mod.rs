@@ -23,10 +23,10 @@ mod verdict;
 
 use std::ops::RangeInclusive;
 
-use crate::core::frame::{DisparityRange, Image};
 use model::{Fit, Sight, median};
 use planes::{Pyramid, Unseen};
 use search::Searchable;
+use stereod_core::frame::{DisparityRange, Image};
 
 pub use measurement::Measurement;
 pub use monitor::{Event, Monitor, State, Summary};

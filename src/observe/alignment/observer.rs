@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::core::frame::{Image, Matched};
-use crate::core::thread::{self, locked};
 use crate::observe::Observer;
 use crate::observe::alignment::{Event, Limits, Measurement, Monitor, Options, State, measure};
+use stereod_core::frame::{Image, Matched};
+use stereod_core::thread::{self, locked};
 
 /// Shortest time in the stream between two measured pairs.
 const STREAM_STEP: Duration = Duration::from_millis(250);
@@ -124,8 +124,8 @@ fn tell(event: Option<Event>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::{DisparityMap, DisparityRange, StereoPair};
-    use crate::core::pool::Pooled;
+    use stereod_core::frame::{DisparityMap, DisparityRange, StereoPair};
+    use stereod_core::pool::Pooled;
 
     fn matched(sequence: u64) -> Matched {
         let eye = || Image::from_fn(4, 2, |_, _| 0);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::core::frame::Image;
+use stereod_core::frame::Image;
 
 /// Largest grey level of the black border that rectification leaves. Coded videos do not keep it at
 /// exactly 0.
@@ -180,7 +180,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::core::frame::Mask;
+    use stereod_core::frame::Mask;
 
     #[test]
     fn halving_is_the_rounded_mean() {

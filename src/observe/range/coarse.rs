@@ -1,11 +1,11 @@
 //! Coarse search of a reduced pair over many more disparities than are matched.
 
 use super::reduce::reduce;
-use crate::core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
-use crate::matching::params::DISPARITY_LIMITS;
-use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel};
+use stereod_core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
+use stereod_core::matching::params::DISPARITY_LIMITS;
+use stereod_core::matching::{Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel};
 
-/// Matches two small images: an engine, or [`crate::matching::match_pair`].
+/// Matches two small images: an engine, or [`stereod_core::matching::match_pair`].
 pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
 
 /// Largest number of candidates of an engine.
@@ -160,16 +160,15 @@ fn params(range: DisparityRange, points: usize) -> Params {
         gradient_truncation: 5,
         intensity_truncation: 6,
     };
-    Params {
-        paths: Paths::Four,
-        p2_mode: P2Mode::Linear { min: 16, slope_16: 48 },
-        uniqueness: 10,
-        subpixel: Subpixel::Parabola,
-        left_right: Some(1),
-        median: Median::Three,
-        speckle: Some(Speckle { size: (points / 1000).max(8) as u32, range_16: 24 }),
-        ..Params::bare(range, cost, (30, 100))
-    }
+    let mut params = Params::bare(range, cost, (30, 100));
+    params.paths = Paths::Four;
+    params.p2_mode = P2Mode::Linear { min: 16, slope_16: 48 };
+    params.uniqueness = 10;
+    params.subpixel = Subpixel::Parabola;
+    params.left_right = Some(1);
+    params.median = Median::Three;
+    params.speckle = Some(Speckle { size: (points / 1000).max(8) as u32, range_16: 24 });
+    params
 }
 
 impl CoarseMatch {

@@ -15,8 +15,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::core::frame::{DisparityRange, Image};
-use crate::matching::params::DISPARITY_LIMITS;
+use stereod_core::frame::{DisparityRange, Image};
+use stereod_core::matching::params::DISPARITY_LIMITS;
 
 use coarse::MOST;
 pub use coarse::{SmallMatcher, match_coarsely};
@@ -124,8 +124,8 @@ fn round_up(needed: usize, spare: Spare) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::DisparityMap;
-    use crate::matching::{Params, match_pair};
+    use stereod_core::frame::DisparityMap;
+    use stereod_core::matching::{Params, match_pair};
 
     fn reference(left: Image, right: Image, params: &Params) -> anyhow::Result<DisparityMap> {
         Ok(match_pair(&left, &right, params))

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::core::frame::{DisparityMap, DisparityRange, Image, Matched};
-use crate::core::thread::locked;
-use crate::matching::Params;
 use crate::observe::Observer;
 use crate::observe::range::{Spare, TooFew, may_be_too_short, too_few};
+use stereod_core::frame::{DisparityMap, DisparityRange, Image, Matched};
+use stereod_core::matching::Params;
+use stereod_core::thread::locked;
 
 /// Time between two looks at a map or its pair; matching the pair takes some milliseconds.
 const STEP: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::core::frame::{Image, Mask};
+use stereod_core::frame::{Image, Mask};
 
 /// Reduces an image `factor` times: the mean of squares of `factor` x `factor` pixels. Columns and
 /// rows that fill no square are left out. A square counts as seen if all of its pixels are.

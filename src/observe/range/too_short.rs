@@ -1,6 +1,6 @@
 //! Signs in a finished map that the candidates were too few.
 
-use crate::core::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
+use stereod_core::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
 
 /// Distance of the rows that are checked.
 const ROW_STEP: usize = 8;
@@ -36,7 +36,7 @@ pub fn may_be_too_short(map: &DisparityMap, range: DisparityRange) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::pool::Pooled;
+    use stereod_core::pool::Pooled;
 
     const RANGE: DisparityRange = DisparityRange { min: -4, count: 64 };
 

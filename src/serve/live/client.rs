@@ -11,7 +11,7 @@ use super::connection::{Connection, End, Visit};
 use super::text::{self, Message, Own};
 use super::{Live, Newest, SCALES};
 use crate::serve::state::State;
-use crate::sink::viewer::{Ask, ClientId};
+use crate::viewer::{Ask, ClientId};
 
 /// Frames that a client may have and not have drawn, if its connection is fast.
 const UNDRAWN: usize = 2;

@@ -17,7 +17,7 @@ use super::viewers::{Ending, Seat};
 use crate::serve::access::Rights;
 use crate::serve::peer::{Peer, SILENCE};
 use crate::serve::state::State;
-use crate::sink::viewer::{ClientId, RequestId, ViewerId};
+use crate::viewer::{ClientId, RequestId, ViewerId};
 
 /// Period in which a viewer is asked whether it is there.
 const PING: Duration = Duration::from_secs(5);

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use hyper::body::Bytes;
 use serde_json::json;
 
-use crate::core::frame::{Matched, StereoGeometry};
-use crate::sink::messages::{jpeg, sampled};
+use stereod_core::frame::{Matched, StereoGeometry};
+use stereod_io::sink::messages::{jpeg, sampled};
 
 /// Returns the message of a pair, of every `step`th pixel of every `step`th row: the length of the header in
 /// four bytes, the header as JSON, the picture, and the compressed disparity and confidence (docs/remote.md).
@@ -99,8 +99,8 @@ fn unix_ms() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
-    use crate::core::pool::Pooled;
+    use stereod_core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+    use stereod_core::pool::Pooled;
 
     #[test]
     fn a_message_holds_the_numbers_at_all_sizes() {

@@ -24,16 +24,16 @@ pub use viewers::Ending;
 use viewers::{Answer, Viewers};
 use workers::Workers;
 
-use crate::core::clock::CaptureClock;
-use crate::core::control::Control;
-use crate::core::frame::Matched;
-use crate::core::thread::locked;
-use crate::sink::Sink;
-use crate::sink::cloud::CloudOptions;
-use crate::sink::colour::ColourScale;
-use crate::sink::colouring::{Colouring, LiveColouring};
-use crate::sink::messages::{TOPICS, stamp};
-use crate::sink::viewer::{Ask, ClientId, Tuned, Viewer};
+use crate::viewer::{Ask, ClientId, Tuned, Viewer};
+use stereod_core::clock::CaptureClock;
+use stereod_core::control::Control;
+use stereod_core::frame::Matched;
+use stereod_core::picture::cloud::CloudOptions;
+use stereod_core::thread::locked;
+use stereod_io::sink::Sink;
+use stereod_io::sink::colour::ColourScale;
+use stereod_io::sink::colouring::{Colouring, LiveColouring};
+use stereod_io::sink::messages::{TOPICS, stamp};
 
 /// Sizes of images for the page: every pixel of every row, every second or every fourth one.
 const SCALES: [usize; 3] = [1, 2, 4];

@@ -8,10 +8,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::Live;
-use crate::core::frame::Matched;
-use crate::sink::cloud::{CloudFormat, CloudOptions, encode_cloud};
-use crate::sink::numbers::{Numbers, Quantity};
-use crate::sink::png::DisparityPng;
+use stereod_core::frame::Matched;
+use stereod_core::picture::cloud::{CloudFormat, CloudOptions, encode_cloud};
+use stereod_core::picture::numbers::{Numbers, Quantity};
+use stereod_core::picture::png::DisparityPng;
 
 /// Longest wait for room.
 const PATIENCE: Duration = Duration::from_secs(5);

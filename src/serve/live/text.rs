@@ -9,8 +9,8 @@ use super::Live;
 use super::connection::Connection;
 use super::encode::ms_since;
 use super::viewers::Answer;
-use crate::sink::viewer::{Knob, KnobKind, Tuned};
 use crate::status::RunStatus;
+use crate::viewer::{Knob, KnobKind, Tuned};
 
 /// A message of a client.
 #[derive(Debug, Deserialize)]

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::core::redact::redact;
-use crate::core::text::on_one_line;
-use crate::core::thread::locked;
 use crate::serve::peer::Peer;
-use crate::sink::viewer::{ClientId, Tuned, ViewerId};
+use crate::viewer::{ClientId, Tuned, ViewerId};
+use stereod_core::redact::redact;
+use stereod_core::text::on_one_line;
+use stereod_core::thread::locked;
 
 /// Viewers at once.
 const MOST: usize = 8;

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use crate::observe::alignment::Limits;
-use crate::settings::row::Plain::{Real, Switch};
-use crate::settings::row::{Kind, Row};
+use stereod_core::settings::row::Plain::{Real, Switch};
+use stereod_core::settings::row::{Kind, Row};
 
 /// Check of the row alignment of the two views.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

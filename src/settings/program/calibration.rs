@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::calibration::format::KittiCameras;
-use crate::settings::row::Plain::Real;
-use crate::settings::row::{AUTO, CALIBRATION, QUANTITY, RECTIFIED, Row, any};
+use stereod_core::calibration::format::KittiCameras;
+use stereod_core::settings::row::Plain::Real;
+use stereod_core::settings::row::{AUTO, CALIBRATION, QUANTITY, RECTIFIED, Row, any};
 
 /// Rectification and geometry for depth: calibration files, or two numbers for rectified inputs
 /// (depth in metres = focal_px * baseline_m / disparity).

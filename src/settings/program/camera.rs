@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::core::frame::Eye;
-use crate::settings::row::{Plain, Row};
-use crate::source::v4l2::{Controls, KNOBS};
+use stereod_core::frame::Eye;
+use stereod_core::settings::row::{Plain, Row};
+use stereod_io::source::v4l2::{Controls, KNOBS};
 
 /// Controls of the cameras.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -48,7 +48,7 @@ const EXPOSURE_FROM: Row = Row {
 mod tests {
     use super::*;
     use crate::settings::test_support::{refused, settings};
-    use crate::source::v4l2::{PowerLine, Setting};
+    use stereod_io::source::v4l2::{PowerLine, Setting};
 
     #[test]
     fn controls_are_words_or_numbers() {

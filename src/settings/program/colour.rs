@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::core::frame::DisparityRange;
-use crate::settings::row::{AUTO, Conflict, OUTPUT, Row};
-use crate::sink::colour::{ColourMap, ColourRange};
+use stereod_core::frame::DisparityRange;
+use stereod_core::settings::row::{AUTO, Conflict, OUTPUT, Row};
+use stereod_io::sink::colour::{ColourMap, ColourRange};
 
 /// Choice of the disparities that the colours span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

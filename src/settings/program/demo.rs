@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 
-use crate::core::frame::DisparityRange;
 use crate::settings::Size;
-use crate::settings::row::Integer::U64;
-use crate::settings::row::Plain::{Real, Whole};
-use crate::settings::row::Row;
-use crate::source::demo::DemoOptions;
+use stereod_core::frame::DisparityRange;
+use stereod_core::settings::row::Integer::U64;
+use stereod_core::settings::row::Plain::{Real, Whole};
+use stereod_core::settings::row::Row;
+use stereod_io::source::demo::DemoOptions;
 
 /// The synthetic scene.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -1,7 +1,7 @@
 //! Names of flags in texts that name parameters in backticks.
 
-use crate::settings::row::{ENGINE, MATCHING};
 use crate::settings::{row, rows};
+use stereod_core::settings::row::{ENGINE, MATCHING};
 
 /// Replaces each quoted parameter of a text by its flag: "`p1`" becomes "--p1", and
 /// "`engine=cpu`" becomes "--engine cpu". Parameters without a flag become `--set` and their key.

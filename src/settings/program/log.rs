@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::settings::row::Row;
 use crate::telemetry::logs;
+use stereod_core::settings::row::Row;
 
 /// Messages on standard error.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::settings::row::Plain::Real;
-use crate::settings::row::{OUTPUT, Row};
+use stereod_core::settings::row::Plain::Real;
+use stereod_core::settings::row::{OUTPUT, Row};
 
 /// Metrics for Prometheus over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

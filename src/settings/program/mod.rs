@@ -30,6 +30,7 @@ pub use metrics::Metrics;
 pub use output::{Output, Stats};
 #[cfg(test)]
 pub use print::commented;
+pub use print::{to_file, to_toml, why_fixed};
 pub use queue::Queue;
 pub use ros2::Ros2;
 pub use serve::Serve;

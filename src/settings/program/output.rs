@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::settings::names::path_of;
-use crate::settings::row::Plain::{Real, Switch, Text, Whole};
-use crate::settings::row::{Conflict, InBatch, Integer, Kind, OUTPUT, QUANTITY, Row, any};
-use crate::sink::cloud::{Axes, CloudFormat, CloudOptions};
-use crate::sink::numbers::{DepthUnit, Quantity};
-use crate::sink::segments::SegmentLimits;
-use crate::sink::still::StillFormat;
-use crate::sink::video::{StreamPicture, VideoView};
-use crate::sink::{mcap, messages};
+use stereod_core::picture::cloud::{Axes, CloudFormat, CloudOptions};
+use stereod_core::picture::numbers::{DepthUnit, Quantity};
+use stereod_core::settings::row::Plain::{Real, Switch, Text, Whole};
+use stereod_core::settings::row::{Conflict, InBatch, Integer, Kind, OUTPUT, QUANTITY, Row, any};
+use stereod_io::sink::segments::SegmentLimits;
+use stereod_io::sink::still::StillFormat;
+use stereod_io::sink::video::{StreamPicture, VideoView};
+use stereod_io::sink::{mcap, messages};
 
 /// Outputs besides the window. An empty text means none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -1,9 +1,11 @@
 //! The settings in effect as a commented configuration file.
 
+use stereod_core::settings::Origin;
+use stereod_core::settings::row::{Kind, Live, Row};
+use stereod_core::settings::schema::{self, Schema, same, without_secrets};
+
 use super::replace_quoted;
-use crate::settings::row::{Kind, Row};
-use crate::settings::schema::{SECTIONS, without_secrets};
-use crate::settings::{Loaded, row, rows};
+use crate::settings::{Loaded, Settings, row, rows};
 
 /// First lines of a configuration file.
 const HEADER: &str = "\
@@ -27,7 +29,7 @@ const ORIGIN_COLUMN: usize = 32;
 /// makes of its section and row.
 pub fn commented(line: impl Fn(&'static str, &'static Row) -> String) -> String {
     let mut text = HEADER.to_owned();
-    for &(section, about, rows) in SECTIONS {
+    for &(section, about, rows) in Settings::SECTIONS {
         text += "\n";
         comment(&mut text, ["#", "#"], &with_quotes(section, about));
         text += &format!("[{section}]\n");
@@ -74,19 +76,55 @@ fn comment(to: &mut String, [first, other]: [&str; 2], words: &str) {
     *to += &format!("{line}\n");
 }
 
-impl Loaded {
-    /// Formats the settings in effect as a commented configuration file, with `***` in place of
-    /// passwords, and with `origins` a comment after each value on its origin.
-    pub fn to_toml(&self, origins: bool) -> String {
-        commented(|section, Row { key, .. }| {
-            let line = format!("{key} = {}", without_secrets(&self.values()[section][*key]));
-            if !origins {
-                return line;
-            }
-            let origin = self.origin(section, key).to_string().replace(['\n', '\r'], " ");
-            format!("{line:<ORIGIN_COLUMN$} # {origin}")
-        })
+/// Formats the settings in effect as a commented configuration file, with `***` in place of
+/// passwords, and with `origins` a comment after each value on its origin.
+pub fn to_toml(loaded: &Loaded, origins: bool) -> String {
+    commented(|section, Row { key, .. }| {
+        let line = format!("{key} = {}", without_secrets(&loaded.values()[section][*key]));
+        if !origins {
+            return line;
+        }
+        let origin = loaded.origin(section, key).to_string().replace(['\n', '\r'], " ");
+        format!("{line:<ORIGIN_COLUMN$} # {origin}")
+    })
+}
+
+/// Returns the reason why a key cannot change in this run: `None` if it can, empty if it never
+/// can.
+pub fn why_fixed(loaded: &Loaded, section: &str, key: &str) -> Option<&'static str> {
+    if section == "colour" && key != "map" && loaded.settings.output.has_depth_limits() {
+        return Some("--near and --far set the colours");
     }
+    match row(section, key).map(|row| row.live) {
+        Some(Live::Always) => None,
+        Some(Live::UnlessRecorded) => loaded.settings.output.why_range_fixed(),
+        Some(Live::Fixed) | None => Some(""),
+    }
+}
+
+/// Returns a configuration file that gives these settings with the same environment and flags:
+/// the content of the file in effect, and all tuned values that are not the default.
+pub fn to_file(loaded: &Loaded) -> String {
+    let defaults = schema::defaults::<Settings>();
+    let wanted = |section: &str, key: &str| {
+        let said = !same(loaded.given(section, key), &defaults[section][key]);
+        let tuned = row(section, key).is_some_and(|row| row.panel.is_some());
+        let is_own = !matches!(loaded.origin(section, key), Origin::Preset(_));
+        said && is_own && (tuned || matches!(loaded.origin(section, key), Origin::File { .. }))
+    };
+    let mut text = String::new();
+    let mut begun = "";
+    for (section, key) in rows().map(|(section, row)| (section, row.key)) {
+        if !wanted(section, key) {
+            continue;
+        }
+        if begun != section {
+            text += &format!("\n[{section}]\n");
+            begun = section;
+        }
+        text += &format!("{key} = {}\n", loaded.given(section, key));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -100,7 +138,7 @@ mod tests {
 
     #[test]
     fn defaults_print_as_the_default_file() {
-        let printed = Layers::new().finish().unwrap().to_toml(false);
+        let printed = to_toml(&Layers::new().finish().unwrap(), false);
         let file = commented(|_, row| format!("{} = {}", row.key, Value::from(row.default)));
         assert_eq!(printed.lines().count(), file.lines().count());
         for (printed, default) in printed.lines().zip(file.lines()) {
@@ -133,10 +171,10 @@ mod tests {
         let loaded = layers.finish().unwrap();
         for origins in [false, true] {
             let mut again = Layers::new();
-            again.file_text(Path::new("printed.toml"), &loaded.to_toml(origins));
+            again.file_text(Path::new("printed.toml"), &to_toml(&loaded, origins));
             assert_eq!(again.finish().unwrap().settings, loaded.settings);
         }
-        let text = loaded.to_toml(true);
+        let text = to_toml(&loaded, true);
         assert!(
             text.contains("p1 = 9                           # --set matching.p1=9\n"),
             "{text}"

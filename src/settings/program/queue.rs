@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::settings::row::Integer::U64;
-use crate::settings::row::Plain::Whole;
-use crate::settings::row::Row;
+use stereod_core::settings::row::Integer::U64;
+use stereod_core::settings::row::Plain::Whole;
+use stereod_core::settings::row::Row;
 
 /// The bounded links between the stages.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

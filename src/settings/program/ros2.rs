@@ -4,11 +4,11 @@ use std::net::Ipv4Addr;
 
 use serde::Deserialize;
 
+use stereod_core::settings::row::Plain::{Switch, Text};
+use stereod_core::settings::row::{Integer, Kind, OUTPUT, Row};
 #[cfg(feature = "ros2")]
-use crate::core::dds::{Graph, Reach};
-use crate::settings::row::Plain::{Switch, Text};
-use crate::settings::row::{Integer, Kind, OUTPUT, Row};
-use crate::sink::messages;
+use stereod_io::ros2::dds::{Graph, Reach};
+use stereod_io::sink::messages;
 
 /// Messages to a ROS 2 graph.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

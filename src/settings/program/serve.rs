@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::metrics::{WRONG_ADDRESS, address};
 use crate::settings::names::path_of;
-use crate::settings::row::Plain::Switch;
-use crate::settings::row::{Kind, OUTPUT, Row};
+use stereod_core::settings::row::Plain::Switch;
+use stereod_core::settings::row::{Kind, OUTPUT, Row};
 
 /// The live page over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

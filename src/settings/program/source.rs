@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::core::control::Switch as Stop;
 use crate::settings::Camera;
-use crate::settings::row::Plain::{Real, Switch};
-use crate::settings::row::{
+use stereod_core::control::Switch as Stop;
+use stereod_core::picture::orientation::Orient;
+use stereod_core::picture::tone::Tone;
+use stereod_core::settings::row::Plain::{Real, Switch};
+use stereod_core::settings::row::{
     AUTO, CAMERAS, Conflict, InBatch, Kind, PAIRING, PART, PICTURES, Row, any,
 };
-use crate::source::excerpt::{Frames, Part};
-use crate::source::gst::{GstOptions, Keep, Offset, Reconnect};
-use crate::source::orientation::Orient;
-use crate::source::pairing::PairBy;
-use crate::source::spec::SourceSpec;
-use crate::source::tone::Tone;
-use crate::source::v4l2::{CameraRequest, Format};
+use stereod_io::source::excerpt::{Frames, Part};
+use stereod_io::source::gst::{GstOptions, Keep, Offset, Reconnect};
+use stereod_io::source::pairing::PairBy;
+use stereod_io::source::spec::SourceSpec;
+use stereod_io::source::v4l2::{CameraRequest, Format};
 
 /// Speed at which a recorded source is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::settings::names::path_of;
-use crate::settings::row::Plain::Switch;
-use crate::settings::row::{Kind, OUTPUT, Row};
 use crate::window::View;
+use stereod_core::settings::row::Plain::Switch;
+use stereod_core::settings::row::{Kind, OUTPUT, Row};
 
 /// Presence of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

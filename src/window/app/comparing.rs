@@ -6,7 +6,7 @@ use super::super::comparison::Comparison;
 use super::super::scene::{Pane, panes};
 use super::super::wipe::{self, NAMES, REACH, Side, Wipe};
 use super::{App, size};
-use crate::core::frame::Matched;
+use stereod_core::frame::Matched;
 
 impl App {
     /// Keeps the map on the screen to compare later ones with, or ends the comparison.

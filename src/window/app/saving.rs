@@ -7,8 +7,8 @@ use anyhow::Result;
 use super::super::remote::Wake;
 use super::super::snapshot::{self, SnapshotPaths};
 use super::App;
-use crate::core::thread;
-use crate::sink::cloud;
+use stereod_core::picture::cloud;
+use stereod_core::thread;
 
 impl App {
     /// Draws the image now; a thread waits for it and writes the files.

@@ -11,9 +11,9 @@ use super::super::scene::Scene;
 use super::super::screen::Drawn;
 use super::super::snapshot;
 use super::App;
-use crate::sink::colour::ColourScale;
-use crate::sink::colouring::Colouring;
-use crate::sink::viewer::{Ask, Tuned};
+use crate::viewer::{Ask, Tuned};
+use stereod_io::sink::colour::ColourScale;
+use stereod_io::sink::colouring::Colouring;
 
 impl App {
     /// Opens or closes the panel.

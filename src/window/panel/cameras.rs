@@ -7,8 +7,8 @@ use egui::{Color32, ComboBox, RichText, Slider, Ui};
 use super::super::options::CameraDesk;
 use super::super::style::ALARM;
 use super::row::row;
-use crate::core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
-use crate::core::frame::Eye;
+use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
+use stereod_core::frame::Eye;
 
 /// Time without a report after which a camera counts as silent.
 const SILENT: Duration = Duration::from_secs(3);
@@ -264,7 +264,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::core::thread::locked;
+    use stereod_core::thread::locked;
 
     type Sent = Arc<Mutex<Vec<(usize, u64, Vec<(u32, i32)>)>>>;
 

@@ -6,10 +6,10 @@ use egui::{Event, Modifiers, PointerButton, Pos2, RawInput, Rect, Shape, pos2, v
 
 use super::row::LABEL;
 use super::*;
-use crate::core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
-use crate::core::frame::Eye;
-use crate::core::thread::locked;
-use crate::sink::colouring::Colouring;
+use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
+use stereod_core::frame::Eye;
+use stereod_core::thread::locked;
+use stereod_io::sink::colouring::Colouring;
 
 fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {
     Knob {

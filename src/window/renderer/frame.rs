@@ -8,8 +8,8 @@ use super::super::scene::Scene;
 use super::super::textures::{PictureTextures, Taken, extent, group, texture, write};
 use super::super::view::Content;
 use super::pipelines::{Layouts, Pipelines};
-use crate::core::frame::{Image, Matched, SUBPIXEL, StereoGeometry, Whitened};
-use crate::sink::colour::ColourMap;
+use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry, Whitened};
+use stereod_io::sink::colour::ColourMap;
 
 /// `struct Points` of shaders/points.wgsl.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]

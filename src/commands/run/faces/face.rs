@@ -6,16 +6,16 @@ use crate::commands::Error;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::live::requests::Requests;
-use crate::core::clock::CaptureClock;
-use crate::core::control::Control;
 use crate::pipeline::{Outcome, Timeline};
 use crate::settings::Loaded;
-use crate::sink::Sink;
-use crate::sink::colouring::LiveColouring;
-use crate::sink::viewer::Viewer;
-use crate::source::SourceInfo;
 use crate::status::Newest;
+use crate::viewer::Viewer;
 use crate::window::Remote;
+use stereod_core::clock::CaptureClock;
+use stereod_core::control::Control;
+use stereod_io::sink::Sink;
+use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::source::SourceInfo;
 
 /// A face of a run, which ends when it is dropped.
 pub trait Face {

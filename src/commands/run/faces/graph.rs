@@ -7,10 +7,10 @@ use anyhow::Context;
 use super::face::{Bound, Face, Joined, Opened, Shows};
 use crate::commands::run::knobs::knobs;
 use crate::commands::run::open::outputs;
+use crate::ros2::{Exchange, Links, Ros2Options, Ros2Sink};
 use crate::settings::Settings;
-use crate::sink::Sink;
-use crate::sink::restarting::{Factory, Restarting};
-use crate::sink::ros2::{Exchange, Links, Ros2Options, Ros2Sink};
+use stereod_io::sink::Sink;
+use stereod_io::sink::restarting::{Factory, Restarting};
 
 /// Joins the graph later, if the settings ask for it.
 pub fn bind(settings: &Settings) -> Bound {

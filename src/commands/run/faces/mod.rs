@@ -15,11 +15,11 @@ use super::live::service;
 use crate::commands::Error;
 use crate::pipeline::{Outcome, Timeline};
 use crate::settings::Settings;
-use crate::sink::Sink;
-use crate::sink::viewer::Viewer;
+use crate::viewer::Viewer;
 use crate::window::Remote;
 use face::{Bound, Face};
 pub use face::{Opened, Shows};
+use stereod_io::sink::Sink;
 
 /// The faces, in the order in which their sinks get pairs. Each is bound before anything is opened:
 /// a display or a port that cannot be had ends the run early.

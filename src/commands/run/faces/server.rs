@@ -13,11 +13,11 @@ use crate::serve::{
     Access, Ending, Hosts, Listener, Live, LiveSink, Server, Site, State, Token, live,
 };
 use crate::settings::Settings;
-use crate::sink::Sink;
-use crate::sink::viewer::Tuned;
 use crate::status::RunStatus;
 use crate::telemetry::progress::Health;
 use crate::telemetry::stderr;
+use crate::viewer::Tuned;
+use stereod_io::sink::Sink;
 
 /// Takes the port of the metrics.
 pub fn metrics(settings: &Settings) -> Bound {

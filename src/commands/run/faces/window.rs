@@ -8,12 +8,12 @@ use crate::commands::run::knobs::knobs;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::open::window::{camera_desk, connect_window, span_of, window_options};
 use crate::commands::{signals, told};
-use crate::core::thread;
 use crate::pipeline::{Outcome, Timeline};
 use crate::settings::{AtEnd, Settings};
-use crate::sink::Sink;
-use crate::sink::viewer::Tuning;
+use crate::viewer::Tuning;
 use crate::window::{Remote, Span, Timing, Window, WindowSink};
+use stereod_core::thread;
+use stereod_io::sink::Sink;
 
 /// Connects to the display, if there is one and a window is wanted.
 pub fn bind(settings: &Settings) -> Bound {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::requests::Change;
 use crate::settings::{Loaded, row};
-use crate::sink::viewer::{RequestId, Wish};
+use crate::viewer::{RequestId, Wish};
 
 /// Requests, and the result for them.
 pub type Answer = (Vec<RequestId>, Result<()>);
@@ -44,7 +44,7 @@ fn changed(now: &Loaded, values: &[Wish]) -> Result<Loaded> {
         texts.into_iter().partition(|(_, key, _)| *key == "preset");
     let next = now.with_texts(preset)?.with_texts(others)?;
     for (section, key) in now.differences(&next) {
-        if let Some(why) = now.why_fixed(&section, &key) {
+        if let Some(why) = crate::settings::why_fixed(now, &section, &key) {
             bail!("{section}.{key} cannot change in this run: {why}");
         }
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::commands::run::live::requests::{Request, Requests};
     use crate::settings::Layers;
-    use crate::sink::viewer::{Ask, ClientId, ViewerId};
+    use crate::viewer::{Ask, ClientId, ViewerId};
 
     /// The window, a ROS 2 graph, and clients of the server: pages and Foxglove.
     const FACES: [ViewerId; 4] = [

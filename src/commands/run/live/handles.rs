@@ -7,17 +7,17 @@ use super::observations::Observations;
 use super::requests::Requests;
 use crate::cli::RunArgs;
 use crate::commands::prepare::rig::Rig;
-use crate::core::control::Control;
-use crate::core::frame::Eye;
 use crate::pipeline::{Counters, EngineSwap};
 use crate::settings::Loaded;
-use crate::sink::colouring::LiveColouring;
-use crate::sink::viewer::Viewer;
-use crate::source::SourceInfo;
-use crate::source::live::LiveState;
 use crate::status::{Banner, Newest, Parts, RunStatus};
 use crate::telemetry::progress::{Health, Progress};
+use crate::viewer::Viewer;
 use crate::window::Remote;
+use stereod_core::control::Control;
+use stereod_core::frame::Eye;
+use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::source::SourceInfo;
+use stereod_io::source::live::LiveState;
 
 /// State of a run that window, terminal, metrics, service manager, tuner and statistics share.
 pub struct Handles {

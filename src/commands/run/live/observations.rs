@@ -4,8 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use crate::commands::prepare::ranging::small_matcher;
 use crate::commands::prepare::rig::Rig;
-use crate::core::thread::locked;
-use crate::engine::cpu::CpuOptions;
 use crate::observe::accuracy::{self, AccuracySummary};
 use crate::observe::alignment::observer::{self as alignment, AlignmentObserver, SharedLimits};
 use crate::observe::alignment::{Options, State};
@@ -14,9 +12,11 @@ use crate::observe::map_metrics::{self, MapMetrics};
 use crate::observe::range::observer::{self as range, RangeObserver};
 use crate::observe::{Observer, Observers};
 use crate::settings::Loaded;
-use crate::sink::Sink;
-use crate::source::SourceInfo;
 use crate::telemetry::progress::TIME_CLASSES_US;
+use stereod_core::engine::cpu::CpuOptions;
+use stereod_core::thread::locked;
+use stereod_io::sink::Sink;
+use stereod_io::source::SourceInfo;
 
 /// Longest times of the classes of the time between the two frames of a pair, in microseconds.
 const SKEW_CLASSES_US: [u64; 12] =

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::core::thread::locked;
-use crate::sink::viewer::{Ask, RequestId, Wish};
+use crate::viewer::{Ask, RequestId, Wish};
+use stereod_core::thread::locked;
 
 /// Requests to the tuner, from any thread. Clones share them.
 #[derive(Clone, Default)]
@@ -137,7 +137,7 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sink::viewer::{ClientId, ViewerId};
+    use crate::viewer::{ClientId, ViewerId};
 
     const OWN: ViewerId = ViewerId::Window;
     const OTHER: ViewerId = ViewerId::Client(ClientId(1));

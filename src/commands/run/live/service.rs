@@ -10,11 +10,11 @@ use sd_notify::NotifyState;
 
 use super::handles::Handles;
 use crate::commands::run::faces::face::{Bound, Face};
-use crate::core::control::Switch;
-use crate::core::text::on_one_line;
-use crate::core::thread;
 use crate::settings::Settings;
 use crate::telemetry::stderr;
+use stereod_core::control::Switch;
+use stereod_core::text::on_one_line;
+use stereod_core::thread;
 
 /// Period of status notices.
 const STATUS_EVERY: Duration = Duration::from_secs(2);

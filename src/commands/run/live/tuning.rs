@@ -18,14 +18,15 @@ use super::service;
 use crate::cli::RunArgs;
 use crate::commands::run::knobs::knobs;
 use crate::commands::{Error, read, told};
-use crate::core::playback::Move;
-use crate::core::redact::holds_secret;
-use crate::core::thread;
-use crate::engine::{self, Choice};
-use crate::settings::{Loaded, row};
-use crate::sink::files;
-use crate::sink::viewer::{RequestId, Tuned};
+use crate::settings::row;
+use crate::settings::{self, Loaded};
 use crate::telemetry::logs;
+use crate::viewer::{RequestId, Tuned};
+use stereod_core::engine::{self, Choice};
+use stereod_core::files;
+use stereod_core::playback::Move;
+use stereod_core::redact::holds_secret;
+use stereod_core::thread;
 
 /// Time after the last of several values from the window until they are logged.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -139,7 +140,7 @@ impl Worker {
         let mut keys = now.differences(&self.configured);
         keys.retain(|(section, key)| {
             row(section, key).is_some_and(|row| row.panel.is_some())
-                && now.why_fixed(section, key).is_none()
+                && settings::why_fixed(&now, section, key).is_none()
                 && !waits(section, key, &now, &self.configured)
         });
         self.put_in_effect(now.with_those_of(&self.configured, &keys)?).map(drop)
@@ -177,7 +178,7 @@ impl Worker {
              # stereod run --config {}\n{}",
             env!("CARGO_PKG_VERSION"),
             path.display().to_string().replace(['\n', '\r'], " "),
-            self.handles.loaded().to_file()
+            settings::to_file(&self.handles.loaded())
         );
         let instead = if existed { " in place of the one before" } else { "" };
         let mut written = files::write_whole(path, text.as_bytes());
@@ -214,9 +215,9 @@ impl Worker {
             }
         };
         let differences = now.differences(&read);
-        let (live, fixed): (Vec<_>, Vec<_>) = differences
-            .into_iter()
-            .partition(|(s, k)| now.why_fixed(s, k).is_none() && !waits(s, k, &now, &read));
+        let (live, fixed): (Vec<_>, Vec<_>) = differences.into_iter().partition(|(s, k)| {
+            settings::why_fixed(&now, s, k).is_none() && !waits(s, k, &now, &read)
+        });
         let changed = now.with_those_of(&read, &live).map_err(anyhow::Error::from);
         match changed.and_then(|changed| self.put_in_effect(changed)) {
             Ok(changes) if changes.is_empty() => {
@@ -232,7 +233,8 @@ impl Worker {
         self.told = self.handles.loaded();
         self.answer(Vec::new(), Ok(()));
         for (section, key) in fixed {
-            let why = now.why_fixed(&section, &key).unwrap_or("auto is chosen at the start");
+            let why =
+                settings::why_fixed(&now, &section, &key).unwrap_or("auto is chosen at the start");
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             tracing::warn!("needs a restart: [{section}] {key}{why}");
         }

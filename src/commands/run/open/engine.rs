@@ -2,11 +2,11 @@
 
 use crate::commands::prepare::ranging;
 use crate::commands::prepare::rig::Rig;
-use crate::core::memory::{Budget, Reserved, TooMuch, product};
-use crate::core::pool::Pool;
-use crate::engine::{self, Choice, Engine};
 use crate::settings::{Loaded, Queue};
-use crate::source::SourceInfo;
+use stereod_core::engine::{self, Choice, Engine};
+use stereod_core::memory::{Budget, Reserved, TooMuch, product};
+use stereod_core::pool::Pool;
+use stereod_io::source::SourceInfo;
 
 /// Pairs that the source, the pairing and the outputs hold, besides those in queues.
 const IN_HAND: usize = 8;

@@ -13,15 +13,15 @@ use anyhow::Context;
 use crate::commands::prepare::ranging;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::run::live::service::Watchdog;
-use crate::core::control::Switch;
-use crate::core::frame::StereoPair;
-use crate::core::queue::{LinkReceiver, WhenFull, link};
-use crate::core::thread;
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::Spare;
 use crate::settings::Loaded;
-use crate::source::live::LiveState;
-use crate::source::{Place, Source, SourceCounts, SourceInfo};
+use stereod_core::control::Switch;
+use stereod_core::frame::StereoPair;
+use stereod_core::queue::{LinkReceiver, WhenFull, link};
+use stereod_core::thread;
+use stereod_io::source::live::LiveState;
+use stereod_io::source::{Place, Source, SourceCounts, SourceInfo};
 
 /// Number of pairs to examine.
 pub const FIRST: usize = 4;
@@ -265,8 +265,8 @@ impl Source for Compared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::Image;
-    use crate::source::demo::{DemoOptions, DemoSource};
+    use stereod_core::frame::Image;
+    use stereod_io::source::demo::{DemoOptions, DemoSource};
 
     fn demo(frames: u64) -> Box<dyn Source> {
         let options =

@@ -8,32 +8,32 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::calibration::format::file_list;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
-use crate::core::clock::CaptureClock;
-use crate::core::reading;
-use crate::matching::{Temporal, TemporalMode};
 use crate::outputs::{Kind, Output, Setup, wanted};
 use crate::settings::{Loaded, Settings};
-use crate::sink::claim::Claim;
-use crate::sink::colouring::LiveColouring;
-use crate::sink::encoding::Encoding;
-use crate::sink::files;
-use crate::sink::mcap;
-use crate::sink::new_file::NewFile;
-use crate::sink::numbers::Quantity;
-use crate::sink::place::Place;
-use crate::sink::restarting::{Factory, Restarting};
-use crate::sink::segments::{self, SegmentLimits, Segments};
-use crate::sink::still::StillFormat;
-use crate::sink::video::{
+use stereod_core::calibration::format::file_list;
+use stereod_core::clock::CaptureClock;
+use stereod_core::files;
+use stereod_core::files::claim::Claim;
+use stereod_core::files::new_file::NewFile;
+use stereod_core::matching::{Temporal, TemporalMode};
+use stereod_core::picture::encoding::Encoding;
+use stereod_core::picture::numbers::Quantity;
+use stereod_core::reading;
+use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::sink::mcap;
+use stereod_io::sink::place::Place;
+use stereod_io::sink::restarting::{Factory, Restarting};
+use stereod_io::sink::segments::{self, SegmentLimits, Segments};
+use stereod_io::sink::still::StillFormat;
+use stereod_io::sink::video::{
     FragmentError, StreamOptions, StreamPicture, StreamSink, check_fragment, check_preview_name,
     check_recording_name,
 };
-use crate::sink::{Sink, StagesInTime, StreamInfo};
-use crate::source::SourceInfo;
-use crate::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
+use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
+use stereod_io::source::SourceInfo;
+use stereod_io::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
 
 /// Largest size of an attached calibration file in bytes.
 const CALIBRATION_MAX: u64 = 16 << 20;

@@ -4,12 +4,13 @@ use super::waiting::until_there;
 use crate::cli::RunArgs;
 use crate::cli::source::NO_SOURCE;
 use crate::commands::Error;
-use crate::core::control::Control;
-use crate::settings::{self, Loaded, Origin};
-use crate::source::excerpt::Frames;
-use crate::source::gst::Keep;
-use crate::source::spec::SourceSpec;
-use crate::source::{self, Source, SourceInfo};
+use crate::settings::{self, Loaded};
+use stereod_core::control::Control;
+use stereod_core::settings::Origin;
+use stereod_io::source::excerpt::Frames;
+use stereod_io::source::gst::Keep;
+use stereod_io::source::spec::SourceSpec;
+use stereod_io::source::{self, Source, SourceInfo};
 
 /// Returns the source of the command line, else that of the settings.
 pub fn named(args: &RunArgs, settings: &settings::Source) -> Result<SourceSpec, Error> {

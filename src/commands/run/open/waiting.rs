@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::commands::run::live::service::{self, Watchdog};
-use crate::core::backoff::Backoff;
-use crate::core::control::Switch;
-use crate::core::redact::redact;
-use crate::source::Unavailable;
+use stereod_core::backoff::Backoff;
+use stereod_core::control::Switch;
+use stereod_core::redact::redact;
+use stereod_io::source::Unavailable;
 
 /// Period in which `stop` is checked.
 const TICK: Duration = Duration::from_millis(50);

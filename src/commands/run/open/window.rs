@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::outputs;
 use crate::commands::Error;
 use crate::commands::prepare::rig::Rig;
-use crate::core::camera::CameraInput;
 use crate::settings::{Loaded, Settings, WindowMode};
-use crate::source::SourceInfo;
-use crate::source::v4l2::Adjuster;
 use crate::window::{CameraDesk, Remote, Span, Window, WindowOptions};
+use stereod_core::camera::CameraInput;
+use stereod_io::source::SourceInfo;
+use stereod_io::source::v4l2::Adjuster;
 
 /// Opens a window if there is a display and one is wanted.
 pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {

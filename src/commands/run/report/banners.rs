@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::core::frame::Eye;
-use crate::source::live::LiveState;
 use crate::status::Banner;
+use stereod_core::frame::Eye;
+use stereod_io::source::live::LiveState;
 
 /// Time for which the end of a trouble is shown.
 const OVER: Duration = Duration::from_secs(5);

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use crate::commands::prepare::fit::smaller;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::open::source;
-use crate::matching::Paths;
 use crate::observe::range::observer as range;
 use crate::settings::Loaded;
+use stereod_core::matching::Paths;
 
 /// Time after the start that does not count, because engines start slowly.
 const WARM_UP: Duration = Duration::from_secs(2);

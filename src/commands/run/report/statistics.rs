@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::commands::run::live::handles::Handles;
 use crate::commands::told;
-use crate::core::redact::redact;
 use crate::observe::accuracy::AccuracySummary;
 use crate::observe::alignment;
 use crate::observe::exposure::Exposure;
@@ -16,11 +15,12 @@ use crate::observe::range::TooFew;
 use crate::observe::range::observer as range;
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::settings::Loaded;
-use crate::source::Damage;
-use crate::source::live::{EyeSummary, LiveSummary};
 use crate::status::Counts;
 use crate::telemetry::progress::TimesMs;
 use crate::telemetry::temporal::TemporalSummary;
+use stereod_core::redact::redact;
+use stereod_io::source::Damage;
+use stereod_io::source::live::{EyeSummary, LiveSummary};
 
 /// Number of the layout of the statistics; it grows when a key changes its meaning or goes.
 const SCHEMA: u32 = 1;

@@ -19,8 +19,8 @@ use super::connection::{Connection, End, Visit};
 use super::viewers::Answer;
 use super::{Live, Newest};
 use crate::serve::state::State;
-use crate::sink::messages::{TOPICS, diagnostics};
-use crate::sink::viewer::{Ask, Tuned};
+use crate::viewer::{Ask, Tuned};
+use stereod_io::sink::messages::{TOPICS, diagnostics};
 
 /// Versions of the protocol, which differ in nothing that is used here.
 pub const PROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
@@ -117,7 +117,7 @@ impl Client<'_> {
             self.advertise(new).await?;
         }
         let clock = self.live.0.source.clock;
-        let time = crate::sink::messages::stamp(clock, pair.frame.pair.timestamp);
+        let time = stereod_io::sink::messages::stamp(clock, pair.frame.pair.timestamp);
         let wanted: Vec<(u32, usize)> = self
             .subscriptions
             .iter()

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::sink::messages::{TOPICS, definition, full_name};
-use crate::sink::viewer::{Knob, Tuned, Wish};
+use crate::viewer::{Knob, Tuned, Wish};
+use stereod_io::sink::messages::{TOPICS, definition, full_name};
 
 /// Number of the diagnostics' channel; those before are the topics of pairs.
 pub(super) const DIAGNOSTICS: usize = TOPICS.len();

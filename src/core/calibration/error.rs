@@ -1,0 +1,82 @@
+//! Errors of calibrations.
+
+/// Flaw of a calibration, as one message with its file and a remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CalibrationError {
+    message: String,
+    lacks_size: bool,
+}
+
+impl CalibrationError {
+    /// Creates an error with this message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), lacks_size: false }
+    }
+
+    /// Creates the error of files that lack the size of the images.
+    pub(super) fn without_size(message: impl Into<String>) -> Self {
+        Self { message: message.into(), lacks_size: true }
+    }
+
+    /// Reports whether only the size of the images is missing: then the caller may read the files
+    /// again with [`ReadOptions::size`](super::format::ReadOptions::size).
+    pub fn lacks_size(&self) -> bool {
+        self.lacks_size
+    }
+}
+
+/// Largest ratio of a rectified image's side to the camera's.
+pub const LARGER_MAX: usize = 4;
+
+/// Reason why a calibration yields no rectification.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RectifyError {
+    /// Both cameras in the same place.
+    #[error(
+        "the calibration puts both cameras in one place (its translation is 0), and so nothing can be \
+         rectified; calibrate the pair anew"
+    )]
+    NoBaseline,
+    /// One camera above the other.
+    #[error(
+        "the calibration puts one camera above the other (translation {0:.4}, {1:.4}, {2:.4} m), but \
+         rows are matched: turn both pictures by 90 degrees and calibrate again"
+    )]
+    Vertical(f64, f64, f64),
+    /// Alpha out of its range.
+    #[error(
+        "alpha is 0 (only pixels that the cameras see) to 1 (everything that they see), not {0}"
+    )]
+    Alpha(f64),
+    /// Values that are not finite.
+    #[error("the calibration's {0} holds no usable numbers: {1}")]
+    Numbers(&'static str, String),
+    /// Images too large for the maps.
+    #[error("pictures of {0}x{1} pixels are too large to be rectified")]
+    TooLarge(usize, usize),
+    /// Rectified images out of proportion to the cameras' own.
+    #[error(
+        "the calibration asks for rectified pictures of {}x{} pixels of a camera that has {}x{}: more \
+         than {} times as long a side shows nothing more; correct the size of the rectification",
+        .rectified.0, .rectified.1, .camera.0, .camera.1, LARGER_MAX
+    )]
+    OutOfProportion {
+        /// Width and height of the rectified images.
+        rectified: (usize, usize),
+        /// Width and height of the camera's images.
+        camera: (usize, usize),
+    },
+    /// More memory than the budget has.
+    #[error(transparent)]
+    TooMuch(#[from] crate::memory::TooMuch),
+    /// Memory that the system refuses.
+    #[error(transparent)]
+    Refused(#[from] crate::memory::Refused),
+    /// A rectification that looks elsewhere.
+    #[error(
+        "the {0} rectified picture would show nothing that the {0} camera sees: the rectification of \
+         the calibration does not belong to its cameras"
+    )]
+    NothingSeen(crate::frame::Eye),
+}

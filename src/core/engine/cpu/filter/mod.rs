@@ -1,0 +1,162 @@
+//! The filters of [`crate::matching::filter`], vectorised and distributed over threads by rows.
+//!
+//! Each allocates its memory once. Most filters change the map in place; one that cannot has an input buffer,
+//! into which the previous stage writes.
+
+mod confidence;
+mod evidence;
+mod fill;
+mod median;
+mod pass;
+mod rays;
+mod runs;
+mod smoothing;
+mod spatial;
+mod speckle;
+mod steady;
+pub mod valid_mask;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::confidence::ConfidenceFilter;
+use self::evidence::EvidenceFilter;
+use self::fill::FillFilter;
+use self::median::MedianFilter;
+use self::pass::MapFilter;
+pub use self::pass::Pass;
+use self::smoothing::SmoothingFilter;
+use self::spatial::SpatialFilter;
+use self::speckle::SpeckleFilter;
+use self::steady::SteadyFilter;
+use super::memory::Arena;
+use super::stage_timer::StageTimer;
+use crate::matching::Params;
+use crate::matching::filter::Filter;
+use crate::matching::history::State;
+use crate::memory::Refused;
+
+/// Takes the confidence from pixels without a disparity.
+struct ConfidenceOfKnown;
+
+impl MapFilter for ConfidenceOfKnown {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
+        // SAFETY: the caller's promise.
+        sure.iter().for_each(|sure| unsafe { confidence::keep_known(pass, map, *sure) });
+    }
+}
+
+impl MapFilter for Arc<ConfidenceFilter> {
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { ConfidenceFilter::run(self, pass, map) }
+    }
+}
+
+/// The filters of an engine that go over the finished map, in order.
+#[derive(Default)]
+pub struct Filters {
+    filters: Vec<(&'static str, Box<dyn MapFilter>)>,
+    confidence: Option<Arc<ConfidenceFilter>>,
+}
+
+impl Filters {
+    /// Makes the enabled filters for maps of this size and this many threads.
+    pub fn new(
+        arena: &Arena,
+        params: &Params,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let (range, mut all) = (params.range, Self::default());
+        for filter in params.filters() {
+            let made: Box<dyn MapFilter> = match filter {
+                // Applied to each row as it is finished (`valid_mask.rs`).
+                Filter::ValidMask => continue,
+                Filter::Confidence { least, white } => {
+                    let filter = ConfidenceFilter::new(arena, (least, white), size, threads)?;
+                    Box::new(all.confidence.insert(Arc::new(filter)).clone())
+                }
+                Filter::Median(radius) => {
+                    Box::new(MedianFilter::new(arena, radius, size, threads)?)
+                }
+                Filter::Speckle(speckle) => {
+                    Box::new(SpeckleFilter::new(arena, speckle, size, threads)?)
+                }
+                Filter::Evidence(how) => Box::new(EvidenceFilter::new(arena, how, size, threads)?),
+                Filter::Spatial(how) => Box::new(SpatialFilter::new(arena, how, size, threads)?),
+                Filter::Smoothing(how) => Box::new(SmoothingFilter::new(arena, how, range, size)?),
+                Filter::Steady(how) => {
+                    Box::new(SteadyFilter::new(arena, how, range, size, threads)?)
+                }
+                Filter::ConfidenceOfKnown => Box::new(ConfidenceOfKnown),
+                Filter::Fill(fill) => Box::new(FillFilter::new(arena, fill, size, threads)?),
+            };
+            all.filters.push((filter.name(), made));
+        }
+        Ok(all)
+    }
+
+    /// Prepares for the next map; `goes_on` if it continues the stream.
+    pub fn begin_map(&mut self, goes_on: bool) {
+        self.states().for_each(|(_, _, known)| *known &= goes_on);
+    }
+
+    /// Records that a map was filtered.
+    pub fn end_map(&mut self) {
+        self.states().for_each(|(_, _, known)| *known = true);
+    }
+
+    /// Takes the states of the filters, by their names; the filters then restart.
+    pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
+        let states = self.states().filter_map(|(name, numbers, known)| {
+            std::mem::take(known).then(|| (name, numbers.to_vec()))
+        });
+        states.collect()
+    }
+
+    /// Restores the filters' states, by their names.
+    pub fn resume(&mut self, states: &BTreeMap<&'static str, State>) {
+        for (name, numbers, known) in self.states() {
+            let state = states.get(name).filter(|state| state.len() == numbers.len());
+            *known = state.is_some();
+            state.iter().for_each(|state| numbers.copy_from_slice(state));
+        }
+    }
+
+    fn states(&mut self) -> impl Iterator<Item = (&'static str, &mut [i32], &mut bool)> {
+        self.filters.iter_mut().filter_map(|(name, filter)| {
+            let (numbers, known) = filter.state()?;
+            Some((*name, numbers, known))
+        })
+    }
+
+    pub fn confidence(&self) -> Option<&ConfidenceFilter> {
+        self.confidence.as_deref()
+    }
+
+    /// Returns the address for the map before filter number `next`: the input buffer of the first filter from
+    /// there on that has one, else `output`.
+    pub fn input(&self, next: usize, output: *mut i16) -> *mut i16 {
+        self.filters[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
+    }
+
+    /// Filters the map, and records the time of each filter. `sure`: confidence of each pixel, if requested.
+    ///
+    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; otherwise as
+    /// `MapFilter::run`.
+    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; otherwise as `MapFilter::run`.
+    pub unsafe fn run(
+        &self,
+        pass: &mut Pass<'_>,
+        output: *mut i16,
+        sure: Option<*mut u8>,
+        timer: &mut StageTimer,
+    ) {
+        for (number, (name, filter)) in self.filters.iter().enumerate() {
+            // SAFETY: each filter leaves the map in the input of the next one.
+            unsafe { filter.run(pass, self.input(number + 1, output), sure) };
+            timer.end(name);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! One level of the pyramid: the parameters and the memory for images of one size. Most engines have one
+//! level; with a prior there is one more per coarser size.
+
+use std::sync::Mutex;
+
+use super::buffers::{Scratch, Shared};
+use super::features::Features;
+use super::filter::Filters;
+use super::frame::{Frame, InformationRound, Output};
+use super::geometry::Geometry;
+use super::memory::Arena;
+use super::prepare::{Prepare, Prepared, TEXTURE};
+use super::simd::Simd;
+use super::stage_timer::StageTimer;
+use super::team::Team;
+use crate::frame::{Image, StageTime};
+use crate::matching::Params;
+use crate::memory::Refused;
+
+/// Matches pairs of one size with one set of parameters.
+pub struct Level {
+    params: Params,
+    /// Vectors of its candidates.
+    simd: Simd,
+    geometry: Geometry,
+    features: Features,
+    p2: [u8; 256],
+    shared: Shared,
+    scratches: Vec<Mutex<Scratch>>,
+    prepare: Prepare,
+    pub filters: Filters,
+}
+
+impl Level {
+    /// Makes the level for images of this size, with all its memory. `costs_anew`: whether every sweep
+    /// computes the costs.
+    pub fn new(
+        arena: &Arena,
+        params: Params,
+        size: (usize, usize),
+        simd: Simd,
+        threads: usize,
+        costs_anew: bool,
+    ) -> Result<Self, Refused> {
+        let prepare = Prepare::new(arena, &params, size, threads, simd)?;
+        let simd = simd.for_candidates(params.range.count);
+        let lanes = simd.lanes();
+        let geometry = Geometry::new(&params, size, lanes, costs_anew);
+        let features = Features::new(params.cost);
+        let scratch = || Scratch::new(arena, &geometry, &params, &features);
+        let scratches = arena.per_thread(threads, scratch)?;
+        Ok(Self {
+            p2: params.p2_mode.table(params.p1, params.p2),
+            shared: Shared::new(arena, &geometry, &params, &features, threads)?,
+            prepare,
+            filters: Filters::new(arena, &params, size, threads)?,
+            scratches,
+            features,
+            geometry,
+            simd,
+            params,
+        })
+    }
+}
+
+/// Per-pair inputs in addition to the images: noise thresholds, continuity, cost table.
+#[derive(Clone, Copy)]
+pub struct PairInputs<'a> {
+    /// Noise thresholds of the levels; `None` to measure them.
+    pub thresholds: Option<&'a [u32]>,
+    /// Whether it continues the previous pair of its stream.
+    pub goes_on: bool,
+    /// The cost table of mutual information, if that is the cost.
+    pub round: Option<InformationRound<'a>>,
+}
+
+/// Matches a pair on the first level, which has its size, with the prior from the others. Returns the time of
+/// each stage.
+///
+/// # Safety
+/// `output` has room for one value per pixel, and no other thread accesses it; the simd was found on this
+/// machine.
+pub unsafe fn run(
+    levels: &mut [Level],
+    team: &mut Team,
+    simd: Simd,
+    [left, right]: [&Image; 2],
+    PairInputs { thresholds, goes_on, round }: PairInputs<'_>,
+    output: *mut i16,
+) -> Result<Vec<StageTime>, Refused> {
+    let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
+    let mut timer = StageTimer::begin();
+    if let (false, Some(map)) = (coarser.is_empty(), level.prepare.coarse_map()) {
+        let prepare = &level.prepare;
+        let halves = [prepare.half(team, left)?, prepare.half(team, right)?];
+        timer.end("pyramid");
+        let inputs = PairInputs {
+            thresholds: thresholds.map(|all| &all[1..]),
+            goes_on: false,
+            round: round.map(|round| InformationRound { map: None, last: true, ..round }),
+        };
+        // SAFETY: the map has the coarser level's size, and is only read after that level is done.
+        unsafe { run(coarser, team, simd, halves.each_ref(), inputs, map)? };
+        timer.end("prior");
+    }
+    let threshold = thresholds.map(|all| all[0]);
+    let Prepared { guide, threshold } =
+        level.prepare.run(team, left, threshold, &level.geometry, &level.params)?;
+    if guide.is_some() || level.params.follows_noise() {
+        timer.end(TEXTURE);
+    }
+
+    level.shared.begin_frame();
+    // The next round uses unfiltered winners.
+    let none = Filters::default();
+    let unfinished = round.is_some_and(|round| !round.last);
+    if !unfinished {
+        level.filters.begin_map(goes_on);
+    }
+    let filters = if unfinished { &none } else { &level.filters };
+    let watch = team.watch();
+    let frame = Frame {
+        geometry: &level.geometry,
+        params: &level.params,
+        features: &level.features,
+        p2: &level.p2,
+        left,
+        right,
+        guide: guide.as_ref().unwrap_or(left),
+        support: level.prepare.support(),
+        threshold,
+        round,
+        shared: &level.shared,
+        scratches: &level.scratches,
+        filters,
+        watch: &watch,
+        output: Output(output),
+    };
+    frame.run(level.simd, team, &mut timer);
+    if !unfinished {
+        level.filters.end_map();
+    }
+    Ok(timer.into_stages())
+}

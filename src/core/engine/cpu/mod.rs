@@ -1,0 +1,415 @@
+//! The CPU engine: the stages of `matching/`, vectorised and threaded, byte for byte the same.
+//!
+//! `stages.rs` shows the flow of a pair. Semi-Global Matching is memory-bound if the sums S(p, d) of all
+//! pixels are stored. They are not:
+//!
+//! 0. *Rectify*, for raw pairs (`rectify.rs`).
+//! 1. With an adaptive window or a prior: half-size images (*pyramid*), matched in the same way with their
+//!    own memory (*prior*, `level.rs`), and the *texture* of every pixel, which weighs window and prior
+//!    (`prepare.rs`). The costs of a band are blended accordingly (`support.rs`).
+//! 2. *Cost features*: the inputs of the cost (intensities, census descriptors, gradients) are computed once
+//!    per image (`features.rs`), with the right rows in the order of a pixel's candidates
+//!    (`mirrored_rows.rs`). The cost itself is computed on the fly (`cost.rs`) or stored (`band_costs.rs`):
+//!    by the first sweep for the whole image, or by each sweep for its band (`cost_source.rs`).
+//! 3. *Aggregation, down*: the downward paths. Their vectors are stored only at the start of each band of
+//!    eight rows (`vertical.rs`), as checkpoints.
+//! 4. *Aggregation and winner*, band by band from the bottom up: the leftward paths of a band
+//!    (`leftwards.rs`), the downward ones once more from the checkpoint, the upward and the rightward ones
+//!    together. The disparities are selected and refined as soon as the sums of a piece of a row are complete
+//!    (`winner.rs`), so a band stays in the cache. Five paths need no upward sweep and so no checkpoints,
+//!    four no diagonals.
+//!
+//!    Without paths, sums over windows replace 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep the
+//!    costs and the sums of the whole image (`full_volume.rs`).
+//! 5. The *filters* of the map, one after the other (`filter/`).
+//!
+//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), striped so that a candidate's
+//! neighbours are in the neighbouring vectors (`striping.rs`). Threads take pieces of each stage one after
+//! the other (`team.rs`), and follow each other from band to band as a wavefront (`schedule.rs`).
+//!
+//! Memory is allocated once (`memory.rs`). All threads share the checkpoints (3 W D H / 8 bytes for eight
+//! paths), the prepared images (about W H for `ad`, 12 W H for `combined`) and P2 (2 W H, with diagonal paths
+//! 4). Each thread has about 8 W D bytes of leftward paths and 6 W D of path vectors. Unless the cost is `ad`
+//! of single pixels, W H D bytes of costs are kept, or 8 W D per thread if memory is short; with a window
+//! each thread has another 12 W D of costs and 2 W D of sums. A coarser level needs about a seventh of that.
+
+mod band_costs;
+mod buffers;
+mod cores;
+mod cost;
+mod cost_source;
+mod features;
+mod filter;
+mod frame;
+mod full_volume;
+mod geometry;
+mod leftwards;
+mod level;
+mod local;
+mod look_up;
+mod memory;
+mod mirrored_rows;
+mod mutual_information;
+mod noise;
+mod options;
+mod path;
+mod penalties;
+mod pixel_rows;
+mod placement;
+mod plane_costs;
+mod prepare;
+mod rectify;
+mod residuals;
+mod schedule;
+mod shape;
+mod simd;
+mod stage_timer;
+mod stages;
+mod striping;
+mod support;
+mod team;
+mod temporal;
+mod texture;
+mod vertical;
+mod watch;
+mod whole;
+mod window_sums;
+mod winner;
+mod zero_mean;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use anyhow::bail;
+
+pub use self::cores::Cores;
+use self::frame::InformationRound;
+use self::level::{Level, PairInputs};
+use self::memory::Arena;
+use self::mutual_information::Information;
+pub use self::options::CpuOptions;
+pub use self::placement::NICE;
+use self::placement::{Host, Placement};
+pub use self::prepare::TEXTURE;
+pub use self::rectify::CpuRectifier;
+use self::rectify::Rectify;
+use self::simd::Simd;
+pub use self::simd::SimdChoice;
+use self::team::Team;
+pub use self::temporal::NAME as TEMPORAL;
+use self::temporal::TemporalStage;
+pub use self::whole::WholeMap;
+use crate::engine::interface::{
+    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
+};
+use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
+use crate::matching::history::Continuity;
+use crate::matching::levels::levels;
+use crate::matching::mutual_information::NAME;
+use crate::matching::scene::Thumbnail;
+use crate::matching::{History, Params};
+use crate::memory::{Budget, Estimate, Refused, Reserved};
+use crate::pool::Pool;
+
+/// Matches pairs of one size with one set of parameters.
+pub struct CpuEngine {
+    params: Params,
+    size: (usize, usize),
+    simd: Simd,
+    team: Team,
+    host: Host,
+    placement: Placement,
+    /// The finest level first; it has the size of the pairs.
+    levels: Vec<Level>,
+    /// State of mutual information, if that is the cost.
+    information: Option<Information>,
+    temporal: Option<TemporalStage>,
+    continuity: Continuity,
+    pool: Pool<i16>,
+    confidences: Pool<u8>,
+    rectify: Option<Rectify>,
+    /// Geometry for the depth, if known.
+    depth_from: Option<StereoGeometry>,
+    finished: Option<Matched>,
+    _memory: Reserved,
+}
+
+/// Largest memory in bytes of an engine that keeps costs.
+const KEEPING: u64 = 1_000_000_000;
+
+/// Advice to need less memory.
+const CURE: &str = "fewer `disparities`, a smaller picture";
+
+/// Name of the stage before matching.
+pub const RECTIFY: &str = "rectify";
+
+impl CpuEngine {
+    /// Makes an engine for such pairs, with all its memory. If the budget cannot hold the costs, every sweep
+    /// recomputes them ([`CpuEngine::options_within`]). For raw pairs, the result includes the rectified
+    /// images.
+    pub fn new(params: &Params, pairs: &PairSpec, options: CpuOptions) -> anyhow::Result<Self> {
+        let (width, height) = pairs.size;
+        let left = Budget::of_process().left();
+        let options = Self::options_within(left, params, pairs.size, options)?;
+        // Before any thread starts.
+        let needed = Self::estimate(params, width, height, options)?.host;
+        let what = format!("matching {width}x{height} at {} disparities", params.range.count);
+        let memory = Budget::of_process().reserve(what, needed, CURE)?;
+        let (simd, team, host) = options.start_team()?;
+        let parts = Parts::new(&Arena::new(), params, pairs.size, (simd, team.len()), options)?;
+        let Parts { levels, information, temporal } = parts;
+        Ok(Self {
+            params: params.clone(),
+            size: pairs.size,
+            simd,
+            team,
+            host,
+            placement: options.placement(),
+            levels,
+            information,
+            temporal,
+            continuity: Continuity::default(),
+            pool: Pool::new(),
+            confidences: Pool::new(),
+            rectify: pairs.rectifier.clone().map(Rectify::new),
+            depth_from: pairs.geometry,
+            finished: None,
+            _memory: memory,
+        })
+    }
+
+    /// Estimates the memory of an engine for such pairs, without its output maps; nothing is allocated.
+    pub fn estimate(
+        params: &Params,
+        width: usize,
+        height: usize,
+        options: CpuOptions,
+    ) -> anyhow::Result<Estimate> {
+        params.check()?;
+        check_dimensions(width, height)?;
+        let arena = Arena::dry();
+        Parts::new(&arena, params, (width, height), options.simd_and_threads()?, options)?;
+        Ok(Estimate { host: arena.bytes(), device: 0 })
+    }
+
+    /// Adjusts the options of an engine to `left` bytes: every sweep recomputes the costs if they do not fit,
+    /// or if the engine would need more than a gigabyte.
+    pub fn options_within(
+        left: u64,
+        params: &Params,
+        (width, height): (usize, usize),
+        options: CpuOptions,
+    ) -> anyhow::Result<CpuOptions> {
+        let keeping = Self::estimate(params, width, height, options)?.host;
+        Ok(CpuOptions { costs_anew: options.costs_anew || keeping > left.min(KEEPING), ..options })
+    }
+
+    /// Computes the disparity of a pair of the engine's size, its confidence if requested, and the time of
+    /// each stage. `thresholds`: noise thresholds, `None` to measure them. `goes_on`: whether it continues
+    /// the previous pair.
+    fn compute(
+        &mut self,
+        eyes: [&Image; 2],
+        thresholds: Option<&[u32]>,
+        goes_on: bool,
+    ) -> anyhow::Result<(DisparityMap, Option<Image>, Vec<StageTime>)> {
+        let (width, height) = self.size;
+        let mut values = self.pool.try_take(width * height)?;
+        let output = values.as_mut_ptr();
+        let (levels, team) = (&mut self.levels, &mut self.team);
+        let mut run = |team: &mut Team, round: Option<InformationRound<'_>>| {
+            let inputs = PairInputs { thresholds, goes_on, round };
+            // SAFETY: the maps have a value a pixel, and the simd was found on this machine.
+            unsafe { level::run(levels, team, self.simd, eyes, inputs, output) }
+        };
+        let stages = match &mut self.information {
+            None => run(team, None)?,
+            Some(information) => {
+                let mut stages = Vec::new();
+                for left in (0..information.begin_pair(goes_on)).rev() {
+                    let began = Instant::now();
+                    information.learn(team, eyes);
+                    stages.push((NAME, began.elapsed()));
+                    let map = Some(information.next_map());
+                    let round =
+                        InformationRound { table: information.table(), map, last: left == 0 };
+                    stages.extend(run(team, Some(round))?);
+                    information.end_round();
+                }
+                added_up(stages)
+            }
+        };
+        let confidence = match self.levels[0].filters.confidence() {
+            Some(filter) => {
+                let mut confidence = self.confidences.try_take(width * height)?;
+                confidence.copy_from_slice(filter.confidence());
+                Some(Image::new(width, height, confidence))
+            }
+            None => None,
+        };
+        Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
+    }
+
+    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as in [`CpuEngine::compute`];
+    /// `of_stream`: whether it may continue the previous pair.
+    fn take(
+        &mut self,
+        pair: StereoPair,
+        thresholds: Option<&[u32]>,
+        of_stream: bool,
+    ) -> anyhow::Result<()> {
+        let mut host = std::mem::take(&mut self.host);
+        let taken = host.run(|| self.take_here(pair, thresholds, of_stream));
+        self.host = host;
+        taken
+    }
+
+    /// [`CpuEngine::take`] on the calling thread.
+    fn take_here(
+        &mut self,
+        pair: StereoPair,
+        thresholds: Option<&[u32]>,
+        of_stream: bool,
+    ) -> anyhow::Result<()> {
+        match &self.rectify {
+            Some(rectify) => rectify.check_size(&pair)?,
+            None => check_size(&pair, self.size)?,
+        }
+        if self.finished.is_some() {
+            bail!("the CPU engine holds one pair at a time; collect it before the next");
+        }
+        let submitted = Instant::now();
+        let (mut stages, mut pair) = (Vec::new(), pair);
+        if let Some(rectify) = &self.rectify {
+            pair = rectify.run(&mut self.team, self.simd, pair)?;
+            stages.push((RECTIFY, submitted.elapsed()));
+        }
+        let goes_on = of_stream
+            && self.params.keeps_state()
+            && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
+        let eyes = [&pair.left, &pair.right];
+        let began = Instant::now();
+        let passed = match &mut self.temporal {
+            Some(stage) => Some(stage.run(&mut self.team, self.simd, eyes, goes_on)?),
+            None => None,
+        };
+        if passed.is_some() {
+            stages.push((temporal::NAME, began.elapsed()));
+        }
+        let denoised = passed.as_ref().and_then(|passed| passed.denoised.as_ref());
+        let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
+        let (disparity, confidence, of_matching) = self.compute(eyes, thresholds, goes_on)?;
+        stages.extend(of_matching);
+        let report = passed.as_ref().map(|passed| passed.report);
+        let whitened = passed.and_then(|passed| passed.whitened);
+        let (geometry, finished) = (self.depth_from, Instant::now());
+        let device_time = None;
+        self.finished = Some(Matched {
+            pair,
+            disparity,
+            confidence,
+            whitened,
+            temporal: report,
+            geometry,
+            submitted,
+            finished,
+            stages,
+            device_time,
+        });
+        Ok(())
+    }
+}
+
+/// The parts of an engine that take memory.
+struct Parts {
+    levels: Vec<Level>,
+    information: Option<Information>,
+    temporal: Option<TemporalStage>,
+}
+
+impl Parts {
+    fn new(
+        arena: &Arena,
+        params: &Params,
+        size: (usize, usize),
+        (simd, threads): (Simd, usize),
+        options: CpuOptions,
+    ) -> Result<Self, Refused> {
+        let temporal = params.temporal.map(|how| TemporalStage::new(arena, how, size, threads));
+        let levels = levels(params, size).into_iter();
+        let levels = levels.map(|(params, size)| {
+            Level::new(arena, params, size, simd, threads, options.costs_anew)
+        });
+        Ok(Self {
+            levels: levels.collect::<Result<_, _>>()?,
+            information: Information::new(arena, params, size, threads)?,
+            temporal: temporal.transpose()?,
+        })
+    }
+}
+
+/// Merges the stages of several rounds: each once with its total time.
+fn added_up(stages: Vec<StageTime>) -> Vec<StageTime> {
+    let mut sums: Vec<StageTime> = Vec::new();
+    for (name, time) in stages {
+        match sums.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += time,
+            None => sums.push((name, time)),
+        }
+    }
+    sums
+}
+
+impl Engine for CpuEngine {
+    fn description(&self) -> String {
+        let threads = self.team.len();
+        let plural = if threads == 1 { "" } else { "s" };
+        format!("CPU ({}, {threads} thread{plural}{})", self.simd, self.placement)
+    }
+
+    fn depth(&self) -> usize {
+        1
+    }
+
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
+        self.take(pair, None, true)
+    }
+
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+        Ok(self.finished.take())
+    }
+
+    fn take_history(&mut self) -> anyhow::Result<History> {
+        let continuity = std::mem::take(&mut self.continuity);
+        let mut states = self.levels[0].filters.take_states();
+        let state = self.information.as_mut().and_then(Information::take_state);
+        states.extend(state.map(|state| (NAME, state)));
+        let state = self.temporal.as_mut().and_then(TemporalStage::take_state);
+        states.extend(state.map(|state| (temporal::NAME, state)));
+        Ok(History { continuity, size: self.size, states })
+    }
+
+    fn resume(&mut self, history: History) -> anyhow::Result<()> {
+        self.continuity = history.continuity;
+        // Filter states of another size are dropped.
+        let states = if history.size == self.size { history.states } else { BTreeMap::new() };
+        self.levels[0].filters.resume(&states);
+        if let Some(information) = &mut self.information {
+            information.resume(states.get(NAME));
+        }
+        if let Some(stage) = &mut self.temporal {
+            stage.resume(states.get(temporal::NAME));
+        }
+        Ok(())
+    }
+}
+
+impl TileEngine for CpuEngine {
+    fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()> {
+        check_thresholds(thresholds, self.levels.len())?;
+        self.take(pair, thresholds, false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

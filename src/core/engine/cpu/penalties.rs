@@ -1,0 +1,182 @@
+//! P2 between neighbouring pixels, for paths in bands: looked up once per pair, for many pixels at once,
+//! because each is used two to four times.
+
+use super::geometry::Geometry;
+use super::simd::{SimdKernel, Vector};
+use crate::frame::Image;
+use crate::memory::product;
+
+/// Bytes before the first row, for the column before it.
+const MARGIN: usize = 64;
+
+/// Steps (columns, rows) from the previous pixel of a penalty to the pixel; the last two for diagonal paths
+/// only. Opposite paths share the penalties of the same two pixels.
+const STEPS: [(isize, usize); 4] = [(1, 0), (0, 1), (1, 1), (-1, 1)];
+
+/// Number of steps of the paths of this geometry.
+fn steps(geometry: &Geometry) -> usize {
+    if geometry.vertical == 1 { 2 } else { STEPS.len() }
+}
+
+/// Bytes of a row of steps: whole vectors, including one column after the last.
+fn stride(geometry: &Geometry) -> usize {
+    (geometry.width + 1).next_multiple_of(64)
+}
+
+/// Bytes of the penalties of an image; 0 if no band follows paths.
+pub fn len(geometry: &Geometry) -> u64 {
+    // One more row, for the start of upward paths.
+    let rows = product([geometry.height + 1, steps(geometry), stride(geometry)]);
+    if geometry.banded { rows.saturating_add(MARGIN as u64) } else { 0 }
+}
+
+/// Scratch bytes of [`PenaltyRows`].
+pub fn scratch_len(geometry: &Geometry) -> usize {
+    if geometry.banded { stride(geometry) } else { 0 }
+}
+
+/// Penalties of an image, [row][step][column]. At the start of a path they are arbitrary, because P2 has no
+/// effect there.
+#[derive(Clone, Copy)]
+pub struct Penalties {
+    first: *const u8,
+    stride: usize,
+    steps: usize,
+}
+
+// SAFETY: the pointers are only read, in later stages than the one that writes them.
+unsafe impl Send for Penalties {}
+// SAFETY: as above.
+unsafe impl Sync for Penalties {}
+
+impl Penalties {
+    /// Penalties in a block of [`len`] bytes.
+    pub fn of(geometry: &Geometry, block: *const u8) -> Self {
+        let first = block.wrapping_add(MARGIN);
+        Self { first, stride: stride(geometry), steps: steps(geometry) }
+    }
+
+    /// Penalties of row `y` by column, between each pixel and the one to its left, including the column after
+    /// the last.
+    pub fn across(self, y: usize) -> *const u8 {
+        self.row(y, 0)
+    }
+
+    /// Penalties of row `y` by column, between each pixel and the previous one on a path with `across`
+    /// columns per row, upwards or downwards.
+    pub fn along(self, y: usize, across: isize, upward: bool) -> *const u8 {
+        let number = |across| match across {
+            0 => 1,
+            1 => 2,
+            _ => 3,
+        };
+        match upward {
+            false => self.row(y, number(across)),
+            true => self.row(y + 1, number(-across)).wrapping_offset(-across),
+        }
+    }
+
+    fn row(self, y: usize, step: usize) -> *const u8 {
+        self.first.wrapping_add((y * self.steps + step) * self.stride)
+    }
+}
+
+/// Looks up the penalties of some rows.
+pub struct PenaltyRows<'a> {
+    pub geometry: &'a Geometry,
+    /// The image that steers P2.
+    pub guide: &'a Image,
+    /// P2 by brightness step.
+    pub p2: &'a [u8; 256],
+    /// First row, and the one behind the last.
+    pub rows: (usize, usize),
+    /// [`scratch_len`] bytes.
+    pub scratch: &'a mut [u8],
+    /// The penalties' block; the rows belong to the caller.
+    pub to: *mut u8,
+}
+
+impl SimdKernel for PenaltyRows<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let Geometry { width, .. } = *self.geometry;
+        let (stride, steps) = (stride(self.geometry), steps(self.geometry));
+        for y in self.rows.0..self.rows.1 {
+            let here = self.guide.row(y);
+            for (number, &(across, down)) in STEPS[..steps].iter().enumerate() {
+                // Paths begin in the first row.
+                let before = self.guide.row(y.saturating_sub(down));
+                let (from, to) = match across {
+                    1 => (&before[..width - 1], 1..width),
+                    0 => (before, 0..width),
+                    _ => (&before[1..], 0..width - 1),
+                };
+                let steps_here = self.scratch[to.clone()].iter_mut();
+                for (step, (&a, &b)) in steps_here.zip(here[to].iter().zip(from)) {
+                    *step = a.abs_diff(b);
+                }
+                for x in (0..width).step_by(V::N) {
+                    // SAFETY: rows are whole vectors; the block has room for them, and the table
+                    // 256 bytes.
+                    unsafe {
+                        let at = MARGIN + (y * steps + number) * stride + x;
+                        let penalties = V::load(self.scratch[x..].as_ptr());
+                        penalties.look_up(self.p2.as_ptr()).store(self.to.add(at));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cpu::simd::SimdChoice;
+    use crate::frame::DisparityRange;
+    use crate::matching::{Cost, P2Mode, Params};
+
+    #[test]
+    fn each_path_finds_the_penalty_between_its_two_pixels() {
+        let mode = P2Mode::Linear { min: 3, slope_16: 40 };
+        let cost = Cost::Ad { truncation: 20, window: 1 };
+        let params = Params::bare(DisparityRange { min: 0, count: 8 }, cost, (5, 90));
+        let p2 = mode.table(5, 90);
+        for (width, height) in [(1, 3), (2, 2), (63, 4), (64, 5), (70, 3)] {
+            let guide = Image::from_fn(width, height, |x, y| (x * 37 + y * 101 + x * y) as u8);
+            let geometry = Geometry::new(&params, (width, height), 16, false);
+            for choice in SimdChoice::available() {
+                let mut block = vec![7; len(&geometry) as usize];
+                let (rows, to) = ((0, height), block.as_mut_ptr());
+                let scratch = &mut vec![0; scratch_len(&geometry)];
+                let (geometry, guide, p2) = (&geometry, &guide, &p2);
+                // SAFETY: the block has the penalties' length; the simd was found on this machine.
+                unsafe {
+                    let rows = PenaltyRows { geometry, guide, p2, rows, scratch, to };
+                    choice.resolve().unwrap().vectorize(rows);
+                }
+                let penalties = Penalties::of(geometry, to);
+                for (x, y) in (0..width * height).map(|i| (i % width, i / width)) {
+                    let inside = |(x, y): (isize, isize)| {
+                        let (x, y) = (usize::try_from(x).ok()?, usize::try_from(y).ok()?);
+                        (x < width && y < height).then(|| guide.row(y)[x])
+                    };
+                    let expect = |dx: isize, dy: isize, found: *const u8| {
+                        let before = inside((x as isize - dx, y as isize - dy));
+                        let Some(before) = before else { return };
+                        let step = guide.row(y)[x].abs_diff(before);
+                        // SAFETY: the two pixels lie in the image.
+                        let found = unsafe { *found.add(x) };
+                        assert_eq!(found, p2[usize::from(step)], "{choice:?} {x} {y} {dx} {dy}");
+                    };
+                    expect(1, 0, penalties.across(y));
+                    expect(-1, 0, penalties.across(y).wrapping_add(1));
+                    for across in [0, 1, -1] {
+                        expect(across, 1, penalties.along(y, across, false));
+                        expect(across, -1, penalties.along(y, across, true));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Times of the stages of a pair.
+
+use std::time::Instant;
+
+use crate::frame::StageTime;
+
+/// Measures consecutive stages.
+pub struct StageTimer {
+    began: Instant,
+    stages: Vec<StageTime>,
+}
+
+impl StageTimer {
+    pub fn begin() -> Self {
+        Self { began: Instant::now(), stages: Vec::new() }
+    }
+
+    /// Ends the stage `name` and begins the next one.
+    pub fn end(&mut self, name: &'static str) {
+        let now = Instant::now();
+        self.stages.push((name, now - std::mem::replace(&mut self.began, now)));
+    }
+
+    /// Returns names and times of the stages, in their order.
+    pub fn into_stages(self) -> Vec<StageTime> {
+        self.stages
+    }
+}

@@ -1,0 +1,123 @@
+//! Matching costs of the kernels: one header each, its constants, and the sizes of its prepared features.
+
+use crate::matching::{CensusWindow, Cost, Params};
+
+/// The headers of `../../kernels/` that define a cost, as (name, text).
+pub(super) const HEADERS: [(&str, &str); 7] = [AD, AD_WINDOW, BLOCK, CENSUS, COMBINED, MI, STORED];
+
+const AD: (&str, &str) = ("cost_ad.cuh", include_str!("../../kernels/cost_ad.cuh"));
+const AD_WINDOW: (&str, &str) =
+    ("cost_ad_window.cuh", include_str!("../../kernels/cost_ad_window.cuh"));
+const BLOCK: (&str, &str) = ("cost_block.cuh", include_str!("../../kernels/cost_block.cuh"));
+const CENSUS: (&str, &str) = ("cost_census.cuh", include_str!("../../kernels/cost_census.cuh"));
+const COMBINED: (&str, &str) =
+    ("cost_combined.cuh", include_str!("../../kernels/cost_combined.cuh"));
+const MI: (&str, &str) = ("cost_mi.cuh", include_str!("../../kernels/cost_mi.cuh"));
+const STORED: (&str, &str) = ("cost_stored.cuh", include_str!("../../kernels/cost_stored.cuh"));
+
+/// Reports whether the costs are stored before the aggregation. All are, except single differences, because
+/// each sweep computes them faster than it reads them.
+pub(super) fn is_stored(params: &Params) -> bool {
+    is_volume(params) || matches!(params.cost, Cost::Block { .. })
+}
+
+/// Reports whether pixel costs are stored in a volume, with or without support (`compute_costs.cu`).
+pub(super) fn is_volume(params: &Params) -> bool {
+    // A single difference is computed faster than read; window sums are stored by their own kernel.
+    let otherwise = matches!(params.cost, Cost::Ad { window: 1, .. } | Cost::Block { .. });
+    params.is_supported() || !otherwise && !params.is_local()
+}
+
+/// A cost for the kernels; for the sizes see `cost.cuh`.
+pub(super) struct CostKernel {
+    pub header: &'static str,
+    pub constants: Vec<(&'static str, u32)>,
+    pub base_words: u32,
+    pub planes: u32,
+    pub columns: u32,
+    pub margin: u32,
+}
+
+impl CostKernel {
+    /// Returns the cost for the aggregation: computed on the fly or, if it is stored, read in vectors of
+    /// `half` words.
+    pub fn for_aggregation(params: &Params, half: u32) -> Self {
+        match is_stored(params) {
+            true => Self::whole(STORED, Vec::new(), half / 2, 0),
+            false => Self::of(params.cost),
+        }
+    }
+
+    /// Returns the kernels' constants and sizes of this cost.
+    pub fn of(cost: Cost) -> Self {
+        match cost {
+            Cost::Ad { truncation, window } => {
+                let constants =
+                    vec![("AD_TRUNCATION", truncation.into()), ("AD_WINDOW", window.into())];
+                if window == 1 {
+                    return Self::packed(AD, constants);
+                }
+                let words = if window <= 3 { 1 } else { 2 };
+                let margin = u32::from(window) / 2;
+                Self { margin, ..Self::whole(AD_WINDOW, constants, words, words) }
+            }
+            Cost::Census { window } => {
+                let (width, height, symmetric) = match window {
+                    CensusWindow::Plain { width, height } => (width.into(), height.into(), 0),
+                    CensusWindow::Symmetric9x7 => (9, 7, 1),
+                };
+                let constants = vec![
+                    ("CENSUS_WIDTH", width),
+                    ("CENSUS_HEIGHT", height),
+                    ("CENSUS_SYMMETRIC", symmetric),
+                ];
+                let words = window.bits().div_ceil(32);
+                Self::whole(CENSUS, constants, words, words)
+            }
+            Cost::MutualInformation { .. } => Self::packed(MI, Vec::new()),
+            // Without means, the differences are those of `ad`.
+            Cost::Block { measure, .. } if !measure.is_zero_mean() => {
+                Self::of(Cost::Ad { truncation: u8::MAX, window: 1 })
+            }
+            Cost::Block { measure, window, .. } => {
+                let constants = vec![
+                    ("ZERO_MEAN_SAD", u32::from(!measure.is_squared())),
+                    ("WINDOW_WIDTH", window.width.into()),
+                    ("WINDOW_HEIGHT", window.height.into()),
+                ];
+                Self::whole(BLOCK, constants, 1, 1)
+            }
+            Cost::Combined {
+                census_weight,
+                gradient_weight,
+                intensity_weight,
+                gradient_truncation,
+                intensity_truncation,
+            } => {
+                let constants = vec![
+                    ("W_CENSUS", census_weight.into()),
+                    ("W_GRADIENT", gradient_weight.into()),
+                    ("W_INTENSITY", intensity_weight.into()),
+                    ("T_GRADIENT", gradient_truncation.into()),
+                    ("T_INTENSITY", intensity_truncation.into()),
+                ];
+                Self::whole(COMBINED, constants, 2, 3)
+            }
+        }
+    }
+
+    /// A cost of single pixels, whose words cover two columns each.
+    fn packed((header, _): (&'static str, &str), constants: Vec<(&'static str, u32)>) -> Self {
+        Self { header, constants, base_words: 0, planes: 2, columns: 2, margin: 0 }
+    }
+
+    /// A cost with one column per word, which uses no neighbouring columns.
+    fn whole(
+        (header, _): (&'static str, &str),
+        constants: Vec<(&'static str, u32)>,
+        base_words: u32,
+        planes: u32,
+    ) -> Self {
+        Self { header, constants, base_words, planes, columns: 1, margin: 0 }
+    }
+}

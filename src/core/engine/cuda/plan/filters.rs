@@ -1,0 +1,354 @@
+//! The stages `check_consistency` and `filter`: the left-right check, then the filters in the order of the
+//! definition. Only enabled ones are compiled and launched.
+
+use super::super::geometry::{
+    BLOCK_THREADS, CONFIDENCE_TILE, MAGNITUDE_BYTES, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS,
+    SPECKLE_TILE, TEXTURE_TILE, WARP,
+};
+use super::super::job::Job;
+use super::super::launch::{Arg, BufferId, Chain, Scope, Unit};
+use super::builder::Builder;
+use super::temporal::residuals;
+use crate::calibration::Rectifier;
+use crate::frame::{Eye, LEAST_CONFIDENCE};
+use crate::matching::confidence::{self, model};
+use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
+use crate::matching::filter::{Filter, evidence, rays, spatial, steady};
+use crate::matching::saturation::ALIKE;
+use crate::matching::{Evidence, Fill, FillRule};
+
+/// Their kernels' sources as (name, text).
+pub const SOURCES: &[(&str, &str)] = &[
+    ("check_consistency.cu", include_str!("../../../kernels/check_consistency.cu")),
+    ("filter_confidence.cu", include_str!("../../../kernels/filter_confidence.cu")),
+    ("filter_valid_mask.cu", include_str!("../../../kernels/filter_valid_mask.cu")),
+    ("filter_evidence.cu", include_str!("../../../kernels/filter_evidence.cu")),
+    ("filter_fill.cu", include_str!("../../../kernels/filter_fill.cu")),
+    ("filter_median.cu", include_str!("../../../kernels/filter_median.cu")),
+    ("filter_smoothing.cu", include_str!("../../../kernels/filter_smoothing.cu")),
+    ("filter_spatial.cu", include_str!("../../../kernels/filter_spatial.cu")),
+    ("filter_speckle.cu", include_str!("../../../kernels/filter_speckle.cu")),
+    ("filter_steady.cu", include_str!("../../../kernels/filter_steady.cu")),
+];
+
+/// Units of the stages after the winner, one per enabled filter.
+pub fn units(job: &Job) -> Vec<Unit> {
+    let consistency = Unit::new("check_consistency.cu").pixelwise();
+    let consistency = match job.params.left_right {
+        Some(limit) => consistency
+            .define("MIN_DISPARITY", min_disparity(job))
+            .define("LEFT_RIGHT_LIMIT", limit),
+        None => consistency,
+    };
+    let filters = job.params.filters().filter_map(|filter| unit(job, filter));
+    std::iter::once(consistency).chain(filters).collect()
+}
+
+/// Unit of a filter, if it has one of its own.
+fn unit(job: &Job, filter: Filter) -> Option<Unit> {
+    let params = job.params;
+    let pixelwise = |file| Unit::new(file).pixelwise();
+    Some(match filter {
+        Filter::ValidMask if job.is_masked() => {
+            pixelwise("filter_valid_mask.cu").define("MIN_DISPARITY", min_disparity(job))
+        }
+        Filter::ValidMask | Filter::ConfidenceOfKnown => return None,
+        Filter::Confidence { least, white } => pixelwise("filter_confidence.cu")
+            .define("CONFIDENCE_MIN", least)
+            .define("RADIUS", confidence::RADIUS)
+            .define("REACH", confidence::REACH)
+            .define("LEVELS", confidence::LEVELS)
+            .define("STEPS", confidence::STEPS)
+            .define("LEAST", LEAST_CONFIDENCE)
+            .define("WHITE", white)
+            .define("ALIKE", ALIKE)
+            .define("TILE", CONFIDENCE_TILE),
+        Filter::Median(radius) => Unit::new("filter_median.cu")
+            .define("MEDIAN", 2 * radius + 1)
+            .define("TILE_WIDTH", MEDIAN_TILE[0])
+            .define("TILE_HEIGHT", MEDIAN_TILE[1]),
+        Filter::Speckle(speckle) => pixelwise("filter_speckle.cu")
+            .define("SPECKLE_SIZE", speckle.size)
+            .define("SPECKLE_RANGE", speckle.range_16)
+            .define("ROWS", SPECKLE_ROWS)
+            .define("STEPS", SPECKLE_STEPS),
+        Filter::Evidence(evidence) => evidence_unit(job, evidence),
+        Filter::Spatial(spatial) => pixelwise("filter_spatial.cu")
+            .define("REACH", spatial.reach)
+            .define("PAIR_STEP_MAX", spatial::PAIR_STEP_MAX)
+            .define("GREY_STEP_MAX", spatial::GREY_STEP_MAX),
+        Filter::Smoothing(smoothing) => pixelwise("filter_smoothing.cu")
+            .define("SMOOTHING_WEIGHT", smoothing.weight_256)
+            .define("SMOOTHING_GUARD", smoothing.guard_16)
+            .define("MIN_DISPARITY", min_disparity(job))
+            .define("DISPARITIES", params.range.count),
+        Filter::Steady(steady) => residuals(pixelwise("filter_steady.cu"))
+            .define("STRENGTH", steady.strength)
+            .define("STEADY_HEADER", steady::HEADER)
+            .define("CONFIDENCE", u8::from(params.confidence.is_some()))
+            .define("MIN_DISPARITY", min_disparity(job))
+            .define("DISPARITIES", params.range.count),
+        Filter::Fill(fill) => fill_unit(job, fill),
+    })
+}
+
+/// The smallest disparity, as a macro that may be negative.
+fn min_disparity(job: &Job) -> String {
+    format!("({})", job.params.range.min)
+}
+
+fn evidence_unit(job: &Job, evidence: Evidence) -> Unit {
+    let [width, height] = TEXTURE_TILE;
+    Unit::new("filter_evidence.cu")
+        .pixelwise()
+        .define("TILE_WIDTH", width)
+        .define("TILE_HEIGHT", height)
+        .define("SIDE", evidence::SIDE)
+        .define("THRESHOLD_MIN", evidence::THRESHOLD_MIN)
+        .define("THRESHOLD_MAX", evidence::THRESHOLD_MAX)
+        .define("DEVIATION_SHIFT", evidence::DEVIATION_SHIFT)
+        .define("REACH", rays::REACH_MAX)
+        .define("STRICT", u8::from(evidence.strict))
+        .define("MASKED", u8::from(job.is_masked()))
+        .define("CONFIDENCE", u8::from(job.params.confidence.is_some()))
+        .define("LEAST_CONFIDENCE", evidence::CONFIDENCE)
+}
+
+fn fill_unit(job: &Job, fill: Fill) -> Unit {
+    let row = 1 << rays::LEFT | 1 << rays::RIGHT;
+    let (rays, reach) = match fill.rule {
+        FillRule::Row => (row, fill.reach),
+        FillRule::Rays => (0xff, fill.reach),
+        FillRule::Gaps => (row | 1 << rays::UP | 1 << rays::DOWN, fill.reach.min(GAP_MAX)),
+    };
+    Unit::new("filter_fill.cu")
+        .pixelwise()
+        .define("RAYS", rays)
+        .define("REACH", reach)
+        .define("GAPS", u8::from(fill.rule == FillRule::Gaps))
+        .define("GAP_STEP_MAX", GAP_STEP_MAX)
+        .define("MASKED", u8::from(job.is_masked()))
+}
+
+impl Builder<'_> {
+    /// Makes the map of the winners, and applies the left-right check, if enabled.
+    pub fn check_consistency(&mut self) {
+        let stage = if self.params.left_right.is_some() { "left-right" } else { "winner" };
+        let args = vec![Arg::Buffer(self.winners), Arg::Buffer(self.right)];
+        self.pixelwise(stage, "check_consistency", "check_consistency", args);
+    }
+
+    pub fn filter(mut self, job: &Job) -> BufferId {
+        for filter in self.params.filters() {
+            match filter {
+                Filter::ValidMask => {
+                    if let Some(rectifier) = job.rectifier.filter(|_| job.is_masked()) {
+                        self.valid_mask(rectifier);
+                    }
+                    if let (0, Some(information)) = (self.level.number, self.information) {
+                        let pixels = self.width as usize * self.height as usize;
+                        self.plan.remember(information, self.map, pixels);
+                    }
+                }
+                Filter::Confidence { .. } => self.confidence(),
+                Filter::Median(_) => self.median(),
+                Filter::Speckle(_) => self.speckle(),
+                Filter::Evidence(_) => self.evidence(),
+                Filter::Spatial(_) => self.spatial(filter),
+                Filter::Smoothing(_) => self.smoothing(filter),
+                Filter::Steady(_) => self.steady(filter),
+                Filter::ConfidenceOfKnown => self.confidence_of_known(filter),
+                Filter::Fill(_) => self.fill(),
+            }
+        }
+        self.map
+    }
+
+    /// Applies the rectifier's valid masks.
+    fn valid_mask(&mut self, rectifier: &Rectifier) {
+        let pixels = self.width as usize * self.height as usize;
+        let mut mask = |name, eye| {
+            let seen = match rectifier.map(eye).mask() {
+                Some(mask) => mask.pixels().iter().map(|&seen| u8::from(seen)).collect(),
+                None => vec![1; pixels],
+            };
+            Arg::Buffer(self.plan.table(name, seen))
+        };
+        let (left, right) = (mask("left mask", Eye::Left), mask("right mask", Eye::Right));
+        self.seen_left = Some(left);
+        let args = vec![Arg::Buffer(self.winners), left, right];
+        self.pixelwise("valid mask", "filter_valid_mask", "valid_mask", args);
+    }
+
+    /// Adds a pixel-wise kernel on the winners and the map. After `args` it takes the lengths of their rows
+    /// and the map.
+    fn pixelwise(
+        &mut self,
+        stage: &'static str,
+        unit: &str,
+        symbol: &'static str,
+        mut args: Vec<Arg>,
+    ) {
+        let kernel = self.kernel(unit, symbol);
+        let [columns, width] = [self.columns, self.width].map(|n| Arg::I32(n as i32));
+        args.extend([columns, width, Arg::Buffer(self.map)]);
+        let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
+        self.launch(stage, kernel, grid, [BLOCK_THREADS, 1], args);
+    }
+
+    fn confidence(&mut self) {
+        let pixels = self.width as usize * self.height as usize;
+        let confidence = self.plan.buffer("confidence", pixels, Scope::Slot);
+        self.plan.confidence = Some(confidence);
+        let tables = model::TABLES.iter().map(|&number| number as u8);
+        let model = tables.chain(model::CONFIDENCES).collect();
+        let model = self.plan.table("model of the confidence", model);
+        let (from, to) = self.begin_filter();
+        let kernel = self.kernel("filter_confidence", "confidence");
+        let [left, right] = self.pictures;
+        let [width, height] = self.size();
+        let args = vec![
+            Arg::Buffer(left),
+            Arg::Buffer(right),
+            Arg::Buffer(self.peaks),
+            Arg::Buffer(from),
+            Arg::Buffer(model),
+            Arg::I32(self.columns as i32),
+            width,
+            height,
+            Arg::Buffer(to),
+            Arg::Buffer(confidence),
+        ];
+        let grid = [self.width, self.height].map(|side| side.div_ceil(CONFIDENCE_TILE));
+        self.launch("confidence", kernel, grid, [CONFIDENCE_TILE; 2], args);
+    }
+
+    /// Clears the confidence of pixels that the filters have invalidated since.
+    fn confidence_of_known(&mut self, filter: Filter) {
+        let Some(confidence) = self.plan.confidence else { return };
+        let count = self.width as usize * self.height as usize;
+        let kernel = self.kernel("filter_confidence", "confidence_of_known");
+        let args = vec![Arg::I32(count as i32), Arg::Buffer(self.map), Arg::Buffer(confidence)];
+        let grid = [count.div_ceil(BLOCK_THREADS as usize) as u32, 1];
+        self.launch(filter.name(), kernel, grid, [BLOCK_THREADS, 1], args);
+    }
+
+    fn median(&mut self) {
+        let (from, to) = self.begin_filter();
+        let kernel = self.kernel("filter_median", "median");
+        let [width, height] = self.size();
+        let args = vec![Arg::Buffer(from), width, height, Arg::Buffer(to)];
+        let [across, down] = MEDIAN_TILE;
+        let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
+        self.launch("median", kernel, grid, [across / 2, down], args);
+    }
+
+    fn evidence(&mut self) {
+        let count = self.width as usize * self.height as usize;
+        let evidence = Arg::Buffer(self.plan.buffer("map of the evidence", 2 * count, Scope::Slot));
+        let (map, left) = (Arg::Buffer(self.map), Arg::Buffer(self.pictures[0]));
+        let threshold = Arg::Buffer(self.texture().threshold);
+        let [width, height] = self.size();
+        let kernel = self.kernel("filter_evidence", "evidence");
+        let [across, down] = TEXTURE_TILE;
+        let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
+        let tiles = grid[0] as usize * grid[1] as usize;
+        let occupied = Arg::Buffer(self.plan.buffer("tiles with evidence", tiles, Scope::Slot));
+        let mut args = vec![left, threshold, map];
+        args.extend(self.seen_left);
+        args.extend([width, height, evidence, occupied]);
+        self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], args);
+
+        let kernel = self.kernel("filter_evidence", "supported");
+        let mut args = vec![evidence, occupied];
+        args.extend(self.seen_left);
+        args.extend([width, height, map]);
+        args.push(Arg::Buffer(self.plan.confidence.unwrap_or(self.map)));
+        let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
+        self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], args);
+    }
+
+    fn spatial(&mut self, filter: Filter) {
+        for symbol in ["smooth_rows", "smooth_columns"] {
+            let (from, to) = self.begin_filter();
+            let kernel = self.kernel("filter_spatial", symbol);
+            let mut args = vec![Arg::Buffer(from), Arg::Buffer(self.pictures[0])];
+            args.extend(self.size());
+            args.push(Arg::Buffer(to));
+            let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
+            self.launch(filter.name(), kernel, grid, [BLOCK_THREADS, 1], args);
+        }
+    }
+
+    fn smoothing(&mut self, filter: Filter) {
+        let count = self.width as usize * self.height as usize;
+        let state = self.plan.state(filter.name(), filter.state_len(count));
+        let kernel = self.kernel("filter_smoothing", "smoothing");
+        let args = vec![
+            Arg::I32(count as i32),
+            Arg::Known(state),
+            Arg::Buffer(state),
+            Arg::Buffer(self.map),
+        ];
+        let grid = [count.div_ceil(BLOCK_THREADS as usize) as u32, 1];
+        self.launch("smoothing", kernel, grid, [BLOCK_THREADS, 1], args).chain = Some(Chain::Maps);
+    }
+
+    fn steady(&mut self, filter: Filter) {
+        let count = self.width as usize * self.height as usize;
+        let state = self.plan.state(filter.name(), filter.state_len(count));
+        let mut buffer = |name, bytes| self.plan.buffer(name, bytes, Scope::Slot);
+        let residuals = Arg::Buffer(buffer("residuals of the mean picture", 2 * count));
+        let magnitudes = Arg::Buffer(buffer("magnitudes of the mean picture", MAGNITUDE_BYTES));
+        let limits = Arg::Buffer(buffer("limits of the mean picture", 16));
+        let tickets = buffer("tickets of the steady map", 4 * 4);
+        let ticket = |at: usize| Arg::At(tickets, 4 * at);
+        let [width, height] = self.size();
+        let left = Arg::Buffer(self.pictures[0]);
+        let begin = vec![left, width, height, Arg::Known(state), Arg::Buffer(state), residuals];
+        let mut compare = begin.clone();
+        compare.extend([magnitudes, ticket(0), limits]);
+        let mut steady = begin;
+        steady.extend([limits, ticket(1), ticket(2), Arg::Buffer(self.map)]);
+        steady.push(Arg::Buffer(self.plan.confidence.unwrap_or(self.map)));
+        let [across, down] = TEXTURE_TILE;
+        let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
+        for (symbol, args) in [("compare", compare), ("steady", steady)] {
+            let kernel = self.kernel("filter_steady", symbol);
+            let launch = self.launch(filter.name(), kernel, grid, [BLOCK_THREADS, 1], args);
+            launch.chain = Some(Chain::Maps);
+        }
+    }
+
+    fn fill(&mut self) {
+        let (from, to) = self.begin_filter();
+        let kernel = self.kernel("filter_fill", "fill");
+        let [left, _] = self.pictures;
+        let mut args = vec![Arg::Buffer(from), Arg::Buffer(left)];
+        args.extend(self.seen_left);
+        args.extend(self.size());
+        args.push(Arg::Buffer(to));
+        let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
+        self.launch("fill", kernel, grid, [BLOCK_THREADS, 1], args);
+    }
+
+    fn speckle(&mut self) {
+        let count = self.width as usize * self.height as usize;
+        let labels = Arg::Buffer(self.plan.buffer("speckle labels", 4 * count, Scope::Slot));
+        let sizes = Arg::Buffer(self.plan.buffer("speckle sizes", 4 * count, Scope::Slot));
+        let map = Arg::Buffer(self.map);
+        let [width, height] = self.size();
+        let pixels = Arg::I32(count as i32);
+        let tiles = [self.width, self.height].map(|n| n.div_ceil(SPECKLE_TILE));
+        let runs = [count.div_ceil((BLOCK_THREADS * SPECKLE_STEPS) as usize) as u32, 1];
+        let mut speckle = |symbol, grid, block, args| {
+            let kernel = self.kernel("filter_speckle", symbol);
+            self.launch("speckle", kernel, grid, block, args);
+        };
+        let label = [WARP, SPECKLE_TILE / SPECKLE_ROWS];
+        speckle("speckle_label", tiles, label, vec![map, width, height, labels, sizes]);
+        speckle("speckle_merge", tiles, [WARP, 2], vec![map, width, height, labels]);
+        speckle("speckle_count", runs, [BLOCK_THREADS, 1], vec![pixels, labels, sizes]);
+        speckle("speckle_remove", runs, [BLOCK_THREADS, 1], vec![map, pixels, labels, sizes]);
+    }
+}

@@ -1,0 +1,132 @@
+//! The interface of an engine: a small trait that allows several pairs in flight on an engine that overlaps
+//! copies and kernels, while the CPU engine finishes each at once.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+
+use crate::calibration::Rectifier;
+use crate::frame::{Matched, StereoGeometry, StereoPair};
+use crate::matching::History;
+use crate::matching::tiles::TileLayout;
+use crate::memory::product;
+use crate::pool::Memory;
+
+/// Turns pairs into disparity maps, in order. Every engine gives the bytes of
+/// [`crate::matching::match_pair`]; with tiles, of [`crate::matching::tiles::match_tiled`].
+pub trait Engine: Send {
+    /// Describes the engine in a few words for people: "CPU (AVX-512, 4 threads)".
+    fn description(&self) -> String;
+
+    /// Returns how many pairs may be in flight before [`Engine::collect`] must be called.
+    fn depth(&self) -> usize;
+
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()>;
+
+    /// Waits for the oldest pair in flight and returns it with its results; `None` if none is in flight.
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
+
+    /// Makes [`Matched::stages`] list every stage, from the next pair on. On a device this costs a little
+    /// time; engines that measure for free always do it.
+    fn set_profiling(&mut self, _on: bool) {}
+
+    /// Takes the filters' state of the stream; this engine restarts. No pair may be in flight.
+    fn take_history(&mut self) -> anyhow::Result<History> {
+        Ok(History::default())
+    }
+
+    /// Continues a stream of another engine from its state.
+    fn resume(&mut self, _history: History) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Clears the state of the stream. No pair may be in flight.
+    fn restart(&mut self) -> anyhow::Result<()> {
+        self.resume(History::default())
+    }
+
+    /// Reports whether the engine computes on a device other than the CPU.
+    fn is_on_device(&self) -> bool {
+        // Only such an engine prefers its own image memory.
+        self.picture_memory().is_some()
+    }
+
+    /// The tile layout; `None` if images are matched whole.
+    fn layout(&self) -> Option<&TileLayout> {
+        None
+    }
+
+    /// Memory for images that saves the engine a copy; `None` if any memory will do.
+    fn picture_memory(&self) -> Option<Arc<dyn Memory<u8>>> {
+        None
+    }
+}
+
+pub trait TileEngine: Engine {
+    /// Takes a pair of windows cut out of larger images, as [`Engine::submit`] takes pairs. It is independent
+    /// of any stream, and gives the bytes of [`crate::matching::match_tile`] with these noise thresholds, one
+    /// per level of the engine, the finest first; `None` if they are not needed.
+    fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()>;
+}
+
+/// Properties of an engine's pairs.
+#[derive(Clone, Debug)]
+pub struct PairSpec {
+    /// Width and height of the matched images in pixels.
+    pub size: (usize, usize),
+    /// Rectifies raw pairs.
+    pub rectifier: Option<Arc<Rectifier>>,
+    /// Geometry for the depth, if known.
+    pub geometry: Option<StereoGeometry>,
+}
+
+impl PairSpec {
+    /// Rectified pairs of `width` x `height` pixels, of unknown cameras.
+    pub fn rectified(width: usize, height: usize) -> Self {
+        Self { size: (width, height), rectifier: None, geometry: None }
+    }
+
+    /// Raw pairs of the rectifier's source sizes.
+    pub fn raw(rectifier: Arc<Rectifier>) -> Self {
+        let (size, geometry) = (rectifier.size(), Some(rectifier.geometry()));
+        Self { size, rectifier: Some(rectifier), geometry }
+    }
+}
+
+/// Largest number of pixels of an image: every engine numbers pixels and columns, shifted by any disparity,
+/// with 31 bits.
+pub const PIXELS_MAX: u64 = 1 << 30;
+
+/// Checks that engines support images of this size, regardless of memory.
+pub(super) fn check_dimensions(width: usize, height: usize) -> anyhow::Result<()> {
+    match product([width, height]) {
+        0 => bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels"),
+        1..=PIXELS_MAX => Ok(()),
+        _ => bail!(
+            "a picture of {width}x{height} pixels cannot be matched; there may be {PIXELS_MAX} in all"
+        ),
+    }
+}
+
+/// Checks that there is a noise threshold for each of these levels.
+pub(super) fn check_thresholds(thresholds: Option<&[u32]>, levels: usize) -> anyhow::Result<()> {
+    let Some(thresholds) = thresholds else { return Ok(()) };
+    if thresholds.len() != levels || thresholds.contains(&0) {
+        bail!("noise thresholds of {thresholds:?} do not suit an engine of {levels} levels");
+    }
+    Ok(())
+}
+
+/// Checks that both images of a pair have the engine's size.
+pub(super) fn check_size(pair: &StereoPair, (width, height): (usize, usize)) -> anyhow::Result<()> {
+    for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
+        if (image.width(), image.height()) != (width, height) {
+            bail!(
+                "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",
+                image.width(),
+                image.height()
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Calibrations of two cameras: read, solve, write, rectify.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Error, ImageBuf, ImageRef};
+use crate::calibration;
+use crate::calibration::board::{Board, Detection, Pattern};
+use crate::calibration::format::{self, Format, Loaded, ReadOptions};
+use crate::calibration::solve::{self, Sighting};
+use crate::engine::PairSpec;
+use crate::files;
+use crate::frame::{Eye, StereoGeometry, StereoPair};
+use crate::pool::Pool;
+
+/// A calibration of two cameras.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration(Loaded);
+
+/// A pair of views of a chessboard: the pixel of each inner corner, row by row from the board's top
+/// left one, as OpenCV's `findChessboardCorners` returns them. (0, 0) is the centre of the first
+/// pixel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BoardView {
+    /// Corners in the left image.
+    pub left: Vec<[f64; 2]>,
+    /// Corners in the right image.
+    pub right: Vec<[f64; 2]>,
+}
+
+impl Calibration {
+    /// Reads a calibration from one file, or from two (one for each camera, or intrinsics and
+    /// extrinsics): OpenCV YAML, XML and JSON, ROS camera_info, Kalibr, EuRoC, DepthAI, KITTI,
+    /// Middlebury, or stereod's own TOML.
+    ///
+    /// # Errors
+    /// [`Error::Calibration`], with the file and, where it is known, the line.
+    pub fn read(files: &[impl AsRef<Path>]) -> Result<Self, Error> {
+        let files: Vec<PathBuf> = files.iter().map(|file| file.as_ref().to_owned()).collect();
+        Ok(Self(format::read_with(&files, &ReadOptions::default()).map_err(Error::of_calibration)?))
+    }
+
+    /// Reads a calibration that is used for images of `width` x `height` pixels: files that lack the
+    /// size of the images are completed, others are scaled or cut as cameras do it.
+    ///
+    /// # Errors
+    /// As [`Calibration::read`], and a size that the calibration cannot be for.
+    pub fn read_for_size(
+        files: &[impl AsRef<Path>],
+        (width, height): (usize, usize),
+    ) -> Result<Self, Error> {
+        let files: Vec<PathBuf> = files.iter().map(|file| file.as_ref().to_owned()).collect();
+        let options = ReadOptions { size: Some((width, height)), ..ReadOptions::default() };
+        let loaded = format::read_with(&files, &options).map_err(Error::of_calibration)?;
+        let adapted = loaded.calibration.for_size(width, height);
+        let (calibration, _) = adapted.map_err(Error::of_calibration)?;
+        Ok(Self(Loaded { calibration, ..loaded }))
+    }
+
+    /// Returns the calibration of rectified images of `size` (width, height).
+    pub fn of_rectified(size: (usize, usize), geometry: &StereoGeometry) -> Self {
+        Self(Loaded::of(format::of_rectified(size, geometry), Format::Own))
+    }
+
+    /// Calibrates two cameras with `columns` x `rows` inner corners of a chessboard whose squares have
+    /// a side of `square_m` metres, seen in images of `size` (width, height). Views that do not fit
+    /// are left out. Returns the root mean square of the reprojection error in pixels, too.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`]: no such board, a view with another number of corners, or a corner that is
+    /// not finite.
+    /// [`Error::Calibration`]: the views do not determine the cameras.
+    pub fn solve(
+        (columns, rows): (usize, usize),
+        square_m: f64,
+        size: (usize, usize),
+        views: &[BoardView],
+    ) -> Result<(Self, f64), Error> {
+        let wrong = |message: String| Error::Parameter { name: "views".into(), message };
+        let board =
+            Pattern::chessboard(columns, rows).and_then(|board| Board::new(board, square_m));
+        let board = board.map_err(|error| wrong(error.to_string()))?;
+        let sighting = |(number, view): (usize, &BoardView)| -> Result<Sighting, Error> {
+            let detection = |corners: &[[f64; 2]]| {
+                if corners.len() != board.count() {
+                    return Err(wrong(format!(
+                        "view {number} has {} corners, but the board has {}",
+                        corners.len(),
+                        board.count()
+                    )));
+                }
+                if !corners.as_flattened().iter().all(|side| side.is_finite()) {
+                    return Err(wrong(format!("view {number} has a corner that is no number")));
+                }
+                Ok(Detection::of_chessboard(corners, columns))
+            };
+            let seen = Ok([detection(&view.left)?, detection(&view.right)?]);
+            Ok(Sighting { name: format!("view {number}"), seen })
+        };
+        let sightings = views.iter().enumerate().map(sighting).collect::<Result<Vec<_>, _>>()?;
+        let solved = solve::solve(&board, size, solve::Options::default(), sightings);
+        let solved = solved.map_err(Error::of_calibration)?;
+        let rms_px = solved.report.rms_px;
+        Ok((Self(Loaded::of(solved.calibration, Format::Own)), rms_px))
+    }
+
+    /// Writes the calibration in the format of the file's ending: .toml (stereod), .yml, .xml or .json
+    /// (OpenCV).
+    ///
+    /// # Errors
+    /// [`Error::Calibration`]: another ending. [`Error::File`].
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let texts = Format::of_name(path)
+            .and_then(|format| format::render(&self.0.calibration, &self.0.report, format));
+        let texts = texts.map_err(Error::of_calibration)?;
+        let text = texts.into_iter().next().unwrap_or_default();
+        files::write_whole(path, text.as_bytes()).map_err(Error::of_file)
+    }
+
+    /// Returns the text of a stereod TOML file with the calibration.
+    pub fn to_toml(&self) -> String {
+        let text = format::render(&self.0.calibration, &self.0.report, Format::Own);
+        text.expect("it can be written").concat()
+    }
+
+    /// Makes a calibration of the text of a stereod TOML file.
+    ///
+    /// # Errors
+    /// As [`Calibration::read`].
+    pub fn of_toml(text: &str) -> Result<Self, Error> {
+        let parsed = format::parse(&[("calibration.toml", text)], &ReadOptions::default());
+        parsed.map(Self).map_err(Error::of_calibration)
+    }
+
+    /// Returns width and height of the left camera's images.
+    pub fn size(&self) -> (usize, usize) {
+        (self.0.calibration.left.width, self.0.calibration.left.height)
+    }
+
+    /// Returns the cameras of the rectified images, for depth.
+    ///
+    /// # Errors
+    /// [`Error::Calibration`]: the cameras cannot be rectified.
+    pub fn geometry(&self) -> Result<StereoGeometry, Error> {
+        Ok(self.rectified()?.0)
+    }
+
+    /// Returns the cameras of the rectified images, and width and height of these.
+    pub fn rectified(&self) -> Result<(StereoGeometry, (usize, usize)), Error> {
+        let rectification = self.0.calibration.rectified(None).map_err(Error::of_rectification)?;
+        Ok((rectification.geometry(), (rectification.width, rectification.height)))
+    }
+
+    /// Returns a rectifier. `alpha` is the field of view, from 0 (only valid pixels) to 1 (the whole
+    /// raw images); `None` leaves it to the file, or is 0.
+    ///
+    /// # Errors
+    /// [`Error::Calibration`], [`Error::OutOfMemory`].
+    pub fn rectifier(&self, alpha: Option<f64>) -> Result<Rectifier, Error> {
+        let rectifier = calibration::Rectifier::new(&self.0.calibration, alpha);
+        Ok(Rectifier(Arc::new(rectifier.map_err(Error::of_rectification)?)))
+    }
+}
+
+/// Rectifies the images of two cameras. Clones share its maps.
+#[derive(Clone, Debug)]
+pub struct Rectifier(Arc<calibration::Rectifier>);
+
+impl Rectifier {
+    /// Reads the rectifier of a calibration file, or of one file for each camera, for images of
+    /// this width and height, in every format of [`Calibration::read`]. `alpha` is the field of view,
+    /// from 0 (only valid pixels) to 1 (the whole raw images); `None` leaves it to the file.
+    ///
+    /// # Errors
+    /// [`Error::Calibration`], [`Error::OutOfMemory`].
+    pub fn read(
+        files: &[impl AsRef<Path>],
+        size: (usize, usize),
+        alpha: Option<f64>,
+    ) -> Result<Self, Error> {
+        Calibration::read_for_size(files, size)?.rectifier(alpha)
+    }
+
+    /// Returns the cameras of the rectified images, for depth.
+    pub fn geometry(&self) -> StereoGeometry {
+        self.0.geometry()
+    }
+
+    /// Returns width and height of the rectified images.
+    pub fn size(&self) -> (usize, usize) {
+        self.0.size()
+    }
+
+    /// Returns width and height of a camera's raw images.
+    pub fn source_size(&self, eye: Eye) -> (usize, usize) {
+        self.0.source_size(eye)
+    }
+
+    /// Returns the pairs that it rectifies.
+    pub fn pairs(&self) -> PairSpec {
+        PairSpec::raw(self.0.clone())
+    }
+
+    /// Rectifies a pair of raw images.
+    ///
+    /// # Errors
+    /// [`Error::Size`]: images of another size than the cameras'.
+    pub fn rectify<'a>(
+        &self,
+        left: impl Into<ImageRef<'a>>,
+        right: impl Into<ImageRef<'a>>,
+    ) -> Result<[ImageBuf; 2], Error> {
+        let images = [(Eye::Left, left.into()), (Eye::Right, right.into())];
+        for (eye, image) in &images {
+            let (width, height) = self.source_size(*eye);
+            if (image.width(), image.height()) != (width, height) {
+                return Err(Error::Size(format!(
+                    "the {eye} image has {}x{} pixels, but the calibration is for {width}x{height}",
+                    image.width(),
+                    image.height()
+                )));
+            }
+        }
+        let pool = Pool::new();
+        let [left, right] = images.map(|(_, image)| image.to_image(&pool));
+        Ok(self.0.rectify_pair(&StereoPair::of_stills(left?, right?)).map(ImageBuf::of_image))
+    }
+}

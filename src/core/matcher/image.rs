@@ -1,0 +1,190 @@
+//! Images that go into the matcher.
+
+use std::path::Path;
+
+use image::{DynamicImage, ImageBuffer, Luma, Rgb};
+
+use super::Error;
+use crate::frame::Image;
+use crate::picture::grey::Grey;
+use crate::picture::still;
+use crate::picture::tone::Tone;
+use crate::pool::Pool;
+
+/// A borrowed grey image: 8 bits per pixel, rows from the top, `stride` bytes apart.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageRef<'a> {
+    pixels: &'a [u8],
+    width: usize,
+    height: usize,
+    stride: usize,
+}
+
+impl<'a> ImageRef<'a> {
+    /// Wraps an image of `width` x `height` pixels whose rows follow each other without a gap.
+    ///
+    /// # Errors
+    /// [`Error::Size`]: an image without pixels, or another number of bytes than pixels.
+    pub fn new(pixels: &'a [u8], width: usize, height: usize) -> Result<Self, Error> {
+        let image = Self::with_stride(pixels, width, height, width)?;
+        if pixels.len() > width * height {
+            return Err(Error::Size(format!(
+                "{} bytes are too many for {width}x{height} grey pixels of 8 bits; `ImageBuf` converts \
+                 colour and 16 bits, and `ImageRef::with_stride` takes rows with gaps",
+                pixels.len()
+            )));
+        }
+        Ok(image)
+    }
+
+    /// Wraps an image of `width` x `height` pixels whose rows start `stride` bytes apart. Bytes after
+    /// the last row, such as the colour planes of a camera's image, are ignored.
+    ///
+    /// # Errors
+    /// [`Error::Size`]: an image without pixels, too few bytes, or a stride below the width.
+    pub fn with_stride(
+        pixels: &'a [u8],
+        width: usize,
+        height: usize,
+        stride: usize,
+    ) -> Result<Self, Error> {
+        let needed = height.checked_sub(1).and_then(|rows| rows.checked_mul(stride));
+        let needed = needed.and_then(|before| before.checked_add(width));
+        if width == 0 || stride < width || needed.is_none_or(|needed| pixels.len() < needed) {
+            return Err(Error::Size(format!(
+                "{} bytes are no image of {width}x{height} pixels with rows {stride} bytes apart",
+                pixels.len()
+            )));
+        }
+        Ok(Self { pixels, width, height, stride })
+    }
+
+    /// Returns the width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Returns the height in pixels.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Copies the image into memory of the pool, which an engine reads without another copy.
+    pub(super) fn to_image(self, pool: &Pool<u8>) -> Result<Image, Error> {
+        let pixels = pool.try_take(self.width * self.height);
+        let mut pixels = pixels.map_err(|error| Error::OutOfMemory(error.to_string()))?;
+        for (to, from) in pixels.chunks_exact_mut(self.width).zip(self.pixels.chunks(self.stride)) {
+            to.copy_from_slice(&from[..self.width]);
+        }
+        Ok(Image::new(self.width, self.height, pixels))
+    }
+}
+
+/// An owned grey image: 8 bits per pixel, rows from the top without gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageBuf {
+    pixels: Vec<u8>,
+    width: usize,
+}
+
+impl ImageBuf {
+    /// Reads an image file: PNG, JPEG, PNM, BMP, TIFF or OpenEXR. Colour becomes intensity by
+    /// Rec. 709, and samples of more than 8 bits are reduced as by [`ImageBuf::from_16_bit`].
+    ///
+    /// # Errors
+    /// [`Error::File`]: a file that cannot be read, or a damaged image.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        still::read_still(path.as_ref(), Tone::Local).map(Self::of_image).map_err(Error::of_file)
+    }
+
+    /// Reduces an image of 16-bit samples (a camera's 10, 12 or 16 bits) to 8 bits with a local gain,
+    /// which preserves faint texture. Rows follow each other without a gap.
+    ///
+    /// # Errors
+    /// As [`ImageRef::new`].
+    pub fn from_16_bit(samples: &[u16], width: usize, height: usize) -> Result<Self, Error> {
+        Self::of(samples, 1, width, height, |samples, width, height| {
+            ImageBuffer::<Luma<u16>, _>::from_raw(width, height, samples).map(Into::into)
+        })
+    }
+
+    /// Converts an image of red, green and blue, 8 bits each, to intensity by Rec. 709. Rows follow
+    /// each other without a gap.
+    ///
+    /// # Errors
+    /// As [`ImageRef::new`].
+    pub fn from_rgb(samples: &[u8], width: usize, height: usize) -> Result<Self, Error> {
+        Self::of(samples, 3, width, height, |samples, width, height| {
+            ImageBuffer::<Rgb<u8>, _>::from_raw(width, height, samples).map(Into::into)
+        })
+    }
+
+    pub(super) fn of_image(image: Image) -> Self {
+        Self { pixels: image.pixels().to_vec(), width: image.width() }
+    }
+
+    /// Converts an image with this number of samples per pixel.
+    fn of<T: Copy>(
+        samples: &[T],
+        channels: usize,
+        width: usize,
+        height: usize,
+        decode: impl Fn(Vec<T>, u32, u32) -> Option<DynamicImage>,
+    ) -> Result<Self, Error> {
+        let needed = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(channels));
+        let picture = match (u32::try_from(width), u32::try_from(height)) {
+            (Ok(width), Ok(height)) if needed == Some(samples.len()) && !samples.is_empty() => {
+                decode(samples.to_vec(), width, height)
+            }
+            _ => None,
+        };
+        let picture = picture.ok_or_else(|| {
+            Error::Size(format!(
+                "{} samples are no image of {width}x{height} pixels of {channels} channels",
+                samples.len()
+            ))
+        })?;
+        Ok(Self::of_image(Grey::of(picture).into_image(Tone::Local)))
+    }
+
+    /// Returns the width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Returns the height in pixels.
+    pub fn height(&self) -> usize {
+        self.pixels.len() / self.width
+    }
+
+    /// Returns every pixel, row by row.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+}
+
+impl<'a> From<&'a ImageBuf> for ImageRef<'a> {
+    fn from(image: &'a ImageBuf) -> Self {
+        let (width, height) = (image.width, image.height());
+        Self { pixels: &image.pixels, width, height, stride: width }
+    }
+}
+
+#[cfg(feature = "image")]
+impl<'a> TryFrom<&'a image::GrayImage> for ImageRef<'a> {
+    type Error = Error;
+
+    fn try_from(image: &'a image::GrayImage) -> Result<Self, Error> {
+        // The memory of an image may be larger than its pixels.
+        let (width, height) = (image.width() as usize, image.height() as usize);
+        Self::with_stride(image.as_raw(), width, height, width)
+    }
+}
+
+#[cfg(feature = "image")]
+impl From<ImageBuf> for image::GrayImage {
+    fn from(image: ImageBuf) -> Self {
+        let (width, height) = (image.width() as u32, image.height() as u32);
+        Self::from_raw(width, height, image.pixels).expect("there is a byte for each pixel")
+    }
+}

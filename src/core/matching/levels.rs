@@ -1,0 +1,60 @@
+//! Pyramid levels of a pair: the images and their halves, as many as the prior uses.
+
+use crate::frame::Image;
+use crate::matching::params::Params;
+use crate::matching::pyramid::{half, half_size};
+use crate::matching::texture::noise_threshold;
+
+/// Parameters and size of the next coarser level; `None` without a prior or if the images are too small.
+pub fn coarser(params: &Params, size: (usize, usize)) -> Option<(Params, (usize, usize))> {
+    Some((params.coarser()?, half_size(size)?))
+}
+
+/// Parameters and sizes of all levels, the finest first.
+pub fn levels(params: &Params, size: (usize, usize)) -> Vec<(Params, (usize, usize))> {
+    std::iter::successors(Some((params.clone(), size)), |(params, size)| coarser(params, *size))
+        .collect()
+}
+
+/// Noise thresholds ([`noise_threshold`]) of a left image at every level of pairs of `size`, the finest
+/// first. The image has that size or is larger, with the pair cut out of it.
+pub fn noise_thresholds(left: &Image, params: &Params, size: (usize, usize)) -> Vec<u32> {
+    let halves = std::iter::successors(Some(half(left)), |finer| Some(half(finer)));
+    let halves: Vec<Image> = halves.take(levels(params, size).len() - 1).collect();
+    std::iter::once(left).chain(&halves).map(noise_threshold).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::DisparityRange;
+    use crate::matching::{Cost, Prior};
+
+    #[test]
+    fn levels_go_as_far_as_the_prior_and_the_pictures_do() {
+        let sizes = |count, size| {
+            let range = DisparityRange { min: 0, count: 64 };
+            let prior = (count > 0).then_some(Prior { levels: count, strength: 4 });
+            let cost = Cost::Ad { truncation: 20, window: 1 };
+            let params = Params { prior, ..Params::bare(range, cost, (1, 2)) };
+            levels(&params, size).into_iter().map(|(_, size)| size).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(0, (1281, 720)), [(1281, 720)]);
+        assert_eq!(sizes(2, (1281, 720)), [(1281, 720), (641, 360), (321, 180)]);
+        assert_eq!(sizes(3, (100, 63)), [(100, 63), (50, 32), (25, 16)]);
+        assert_eq!(sizes(3, (100, 31)), [(100, 31)]);
+    }
+
+    #[test]
+    fn thresholds_are_of_the_picture_and_its_halves() {
+        let grey = |x: usize, y: usize| (x.wrapping_mul(0x9e37_79b9) ^ (y * y * 77)) as u8 % 100;
+        let left = Image::from_fn(80, 70, grey);
+        let expected = [&left, &half(&left), &half(&half(&left))].map(noise_threshold);
+        assert!(expected.iter().all(|&threshold| threshold > 4), "{expected:?}");
+        let params = Params { prior: Some(Prior { levels: 2, strength: 4 }), ..Params::default() };
+        // Windows that are cut out of it may have fewer levels.
+        for (window, levels) in [((80, 70), 3), ((64, 40), 2), ((80, 31), 1)] {
+            assert_eq!(noise_thresholds(&left, &params, window), expected[..levels]);
+        }
+    }
+}

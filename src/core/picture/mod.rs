@@ -1,0 +1,13 @@
+//! Still images and point clouds: reading and writing.
+
+pub mod cloud;
+pub mod encoding;
+pub mod grey;
+pub mod header;
+pub mod jpeg;
+mod linear;
+pub mod numbers;
+pub mod orientation;
+pub mod png;
+pub mod still;
+pub mod tone;

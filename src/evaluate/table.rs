@@ -1,0 +1,507 @@
+//! The report for people: aligned for a terminal, in Markdown, as comma-separated values, or for LaTeX.
+
+use std::fmt::Write;
+
+use super::item::Areas;
+use super::report::{Dataset, Report};
+use super::scoring::Score;
+use super::sparsification::Sparsification;
+use super::summary::Summary;
+use super::surfaces::Surfaces;
+use stereod_core::text::on_one_line;
+
+/// A column: its head, its map and figure, and its digits after the point.
+struct Column {
+    head: &'static str,
+    map: fn(&Summary) -> &Areas<Score>,
+    figure: &'static str,
+    digits: usize,
+    /// True for a column of tables for a terminal, which has not room for all.
+    on_terminal: bool,
+}
+
+impl Column {
+    const fn on_terminal(self) -> Self {
+        Column { on_terminal: true, ..self }
+    }
+}
+
+const fn matched(head: &'static str, figure: &'static str, digits: usize) -> Column {
+    Column { head, map: |summary| &summary.unfilled, figure, digits, on_terminal: false }
+}
+
+const fn dense(head: &'static str, figure: &'static str, digits: usize) -> Column {
+    Column { head, map: |summary| &summary.dense, figure, digits, on_terminal: false }
+}
+
+/// The columns of figures; the time follows.
+const COLUMNS: [Column; 17] = [
+    matched("known", "density", 1).on_terminal(),
+    matched("wrong", "bad1.0_valid", 2).on_terminal(),
+    matched("nearer", "nearer_valid", 2).on_terminal(),
+    matched("error", "avgerr", 3).on_terminal(),
+    matched("rms", "rms", 3),
+    matched("bad 0.5", "bad0.5", 2),
+    matched("bad 1", "bad1.0", 2).on_terminal(),
+    matched("bad 2", "bad2.0", 2),
+    matched("bad 4", "bad4.0", 2),
+    matched("D1", "d1", 2).on_terminal(),
+    dense("dense 0.5", "bad0.5", 2),
+    dense("dense 1", "bad1.0", 2).on_terminal(),
+    dense("dense 2", "bad2.0", 2),
+    dense("dense 4", "bad4.0", 2),
+    dense("dense D1", "d1", 2),
+    dense("dense error", "avgerr", 3),
+    dense("dense rms", "rms", 3),
+];
+
+/// Head of a column, its figure, and whether a table for a terminal has it.
+type Curve = (&'static str, fn(&Sparsification) -> f64, bool);
+
+/// Columns of the areas below the sparsification curve, if there is a confidence: its own, and the
+/// best one; and of its calibration error.
+const CURVES: [Curve; 3] = [
+    ("auc", |curve| curve.area, true),
+    ("best", |curve| curve.best, false),
+    ("cal", |curve| curve.calibration, true),
+];
+
+/// Largest width of a table for a terminal.
+const WIDEST: usize = 100;
+
+/// Legend of the columns.
+const LEGEND: &str = "\
+Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them
+that are off by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and
+5 %; error, rms: mean and root mean square error of the known. bad 0.5, 1, 2, 4: off by more pixels
+or unknown; D1: by more than 3 px and 5 %, or unknown. These are of the map before --fill; dense:
+the same after --fill, and after unknown pixels took the smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels
+off by more than 1 px over all densities, by the confidence and by the truth; cal: mean difference
+between the confidence and the share of pixels within 1 px, by tenths of the confidence. Depth
+discontinuities: within 9x9 pixels of neighbours that differ by more than 2 px, unless the data set
+has a mask. plane residual: mean root mean square deviation of 15x15 pixels of a surface from the
+plane that fits them best, in pixels; thin gaps: part of the map that is unknown along at most 3 px
+of a row or column. ms: time in the engine";
+
+/// An area and its title.
+#[derive(Clone, Copy)]
+struct Section {
+    title: &'static str,
+    score: fn(&Areas<Score>) -> &Option<Score>,
+    curve: fn(&Areas<Sparsification>) -> &Option<Sparsification>,
+    /// Set if there is a confidence.
+    has_curves: bool,
+}
+
+impl Section {
+    /// Returns the columns of curves.
+    fn curves(&self, on_terminal: bool) -> impl Iterator<Item = &'static Curve> {
+        CURVES.iter().filter(move |(.., is_short)| self.has_curves && (*is_short || !on_terminal))
+    }
+}
+
+const SECTIONS: [Section; 3] = [
+    Section {
+        title: "Pixels that both cameras see",
+        score: |areas| &areas.non_occluded,
+        curve: |areas| &areas.non_occluded,
+        has_curves: false,
+    },
+    Section {
+        title: "All pixels",
+        score: |areas| &areas.all,
+        curve: |areas| &areas.all,
+        has_curves: false,
+    },
+    Section {
+        title: "Pixels near depth discontinuities, of those that both cameras see",
+        score: |areas| &areas.discontinuities,
+        curve: |areas| &areas.discontinuities,
+        has_curves: false,
+    },
+];
+
+/// Cells of a table, row by row; the first row is the head, and the first column holds names.
+struct Table {
+    title: &'static str,
+    rows: Vec<Vec<String>>,
+}
+
+/// Returns the report as aligned tables.
+pub fn aligned(report: &Report) -> String {
+    let mut text = String::new();
+    for table in tables(report, true) {
+        let columns = table.rows[0].len();
+        let width = |column: usize| table.rows.iter().map(move |row| row[column].chars().count());
+        let mut widths: Vec<usize> =
+            (0..columns).map(|column| width(column).max().unwrap_or(0)).collect();
+        let room =
+            WIDEST.saturating_sub(widths.iter().skip(1).map(|width| width + 2).sum::<usize>() + 2);
+        widths[0] = width(0).filter(|&width| width <= room).max().unwrap_or(0);
+        let _ = writeln!(text, "{}", table.title);
+        for row in &table.rows {
+            // A longer name has lines of its own.
+            let name: Vec<char> = row[0].chars().collect();
+            let is_long = name.len() > room;
+            for line in name.chunks(WIDEST - 2).filter(|_| is_long) {
+                let _ = writeln!(text, "  {}", line.iter().collect::<String>());
+            }
+            let _ = write!(text, "  {:<1$}", if is_long { "" } else { &row[0] }, widths[0]);
+            for (cell, width) in row.iter().zip(&widths).skip(1) {
+                let _ = write!(text, "  {cell:>width$}");
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{LEGEND}{}.\n{}", times(report), conditions(report));
+    text
+}
+
+/// Returns the report in Markdown.
+pub fn markdown(report: &Report) -> String {
+    let mut text = String::new();
+    for table in tables(report, false) {
+        let _ = writeln!(text, "{}:\n", table.title);
+        for (number, row) in table.rows.iter().enumerate() {
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+            if number == 0 {
+                let _ = writeln!(text, "| --- |{}", " ---: |".repeat(row.len() - 1));
+            }
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{LEGEND}{}.\n{}", times(report), conditions(report));
+    text
+}
+
+/// Returns the report as one table of comma-separated values (RFC 4180), with the region in the first column. A figure
+/// that a row does not have is empty.
+pub fn csv(report: &Report) -> String {
+    let quoted = |cell: &str| match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    };
+    let tables = tables(report, false);
+    let mut heads: Vec<&str> = Vec::new();
+    for head in tables.iter().flat_map(|table| &table.rows[0]) {
+        if !heads.contains(&&**head) {
+            heads.push(head);
+        }
+    }
+    let mut text = format!("region,{}\r\n", heads.join(","));
+    for Table { title, rows } in &tables {
+        let (own, rows) = rows.split_first().expect("a table has a head");
+        for row in rows {
+            let cell = |head: &&str| {
+                let at = own.iter().position(|own| own == head);
+                at.map(|at| &*row[at]).filter(|cell| *cell != "-").map(quoted).unwrap_or_default()
+            };
+            let cells: Vec<String> = heads.iter().map(cell).collect();
+            let _ = write!(text, "{},{}\r\n", quoted(title), cells.join(","));
+        }
+    }
+    text
+}
+
+/// Returns the report as tables of LaTeX, with the rules of the package booktabs.
+pub fn latex(report: &Report) -> String {
+    let mut text = String::from("% needs \\usepackage{booktabs}\n");
+    for Table { title, rows } in tables(report, false) {
+        let columns = "r".repeat(rows[0].len() - 1);
+        let _ = writeln!(text, "% {title}\n\\begin{{tabular}}{{l{columns}}}\n\\toprule");
+        for (number, row) in rows.iter().enumerate() {
+            let cells: Vec<String> = row.iter().map(|cell| escaped_for_latex(cell)).collect();
+            let rule = if number == 0 { "\n\\midrule" } else { "" };
+            let _ = writeln!(text, "{} \\\\{rule}", cells.join(" & "));
+        }
+        text.push_str("\\bottomrule\n\\end{tabular}\n");
+    }
+    text
+}
+
+fn escaped_for_latex(cell: &str) -> String {
+    cell.chars().fold(String::new(), |mut text, c| {
+        match c {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => text.extend(['\\', c]),
+            '\\' => text.push_str("\\textbackslash{}"),
+            '~' => text.push_str("\\textasciitilde{}"),
+            '^' => text.push_str("\\textasciicircum{}"),
+            other => text.push(other),
+        }
+        text
+    })
+}
+
+/// Returns a table for each area with any truth; its means are over the pairs in it. One for a terminal has
+/// fewer columns.
+fn tables(report: &Report, on_terminal: bool) -> Vec<Table> {
+    let several = report.datasets.len() > 1;
+    let columns: Vec<&Column> =
+        COLUMNS.iter().filter(|column| column.on_terminal || !on_terminal).collect();
+    let mut tables = Vec::new();
+    for section in SECTIONS {
+        let curves = report.datasets.iter().flat_map(Dataset::measured);
+        let mut curves = curves.map(|(_, measured)| &measured.summary.sparsification);
+        let has_curves = curves.any(|areas| (section.curve)(areas).is_some());
+        let area = Section { has_curves, ..section };
+        let (mut rows, mut all) = (Vec::new(), Vec::new());
+        let row = |name: &str, summary: &Summary| row(name, summary, area, &columns, on_terminal);
+        let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?);
+        for dataset in &report.datasets {
+            let before = all.len();
+            for (name, measured) in dataset.measured() {
+                if let Some(row) = row(&on_one_line(name), &measured.summary) {
+                    rows.push(row);
+                    all.push(&measured.summary);
+                }
+            }
+            if !report.is_comparison {
+                let name = on_one_line(&dataset.path.to_string_lossy()).into_owned();
+                rows.extend(mean(&format!("mean of {name}"), &all[before..]));
+            }
+        }
+        if several {
+            rows.extend(mean("mean of all", &all));
+        }
+        if !rows.is_empty() {
+            let heads = columns.iter().map(|column| column.head);
+            let curves = area.curves(on_terminal).map(|(head, ..)| *head);
+            let head = [first(report)].into_iter().chain(heads).chain(curves).chain(["ms"]);
+            rows.insert(0, head.map(str::to_owned).collect());
+            tables.push(Table { title: section.title, rows });
+        }
+    }
+    tables.extend(whole_maps(report));
+    tables
+}
+
+/// Returns the table of the figures that need no truth; `None` if no pair was matched.
+fn whole_maps(report: &Report) -> Option<Table> {
+    let row = |name: &str, summary: &Summary| {
+        let Surfaces { density, plane_residual, thin_gaps } = summary.surfaces;
+        let residual = plane_residual.map_or("-".into(), |residual| format!("{residual:.3}"));
+        let figures = [format!("{density:.1}"), residual, format!("{thin_gaps:.2}")];
+        [name.to_owned()].into_iter().chain(figures).chain([format!("{:.1}", summary.time_ms)])
+    };
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for dataset in &report.datasets {
+        rows.extend(
+            dataset
+                .measured()
+                .map(|(name, measured)| row(&on_one_line(name), &measured.summary).collect()),
+        );
+        let name = format!("mean of {}", on_one_line(&dataset.path.to_string_lossy()));
+        let mean = dataset.mean().filter(|_| !report.is_comparison);
+        rows.extend(mean.map(|mean| row(&name, &mean).collect()));
+    }
+    if report.datasets.len() > 1 {
+        rows.extend(report.mean().map(|mean| row("mean of all", &mean).collect()));
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    rows.insert(
+        0,
+        [first(report), "known", "plane residual", "thin gaps", "ms"].map(str::to_owned).into(),
+    );
+    Some(Table { title: "Whole maps, without the truth", rows })
+}
+
+/// Returns the head of the first column.
+fn first(report: &Report) -> &'static str {
+    if report.is_comparison { "settings" } else { "pair" }
+}
+
+/// Returns a row; `None` if there is no truth for the area.
+fn row(
+    name: &str,
+    summary: &Summary,
+    area: Section,
+    columns: &[&Column],
+    on_terminal: bool,
+) -> Option<Vec<String>> {
+    let mut cells = vec![name.to_owned()];
+    for column in columns {
+        let score = (area.score)((column.map)(summary)).as_ref()?;
+        let figure = score.figures.get(column.figure);
+        cells.push(figure.map_or("-".into(), |figure| format!("{figure:.0$}", column.digits)));
+    }
+    let curve = (area.curve)(&summary.sparsification).as_ref();
+    for (_, value, _) in area.curves(on_terminal) {
+        cells.push(curve.map_or("-".into(), |curve| format!("{:.2}", value(curve))));
+    }
+    cells.push(format!("{:.1}", summary.time_ms));
+    Some(cells)
+}
+
+fn times(report: &Report) -> String {
+    match report.repeat {
+        1 => String::new(),
+        repeat => format!(", the median of {repeat}"),
+    }
+}
+
+/// Returns the engine and the changes to the images.
+fn conditions(report: &Report) -> String {
+    let even = report.even.map(|grey| format!("; a quarter of the left picture was painted grey {grey}, with what it shows in the right one"));
+    let noise = report.noise.map(|(sigma, seed)| {
+        format!("; noise of {sigma} grey levels was added to both views (seed {seed})")
+    });
+    let (measured, all) = report.counts();
+    let what = if report.is_comparison { "combination" } else { "pair" };
+    let count = match measured == all {
+        true => format!("{all} {what}{}", if all == 1 { "" } else { "s" }),
+        false => format!("{measured} of {all} {what}s"),
+    };
+    let engine = report.engine.as_ref().map(|engine| format!(" on {engine}"));
+    let [engine, even, noise] = [engine, even, noise].map(Option::unwrap_or_default);
+    format!("{count}{engine}{even}{noise}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scoring::{Figures, NAMES};
+    use super::*;
+    use crate::measured::Measured;
+    use stereod_core::frame::DisparityRange;
+
+    /// Returns a pair whose figures are all `dense` percent after filling and 1 more before; `all`
+    /// where it has truth for all pixels.
+    fn measured(dense: f64, has_all: bool) -> Measured {
+        let score = |value| Some(Score { count: 8, figures: Figures([Some(value); NAMES.len()]) });
+        let areas = |value| Areas {
+            non_occluded: score(value),
+            all: if has_all { score(value) } else { None },
+            discontinuities: None,
+        };
+        let mut unfilled = areas(dense + 1.0);
+        if let Some(score) = &mut unfilled.non_occluded {
+            score.figures.0[15] = None;
+        }
+        let curve =
+            Sparsification { area: dense / 2.0, best: dense / 4.0, calibration: dense / 8.0 };
+        let all = has_all.then_some(curve);
+        let summary = Summary {
+            time_ms: 10.0 * dense,
+            image_density: 100.0,
+            surfaces: Surfaces { density: 90.0, plane_residual: None, thin_gaps: dense },
+            unfilled,
+            dense: areas(dense),
+            sparsification: Areas { all, ..Areas::default() },
+        };
+        Measured { size: (4, 2), range: DisparityRange { min: 0, count: 16 }, summary }
+    }
+
+    fn report(datasets: Vec<Dataset>) -> Report {
+        let (engine, noise) = (Some("CPU".into()), Some((5.0, 7)));
+        let settings = toml::Value::from(0);
+        let is_comparison = false;
+        Report { engine, repeat: 3, even: None, noise, settings, datasets, is_comparison }
+    }
+
+    fn dataset(path: &str, pairs: &[(&str, f64, bool)]) -> Dataset {
+        let pair =
+            |&(name, dense, all): &(&str, f64, bool)| (name.to_owned(), Ok(measured(dense, all)));
+        Dataset { path: path.into(), pairs: pairs.iter().map(pair).collect() }
+    }
+
+    #[test]
+    fn rows_are_pairs_and_means_of_what_the_table_shows() {
+        let mut first = dataset("v2", &[("teddy", 2.0, true), ("a|b\n", 4.0, false)]);
+        first.pairs.push(("lost".into(), Err("cannot be read".into())));
+        let second = dataset("kitti", &[("one", 6.0, false)]);
+        let report = report(vec![first, second]);
+        let text = markdown(&report);
+        let lines: Vec<&str> = text.lines().collect();
+        let row = |name: &str, values: &str| {
+            lines.iter().filter(|line| line.starts_with(&format!("| {name} | {values}"))).count()
+        };
+        assert_eq!(lines[0], "Pixels that both cameras see:");
+        assert!(lines[2].starts_with(
+            "| pair | known | wrong | nearer | error | rms | bad 0.5 | bad 1 | bad 2 | bad 4 | D1 | dense 0.5 |"
+        ));
+        assert!(lines[3].starts_with("| --- | ---: | ---: |"));
+        // 4 rows of pairs and means in the first table besides the total,
+        // 1 and its means in the second.
+        assert_eq!(row("teddy", "3.0 | 3.00 | 3.00 | 3.000 | - | 3.00 |"), 1);
+        assert_eq!(row("teddy", "3.0 | 3.00 | 3.00 | 3.000 | 3.000 | 3.00 |"), 1);
+        assert_eq!(row("a\\|b\\n", "5.0 | 5.00"), 1);
+        assert_eq!((row("mean of v2", "4.0 | 4.00"), row("mean of v2", "3.0 | 3.00")), (1, 1));
+        assert_eq!((row("mean of kitti", "7.0 | 7.00"), row("one", "7.0")), (1, 1));
+        assert_eq!((row("mean of all", "5.0 | 5.00"), row("mean of all", "3.0 | 3.00")), (1, 1));
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("| mean of all |") && line.ends_with("| 40.0 |"))
+        );
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("| mean of all |") && line.ends_with("| 20.0 |"))
+        );
+        assert_eq!(row("mean of all", "90.0 | - | 4.00 | 40.0 |"), 1);
+        let end = "3 of 4 pairs on CPU; noise of 5 grey levels was added to both views (seed 7).";
+        assert_eq!(lines.last(), Some(&end));
+    }
+
+    #[test]
+    fn other_programs_can_read_the_tables() {
+        let report = report(vec![dataset("v2", &[("te_ddy, 1", 2.0, false)])]);
+        let csv = csv(&report);
+        let lines: Vec<&str> = csv.split("\r\n").collect();
+        assert!(lines[0].starts_with("region,pair,known,wrong,nearer,error,rms,bad 0.5,"), "{csv}");
+        let heads: std::collections::HashSet<&str> = lines[0].split(',').collect();
+        assert_eq!(heads.len(), lines[0].split(',').count(), "{csv}");
+        let start = "Pixels that both cameras see,\"te_ddy, 1\",3.0,3.00,3.00,3.000,,3.00,";
+        assert!(lines[1].starts_with(start), "{csv}");
+        assert!(
+            lines[3].starts_with("\"Whole maps, without the truth\",\"te_ddy, 1\",90.0,,"),
+            "{csv}"
+        );
+        let latex = latex(&report);
+        assert!(latex.contains("te\\_ddy, 1 & 3.0 & 3.00 & "), "{latex}");
+        assert_eq!(
+            latex.matches("\\begin{tabular}").count(),
+            latex.matches("\\bottomrule").count()
+        );
+    }
+
+    #[test]
+    fn a_comparison_has_a_row_for_each_combination_and_no_means() {
+        let rows = dataset("all", &[("paths=4", 2.0, false), ("paths=8", 1.0, false)]);
+        let report = Report { is_comparison: true, ..report(vec![rows]) };
+        let text = aligned(&report);
+        assert!(text.lines().nth(1).unwrap().trim_start().starts_with("settings "), "{text}");
+        assert!(!text.contains("mean of all"), "{text}");
+        assert!(text.contains("2 combinations on CPU"), "{text}");
+    }
+
+    #[test]
+    fn long_names_have_lines_of_their_own() {
+        let name = "cost=combined paths=4 cost-window=9 prior=2 ".repeat(4);
+        let text =
+            aligned(&report(vec![dataset("v2", &[("teddy", 2.0, true), (&name, 40.0, true)])]));
+        let (tables, _) = text.split_once("Percent of").unwrap();
+        assert!(tables.lines().all(|line| line.chars().count() <= WIDEST), "{text}");
+        let lines: Vec<&str> = tables.lines().take(6).collect();
+        assert!(lines[3].starts_with("  cost=combined") && lines[4].starts_with("  "), "{text}");
+        let figures: Vec<&str> = lines[5].split_whitespace().collect();
+        assert_eq!(figures[..2], ["41.0", "41.00"], "{text}");
+        assert_eq!(lines[5].chars().count(), lines[2].chars().count(), "{text}");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let text =
+            aligned(&report(vec![dataset("v2", &[("teddy", 2.0, false), ("x", 40.0, false)])]));
+        let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+        assert_eq!(lines.len(), 5);
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
+        let widths: Vec<usize> = lines[1..].iter().map(|line| line.chars().count()).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+        assert!(!text.contains("All pixels") && !text.contains("mean of all"), "{text}");
+        assert!(text.contains("time in the engine, the median of 3.\n2 pairs on CPU;"), "{text}");
+    }
+}

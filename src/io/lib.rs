@@ -1,0 +1,8 @@
+//! Sources of stereo pairs and outputs of disparity of the program `stereod`. Not an interface: it changes without notice.
+
+pub mod accuracy;
+pub mod ebml;
+#[cfg(feature = "ros2")]
+pub mod ros2;
+pub mod sink;
+pub mod source;

@@ -1,0 +1,460 @@
+//! Matched pairs as ROS 2 messages in CDR, for MCAP files, the Foxglove protocol and ROS 2. Topics, types and
+//! conventions follow the ROS package stereo_image_proc (docs/remote.md).
+
+mod cdr;
+mod jpeg;
+mod schema;
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+pub use cdr::Cdr;
+use jpeg::encode_coloured;
+pub use jpeg::{encode as jpeg, sampled};
+pub use schema::{definition, full_name};
+
+use crate::sink::StreamInfo;
+use crate::sink::colour::{ColourScale, colourise};
+use crate::sink::colouring::Colouring;
+use stereod_core::clock::CaptureClock;
+use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
+use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
+use stereod_core::picture::png;
+
+/// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair
+/// are in it, also the right camera's; its projection has the baseline (sensor_msgs/CameraInfo,
+/// image_geometry).
+const FRAME: &str = "left_optical_frame";
+
+/// Frame of the right camera, which only the transform has.
+const RIGHT_FRAME: &str = "right_optical_frame";
+
+/// A topic and the encoding of its messages.
+pub struct Topic {
+    /// Name in the settings; `None` for a topic that accompanies the others.
+    pub key: Option<&'static str>,
+    pub path: &'static str,
+    /// Type of the messages: package and name.
+    pub schema: &'static str,
+    /// Requirement on a pair.
+    pub needs: Needs,
+    encode: fn(&Matched, Duration) -> Result<Vec<u8>>,
+}
+
+/// Requirement of a message besides the pair and its disparity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    Nothing,
+    /// The geometry of the cameras.
+    Geometry,
+    Confidence,
+}
+
+/// All topics of pairs.
+pub static TOPICS: [Topic; 13] = [
+    Topic {
+        key: None,
+        path: "/left/camera_info",
+        schema: "sensor_msgs/CameraInfo",
+        needs: Needs::Geometry,
+        encode: |frame, stamp| camera_info(frame, stamp, 0),
+    },
+    Topic {
+        key: None,
+        path: "/right/camera_info",
+        schema: "sensor_msgs/CameraInfo",
+        needs: Needs::Geometry,
+        encode: |frame, stamp| camera_info(frame, stamp, 1),
+    },
+    Topic {
+        key: None,
+        path: "/tf_static",
+        schema: "tf2_msgs/TFMessage",
+        needs: Needs::Geometry,
+        encode: transform,
+    },
+    Topic {
+        key: Some("left"),
+        path: "/left/image_rect",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Nothing,
+        encode: |frame, stamp| Ok(picture(&frame.pair.left, stamp)),
+    },
+    Topic {
+        key: Some("left-jpeg"),
+        path: "/left/image_rect/compressed",
+        schema: "sensor_msgs/CompressedImage",
+        needs: Needs::Nothing,
+        encode: compressed,
+    },
+    Topic {
+        key: Some("right"),
+        path: "/right/image_rect",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Nothing,
+        encode: |frame, stamp| Ok(picture(&frame.pair.right, stamp)),
+    },
+    Topic {
+        key: Some("disparity"),
+        path: "/disparity",
+        schema: "stereo_msgs/DisparityImage",
+        needs: Needs::Nothing,
+        encode: disparity,
+    },
+    Topic {
+        key: Some("disparity-jpeg"),
+        path: "/disparity/image_color/compressed",
+        schema: "sensor_msgs/CompressedImage",
+        needs: Needs::Nothing,
+        encode: coloured_disparity,
+    },
+    Topic {
+        key: Some("depth"),
+        path: "/depth/image_rect",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Geometry,
+        encode: depth,
+    },
+    Topic {
+        key: Some("depth-float"),
+        path: "/depth/image_rect_float",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Geometry,
+        encode: depth_float,
+    },
+    Topic {
+        key: Some("depth-png"),
+        path: "/depth/image_rect/compressedDepth",
+        schema: "sensor_msgs/CompressedImage",
+        needs: Needs::Geometry,
+        encode: depth_png,
+    },
+    Topic {
+        key: Some("points"),
+        path: "/points2",
+        schema: "sensor_msgs/PointCloud2",
+        needs: Needs::Geometry,
+        encode: points,
+    },
+    Topic {
+        key: Some("confidence"),
+        path: "/confidence",
+        schema: "sensor_msgs/Image",
+        needs: Needs::Confidence,
+        encode: confidence,
+    },
+];
+
+impl Topic {
+    /// Encodes the message of a pair. `stamp` is the time of its capture since 1970, the same in all
+    /// messages of the pair.
+    pub fn encode(&self, frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+        (self.encode)(frame, stamp).with_context(|| format!("topic {}", self.path))
+    }
+
+    /// Reports whether a pair has the data for the messages.
+    pub fn is_in(&self, frame: &Matched) -> bool {
+        match self.needs {
+            Needs::Nothing => true,
+            Needs::Geometry => frame.geometry.is_some(),
+            Needs::Confidence => frame.confidence.is_some(),
+        }
+    }
+
+    /// Reports whether it holds for the whole stream and is sent once.
+    pub fn is_static(&self) -> bool {
+        self.path == STATIC
+    }
+}
+
+/// Topic of messages that hold for the whole stream.
+pub const STATIC: &str = "/tf_static";
+
+/// Returns the names in a list of topics.
+pub fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// Checks a list of topics.
+pub fn check_topics(list: &str) -> Result<(), String> {
+    let known = || TOPICS.iter().filter_map(|topic| topic.key);
+    match names(list).all(|name| known().any(|key| key == name)) {
+        true => Ok(()),
+        false => Err(format!("a list of {}", known().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// Returns the topics of a list, and their companions. An empty list is `default`, limited by the known
+/// cameras.
+pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
+    let is_default = names(list).next().is_none();
+    let list = if is_default { default } else { list };
+    let chosen = |topic: &Topic| topic.key.is_none_or(|key| names(list).any(|name| name == key));
+    let is_known = |topic: &Topic| topic.needs != Needs::Geometry || stream.geometry.is_some();
+    let unknown = TOPICS.iter().filter(|topic| chosen(topic) && !is_known(topic));
+    if let (false, Some(key)) = (is_default, unknown.filter_map(|topic| topic.key).next()) {
+        anyhow::bail!(
+            "the topic {key} needs a calibration: give --calibration FILE, or --focal and --baseline"
+        );
+    }
+    Ok(TOPICS.iter().filter(|topic| chosen(topic) && is_known(topic)).collect())
+}
+
+/// Returns the time of a capture since 1970; for a source without a clock its own time, from 0.
+pub fn stamp(clock: Option<CaptureClock>, time: Duration) -> Duration {
+    let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    clock.map_or(time, |clock| since(clock.time_of_day(time)))
+}
+
+/// State of a run in words.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnosis {
+    /// Figures with their labels.
+    pub values: Vec<(&'static str, String)>,
+    /// Present problems.
+    pub troubles: Vec<String>,
+}
+
+/// Returns a `diagnostic_msgs/DiagnosticArray` with one status: a warning if there are troubles.
+pub fn diagnostics(source: &str, diagnosis: &Diagnosis, stamp: Duration) -> Vec<u8> {
+    let Diagnosis { values, troubles } = diagnosis;
+    const OK: u8 = 0;
+    const WARN: u8 = 1;
+    let level = if troubles.is_empty() { OK } else { WARN };
+    let message = if troubles.is_empty() { "ok".to_owned() } else { troubles.join("; ") };
+    let mut cdr = Cdr::with_room(1024);
+    header(&mut cdr, stamp, "");
+    cdr.length(1).u8(level).text("stereod").text(&message).text(source);
+    cdr.length(values.len());
+    for (key, value) in values {
+        cdr.text(key).text(value);
+    }
+    cdr.finish()
+}
+
+/// Begins a message with a `std_msgs/Header` in the coordinate frame of the pair.
+fn with_header(room: usize, stamp: Duration) -> Cdr {
+    let mut cdr = Cdr::with_room(128 + room);
+    header(&mut cdr, stamp, FRAME);
+    cdr
+}
+
+/// Writes a `std_msgs/Header`.
+pub fn header(cdr: &mut Cdr, stamp: Duration, frame: &str) {
+    cdr.i32(stamp.as_secs() as i32).u32(stamp.subsec_nanos()).text(frame);
+}
+
+/// Writes the fields of a `sensor_msgs/Image` after its header.
+fn image(
+    cdr: &mut Cdr,
+    (width, height): (usize, usize),
+    (encoding, pixel_bytes): (&str, usize),
+    fill: impl FnOnce(&mut Vec<u8>),
+) {
+    cdr.u32(height as u32).u32(width as u32).text(encoding).u8(0);
+    cdr.u32((pixel_bytes * width) as u32).bytes(fill);
+}
+
+/// Returns a view as `mono8` or, if it has colours, as `rgb8`.
+fn picture(view: &Image, stamp: Duration) -> Vec<u8> {
+    let size = (view.width(), view.height());
+    let pixels = size.0 * size.1;
+    let mut cdr = with_header(3 * pixels, stamp);
+    match view.chroma() {
+        Some(_) => image(&mut cdr, size, ("rgb8", 3), |out| {
+            let start = out.len();
+            out.resize(start + 3 * pixels, 0);
+            view.write_rgb::<3>(&mut out[start..], 3 * size.0);
+        }),
+        None => image(&mut cdr, size, ("mono8", 1), |out| out.extend(view.pixels())),
+    }
+    cdr.finish()
+}
+
+fn compressed(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    Ok(jpeg_message(jpeg(&frame.pair.left, 1)?, stamp))
+}
+
+/// Returns disparity in the colours of the preview, for viewers without a decoder of `DisparityImage`.
+fn coloured_disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let map = &frame.disparity;
+    let (width, height) = (map.width(), map.height());
+    let Colouring { map: colours, span } = Colouring::default();
+    let mut rgb = vec![0; 3 * width * height];
+    colourise::<3>(map, colours, &ColourScale::new(span, map.range()), &mut rgb, 3 * width);
+    Ok(jpeg_message(encode_coloured(&rgb, (width, height))?, stamp))
+}
+
+fn jpeg_message(file: Vec<u8>, stamp: Duration) -> Vec<u8> {
+    let mut cdr = with_header(file.len(), stamp);
+    cdr.text("jpeg").bytes(|out| out.extend(file));
+    cdr.finish()
+}
+
+fn confidence(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let confidence = frame.confidence.as_ref().context("the pair has no confidence")?;
+    Ok(picture(confidence, stamp))
+}
+
+/// Returns disparity in pixels as 32-bit floats; unknown is NaN. The message defines the disparity of a point
+/// at infinity as 0, even if the principal points of the views differ.
+fn disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let map = &frame.disparity;
+    let (width, height) = (map.width(), map.height());
+    let mut cdr = with_header(4 * width * height, stamp);
+    header(&mut cdr, stamp, FRAME);
+    let at_infinity = frame.geometry.map_or(0.0, |it| it.centre_x_px - it.right_centre_x_px) as f32;
+    image(&mut cdr, (width, height), ("32FC1", 4), |out| {
+        let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
+        let pixels = pixels.map(|pixel| pixel.map_or(f32::NAN, |pixel| pixel - at_infinity));
+        out.extend(pixels.flat_map(f32::to_le_bytes));
+    });
+    let range = map.range();
+    let [focal, baseline] = frame.geometry.map_or([0.0; 2], |it| [it.focal_px, it.baseline_m]);
+    cdr.f32(focal as f32).f32(baseline as f32);
+    region(&mut cdr, (width, height));
+    let last = range.min + range.count as i32 - 1;
+    let [least, most] = [range.min, last].map(|disparity| disparity as f32 - at_infinity);
+    cdr.f32(least).f32(most).f32(1.0 / SUBPIXEL as f32);
+    Ok(cdr.finish())
+}
+
+/// Returns depth in millimetres (REP 118); unknown is 0.
+fn millimetres(frame: &Matched) -> Result<Vec<u16>> {
+    let map = &frame.disparity;
+    let millimetres = Quantity::Depth(DepthUnit::default());
+    let numbers = Numbers::new(millimetres, map.range(), frame.geometry.as_ref())?;
+    let mut stored = vec![0; map.values().len()];
+    numbers.encode(map.values(), &mut stored);
+    Ok(stored)
+}
+
+/// Returns depth in millimetres as 16-bit numbers.
+fn depth(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let (map, stored) = (&frame.disparity, millimetres(frame)?);
+    let mut cdr = with_header(2 * stored.len(), stamp);
+    image(&mut cdr, (map.width(), map.height()), ("16UC1", 2), |out| {
+        out.extend(stored.iter().flat_map(|number| number.to_le_bytes()));
+    });
+    Ok(cdr.finish())
+}
+
+/// Returns depth in metres as 32-bit floats (REP 118); unknown is NaN.
+fn depth_float(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let (map, geometry) = (&frame.disparity, geometry(frame)?);
+    let (width, height) = (map.width(), map.height());
+    let mut cdr = with_header(4 * width * height, stamp);
+    image(&mut cdr, (width, height), ("32FC1", 4), |out| {
+        let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
+        let metres = pixels.map(|pixel| geometry.depth_m(pixel?.into()));
+        out.extend(metres.flat_map(|z| z.map_or(f32::NAN, |z| z as f32).to_le_bytes()));
+    });
+    Ok(cdr.finish())
+}
+
+/// Returns depth in millimetres as image_transport's plug-in compressedDepth does: a header of 12 bytes,
+/// which 16-bit depth does not use, before a PNG.
+fn depth_png(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let map = &frame.disparity;
+    let file = png::encode_numbers(
+        &millimetres(frame)?,
+        (map.width(), map.height()),
+        &DepthUnit::default().describe(),
+    )?;
+    let mut cdr = with_header(12 + file.len(), stamp);
+    cdr.text("16UC1; compressedDepth png").bytes(|out| {
+        out.extend([0; 12]);
+        out.extend(file);
+    });
+    Ok(cdr.finish())
+}
+
+/// Returns a point for every pixel, in rows like the image, in metres; unknown is NaN. The colour is
+/// packed into a float, as PCL has it.
+fn points(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    const FLOAT32: u8 = 7;
+    let (map, geometry) = (&frame.disparity, geometry(frame)?);
+    let (width, height) = (map.width(), map.height());
+    let mut cdr = with_header(16 * width * height, stamp);
+    cdr.u32(height as u32).u32(width as u32).length(4);
+    for (number, name) in ["x", "y", "z", "rgb"].into_iter().enumerate() {
+        cdr.text(name).u32(4 * number as u32).u8(FLOAT32).u32(1);
+    }
+    cdr.u8(0).u32(16).u32(16 * width as u32).bytes(|out| {
+        for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+            let disparity = map.at(x, y).map(f64::from);
+            let point = disparity.and_then(|d| geometry.point_m(x as f64, y as f64, d));
+            let point = point.map_or([f32::NAN; 3], |point| point.map(|along| along as f32));
+            out.extend(point.into_iter().flat_map(f32::to_le_bytes));
+            let [red, green, blue] = frame.pair.left.rgb_at(x, y);
+            out.extend([blue, green, red, 0]);
+        }
+    });
+    cdr.u8(0);
+    Ok(cdr.finish())
+}
+
+/// Returns the calibration of a rectified camera. `p` projects points of the left camera's frame, so the
+/// right one has minus focal length times baseline in its fourth column.
+fn camera_info(frame: &Matched, stamp: Duration, camera: usize) -> Result<Vec<u8>> {
+    let geometry = geometry(frame)?;
+    let centre = [geometry.centre_x_px, geometry.right_centre_x_px][camera];
+    let (focal, row) = (geometry.focal_px, geometry.centre_y_px);
+    let shift = [0.0, -focal * geometry.baseline_m][camera];
+    let size = (frame.disparity.width(), frame.disparity.height());
+    let mut cdr = with_header(400, stamp);
+    cdr.u32(size.1 as u32).u32(size.0 as u32).text("plumb_bob").length(5).f64s(&[0.0; 5]);
+    cdr.f64s(&[focal, 0.0, centre, 0.0, focal, row, 0.0, 0.0, 1.0]);
+    cdr.f64s(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
+    cdr.f64s(&[focal, 0.0, centre, shift, 0.0, focal, row, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    cdr.u32(0).u32(0);
+    region(&mut cdr, (0, 0));
+    Ok(cdr.finish())
+}
+
+/// Writes a `sensor_msgs/RegionOfInterest` at the first pixel.
+fn region(cdr: &mut Cdr, (width, height): (usize, usize)) {
+    cdr.u32(0).u32(0).u32(height as u32).u32(width as u32).u8(0);
+}
+
+/// Returns the place of the right camera in the frame of the left one.
+fn transform(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    let geometry = geometry(frame)?;
+    let mut cdr = Cdr::with_room(128);
+    cdr.length(1);
+    header(&mut cdr, stamp, FRAME);
+    cdr.text(RIGHT_FRAME).f64s(&[geometry.baseline_m, 0.0, 0.0]).f64s(&[0.0, 0.0, 0.0, 1.0]);
+    Ok(cdr.finish())
+}
+
+fn geometry(frame: &Matched) -> Result<&StereoGeometry> {
+    frame.geometry.as_ref().context("the cameras are not known; give a calibration")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_for_viewers_shows_topics_that_are_sent() {
+        let text = include_str!("../../../../docs/foxglove-layout.json");
+        let layout: serde_json::Value = serde_json::from_str(text).unwrap();
+        let panels = layout["configById"].as_object().unwrap();
+        let mut shown = Vec::new();
+        for panel in panels.values() {
+            let image = &panel["imageMode"];
+            shown.extend([&image["imageTopic"], &image["calibrationTopic"]].map(|it| it.as_str()));
+            let clouds = panel["topics"].as_object();
+            shown.extend(clouds.into_iter().flat_map(|topics| topics.keys().map(|it| Some(&**it))));
+        }
+        for topic in shown.iter().flatten() {
+            assert!(TOPICS.iter().any(|known| known.path == *topic), "{topic}");
+        }
+        assert!(shown.contains(&Some("/disparity/image_color/compressed")), "{shown:?}");
+        // Millimetres up to 10 m; Lichtblick's default reaches to 65535.
+        assert_eq!(panels["Image!depth"]["imageMode"]["maxValue"], 10_000);
+        // Every panel of the mosaic is described.
+        let mosaic = layout["layout"].to_string();
+        assert!(panels.keys().all(|name| mosaic.contains(name)), "{mosaic}");
+    }
+}

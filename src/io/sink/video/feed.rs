@@ -1,0 +1,321 @@
+//! A GStreamer pipeline that is fed frame by frame: bounded, without drops, and without waiting for
+//! a failed pipeline. It has one or several parallel chains of elements.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use gstreamer_app::AppSrc;
+
+use stereod_core::pool::Pooled;
+use stereod_core::thread::{self, locked};
+
+/// Number of frames that wait for the encoder; the next one blocks the caller.
+const QUEUE: usize = 4;
+
+/// Threads of a pipeline of one chain, in addition to its source's.
+const SPARE_THREADS: usize = 4;
+
+/// Timeout for room in a live pipeline: longer than any encoder needs, and short enough not to
+/// delay the end of a run.
+const LIVE_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A pooled buffer for GStreamer; its memory returns to the pool when the encoder releases it.
+pub(super) struct Bytes<T>(pub(super) Pooled<T>);
+
+impl<T: bytemuck::Pod> AsMut<[u8]> for Bytes<T> {
+    fn as_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.0)
+    }
+}
+
+/// State shared by the feeding thread and the pipeline's own threads.
+#[derive(Debug, Default)]
+pub(super) struct FeedState {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Frames that still take room: in the source of a single chain, or without a call of
+    /// [`FeedState::leave`].
+    queued: usize,
+    /// First error of the pipeline; later ones are its consequences.
+    error: Option<String>,
+    /// True if everything is written.
+    ended: bool,
+}
+
+impl FeedState {
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut locked(&self.state));
+        self.changed.notify_all();
+    }
+
+    /// Notes the first error.
+    pub(super) fn fail(&self, error: String) {
+        self.change(|state| {
+            state.error.get_or_insert(error);
+        });
+    }
+
+    /// Releases the room of a frame.
+    pub(super) fn leave(&self) {
+        self.change(|state| state.queued = state.queued.saturating_sub(1));
+    }
+
+    /// Waits until `done`, or until the pipeline fails.
+    fn wait(&self, done: impl Fn(&State) -> bool) -> Result<MutexGuard<'_, State>> {
+        self.wait_until(None, done)
+    }
+
+    /// Waits likewise, at most until the deadline.
+    fn wait_until(
+        &self,
+        deadline: Option<Instant>,
+        done: impl Fn(&State) -> bool,
+    ) -> Result<MutexGuard<'_, State>> {
+        let mut state = locked(&self.state);
+        loop {
+            if let Some(error) = &state.error {
+                return Err(anyhow!("{error}"));
+            }
+            if done(&state) {
+                return Ok(state);
+            }
+            let Some(deadline) = deadline else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(state);
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Purpose of a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Flow<'a> {
+    /// Writes this file, at its own pace.
+    File(&'a Path),
+    /// Feeds a receiver in real time.
+    Live,
+}
+
+impl Flow<'_> {
+    fn is_live(self) -> bool {
+        matches!(self, Flow::Live)
+    }
+
+    /// Returns the beginning of an error message.
+    fn error_prefix(self) -> String {
+        match self {
+            Flow::File(path) => format!("cannot write {}", path.display()),
+            Flow::Live => "cannot send pictures".to_owned(),
+        }
+    }
+}
+
+/// A running pipeline with a source of frames for each of its chains.
+#[derive(Debug)]
+pub(super) struct Feed {
+    pipeline: gst::Pipeline,
+    sources: Vec<AppSrc>,
+    progress: Arc<FeedState>,
+    /// Capacity in frames.
+    room: usize,
+}
+
+impl Feed {
+    /// Links a source of frames with the given caps to `elements`, one after the other, and starts
+    /// them.
+    pub(super) fn start(
+        caps: &gst::Caps,
+        elements: &[&gst::Element],
+        progress: Arc<FeedState>,
+        flow: Flow<'_>,
+    ) -> Result<Self> {
+        let feed = Self::link(caps, &[elements], progress, flow, QUEUE)?;
+        let pad = feed.sources[0].static_pad("src").context("a source has an output")?;
+        let leaving = feed.progress.clone();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            leaving.leave();
+            gst::PadProbeReturn::Ok
+        });
+        feed.play(flow)
+    }
+
+    /// Starts several parallel chains, each with a source of its own. A frame takes room until the
+    /// last element of its chain calls [`FeedState::leave`].
+    pub(super) fn start_beside(
+        caps: &gst::Caps,
+        chains: &[&[&gst::Element]],
+        progress: Arc<FeedState>,
+        flow: Flow<'_>,
+    ) -> Result<Self> {
+        // One more frame for the first encoder, and a current and a next one for each of the
+        // others.
+        let room = QUEUE + 1 + 2 * chains.len().saturating_sub(1);
+        Self::link(caps, chains, progress, flow, room)?.play(flow)
+    }
+
+    fn link(
+        caps: &gst::Caps,
+        chains: &[&[&gst::Element]],
+        progress: Arc<FeedState>,
+        flow: Flow<'_>,
+        room: usize,
+    ) -> Result<Self> {
+        let (pipeline, mut sources) = (gst::Pipeline::new(), Vec::new());
+        for elements in chains {
+            // The source itself is unlimited, because its limit would drop frames or block despite
+            // errors.
+            let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0);
+            let source = source.is_live(flow.is_live()).do_timestamp(flow.is_live()).build();
+            let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
+            chain.extend(*elements);
+            pipeline.add_many(&chain)?;
+            gst::Element::link_many(&chain).with_context(|| {
+                format!("{}: its encoder cannot be set up", flow.error_prefix())
+            })?;
+            sources.push(source);
+        }
+
+        let bus = pipeline.bus().context("a pipeline has a bus")?;
+        let heard = progress.clone();
+        let begin = flow.error_prefix();
+        bus.set_sync_handler(move |_, message| {
+            match message.view() {
+                gst::MessageView::Error(error) => heard.fail(explain(&begin, error)),
+                gst::MessageView::Eos(_) => heard.change(|state| state.ended = true),
+                _ => {}
+            }
+            gst::BusSyncReply::Drop
+        });
+
+        Ok(Self { pipeline, sources, progress, room })
+    }
+
+    fn play(self, flow: Flow<'_>) -> Result<Self> {
+        let threads = self.sources.len() + SPARE_THREADS;
+        thread::require_spare(threads).with_context(|| flow.error_prefix())?;
+        if self.pipeline.set_state(gst::State::Playing).is_err() {
+            let known = locked(&self.progress.state).error.clone();
+            return Err(anyhow!(
+                "{}",
+                known.unwrap_or_else(|| format!("{}: it does not start", flow.error_prefix()))
+            ));
+        }
+        Ok(self)
+    }
+
+    /// Waits until there is room for a frame.
+    pub(super) fn wait_for_room(&self) -> Result<()> {
+        self.progress.wait(|state| state.queued < self.room).map(drop)
+    }
+
+    /// Gives one frame with the presentation time `time` to the encoder; waits while there is no
+    /// room.
+    pub(super) fn push<T: bytemuck::Pod + Send>(
+        &self,
+        frame: Pooled<T>,
+        time: Duration,
+        duration: Option<Duration>,
+    ) -> Result<()> {
+        self.push_to(0, frame, time, duration)
+    }
+
+    /// Gives a frame to a certain chain.
+    pub(super) fn push_to<T: bytemuck::Pod + Send>(
+        &self,
+        chain: usize,
+        frame: Pooled<T>,
+        time: Duration,
+        duration: Option<Duration>,
+    ) -> Result<()> {
+        let clock = |time: Duration| gst::ClockTime::try_from(time).ok();
+        let mut buffer = gst::Buffer::from_mut_slice(Bytes(frame));
+        let fresh = buffer.get_mut().context("a new buffer has one owner")?;
+        fresh.set_pts(clock(time));
+        fresh.set_duration(duration.and_then(clock));
+        self.push_buffer(chain, buffer)
+    }
+
+    /// Gives one frame to a live pipeline. Returns false if there was no room within a short time.
+    pub(super) fn push_now<T: bytemuck::Pod + Send>(&self, frame: Pooled<T>) -> Result<bool> {
+        let deadline = Some(Instant::now() + LIVE_PATIENCE);
+        let has_room = |state: &State| state.queued < self.room;
+        if !has_room(&*self.progress.wait_until(deadline, has_room)?) {
+            return Ok(false);
+        }
+        self.push_buffer(0, gst::Buffer::from_mut_slice(Bytes(frame))).map(|()| true)
+    }
+
+    fn push_buffer(&self, chain: usize, buffer: gst::Buffer) -> Result<()> {
+        self.progress.wait(|state| state.queued < self.room)?.queued += 1;
+        if let Err(error) = self.sources[chain].push_buffer(buffer) {
+            let known = locked(&self.progress.state).error.clone();
+            return Err(anyhow!(
+                "{}",
+                known.unwrap_or_else(|| format!("the encoder stopped: {error}"))
+            ));
+        }
+        Ok(())
+    }
+
+    /// Ends the stream, waits until everything is written, and stops the pipeline.
+    pub(super) fn finish(&self) -> Result<()> {
+        self.finish_by(None)
+    }
+
+    /// Ends likewise, but abandons frames that are still on the way after the timeout.
+    pub(super) fn finish_within(&self, longest: Duration) -> Result<()> {
+        self.finish_by(Some(Instant::now() + longest))
+    }
+
+    fn finish_by(&self, deadline: Option<Instant>) -> Result<()> {
+        let ended = self.progress.wait(|_| true).and_then(|state| {
+            drop(state);
+            // A source that refuses the end has failed; the wait returns the reason.
+            for source in &self.sources {
+                if let Err(error) = source.end_of_stream() {
+                    self.progress.fail(format!("the encoder stopped: {error}"));
+                }
+            }
+            self.progress.wait_until(deadline, |state| state.ended).map(drop)
+        });
+        self.stop();
+        ended
+    }
+
+    fn stop(&self) {
+        // An error of stopping a pipeline has no remedy.
+        let _ = self.pipeline.set_state(gst::State::Null);
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Returns an error message of the pipeline for users.
+fn explain(begin: &str, message: &gst::message::Error) -> String {
+    let error = message.error();
+    if error.matches(gst::ResourceError::NoSpaceLeft) {
+        return format!("{begin}: the disk is full; make room or write to another disk");
+    }
+    // The last line of the details holds the system's error.
+    let details = message.debug().unwrap_or_default();
+    let details = details.lines().last().unwrap_or_default();
+    format!("{begin}: {} ({details})", error.message())
+}

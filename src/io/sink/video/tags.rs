@@ -1,0 +1,363 @@
+//! Tags that describe the content of a recording.
+
+use std::io::BufReader;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+
+use super::matroska::id;
+use crate::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
+use crate::sink::{StagesInTime, StreamInfo};
+use stereod_core::clock::CaptureClock;
+use stereod_core::frame::{DisparityRange, Eye, StereoGeometry};
+use stereod_core::matching::Steady;
+use stereod_core::picture::encoding::{Encoding, UNKNOWN};
+use stereod_core::picture::numbers::{DepthUnit, Quantity};
+use stereod_core::reading;
+
+/// Tags of a recording, sufficient to convert its numbers to disparity and depth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecordingTags {
+    /// Quantity of the stored numbers.
+    pub quantity: Quantity,
+    /// Scale and offset of stored disparity.
+    pub encoding: Encoding,
+    /// The candidate disparities.
+    pub range: DisparityRange,
+    /// Cameras for the computation of depth, if known.
+    pub geometry: Option<StereoGeometry>,
+    /// Temporal stages that were on at its beginning.
+    pub stages: StagesInTime,
+    /// Capture time of the first frame, which is at 0 in the file: CLOCK_MONOTONIC for a live
+    /// source, else the source's own time.
+    pub first_timestamp: Duration,
+    /// Unix time less capture time in nanoseconds, the same in all files of a run; `None` unless
+    /// the source was live.
+    pub utc_offset_ns: Option<i64>,
+}
+
+const SCALE: &str = "DISPARITY_SCALE";
+const OFFSET: &str = "DISPARITY_OFFSET";
+const INVALID: &str = "DISPARITY_INVALID";
+const MINIMUM: &str = "DISPARITY_MIN";
+const COUNT: &str = "DISPARITY_COUNT";
+const FOCAL: &str = "FOCAL_LENGTH_PX";
+const BASELINE: &str = "BASELINE_M";
+const CENTRE_X: &str = "CENTRE_X_PX";
+const CENTRE_Y: &str = "CENTRE_Y_PX";
+const RIGHT_CENTRE_X: &str = "RIGHT_CENTRE_X_PX";
+const RECTIFIED_VIEW: &str = "RECTIFIED_VIEW";
+const RECTIFIED_SIZE: &str = "RECTIFIED_SIZE";
+const DEPTH: &str = "DEPTH_SCALE";
+pub(super) const FIRST: &str = "FIRST_TIMESTAMP_NS";
+const CLOCK: &str = "CAPTURE_CLOCK";
+const UTC_OFFSET: &str = "UTC_OFFSET_NS";
+const TEMPORAL: &str = "TEMPORAL";
+const STEADY: &str = "STEADY";
+
+/// Largest size of tags. They are a few hundred bytes of text; a file that claims more is damaged.
+const LONGEST_TAGS: u64 = 1 << 24;
+
+impl RecordingTags {
+    /// Returns names and values as in the file. Programs such as ffprobe show them one by one.
+    /// GStreamer knows only the two standard names, so COMMENT repeats everything as
+    /// `NAME=value;...`.
+    pub(super) fn to_pairs(self) -> Vec<(&'static str, String)> {
+        let mut pairs = vec![
+            (SCALE, self.encoding.scale().to_string()),
+            (OFFSET, self.encoding.offset().to_string()),
+            (INVALID, UNKNOWN.to_string()),
+            (MINIMUM, self.range.min.to_string()),
+            (COUNT, self.range.count.to_string()),
+            (FIRST, self.first_timestamp.as_nanos().to_string()),
+        ];
+        pairs.extend(of_clock(self.utc_offset_ns));
+        pairs.extend(of_stages(self.stages));
+        if let Some(geometry) = self.geometry {
+            pairs.extend(of_geometry(&geometry));
+        }
+        let (title, meaning) = match self.quantity {
+            Quantity::Disparity => {
+                ("stereod disparity", "disparity in pixels = value / scale + offset".to_owned())
+            }
+            Quantity::Depth(unit) => {
+                let scale = unit.per_metre();
+                pairs.push((DEPTH, scale.to_string()));
+                ("stereod depth", format!("depth in metres = value / {scale}, 0 is unknown"))
+            }
+        };
+        with_title(title, &meaning, pairs)
+    }
+
+    fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
+        let find = |name: &str| find(pairs, name);
+        fn needed<'a>(name: &str, value: Option<&'a String>) -> Result<&'a String> {
+            value.with_context(|| format!("it is no recording of stereod: it lacks the tag {name}"))
+        }
+        let scale = number(SCALE, needed(SCALE, find(SCALE))?)?;
+        let offset = number(OFFSET, needed(OFFSET, find(OFFSET))?)?;
+        let encoding = Encoding::from_parts(scale, offset)
+            .with_context(|| format!("scale {scale} with offset {offset} is not supported"))?;
+        let range = DisparityRange {
+            min: number(MINIMUM, needed(MINIMUM, find(MINIMUM))?)?,
+            count: number(COUNT, needed(COUNT, find(COUNT))?)?,
+        };
+        if !(1..=1024).contains(&range.count) {
+            bail!("its tag {COUNT} is {}", range.count);
+        }
+        let geometry = geometry(pairs)?;
+        let quantity = match find(DEPTH) {
+            None => Quantity::Disparity,
+            Some(scale) => {
+                let unit = DepthUnit::of_scale(number(DEPTH, scale)?);
+                Quantity::Depth(unit.with_context(|| format!("its tag {DEPTH} is {scale}"))?)
+            }
+        };
+        Ok(Self {
+            quantity,
+            encoding,
+            range,
+            geometry,
+            stages: StagesInTime {
+                temporal: find(TEMPORAL).and_then(|text| text.parse().ok()),
+                steady: optional_strength(find(STEADY)),
+            },
+            first_timestamp: match find(FIRST) {
+                Some(value) => Duration::from_nanos(number(FIRST, value)?),
+                None => Duration::ZERO,
+            },
+            utc_offset_ns: find(UTC_OFFSET).map(|value| number(UTC_OFFSET, value)).transpose()?,
+        })
+    }
+
+    /// Returns the time of day of the capture of time `time` in the file; `None` unless the source
+    /// was live.
+    pub fn time_of_day(&self, time: Duration) -> Option<SystemTime> {
+        let clock = CaptureClock { zero: self.first_timestamp, utc_offset_ns: self.utc_offset_ns? };
+        Some(clock.time_of_day(time))
+    }
+}
+
+/// Parses the value of a tag.
+fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a String> {
+    pairs.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
+    value.parse().ok().with_context(|| format!("its tag {name} is \"{value}\""))
+}
+
+/// Returns the cameras; `None` if the tags are incomplete.
+fn geometry(pairs: &[(String, String)]) -> Result<Option<StereoGeometry>> {
+    let mut numbers = [0.0; 5];
+    for (value, name) in
+        numbers.iter_mut().zip([FOCAL, BASELINE, CENTRE_X, CENTRE_Y, RIGHT_CENTRE_X])
+    {
+        let Some(text) = find(pairs, name) else { return Ok(None) };
+        *value = number(name, text)?;
+    }
+    let [focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px] = numbers;
+    Ok(Some(StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px }))
+}
+
+/// Tags of a rectified video.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RectifiedTags {
+    /// View.
+    pub eye: Eye,
+    /// Width and height of the cameras' images in pixels.
+    pub size: (usize, usize),
+    /// Cameras that depth is computed from.
+    pub geometry: StereoGeometry,
+}
+
+/// Reads the tags of a video that `stereod rectify` wrote; `None` for other videos and unreadable
+/// files.
+pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
+    // Only the head is read, because a video of another program may be long.
+    let pairs = read_pairs(path, true).ok()?;
+    let view = find(&pairs, RECTIFIED_VIEW)?;
+    let eye = Eye::BOTH.into_iter().find(|eye| *view == eye.to_string())?;
+    let (width, height) = find(&pairs, RECTIFIED_SIZE)?.split_once('x')?;
+    let size = (width.parse().ok()?, height.parse().ok()?);
+    let geometry = geometry(&pairs).ok()??;
+    let StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px } =
+        geometry;
+    let numbers = [focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px];
+    let usable = numbers.iter().all(|number| number.is_finite())
+        && focal_px > 0.0
+        && baseline_m > 0.0
+        && size.0 > 0
+        && size.1 > 0;
+    usable.then_some(RectifiedTags { eye, size, geometry })
+}
+
+/// Returns the tags of a rectified video: the geometry that turns its disparity into depth, and
+/// the capture time of time 0 in the file.
+pub(super) fn of_rectified(
+    eye: Eye,
+    (width, height): (usize, usize),
+    geometry: Option<&StereoGeometry>,
+    first_timestamp: Duration,
+) -> Vec<(&'static str, String)> {
+    let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
+    // Programs that scale a video keep its tags.
+    pairs.push((RECTIFIED_VIEW, eye.to_string()));
+    pairs.push((RECTIFIED_SIZE, format!("{width}x{height}")));
+    pairs.extend(geometry.into_iter().flat_map(of_geometry));
+    with_title(&format!("stereod rectified {eye}"), "the rectified pictures of a view", pairs)
+}
+
+/// Returns the tags of a recording of confidence, with its first frame captured at `first` of the source.
+pub(super) fn of_confidence(
+    first: Duration,
+    clock: Option<CaptureClock>,
+) -> Vec<(&'static str, String)> {
+    let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
+    let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
+    pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
+    let meaning = "255 times the probability that the disparity is right within 1 px; 1 without \
+                   evidence of its own, 0 where it is unknown or was filled";
+    with_title("stereod confidence", meaning, pairs)
+}
+
+/// Returns the tags of a recording of a third camera's depth, with its first frame captured at `first` of the
+/// source.
+pub(super) fn of_aligned(
+    first: Duration,
+    clock: Option<CaptureClock>,
+    unit: DepthUnit,
+) -> Vec<(&'static str, String)> {
+    let scale = unit.per_metre();
+    let mut pairs = of_capture(first, clock);
+    pairs.push((DEPTH, scale.to_string()));
+    let meaning = format!("depth in metres = value / {scale}, 0 is unknown");
+    with_title("stereod aligned depth", &meaning, pairs)
+}
+
+/// Returns the common tags of a run's recordings, with the first frame captured at `first` of the source.
+pub fn run_tags(stream: &StreamInfo, first: Duration) -> Vec<(&'static str, String)> {
+    let StreamInfo { range, clock, stages, geometry, .. } = stream;
+    let mut pairs = vec![(MINIMUM, range.min.to_string()), (COUNT, range.count.to_string())];
+    pairs.extend(of_capture(first, *clock));
+    pairs.extend(of_stages(*stages));
+    pairs.extend(geometry.iter().flat_map(of_geometry));
+    pairs
+}
+
+/// Returns the tags of a recording of whitened images, with its first frame captured at `first` of the
+/// source.
+pub(super) fn of_whitened(
+    first: Duration,
+    clock: Option<CaptureClock>,
+    stages: StagesInTime,
+) -> Vec<(&'static str, String)> {
+    let mut pairs = of_capture(first, clock);
+    pairs.extend(of_stages(stages));
+    let meaning =
+        "grey levels beside the background = (value - 32768) / 128; odd values: the pixel moves";
+    with_title("stereod whitened", meaning, pairs)
+}
+
+/// Parses the strength of the steady filter.
+fn optional_strength(text: Option<&String>) -> Option<Steady> {
+    Some(Steady { strength: text?.parse().ok()? })
+}
+
+/// Parses the temporal stages that were on.
+fn of_stages(stages: StagesInTime) -> Vec<(&'static str, String)> {
+    let temporal = stages.temporal.map(|temporal| (TEMPORAL, temporal.to_string()));
+    let steady = stages.steady.map(|steady| (STEADY, steady.strength.to_string()));
+    temporal.into_iter().chain(steady).collect()
+}
+
+/// Returns the time of the first frame and its clock.
+fn of_capture(first: Duration, clock: Option<CaptureClock>) -> Vec<(&'static str, String)> {
+    let first = clock.map_or(first, |clock| clock.monotonic(first));
+    let mut pairs = vec![(FIRST, first.as_nanos().to_string())];
+    pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
+    pairs
+}
+
+/// Parses the clock of the capture times.
+fn of_clock(utc_offset_ns: Option<i64>) -> Vec<(&'static str, String)> {
+    match utc_offset_ns {
+        Some(offset) => {
+            vec![(CLOCK, "CLOCK_MONOTONIC".to_owned()), (UTC_OFFSET, offset.to_string())]
+        }
+        None => vec![(CLOCK, "SOURCE".to_owned())],
+    }
+}
+
+fn of_geometry(geometry: &StereoGeometry) -> [(&'static str, String); 5] {
+    [
+        (FOCAL, geometry.focal_px.to_string()),
+        (BASELINE, geometry.baseline_m.to_string()),
+        (CENTRE_X, geometry.centre_x_px.to_string()),
+        (CENTRE_Y, geometry.centre_y_px.to_string()),
+        (RIGHT_CENTRE_X, geometry.right_centre_x_px.to_string()),
+    ]
+}
+
+/// Adds a title, and a comment that repeats all pairs.
+fn with_title(
+    title: &str,
+    meaning: &str,
+    mut pairs: Vec<(&'static str, String)>,
+) -> Vec<(&'static str, String)> {
+    let all: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.insert(0, ("TITLE", title.to_owned()));
+    pairs.push(("COMMENT", format!("{meaning}; {}", all.join(";"))));
+    pairs
+}
+
+/// Reads the tags of a recording, complete or cut short, also after another program (ffmpeg,
+/// mkvmerge) has copied it into a new Matroska file.
+pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
+    let pairs = read_pairs(path, false);
+    pairs
+        .and_then(|pairs| RecordingTags::from_pairs(&pairs))
+        .with_context(|| format!("cannot read the tags of {}", path.display()))
+}
+
+/// Reads every tag of a Matroska file; with `head`, only the tags before its first image.
+fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
+    let mut file = BufReader::new(reading::open(path)?);
+    let mut pairs = Vec::new();
+    let mut first = true;
+    while let Some((element, size)) = read_header(&mut file)? {
+        if std::mem::take(&mut first) && element != id::EBML {
+            bail!("it is no Matroska file");
+        }
+        match element {
+            id::CLUSTER if head => break,
+            // Their elements follow; a cluster of unknown size ends at the next one.
+            id::SEGMENT => {}
+            _ if size == UNKNOWN_SIZE => {}
+            id::TAGS => collect(&read_body(&mut file, size, LONGEST_TAGS)?, &mut pairs),
+            _ => skip(&mut file, size)?,
+        }
+    }
+    if first {
+        bail!("it is no Matroska file");
+    }
+    Ok(pairs)
+}
+
+/// Parses the names and texts in the body of a Tags element.
+pub(super) fn collect(tags: &[u8], pairs: &mut Vec<(String, String)>) {
+    let within = |body, wanted| children(body).filter(move |(element, _)| *element == wanted);
+    for (_, tag) in within(tags, id::TAG) {
+        for (_, simple) in within(tag, id::SIMPLE_TAG) {
+            let text = |wanted| {
+                let (_, text) = within(simple, wanted).next()?;
+                // Text may be padded with zeros.
+                Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
+            };
+            if let (Some(name), Some(value)) = (text(id::TAG_NAME), text(id::TAG_STRING)) {
+                pairs.push((name, value));
+            }
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The geometry of the demo scene: a room of three slanted planes with a column that hides part of
+//! it, and a ball that bounces around the column, in front of it and behind.
+//!
+//! Units: the image plane lies at depth 1, so that a pixel's ray is (p, q, 1) with p, q in tangents
+//! and a point at depth Z has the inverse depth `delta = 1/Z`, which is its disparity up to scale.
+//! y points down. All of it is +, -, *, / and square roots, which IEEE 754 defines to the last bit.
+
+use super::texture::{Texture, seeded};
+use stereod_core::frame::{DisparityRange, StereoGeometry};
+
+/// Options of the scene, within the ranges of its settings and of the matcher.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DemoOptions {
+    /// Width of each view in pixels.
+    pub width: usize,
+    /// Height of each view in pixels.
+    pub height: usize,
+    /// Number of pairs; `None`: without end.
+    pub frames: Option<u64>,
+    /// Pairs per second of scene time; the motion repeats after 8 seconds.
+    pub rate: f64,
+    /// Seed of the texture, the noise and the start of the motion.
+    pub seed: u64,
+    /// Standard deviation of the sensor noise of both views in grey levels; 0: none.
+    pub noise: f32,
+    /// Factor of the right view's brightness.
+    pub right_gain: f32,
+    /// Grey levels added to the right view's brightness after the factor.
+    pub right_offset: f32,
+    /// Disparities between which the scene lies: it spans about a tenth to nine tenths of them.
+    pub disparities: DisparityRange,
+}
+
+impl Default for DemoOptions {
+    fn default() -> Self {
+        Self {
+            width: 640,
+            height: 480,
+            frames: None,
+            rate: 30.0,
+            seed: 1,
+            noise: 1.0,
+            right_gain: 1.0,
+            right_offset: 0.0,
+            disparities: DisparityRange { min: 0, count: 64 },
+        }
+    }
+}
+
+/// Focal length in units of the longer side of the image: 58 degrees of view.
+const FOCAL: f32 = 0.9;
+
+impl DemoOptions {
+    /// Returns the cameras, if a unit of the scene is a metre: the back is 5 to 10 m away.
+    pub fn geometry(&self) -> StereoGeometry {
+        let focal_px = f64::from(FOCAL) * self.width.max(self.height) as f64;
+        let [centre_x_px, centre_y_px] =
+            [self.width, self.height].map(|side| 0.5 * (side as f64 - 1.0));
+        StereoGeometry {
+            focal_px,
+            // By `Scene::scale`.
+            baseline_m: (self.disparities.count - 1) as f64 / focal_px,
+            centre_x_px,
+            centre_y_px,
+            right_centre_x_px: centre_x_px - f64::from(self.disparities.min),
+        }
+    }
+}
+
+/// A vector or point (x, y, z).
+pub(super) type Vec3 = [f32; 3];
+
+/// Surface that a ray hits. All but the ball are planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Surface {
+    Back,
+    Wall,
+    Floor,
+    ColumnFront,
+    ColumnSide,
+    Ball,
+}
+
+/// Number of rays of a row that are cast together, so that compilers make vectors.
+pub(super) const BLOCK: usize = 64;
+
+/// A number for each ray of a block.
+pub(super) type Block = [f32; BLOCK];
+
+/// First hits of the rays of a block.
+pub(super) struct Hits {
+    /// [`Surface`] as a number.
+    pub surface: [u32; BLOCK],
+    /// Inverse depth.
+    pub delta: Block,
+}
+
+/// A plane with its texture.
+pub(super) struct Plane {
+    /// Normal, scaled so that n . P = 1 holds on the plane.
+    normal: Vec3,
+    /// Texture coordinates u and v of a scene point P, in texels, are their products with P.
+    pub axes: [Vec3; 2],
+    /// Mean grey level and contrast of the texture.
+    pub grey: f32,
+    pub contrast: f32,
+}
+
+/// Static parts of the scene, for one image format.
+pub(super) struct Scene {
+    pub options: DemoOptions,
+    /// Focal length and centre of the image, in pixels.
+    pub focal: f32,
+    pub centre: [f32; 2],
+    /// Half the image's width and height, in tangents.
+    pub half: [f32; 2],
+    /// Disparity of a point: `shift + scale * delta`.
+    pub shift: f32,
+    pub scale: f32,
+    /// By [`Surface`].
+    pub planes: [Plane; 5],
+    pub texture: Texture,
+    /// Left and right edge of the column.
+    column_x: [f32; 2],
+    /// Inverse depth of the column's rear and front.
+    column_delta: [f32; 2],
+    /// Height of the floor.
+    pub floor_y: f32,
+    /// Radius of the ball.
+    pub radius: f32,
+}
+
+/// Disparity scale: `delta` of the nearest floor in the image.
+const FLOOR_NEAR: f32 = 0.8;
+
+impl Scene {
+    /// Creates the scene that fills images of this size and this range of disparities.
+    pub(super) fn new(options: DemoOptions) -> Self {
+        let size = [options.width, options.height];
+        let focal = FOCAL * size[0].max(size[1]) as f32;
+        let half = size.map(|side| 0.5 * side as f32 / focal);
+        let [half_x, half_y] = half;
+        let floor_y = half_y / FLOOR_NEAR;
+        let column_z = [2.9, 3.5];
+        let column_x = [0.36, 0.56].map(|part| part * half_x * column_z[0]);
+        let wall: Vec3 = [-0.714 / half_x, 0.0, -0.0943];
+        let length = dot(wall, wall).sqrt();
+        let plane = |normal, u: Vec3, v: Vec3, [across, down]: [f32; 2], grey, contrast| Plane {
+            normal,
+            axes: [u.map(|c| c * across), v.map(|c| c * down)],
+            grey,
+            contrast,
+        };
+        // Texels per scene unit, so that a pixel spans about one texel if the inverse depth is
+        // `delta`.
+        let scale = |delta: f32| focal * delta;
+        let wall_scale = [scale(0.32) * 0.8, scale(0.32)];
+        // A row of pixels spans z^2 / (focal * floor_y) of the floor's depth.
+        let floor_scale = [scale(0.5), focal * floor_y * 0.25];
+        let [x, y, z] = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let along_wall = [wall[2] / length, 0.0, -wall[0] / length];
+        let planes = [
+            plane([0.03 / half_x, 0.0, 0.13], x, y, [scale(0.15); 2], 132.0, 0.8),
+            plane(wall, along_wall, y, wall_scale, 112.0, 0.75),
+            plane([0.0, 1.0 / floor_y, 0.0], x, z, floor_scale, 104.0, 0.75),
+            plane([0.0, 0.0, 1.0 / column_z[0]], x, y, [scale(0.34); 2], 172.0, 0.75),
+            plane([1.0 / column_x[0], 0.0, 0.0], z, y, [scale(0.2), scale(0.34)], 96.0, 0.65),
+        ];
+        Self {
+            focal,
+            centre: size.map(|side| (side - 1) as f32 / 2.0),
+            half,
+            shift: options.disparities.min as f32,
+            scale: (options.disparities.count - 1) as f32,
+            planes,
+            texture: Texture::new(options.seed),
+            column_x,
+            column_delta: [1.0 / column_z[1], 1.0 / column_z[0]],
+            floor_y,
+            radius: 0.6 * half_x.min(half_y),
+            options,
+        }
+    }
+}
+
+/// The scene and both its views at one moment.
+pub(super) struct Frame<'a> {
+    pub scene: &'a Scene,
+    /// Position of the left camera.
+    pub eye: Vec3,
+    /// Centre of the ball.
+    pub ball: Vec3,
+    /// Rows of the rotation from the scene to the ball.
+    pub rotation: [Vec3; 3],
+    /// The left and the right view.
+    pub views: [View; 2],
+    /// Seeds of the noise of both images.
+    pub noise: [u32; 2],
+}
+
+/// Seconds after which the motion repeats.
+const LOOP_SECONDS: f64 = 8.0;
+
+/// Bounces of the ball within a loop.
+const BOUNCES: f64 = 8.0;
+
+impl<'a> Frame<'a> {
+    /// Prepares the scene `seconds` after its start; `number` selects the noise.
+    pub(super) fn new(scene: &'a Scene, number: u64, seconds: f64) -> Self {
+        let seed = scene.options.seed;
+        let phase = f64::from(seeded(seed, 100)) / (f64::from(u32::MAX) + 1.0);
+        let turn = (seconds / LOOP_SECONDS + phase).fract();
+        let [half_x, half_y] = scene.half;
+        let sway = sine(turn);
+        let eye = [0.12 * half_x * sway, 0.04 * half_y * sine(2.0 * turn), 0.0];
+
+        let bounce = (turn * BOUNCES).fract() as f32;
+        let height = 4.0 * bounce * (1.0 - bounce) * 0.9 * half_y;
+        let ball = [
+            (0.5 - 1.9 * sway) * half_x,
+            scene.floor_y - scene.radius - height,
+            2.9 - 1.5 * sine(turn + 0.25),
+        ];
+        // Three turns about a fixed tilted axis (a, b, 0) each loop: Rodrigues' formula.
+        let (s, c) = (sine(3.0 * turn), sine(3.0 * turn + 0.25));
+        let (a, b, rest) = (0.8, 0.6, 1.0 - c);
+        let rotation = [
+            [c + a * a * rest, a * b * rest, b * s],
+            [a * b * rest, c + b * b * rest, -a * s],
+            [-b * s, a * s, c],
+        ];
+        let right_eye = [eye[0] + scene.scale / scene.focal, eye[1], eye[2]];
+        let views = [eye, right_eye].map(|eye| View::new(scene, ball, eye));
+        let seed = seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self { scene, eye, ball, rotation, views, noise: [200, 201].map(|n| seeded(seed, n)) }
+    }
+}
+
+/// Returns the sine of `turns` full turns by the Taylor polynomial of a quarter turn. Unlike the
+/// system's sine it has the same bits everywhere.
+fn sine(turns: f64) -> f32 {
+    let turns = turns - turns.round();
+    // Fold onto -1/4..=1/4.
+    let folded = if turns.abs() > 0.25 { turns.signum() * 0.5 - turns } else { turns };
+    let x = folded * std::f64::consts::TAU;
+    let term = |sum, k: i32| 1.0 - sum * x * x / f64::from(2 * k * (2 * k + 1));
+    (x * (1..7).rev().fold(1.0, term)) as f32
+}
+
+/// The scene as one view sees it at one moment.
+pub(super) struct View {
+    eye: Vec3,
+    /// Inverse depth along (p, q, 1) is n . (p, q, 1) with these normals.
+    pub planes: [Vec3; 5],
+    /// Centre of the ball relative to the camera.
+    ball: Vec3,
+    /// |centre|^2 - radius^2.
+    ball_power: f32,
+}
+
+impl View {
+    /// Creates the view from `eye`.
+    fn new(scene: &Scene, ball: Vec3, eye: Vec3) -> Self {
+        let planes = scene.planes.each_ref().map(|plane| {
+            let distance = 1.0 - dot(plane.normal, eye);
+            plane.normal.map(|component| component / distance)
+        });
+        let ball: Vec3 = std::array::from_fn(|i| ball[i] - eye[i]);
+        Self { eye, planes, ball, ball_power: dot(ball, ball) - scene.radius * scene.radius }
+    }
+
+    /// Casts the rays (p, q, 1) to their first hits.
+    pub(super) fn cast(&self, scene: &Scene, p: &Block, q: f32) -> Hits {
+        let mut hits = Hits { surface: [0; BLOCK], delta: [f32::NEG_INFINITY; BLOCK] };
+        for ((surface, nearest), &p) in hits.surface.iter_mut().zip(&mut hits.delta).zip(p) {
+            let delta = |surface: Surface| {
+                let n = self.planes[surface as usize];
+                n[0] * p + (n[1] * q + n[2])
+            };
+            let mut meet = |other: Surface, delta: f32, exists: bool| {
+                let is_nearer = exists & (delta > *nearest);
+                *surface = if is_nearer { other as u32 } else { *surface };
+                *nearest = if is_nearer { delta } else { *nearest };
+            };
+            // The room is convex and the camera is inside, so the nearest plane is the visible one.
+            for surface in [Surface::Back, Surface::Wall, Surface::Floor] {
+                meet(surface, delta(surface), true);
+            }
+            // The column reaches from the floor out of the image. Only its front and its left side
+            // are visible.
+            let (front, side) = (delta(Surface::ColumnFront), delta(Surface::ColumnSide));
+            let within = |[low, high]: [f32; 2], value: f32| (low <= value) & (value <= high);
+            let x = self.eye[0] + p / front;
+            meet(Surface::ColumnFront, front, within(scene.column_x, x));
+            meet(Surface::ColumnSide, side, within(scene.column_delta, side));
+            // |t (p, q, 1) - centre|^2 = radius^2, solved for 1/t: power delta^2 - 2 b delta + a = 0.
+            // NaN if the ray misses the ball, and NaN is never larger.
+            let a = p * p + q * q + 1.0;
+            let b = p * self.ball[0] + q * self.ball[1] + self.ball[2];
+            let root = (b * b - a * self.ball_power).sqrt();
+            meet(Surface::Ball, (b + root) / self.ball_power, true);
+        }
+        hits
+    }
+}
+
+/// Returns the scalar product.
+#[inline(always)]
+pub(super) fn dot(a: Vec3, b: Vec3) -> f32 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sine_is_a_sine() {
+        for i in -40..80 {
+            let turns = f64::from(i) / 32.0;
+            let expected = (turns * std::f64::consts::TAU).sin();
+            assert!((f64::from(sine(turns)) - expected).abs() < 1e-7, "{turns}");
+        }
+    }
+
+    #[test]
+    fn a_hit_on_the_ball_lies_on_the_ball() {
+        let scene = Scene::new(DemoOptions::default());
+        let frame = Frame::new(&scene, 0, 4.2);
+        let Frame { views: [view, _], eye, ball, .. } = &frame;
+        let centre: Vec3 = std::array::from_fn(|i| ball[i] - eye[i]);
+        let (p, q) = (centre[0] / centre[2], centre[1] / centre[2]);
+        for (dp, dq) in [(0.0, 0.0), (0.08, 0.0), (-0.05, 0.06), (0.0, -0.1)] {
+            let hits = view.cast(&scene, &[p + dp; BLOCK], q + dq);
+            assert_eq!(hits.surface[5], Surface::Ball as u32);
+            let z = 1.0 / hits.delta[5];
+            let to_centre: Vec3 =
+                [(p + dp) * z - centre[0], (q + dq) * z - centre[1], z - centre[2]];
+            assert!((dot(to_centre, to_centre).sqrt() - scene.radius).abs() < 1e-4);
+            assert!(z < centre[2]);
+        }
+    }
+
+    #[test]
+    fn every_ray_of_a_loop_hits_something_in_range_and_the_rotation_is_one() {
+        let scene = Scene::new(DemoOptions::default());
+        for i in 0..64 {
+            let frame = Frame::new(&scene, 0, f64::from(i) / 8.0);
+            for (j, row) in frame.rotation.iter().enumerate() {
+                for (k, other) in frame.rotation.iter().enumerate() {
+                    let expected = if j == k { 1.0 } else { 0.0 };
+                    assert!((dot(*row, *other) - expected).abs() < 1e-5);
+                }
+            }
+            for y in -20..=20 {
+                let p = std::array::from_fn(|i| 0.55 * (2.0 * i as f32 / 63.0 - 1.0));
+                for delta in frame.views[0].cast(&scene, &p, 0.41 * y as f32 / 20.0).delta {
+                    assert!((0.05..0.95).contains(&delta), "{delta}");
+                }
+            }
+        }
+    }
+}

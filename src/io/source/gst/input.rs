@@ -1,0 +1,214 @@
+//! Inputs of streams: files, cameras, URIs and fragments that are ready to be opened.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::source::pictures::{self, Pictures, Timing};
+use crate::source::spec::StreamSpec;
+use crate::source::v4l2::{Controls, Pick};
+use stereod_core::camera::CameraInput;
+use stereod_core::frame::Eye;
+
+/// A camera with its mode and controls.
+#[derive(Clone, Debug)]
+pub(super) struct Camera {
+    /// Name as given by the user.
+    pub(super) name: String,
+    pub(super) pick: Pick,
+    pub(super) controls: Controls,
+}
+
+/// Input of a stream. [`super::camera::inputs`] chooses the modes of cameras.
+#[derive(Clone, Debug)]
+pub(super) enum Input {
+    File(PathBuf),
+    Pictures(Pictures),
+    Uri(String),
+    Fragment(String),
+    Camera(Camera),
+}
+
+impl Input {
+    /// Checks the input as far as possible without GStreamer.
+    pub(super) fn find(spec: &StreamSpec) -> anyhow::Result<Self> {
+        if let Some(why) = spec.misplaced() {
+            bail!("{why}");
+        }
+        match spec {
+            StreamSpec::File(path) if path.as_os_str().is_empty() => {
+                bail!("the name of a stream is empty: give a file, a picture pattern or a URI")
+            }
+            StreamSpec::File(path) => Ok(match file(path)? {
+                Self::File(path) if pictures::is_picture(&path) => {
+                    Self::Pictures(Pictures::single(path))
+                }
+                other => other,
+            }),
+            StreamSpec::Pictures(pattern) => Pictures::find(pattern).map(Self::Pictures),
+            StreamSpec::Uri(uri) => Ok(Self::Uri(uri.clone())),
+            StreamSpec::Fragment(fragment) => Ok(Self::Fragment(fragment.clone())),
+            StreamSpec::Camera(name) => file(Path::new(name)),
+        }
+    }
+
+    /// Returns the name for messages, in one line and without secrets.
+    pub(super) fn name(&self) -> String {
+        self.spec().name()
+    }
+
+    /// Returns the camera that delivers this view, if it is one.
+    pub(super) fn camera_input(&self, eye: Eye) -> Option<CameraInput> {
+        let Self::Camera(Camera { name, pick, .. }) = self else { return None };
+        let Pick { format, width, height, rate } = pick;
+        let mode = format!("{format} {width}x{height} at {rate}/s");
+        Some(CameraInput { eye, name: name.clone(), mode })
+    }
+
+    /// Returns the last part of the name.
+    pub(super) fn short_name(&self) -> String {
+        self.spec().short_name()
+    }
+
+    fn spec(&self) -> StreamSpec {
+        match self {
+            Self::File(path) => StreamSpec::File(path.clone()),
+            Self::Pictures(pictures) => match &pictures.files[..] {
+                [(_, path)] if path.as_path() == Path::new(&pictures.pattern) => {
+                    StreamSpec::File(path.clone())
+                }
+                _ => StreamSpec::Pictures((&pictures.pattern).into()),
+            },
+            Self::Uri(uri) => StreamSpec::Uri(uri.clone()),
+            Self::Fragment(fragment) => StreamSpec::Fragment(fragment.clone()),
+            Self::Camera(camera) => StreamSpec::Camera(camera.name.clone()),
+        }
+    }
+
+    /// Returns the times of numbered image files at this rate; `None` for other inputs.
+    pub(super) fn own_timing(&self, rate: f64) -> Option<Timing> {
+        match self {
+            Self::Pictures(pictures) => Some(pictures::timing(&[pictures], rate)),
+            _ => None,
+        }
+    }
+
+    /// Returns a guess at the fault of a file that does not play, to be appended to the reason;
+    /// empty if there is none.
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            Self::File(path) if lacks_index(path).unwrap_or(false) => {
+                "; its index (moov) is missing: the recording or copy was cut off before its end"
+            }
+            _ => "",
+        }
+    }
+}
+
+/// Reports whether this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the index of its
+/// frames.
+fn lacks_index(path: &Path) -> std::io::Result<bool> {
+    let mut file = std::fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    let (mut at, mut known) = (0_u64, false);
+    // A box may claim any length up to the largest number.
+    while at.checked_add(8).is_some_and(|end| end <= length) {
+        let mut head = [0; 16];
+        file.seek(SeekFrom::Start(at))?;
+        let read = file.read(&mut head)?;
+        if read < 8 {
+            break;
+        }
+        let [a, b, c, d, kind @ .., _, _, _, _, _, _, _, _] = head;
+        match &kind {
+            b"moov" | b"moof" => return Ok(false),
+            b"ftyp" | b"mdat" | b"free" | b"wide" | b"skip" | b"uuid" => known = true,
+            _ => break,
+        }
+        let size = match u32::from_be_bytes([a, b, c, d]) {
+            0 => length,
+            1 if read == 16 => u64::from_be_bytes(head[8..].try_into().unwrap_or_default()),
+            size => u64::from(size),
+        };
+        at = at.saturating_add(size.max(8));
+    }
+    Ok(known)
+}
+
+fn file(path: &Path) -> anyhow::Result<Input> {
+    let name = path.display();
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            bail!("{name}: no such file; check the path")
+        }
+        Err(error) => return Err(error).with_context(|| format!("{name}: cannot be looked at")),
+    };
+    if meta.is_dir() {
+        let Some(pattern) = pictures::patterns(path).into_iter().next() else {
+            bail!("{name} is a folder without pictures; give a file, or the pattern of pictures");
+        };
+        let pattern = pattern.display();
+        bail!("{name} is a folder; for the pictures in it give their pattern, such as '{pattern}'");
+    }
+    if meta.is_file() {
+        if meta.len() == 0 {
+            bail!("{name} is empty (0 bytes); was its recording or copy interrupted?");
+        }
+        std::fs::File::open(path).with_context(|| format!("{name}: cannot be opened"))?;
+    } else {
+        // Opening a pipe waits for its writer, and nothing could interrupt that.
+        bail!(
+            "{name} is no regular file; what comes through a pipe is read with a GStreamer pipeline: \
+             --left 'filesrc location={name} ! matroskademux ! decodebin'"
+        );
+    }
+    Ok(Input::File(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        format!("{:#}", Input::find(&StreamSpec::parse(text)).unwrap_err())
+    }
+
+    #[test]
+    fn refusals_name_the_file_and_the_cure() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty.mp4");
+        std::fs::write(&empty, "").unwrap();
+        let message = refusal(empty.to_str().unwrap());
+        assert!(message.contains("empty.mp4") && message.contains("0 bytes"), "{message}");
+        let message = refusal("nowhere/left.mp4");
+        assert!(message.contains("nowhere/left.mp4: no such file"), "{message}");
+        let message = refusal(folder.path().to_str().unwrap());
+        assert!(message.contains("is a folder without pictures"), "{message}");
+        for name in ["._0007.png", "0007.png", "0008.png"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let message = refusal(folder.path().to_str().unwrap());
+        assert!(message.contains("is a folder;") && message.contains("/%04d.png"), "{message}");
+        assert!(refusal("file:///nowhere.mp4").contains("/nowhere.mp4: no such file"));
+        assert!(refusal("  ").contains("empty"));
+        let message = refusal("ros2:/left/image_raw");
+        assert!(message.contains("both views must come from the graph"), "{message}");
+        let bag = folder.path().join("a.bag");
+        std::fs::write(&bag, "#ROSBAG V2.0\n").unwrap();
+        let (message, bag) = (refusal(bag.to_str().unwrap()), bag.display());
+        assert!(message.contains(&format!("stereod run {bag}")), "{message}");
+    }
+
+    #[test]
+    fn a_box_of_any_length_ends_the_search_for_the_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.mp4");
+        for size in [u64::MAX, u64::MAX - 8, 1 << 63, 0, 1] {
+            let head = [&[0, 0, 0, 1][..], b"free", &size.to_be_bytes(), &[0; 40]].concat();
+            std::fs::write(&path, head).unwrap();
+            assert!(lacks_index(&path).unwrap_or(true), "{size}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Recorded and live streams through GStreamer: files, numbered images, URIs and custom pipeline
+//! fragments, one for each view or one that holds both views.
+//!
+//! Each stream has a pipeline of its own, so that trouble in one view never delays the other.
+
+mod access_units;
+mod appsink;
+mod camera;
+mod camera_pools;
+mod ending;
+mod find_offset;
+mod frame_packed;
+mod input;
+mod inspect;
+mod length;
+mod libav;
+mod limits;
+mod live_times;
+mod message;
+mod options;
+mod orientation;
+mod packing;
+mod plane;
+mod reach;
+mod reconnect;
+mod references;
+mod stills;
+mod stream;
+mod time_jumps;
+mod times;
+mod two_streams;
+mod wiring;
+
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use gstreamer as gst;
+use gstreamer::glib;
+
+use super::Source;
+use super::spec::SourceSpec;
+pub use access_units::{Decoded, Undecodable, UnitDecoder};
+pub use options::{GstOptions, Keep, Offset, Reconnect};
+pub use plane::{ViewLayout, Views};
+use stereod_core::reading::require_spare_files;
+use stereod_core::thread;
+
+/// Timeout for closing streams that are being opened when the run ends.
+const LEAVING: Duration = Duration::from_secs(5);
+
+/// Opens streams and waits for the first frame of each.
+pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
+    initialise()?;
+    ensure!(
+        options.picture_rate.is_finite() && options.picture_rate > 0.0,
+        "the picture rate must be above 0, not {}",
+        options.picture_rate
+    );
+    // Opening may block in a driver or an element, so it has a thread of its own and a signal still
+    // ends the run.
+    let (stop, mut stopped) = (options.stop.clone(), None);
+    let (spec, options) = (spec.clone(), options.clone());
+    let is_enough =
+        |waited: Duration| stop.is_set() && waited > *stopped.get_or_insert(waited) + LEAVING;
+    let opened = thread::bounded("opening", move || open_streams(&spec, &options), is_enough);
+    opened.context("cannot start a thread")?.context("stopped while the source was being opened")?
+}
+
+fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
+    match spec {
+        SourceSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
+        SourceSpec::Two { left, right } => two_streams::open(left, right, options),
+        SourceSpec::SideBySide(stream) => {
+            frame_packed::open(stream, ViewLayout::SideBySide, options)
+        }
+        SourceSpec::TopBottom(stream) => frame_packed::open(stream, ViewLayout::TopBottom, options),
+        _ => bail!("the source is no stream"),
+    }
+}
+
+/// Redirects the log of GLib's libraries to the level "debug". Called once in a process.
+pub fn hear_glib() {
+    glib::log_set_default_handler(|domain, level, text| {
+        let domain = domain.unwrap_or("GLib");
+        match level {
+            // GLib aborts the process after this.
+            glib::LogLevel::Error => eprintln!("{domain}: {text}"),
+            _ => tracing::debug!("{domain}: {text}"),
+        }
+    });
+}
+
+/// Initialises GStreamer, and checks that a pipeline can be started.
+pub fn initialise() -> anyhow::Result<()> {
+    require_spare_files()?;
+    thread::require_spare(thread::OF_SOURCE)?;
+    gst::init().context(
+        "GStreamer does not start; is it installed? (libgstreamer1.0-0, gstreamer1.0-plugins-base)",
+    )
+}

@@ -1,0 +1,146 @@
+//! State of the views of a live source, readable by any thread while the source runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::source::pairing::synchronisation::{self, Synchronisation};
+use stereod_core::frame::Eye;
+use stereod_core::thread::locked;
+
+/// State of a live source. A stream with both views counts as the left one.
+#[derive(Debug, Default)]
+pub struct LiveState {
+    zero: Option<Duration>,
+    eyes: [std::sync::Arc<EyeState>; 2],
+    synchronisation: Mutex<Synchronisation>,
+}
+
+/// The state of one view's stream.
+#[derive(Debug, Default)]
+pub struct EyeState {
+    lost: AtomicBool,
+    losses: AtomicU64,
+    reconnects: AtomicU64,
+    away_us: AtomicU64,
+    broken: AtomicU64,
+    concealed: AtomicU64,
+    missed: AtomicU64,
+    mistimed: AtomicU64,
+}
+
+/// Summary of one view's stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct EyeSummary {
+    /// True if it is lost at present.
+    pub lost: bool,
+    /// Number of losses: unplugged, ended, silent.
+    pub losses: u64,
+    /// Number of returns.
+    pub reconnects: u64,
+    /// Total seconds of absence before all returns.
+    pub away_s: f64,
+    /// Frames that arrived damaged and were dropped.
+    pub broken: u64,
+    /// Frames with damage that the decoder concealed.
+    pub concealed: u64,
+    /// Frames that are missing in the numbers of the camera's driver.
+    pub missed: u64,
+    /// Frames whose capture time was discarded because it is far from their arrival.
+    pub mistimed: u64,
+}
+
+/// Summary of a live source.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct LiveSummary {
+    /// The left view, or the stream that holds both.
+    pub left: EyeSummary,
+    /// The right view.
+    pub right: EyeSummary,
+    /// Synchronisation of the views; none for one stream with both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub synchronisation: Option<synchronisation::Summary>,
+}
+
+impl LiveState {
+    /// Creates the state of a source; capture time 0 is at `zero` of CLOCK_MONOTONIC.
+    pub fn since(zero: Duration) -> Self {
+        Self { zero: Some(zero), ..Self::default() }
+    }
+
+    /// Returns CLOCK_MONOTONIC at capture time 0, if capture times are of that clock.
+    pub fn zero(&self) -> Option<Duration> {
+        self.zero
+    }
+
+    /// Returns the state of one view.
+    pub fn eye(&self, eye: Eye) -> &std::sync::Arc<EyeState> {
+        &self.eyes[eye.index()]
+    }
+
+    /// Locks the synchronisation of the views. Release it soon, because each pair is noted in it.
+    pub fn synchronisation(&self) -> MutexGuard<'_, Synchronisation> {
+        locked(&self.synchronisation)
+    }
+
+    /// Returns everything so far.
+    pub fn summary(&self) -> LiveSummary {
+        LiveSummary {
+            left: self.eyes[0].summary(),
+            right: self.eyes[1].summary(),
+            synchronisation: self.synchronisation().summary(),
+        }
+    }
+}
+
+impl EyeState {
+    /// Notes that the stream is lost.
+    pub fn note_lost(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.losses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the stream is back.
+    pub fn note_back(&self, away: Duration) {
+        self.lost.store(false, Ordering::Relaxed);
+        self.reconnects.fetch_add(1, Ordering::Relaxed);
+        self.away_us.fetch_add(away.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a damaged frame.
+    pub fn note_broken(&self) {
+        self.broken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a damaged frame that the decoder conceals.
+    pub fn note_concealed(&self) {
+        self.concealed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts frames that never arrived.
+    pub fn note_missed(&self, frames: u64) {
+        self.missed.fetch_add(frames, Ordering::Relaxed);
+    }
+
+    /// Counts a frame with a wrong time.
+    pub fn note_mistimed(&self) {
+        self.mistimed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns everything so far.
+    pub fn summary(&self) -> EyeSummary {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        EyeSummary {
+            lost: self.lost.load(Ordering::Relaxed),
+            losses: count(&self.losses),
+            reconnects: count(&self.reconnects),
+            away_s: (count(&self.away_us) as f64 / 1e3).round() / 1e3,
+            broken: count(&self.broken),
+            concealed: count(&self.concealed),
+            missed: count(&self.missed),
+            mistimed: count(&self.mistimed),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Synchronisation of two cameras: period, jitter and clock of each, their phase and drift, and
+//! warnings about them.
+//!
+//! [`Synchronisation`] is pure: it uses the capture times passed to it, and no clock.
+
+mod cadence;
+pub mod offset;
+mod remarks;
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+pub use cadence::{Cadence, Fit};
+pub use remarks::Remark;
+use remarks::{RemarkState, phase};
+use stereod_core::frame::Eye;
+
+/// Longest recorded difference: ten minutes, in microseconds.
+const LONGEST_US: u64 = 600_000_000;
+
+/// Synchronisation of two cameras, estimated from the times of their frames.
+#[derive(Debug)]
+pub struct Synchronisation {
+    cadences: [Cadence; 2],
+    /// Stated periods of the cameras, in seconds.
+    nominal: [Option<f64>; 2],
+    /// Absolute differences of pairs in microseconds.
+    differences: Histogram<u64>,
+    /// Sum of the differences, right minus left, in nanoseconds.
+    sum_ns: i128,
+    right_later: u64,
+    remarks: RemarkState,
+}
+
+/// Differences between the capture times of pairs, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Differences {
+    /// Median of the absolute differences.
+    pub p50: f64,
+    /// 95th percentile of the absolute differences.
+    pub p95: f64,
+    /// Largest absolute difference.
+    pub max: f64,
+    /// Mean; positive if the right view is later.
+    pub mean: f64,
+    /// Share of pairs whose right frame is later, 0 to 1.
+    pub right_later: f64,
+}
+
+/// One camera's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Clock {
+    /// Frames per second, by the host's clock.
+    pub rate_hz: f64,
+    /// Error of the stated rate in millionths, positive if the camera is faster; none without a
+    /// stated rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_ppm: Option<f64>,
+    /// Root mean square deviation of the frames from an even beat, in milliseconds.
+    pub jitter_ms: f64,
+}
+
+/// Summary of the synchronisation of two cameras.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Summary {
+    /// Time between the two frames, over all pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference_ms: Option<Differences>,
+    /// Latest state of the left camera's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<Clock>,
+    /// Latest state of the right camera's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right: Option<Clock>,
+    /// Delay of the right camera's frames after the nearest left ones, in milliseconds, within half
+    /// a period; only for cameras of equal rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase_ms: Option<f64>,
+    /// Growth of the delay in microseconds a second: the right camera's clock is slower by this
+    /// many millionths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift_ppm: Option<f64>,
+}
+
+impl Default for Synchronisation {
+    fn default() -> Self {
+        Self {
+            cadences: Default::default(),
+            nominal: [None; 2],
+            // Three significant digits; the memory does not depend on the length of the run.
+            differences: Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds"),
+            sum_ns: 0,
+            right_later: 0,
+            remarks: RemarkState::default(),
+        }
+    }
+}
+
+impl Synchronisation {
+    /// Notes the stated rates of the cameras, in frames per second.
+    pub fn claim(&mut self, left: Option<f64>, right: Option<f64>) {
+        self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
+    }
+
+    /// Notes a frame of `eye` that was captured at `time`.
+    pub fn note_frame(&mut self, eye: Eye, time: Duration) {
+        self.cadences[eye.index()].push(time);
+        self.remarks.note_frame(eye, time);
+    }
+
+    /// Notes a pair with a right frame `skew_ns` later than the left one.
+    pub fn note_pair(&mut self, skew_ns: i64) {
+        self.differences.saturating_record(skew_ns.unsigned_abs() / 1000);
+        self.sum_ns += i128::from(skew_ns);
+        self.right_later += u64::from(skew_ns > 0);
+        self.remarks.note_pair(skew_ns);
+    }
+
+    /// Notes that `eye` was lost. Its clock may differ when it returns.
+    pub fn note_lost(&mut self, eye: Eye) {
+        self.cadences[eye.index()] = Cadence::default();
+        self.remarks.restart();
+    }
+
+    /// Returns a new remark, if any, for pairs that may be up to `tolerance` apart.
+    pub fn remark(&mut self, tolerance: Duration) -> Option<Remark> {
+        if !self.remarks.is_due() {
+            return None;
+        }
+        let (left, right) = (self.cadences[0].fit()?, self.cadences[1].fit()?);
+        self.remarks.remark(&left, &right, tolerance)
+    }
+
+    /// Returns the trouble of the last few seconds in a few words. Unlike
+    /// [`Synchronisation::remark`] it is repeated as long as the trouble lasts.
+    pub fn trouble(&self) -> Option<&str> {
+        self.remarks.trouble()
+    }
+
+    /// Returns the summary so far; `None` before both views were noted.
+    pub fn summary(&self) -> Option<Summary> {
+        let fits = [self.cadences[0].fit(), self.cadences[1].fit()];
+        let phase = match &fits {
+            [Some(left), Some(right)] => phase(left, right),
+            _ => None,
+        };
+        let clock = |eye: usize| {
+            let Fit { period, jitter, .. } = fits[eye]?;
+            let error = self.nominal[eye].map(|nominal| (nominal / period - 1.0) * 1e6);
+            Some(Clock {
+                rate_hz: round_to(1.0 / period, 1e4),
+                error_ppm: error.map(|error| round_to(error, 10.0)),
+                jitter_ms: round_to(jitter * 1e3, 1e3),
+            })
+        };
+        let summary = Summary {
+            difference_ms: self.differences(),
+            left: clock(0),
+            right: clock(1),
+            phase_ms: phase.map(|(phase, _)| round_to(phase * 1e3, 1e3)),
+            drift_ppm: phase.map(|(_, drift)| round_to(drift * 1e6, 10.0)),
+        };
+        let empty = summary.difference_ms.is_none() && fits.iter().any(Option::is_none);
+        (!empty).then_some(summary)
+    }
+
+    fn differences(&self) -> Option<Differences> {
+        let pairs = self.differences.len();
+        let at = |quantile| self.differences.value_at_quantile(quantile) as f64 / 1e3;
+        (pairs > 0).then(|| Differences {
+            p50: at(0.5),
+            p95: at(0.95),
+            max: self.differences.max() as f64 / 1e3,
+            mean: round_to(self.sum_ns as f64 / pairs as f64 / 1e6, 1e3),
+            right_later: round_to(self.right_later as f64 / pairs as f64, 1e3),
+        })
+    }
+}
+
+/// Rounds `value` to one part in `unit`.
+fn round_to(value: f64, unit: f64) -> f64 {
+    (value * unit).round() / unit
+}
+
+#[cfg(test)]
+mod tests;

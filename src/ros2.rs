@@ -1,0 +1,212 @@
+//! Matched pairs as messages of a ROS 2 graph, without a ROS installation: DDS by the crates ros2-client
+//! and RustDDS (docs/ros2.md).
+//!
+//! A message is encoded while its topic has a subscriber. The crates send on threads of their own and keep
+//! the newest messages only, so that a slow or absent subscriber costs nothing.
+
+mod encoded;
+mod node;
+mod services;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use ros2_client::dds::rustdds::policy::{Durability, History, Reliability, ResourceLimits};
+use ros2_client::dds::rustdds::{
+    DomainParticipant, Duration, QosPolicies, QosPolicyBuilder, RTPSEntity, TopicKind,
+};
+use ros2_client::{Context, MessageTypeName, NodeName, NodeOptions, Publisher, WriteError};
+
+use encoded::Encoded;
+use node::Service;
+pub use node::{Exchange, Links};
+
+use stereod_core::clock::CaptureClock;
+use stereod_core::frame::{Matched, StereoGeometry};
+use stereod_io::ros2::dds;
+use stereod_io::sink::messages::{Topic, chosen, stamp};
+use stereod_io::sink::{Losses, Sink, StreamInfo};
+
+/// Topics if none are chosen, as far as the cameras are known.
+const DEFAULT: &str = "left, left-jpeg, right, disparity, disparity-jpeg, depth, depth-png, points";
+
+/// Messages of a topic that are kept for subscribers.
+const DEPTH: i32 = 5;
+
+/// Type of the diagnostics.
+const DIAGNOSTICS: &str = "diagnostic_msgs/DiagnosticArray";
+
+/// Name of the node.
+const NODE: &str = "stereod";
+
+/// Topics to publish.
+#[derive(Clone, Debug)]
+pub struct Ros2Options {
+    /// Namespace with a slash before each of its names; empty for none.
+    pub namespace: String,
+    /// Names of the topics, separated by commas; empty for the default.
+    pub topics: String,
+    /// Whether messages that a subscriber has missed are repeated.
+    pub reliable: bool,
+}
+
+/// Publishes pairs.
+pub struct Ros2Sink {
+    name: String,
+    participant: DomainParticipant,
+    exchange: Exchange,
+    /// Serves the node.
+    _service: Service,
+    published: Vec<Published>,
+    clock: Option<CaptureClock>,
+    /// The cameras of the last transform.
+    geometry: Option<StereoGeometry>,
+    losses: Losses,
+}
+
+/// A topic of the graph.
+struct Published {
+    topic: &'static Topic,
+    /// Its name in DDS.
+    name: String,
+    publisher: Publisher<Encoded>,
+}
+
+impl Ros2Sink {
+    /// Joins the graph. Fails if a chosen topic needs cameras that are not known, or without a network.
+    pub fn open(options: &Ros2Options, stream: &StreamInfo, exchange: &Exchange) -> Result<Self> {
+        let topics = chosen(&options.topics, DEFAULT, stream)?;
+        let failed = "cannot join the ROS 2 graph";
+        let member = dds::join()?;
+        let participant = member.participant.clone();
+        let context = Context::from_domain_participant(participant.clone()).context(failed)?;
+        let namespace = if options.namespace.is_empty() { "/" } else { &options.namespace };
+        let name = NodeName::new(namespace, NODE)?;
+        // [`Service`] serves its parameters.
+        let options_of_node =
+            NodeOptions::new().enable_rosout(false).start_parameter_services(false);
+        let mut node = context.new_node(name, options_of_node).context(failed)?;
+        let mut publish = |name: String, kind: &str, qos: QosPolicies| -> Result<_> {
+            let (package, kind) = kind.split_once('/').expect("a type has a package");
+            let kind = MessageTypeName::new(package, kind).dds_msg_type();
+            let dds = participant.create_topic(name, kind, &qos, TopicKind::NoKey)?;
+            Ok(node.create_publisher(&dds, None)?)
+        };
+        let own = participant.guid().prefix;
+        let others = participant.discovered_writers().into_iter();
+        let others: Vec<_> = others.map(|writer| writer.publication_topic_data).collect();
+        let mut published = Vec::new();
+        for topic in topics {
+            // The transforms of all nodes are on one topic.
+            let namespace = if topic.is_static() { "" } else { &options.namespace };
+            let name = format!("rt{namespace}{}", topic.path);
+            // Subscribers would get the images of both, and a run might read its own.
+            if let Some(path) = name.strip_prefix("rt")
+                && others.iter().any(|other| other.topic_name == name && other.key.prefix != own)
+                && !topic.is_static()
+            {
+                bail!(
+                    "{path} of the graph is published by another node already; give --ros2 a namespace of its \
+                     own, such as /stereod"
+                );
+            }
+            let qos = quality(topic.is_static(), options.reliable);
+            let publisher = publish(name.clone(), topic.schema, qos).context(failed)?;
+            published.push(Published { topic, name, publisher });
+        }
+        let reliable = quality(false, true);
+        let diagnostics =
+            publish("rt/diagnostics".into(), DIAGNOSTICS, reliable).context(failed)?;
+        let events = context.get_parameter_events_topic();
+        let events = node.create_publisher(&events, None).context(failed)?;
+        let service =
+            Service::start(node, exchange.clone(), diagnostics, events).context(failed)?;
+        let (domain, reach) = (member.domain, member.reach.name());
+        tracing::info!(
+            "ROS 2: publishing below {namespace} in domain {domain}, for subscribers on {reach}; the \
+             ports themselves are open on all interfaces (docs/ros2.md)"
+        );
+        let (room, message) = (dds::limit("rmem_default"), 4 * stream.size.0 * stream.size.1);
+        if let Some(room) = room.filter(|room| *room < message) {
+            tracing::warn!(
+                "ROS 2: a disparity map has {message} bytes, but a subscriber on this machine has room for \
+                 {room} unless it asks for more, and loses what it has no room for; set \
+                 net.core.rmem_default (docs/ros2.md)"
+            );
+        }
+        Ok(Self {
+            name: format!("ROS 2 {namespace}"),
+            participant,
+            exchange: exchange.clone(),
+            _service: service,
+            published,
+            clock: stream.clock,
+            geometry: None,
+            losses: Losses::default(),
+        })
+    }
+}
+
+impl Sink for Ros2Sink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn newest_only(&self) -> bool {
+        true
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        self.exchange.show(frame);
+        let stamp = stamp(self.clock, frame.pair.timestamp);
+        let readers = self.participant.discovered_readers();
+        let has_moved = self.geometry != frame.geometry;
+        let wanted = |published: &&Published| match published.topic.is_static() {
+            // It is kept for subscribers to come.
+            true => has_moved,
+            false => readers
+                .iter()
+                .any(|reader| *reader.subscription_topic_data.topic_name() == published.name),
+        };
+        let mut is_lost = false;
+        for Published { topic, publisher, .. } in self.published.iter().filter(wanted) {
+            if !topic.is_in(frame) {
+                continue;
+            }
+            match publisher.publish(Encoded(topic.encode(frame, stamp)?)) {
+                Ok(()) => {}
+                Err(WriteError::WouldBlock { .. }) => is_lost = true,
+                Err(error) => bail!("cannot publish {}: {}", topic.path, error.forget_data()),
+            }
+        }
+        self.geometry = frame.geometry;
+        self.losses.busy += u64::from(is_lost);
+        Ok(())
+    }
+
+    fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the guarantees of a topic: as for data of sensors, unless it is static or reliable.
+fn quality(is_static: bool, reliable: bool) -> QosPolicies {
+    // Without a limit the crate keeps thousands of messages for a reliable subscriber that stalls.
+    let limits =
+        ResourceLimits { max_samples: DEPTH, max_instances: 1, max_samples_per_instance: DEPTH };
+    let durability = if is_static { Durability::TransientLocal } else { Durability::Volatile };
+    let reliability = match reliable || is_static {
+        true => Reliability::Reliable { max_blocking_time: Duration::ZERO },
+        false => Reliability::BestEffort,
+    };
+    QosPolicyBuilder::new()
+        .reliability(reliability)
+        .durability(durability)
+        .history(History::KeepLast { depth: if is_static { 1 } else { DEPTH } })
+        .resource_limits(limits)
+        .build()
+}

@@ -1,0 +1,160 @@
+//! The exchange between a run and its viewers: settings to change. A viewer shows knobs and requests
+//! values; the run applies them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use stereod_io::sink::colouring::Colouring;
+
+/// A setting that can be changed during a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knob {
+    /// Section and key of the setting.
+    pub name: (&'static str, &'static str),
+    /// Heading of its group.
+    pub group: &'static str,
+    pub hint: &'static str,
+    pub kind: KnobKind,
+    /// Value as written in a configuration file, without quotation marks.
+    pub value: String,
+    /// Effective value behind a word such as `auto`.
+    pub means: Option<String>,
+    /// Reason why it cannot be changed in this run.
+    pub locked: Option<String>,
+}
+
+impl Knob {
+    /// Returns section and key of the setting, `matching.p1`: the name of a parameter.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.name.0, self.name.1)
+    }
+
+    /// Returns the key in words.
+    pub fn label(&self) -> String {
+        self.name.1.replace('_', " ")
+    }
+
+    /// Returns the value in the type of its kind. A word in place of a number stays a word.
+    pub fn typed(&self) -> Typed<'_> {
+        let word = Typed::Word(&self.value);
+        match self.kind {
+            KnobKind::Switch => Typed::Switch(self.value == "true"),
+            KnobKind::Number { whole: true, .. } => self.value.parse().map_or(word, Typed::Whole),
+            KnobKind::Number { .. } => self.value.parse().map_or(word, Typed::Real),
+            KnobKind::Choice(_) => word,
+        }
+    }
+}
+
+/// Value of a knob in the type of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Typed<'a> {
+    Switch(bool),
+    Whole(i64),
+    Real(f64),
+    Word(&'a str),
+}
+
+/// Kind of the values that a knob takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KnobKind {
+    Number {
+        /// Smallest value of the slider; others can be typed.
+        low: f64,
+        /// Largest value of the slider.
+        high: f64,
+        /// Step of the slider.
+        step: f64,
+        /// Set if the setting takes whole numbers only.
+        whole: bool,
+        /// A word accepted in place of the number.
+        word: Option<&'static str>,
+    },
+    Choice(&'static [&'static str]),
+    Switch,
+}
+
+/// A viewer that may change settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewerId {
+    Window,
+    Ros2,
+    Client(ClientId),
+}
+
+/// Number of a client of the server. No other client of the run has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientId(pub u32);
+
+/// Name of a request. Numbers of a viewer rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    pub viewer: ViewerId,
+    pub number: u32,
+}
+
+/// Path of a setting, `matching.p1`, and a value as in a configuration file, without quotation marks.
+pub type Wish = (String, String);
+
+/// Request of a viewer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// Set these settings, and leave all others as they are.
+    Values { id: RequestId, values: Vec<Wish> },
+    /// Return to the values of the configuration.
+    Reset(RequestId),
+    /// Write a configuration file with the values in effect.
+    Write(PathBuf),
+}
+
+/// Knobs, and the function that applies their values.
+#[derive(Clone)]
+pub struct Tuning {
+    /// The knobs at the start.
+    pub knobs: Vec<Knob>,
+    /// Takes a request and never waits. [`Tuned`] is the answer.
+    pub ask: Arc<dyn Fn(Ask) + Send + Sync>,
+}
+
+impl fmt::Debug for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tuning").field("knobs", &self.knobs.len()).finish_non_exhaustive()
+    }
+}
+
+/// Settings in effect after requests, or after a change from elsewhere. Every viewer gets it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// The requests that this answers.
+    pub answered: Vec<RequestId>,
+    /// The knobs in effect.
+    pub knobs: Vec<Knob>,
+    /// Time since when pairs are matched with them.
+    pub since: Instant,
+    /// The colours in effect.
+    pub colouring: Colouring,
+    /// Reason for a refusal of these requests, which then have changed nothing.
+    pub problem: Option<String>,
+}
+
+impl Tuned {
+    /// Returns the numbers of the viewer's requests that this answers.
+    pub fn answered_to(&self, viewer: ViewerId) -> impl Iterator<Item = u32> {
+        let own = self.answered.iter().filter(move |id| id.viewer == viewer);
+        own.map(|id| id.number)
+    }
+}
+
+/// A viewer of a run: the window, or the live page.
+pub trait Viewer: Send + Sync {
+    /// Answers requests, or reports a change from elsewhere.
+    fn tuned(&self, tuned: Tuned);
+
+    /// Reports that a file was written, or why not.
+    fn saved(&self, message: Result<String, String>);
+}
