@@ -171,7 +171,7 @@ impl Calibration {
 
     /// Writes the calibration: .toml (stereod), .yml, .xml or .json (OpenCV).
     fn write(&self, file: PathBuf) -> PyResult<()> {
-        Ok(self.calibration.write(file).map_err(raised)?)
+        self.calibration.write(file).map_err(raised)
     }
 
     /// Rectifies a raw pair, each (H, W) of uint8 or uint16 or (H, W, 3) of uint8, and returns two
@@ -240,6 +240,7 @@ impl Calibration {
         )
     }
 
+    #[allow(clippy::type_complexity)] // A pickle: the function and its arguments.
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (String, Option<f64>))> {

@@ -172,13 +172,13 @@ impl Disparity {
 
     /// Writes a 16-bit PNG in KITTI's coding: 256 times the disparity, 0 if unknown.
     fn write_png(&self, file: PathBuf) -> PyResult<()> {
-        Ok(self.disparity.write_png(file).map_err(raised)?)
+        self.disparity.write_png(file).map_err(raised)
     }
 
     /// Writes the points as a binary PLY file, in the grey of the left image.
     #[pyo3(signature = (file, rig=None))]
     fn write_ply(&self, file: PathBuf, rig: Option<&Calibration>) -> PyResult<usize> {
-        Ok(self.disparity.write_ply(file, self.geometry(rig)?).map_err(raised)?)
+        self.disparity.write_ply(file, self.geometry(rig)?).map_err(raised)
     }
 
     fn __repr__(&self) -> String {

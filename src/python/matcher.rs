@@ -130,7 +130,7 @@ impl Matcher {
         let settings = &self.loaded.settings.engine;
         let (params, choice, options) = (self.params.clone(), settings.kind, settings.options());
         let (recipe, engine) = (Recipe { params, pairs, choice, options }, self.engine()?);
-        Ok(interruptible(py, move || engine.with(size, recipe, work))?.map_err(raised)?)
+        interruptible(py, move || engine.with(size, recipe, work))?.map_err(raised)
     }
 
     fn compute(

@@ -245,8 +245,7 @@ impl Work<'_> {
     fn take_statistics(&self, part: &Path, piece: &Piece) -> Result<Value> {
         let path = part.join(STATISTICS);
         let text = fs::read_to_string(&path).map_err(|error| explain(&path, &error))?;
-        let [unfinished, place] =
-            [part, &self.folder.join(&piece.name)].map(|path| in_statistics(path));
+        let [unfinished, place] = [part, &self.folder.join(&piece.name)].map(in_statistics);
         let text = text.replace(&unfinished, &place);
         fs::write(&path, &text).map_err(|error| explain(&path, &error))?;
         serde_json::from_str(&text).context(STATISTICS)

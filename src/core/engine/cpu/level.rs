@@ -83,7 +83,6 @@ pub struct PairInputs<'a> {
 pub unsafe fn run(
     levels: &mut [Level],
     team: &mut Team,
-    simd: Simd,
     [left, right]: [&Image; 2],
     PairInputs { thresholds, goes_on, round }: PairInputs<'_>,
     output: *mut i16,
@@ -100,7 +99,7 @@ pub unsafe fn run(
             round: round.map(|round| InformationRound { map: None, last: true, ..round }),
         };
         // SAFETY: the map has the coarser level's size, and is only read after that level is done.
-        unsafe { run(coarser, team, simd, halves.each_ref(), inputs, map)? };
+        unsafe { run(coarser, team, halves.each_ref(), inputs, map)? };
         timer.end("prior");
     }
     let threshold = thresholds.map(|all| all[0]);

@@ -220,7 +220,7 @@ impl CpuEngine {
         let mut run = |team: &mut Team, round: Option<InformationRound<'_>>| {
             let inputs = PairInputs { thresholds, goes_on, round };
             // SAFETY: the maps have a value a pixel, and the simd was found on this machine.
-            unsafe { level::run(levels, team, self.simd, eyes, inputs, output) }
+            unsafe { level::run(levels, team, eyes, inputs, output) }
         };
         let stages = match &mut self.information {
             None => run(team, None)?,
