@@ -1,5 +1,5 @@
 // Computes the confidence of each pixel: five levels describe its surroundings, and a learnt model
-// turns them into a probability (src/matching/confidence.rs). The peaks of pixels without a disparity
+// turns them into a probability (src/core/matching/confidence.rs). The peaks of pixels without a disparity
 // and of pixels that are saturated in either view count as 0; a pixel whose own peak is 0 has
 // LEAST. Pixels with a confidence below CONFIDENCE_MIN become invalid.
 //

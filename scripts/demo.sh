@@ -27,8 +27,10 @@ if [[ -z ${DISPLAY:-}${WAYLAND_DISPLAY:-} ]]; then headless=yes; fi
 scripts/setup.sh
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 echo "demo: building (the first time takes some minutes)"
-cargo build --release --locked
-stereod=${CARGO_TARGET_DIR:-target}/release/stereod
+# Only what the demo shows, apart from the whole program in target/release.
+if [[ $headless == no ]]; then features=window; else features=cli; fi
+cargo build --profile demo --locked --no-default-features --features "$features"
+stereod=${CARGO_TARGET_DIR:-target}/demo/stereod
 
 mkdir -p out
 if [[ $headless == no ]]; then

@@ -105,7 +105,8 @@ pub struct SinkCounts {
 pub struct Outcome {
     /// Frames and pairs that the source delivered.
     pub source: SourceCounts,
-    /// Pairs matched.
+    /// Pairs matched; the live page tells them at the end.
+    #[cfg_attr(not(feature = "serve"), allow(dead_code))]
     pub matched: u64,
     /// Counts of each sink.
     pub sinks: Vec<SinkCounts>,

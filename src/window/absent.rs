@@ -1,5 +1,6 @@
 //! Stands in for the window in a program that was built without it.
 
+#[allow(dead_code)] // Only a window reads them.
 mod options;
 mod view;
 

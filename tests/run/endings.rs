@@ -31,7 +31,7 @@ fn the_first_signal_finishes_the_files() {
         let output = ended(child);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{stderr}");
-        assert!(stderr.contains("once more to exit at once"), "{stderr}");
+        assert!(stderr.contains("a second signal (Ctrl-C) exits at once"), "{stderr}");
         let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
         let path = folder.path().join("o.mkv");
         let frames = recorded(&path);
@@ -54,7 +54,7 @@ fn two_signals_at_once_are_one() {
     }
     let (status, stdout, stderr) = outcome_of(ended(child));
     assert_eq!(status, 0, "{stderr}");
-    assert_eq!(stderr.matches("once more to exit at once").count(), 1, "{stderr}");
+    assert_eq!(stderr.matches("a second signal (Ctrl-C) exits at once").count(), 1, "{stderr}");
     let statistics: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());
 }

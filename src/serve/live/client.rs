@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hyper_tungstenite::{HyperWebsocket, tungstenite};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::connection::{Connection, End, Visit};
 use super::text::{self, Message, Own};
 use super::{Live, Newest, SCALES};
 use crate::serve::state::State;
-use crate::viewer::{Ask, ClientId};
+use crate::viewer::{Ask, ClientId, Tuned};
 
 /// Frames that a client may have and not have drawn, if its connection is fast.
 const UNDRAWN: usize = 2;
@@ -141,7 +142,8 @@ impl<'a> Client<'a> {
         status.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let may_change = self.connection.rights.may_change;
         self.connection.send(text::hello(self.live, may_change)).await?;
-        tuned.mark_changed();
+        // The settings come before the first frame.
+        self.send_knobs(&mut tuned).await?;
         // The senders live as long as the page, so no change is an error.
         loop {
             tokio::select! {
@@ -152,10 +154,7 @@ impl<'a> Client<'a> {
                         self.send_frame(frame).await?;
                     }
                 }
-                _ = tuned.changed() => {
-                    let (tuned, answers) = self.live.take_tuned(&mut tuned, self.connection.id());
-                    self.connection.send(text::knobs(self.live, &tuned, &answers)).await?;
-                }
+                _ = tuned.changed() => self.send_knobs(&mut tuned).await?,
                 _ = saved.changed() => {
                     let note = saved.borrow_and_update().as_ref().map(text::note);
                     if let Some(note) = note {
@@ -168,6 +167,11 @@ impl<'a> Client<'a> {
                 }
             }
         }
+    }
+
+    async fn send_knobs(&mut self, tuned: &mut watch::Receiver<Tuned>) -> Result<(), End> {
+        let (tuned, answers) = self.live.take_tuned(tuned, self.connection.id());
+        self.connection.send(text::knobs(self.live, &tuned, &answers)).await
     }
 
     async fn send_frame(&mut self, newest: Arc<Newest>) -> Result<(), End> {

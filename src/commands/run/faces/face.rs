@@ -60,8 +60,8 @@ pub enum Shows {
     Confidence,
 }
 
-/// A run whose source, engine and outputs are open. Only ROS 2 needs all of it.
-#[cfg_attr(not(feature = "ros2"), allow(dead_code))]
+/// A run whose source, engine and outputs are open. ROS 2 and the page need all of it.
+#[cfg_attr(not(all(feature = "ros2", feature = "serve")), allow(dead_code))]
 pub struct Opened<'a> {
     pub loaded: &'a Loaded,
     pub info: &'a SourceInfo,

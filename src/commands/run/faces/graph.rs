@@ -49,7 +49,7 @@ impl Face for Graph {
             Ros2Sink::open(&options, &stream, &shared).map(|sink| Box::new(sink) as Box<dyn Sink>)
         });
         let first = factory().context("--ros2")?;
-        sinks.push(Box::new(Restarting::new(first, factory, false)));
+        sinks.push(Box::new(Restarting::new("ros2", first, Some(factory), false)));
         Ok(Some(Arc::new(exchange)))
     }
 }

@@ -60,11 +60,11 @@ fn without_paths_what_supports_the_cost_is_off_by_itself() {
     assert_eq!(block.cost, Cost::Block { measure, window, truncation: 64 });
     assert_eq!(block.paths, Paths::None);
     for (given, named) in [
-        (&["matching.paths=0", "matching.prior=2"][..], "--prior"),
-        (&["matching.paths=0", "matching.cost_window=3"], "--cost-window"),
-        (&["matching.cost=sad", "matching.paths=8", "matching.prior=1"], "--prior"),
-        (&["matching.cost=zsad", "matching.block_window=1"], "--block-window"),
-        (&["matching.cost=ssd", "matching.paths=8", "matching.block_truncation=200"], "--block"),
+        (&["matching.paths=0", "matching.prior=2"][..], "`prior`"),
+        (&["matching.paths=0", "matching.cost_window=3"], "`cost_window`"),
+        (&["matching.cost=sad", "matching.paths=8", "matching.prior=1"], "`prior`"),
+        (&["matching.cost=zsad", "matching.block_window=1"], "`block_window`"),
+        (&["matching.cost=ssd", "matching.paths=8", "matching.block_truncation=200"], "`block_"),
     ] {
         let mut layers = Layers::<Library>::new();
         given.iter().for_each(|given| layers.assignment(given));
@@ -189,10 +189,10 @@ fn what_no_engine_can_compute_is_refused() {
     assert_eq!(named, ["cost", "p1", "p2"]);
     let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost("ad") });
     assert!(sum.contains("`p2` or `ad_truncation`"), "{sum}");
-    assert_eq!(named, ["cost", "p2", "ad_truncation"]);
+    assert_eq!(named, ["cost", "ad_truncation", "p2"]);
     let (sum, named) = keys(Matching { p2: 230, ..of_cost("census") });
     assert!(sum.contains("(31) and P2 (230)") && sum.contains("`census_window`"), "{sum}");
-    assert_eq!(named, ["cost", "p2", "census_window"]);
+    assert_eq!(named, ["cost", "census_window", "p2"]);
     let (sum, named) = keys(Matching { census_weight: 127, ..Matching::default() });
     assert!(sum.contains("`census_weight`"), "{sum}");
     assert!(named.contains(&"census_weight") && named.contains(&"prior_strength"));
