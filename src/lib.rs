@@ -113,6 +113,7 @@ pub mod window;
 #[path = "window/absent.rs"]
 mod window;
 
+#[doc(inline)]
 pub use stereod_core::{
     BlockMeasure, BlockWindow, BoardView, Calibration, CensusWindow, Cost, CostError, Device,
     Disparity, DisparityMap, DisparityRange, Error, Evidence, Eye, Fill, FillRule, Guide, INVALID,

@@ -284,7 +284,7 @@ impl Matcher {
 /// overlap; results come in order, a few pairs later.
 ///
 /// ```
-/// # use stereod::{Device, ImageRef, Params, Stream};
+/// # use stereod_core::{Device, ImageRef, Params, Stream};
 /// # let frames = vec![[vec![0; 64 * 48], vec![0; 64 * 48]]; 3];
 /// let mut stream = Stream::new(&Params::default(), 64, 48, Device::Auto)?;
 /// let mut maps = Vec::new();
@@ -295,7 +295,7 @@ impl Matcher {
 /// }
 /// maps.extend(stream.finish()?);
 /// assert_eq!(maps.len(), frames.len());
-/// # Ok::<(), stereod::Error>(())
+/// # Ok::<(), stereod_core::Error>(())
 /// ```
 pub struct Stream {
     engine: Box<dyn Engine>,
