@@ -39,6 +39,17 @@ class _Parameters(TypedDict, total=False):
     disparities: _Whole
     min_disparity: _Whole
     cost: _Word
+    ad_truncation: _Whole
+    ad_window: _Whole
+    census_window: _Word
+    block_window: _Whole
+    block_truncation: _Whole
+    mi_truncation: _Whole
+    census_weight: _Whole
+    gradient_weight: _Whole
+    intensity_weight: _Whole
+    gradient_truncation: _Whole
+    intensity_truncation: _Whole
     cost_window: _Whole
     cost_window_where: _Word
     prior: _Whole
@@ -50,18 +61,8 @@ class _Parameters(TypedDict, total=False):
     p2_guide: _Word
     p2_min: _Whole
     p2_slope: _Real
-    ad_truncation: _Whole
-    ad_window: _Whole
-    census_window: _Word
-    census_weight: _Whole
-    gradient_weight: _Whole
-    intensity_weight: _Whole
-    gradient_truncation: _Whole
-    intensity_truncation: _Whole
-    block_window: _Whole
-    block_truncation: _Whole
-    mi_truncation: _Whole
     uniqueness: _Whole
+    subpixel: _Word
     left_right: _Whole
     min_confidence: _Whole
     median: _Whole
@@ -73,7 +74,6 @@ class _Parameters(TypedDict, total=False):
     smoothing_guard: _Real
     fill: _Word
     fill_max: _Whole
-    subpixel: _Word
     steady: _Whole
     temporal: _Word
     history: _Whole
