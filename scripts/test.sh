@@ -90,7 +90,7 @@ if [[ $# -gt 0 ]]; then
 else
     check "library has few dependencies" few_crates
     check "library alone" cargo test --locked -p stereod --no-default-features --features image --test library
-    check "headless program, ROS 2" cargo test --locked -p stereod -p stereod-io --lib --no-default-features --features stereod/ros2 -- ros2::
+    check "headless program, ROS 2" cargo test --locked -p stereod -p stereod-io --lib --no-default-features --features stereod/ros2,stereod/bags -- ros2::
     check "documentation" env RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" cargo doc --locked --no-deps --lib -p stereod-core -p stereod --no-default-features
 fi
 

@@ -5,7 +5,7 @@
 //! [`cost`], blended at weak [`texture`] ([`support`]) with the cost of a [`window`] and with a [`prior`]
 //! from half-size images ([`pyramid`]); its sums along several paths ([`aggregation`]) or, without paths,
 //! over a window ([`local`]); the [`winner`] of each pixel; its checks ([`uniqueness`], [`left_right`]) and
-//! interpolation ([`subpixel`]); and the [`filter`]s of the map. All of it is integer arithmetic, so two
+//! interpolation ([`subpixel`]); and the filters of the map. All of it is integer arithmetic, so two
 //! engines either agree exactly or one of them is wrong. Nothing here is fast; `engine/` is.
 
 pub mod aggregation;

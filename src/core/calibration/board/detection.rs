@@ -4,7 +4,7 @@ use super::grid;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoardCorner {
-    /// Number of the corner: [`Board::point`] gives its position on the board.
+    /// Number of the corner: [`Board::point`](super::Board::point) gives its position on the board.
     pub id: usize,
     /// Position in pixels; (0, 0) is the centre of the first pixel.
     pub pixel: [f64; 2],
