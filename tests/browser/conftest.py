@@ -163,6 +163,9 @@ def open_page(browser):
         page.goto(url)
         if wait:
             wait_for_frame(page)
+            # The first images are small on any connection.
+            if page.evaluate("localStorage.getItem('stereod.size')") == "full":
+                until(lambda: frames(page)[-1][0]["scale"] == 1)
         return page
 
     yield open_one
