@@ -44,7 +44,7 @@ static OF_RUN: [(&str, &[&str]); 2] = [
     ("the inputs are the lines of LIST, or the recordings in FOLDER", &["left", "right", "demo"]),
 ];
 
-/// What a batch has in place of the flags of outputs.
+/// Options of a batch in place of the flags of outputs.
 const OF_OUTPUTS: &str =
     "--write record,pictures,... chooses the outputs, which go into the folder of --out";
 

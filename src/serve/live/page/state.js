@@ -1,4 +1,4 @@
-// What the parts of the page share: its state, small tools, and the connection as they use it.
+// The shared state of the page's parts, small tools, and the connection as the parts use it.
 
 export const UNKNOWN = -32768; // Disparity of a pixel without one.
 export const OLD_MS = 1000; // Older images are called old.
