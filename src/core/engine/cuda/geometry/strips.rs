@@ -108,7 +108,7 @@ impl Strips {
         let aheads = if params.paths == Paths::Four { &AHEAD_FEWER[..2] } else { &AHEAD_FEWER };
         ways.flat_map(|way| aheads.iter().map(move |&ahead| (way, ahead))).map(one).find_map(
             |one| {
-                // As many blocks as fit for both launches; the first one may fit more, and gets them.
+                // The largest number of blocks that fits both launches; the first one may take more.
                 (1..=most).map(|resident| Strips { resident, ..one }).take_while(fit).last()
             },
         )
