@@ -15,7 +15,6 @@ const DICTIONARIES: [&str; 4] = ["DICT_4X4_50", "DICT_4X4_100", "DICT_4X4_250", 
 pub(super) struct CharucoLayout {
     /// A board that contains this one.
     pub(super) spec: CharucoBoardSpec,
-    /// Number of its rows above this one.
     pub(super) rows_above: usize,
 }
 
@@ -107,7 +106,6 @@ fn charuco_spec(pattern: &Pattern) -> Option<CharucoBoardSpec> {
     Some(CharucoBoardSpec::new(rows, columns, 1.0, marker_ratio as f32, dictionary))
 }
 
-/// Returns the markers of a pattern's dictionary.
 pub(super) fn markers(dictionary: &str) -> Dictionary {
     resolve_dictionary(dictionary).expect("patterns name known dictionaries")
 }

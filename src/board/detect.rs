@@ -46,7 +46,6 @@ const FEWEST: usize = 8;
 /// ChESS responses below this are no corners. Low, because false corners fit no grid.
 const WEAKEST: f32 = 10.0;
 
-/// Detector of one board.
 pub struct Detector {
     board: Board,
     chessboard: ChessboardDetector,

@@ -29,14 +29,8 @@ pub fn ink(board: &Board) -> Vec<Ink> {
                 let inset = (1.0 - marker_ratio) / 2.0 * side;
                 let corner = (left + inset, top + inset);
                 let dictionary = markers(dictionary);
-                let modules = dictionary.marker_size();
-                marker_ink(
-                    dictionary.codes()[marker],
-                    modules,
-                    corner,
-                    marker_ratio * side,
-                    &mut ink,
-                );
+                let (code, modules) = (dictionary.codes()[marker], dictionary.marker_size());
+                marker_ink(code, modules, corner, marker_ratio * side, &mut ink);
                 marker += 1;
             }
         }

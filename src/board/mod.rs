@@ -45,22 +45,13 @@ pub enum Page {
 }
 
 impl Page {
-    /// Returns the width and height in portrait in mm; `None` for as large as needed.
-    fn size(self) -> Option<(f64, f64)> {
+    /// Returns its name, and the width and height in portrait in mm; `None` for as large as needed.
+    fn of(self) -> (&'static str, Option<(f64, f64)>) {
         match self {
-            Page::A4 => Some((210.0, 297.0)),
-            Page::A3 => Some((297.0, 420.0)),
-            Page::Letter => Some((215.9, 279.4)),
-            Page::Board => None,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Page::A4 => "A4",
-            Page::A3 => "A3",
-            Page::Letter => "letter",
-            Page::Board => "paper of its own size",
+            Page::A4 => ("A4", Some((210.0, 297.0))),
+            Page::A3 => ("A3", Some((297.0, 420.0))),
+            Page::Letter => ("letter", Some((215.9, 279.4))),
+            Page::Board => ("paper of its own size", None),
         }
     }
 }
@@ -72,7 +63,6 @@ pub struct Sheet {
     width: f64,
     height: f64,
     ink: Vec<Ink>,
-    /// Start of the ruler.
     ruler: (f64, f64),
     text: String,
 }
@@ -86,7 +76,7 @@ impl Sheet {
         let needed = (width.max(RULER_LENGTH) + 2.0 * MARGIN, height + RULER + 2.0 * MARGIN);
         let fits = |(width, height): (f64, f64)| needed.0 <= width && needed.1 <= height;
         // Portrait or landscape.
-        let oriented = |page: Page| match page.size() {
+        let oriented = |page: Page| match page.of().1 {
             None => Some(needed).filter(|size| size.0.max(size.1) <= LARGEST),
             Some((short, long)) => [(short, long), (long, short)].into_iter().find(|&s| fits(s)),
         };
@@ -102,7 +92,7 @@ impl Sheet {
                  take smaller squares or another --page",
                 needed.0,
                 needed.1,
-                page.name()
+                page.of().0
             )
         })?;
         let left = (page_width - width) / 2.0;
@@ -134,7 +124,7 @@ impl Sheet {
     }
 
     pub fn paper(&self) -> String {
-        format!("{} ({:.0}x{:.0} mm)", self.page.name(), self.width, self.height)
+        format!("{} ({:.0}x{:.0} mm)", self.page.of().0, self.width, self.height)
     }
 
     /// Returns the ruler's lines with a mark at every centimetre, as ends (x, y).
@@ -149,7 +139,6 @@ impl Sheet {
         lines
     }
 
-    /// Returns the start of the text.
     fn text_at(&self) -> (f64, f64) {
         (self.ruler.0, self.ruler.1 + TEXT + 1.2)
     }
@@ -160,7 +149,6 @@ fn rounded(length: f64) -> f64 {
     (length * 1e3).round() / 1e3
 }
 
-/// Draws the sheet as SVG.
 pub fn svg(sheet: &Sheet) -> String {
     let (width, height) = (rounded(sheet.width), rounded(sheet.height));
     let mut text = format!(
@@ -186,7 +174,6 @@ pub fn svg(sheet: &Sheet) -> String {
     text
 }
 
-/// Draws the sheet as PDF.
 pub fn pdf(sheet: &Sheet) -> Vec<u8> {
     let [catalog, pages, page, font, content] = [1, 2, 3, 4, 5].map(Ref::new);
     let (name, points) = (Name(b"F1"), |length: f64| (length * POINTS) as f32);

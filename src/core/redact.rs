@@ -59,7 +59,6 @@ pub fn redact(text: &str) -> String {
     shown
 }
 
-/// Reports whether `text` contains a secret.
 pub fn holds_secret(text: &str) -> bool {
     redact(text) != text
 }
@@ -207,38 +206,19 @@ pub fn string_at(
     })
 }
 
-/// Reports whether values of this name are secret.
 fn is_secret(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let secret = |word: &str| {
-        const SECRET: [&str; 20] = [
-            "pass",
-            "password",
-            "passwd",
-            "passphrase",
-            "passcode",
-            "pwd",
-            "pw",
-            "psw",
-            "jwt",
-            "session",
-            "sessionid",
-            "secret",
-            "token",
-            "auth",
-            "authorization",
-            "credential",
-            "credentials",
-            "sig",
-            "signature",
-            "cookies",
-        ];
+        const SECRET: &str = "pass password passwd passphrase passcode pwd pw psw jwt session sessionid \
+                              secret token auth authorization credential credentials sig signature cookies";
         // Cameras call them "loginuse" and "loginpas", "usrpwd", "authbasic".
         let begins =
             word.starts_with("login") || word.starts_with("auth") && !word.starts_with("author");
         const ENDINGS: [&str; 6] = ["password", "passwd", "pas", "pwd", "token", "secret"];
-        SECRET.contains(&word) || begins || ENDINGS.iter().any(|end| word.ends_with(end))
+        SECRET.split(' ').any(|secret| secret == word)
+            || begins
+            || ENDINGS.iter().any(|end| word.ends_with(end))
     };
     let last = words.last().copied().unwrap_or_default();
     words.iter().any(|word| secret(word))
@@ -247,7 +227,6 @@ fn is_secret(name: &str) -> bool {
         || matches!(*words, ["proxy", "id"])
 }
 
-/// Decodes percent-encoding.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -243,17 +243,11 @@ fn bounds(
         let x = turned.x / turned.z * focal + centre[0];
         let y = turned.y / turned.z * focal + centre[1];
         outer = [outer[0].min(x), outer[1].min(y), outer[2].max(x), outer[3].max(y)];
-        if column == 0 {
-            inner[0] = inner[0].max(x);
-        }
-        if column == last {
-            inner[2] = inner[2].min(x);
-        }
-        if row == 0 {
-            inner[1] = inner[1].max(y);
-        }
-        if row == last {
-            inner[3] = inner[3].min(y);
+        let edge = [column == 0, row == 0, column == last, row == last];
+        let at = [x, y, x, y];
+        for side in (0..4).filter(|side| edge[*side]) {
+            inner[side] =
+                if side < 2 { inner[side].max(at[side]) } else { inner[side].min(at[side]) };
         }
     }
     Bounds { inner, outer }

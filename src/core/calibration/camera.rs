@@ -1,6 +1,5 @@
 //! A camera: pinhole and lens.
 
-/// A camera with its lens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Camera {
     /// Width of its images in pixels.
@@ -14,7 +13,6 @@ pub struct Camera {
     /// Entry (0, 1) of the camera matrix in pixels, which OpenCV's fisheye calibration estimates; 0
     /// for other lens models.
     pub skew: f64,
-    /// Model of the lens.
     pub lens: Lens,
 }
 

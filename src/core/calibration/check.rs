@@ -3,7 +3,7 @@
 
 use nalgebra::{Matrix3, Vector3};
 
-use super::error::CalibrationError;
+use super::error::{CalibrationError, Result};
 use super::{Camera, Lens, Rectification, StereoCalibration};
 
 /// Sources of the parts of a calibration, for messages.
@@ -11,7 +11,6 @@ use super::{Camera, Lens, Rectification, StereoCalibration};
 pub struct Sources {
     /// The left camera, such as `calib.yml (K1, D1)`.
     pub left: String,
-    /// The right camera.
     pub right: String,
     /// Source of the right camera's pose, such as `calib.yml (R, T)`.
     pub pose: String,
@@ -39,6 +38,19 @@ impl Default for Sources {
 }
 
 impl Sources {
+    /// Names parts of one file: the left camera, the right one, the pose, the rectification.
+    pub(super) fn of_file(file: &str, parts: [&str; 4]) -> Self {
+        let [left, right, pose, rectification] = parts.map(|part| format!("{file} ({part})"));
+        Self { left, right, pose, rectification, ..Self::default() }
+    }
+
+    /// Advises to exchange the cameras in a copy of these files.
+    pub(super) fn convertible(self, files: &str) -> Self {
+        let swap =
+            format!("`stereod calibration convert --swap {files} -o OUT.toml` exchanges the views");
+        Self { swap, ..self }
+    }
+
     /// Returns the same with the cameras exchanged.
     pub fn swapped(self) -> Self {
         let swap = "they are right as they are: leave out --swap".into();
@@ -46,10 +58,8 @@ impl Sources {
     }
 }
 
-type Result<T> = std::result::Result<T, CalibrationError>;
-
-fn wrong<T>(source: &str, what: impl std::fmt::Display) -> Result<T> {
-    Err(CalibrationError::new(format!("{source}: {what}")))
+fn wrong<T>(what: String) -> Result<T> {
+    Err(CalibrationError::new(what))
 }
 
 /// Reports whether a value is at most its limit; NaN is not.
@@ -79,16 +89,13 @@ fn make_rotation(matrix: &mut Matrix3<f64>, source: &str, what: &str) -> Result<
     let determinant = matrix.determinant();
     // `max` would skip NaN.
     if !matrix.iter().all(|value| value.is_finite()) || off > FEW_DIGITS {
-        return wrong(
-            source,
-            format!(
-                "{what} is no rotation matrix (columns that are not perpendicular or not of length 1, \
+        return wrong(format!(
+            "{source}: {what} is no rotation matrix (columns that are not perpendicular or not of length 1, \
                  off by {off:.3}); it has been damaged or holds something else"
-            ),
-        );
+        ));
     }
     if determinant < 0.0 {
-        return wrong(source, format!("{what} is a mirror image (determinant -1), no rotation"));
+        return wrong(format!("{source}: {what} is a mirror image (determinant -1), no rotation"));
     }
     if off > ALL_DIGITS {
         let parts = matrix.svd(true, true);
@@ -141,16 +148,16 @@ fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
     let finite =
         [&focal[..], &centre[..], &[skew], coefficients].concat().iter().all(|v| v.is_finite());
     if !finite {
-        return wrong(source, "the camera has a number that is not finite");
+        return wrong(format!("{source}: the camera has a number that is not finite"));
     }
     if width == 0 || height == 0 {
-        return wrong(source, format!("{width}x{height} is no size of a picture"));
+        return wrong(format!("{source}: {width}x{height} is no size of a picture"));
     }
     if focal[0] <= 0.0 || focal[1] <= 0.0 {
-        return wrong(
-            source,
-            format!("focal lengths of {} and {} px: both must be above 0", focal[0], focal[1]),
-        );
+        return wrong(format!(
+            "{source}: focal lengths of {} and {} px: both must be above 0",
+            focal[0], focal[1]
+        ));
     }
     check_centre(camera, source, notes)?;
     let ratio = focal[0] / focal[1];
@@ -181,20 +188,17 @@ fn check_centre(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
         );
         // An image cut out of the camera's may have it elsewhere, but not on its corner.
         if times > 1.0 {
-            return wrong(source, what);
+            return wrong(format!("{source}: {what}"));
         }
         notes.push(format!("{source}: {what}, unless it is a part of the camera's picture"));
     } else {
         for (part, at, name) in [(parts[0], centre[0], "x"), (parts[1], centre[1], "y")] {
             if !(-0.1..=1.1).contains(&part) {
-                return wrong(
-                    source,
-                    format!(
-                        "the principal point ({:.1}, {:.1}) lies outside the {width}x{height} picture: \
+                return wrong(format!(
+                    "{source}: the principal point ({:.1}, {:.1}) lies outside the {width}x{height} picture: \
                          the size or the camera matrix belongs to another mode of the camera",
-                        centre[0], centre[1]
-                    ),
-                );
+                    centre[0], centre[1]
+                ));
             }
             if !(0.25..=0.75).contains(&part) {
                 notes.push(format!(
@@ -223,13 +227,11 @@ fn angle(a: &Matrix3<f64>, b: &Matrix3<f64>) -> f64 {
 fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
     let turned = angle(&Matrix3::identity(), rotation).to_degrees();
     if !within(turned, 45.0) {
-        return wrong(
-            &sources.pose,
-            format!(
-                "the views are turned by {turned:.0} degrees to each other, too much for a stereo pair: \
+        let source = &sources.pose;
+        return wrong(format!(
+            "{source}: the views are turned by {turned:.0} degrees to each other, too much for a stereo pair: \
                  do both poses mean the same frame, and in the same direction?"
-            ),
-        );
+        ));
     }
     Ok(())
 }
@@ -243,20 +245,19 @@ const BASELINE_SHORT_M: f64 = 0.002;
 fn check_distance(translation: &Vector3<f64>, sources: &Sources) -> Result<()> {
     let (baseline, source) = (translation.norm(), &sources.pose);
     if !baseline.is_finite() {
-        return wrong(source, "the translation has a number that is not finite");
+        return wrong(format!("{source}: the translation has a number that is not finite"));
     }
     if baseline < 1e-6 {
-        return wrong(
-            source,
-            "the baseline is 0: the file of one view was given for both, or the cameras were calibrated \
-             one by one; `stereod calibrate` calibrates them together",
-        );
+        return wrong(format!(
+            "{source}: the baseline is 0: the file of one view was given for both, or the cameras were calibrated \
+             one by one; `stereod calibrate` calibrates them together"
+        ));
     }
     if baseline > BASELINE_MAX_M {
-        return wrong(
-            source,
-            format!("a baseline of {baseline:.4} m is not plausible; {}", sources.unit),
-        );
+        return wrong(format!(
+            "{source}: a baseline of {baseline:.4} m is not plausible; {}",
+            sources.unit
+        ));
     }
     Ok(())
 }
@@ -269,33 +270,24 @@ fn check_translation(
     let [x, y, z] = (*translation).into();
     let (baseline, source) = (translation.norm(), &sources.pose);
     if y.abs() > x.abs() && y.abs() >= z.abs() {
-        return wrong(
-            source,
-            format!(
-                "the cameras stand one above the other (translation {x:.4}, {y:.4}, {z:.4} m), but \
+        return wrong(format!(
+            "{source}: the cameras stand one above the other (translation {x:.4}, {y:.4}, {z:.4} m), but \
                  stereod matches along rows: turn both cameras by 90 degrees and calibrate again"
-            ),
-        );
+        ));
     }
     if z.abs() > x.abs() {
-        return wrong(
-            source,
-            format!(
-                "the cameras stand one behind the other (translation {x:.4}, {y:.4}, {z:.4} m), not \
+        return wrong(format!(
+            "{source}: the cameras stand one behind the other (translation {x:.4}, {y:.4}, {z:.4} m), not \
                  side by side: is the translation that of the right camera?"
-            ),
-        );
+        ));
     }
     if x > 0.0 {
-        return wrong(
-            source,
-            format!(
-                "left and right are swapped: the right camera stands {:.1} mm to the left of the left \
+        return wrong(format!(
+            "{source}: left and right are swapped: the right camera stands {:.1} mm to the left of the left \
                  one; {}",
-                x * 1e3,
-                sources.swap
-            ),
-        );
+            x * 1e3,
+            sources.swap
+        ));
     }
     if baseline < BASELINE_SHORT_M {
         notes.push(format!(
@@ -327,36 +319,32 @@ fn check_rectification(
     let (left, right) = (&rectification.left, &rectification.right);
     let (p1, p2) = (&left.projection, &right.projection);
     if !p1.iter().chain(p2.iter()).all(|value| value.is_finite()) {
-        return wrong(source, "a projection has a number that is not finite");
+        return wrong(format!("{source}: a projection has a number that is not finite"));
     }
     for (projection, eye) in [(p1, "left"), (p2, "right")] {
         let of = |row, column| projection[(row, column)];
         let zeros = [of(0, 1), of(1, 0), of(2, 0), of(2, 1)];
         if zeros.iter().any(|value| *value != 0.0) || of(2, 2) != 1.0 {
-            return wrong(
-                source,
-                format!(
-                    "the {eye} projection is none of a rectified camera, whose rows are f 0 cx tx, \
+            return wrong(format!(
+                "{source}: the {eye} projection is none of a rectified camera, whose rows are f 0 cx tx, \
                      0 f cy ty and 0 0 1 0"
-                ),
-            );
+            ));
         }
         if of(0, 0) <= 0.0 || of(1, 1) <= 0.0 {
-            return wrong(source, format!("the {eye} projection has a focal length below 0"));
+            return wrong(format!("{source}: the {eye} projection has a focal length below 0"));
         }
     }
     if p1[(0, 3)] != 0.0 && p2[(0, 3)] == 0.0 {
-        return wrong(
-            source,
-            format!(
-                "left and right are swapped: the left projection has the baseline (entry 4), which \
+        return wrong(format!(
+            "{source}: left and right are swapped: the left projection has the baseline (entry 4), which \
                  belongs to the right one; {}",
-                sources.swap
-            ),
-        );
+            sources.swap
+        ));
     }
     if p1.column(3).iter().any(|value| *value != 0.0) {
-        return wrong(source, "the left projection has a translation; only the right one has it");
+        return wrong(format!(
+            "{source}: the left projection has a translation; only the right one has it"
+        ));
     }
     let rows = "rows would not correspond";
     let columns = "the disparity of one depth would change across the picture";
@@ -364,13 +352,10 @@ fn check_rectification(
     {
         let (a, b) = (p1[(row, column)], p2[(row, column)]);
         if !within((a - b).abs(), 1e-4 * p1[(0, 0)]) {
-            return wrong(
-                source,
-                format!(
-                    "the projections do not fit each other: {name} is {a:.3} px for the left view and \
+            return wrong(format!(
+                "{source}: the projections do not fit each other: {name} is {a:.3} px for the left view and \
                      {b:.3} px for the right one, so that {why}; were the views calibrated together?"
-                ),
-            );
+            ));
         }
     }
     contradictions(calibration, rectification, sources)

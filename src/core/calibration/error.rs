@@ -1,5 +1,7 @@
 //! Errors of calibrations.
 
+pub type Result<T, E = CalibrationError> = std::result::Result<T, E>;
+
 /// Flaw of a calibration, as one message with its file and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -9,7 +11,6 @@ pub struct CalibrationError {
 }
 
 impl CalibrationError {
-    /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), lacks_size: false }
     }
@@ -32,13 +33,11 @@ pub const LARGER_MAX: usize = 4;
 /// Reason why a calibration yields no rectification.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RectifyError {
-    /// Both cameras in the same place.
     #[error(
         "the calibration puts both cameras in one place (its translation is 0), and so nothing can be \
          rectified; calibrate the pair anew"
     )]
     NoBaseline,
-    /// One camera above the other.
     #[error(
         "the calibration puts one camera above the other (translation {0:.4}, {1:.4}, {2:.4} m), but \
          rows are matched: turn both pictures by 90 degrees and calibrate again"
@@ -52,10 +51,8 @@ pub enum RectifyError {
     /// Values that are not finite.
     #[error("the calibration's {0} holds no usable numbers: {1}")]
     Numbers(&'static str, String),
-    /// Images too large for the maps.
     #[error("pictures of {0}x{1} pixels are too large to be rectified")]
     TooLarge(usize, usize),
-    /// Rectified images out of proportion to the cameras' own.
     #[error(
         "the calibration asks for rectified pictures of {}x{} pixels of a camera that has {}x{}: more \
          than {} times as long a side shows nothing more; correct the size of the rectification",
@@ -70,7 +67,6 @@ pub enum RectifyError {
     /// More memory than the budget has.
     #[error(transparent)]
     TooMuch(#[from] crate::memory::TooMuch),
-    /// Memory that the system refuses.
     #[error(transparent)]
     Refused(#[from] crate::memory::Refused),
     /// A rectification that looks elsewhere.

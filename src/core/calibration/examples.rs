@@ -169,7 +169,6 @@ pub fn tilted() -> StereoCalibration {
     )
 }
 
-/// Returns a lens with a significant value of every coefficient.
 pub fn all_coefficients() -> Lens {
     Lens::Brown([
         -0.31, 0.12, 4e-4, -7e-4, -0.021, 0.05, -0.013, 0.002, 6e-4, -3e-4, -5e-4, 2e-4, 0.012,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use nalgebra::Matrix3x4;
 
+use super::error::Result;
 use super::{CalibrationError, Camera, Rectification, StereoCalibration};
 
 /// Adaptation of a calibration to a size of images.
@@ -39,7 +40,6 @@ impl Fit {
     }
 }
 
-/// Describes the change in a sentence.
 impl fmt::Display for Fit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,7 +83,6 @@ impl Mapping {
         }
     }
 
-    /// Returns the rectification for images mapped to `size`.
     fn rectified(&self, from: &Rectification, (width, height): (usize, usize)) -> Rectification {
         let mut result = Rectification { width, height, ..from.clone() };
         for view in [&mut result.left, &mut result.right] {
@@ -133,7 +132,6 @@ impl Window {
     }
 }
 
-/// Describes the window as a part of a sentence.
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset: [x, y], size: (width, height), binning } = self;
@@ -148,7 +146,7 @@ impl fmt::Display for Window {
 impl StereoCalibration {
     /// Returns the calibration for these parts of the left and the right camera's images. The
     /// rectified images show the left part, so that their rows correspond as before.
-    pub(super) fn within(self, windows: [Window; 2]) -> Result<Self, CalibrationError> {
+    pub(super) fn within(self, windows: [Window; 2]) -> Result<Self> {
         let [size, other] = windows.map(|window| window.delivered());
         if size != other {
             return Err(CalibrationError::new(format!(
@@ -179,11 +177,7 @@ impl StereoCalibration {
     /// A rectification is scaled and cut in the same way if its images are as large as the
     /// camera's: rows correspond as before. If it has another size, it is dropped, to be computed
     /// again.
-    pub fn for_size(
-        &self,
-        width: usize,
-        height: usize,
-    ) -> Result<(StereoCalibration, Fit), CalibrationError> {
+    pub fn for_size(&self, width: usize, height: usize) -> Result<(StereoCalibration, Fit)> {
         self.for_views(width, height, false)
     }
 
@@ -193,7 +187,7 @@ impl StereoCalibration {
         width: usize,
         height: usize,
         are_packed: bool,
-    ) -> Result<(StereoCalibration, Fit), CalibrationError> {
+    ) -> Result<(StereoCalibration, Fit)> {
         let (from, to) = ((self.left.width, self.left.height), (width, height));
         if from == to {
             return Ok((self.clone(), Fit::Exact));

@@ -35,14 +35,12 @@ pub struct Projection {
 }
 
 impl Camera {
-    /// Prepares the camera to project points.
     pub fn projection(&self) -> Projection {
         Projection::new(self)
     }
 }
 
 impl Projection {
-    /// Prepares this camera.
     pub fn new(camera: &Camera) -> Self {
         let tilt = match &camera.lens {
             Lens::Brown(k) if k[12] != 0.0 || k[13] != 0.0 => {
@@ -194,7 +192,6 @@ impl Projection {
     }
 }
 
-/// Returns the Newton step of `miss` at `ray`.
 fn newton_step(
     miss: &impl Fn([f64; 2]) -> Option<[f64; 2]>,
     ray: [f64; 2],
@@ -230,15 +227,14 @@ fn iterate(k: &[f64; 14], start: [f64; 2], steps: usize) -> [f64; 2] {
     [x, y]
 }
 
-fn numerator(k: &[f64; 14], r2: f64) -> f64 {
+pub(super) fn numerator(k: &[f64; 14], r2: f64) -> f64 {
     1.0 + ((k[4] * r2 + k[1]) * r2 + k[0]) * r2
 }
 
-fn denominator(k: &[f64; 14], r2: f64) -> f64 {
+pub(super) fn denominator(k: &[f64; 14], r2: f64) -> f64 {
     1.0 + ((k[7] * r2 + k[6]) * r2 + k[5]) * r2
 }
 
-/// Returns the radial factor.
 fn radial(k: &[f64; 14], r2: f64) -> f64 {
     numerator(k, r2) / denominator(k, r2)
 }
@@ -265,7 +261,7 @@ fn tilted_sensor(tau_x: f64, tau_y: f64) -> Matrix3<f64> {
 
 /// Returns the distance from the principal point, in focal lengths, of a direction `angle` off the
 /// axis.
-fn fisheye(k: &[f64; 4], angle: f64) -> f64 {
+pub(super) fn fisheye(k: &[f64; 4], angle: f64) -> f64 {
     let a2 = angle * angle;
     angle * (1.0 + (((k[3] * a2 + k[2]) * a2 + k[1]) * a2 + k[0]) * a2)
 }
@@ -293,19 +289,15 @@ fn fisheye_angle(k: &[f64; 4], radius: f64, limit: f64) -> Option<f64> {
 fn fold(lens: &Lens) -> f64 {
     type Distance<'a> = Box<dyn Fn(f64) -> f64 + 'a>;
     let (widest, distance): (f64, Distance) = match lens {
-        Lens::Brown(k) => {
-            let tangent = |angle: f64| angle.tan();
-            (
-                std::f64::consts::FRAC_PI_2,
-                Box::new(move |angle| {
-                    let r = tangent(angle);
-                    r * radial(k, r * r)
-                }),
-            )
-        }
+        Lens::Brown(k) => (
+            std::f64::consts::FRAC_PI_2,
+            Box::new(|angle| {
+                let r = angle.tan();
+                r * radial(k, r * r)
+            }),
+        ),
         Lens::Fisheye(k) => (std::f64::consts::PI, Box::new(|angle| fisheye(k, angle))),
     };
-    // Beyond this, lenses of either kind are not calibrated.
     let last = widest - 0.02;
     let samples = (last / FOLD_STEP) as usize;
     let angle = |i: usize| i as f64 * FOLD_STEP;

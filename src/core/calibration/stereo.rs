@@ -9,9 +9,7 @@ use crate::frame::StereoGeometry;
 /// down, z forward, metres) is `rotation * x + translation` in the right one's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StereoCalibration {
-    /// The left camera.
     pub left: Camera,
-    /// The right camera.
     pub right: Camera,
     /// Rotation from the left camera's frame to the right one's.
     pub rotation: Matrix3<f64>,
@@ -57,9 +55,7 @@ impl StereoCalibration {
     pub fn in_unit(mut self, metres: f64) -> Self {
         self.translation *= metres;
         if let Some(rectification) = &mut self.rectification {
-            for view in [&mut rectification.left, &mut rectification.right] {
-                view.projection.column_mut(3).scale_mut(metres);
-            }
+            rectification.scale_translations(metres);
         }
         self
     }
@@ -72,13 +68,10 @@ pub struct Rectification {
     pub width: usize,
     /// Height of the rectified images in pixels.
     pub height: usize,
-    /// The left view.
     pub left: RectifiedView,
-    /// The right view.
     pub right: RectifiedView,
 }
 
-/// One rectified view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RectifiedView {
     /// From the camera's frame to the rectified one (R of OpenCV and ROS).
@@ -98,6 +91,13 @@ impl Rectification {
             centre_x_px: left[(0, 2)],
             centre_y_px: left[(1, 2)],
             right_centre_x_px: right[(0, 2)],
+        }
+    }
+
+    /// Multiplies the translations of both projections.
+    pub(super) fn scale_translations(&mut self, factor: f64) {
+        for view in [&mut self.left, &mut self.right] {
+            view.projection.column_mut(3).scale_mut(factor);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::projection::{denominator, fisheye, numerator};
 use super::{Camera, Lens, StereoCalibration};
 use crate::frame::StereoGeometry;
 
@@ -13,9 +14,7 @@ const DISPARITIES: [usize; 2] = [64, 128];
 pub struct Summary {
     /// Width and height of the images in pixels.
     pub size: [usize; 2],
-    /// The left camera.
     pub left: CameraSummary,
-    /// The right camera.
     pub right: CameraSummary,
     /// Distance between the cameras in millimetres.
     pub baseline_mm: f64,
@@ -31,14 +30,12 @@ pub struct Summary {
     pub depth_estimated: bool,
 }
 
-/// One camera.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CameraSummary {
     /// Focal lengths in pixels.
     pub focal_px: [f64; 2],
     /// The principal point in pixels.
     pub centre_px: [f64; 2],
-    /// The lens model.
     pub lens: &'static str,
     /// Its coefficients, in OpenCV's order, without zeros at the end.
     pub distortion: Vec<f64>,
@@ -58,7 +55,6 @@ pub struct Turned {
     pub yaw_deg: f64,
 }
 
-/// The rectified images.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RectifiedSummary {
     /// Width and height in pixels.
@@ -81,7 +77,6 @@ pub struct DepthRange {
 }
 
 impl Summary {
-    /// Summarises a calibration.
     pub fn of(calibration: &StereoCalibration) -> Self {
         let StereoCalibration { left, right, rotation, translation, rectification } = calibration;
         // Inverted: the right camera in the left one's frame.
@@ -173,22 +168,13 @@ fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
     let shown = |angle: f64| match lens {
         Lens::Brown(k) => {
             let r = angle.tan();
-            let s = r * r;
-            r * (1.0 + s * (k[0] + s * (k[1] + s * k[4])))
-                / (1.0 + s * (k[5] + s * (k[6] + s * k[7])))
+            r * numerator(k, r * r) / denominator(k, r * r)
         }
-        Lens::Fisheye(k) => {
-            let s = angle * angle;
-            angle * (1.0 + s * (k[0] + s * (k[1] + s * (k[2] + s * k[3]))))
-        }
+        Lens::Fisheye(k) => fisheye(k, angle),
     };
-    let outwards = |angle: f64| match lens {
-        Lens::Brown(_) => angle.tan(),
-        Lens::Fisheye(_) => angle,
-    };
-    let limit = match lens {
-        Lens::Brown(_) => 89.0_f64,
-        Lens::Fisheye(_) => 179.0,
+    let (outwards, limit): (fn(f64) -> f64, f64) = match lens {
+        Lens::Brown(_) => (f64::tan, 89.0),
+        Lens::Fisheye(_) => (|angle| angle, 179.0),
     };
     // Outwards in small steps. Beyond its maximum the model is invalid; but rational models may have a pole
     // next to a zero, and jump out and back within a few degrees. That is no end.

@@ -27,7 +27,6 @@ pub struct Detection {
 /// Reason why no board was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFound {
-    /// Nothing similar.
     #[error("no board is seen whole")]
     Nothing,
     /// A chessboard of another size; or part of the board.
@@ -50,7 +49,6 @@ pub enum NotFound {
         /// Corners of the board.
         all: usize,
     },
-    /// Squares, but not the markers of this board.
     #[error(
         "squares are seen, but not the markers of this board; is it another dictionary or size?"
     )]

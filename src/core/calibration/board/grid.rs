@@ -133,7 +133,6 @@ pub fn most_upright(orders: &[Vec<[f64; 2]>], columns: usize) -> usize {
     })
 }
 
-/// Returns the order with directions nearest to `other`'s.
 pub fn nearest_to(orders: &[Vec<[f64; 2]>], other: &[[f64; 2]], columns: usize) -> usize {
     let (to, _) = directions(other, columns);
     best(orders, |order| {

@@ -10,7 +10,6 @@ pub const MOST_SQUARES: usize = 200;
 /// Shortest side of a square in metres: boards for microscopes have squares of 50 um.
 const SQUARE_MIN_M: f64 = 1e-5;
 
-/// Pattern of a board.
 #[derive(Clone, Copy, Debug)]
 pub enum Pattern {
     /// Black and white squares; the top left one is black.

@@ -8,12 +8,12 @@ use super::kalibr::Motion;
 use super::lens::{self, Model};
 use super::tree::At;
 use crate::calibration::check::Sources;
-use crate::calibration::{CalibrationError, Camera, StereoCalibration};
+use crate::calibration::error::Result;
+use crate::calibration::{Camera, StereoCalibration};
 
 /// The mono cameras of an OAK-D, if the file does not name the left and right camera.
 const LEFT: usize = 1;
 const RIGHT: usize = 2;
-/// The colour camera.
 const COLOUR: usize = 0;
 
 /// Metres per unit of translations, in the order of depthai-core's `LengthUnit`: metre, centimetre,
@@ -24,7 +24,7 @@ const METRES: [f64; 5] = [1.0, 0.01, 0.001, 0.0254, 0.3048];
 const CENTIMETRE: usize = 1;
 
 /// Returns the camera at a socket: `cameraData` is a list of [socket, camera].
-fn socket<'a>(cameras: &At<'a>, number: usize) -> Result<At<'a>, CalibrationError> {
+fn socket<'a>(cameras: &At<'a>, number: usize) -> Result<At<'a>> {
     for entry in cameras.items() {
         if let [name, camera] = entry.items().as_slice()
             && name.whole()? == number
@@ -35,7 +35,7 @@ fn socket<'a>(cameras: &At<'a>, number: usize) -> Result<At<'a>, CalibrationErro
     Err(cameras.error(format!("no camera at socket {number}, which is one of the two")))
 }
 
-fn camera(data: &At) -> Result<Camera, CalibrationError> {
+fn camera(data: &At) -> Result<Camera> {
     let kind = data.get("cameraType");
     let coefficients = data.need("distortionCoeff")?;
     let model = match kind.as_ref().map(At::whole).transpose()? {
@@ -47,15 +47,14 @@ fn camera(data: &At) -> Result<Camera, CalibrationError> {
             return Err(kind.as_ref().unwrap_or(data).error(what));
         }
     };
-    let lens =
-        lens::lens(model, &coefficients.numbers()?).map_err(|what| coefficients.error(what))?;
+    let lens = lens::read(model, &coefficients)?;
     let size = (data.need("width")?.side()?, data.need("height")?.side()?);
     data.need("intrinsicMatrix")?.camera(size, lens)
 }
 
 /// Returns the pose from the frame of the camera at one socket to another's, along the chain of the file;
 /// `None` if the chain does not lead there.
-fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>, CalibrationError> {
+fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>> {
     let (mut rotation, mut translation) = (Matrix3::identity(), Vector3::zeros());
     let mut here = from;
     for _ in 0..16 {
@@ -82,9 +81,9 @@ fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>, Calibra
 }
 
 /// Reads a device's calibration.
-pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft, CalibrationError> {
+pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft> {
     let cameras = root.need("cameraData")?;
-    let eye = |key: &str, otherwise: usize| -> Result<usize, CalibrationError> {
+    let eye = |key: &str, otherwise: usize| -> Result<usize> {
         let number = root.get("stereoRectificationData").and_then(|data| data.get(key));
         match number {
             Some(number) if number.number()? >= 0.0 => number.whole(),
@@ -103,16 +102,14 @@ pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft, Calibratio
         }
     };
     let file = root.file();
+    let eyes = [left, right].map(|socket| format!("socket {socket}"));
+    let pose = format!("extrinsics of socket {left}");
     let sources = Sources {
-        left: format!("{file} (socket {left})"),
-        right: format!("{file} (socket {right})"),
-        pose: format!("{file} (extrinsics of socket {left})"),
-        rectification: String::new(),
         swap: format!(
             "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the sockets {left} and \
              {right}"
         ),
-        ..Sources::default()
+        ..Sources::of_file(file, [&eyes[0], &eyes[1], &pose, "rectification"])
     };
     let calibration = StereoCalibration {
         left: camera(&socket(&cameras, left)?)?,

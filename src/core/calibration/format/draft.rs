@@ -5,7 +5,8 @@ use crate::calibration::check::Sources;
 use crate::calibration::mode::Window;
 
 /// Quality of a calibration, if the file has it; our own format keeps it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Report {
     /// Program that made it, with its version.
     pub made_by: Option<String>,
@@ -18,13 +19,10 @@ pub struct Report {
     pub pairs: Option<usize>,
 }
 
-/// Pair of cameras on KITTI's car.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KittiCameras {
-    /// Cameras 0 and 1, grey.
     Grey,
-    /// Cameras 2 and 3, in colour.
     Colour,
 }
 
@@ -61,9 +59,7 @@ pub(super) struct Draft {
     pub(super) calibration: StereoCalibration,
     /// Delivered parts of the left and the right camera's images, if not the whole.
     pub(super) windows: Option<[Window; 2]>,
-    /// See [`Loaded::by_size`](super::Loaded::by_size).
     pub(super) by_size: bool,
-    /// See [`Loaded::disparities`](super::Loaded::disparities).
     pub(super) disparities: Option<usize>,
     pub(super) sources: Sources,
     pub(super) report: Report,

@@ -1,5 +1,6 @@
-//! The camchain of Kalibr (github.com/ethz-asl/kalibr, wiki page "YAML formats"): all cameras of a
-//! rig in one YAML file. `cam0` is the left camera, `cam1` the right one; a third camera is `cam2`.
+//! YAML of pinhole cameras with their poses. The camchain of Kalibr (github.com/ethz-asl/kalibr, wiki page
+//! "YAML formats") has all cameras of a rig: `cam0` is the left one, `cam1` the right one, `cam2` a third one.
+//! EuRoC's data sets (Burri et al., IJRR 2016) have one sensor.yaml for each camera.
 
 use nalgebra::{Matrix3, Vector3};
 
@@ -7,7 +8,8 @@ use super::draft::{Draft, ReadOptions};
 use super::lens;
 use super::tree::At;
 use crate::calibration::check::Sources;
-use crate::calibration::{CalibrationError, Camera, StereoCalibration};
+use crate::calibration::error::Result;
+use crate::calibration::{Camera, StereoCalibration};
 
 /// Rotation and translation from one frame into another.
 pub(super) type Motion = (Matrix3<f64>, Vector3<f64>);
@@ -25,7 +27,7 @@ fn inverse((rotation, translation): &Motion) -> Motion {
 
 /// Returns the transformation from the camera into the inertial sensor's frame, given in either
 /// direction.
-fn to_imu(cam: &At) -> Result<Option<Motion>, CalibrationError> {
+fn to_imu(cam: &At) -> Result<Option<Motion>> {
     if let Some(motion) = cam.get("T_imu_cam") {
         return motion.motion().map(Some);
     }
@@ -33,26 +35,23 @@ fn to_imu(cam: &At) -> Result<Option<Motion>, CalibrationError> {
     Ok(motion.as_ref().map(inverse))
 }
 
-fn camera(cam: &At) -> Result<Camera, CalibrationError> {
+/// Reads a camera; `hint` follows the message that its model is not supported.
+fn camera(cam: &At, coefficients: &[&str], hint: &str) -> Result<Camera> {
     let model = cam.need("camera_model")?;
     if model.text()? != "pinhole" {
-        return Err(model.error(format!(
-            "the camera model {:?} is not supported: calibrate with pinhole-radtan or pinhole-equi",
-            model.text()?
-        )));
+        let name = model.text()?;
+        return Err(model.error(format!("the camera model {name:?} is not supported{hint}")));
     }
     let (width, height) = cam.need("resolution")?.size()?;
     let [fx, fy, cx, cy] = cam.need("intrinsics")?.exactly()?;
-    let name = cam.need("distortion_model")?;
-    let model = lens::named(&name)?;
-    let coefficients = cam.need_any(&["distortion_coeffs", "distortion_coefficients"])?;
-    let lens = lens::lens(model, &coefficients.numbers()?).map_err(|w| coefficients.error(w))?;
+    let model = lens::named(&cam.need("distortion_model")?)?;
+    let lens = lens::read(model, &cam.need_any(coefficients)?)?;
     Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew: 0.0, lens })
 }
 
 /// Returns the transformation from the frame of one camera of the chain into the next one's, and the name of
 /// its source.
-fn step(from: &At, to: &At, name: &str) -> Result<(Motion, String), CalibrationError> {
+fn step(from: &At, to: &At, name: &str) -> Result<(Motion, String)> {
     let through_imu = match (to_imu(from)?, to_imu(to)?) {
         (Some(from), Some(to)) => Some(between(&from, &to)),
         _ => None,
@@ -74,8 +73,7 @@ fn step(from: &At, to: &At, name: &str) -> Result<(Motion, String), CalibrationE
     Ok((motion, format!("{name}.T_cn_cnm1")))
 }
 
-/// Reads a camchain.
-pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft, CalibrationError> {
+pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft> {
     let (cam0, cam1) = (root.need("cam0")?, root.need("cam1")?);
     let third = root.get("cam2");
     let (mut motion, mut pose) = step(&cam0, &cam1, "cam1")?;
@@ -94,19 +92,45 @@ pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft, Calibratio
         None => {}
     }
     let sources = Sources {
-        left: format!("{file} (cam0)"),
-        right: format!("{file} ({name})"),
-        pose: format!("{file} ({pose})"),
-        rectification: file.into(),
         swap: format!(
             "cam1 is the left camera: `stereod calibration convert --swap {file} -o OUT.toml` exchanges them"
         ),
-        ..Sources::default()
+        ..Sources::of_file(file, ["cam0", name, &pose, "rectification"])
     };
     let (rotation, translation) = motion;
+    let camera = |cam: &At| {
+        let hint = ": calibrate with pinhole-radtan or pinhole-equi";
+        camera(cam, &["distortion_coeffs", "distortion_coefficients"], hint)
+    };
     let (left, right) = (camera(&cam0)?, camera(right)?);
     let calibration = StereoCalibration { left, right, rotation, translation, rectification: None };
     Ok(Draft { notes, ..Draft::new(calibration, sources) })
+}
+
+/// Reads the sensor.yaml of both cameras of EuRoC.
+pub(super) fn read_euroc(left: &At, right: &At) -> Result<Draft> {
+    let euroc = |root: &At| {
+        if let Some(kind) = root.get("sensor_type")
+            && kind.text()? != "camera"
+        {
+            return Err(kind.error(format!("a sensor of type {:?} is no camera", kind.text()?)));
+        }
+        camera(root, &["distortion_coefficients"], "")
+    };
+    let cameras = (euroc(left)?, euroc(right)?);
+    // T_BS transforms from the sensor's frame into the body's.
+    let (from, to) = (left.need("T_BS")?.motion()?, right.need("T_BS")?.motion()?);
+    let (rotation, translation) = between(&from, &to);
+    let sources = Sources {
+        left: left.file().into(),
+        right: right.file().into(),
+        pose: format!("{} and {} (T_BS)", left.file(), right.file()),
+        swap: format!("name the files in the order {},{}", right.file(), left.file()),
+        ..Sources::default()
+    };
+    let (left, right) = cameras;
+    let calibration = StereoCalibration { left, right, rotation, translation, rectification: None };
+    Ok(Draft::new(calibration, sources))
 }
 
 #[cfg(test)]

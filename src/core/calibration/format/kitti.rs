@@ -10,6 +10,7 @@ use super::draft::{Draft, KittiCameras, ReadOptions};
 use super::lens::{self, Model};
 use super::rectified::{self, Eye, Pair};
 use crate::calibration::check::Sources;
+use crate::calibration::error::Result;
 use crate::calibration::{
     CalibrationError, Camera, Rectification, RectifiedView, StereoCalibration,
 };
@@ -23,14 +24,12 @@ const PAIRS: [(Option<KittiCameras>, [&str; 2]); 5] = [
     (None, ["P1_roi", "P2_roi"]),
 ];
 
-/// The lines of a file.
 struct Lines<'a> {
     file: &'a str,
     /// The text after each key, and its line.
     values: HashMap<&'a str, (usize, &'a str)>,
 }
 
-/// Splits a line into key and value.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     Some((key.trim(), value.trim()))
@@ -41,7 +40,6 @@ fn is_row(value: &str) -> bool {
     words.peek().is_some() && words.all(|word| word.parse::<f64>().is_ok())
 }
 
-/// Reports whether a text has a projection as KITTI writes it.
 pub(super) fn is_calibration(text: &str) -> bool {
     text.lines().filter_map(split).any(|(key, value)| {
         let is_projection = PAIRS.iter().any(|(_, keys)| keys.contains(&key));
@@ -50,7 +48,7 @@ pub(super) fn is_calibration(text: &str) -> bool {
 }
 
 impl<'a> Lines<'a> {
-    fn of(file: &'a str, text: &'a str) -> Result<Self, CalibrationError> {
+    fn of(file: &'a str, text: &'a str) -> Result<Self> {
         let mut values = HashMap::new();
         for (number, line) in (1..).zip(text.lines()) {
             let Some((key, value)) = split(line) else { continue };
@@ -67,7 +65,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the numbers of a key: exactly `N`.
-    fn need<const N: usize>(&self, key: &str) -> Result<[f64; N], CalibrationError> {
+    fn need<const N: usize>(&self, key: &str) -> Result<[f64; N]> {
         let file = self.file;
         let Some((line, value)) = self.values.get(key) else {
             return Err(CalibrationError::new(format!(
@@ -83,7 +81,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns width and height.
-    fn size(&self, key: &str) -> Result<Option<(usize, usize)>, CalibrationError> {
+    fn size(&self, key: &str) -> Result<Option<(usize, usize)>> {
         if !self.has(key) {
             return Ok(None);
         }
@@ -101,20 +99,16 @@ impl<'a> Lines<'a> {
         }
     }
 
-    fn projection(&self, key: &str) -> Result<Matrix3x4<f64>, CalibrationError> {
+    fn projection(&self, key: &str) -> Result<Matrix3x4<f64>> {
         Ok(Matrix3x4::from_row_slice(&self.need::<12>(key)?))
     }
 
-    fn rotation(&self, key: &str) -> Result<Matrix3<f64>, CalibrationError> {
+    fn rotation(&self, key: &str) -> Result<Matrix3<f64>> {
         Ok(Matrix3::from_row_slice(&self.need::<9>(key)?))
     }
 
     /// Returns a camera before rectification; its keys end with its number.
-    fn raw_camera(
-        &self,
-        number: &str,
-        (width, height): (usize, usize),
-    ) -> Result<Camera, CalibrationError> {
+    fn raw_camera(&self, number: &str, (width, height): (usize, usize)) -> Result<Camera> {
         let k = self.need::<9>(&format!("K_{number}"))?;
         let coefficients = self.need::<5>(&format!("D_{number}"))?;
         let lens = lens::lens(Model::PlumbBob, &coefficients).map_err(CalibrationError::new)?;
@@ -124,11 +118,7 @@ impl<'a> Lines<'a> {
 }
 
 /// Reads one pair of the file's cameras: rectified, or raw if the images have the raw size.
-pub(super) fn read(
-    file: &str,
-    text: &str,
-    options: &ReadOptions,
-) -> Result<Draft, CalibrationError> {
+pub(super) fn read(file: &str, text: &str, options: &ReadOptions) -> Result<Draft> {
     let lines = Lines::of(file, text)?;
     let there = PAIRS.iter().filter(|(_, keys)| keys.iter().any(|key| lines.has(key)));
     let wanted = |cameras: &Option<KittiCameras>| {
@@ -177,8 +167,7 @@ pub(super) fn read(
     Ok(draft)
 }
 
-/// Returns the raw cameras, with KITTI's rectification.
-fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft, CalibrationError> {
+fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft> {
     let file = lines.file;
     let key = |what: &str, eye: usize| format!("{what}_{}", numbers[eye]);
     let size = |eye: usize| {
@@ -186,7 +175,7 @@ fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft, CalibrationError> {
         lines.size(&key)?.ok_or_else(|| CalibrationError::new(format!("{file}: no `{key}`")))
     };
     // From the first camera's frame to each one's.
-    let pose = |eye: usize| -> Result<_, CalibrationError> {
+    let pose = |eye: usize| -> Result<_> {
         let translation = Vector3::from(lines.need::<3>(&key("T", eye))?);
         Ok((lines.rotation(&key("R", eye))?, translation))
     };
@@ -203,10 +192,9 @@ fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft, CalibrationError> {
         Some(size) => size,
         None => size(0)?,
     };
-    let view = |eye: usize, projection| -> Result<_, CalibrationError> {
+    let view = |eye: usize, projection| -> Result<_> {
         Ok(RectifiedView { rotation: lines.rotation(&key("R_rect", eye))?, projection })
     };
-    let of = |eye: usize| format!("{file} (K_{0}, D_{0})", numbers[eye]);
     let calibration = StereoCalibration {
         left: lines.raw_camera(numbers[0], size(0)?)?,
         right: lines.raw_camera(numbers[1], size(1)?)?,
@@ -219,13 +207,9 @@ fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft, CalibrationError> {
             right: view(1, p_right)?,
         }),
     };
-    let sources = Sources {
-        left: of(0),
-        right: of(1),
-        pose: format!("{file} (R_{0}, T_{0}, R_{1}, T_{1})", numbers[0], numbers[1]),
-        rectification: format!("{file} (R_rect, P_rect)"),
-        ..Sources::default()
-    };
+    let of = |eye: usize| format!("K_{0}, D_{0}", numbers[eye]);
+    let pose = format!("R_{0}, T_{0}, R_{1}, T_{1}", numbers[0], numbers[1]);
+    let sources = Sources::of_file(file, [&of(0), &of(1), &pose, "R_rect, P_rect"]);
     Ok(Draft::new(calibration, sources))
 }
 

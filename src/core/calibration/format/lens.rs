@@ -1,9 +1,9 @@
 //! Names and coefficients of lens models in the formats.
 
 use super::tree::At;
-use crate::calibration::{CalibrationError, Lens};
+use crate::calibration::Lens;
+use crate::calibration::error::Result;
 
-/// Lens model of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Model {
     /// Brown-Conrady, with the number of terms from the number of coefficients.
@@ -29,8 +29,7 @@ pub(super) fn model(name: &str) -> Option<Model> {
     })
 }
 
-/// Returns the model that a value names.
-pub(super) fn named(at: &At) -> Result<Model, CalibrationError> {
+pub(super) fn named(at: &At) -> Result<Model> {
     let name = at.text()?;
     model(name).ok_or_else(|| {
         at.error(format!(
@@ -42,10 +41,7 @@ pub(super) fn named(at: &At) -> Result<Model, CalibrationError> {
 
 /// Returns the model named in a file as the distortion's, the camera's (Kalibr's `camera_model`) or both;
 /// `None` if neither determines it.
-pub(super) fn of_file(
-    distortion: Option<&At>,
-    camera: Option<&At>,
-) -> Result<Option<Model>, CalibrationError> {
+pub(super) fn of_file(distortion: Option<&At>, camera: Option<&At>) -> Result<Option<Model>> {
     let of_camera = camera.map(named).transpose()?;
     let Some(distortion) = distortion else {
         // A pinhole goes with any lens.
@@ -103,6 +99,10 @@ pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
     let mut all = [0.0; 14];
     all[..used].copy_from_slice(coefficients);
     Ok(Lens::Brown(all))
+}
+
+pub(super) fn read(model: Model, coefficients: &At) -> Result<Lens> {
+    lens(model, &coefficients.numbers()?).map_err(|what| coefficients.error(what))
 }
 
 /// Returns the coefficients to write: of Brown-Conrady the shortest form from 5 on.

@@ -4,6 +4,7 @@
 use super::draft::{Draft, ReadOptions};
 use super::rectified::{self, Eye, Pair};
 use crate::calibration::CalibrationError;
+use crate::calibration::error::Result;
 
 /// Largest difference between two statements of the same distance in pixels, from cut-off digits.
 const DIGITS_PX: f64 = 0.1;
@@ -35,7 +36,7 @@ struct Entries<'a> {
 
 impl Entries<'_> {
     /// Returns a value and its line, if present.
-    fn get(&self, key: &str) -> Result<Option<(usize, &str)>, CalibrationError> {
+    fn get(&self, key: &str) -> Result<Option<(usize, &str)>> {
         let mut found = entries(self.text).filter(|(_, name, _)| *name == key);
         let first = found.next().map(|(line, _, value)| (line, value));
         match found.next() {
@@ -48,20 +49,20 @@ impl Entries<'_> {
         CalibrationError::new(format!("{}:{line}: {what}", self.file))
     }
 
-    fn need(&self, key: &str) -> Result<(usize, &str), CalibrationError> {
+    fn need(&self, key: &str) -> Result<(usize, &str)> {
         self.get(key)?.ok_or_else(|| {
             let file = self.file;
             CalibrationError::new(format!("{file}: `{key}` is missing (is the file cut off?)"))
         })
     }
 
-    fn number(&self, key: &str) -> Result<Option<f64>, CalibrationError> {
+    fn number(&self, key: &str) -> Result<Option<f64>> {
         let Some((line, value)) = self.get(key)? else { return Ok(None) };
         let wrong = |_| self.wrong(line, format!("`{key}`: {value:?} is no number"));
         value.parse().map(Some).map_err(wrong)
     }
 
-    fn whole(&self, key: &str) -> Result<Option<usize>, CalibrationError> {
+    fn whole(&self, key: &str) -> Result<Option<usize>> {
         let Some((line, value)) = self.get(key)? else { return Ok(None) };
         match value.parse() {
             Ok(number) if (1..=65536).contains(&number) => Ok(Some(number)),
@@ -69,7 +70,7 @@ impl Entries<'_> {
         }
     }
 
-    fn camera(&self, key: &str) -> Result<Eye, CalibrationError> {
+    fn camera(&self, key: &str) -> Result<Eye> {
         let (line, value) = self.need(key)?;
         let inside = value.strip_prefix('[').and_then(|value| value.strip_suffix(']'));
         let words = inside.unwrap_or_default().split([';', ' ', '\t']).filter(|w| !w.is_empty());
@@ -86,12 +87,7 @@ impl Entries<'_> {
     }
 }
 
-/// Reads a calibration.
-pub(super) fn read(
-    file: &str,
-    text: &str,
-    options: &ReadOptions,
-) -> Result<Draft, CalibrationError> {
+pub(super) fn read(file: &str, text: &str, options: &ReadOptions) -> Result<Draft> {
     let entries = Entries { file, text };
     let (left, mut right) = (entries.camera("cam0")?, entries.camera("cam1")?);
     let baseline = entries.number("baseline")?.ok_or_else(|| {

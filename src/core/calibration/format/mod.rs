@@ -4,10 +4,7 @@
 //! here and one [`Format`].
 
 mod depthai;
-mod digits;
 mod draft;
-mod euroc;
-mod foreign;
 mod kalibr;
 mod kitti;
 mod lens;
@@ -30,7 +27,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::check;
-use super::error::CalibrationError;
+use super::error::{CalibrationError, Result};
 use super::stereo::StereoCalibration;
 use crate::reading;
 use draft::Draft;
@@ -68,7 +65,7 @@ pub enum Format {
 
 impl Format {
     /// Returns the format of one file that its ending stands for.
-    pub fn of_name(path: &Path) -> Result<Self, CalibrationError> {
+    pub fn of_name(path: &Path) -> Result<Self> {
         let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
         match ending.as_deref().and_then(std::ffi::OsStr::to_str) {
             Some("toml") => Ok(Format::Own),
@@ -137,7 +134,7 @@ impl Loaded {
 }
 
 /// Splits an argument `FILE[,FILE]` into files. A name with a comma is one file if that exists.
-pub fn file_list(argument: &str) -> Result<Vec<PathBuf>, CalibrationError> {
+pub fn file_list(argument: &str) -> Result<Vec<PathBuf>> {
     if !argument.is_empty() && Path::new(argument).exists() {
         return Ok(vec![argument.into()]);
     }
@@ -152,12 +149,12 @@ pub fn file_list(argument: &str) -> Result<Vec<PathBuf>, CalibrationError> {
 }
 
 /// Reads a calibration from one file or two in any format, and checks it.
-pub fn read(files: &[PathBuf]) -> Result<Loaded, CalibrationError> {
+pub fn read(files: &[PathBuf]) -> Result<Loaded> {
     read_with(files, &ReadOptions::default())
 }
 
 /// Reads like [`read`], with information that the files lack.
-pub fn read_with(files: &[PathBuf], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
+pub fn read_with(files: &[PathBuf], options: &ReadOptions) -> Result<Loaded> {
     let texts = files.iter().map(|file| read_text(file)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let texts: Vec<_> =
@@ -166,7 +163,7 @@ pub fn read_with(files: &[PathBuf], options: &ReadOptions) -> Result<Loaded, Cal
 }
 
 /// Reads a calibration from the texts of its files, each with a name for messages.
-pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
+pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded> {
     if let [(a, _), (b, _)] = files
         && a == b
     {
@@ -200,7 +197,7 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, Ca
 /// Largest size of a calibration file in bytes.
 const SIZE_MAX: u64 = 4 << 20;
 
-fn read_text(file: &Path) -> Result<String, CalibrationError> {
+fn read_text(file: &Path) -> Result<String> {
     let name = file.display();
     let wrong = |what: String| CalibrationError::new(format!("{name}: {what}"));
     if file.is_dir() {
@@ -220,36 +217,38 @@ fn read_text(file: &Path) -> Result<String, CalibrationError> {
 
 /// A parsed file.
 enum Parsed {
-    Toml,
-    Kitti,
-    Middlebury,
-    Zed,
+    /// A format that holds both cameras in one text, and its reader.
+    Whole(Format, Read),
     Tree(Syntax, Node),
 }
 
-fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
+type Read = fn(&str, &str, &ReadOptions) -> Result<Draft>;
+
+/// Formats of plain lines, which would pass for YAML and TOML.
+const LINES: [(Format, fn(&str) -> bool, Read); 3] = [
+    (Format::Kitti, kitti::is_calibration, kitti::read),
+    (Format::Middlebury, middlebury::is_calibration, middlebury::read),
+    (Format::Zed, zed::is_calibration, zed::read),
+];
+
+fn parse_file(file: &str, text: &str) -> Result<Parsed> {
     let wrong = |what: String| CalibrationError::new(format!("{file}{what}"));
     if text.len() as u64 > SIZE_MAX {
         return Err(wrong(": too large for a calibration".into()));
     }
-    // Formats of plain lines, which would pass for YAML and TOML.
-    if kitti::is_calibration(text) {
-        return Ok(Parsed::Kitti);
+    if let Some((format, _, read)) =
+        LINES.iter().find(|(_, is_calibration, _)| is_calibration(text))
+    {
+        return Ok(Parsed::Whole(*format, *read));
     }
-    if middlebury::is_calibration(text) {
-        return Ok(Parsed::Middlebury);
-    }
-    if zed::is_calibration(text) {
-        return Ok(Parsed::Zed);
-    }
-    if let Some(what) = foreign::of_text(text) {
+    if let Some(what) = foreign_text(text) {
         return Err(wrong(format!(": {what}")));
     }
     let Some(syntax) = syntax::recognise(text) else {
         return Err(wrong(": the file is empty, so no calibration".into()));
     };
     let tree = match syntax {
-        Syntax::Toml => return Ok(Parsed::Toml),
+        Syntax::Toml => return Ok(Parsed::Whole(Format::Own, own::read)),
         Syntax::Yaml => syntax::yaml(text),
         Syntax::Json => syntax::json(text),
         Syntax::Xml => syntax::xml(text),
@@ -257,28 +256,19 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     Ok(Parsed::Tree(syntax, tree.map_err(wrong)?))
 }
 
-/// Returns the kind of calibration in a tree, by its keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    OpenCv,
-    Ros,
-    Kalibr,
-    Euroc,
-    DepthAi,
-}
-
-fn kind(root: &At) -> Option<Kind> {
+/// Returns the format of a tree by its keys; `OpenCvYaml` stands for all of OpenCV's.
+fn kind(root: &At) -> Option<Format> {
     let has = |key: &str| root.get(key).is_some();
     Some(if has("cameraData") {
-        Kind::DepthAi
+        Format::DepthAi
     } else if has("cam0") && root.get("cam0").is_some_and(|cam| !cam.is_matrix()) {
-        Kind::Kalibr
+        Format::Kalibr
     } else if has("T_BS") || has("sensor_type") {
-        Kind::Euroc
+        Format::Euroc
     } else if ros::is_camera_info(root) {
-        Kind::Ros
+        Format::Ros
     } else if opencv::is_calibration(root) {
-        Kind::OpenCv
+        Format::OpenCvYaml
     } else {
         return None;
     })
@@ -288,7 +278,7 @@ fn dispatch(
     files: &[(&str, &str)],
     parsed: &[Parsed],
     options: &ReadOptions,
-) -> Result<(Draft, Format), CalibrationError> {
+) -> Result<(Draft, Format)> {
     let mut trees = Vec::new();
     for ((file, text), parsed) in files.iter().zip(parsed) {
         match parsed {
@@ -298,12 +288,7 @@ fn dispatch(
                     "{file}: this format holds both cameras in one file; name only this one"
                 )));
             }
-            Parsed::Toml => return Ok((own::read(file, text)?, Format::Own)),
-            Parsed::Kitti => return Ok((kitti::read(file, text, options)?, Format::Kitti)),
-            Parsed::Middlebury => {
-                return Ok((middlebury::read(file, text, options)?, Format::Middlebury));
-            }
-            Parsed::Zed => return Ok((zed::read(file, text, options)?, Format::Zed)),
+            Parsed::Whole(format, read) => return Ok((read(file, text, options)?, *format)),
         }
     }
     of_trees(files, &trees, options)
@@ -314,10 +299,10 @@ fn of_trees(
     files: &[(&str, &str)],
     trees: &[(Syntax, At)],
     options: &ReadOptions,
-) -> Result<(Draft, Format), CalibrationError> {
+) -> Result<(Draft, Format)> {
     let mut kinds = Vec::new();
     for (_, root) in trees {
-        if let Some(what) = foreign::of_tree(root) {
+        if let Some(what) = foreign_tree(root) {
             return Err(root.error(what));
         }
         kinds.push(kind(root).ok_or_else(|| {
@@ -337,7 +322,7 @@ fn of_trees(
         roots[1].error(format!("{what} holds both cameras in one file; name only one file"))
     };
     match (kinds.as_slice(), roots.as_slice()) {
-        ([Kind::OpenCv], _) | ([Kind::OpenCv, Kind::OpenCv], _) => {
+        ([Format::OpenCvYaml], _) | ([Format::OpenCvYaml, Format::OpenCvYaml], _) => {
             let format = match trees[0].0 {
                 Syntax::Json => Format::OpenCvJson,
                 Syntax::Xml => Format::OpenCvXml,
@@ -345,18 +330,18 @@ fn of_trees(
             };
             Ok((opencv::read(&roots, options)?, format))
         }
-        ([Kind::Ros, Kind::Ros], [left, right]) => {
-            Ok((ros::read(left, right, options)?, Format::Ros))
+        ([format @ Format::Ros, Format::Ros], [left, right]) => {
+            Ok((ros::read(left, right, options)?, *format))
         }
-        ([Kind::Ros], _) => Err(one_eye("a camera_info of ROS")),
-        ([Kind::Euroc, Kind::Euroc], [left, right]) => {
-            Ok((euroc::read(left, right)?, Format::Euroc))
+        ([Format::Ros], _) => Err(one_eye("a camera_info of ROS")),
+        ([format @ Format::Euroc, Format::Euroc], [left, right]) => {
+            Ok((kalibr::read_euroc(left, right)?, *format))
         }
-        ([Kind::Euroc], _) => Err(one_eye("a sensor.yaml of EuRoC")),
-        ([Kind::Kalibr], [root]) => Ok((kalibr::read(root, options)?, Format::Kalibr)),
-        ([Kind::Kalibr, Kind::Kalibr], _) => Err(both("a camchain of Kalibr")),
-        ([Kind::DepthAi], [root]) => Ok((depthai::read(root, options)?, Format::DepthAi)),
-        ([Kind::DepthAi, Kind::DepthAi], _) => Err(both("a calibration of DepthAI")),
+        ([Format::Euroc], _) => Err(one_eye("a sensor.yaml of EuRoC")),
+        ([format @ Format::Kalibr], [root]) => Ok((kalibr::read(root, options)?, *format)),
+        ([Format::Kalibr, Format::Kalibr], _) => Err(both("a camchain of Kalibr")),
+        ([format @ Format::DepthAi], [root]) => Ok((depthai::read(root, options)?, *format)),
+        ([Format::DepthAi, Format::DepthAi], _) => Err(both("a calibration of DepthAI")),
         _ => Err(CalibrationError::new(match files {
             [(a, _), (b, _)] => format!(
                 "{a} and {b} are of different formats, and so no calibration together; name the files \
@@ -373,18 +358,46 @@ pub fn render(
     calibration: &StereoCalibration,
     report: &Report,
     format: Format,
-) -> Result<Vec<String>, CalibrationError> {
+) -> Result<Vec<String>> {
     match format {
         Format::Own => Ok(vec![own::write(calibration, report)]),
         Format::OpenCvYaml => Ok(vec![opencv_write::yaml(calibration)]),
         Format::OpenCvXml => Ok(vec![opencv_write::xml(calibration)]),
         Format::OpenCvJson => Ok(vec![opencv_write::json(calibration)]),
         Format::Ros => ros::write(calibration).map(Vec::from),
-        Format::Kalibr
-        | Format::Euroc
-        | Format::DepthAi
-        | Format::Kitti
-        | Format::Middlebury
-        | Format::Zed => Err(CalibrationError::new(format!("{format} is only read, not written"))),
+        _ => Err(CalibrationError::new(format!("{format} is only read, not written"))),
     }
+}
+
+/// Names the format of a text that is neither YAML nor TOML and is not read, with an alternative.
+fn foreign_text(text: &str) -> Option<&'static str> {
+    let has = |start: &str| text.lines().any(|line| line.trim_start().starts_with(start));
+    (has("[image]") && has("camera matrix")).then_some(
+        "an INI file of ROS' camera_calibration (ost.txt), which is not read; give the YAML files \
+         that it saves in the same archive: left.yaml,right.yaml",
+    )
+}
+
+/// Names the format of a tree that is not read, with an alternative.
+fn foreign_tree(root: &At) -> Option<&'static str> {
+    let keys = ["projection_parameters", "mirror_parameters", "cam0_calib", "body_T_cam0"];
+    root.any(&keys).map(|_| {
+        "a configuration of VINS, which is not read; give Kalibr's camchain or EuRoC's sensor.yaml of \
+         the same cameras, or write its numbers as OpenCV YAML (K1 D1 K2 D2 R T)"
+    })
+}
+
+/// Formats a number with all its digits and always a point, because some readers of YAML take
+/// `1e-7` for a text.
+fn digits(value: f64) -> String {
+    let text = format!("{value:?}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) if !mantissa.contains('.') => format!("{mantissa}.0e{exponent}"),
+        _ => text,
+    }
+}
+
+/// Joins numbers with commas.
+fn joined(values: &[f64]) -> String {
+    values.iter().map(|value| digits(*value)).collect::<Vec<_>>().join(", ")
 }

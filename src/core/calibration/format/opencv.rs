@@ -14,11 +14,10 @@ use super::opencv_names::{
 };
 use super::tree::{At, Node, Value};
 use crate::calibration::check::Sources;
+use crate::calibration::error::Result;
 use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
 };
-
-type Result<T> = std::result::Result<T, CalibrationError>;
 
 /// Returns the names of some values and their files, such as `a.yml (K1, D1)`.
 fn locations(values: &[&At]) -> String {
@@ -56,43 +55,32 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     }
     notes.extend(doubt_of_lens(&entries, sides, [&left, &right])?);
     let views = views(&entries, sides, &files, &mut notes)?;
-    let rectification = views.as_ref().map(|(views, _)| views.clone());
-    let size = find_rectified_size(&entries)?;
-    let rectification = rectification.map(|[a, b]| {
-        let (width, height) = size.unwrap_or((left.camera.width, left.camera.height));
-        Rectification { width, height, left: a, right: b }
-    });
-    let source = views.map(|(_, source)| source).unwrap_or_default();
+    let (views, source) = views.unzip();
+    let source = source.unwrap_or_default();
+    let (width, height) =
+        find_rectified_size(&entries)?.unwrap_or((left.camera.width, left.camera.height));
+    let mut rectification = views.map(|[left, right]| Rectification { width, height, left, right });
     let (rotation, translation, unit, pose) =
         pose(&entries, rectification.as_ref(), &files, &source)?;
-    let rectification = rectification.map(|mut rectification| {
-        for view in [&mut rectification.left, &mut rectification.right] {
-            view.projection.column_mut(3).scale_mut(unit);
-        }
-        rectification
-    });
+    if let Some(rectification) = &mut rectification {
+        rectification.scale_translations(unit);
+    }
     let sources = Sources {
         left: locations(&[&left.k, &left.d]),
         right: locations(&[&right.k, &right.d]),
         pose,
         rectification: source,
-        swap: format!(
-            "`stereod calibration convert --swap {} -o OUT.toml` exchanges the views",
-            roots.iter().map(At::file).collect::<Vec<_>>().join(",")
-        ),
         ..Sources::default()
     };
+    let sources = sources.convertible(&roots.iter().map(At::file).collect::<Vec<_>>().join(","));
     let (left, right) = (left.camera, right.camera);
     let report = report(&entries)?;
     let calibration = StereoCalibration { left, right, rotation, translation, rectification };
     Ok(Draft { report, notes, ..Draft::new(calibration, sources) })
 }
 
-/// Names of the left and of the right side.
-type Sides = [&'static [&'static str]; 2];
-
 /// Returns the names of both sides, and the camera matrices of the left and the right view.
-fn find_eyes<'a>(entries: &Entries<'a>) -> Result<Option<(Sides, At<'a>, At<'a>)>> {
+fn find_eyes<'a>(entries: &Entries<'a>) -> Result<Option<([&'static str; 2], At<'a>, At<'a>)>> {
     for sides in SIDES {
         if let (Some(left), Some(right)) =
             (entries.of_eye(K, sides[0])?, entries.of_eye(K, sides[1])?)
@@ -104,11 +92,7 @@ fn find_eyes<'a>(entries: &Entries<'a>) -> Result<Option<(Sides, At<'a>, At<'a>)
 }
 
 /// Returns a note if the model of a lens with four coefficients is a guess.
-fn doubt_of_lens(
-    entries: &Entries,
-    sides: [&[&str]; 2],
-    eyes: [&Eye; 2],
-) -> Result<Option<String>> {
+fn doubt_of_lens(entries: &Entries, sides: [&str; 2], eyes: [&Eye; 2]) -> Result<Option<String>> {
     for eye in eyes {
         if let (Lens::Brown(_), 4) = (&eye.camera.lens, numbers_of(&eye.d).len())
             && model(entries, sides)?.is_none()
@@ -151,7 +135,7 @@ fn without_cameras(roots: &[At], entries: &Entries, files: &str) -> String {
 fn eye<'a>(
     entries: &Entries<'a>,
     k: At<'a>,
-    side: &[&str],
+    side: &str,
     options: &ReadOptions,
     files: &str,
 ) -> Result<Eye<'a>> {
@@ -180,8 +164,8 @@ fn eye<'a>(
 }
 
 /// Returns the lens model, if a file names one.
-fn model(entries: &Entries, sides: [&[&str]; 2]) -> Result<Option<Model>> {
-    let find = |bases: &[&str], fits: fn(&Node) -> bool| {
+fn model(entries: &Entries, sides: [&str; 2]) -> Result<Option<Model>> {
+    let find = |bases: &str, fits: fn(&Node) -> bool| {
         let mut names = owned(bases);
         sides.iter().for_each(|side| names.extend(sided(bases, side)));
         entries.find(&names, fits)
@@ -204,18 +188,18 @@ fn model(entries: &Entries, sides: [&[&str]; 2]) -> Result<Option<Model>> {
                 _ => false,
             };
             let camera = find(CAMERA_MODEL, is_word)?;
-            let camera = if camera.is_none() { find(&["model"], is_lens)? } else { camera };
+            let camera = if camera.is_none() { find("model", is_lens)? } else { camera };
             lens::of_file(distortion.as_ref(), camera.as_ref())
         }
     }
 }
 
 /// Returns width and height of the images, if a file has them.
-fn find_size(entries: &Entries, side: &[&str]) -> Result<Option<(usize, usize)>> {
-    let size = &["imagesize", "size", "imgsize", "picturesize", "framesize", "resolution"];
-    let (width, height) = (&["imagewidth", "width", "w"], &["imageheight", "height", "h"]);
+fn find_size(entries: &Entries, side: &str) -> Result<Option<(usize, usize)>> {
+    let size = "imagesize size imgsize picturesize framesize resolution";
+    let (width, height) = ("imagewidth width w", "imageheight height h");
     let find =
-        |bases: &[&str], fits: fn(&Node) -> bool| match entries.find(&sided(bases, side), fits)? {
+        |bases: &str, fits: fn(&Node) -> bool| match entries.find(&sided(bases, side), fits)? {
             Some(found) => Ok(Some(found)),
             None => entries.find(&owned(bases), fits),
         };
@@ -235,14 +219,14 @@ fn find_size(entries: &Entries, side: &[&str]) -> Result<Option<(usize, usize)>>
 }
 
 fn find_rectified_size(entries: &Entries) -> Result<Option<(usize, usize)>> {
-    let names = ["rectifiedsize", "newimagesize", "rectifiedimagesize"];
-    entries.matrix(&names)?.map(|at| at.size()).transpose()
+    let names = "rectifiedsize newimagesize rectifiedimagesize";
+    entries.matrix(names)?.map(|at| at.size()).transpose()
 }
 
 /// Returns R1, P1 and R2, P2, and their places; `None` if the files have no rectification.
 fn views(
     entries: &Entries,
-    sides: [&[&str]; 2],
+    sides: [&str; 2],
     files: &str,
     notes: &mut Vec<String>,
 ) -> Result<Option<([RectifiedView; 2], String)>> {
@@ -280,8 +264,10 @@ fn pose(
 ) -> Result<(Matrix3<f64>, Vector3<f64>, f64, String)> {
     let rotation = entries.matrix(ROTATION)?;
     let mut translation = None;
-    for (name, unit) in TRANSLATION {
-        let Some(found) = entries.matrix(&[name])? else { continue };
+    let units =
+        TRANSLATION.iter().flat_map(|(names, unit)| names.split(' ').map(move |name| (name, unit)));
+    for (name, unit) in units {
+        let Some(found) = entries.matrix(name)? else { continue };
         let metres = Vector3::from(found.exactly()?) * *unit;
         match &translation {
             None => translation = Some((found, metres, *unit)),
@@ -325,16 +311,16 @@ fn pose(
 
 /// Returns the quality of the calibration in the files.
 fn report(entries: &Entries) -> Result<Report> {
-    let number = |names: &[&str]| -> Option<f64> {
+    let number = |names: &str| -> Option<f64> {
         let found = entries.find(&owned(names), Node::is_number).ok()??;
         found.number().ok().filter(|value| *value >= 0.0)
     };
-    let names = owned(&["calibrationdate", "calibrationtime", "date"]);
+    let names = owned("calibrationdate calibrationtime date");
     let date = entries.find(&names, |node| matches!(node.value, Value::Text(_)))?;
     Ok(Report {
         date: date.map(|at| at.text().map(str::to_owned)).transpose()?,
-        rms_px: number(&["rmspx", "rms", "rmse", "rmserror", "stereorms", "reprojectionerror"]),
-        epipolar_error_px: number(&["meanepipolarerrorpx", "epipolarerror", "epipolarerrorpx"]),
+        rms_px: number("rmspx rms rmse rmserror stereorms reprojectionerror"),
+        epipolar_error_px: number("meanepipolarerrorpx epipolarerror epipolarerrorpx"),
         ..Report::default()
     })
 }

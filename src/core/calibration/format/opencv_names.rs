@@ -1,108 +1,40 @@
 //! Names of matrices in OpenCV calibrations, and the search by them.
 
 use super::tree::{At, Node, Value};
-use crate::calibration::CalibrationError;
+use crate::calibration::error::Result;
 
-type Result<T> = std::result::Result<T, CalibrationError>;
-
+// Names with blanks between them.
 /// Camera matrices.
-pub(super) const K: &[&str] = &[
-    "k",
-    "m",
-    "cameramatrix",
-    "cameramat",
-    "mtx",
-    "cm",
-    "kmatrix",
-    "kmat",
-    "intrinsic",
-    "intrinsics",
-    "intrinsicmatrix",
-];
-/// Distortion coefficients.
-pub(super) const D: &[&str] = &[
-    "d",
-    "dist",
-    "distcoeffs",
-    "distcoeff",
-    "distcoef",
-    "distcoefs",
-    "distortion",
-    "distortioncoeffs",
-    "distortioncoefficients",
-    "distortioncoeff",
-    "distortioncoef",
-    "distortionvector",
-    "distvec",
-];
-/// Rotations of the rectification.
-pub(super) const R: &[&str] = &[
-    "r",
-    "rect",
-    "rectification",
-    "rectificationmatrix",
-    "rectificationrotation",
-    "rectificationtransform",
-    "rrect",
-    "rectify",
-    "rectr",
-    "rotrect",
-];
+pub(super) const K: &str =
+    "k m cameramatrix cameramat mtx cm kmatrix kmat intrinsic intrinsics intrinsicmatrix";
+pub(super) const D: &str = "d dist distcoeffs distcoeff distcoef distcoefs distortion distortioncoeffs \
+     distortioncoefficients distortioncoeff distortioncoef distortionvector distvec";
+pub(super) const R: &str = "r rect rectification rectificationmatrix rectificationrotation rectificationtransform rrect \
+     rectify rectr rotrect";
 /// Projections of the rectification.
-pub(super) const P: &[&str] = &[
-    "p",
-    "proj",
-    "projection",
-    "projectionmatrix",
-    "projmat",
-    "projmatrix",
-    "prect",
-    "newcameramatrix",
-];
-/// The lens model.
-pub(super) const MODEL: &[&str] =
-    &["distortionmodel", "lensmodel", "fisheyemodel", "fisheye", "isfisheye"];
-
+pub(super) const P: &str =
+    "p proj projection projectionmatrix projmat projmatrix prect newcameramatrix";
+pub(super) const MODEL: &str = "distortionmodel lensmodel fisheyemodel fisheye isfisheye";
 /// The kind of camera, which distinguishes a fisheye lens from others.
-pub(super) const CAMERA_MODEL: &[&str] = &["cameramodel", "cameratype"];
+pub(super) const CAMERA_MODEL: &str = "cameramodel cameratype";
 /// The mirror's parameter of OpenCV's omnidirectional cameras.
-pub(super) const MIRROR: &[&str] = &["xi"];
-
+pub(super) const MIRROR: &str = "xi";
 /// Names of the pose; for the translation with the metres per unit.
-pub(super) const ROTATION: &[&str] = &[
-    "r",
-    "rotation",
-    "rotationmatrix",
-    "rot",
-    "rstereo",
-    "stereor",
-    "om",
-    "rvec",
-    "rotationvector",
-];
-pub(super) const TRANSLATION: &[(&str, f64)] = &[
-    ("t", 1.0),
-    ("translation", 1.0),
-    ("translationvector", 1.0),
-    ("trans", 1.0),
-    ("tvec", 1.0),
-    ("tstereo", 1.0),
-    ("stereot", 1.0),
-    ("tm", 1.0),
-    ("translationm", 1.0),
-    ("tcm", 0.01),
-    ("translationcm", 0.01),
-    ("tmm", 0.001),
-    ("translationmm", 0.001),
+pub(super) const ROTATION: &str =
+    "r rotation rotationmatrix rot rstereo stereor om rvec rotationvector";
+pub(super) const TRANSLATION: [(&str, f64); 3] = [
+    ("t translation translationvector trans tvec tstereo stereot tm translationm", 1.0),
+    ("tcm translationcm", 0.01),
+    ("tmm translationmm", 0.001),
 ];
 
 /// Pairs of names for left and right; counting from 0 comes before counting from 1, because K1 is then the
 /// right camera.
-pub(super) const SIDES: [[&[&str]; 2]; 4] = [
-    [&["left", "l"], &["right", "r"]],
-    [&["0", "cam0", "camera0"], &["1", "cam1", "camera1"]],
-    [&["1", "cam1", "camera1"], &["2", "cam2", "camera2"]],
-    [&["a"], &["b"]],
+pub(super) const SIDES: [[&str; 2]; 4] = [
+    ["left l", "right r"],
+    ["0 cam0 camera0", "1 cam1 camera1"],
+    ["1 cam1 camera1", "2 cam2 camera2"],
+    ["a", "b"],
 ];
 
 /// Returns a name in lower case without signs.
@@ -154,11 +86,11 @@ impl<'a> Entries<'a> {
     }
 
     /// Returns a matrix of one camera.
-    pub fn of_eye(&self, bases: &[&str], sides: &[&str]) -> Result<Option<At<'a>>> {
+    pub fn of_eye(&self, bases: &str, sides: &str) -> Result<Option<At<'a>>> {
         self.find(&sided(bases, sides), Node::is_matrix)
     }
 
-    pub fn matrix(&self, names: &[&str]) -> Result<Option<At<'a>>> {
+    pub fn matrix(&self, names: &str) -> Result<Option<At<'a>>> {
         self.find(&owned(names), Node::is_matrix)
     }
 }
@@ -188,22 +120,24 @@ pub(super) fn numbers_of(at: &At) -> Vec<f64> {
     numbers
 }
 
-pub(super) fn owned(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
+pub(super) fn owned(names: &str) -> Vec<String> {
+    names.split(' ').map(str::to_owned).collect()
 }
 
 /// Returns the names for one camera: the part before the side and the part after it.
-pub(super) fn sided(bases: &[&str], sides: &[&str]) -> Vec<String> {
-    let both = |base: &&str, side: &&str| [format!("{base}{side}"), format!("{side}{base}")];
-    bases.iter().flat_map(|base| sides.iter().flat_map(move |side| both(base, side))).collect()
+pub(super) fn sided(bases: &str, sides: &str) -> Vec<String> {
+    let both = |base: &str, side: &str| [format!("{base}{side}"), format!("{side}{base}")];
+    bases
+        .split(' ')
+        .flat_map(|base| sides.split(' ').flat_map(move |side| both(base, side)))
+        .collect()
 }
 
-/// Reports whether a file has anything of an OpenCV calibration.
 pub(super) fn is_calibration(root: &At) -> bool {
     let entries = Entries::of(std::slice::from_ref(root));
-    let mut names = owned(&["cameramatrix"]);
+    let mut names = owned("cameramatrix");
     names.extend(owned(ROTATION));
-    names.extend(TRANSLATION.iter().map(|(name, _)| (*name).to_owned()));
+    names.extend(TRANSLATION.iter().flat_map(|(names, _)| owned(names)));
     for side in SIDES.concat() {
         [K, D, R, P].iter().for_each(|bases| names.extend(sided(bases, side)));
     }

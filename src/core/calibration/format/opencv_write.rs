@@ -2,8 +2,7 @@
 
 use nalgebra::{Matrix3x4, Matrix4};
 
-use super::digits::joined;
-use super::lens;
+use super::{joined, lens};
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
 /// Item of a file, in order.

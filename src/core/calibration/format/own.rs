@@ -4,15 +4,14 @@ use nalgebra::{Matrix3, Matrix3x4, Vector3};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::digits::{digits, joined};
-use super::draft::{Draft, Report};
-use super::lens;
+use super::draft::{Draft, ReadOptions, Report};
+use super::{digits, joined, lens};
 use crate::calibration::check::Sources;
+use crate::calibration::error::Result;
 use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
 };
 
-/// The version of the format.
 const VERSION: u32 = 1;
 
 #[derive(Deserialize)]
@@ -20,7 +19,7 @@ const VERSION: u32 = 1;
 struct File {
     calibration_version: u32,
     #[serde(default)]
-    report: ReportTable,
+    report: Report,
     left: CameraTable,
     right: CameraTable,
     rectification: Option<RectificationTable>,
@@ -37,16 +36,6 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Exactly<T, N
         let wrong = |_| D::Error::custom(format!("expected a list of {N}, found {found}"));
         items.try_into().map(Exactly).map_err(wrong)
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReportTable {
-    made_by: Option<String>,
-    date: Option<String>,
-    rms_px: Option<f64>,
-    epipolar_error_px: Option<f64>,
-    pairs: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -93,8 +82,7 @@ fn matrix3x4(rows: &Exactly<Exactly<f64, 4>, 3>) -> Matrix3x4<f64> {
     Matrix3x4::from_fn(|row, column| rows.0[row].0[column])
 }
 
-/// Reads the tables of a file.
-fn parse(file: &str, text: &str) -> Result<File, CalibrationError> {
+fn parse(file: &str, text: &str) -> Result<File> {
     toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
@@ -109,7 +97,7 @@ fn parse(file: &str, text: &str) -> Result<File, CalibrationError> {
     })
 }
 
-pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
+pub(super) fn read(file: &str, text: &str, _: &ReadOptions) -> Result<Draft> {
     let parsed = parse(file, text)?;
     if parsed.calibration_version != VERSION {
         return Err(CalibrationError::new(format!(
@@ -136,23 +124,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
         translation: Vector3::from(parsed.pose.translation.0),
         rectification,
     };
-    let sources = Sources {
-        left: format!("{file} ([left])"),
-        right: format!("{file} ([right])"),
-        pose: format!("{file} ([pose])"),
-        rectification: format!("{file} ([rectification])"),
-        swap: format!(
-            "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the views"
-        ),
-        ..Sources::default()
-    };
-    let report = Report {
-        made_by: report.made_by,
-        date: report.date,
-        rms_px: report.rms_px,
-        epipolar_error_px: report.epipolar_error_px,
-        pairs: report.pairs,
-    };
+    let sources = Sources::of_file(file, ["[left]", "[right]", "[pose]", "[rectification]"])
+        .convertible(file);
     Ok(Draft { report, ..Draft::new(calibration, sources) })
 }
 
@@ -167,7 +140,7 @@ fn rectification(table: &RectificationTable) -> Rectification {
     Rectification { width, height, left, right }
 }
 
-fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera, CalibrationError> {
+fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera> {
     let model = match table.lens {
         LensName::Brown => lens::Model::Brown,
         LensName::Fisheye => lens::Model::Fisheye,

@@ -29,14 +29,12 @@ pub(super) struct Pair<'a> {
     pub baseline_m: f64,
 }
 
-/// Returns the error that a file lacks the size of the images.
 pub(super) fn without_size(file: &str) -> CalibrationError {
     CalibrationError::without_size(format!(
         "{file}: the size of the pictures is missing: give it (on the command line --size WIDTHxHEIGHT)"
     ))
 }
 
-/// Returns the cameras of a rectified pair with images of this size.
 fn calibration(
     (width, height): (usize, usize),
     left: &Eye,
@@ -72,26 +70,15 @@ fn calibration(
     }
 }
 
-/// Returns the calibration of images of this size, rectified for these cameras.
 pub fn of_rectified(size: (usize, usize), geometry: &StereoGeometry) -> StereoCalibration {
     let eye = |x| Eye { focal: [geometry.focal_px; 2], centre: [x, geometry.centre_y_px] };
     let (left, right) = (eye(geometry.centre_x_px), eye(geometry.right_centre_x_px));
     calibration(size, &left, &right, geometry.baseline_m)
 }
 
-/// Returns the calibration of a rectified pair.
 pub(super) fn draft(pair: Pair) -> Draft {
     let Pair { file, keys, size, left, right, baseline_m } = pair;
-    let both = format!("{file} ({}, {})", keys[0], keys[1]);
-    let sources = Sources {
-        left: format!("{file} ({})", keys[0]),
-        right: format!("{file} ({})", keys[1]),
-        pose: both.clone(),
-        rectification: both,
-        swap: format!(
-            "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the views"
-        ),
-        ..Sources::default()
-    };
+    let both = format!("{}, {}", keys[0], keys[1]);
+    let sources = Sources::of_file(file, [keys[0], keys[1], &both, &both]).convertible(file);
     Draft::new(calibration(size, &left, &right, baseline_m), sources)
 }

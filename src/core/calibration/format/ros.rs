@@ -6,11 +6,12 @@
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
-use super::digits::joined;
 use super::draft::{Draft, ReadOptions, Topics};
+use super::joined;
 use super::lens::{self, Model};
 use super::tree::At;
 use crate::calibration::check::Sources;
+use crate::calibration::error::Result;
 use crate::calibration::mode::Window;
 use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
@@ -27,7 +28,6 @@ const D: [&str; 3] = ["distortion_coefficients", "D", "d"];
 const R: [&str; 3] = ["rectification_matrix", "R", "r"];
 const P: [&str; 3] = ["projection_matrix", "P", "p"];
 
-/// Reports whether a file is a camera_info, complete or truncated.
 pub(super) fn is_camera_info(root: &At) -> bool {
     let has = |keys: &[&str]| root.any(keys).is_some();
     // A driver may leave the name of the model empty.
@@ -47,11 +47,7 @@ struct Eye {
     window: Window,
 }
 
-fn eye(
-    root: &At,
-    topics: Option<Topics>,
-    notes: &mut Vec<String>,
-) -> Result<Eye, CalibrationError> {
+fn eye(root: &At, topics: Option<Topics>, notes: &mut Vec<String>) -> Result<Eye> {
     let size = (root.need_any(&WIDTH)?.side()?, root.need_any(&HEIGHT)?.side()?);
     let p = root.need_any(&P)?;
     let projection = p.matrix3x4()?;
@@ -107,7 +103,6 @@ fn eye(
     Ok(Eye { camera, view: RectifiedView { rotation, projection }, window: window(root, size)? })
 }
 
-/// Returns the camera of images that are rectified for this projection.
 fn rectified_camera((width, height): (usize, usize), p: &Matrix3x4<f64>) -> Camera {
     let (focal, centre) = ([p[(0, 0)], p[(1, 1)]], [p[(0, 2)], p[(1, 2)]]);
     Camera { width, height, focal, centre, skew: 0.0, lens: Lens::Brown([0.0; 14]) }
@@ -115,7 +110,7 @@ fn rectified_camera((width, height): (usize, usize), p: &Matrix3x4<f64>) -> Came
 
 /// Returns the region of interest and the binning. They change the delivered image, but not the matrices,
 /// which describe the full image.
-fn window(root: &At, full: (usize, usize)) -> Result<Window, CalibrationError> {
+fn window(root: &At, full: (usize, usize)) -> Result<Window> {
     let whole = |at: Option<At>| at.map_or(Ok(0), |at| at.whole());
     let roi = root.get("roi");
     let of_roi = |key: &str| whole(roi.as_ref().and_then(|roi| roi.get(key)));
@@ -200,11 +195,7 @@ fn measure_from_left(p1: &mut Matrix3x4<f64>, p2: &mut Matrix3x4<f64>) {
 }
 
 /// Reads the files of both cameras.
-pub(super) fn read(
-    left: &At,
-    right: &At,
-    options: &ReadOptions,
-) -> Result<Draft, CalibrationError> {
+pub(super) fn read(left: &At, right: &At, options: &ReadOptions) -> Result<Draft> {
     let mut notes = Vec::new();
     let mut left_eye = eye(left, options.topics, &mut notes)?;
     let mut right_eye = eye(right, options.topics, &mut notes)?;
@@ -249,12 +240,11 @@ pub(super) fn read(
     Ok(Draft { windows, by_size, notes, ..Draft::new(calibration, sources) })
 }
 
-/// Checks that these are two cameras, the left one and the right one.
 fn check_pair(
     (left, left_eye): (&At, &Eye),
     (right, right_eye): (&At, &Eye),
     topics: Option<Topics>,
-) -> Result<(), CalibrationError> {
+) -> Result<()> {
     let has_baseline = |eye: &Eye| eye.view.projection.fixed_view::<2, 1>(0, 3).amax() > 0.0;
     if !has_baseline(right_eye) {
         return Err(match has_baseline(left_eye) {
@@ -302,7 +292,7 @@ fn sources(left: &At, right: &At, focal_px: f64, topics: Option<Topics>) -> Sour
 /// Returns the files of the left and the right camera. Lenses with more than 8 coefficients are
 /// called rational, too, because ROS has no name for them: image_geometry passes all coefficients
 /// to OpenCV.
-pub(super) fn write(calibration: &StereoCalibration) -> Result<[String; 2], CalibrationError> {
+pub(super) fn write(calibration: &StereoCalibration) -> Result<[String; 2]> {
     let Some(rectification) = &calibration.rectification else {
         return Err(CalibrationError::new(
             "camera_info of ROS needs the rectification (R1, R2, P1, P2), which this calibration does not \

@@ -7,7 +7,6 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 use super::tree::{DEPTH_MAX, Node, Value, number};
 
-/// Syntax of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Yaml,
@@ -158,7 +157,6 @@ impl Loader {
     }
 }
 
-/// Checks that a map may have this key, too.
 fn check_key(entries: &[(String, Node)], key: &str) -> Result<(), String> {
     if entries.iter().any(|(name, _)| name == key) {
         return Err(format!("`{key}` is there twice"));
@@ -189,7 +187,6 @@ fn as_key(node: &Node) -> Result<String, String> {
     }
 }
 
-/// Returns the tree of a JSON text.
 pub(super) fn json(text: &str) -> Result<Node, String> {
     serde_json::from_str(text).map_err(|error| {
         let (line, mut what) = (error.line(), error.to_string());

@@ -15,7 +15,7 @@ macro_rules! opencv_file {
     };
 }
 
-fn read_texts(files: &[(&str, &str)]) -> Result<Loaded, CalibrationError> {
+fn read_texts(files: &[(&str, &str)]) -> Result<Loaded> {
     parse(files, &ReadOptions::default())
 }
 

@@ -3,6 +3,7 @@
 
 use nalgebra::{Matrix3, Matrix3x4, Matrix4, Vector3};
 
+use crate::calibration::error::Result;
 use crate::calibration::{CalibrationError, Camera, Lens};
 
 /// Deepest nesting accepted; no calibration comes near.
@@ -65,7 +66,6 @@ impl Node {
         matches!(self.value, Value::Number(_))
     }
 
-    /// Returns the kind of value, for messages.
     fn kind(&self) -> String {
         match &self.value {
             Value::Null => "nothing".into(),
@@ -104,10 +104,7 @@ pub(super) struct At<'a> {
 /// Numbers row by row, with the numbers of rows and columns if known.
 type Cells = (Vec<f64>, Option<(usize, usize)>);
 
-type Result<T> = std::result::Result<T, CalibrationError>;
-
 impl<'a> At<'a> {
-    /// Starts at the root of a file.
     pub fn root(file: &'a str, node: &'a Node) -> Self {
         Self { file, path: String::new(), node }
     }
@@ -137,7 +134,6 @@ impl<'a> At<'a> {
         if keys.is_empty() { "none".to_owned() } else { keys.join(", ") }
     }
 
-    /// Returns the items of a list.
     pub fn items(&self) -> Vec<At<'a>> {
         match &self.node.value {
             Value::List(items) => items
@@ -170,7 +166,6 @@ impl<'a> At<'a> {
         keys.iter().find_map(|key| self.get(key))
     }
 
-    /// Returns the value of a required key.
     pub fn need(&self, key: &str) -> Result<At<'a>> {
         self.need_any(&[key])
     }
@@ -182,7 +177,6 @@ impl<'a> At<'a> {
         })
     }
 
-    /// Makes an error about this value.
     pub fn error(&self, what: impl std::fmt::Display) -> CalibrationError {
         let line = self.node.line.filter(|_| !self.path.is_empty());
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -203,7 +197,6 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns a whole number from 0 on.
     pub fn whole(&self) -> Result<usize> {
         let number = self.number()?;
         if number < 0.0 || number.fract() != 0.0 || number > 1e9 {
@@ -292,7 +285,6 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns exactly `N` numbers in a row or column.
     pub fn exactly<const N: usize>(&self) -> Result<[f64; N]> {
         let numbers = self.numbers()?;
         let found = numbers.len();
@@ -311,7 +303,6 @@ impl<'a> At<'a> {
         Err(self.error(format!("expected a {rows}x{cols} matrix, found {found}")))
     }
 
-    /// Returns a 3x3 matrix.
     pub fn matrix3(&self) -> Result<Matrix3<f64>> {
         Ok(Matrix3::from_row_slice(&self.shaped(3, 3)?))
     }

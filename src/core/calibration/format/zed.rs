@@ -13,6 +13,7 @@ use super::draft::{Draft, ReadOptions};
 use super::lens::{self, Model};
 use super::rectified;
 use crate::calibration::check::Sources;
+use crate::calibration::error::Result;
 use crate::calibration::{CalibrationError, Camera, StereoCalibration};
 
 /// Modes of the cameras with the size of a view.
@@ -30,7 +31,6 @@ const MODES: [(&str, (usize, usize)); 8] = [
 /// Metres per unit of the files.
 const METRES: f64 = 0.001;
 
-/// Reports whether a text has a camera as ZED's files name it.
 pub(super) fn is_calibration(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("[LEFT_CAM_"))
 }
@@ -42,7 +42,7 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    fn of(file: &'a str, text: &'a str) -> Result<Self, CalibrationError> {
+    fn of(file: &'a str, text: &'a str) -> Result<Self> {
         let (mut values, mut section) = (HashMap::new(), String::new());
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
             if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
@@ -60,7 +60,7 @@ impl<'a> Sections<'a> {
         Ok(Self { file, values })
     }
 
-    fn get(&self, section: &str, key: &str) -> Result<Option<f64>, CalibrationError> {
+    fn get(&self, section: &str, key: &str) -> Result<Option<f64>> {
         let found = self.values.get(&(section.to_owned(), key.to_owned()));
         let number = |(line, value): &(usize, &str)| {
             value.parse().map_err(|_| {
@@ -71,7 +71,7 @@ impl<'a> Sections<'a> {
         found.map(number).transpose()
     }
 
-    fn need(&self, section: &str, key: &str) -> Result<f64, CalibrationError> {
+    fn need(&self, section: &str, key: &str) -> Result<f64> {
         self.get(section, key)?.ok_or_else(|| {
             let file = self.file;
             let what = format!("{file}: `{key}` of [{section}] is missing (is the file cut off?)");
@@ -80,11 +80,7 @@ impl<'a> Sections<'a> {
     }
 
     /// Returns the numbers of these keys; missing ones are 0.
-    fn all<const N: usize>(
-        &self,
-        section: &str,
-        keys: [&str; N],
-    ) -> Result<[f64; N], CalibrationError> {
+    fn all<const N: usize>(&self, section: &str, keys: [&str; N]) -> Result<[f64; N]> {
         let mut values = [0.0; N];
         for (value, key) in values.iter_mut().zip(keys) {
             *value = self.get(section, key)?.unwrap_or(0.0);
@@ -92,12 +88,7 @@ impl<'a> Sections<'a> {
         Ok(values)
     }
 
-    fn camera(
-        &self,
-        side: &str,
-        mode: &str,
-        (width, height): (usize, usize),
-    ) -> Result<Camera, CalibrationError> {
+    fn camera(&self, side: &str, mode: &str, (width, height): (usize, usize)) -> Result<Camera> {
         let own = format!("{side}_CAM_{mode}");
         let need = |key| self.need(&own, key);
         let (focal, centre) = ([need("FX")?, need("FY")?], [need("CX")?, need("CY")?]);
@@ -123,11 +114,7 @@ impl<'a> Sections<'a> {
 }
 
 /// Reads the cameras in the mode of the images' size.
-pub(super) fn read(
-    file: &str,
-    text: &str,
-    options: &ReadOptions,
-) -> Result<Draft, CalibrationError> {
+pub(super) fn read(file: &str, text: &str, options: &ReadOptions) -> Result<Draft> {
     let sections = Sections::of(file, text)?;
     let is_there = |(mode, _): &&(&str, _)| {
         sections.values.contains_key(&(format!("LEFT_CAM_{mode}"), "FX".to_owned()))
@@ -161,12 +148,8 @@ pub(super) fn read(
         translation,
         rectification: None,
     };
-    let sources = Sources {
-        left: format!("{file} ([LEFT_CAM_{mode}])"),
-        right: format!("{file} ([RIGHT_CAM_{mode}])"),
-        pose: format!("{file} ([STEREO])"),
-        ..Sources::default()
-    };
+    let eyes = ["LEFT", "RIGHT"].map(|side| format!("[{side}_CAM_{mode}]"));
+    let sources = Sources::of_file(file, [&eyes[0], &eyes[1], "[STEREO]", "rectification"]);
     Ok(Draft { by_size: true, ..Draft::new(calibration, sources) })
 }
 
@@ -181,7 +164,7 @@ mod tests {
 
     const TEXT: &str = include_str!("../../../../tests/calibrations/SN40735594.conf");
 
-    fn read(text: &str, size: Option<(usize, usize)>) -> Result<Loaded, CalibrationError> {
+    fn read(text: &str, size: Option<(usize, usize)>) -> Result<Loaded> {
         parse(&[("SN1.conf", text)], &ReadOptions { size, ..ReadOptions::default() })
     }
 

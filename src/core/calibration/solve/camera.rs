@@ -2,10 +2,10 @@
 
 use nalgebra::Vector3;
 
-use super::options::{FEWEST_PAIRS, Model, median};
 use super::rig::{Free, Pose, Rig, View, rotation, rotation_vector};
 use super::sighting::points;
 use super::start;
+use super::{FEWEST_PAIRS, Model, median};
 use crate::calibration::Camera;
 use crate::calibration::board::Board;
 use crate::calibration::board::Detection;

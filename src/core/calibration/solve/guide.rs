@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::camera::seen_from;
 use super::coverage::{Coverage, Part};
-use super::options::{Model, median};
 use super::outliers::{BLURRED, SHARP_PX};
 use super::sighting::Reason;
 use super::start;
+use super::{Model, median};
 use crate::calibration::Camera;
 use crate::calibration::board::Board;
 use crate::calibration::board::{Detection, NotFound};
@@ -89,7 +89,6 @@ pub struct Wanted {
     pub wish: Wish,
     /// Number of pairs so far.
     pub have: usize,
-    /// Number of pairs needed.
     pub need: usize,
 }
 
@@ -163,13 +162,13 @@ impl Guide {
         }
     }
 
-    /// Assesses the detections in a pair captured at this time.
     pub fn assess(&mut self, time: Duration, seen: &[Result<Detection, NotFound>; 2]) -> Judgement {
+        let refuse = |reason| Judgement::Refuse(Refusal::Unfit(reason));
         let seen = match fit(seen) {
             Ok(seen) => seen,
             Err(reason) => {
                 self.last = None;
-                return Judgement::Refuse(Refusal::Unfit(reason));
+                return refuse(reason);
             }
         };
         let limits = [0, 1].map(|eye: usize| self.sharp_up_to(eye));
@@ -183,8 +182,7 @@ impl Guide {
         for (eye, name) in Eye::BOTH.into_iter().enumerate() {
             let (width_px, limit_px) = (seen[eye].blur_px, limits[eye]);
             if width_px > limit_px {
-                let reason = Reason::Blurred { eye: name, width_px, limit_px };
-                return Judgement::Refuse(Refusal::Unfit(reason));
+                return refuse(Reason::Blurred { eye: name, width_px, limit_px });
             }
         }
         if !self.stills {
@@ -199,10 +197,10 @@ impl Guide {
         }
         let near = NEW * self.size.0 as f64;
         let known = |kept: &[Detection; 2]| apart(kept, &seen).is_some_and(|apart| apart < near);
-        if self.kept.iter().any(known) {
-            return Judgement::Refuse(Refusal::Known);
+        match self.kept.iter().any(known) {
+            true => Judgement::Refuse(Refusal::Known),
+            false => Judgement::Keep,
         }
-        Judgement::Keep
     }
 
     /// Counts a pair as kept.
@@ -246,12 +244,8 @@ impl Guide {
     fn wishes(&self) -> Vec<Wanted> {
         let mut wishes = Vec::new();
         for (eye, coverage) in Eye::BOTH.into_iter().zip(&self.coverage) {
-            let parts = coverage.missing(1).into_iter();
-            wishes.extend(parts.map(|part| Wanted {
-                wish: Wish::Part(eye, part),
-                have: 0,
-                need: 1,
-            }));
+            let parts = coverage.missing(1).into_iter().map(|part| Wish::Part(eye, part));
+            wishes.extend(parts.map(|wish| Wanted { wish, have: 0, need: 1 }));
         }
         let (columns, _) = self.board.pattern.corners();
         let spans = |fits: &dyn Fn(f64) -> bool| {
@@ -280,24 +274,15 @@ impl Guide {
     }
 }
 
-/// Returns the detections, or the reason why there are not two.
 pub fn fit(seen: &[Result<Detection, NotFound>; 2]) -> Result<[Detection; 2], Reason> {
-    match seen {
-        [Ok(left), Ok(right)] => Ok([left.clone(), right.clone()]),
-        [Err(seen), Ok(_)] => Err(Reason::NotFound { eye: Some(Eye::Left), seen: *seen }),
-        [Ok(_), Err(seen)] => Err(Reason::NotFound { eye: Some(Eye::Right), seen: *seen }),
-        [Err(left), Err(right)] if left == right => {
-            Err(Reason::NotFound { eye: None, seen: *left })
-        }
+    let (eye, seen) = match seen {
+        [Ok(left), Ok(right)] => return Ok([left.clone(), right.clone()]),
+        [Err(left), Err(right)] if left == right => (None, left),
         // A board of another size is the more useful reason.
-        [Err(left), Err(right)] => {
-            let (eye, seen) = match left {
-                NotFound::Nothing => (Eye::Right, right),
-                _ => (Eye::Left, left),
-            };
-            Err(Reason::NotFound { eye: Some(eye), seen: *seen })
-        }
-    }
+        [Ok(_), Err(seen)] | [Err(NotFound::Nothing), Err(seen)] => (Some(Eye::Right), seen),
+        [Err(seen), _] => (Some(Eye::Left), seen),
+    };
+    Err(Reason::NotFound { eye, seen: *seen })
 }
 
 /// Returns the speed of the corners in pixels per second, in the view with the higher speed.

@@ -1,11 +1,10 @@
 //! Rejection of pairs that do not fit, and the cameras from the rest.
 
 use super::camera;
-use super::options::{FEWEST_PAIRS, Options, SolveError, median};
 use super::rig::{Free, Rig, View};
 use super::sighting::{Reason, Sighting, points};
+use super::{FEWEST_PAIRS, Options, SolveError, median};
 use crate::calibration::board::Board;
-use crate::calibration::board::Detection;
 use crate::frame::Eye;
 
 /// Width of edges in pixels that is never called blurred, because corners are still precise.
@@ -118,10 +117,7 @@ fn apart(left: &Rig, right: &Rig, views: &[Vec<View>; 2]) -> Vec<f64> {
         let own = [0, 1].map(|eye: usize| View { board: 0, ..views[eye][pair].clone() });
         let mut rig = Rig { boards: vec![*board], ..rig.clone() };
         // With the camera's pose held, because this board's own estimate of it is in doubt.
-        match rig.refine_boards(&own) {
-            Some(_) => rms(&rig, &own),
-            None => f64::MAX,
-        }
+        rig.refine(&own, Free::Boards, 30).map_or(f64::MAX, |_| rms(&rig, &own))
     });
     errors.collect()
 }
@@ -151,8 +147,9 @@ fn leave_out_blurred(sightings: &[Sighting], left_out: &mut [Option<Reason>]) {
     let limits = [0, 1].map(|eye| (BLURRED * median(seen(eye))).max(SHARP_PX));
     for (sighting, reason) in sightings.iter().zip(left_out) {
         let Ok(seen) = &sighting.seen else { continue };
-        for ((eye, seen), limit_px) in Eye::BOTH.into_iter().zip(seen).zip(limits) {
-            let Detection { blur_px: width_px, .. } = *seen;
+        for ((eye, width_px), limit_px) in
+            Eye::BOTH.into_iter().zip(seen.each_ref().map(|seen| seen.blur_px)).zip(limits)
+        {
             if reason.is_none() && width_px > limit_px {
                 *reason = Some(Reason::Blurred { eye, width_px, limit_px });
             }
@@ -174,11 +171,4 @@ fn too_few(sightings: &[Sighting], left_out: &[Option<Reason>], used: usize) -> 
     }
     let reasons = reasons.iter().map(|reason| format!("\n  {reason}")).collect();
     SolveError::TooFew { used, all: sightings.len(), reasons }
-}
-
-impl Rig {
-    /// Moves only the boards.
-    fn refine_boards(&mut self, views: &[View]) -> Option<f64> {
-        self.refine(views, Free::Boards, 30)
-    }
 }

@@ -3,7 +3,7 @@
 
 use nalgebra::{Matrix2, Matrix2x3, SMatrix, Vector2, Vector3};
 
-use super::options::Model;
+use super::Model;
 use crate::calibration::{Camera, Lens};
 
 /// Largest number of parameters of a camera: two focal lengths, the principal point, eight of the

@@ -21,11 +21,9 @@ pub struct RowError {
     pub p95: f64,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct PairReport {
-    /// Name of the pair.
     pub name: String,
-    /// Reason for leaving it out, if so.
     pub left_out: Option<Reason>,
     /// Root mean square of the reprojection error of the left view, in pixels; of used pairs only,
     /// like the next ones.
@@ -56,7 +54,6 @@ pub struct Report {
     /// Mean over all points of the distances from both epipolar lines in pixels, as OpenCV's
     /// stereo_calib sample computes it.
     pub mean_epipolar_error_px: f64,
-    /// Row error, which affects matching.
     pub rectified_row_error_px: RowError,
     /// Distance of the cameras in metres.
     pub baseline_m: f64,
@@ -175,11 +172,8 @@ impl Compared {
             let mut pair = PairReport {
                 name: sighting.name.clone(),
                 left_out: left_out.clone(),
-                left_rms_px: None,
-                right_rms_px: None,
-                rms_px: None,
-                epipolar_error_px: None,
                 blur_px: seen.map(|seen| seen.each_ref().map(|seen| seen.blur_px)),
+                ..PairReport::default()
             };
             if let (None, Some(seen)) = (left_out, seen) {
                 coverage.iter_mut().zip(seen).for_each(|(coverage, seen)| coverage.add(seen));
@@ -244,19 +238,16 @@ impl Serialize for Report {
         let rows: Vec<[f64; 3]> = c.rotation.row_iter().map(|r| [r[0], r[1], r[2]]).collect();
         fields.serialize_field("R", &rows)?;
         fields.serialize_field("T", &<[f64; 3]>::from(c.translation))?;
-        fields.serialize_field(
-            "coverage",
-            &Both { left: &self.coverage[0], right: &self.coverage[1] },
-        )?;
+        #[derive(Serialize)]
+        struct Both<'a> {
+            left: &'a Coverage,
+            right: &'a Coverage,
+        }
+        let [left, right] = &self.coverage;
+        fields.serialize_field("coverage", &Both { left, right })?;
         fields.serialize_field("pairs", &self.pairs)?;
         fields.end()
     }
-}
-
-#[derive(Serialize)]
-struct Both<'a> {
-    left: &'a Coverage,
-    right: &'a Coverage,
 }
 
 fn matrix(camera: &Camera) -> [[f64; 3]; 3] {

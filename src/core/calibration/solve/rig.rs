@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector, Matrix2xX, Matrix3, RowVector3, SMatrix, Vector2, Vector3};
 
-use super::options::Model;
+use super::Model;
 use super::projection::{MOST, moved, project};
 use crate::calibration::Camera;
 
@@ -84,7 +84,6 @@ pub(super) const BEND: usize = 3;
 /// Largest number of parameters that a view depends on: camera, pose, board's pose, board's shape.
 const OF_VIEW: usize = MOST + 6 + 6 + BEND;
 
-/// Offsets of the parameters of a rig in a vector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
     cameras: usize,
@@ -106,7 +105,6 @@ impl Offsets {
     }
 }
 
-/// The normal equations of a rig.
 pub(super) struct Normal {
     pub matrix: DMatrix<f64>,
     pub gradient: DVector<f64>,
@@ -118,7 +116,6 @@ impl Normal {
     }
 }
 
-/// Free parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Free {
     /// Everything.
@@ -126,7 +123,6 @@ pub(super) enum Free {
     /// All but the lens and the principal point.
     Pinhole,
     Poses,
-    /// The boards' poses.
     Boards,
 }
 

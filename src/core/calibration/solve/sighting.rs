@@ -124,7 +124,6 @@ impl Serialize for Reason {
     }
 }
 
-/// Returns the points of the board and their pixels.
 pub(super) fn points(board: &Board, seen: &Detection) -> Vec<(Vector3<f64>, Vector2<f64>)> {
     let corners = seen.corners.iter();
     corners.map(|corner| (board.point(corner.id), Vector2::from(corner.pixel))).collect()

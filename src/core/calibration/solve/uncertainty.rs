@@ -24,7 +24,6 @@ const BENT: f64 = 0.9;
 /// Covariance of the cameras and their poses, in the order of the rig's parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Uncertainty {
-    /// Covariance of the noise.
     noise: DMatrix<f64>,
     /// Error by the bend of the board.
     shift: DVector<f64>,

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::coverage::Coverage;
 
-/// Quality of a calibration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quality {
@@ -40,7 +39,6 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Input of a verdict.
 pub(super) struct Facts<'a> {
     /// Number of pairs that were used.
     pub used: usize,
@@ -124,7 +122,6 @@ const SPREAD: f64 = 1.2;
 /// Smallest tilt of a board that determines the focal length; radians.
 const TILTED: f64 = 0.26;
 
-/// Advice if the board is bent.
 const FLAT: &str = "the board is bent: glue it to a flat plate";
 
 /// Pairs with the board in each ninth of the image.
@@ -134,23 +131,18 @@ impl Verdict {
     pub(super) fn of(facts: &Facts) -> Verdict {
         let mut verdict = Verdict::default();
         if facts.are_mispaired() {
-            verdict.say(
-                Quality::Bad,
-                format!(
-                    "the pictures of a pair do not show the board in one place (off by {:.1} px, but \
-                     {:.1} px for each camera by itself): check that the pictures are paired rightly \
-                     (the numbers in their names) and taken at the same moment",
-                    facts.rms_px, facts.alone_rms_px
-                ),
-            );
+            verdict.bad(format!(
+                "the pictures of a pair do not show the board in one place (off by {:.1} px, but \
+                 {:.1} px for each camera by itself): check that the pictures are paired rightly \
+                 (the numbers in their names) and taken at the same moment",
+                facts.rms_px, facts.alone_rms_px
+            ));
             return verdict;
         }
         if facts.in_one_place() {
-            verdict.say(
-                Quality::Bad,
+            verdict.bad(
                 "both cameras seem to be in one place, as where the pictures of one are given for both: \
-                 give each view its own"
-                    .to_owned(),
+                 give each view its own",
             );
         } else {
             verdict.place(facts);
@@ -171,6 +163,10 @@ impl Verdict {
             ));
         }
         verdict
+    }
+
+    fn bad(&mut self, words: impl Into<String>) {
+        self.say(Quality::Bad, words.into());
     }
 
     fn say(&mut self, quality: Quality, words: String) {
@@ -194,16 +190,13 @@ impl Verdict {
         let [x, y, z] = facts.translation;
         if x.abs() < y.abs().max(z.abs()) {
             let how = if y.abs() > z.abs() { "above" } else { "behind" };
-            self.say(
-                Quality::Bad,
-                format!("the cameras stand one {how} the other; matching needs them side by side"),
-            );
+            self.bad(format!(
+                "the cameras stand one {how} the other; matching needs them side by side"
+            ));
         } else if x > 0.0 {
-            self.say(
-                Quality::Bad,
+            self.bad(
                 "the views are swapped: the left camera stands to the right of the right one; give \
-                 the pictures the other way round"
-                    .to_owned(),
+                 the pictures the other way round",
             );
         }
     }

@@ -3,7 +3,7 @@
 use nalgebra::{Matrix3x4, Rotation3, Vector3};
 use proptest::prelude::*;
 
-use super::super::digits::digits;
+use super::super::digits;
 use super::*;
 use crate::calibration::{Camera, Lens, Rectification, RectifiedView};
 
