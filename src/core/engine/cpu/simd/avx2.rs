@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::vector::{SimdKernel, Taps, Vector};
+use super::vector::{SimdKernel, Taps, Vector, lane_by_lane};
 
 /// 32 bytes.
 #[derive(Clone, Copy)]
@@ -36,30 +36,13 @@ impl Vector for Avx2 {
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
     }
 
-    #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        unsafe { Self(_mm256_min_epu8(self.0, other.0)) }
+    lane_by_lane! {
+        min: _mm256_min_epu8, adds: _mm256_adds_epu8, sub: _mm256_sub_epi8, subs: _mm256_subs_epu8,
+        or: _mm256_or_si256, xor: _mm256_xor_si256;
+        add_wide: _mm256_add_epi16, sub_wide: _mm256_sub_epi16, mul_wide: _mm256_mullo_epi16,
+        or_wide: _mm256_or_si256, min_wide: _mm256_min_epi16, max_wide: _mm256_max_epi16
     }
-    #[inline(always)]
-    fn adds(self, other: Self) -> Self {
-        unsafe { Self(_mm256_adds_epu8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        unsafe { Self(_mm256_sub_epi8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn subs(self, other: Self) -> Self {
-        unsafe { Self(_mm256_subs_epu8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        unsafe { Self(_mm256_or_si256(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        unsafe { Self(_mm256_xor_si256(self.0, other.0)) }
-    }
+
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
         // Saturating differences would be slower: a Zen 4 has half as many units for them.
@@ -189,30 +172,6 @@ impl Vector for Avx2 {
     #[inline(always)]
     unsafe fn splat_wide(value: i16) -> __m256i {
         unsafe { _mm256_set1_epi16(value) }
-    }
-    #[inline(always)]
-    fn add_wide(a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_add_epi16(a, b) }
-    }
-    #[inline(always)]
-    fn sub_wide(a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_sub_epi16(a, b) }
-    }
-    #[inline(always)]
-    fn mul_wide(a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_mullo_epi16(a, b) }
-    }
-    #[inline(always)]
-    fn or_wide(a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_or_si256(a, b) }
-    }
-    #[inline(always)]
-    fn min_wide(a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_min_epi16(a, b) }
-    }
-    #[inline(always)]
-    fn max_wide(a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_max_epi16(a, b) }
     }
     #[inline(always)]
     fn equal_wide(a: __m256i, b: __m256i) -> __m256i {

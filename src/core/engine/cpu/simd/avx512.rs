@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::vector::{SimdKernel, Taps, Vector};
+use super::vector::{SimdKernel, Taps, Vector, lane_by_lane};
 
 /// 64 bytes.
 #[derive(Clone, Copy)]
@@ -56,30 +56,13 @@ impl Vector for Avx512 {
         unsafe { _mm512_storeu_si512(to.cast(), self.0) }
     }
 
-    #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        unsafe { Self(_mm512_min_epu8(self.0, other.0)) }
+    lane_by_lane! {
+        min: _mm512_min_epu8, adds: _mm512_adds_epu8, sub: _mm512_sub_epi8, subs: _mm512_subs_epu8,
+        or: _mm512_or_si512, xor: _mm512_xor_si512;
+        add_wide: _mm512_add_epi16, sub_wide: _mm512_sub_epi16, mul_wide: _mm512_mullo_epi16,
+        or_wide: _mm512_or_si512, min_wide: _mm512_min_epi16, max_wide: _mm512_max_epi16
     }
-    #[inline(always)]
-    fn adds(self, other: Self) -> Self {
-        unsafe { Self(_mm512_adds_epu8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        unsafe { Self(_mm512_sub_epi8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn subs(self, other: Self) -> Self {
-        unsafe { Self(_mm512_subs_epu8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        unsafe { Self(_mm512_or_si512(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        unsafe { Self(_mm512_xor_si512(self.0, other.0)) }
-    }
+
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
         // Saturating differences would be slower: a Zen 4 has half as many units for them.
@@ -204,30 +187,6 @@ impl Vector for Avx512 {
     #[inline(always)]
     unsafe fn splat_wide(value: i16) -> __m512i {
         unsafe { _mm512_set1_epi16(value) }
-    }
-    #[inline(always)]
-    fn add_wide(a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_add_epi16(a, b) }
-    }
-    #[inline(always)]
-    fn sub_wide(a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_sub_epi16(a, b) }
-    }
-    #[inline(always)]
-    fn mul_wide(a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_mullo_epi16(a, b) }
-    }
-    #[inline(always)]
-    fn or_wide(a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_or_si512(a, b) }
-    }
-    #[inline(always)]
-    fn min_wide(a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_min_epi16(a, b) }
-    }
-    #[inline(always)]
-    fn max_wide(a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_max_epi16(a, b) }
     }
     #[inline(always)]
     fn equal_wide(a: __m512i, b: __m512i) -> __m512i {

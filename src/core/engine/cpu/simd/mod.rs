@@ -41,16 +41,12 @@ pub enum SimdChoice {
 /// Vector instructions of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Simd {
-    /// See [`SimdChoice::Avx512`].
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// See [`SimdChoice::Avx2`].
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// See [`SimdChoice::Neon`].
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// See [`SimdChoice::Portable`].
     Portable,
 }
 

@@ -7,7 +7,7 @@
 use std::arch::aarch64::*;
 
 use super::portable::Portable;
-use super::vector::{SimdKernel, Taps, Vector};
+use super::vector::{SimdKernel, Taps, Vector, lane_by_lane};
 use crate::calibration::RectifyMap;
 
 /// 16 bytes.
@@ -37,34 +37,13 @@ impl Vector for Neon {
         unsafe { vst1q_u8(to, self.0) }
     }
 
-    #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        unsafe { Self(vminq_u8(self.0, other.0)) }
+    lane_by_lane! {
+        min: vminq_u8, adds: vqaddq_u8, sub: vsubq_u8, subs: vqsubq_u8, or: vorrq_u8,
+        xor: veorq_u8, abs_diff: vabdq_u8;
+        add_wide: vaddq_s16, sub_wide: vsubq_s16, mul_wide: vmulq_s16, or_wide: vorrq_s16,
+        min_wide: vminq_s16, max_wide: vmaxq_s16
     }
-    #[inline(always)]
-    fn adds(self, other: Self) -> Self {
-        unsafe { Self(vqaddq_u8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        unsafe { Self(vsubq_u8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn subs(self, other: Self) -> Self {
-        unsafe { Self(vqsubq_u8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        unsafe { Self(vorrq_u8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        unsafe { Self(veorq_u8(self.0, other.0)) }
-    }
-    #[inline(always)]
-    fn abs_diff(self, other: Self) -> Self {
-        unsafe { Self(vabdq_u8(self.0, other.0)) }
-    }
+
     #[inline(always)]
     fn where_less(self, other: Self, bits: Self) -> Self {
         unsafe { Self(vandq_u8(vcltq_u8(self.0, other.0), bits.0)) }
@@ -173,30 +152,6 @@ impl Vector for Neon {
     #[inline(always)]
     unsafe fn splat_wide(value: i16) -> int16x8_t {
         unsafe { vdupq_n_s16(value) }
-    }
-    #[inline(always)]
-    fn add_wide(a: int16x8_t, b: int16x8_t) -> int16x8_t {
-        unsafe { vaddq_s16(a, b) }
-    }
-    #[inline(always)]
-    fn sub_wide(a: int16x8_t, b: int16x8_t) -> int16x8_t {
-        unsafe { vsubq_s16(a, b) }
-    }
-    #[inline(always)]
-    fn mul_wide(a: int16x8_t, b: int16x8_t) -> int16x8_t {
-        unsafe { vmulq_s16(a, b) }
-    }
-    #[inline(always)]
-    fn or_wide(a: int16x8_t, b: int16x8_t) -> int16x8_t {
-        unsafe { vorrq_s16(a, b) }
-    }
-    #[inline(always)]
-    fn min_wide(a: int16x8_t, b: int16x8_t) -> int16x8_t {
-        unsafe { vminq_s16(a, b) }
-    }
-    #[inline(always)]
-    fn max_wide(a: int16x8_t, b: int16x8_t) -> int16x8_t {
-        unsafe { vmaxq_s16(a, b) }
     }
     #[inline(always)]
     fn equal_wide(a: int16x8_t, b: int16x8_t) -> int16x8_t {

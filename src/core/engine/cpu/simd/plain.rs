@@ -1,40 +1,33 @@
 //! The most frequent operations of [`Vector`](super::Vector) on 16 bytes as loops over arrays, for other
 //! processors.
 
+use super::portable::zip;
+
 type Bytes = [u8; 16];
 type Numbers = [i16; 8];
 
-#[inline(always)]
-fn zip<T: Copy, const N: usize>(mut a: [T; N], b: [T; N], f: impl Fn(T, T) -> T) -> [T; N] {
-    for i in 0..N {
-        a[i] = f(a[i], b[i]);
-    }
-    a
+macro_rules! lane_by_lane {
+    ($array:ty; $($name:ident, $operation:expr;)*) => {$(
+        #[inline(always)]
+        pub fn $name(a: $array, b: $array) -> $array {
+            zip(a, b, $operation)
+        }
+    )*};
 }
-
-#[inline(always)]
-pub fn min(a: Bytes, b: Bytes) -> Bytes {
-    zip(a, b, u8::min)
+lane_by_lane! {
+    Bytes;
+    min, u8::min;
+    adds, u8::saturating_add;
+    sub, u8::wrapping_sub;
+    subs, u8::saturating_sub;
+    or, |a, b| a | b;
 }
-
-#[inline(always)]
-pub fn adds(a: Bytes, b: Bytes) -> Bytes {
-    zip(a, b, u8::saturating_add)
-}
-
-#[inline(always)]
-pub fn sub(a: Bytes, b: Bytes) -> Bytes {
-    zip(a, b, u8::wrapping_sub)
-}
-
-#[inline(always)]
-pub fn subs(a: Bytes, b: Bytes) -> Bytes {
-    zip(a, b, u8::saturating_sub)
-}
-
-#[inline(always)]
-pub fn or(a: Bytes, b: Bytes) -> Bytes {
-    zip(a, b, |a, b| a | b)
+lane_by_lane! {
+    Numbers;
+    add_wide, i16::wrapping_add;
+    sub_wide, i16::wrapping_sub;
+    min_wide, i16::min;
+    or_wide, |a, b| a | b;
 }
 
 #[inline(always)]
@@ -62,26 +55,6 @@ pub fn pair_sum(a: Bytes, b: Bytes, scale: i16) -> [Numbers; 2] {
     [0, 8].map(|first| {
         std::array::from_fn(|i| i16::from(a[first + i]) + scale * i16::from(b[first + i]))
     })
-}
-
-#[inline(always)]
-pub fn add_wide(a: Numbers, b: Numbers) -> Numbers {
-    zip(a, b, i16::wrapping_add)
-}
-
-#[inline(always)]
-pub fn sub_wide(a: Numbers, b: Numbers) -> Numbers {
-    zip(a, b, i16::wrapping_sub)
-}
-
-#[inline(always)]
-pub fn min_wide(a: Numbers, b: Numbers) -> Numbers {
-    zip(a, b, i16::min)
-}
-
-#[inline(always)]
-pub fn or_wide(a: Numbers, b: Numbers) -> Numbers {
-    zip(a, b, |a, b| a | b)
 }
 
 #[inline(always)]

@@ -19,24 +19,17 @@ pub struct Portable([u8; 16]);
 #[repr(align(16))]
 pub struct Wide([i16; 8]);
 
-impl Portable {
-    #[inline(always)]
-    fn zip(mut self, other: Self, f: impl Fn(u8, u8) -> u8) -> Self {
-        for i in 0..16 {
-            self.0[i] = f(self.0[i], other.0[i]);
-        }
-        self
+/// Combines the lanes of two vectors.
+#[inline(always)]
+pub(super) fn zip<T: Copy, const N: usize>(
+    mut a: [T; N],
+    b: [T; N],
+    f: impl Fn(T, T) -> T,
+) -> [T; N] {
+    for i in 0..N {
+        a[i] = f(a[i], b[i]);
     }
-}
-
-impl Wide {
-    #[inline(always)]
-    fn zip(mut self, other: Self, f: impl Fn(i16, i16) -> i16) -> Self {
-        for i in 0..8 {
-            self.0[i] = f(self.0[i], other.0[i]);
-        }
-        self
-    }
+    a
 }
 
 impl Vector for Portable {
@@ -85,7 +78,7 @@ impl Vector for Portable {
     }
     #[inline(always)]
     fn xor(self, other: Self) -> Self {
-        self.zip(other, |a, b| a ^ b)
+        Self(zip(self.0, other.0, |a, b| a ^ b))
     }
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
@@ -109,13 +102,13 @@ impl Vector for Portable {
     }
     #[inline(always)]
     fn count_ones(self) -> Self {
-        self.zip(self, |a, _| a.count_ones() as u8)
+        Self(zip(self.0, self.0, |a, _| a.count_ones() as u8))
     }
     #[inline(always)]
     unsafe fn look_up(self, table: *const u8) -> Self {
         // SAFETY: the caller's promise.
         let table = unsafe { std::slice::from_raw_parts(table, 256) };
-        self.zip(self, |number, _| table[usize::from(number)])
+        Self(zip(self.0, self.0, |number, _| table[usize::from(number)]))
     }
     #[inline(always)]
     fn weigh([a, b, c]: [Self; 3], weights: [u8; 3]) -> Self {
@@ -178,7 +171,7 @@ impl Vector for Portable {
     }
     #[inline(always)]
     fn mul_wide(a: Wide, b: Wide) -> Wide {
-        a.zip(b, |a, b| a.wrapping_mul(b))
+        Wide(zip(a.0, b.0, |a, b| a.wrapping_mul(b)))
     }
     #[inline(always)]
     fn or_wide(a: Wide, b: Wide) -> Wide {
@@ -190,11 +183,11 @@ impl Vector for Portable {
     }
     #[inline(always)]
     fn max_wide(a: Wide, b: Wide) -> Wide {
-        a.zip(b, i16::max)
+        Wide(zip(a.0, b.0, i16::max))
     }
     #[inline(always)]
     fn equal_wide(a: Wide, b: Wide) -> Wide {
-        a.zip(b, |a, b| i16::from(a == b))
+        Wide(zip(a.0, b.0, |a, b| i16::from(a == b)))
     }
     #[inline(always)]
     fn select_equal(a: Wide, b: Wide, yes: Wide, mut no: Wide) -> Wide {

@@ -91,7 +91,6 @@ pub trait Vector: Copy + 'static {
     fn or(self, other: Self) -> Self;
     /// Bitwise exclusive or.
     fn xor(self, other: Self) -> Self;
-    /// Absolute difference.
     fn abs_diff(self, other: Self) -> Self;
     /// `bits` in lanes smaller than those of `other`, else 0.
     fn where_less(self, other: Self, bits: Self) -> Self;
@@ -191,3 +190,19 @@ pub trait Vector: Copy + 'static {
     /// writable; every offset lies in the image or marks an unseen pixel.
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8);
 }
+
+/// Writes the operations of bytes, and those of 16-bit lanes, that are one instruction each.
+macro_rules! lane_by_lane {
+    ($($name:ident: $instruction:ident),*; $($wide:ident: $wide_instruction:ident),*) => {
+        $(#[inline(always)]
+        fn $name(self, other: Self) -> Self {
+            unsafe { Self($instruction(self.0, other.0)) }
+        })*
+        $(#[inline(always)]
+        fn $wide(a: Self::Wide, b: Self::Wide) -> Self::Wide {
+            unsafe { $wide_instruction(a, b) }
+        })*
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(super) use lane_by_lane;
