@@ -1,5 +1,6 @@
 //! Data that flows through the pipeline: images, stereo pairs, disparity maps and their times.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,22 +17,29 @@ pub struct Image {
     chroma: Option<Box<Chroma>>,
 }
 
-/// Valid mask of a rectified image: false for pixels outside the sensor, whose values are meaningless and
-/// which are never matched.
+/// Values of the pixels of an image, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mask {
+pub struct Plane<S> {
     width: usize,
-    valid: Vec<bool>,
+    pixels: S,
 }
 
-impl Mask {
-    /// Creates the mask of an image `width` pixels wide, row by row.
+/// Valid mask of a rectified image: false for pixels outside the sensor, whose values are meaningless and
+/// which are never matched.
+pub type Mask = Plane<Vec<bool>>;
+
+/// The left image without the background predicted from earlier images: 128 units per grey level around 32768.
+/// The lowest bit tells whether the pixel moves.
+pub type Whitened = Plane<Pooled<u16>>;
+
+impl<T, S: Deref<Target = [T]>> Plane<S> {
+    /// Creates the values of an image `width` pixels wide.
     ///
     /// # Panics
-    /// If `valid` is not a whole number of rows.
-    pub fn new(width: usize, valid: Vec<bool>) -> Self {
-        assert!(width > 0 && valid.len().is_multiple_of(width), "rows of {width} pixels");
-        Self { width, valid }
+    /// If `pixels` is not a whole number of rows.
+    pub fn new(width: usize, pixels: S) -> Self {
+        assert!(width > 0 && pixels.len().is_multiple_of(width), "rows of {width} pixels");
+        Self { width, pixels }
     }
 
     /// Returns the width in pixels.
@@ -41,17 +49,17 @@ impl Mask {
 
     /// Returns the height in pixels.
     pub fn height(&self) -> usize {
-        self.valid.len() / self.width
+        self.pixels.len() / self.width
     }
 
     /// Returns every pixel, row by row.
-    pub fn pixels(&self) -> &[bool] {
-        &self.valid
+    pub fn pixels(&self) -> &[T] {
+        &self.pixels
     }
 
     /// Returns the pixels of row `y`.
-    pub fn row(&self, y: usize) -> &[bool] {
-        &self.valid[y * self.width..][..self.width]
+    pub fn row(&self, y: usize) -> &[T] {
+        &self.pixels[y * self.width..][..self.width]
     }
 }
 
@@ -471,48 +479,16 @@ pub struct TemporalReport {
     pub moving: f32,
 }
 
-/// The left image without the background predicted from earlier images, row by row: 128 units per grey level
-/// around 32768. The lowest bit tells whether the pixel moves.
-#[derive(Debug)]
-pub struct Whitened {
-    width: usize,
-    height: usize,
-    pixels: Pooled<u16>,
-}
-
-impl Whitened {
-    /// Creates a whitened image of `width` x `height` pixels.
-    ///
-    /// # Panics
-    /// If `pixels` does not hold exactly as many numbers.
-    pub fn new(width: usize, height: usize, pixels: Pooled<u16>) -> Self {
-        assert_eq!(pixels.len(), width * height, "pixels of a {width}x{height} picture");
-        Self { width, height, pixels }
-    }
-
-    /// Returns the width in pixels.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Returns the height in pixels.
-    pub fn height(&self) -> usize {
-        self.height
-    }
-
-    /// Returns the pixels of row `y`.
-    pub fn row(&self, y: usize) -> &[u16] {
-        &self.pixels[y * self.width..][..self.width]
-    }
-
-    /// Returns every pixel, row by row.
-    pub fn pixels(&self) -> &[u16] {
-        &self.pixels
-    }
-}
-
 /// Name and duration of a stage.
 pub type StageTime = (&'static str, Duration);
+
+/// Adds the time of a stage to that of the same name, or to the end.
+pub fn add_time(times: &mut Vec<StageTime>, (name, time): StageTime) {
+    match times.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, sum)) => *sum += time,
+        None => times.push((name, time)),
+    }
+}
 
 impl Matched {
     /// Creates a result without times and engine.

@@ -74,7 +74,6 @@ pub trait TileEngine: Engine {
 pub struct PairSpec {
     /// Width and height of the matched images in pixels.
     pub size: (usize, usize),
-    /// Rectifies raw pairs.
     pub rectifier: Option<Arc<Rectifier>>,
     /// Geometry for the depth, if known.
     pub geometry: Option<StereoGeometry>,
@@ -86,7 +85,6 @@ impl PairSpec {
         Self { size: (width, height), rectifier: None, geometry: None }
     }
 
-    /// Raw pairs of the rectifier's source sizes.
     pub fn raw(rectifier: Arc<Rectifier>) -> Self {
         let (size, geometry) = (rectifier.size(), Some(rectifier.geometry()));
         Self { size, rectifier: Some(rectifier), geometry }
@@ -117,7 +115,6 @@ pub(super) fn check_thresholds(thresholds: Option<&[u32]>, levels: usize) -> any
     Ok(())
 }
 
-/// Checks that both images of a pair have the engine's size.
 pub(super) fn check_size(pair: &StereoPair, (width, height): (usize, usize)) -> anyhow::Result<()> {
     for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
         if (image.width(), image.height()) != (width, height) {

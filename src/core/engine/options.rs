@@ -6,7 +6,6 @@ use super::cpu::CpuOptions;
 use super::cuda::CudaOptions;
 use crate::matching::tiles::{NoTiles, Tiles};
 
-/// Choice of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
@@ -18,7 +17,6 @@ pub enum Choice {
     Cpu,
 }
 
-/// Choice of the tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tiling {
     /// The whole image if it fits the memory, else the smallest number of full-width bands that fits.
@@ -51,7 +49,6 @@ impl FromStr for Tiling {
 pub struct Options {
     pub cpu: CpuOptions,
     pub cuda: CudaOptions,
-    /// Tiling of the images.
     pub tiling: Tiling,
     /// Bytes of the budget that `auto` tiles leave free.
     pub spare: u64,

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 
 use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, TEXTURE, WholeMap};
 use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size};
-use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
+use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair, add_time};
 use crate::matching::confidence::of_known;
 use crate::matching::filter::Filter;
 use crate::matching::history::Continuity;
@@ -25,7 +25,6 @@ use crate::pool::Pool;
 /// Advice to need less memory.
 const CURE: &str = "a smaller picture";
 
-/// Matches pairs tile by tile.
 pub struct TiledEngine {
     engine: Box<dyn TileEngine>,
     layout: TileLayout,
@@ -33,7 +32,6 @@ pub struct TiledEngine {
     rectifier: Option<CpuRectifier>,
     whole: WholeMap,
     continuity: Continuity,
-    /// Geometry for the depth, if known.
     depth_from: Option<StereoGeometry>,
     windows: Pool<u8>,
     values: Pool<i16>,
@@ -98,7 +96,6 @@ impl TiledEngine {
         Ok(whole.saturating_add(windows).saturating_add(filtered))
     }
 
-    /// Matches all tiles of a rectified pair.
     fn match_tiles(
         &mut self,
         [left, right]: [&Image; 2],
@@ -148,7 +145,6 @@ impl TiledEngine {
     }
 }
 
-/// A map assembled from tiles.
 struct Map {
     disparity: DisparityMap,
     /// Confidence of each pixel, if it is computed.
@@ -166,12 +162,7 @@ struct Account {
 
 impl Account {
     fn add(&mut self, tile: &Matched) {
-        for &(name, time) in &tile.stages {
-            match self.stages.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += time,
-                None => self.stages.push((name, time)),
-            }
-        }
+        tile.stages.iter().for_each(|stage| add_time(&mut self.stages, *stage));
         let times = self.device_time.into_iter().chain(tile.device_time);
         self.device_time = times.reduce(|sum, time| sum + time);
     }

@@ -24,7 +24,6 @@ pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(),
 type Made = anyhow::Result<Box<dyn Engine>>;
 type MadeForTiles = anyhow::Result<Box<dyn TileEngine>>;
 
-/// Makes an engine on the CPU.
 pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     let left = left(options);
     let whole = || -> Made {
@@ -166,7 +165,6 @@ fn with_cure(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Adds a cure to the error of these tiles if others would help.
 fn with_cure_of(tiles: Tiles) -> impl Fn(anyhow::Error) -> anyhow::Error {
     move |error| match shortage(&error) {
         Some(_) => error.context(format!("`tiles` {tiles} are too large: more rows need less")),

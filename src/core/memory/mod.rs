@@ -158,20 +158,22 @@ impl TooMuch {
     }
 }
 
+pub type Result<T, E = Refused> = std::result::Result<T, E>;
+
 /// The system has refused an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory: the system refuses {}; a smaller picture needs less", Size(*.0))]
 pub struct Refused(pub u64);
 
 /// Allocates `len` copies of `value`, or fails.
-pub fn filled<T: Copy>(len: usize, value: T) -> Result<Vec<T>, Refused> {
+pub fn filled<T: Copy>(len: usize, value: T) -> Result<Vec<T>> {
     let mut all = Vec::new();
     grow(&mut all, len, value)?;
     Ok(all)
 }
 
 /// Resizes `vec` to `len`, with `value` as new elements, or fails.
-pub fn grow<T: Copy>(vec: &mut Vec<T>, len: usize, value: T) -> Result<(), Refused> {
+pub fn grow<T: Copy>(vec: &mut Vec<T>, len: usize, value: T) -> Result<()> {
     let more = len.saturating_sub(vec.len());
     vec.try_reserve_exact(more).map_err(|_| refused::<T>(len))?;
     vec.resize(len, value);

@@ -1,7 +1,6 @@
 //! `[engine]`: the engine and its resources.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -15,7 +14,6 @@ use crate::engine::{Choice, Options, Tiling};
 /// Choice and options of the engine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Engine {
     pub kind: Choice,
     pub threads: usize,
@@ -144,27 +142,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
 ];
 
-/// Place of compiled kernels.
-#[derive(Debug, PartialEq)]
-enum KernelCache {
-    /// In the user's cache folder.
-    OfUser,
-    /// Nowhere.
-    Off,
-    /// In this folder.
-    Folder(PathBuf),
-}
-
 impl Engine {
-    fn kernel_cache(&self) -> KernelCache {
-        match self.kernel_cache.as_str() {
-            "auto" => KernelCache::OfUser,
-            "off" => KernelCache::Off,
-            folder => KernelCache::Folder(folder.into()),
-        }
-    }
-
-    /// Returns the options of the engines.
     pub fn options(&self) -> Options {
         let cpu = CpuOptions {
             costs_anew: false,
@@ -179,10 +157,10 @@ impl Engine {
             multiprocessors: self.multiprocessors,
             priority: self.priority,
             in_flight: self.in_flight,
-            cache: match self.kernel_cache() {
-                KernelCache::OfUser => Cache::of_user(),
-                KernelCache::Off => Cache::off(),
-                KernelCache::Folder(folder) => Cache::new(folder),
+            cache: match self.kernel_cache.as_str() {
+                "auto" => Cache::of_user(),
+                "off" => Cache::off(),
+                folder => Cache::new(folder.into()),
             },
         };
         // Checked when it was read.
@@ -199,11 +177,12 @@ mod tests {
 
     #[test]
     fn kernels_are_kept_where_that_is_wanted() {
-        let kept =
-            |text: &str| settings(&[&format!("engine.kernel_cache={text}")]).engine.kernel_cache();
-        assert_eq!(settings(&[]).engine.kernel_cache(), KernelCache::OfUser);
-        assert_eq!(kept("off"), KernelCache::Off);
-        assert_eq!(kept("/var/k"), KernelCache::Folder("/var/k".into()));
+        let kept = |text: &str| {
+            settings(&[&format!("engine.kernel_cache={text}")]).engine.options().cuda.cache
+        };
+        assert_eq!(settings(&[]).engine.options().cuda.cache, Cache::of_user());
+        assert_eq!(kept("off"), Cache::off());
+        assert_eq!(kept("/var/k"), Cache::new("/var/k".into()));
         assert!(refused("engine", "kernel_cache", ""));
         for mib in [0, MEMORY_MIB_MAX + 1] {
             assert!(refused("engine", "memory_mib", mib));

@@ -11,7 +11,6 @@ use super::simd::Vector;
 pub struct BandCost {
     /// First byte of row `first`.
     pub band_costs: *const u8,
-    /// First row of the band.
     pub first: usize,
     pub width: usize,
     /// Bytes per pixel.

@@ -12,7 +12,7 @@ use super::striping::StripedOrder;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
 use crate::matching::{BlockMeasure, Cost, Params};
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 
 /// Memory that all threads use.
 pub struct Shared {
@@ -43,7 +43,6 @@ pub struct Shared {
 }
 
 pub struct Scratch {
-    /// Deltas of the paths to the left of a band.
     pub path_deltas: Block<u8>,
     /// Vectors of the rightward paths at the current column of each row of a band.
     pub rightwards: Block<u8>,
@@ -68,7 +67,6 @@ pub struct Scratch {
     pub pixel_sums: Vec<i16>,
     /// Sums of a row without paths, [x][depth].
     pub row_sums: Block<i16>,
-    /// Scratch for rows without their local mean.
     pub zero_mean: Vec<i16>,
     /// Scratch for the planes of a row.
     pub features: Vec<u8>,
@@ -82,14 +80,13 @@ pub fn kept_rows(params: &Params) -> usize {
 }
 
 impl Shared {
-    /// Allocates for images of this geometry and this many threads.
     pub fn new(
         arena: &Arena,
         geometry: &Geometry,
         params: &Params,
         features: &Features,
         threads: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let &Geometry { width, height, depth, chunks, vertical, banded, .. } = geometry;
         let planes = |stride: usize| product([height, features.planes(), stride]);
         let edges = if geometry.upward { geometry.bands + 1 } else { 3 };
@@ -151,7 +148,7 @@ impl Scratch {
         geometry: &Geometry,
         params: &Params,
         features: &Features,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let Geometry { width, depth, band_rows, ring, kept, vertical, banded, .. } = *geometry;
         let of_cost = matches!(params.cost, Cost::Ad { window: 2.., .. });
         let block = match params.cost {

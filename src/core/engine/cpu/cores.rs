@@ -49,7 +49,6 @@ impl Cores {
         system::allowed().context("asking which cores there are")
     }
 
-    /// Restricts the calling thread, and the threads that it starts later, to these cores.
     pub fn hold_this_thread(self) -> anyhow::Result<()> {
         system::hold_this_thread(self).with_context(|| format!("running on cores {self} only"))?;
         // The system silently omits cores that a control group forbids.

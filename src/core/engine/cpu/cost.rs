@@ -10,7 +10,6 @@ use super::simd::Vector;
 
 /// A cost of every pixel and candidate.
 pub trait FrameCost: Copy + Send + Sync {
-    /// The cost along one row.
     type Row<V: Vector>: RowCost<V>;
 
     /// The cost along row `y`.
@@ -20,7 +19,6 @@ pub trait FrameCost: Copy + Send + Sync {
     unsafe fn row<V: Vector>(&self, y: usize) -> Self::Row<V>;
 }
 
-/// The cost along one row of the left image.
 pub trait RowCost<V: Vector>: Copy {
     type Pixel: PixelCost<V>;
 
@@ -31,7 +29,6 @@ pub trait RowCost<V: Vector>: Copy {
     unsafe fn at(&self, x: usize, chunks: usize) -> Self::Pixel;
 }
 
-/// The cost of one pixel of the left image.
 pub trait PixelCost<V: Vector>: Copy {
     /// The candidates of vector `chunk`.
     ///
@@ -40,7 +37,6 @@ pub trait PixelCost<V: Vector>: Copy {
     unsafe fn load(&self, chunk: usize) -> V;
 }
 
-/// Padding of costs beyond the range: 255.
 #[derive(Clone, Copy)]
 pub struct Padding {
     /// Mask ORed into the costs of a pixel, [depth].
@@ -71,9 +67,7 @@ pub struct AdCost {
     /// Bytes of a mirrored row.
     pub stride: usize,
     pub stripes: Stripes,
-    /// Largest cost.
     pub truncation: u8,
-    /// Padding of costs beyond the range.
     pub padding: Padding,
 }
 

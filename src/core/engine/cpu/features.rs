@@ -78,7 +78,6 @@ pub enum Destination {
     Right(*mut u8),
 }
 
-/// Prepares the rows `rows.0..rows.1` of a view.
 pub struct PrepareRows<'a> {
     pub geometry: &'a Geometry,
     pub features: &'a Features,

@@ -89,7 +89,6 @@ pub struct Direction<'a> {
     pub p2: &'a [u8; 256],
     /// The step (dx, dy) from one pixel of a path to the next.
     pub step: (i32, i32),
-    /// Number of the share, and of all shares.
     pub share: (usize, usize),
 }
 
@@ -118,7 +117,6 @@ impl ShapedKernel for Direction<'_> {
 }
 
 impl Direction<'_> {
-    /// Follows the path from (x, y).
     #[inline(always)]
     unsafe fn follow<V: Vector, const MAX: usize, const EXACT: bool>(
         &self,
@@ -168,14 +166,12 @@ impl Direction<'_> {
     }
 }
 
-/// Selects the disparities of a row from its sums.
 pub struct SelectRow<'a> {
     pub geometry: &'a Geometry,
     /// Sums of the row, [x][depth].
     pub sums: *const i16,
     /// Whether they are in the order of pairs instead of the order of bytes.
     pub in_pairs: bool,
-    /// Selects the winners; the row is its first.
     pub winner: &'a mut WinnerTakesAll,
 }
 

@@ -21,7 +21,6 @@ pub struct Geometry {
     pub depth: usize,
     /// Paths of one vertical sweep: 1 or 3.
     pub vertical: usize,
-    /// Whether there is an upward sweep.
     pub upward: bool,
     /// Whether paths are followed band by band; false without paths and for knight's moves.
     pub banded: bool,

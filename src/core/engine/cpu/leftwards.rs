@@ -18,7 +18,6 @@ pub struct Leftwards<'a, C, const ROWS: usize> {
     pub p1: u8,
     /// P2 between neighbouring pixels.
     pub penalties: Penalties,
-    /// First row.
     pub y: usize,
     /// The deltas, [row][x][depth].
     pub path_deltas: *mut u8,

@@ -5,11 +5,9 @@ use super::mirrored_rows::{Starts, Stripes};
 use super::simd::Vector;
 use crate::matching::mutual_information::LEVELS;
 
-/// Cost from a table.
 #[derive(Clone, Copy)]
 pub struct LookUpCost {
     pub left: *const u8,
-    /// Mirrored rows of the right image (`mirrored_rows.rs`).
     pub mirrored: *const u8,
     pub width: usize,
     /// Bytes of a mirrored row.
@@ -17,7 +15,6 @@ pub struct LookUpCost {
     pub stripes: Stripes,
     /// The costs, [left level][right level].
     pub table: *const u8,
-    /// Padding of costs beyond the range.
     pub padding: Padding,
 }
 

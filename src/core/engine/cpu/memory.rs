@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, Result, filled, product};
 
 /// Size of a cache line and of the widest vector.
 const ALIGNMENT: usize = 64;
@@ -30,7 +30,7 @@ unsafe impl<T: Copy + Sync> Sync for Block<T> {}
 
 impl<T: Copy> Block<T> {
     /// Allocates `len` zeroed elements; `T` is a plain number.
-    pub fn new(len: u64) -> Result<Self, Refused> {
+    pub fn new(len: u64) -> Result<Self> {
         let wanted = Self::bytes_of(len);
         let refused = || Refused(wanted);
         let bytes = usize::try_from(wanted).map_err(|_| refused())?;
@@ -49,7 +49,6 @@ impl<T: Copy> Block<T> {
         Ok(Self { start, layout, element: PhantomData })
     }
 
-    /// A block without memory, for a dry [`Arena`].
     fn dry() -> Self {
         let layout = Layout::new::<()>();
         Self { start: NonNull::<u64>::dangling().cast(), layout, element: PhantomData }
@@ -62,12 +61,29 @@ impl<T: Copy> Block<T> {
         bytes.checked_next_multiple_of(ALIGNMENT as u64).unwrap_or(u64::MAX)
     }
 
-    /// Pointer to the first element.
+    /// Returns the first `len` elements.
+    ///
+    /// # Safety
+    /// The block is as long, and no thread writes them during the borrow.
+    pub unsafe fn all(&self, len: usize) -> &[T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.ptr(), len) }
+    }
+
+    /// Returns the first `len` elements to change.
+    ///
+    /// # Safety
+    /// The block is as long, and nobody else accesses them during the borrow.
+    #[allow(clippy::mut_from_ref, reason = "the users of a block access separate parts")]
+    pub unsafe fn all_mut(&self, len: usize) -> &mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr(), len) }
+    }
+
     pub fn ptr(&self) -> *mut T {
         self.start.as_ptr().cast()
     }
 
-    /// Size in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.layout.size()
@@ -91,7 +107,6 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An arena that allocates.
     pub fn new() -> Self {
         Self { bytes: Cell::new(0), is_dry: false }
     }
@@ -101,7 +116,6 @@ impl Arena {
         Self { bytes: Cell::new(0), is_dry: true }
     }
 
-    /// Bytes counted so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
     }
@@ -111,28 +125,22 @@ impl Arena {
         self.bytes.set(self.bytes.get().saturating_add(bytes));
     }
 
-    /// Allocates a block of `len` zeros.
-    pub fn block<T: Copy>(&self, len: u64) -> Result<Block<T>, Refused> {
+    pub fn block<T: Copy>(&self, len: u64) -> Result<Block<T>> {
         self.count(Block::<T>::bytes_of(len));
         if self.is_dry { Ok(Block::dry()) } else { Block::new(len) }
     }
 
-    /// Allocates a block of `len` elements, initialised by `fill`.
-    pub fn block_with<T: Copy>(
-        &self,
-        len: usize,
-        fill: impl FnOnce(&mut [T]),
-    ) -> Result<Block<T>, Refused> {
+    pub fn block_with<T: Copy>(&self, len: usize, fill: impl FnOnce(&mut [T])) -> Result<Block<T>> {
         let block = self.block(len as u64)?;
         if !self.is_dry {
             // SAFETY: the block has this length, and its pointer is not shared yet.
-            fill(unsafe { std::slice::from_raw_parts_mut(block.ptr(), len) });
+            fill(unsafe { block.all_mut(len) });
         }
         Ok(block)
     }
 
     /// Allocates `len` times `value`; nothing if dry.
-    pub fn filled<T: Copy>(&self, len: usize, value: T) -> Result<Vec<T>, Refused> {
+    pub fn filled<T: Copy>(&self, len: usize, value: T) -> Result<Vec<T>> {
         self.count(product([len, size_of::<T>()]));
         filled(if self.is_dry { 0 } else { len }, value)
     }
@@ -142,12 +150,11 @@ impl Arena {
         std::iter::repeat_with(make).take(if self.is_dry { 0 } else { len }).collect()
     }
 
-    /// Makes one value per thread.
     pub fn per_thread<T>(
         &self,
         threads: usize,
-        mut make: impl FnMut() -> Result<T, Refused>,
-    ) -> Result<Vec<Mutex<T>>, Refused> {
+        mut make: impl FnMut() -> Result<T>,
+    ) -> Result<Vec<Mutex<T>>> {
         (0..threads).map(|_| Ok(Mutex::new(make()?))).collect()
     }
 }

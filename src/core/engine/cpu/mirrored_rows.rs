@@ -7,7 +7,6 @@
 
 use super::geometry::Geometry;
 
-/// Offsets of the stripes of a mirrored row.
 #[derive(Clone, Copy)]
 pub struct Stripes {
     width: usize,
@@ -22,7 +21,6 @@ impl Stripes {
         (0..2 * chunks).map(move |stripe| (stripe % chunks * len + stripe / chunks) as u32)
     }
 
-    /// The stripes of this geometry, with [`Stripes::starts`] at `starts`.
     pub fn of(geometry: &Geometry, starts: *const u32) -> Self {
         Self { width: geometry.width, starts }
     }
@@ -41,7 +39,6 @@ impl Stripes {
     }
 }
 
-/// Offsets of the vectors of a pixel in a mirrored row.
 #[derive(Clone, Copy)]
 pub struct Starts {
     starts: *const u32,

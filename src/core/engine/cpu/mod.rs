@@ -102,13 +102,13 @@ pub use self::whole::WholeMap;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
 };
-use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
+use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair, add_time};
 use crate::matching::history::Continuity;
 use crate::matching::levels::levels;
 use crate::matching::mutual_information::NAME;
 use crate::matching::scene::Thumbnail;
 use crate::matching::{History, Params};
-use crate::memory::{Budget, Estimate, Refused, Reserved};
+use crate::memory::{Budget, Estimate, Reserved, Result};
 use crate::pool::Pool;
 
 /// Matches pairs of one size with one set of parameters.
@@ -128,7 +128,6 @@ pub struct CpuEngine {
     pool: Pool<i16>,
     confidences: Pool<u8>,
     rectify: Option<Rectify>,
-    /// Geometry for the depth, if known.
     depth_from: Option<StereoGeometry>,
     finished: Option<Matched>,
     _memory: Reserved,
@@ -229,14 +228,15 @@ impl CpuEngine {
                 for left in (0..information.begin_pair(goes_on)).rev() {
                     let began = Instant::now();
                     information.learn(team, eyes);
-                    stages.push((NAME, began.elapsed()));
+                    add_time(&mut stages, (NAME, began.elapsed()));
                     let map = Some(information.next_map());
                     let round =
                         InformationRound { table: information.table(), map, last: left == 0 };
-                    stages.extend(run(team, Some(round))?);
+                    let times = run(team, Some(round))?;
+                    times.into_iter().for_each(|time| add_time(&mut stages, time));
                     information.end_round();
                 }
-                added_up(stages)
+                stages
             }
         };
         let confidence = match self.levels[0].filters.confidence() {
@@ -259,64 +259,56 @@ impl CpuEngine {
         of_stream: bool,
     ) -> anyhow::Result<()> {
         let mut host = std::mem::take(&mut self.host);
-        let taken = host.run(|| self.take_here(pair, thresholds, of_stream));
+        let taken = host.run(|| {
+            match &self.rectify {
+                Some(rectify) => rectify.check_size(&pair)?,
+                None => check_size(&pair, self.size)?,
+            }
+            if self.finished.is_some() {
+                bail!("the CPU engine holds one pair at a time; collect it before the next");
+            }
+            let submitted = Instant::now();
+            let (mut stages, mut pair) = (Vec::new(), pair);
+            if let Some(rectify) = &self.rectify {
+                pair = rectify.run(&mut self.team, self.simd, pair)?;
+                stages.push((RECTIFY, submitted.elapsed()));
+            }
+            let goes_on = of_stream
+                && self.params.keeps_state()
+                && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
+            let eyes = [&pair.left, &pair.right];
+            let began = Instant::now();
+            let passed = match &mut self.temporal {
+                Some(stage) => Some(stage.run(&mut self.team, self.simd, eyes, goes_on)?),
+                None => None,
+            };
+            if passed.is_some() {
+                stages.push((temporal::NAME, began.elapsed()));
+            }
+            let denoised = passed.as_ref().and_then(|passed| passed.denoised.as_ref());
+            let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
+            let (disparity, confidence, of_matching) = self.compute(eyes, thresholds, goes_on)?;
+            stages.extend(of_matching);
+            let report = passed.as_ref().map(|passed| passed.report);
+            let whitened = passed.and_then(|passed| passed.whitened);
+            let (geometry, finished) = (self.depth_from, Instant::now());
+            let device_time = None;
+            self.finished = Some(Matched {
+                pair,
+                disparity,
+                confidence,
+                whitened,
+                temporal: report,
+                geometry,
+                submitted,
+                finished,
+                stages,
+                device_time,
+            });
+            Ok(())
+        });
         self.host = host;
         taken
-    }
-
-    /// [`CpuEngine::take`] on the calling thread.
-    fn take_here(
-        &mut self,
-        pair: StereoPair,
-        thresholds: Option<&[u32]>,
-        of_stream: bool,
-    ) -> anyhow::Result<()> {
-        match &self.rectify {
-            Some(rectify) => rectify.check_size(&pair)?,
-            None => check_size(&pair, self.size)?,
-        }
-        if self.finished.is_some() {
-            bail!("the CPU engine holds one pair at a time; collect it before the next");
-        }
-        let submitted = Instant::now();
-        let (mut stages, mut pair) = (Vec::new(), pair);
-        if let Some(rectify) = &self.rectify {
-            pair = rectify.run(&mut self.team, self.simd, pair)?;
-            stages.push((RECTIFY, submitted.elapsed()));
-        }
-        let goes_on = of_stream
-            && self.params.keeps_state()
-            && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
-        let eyes = [&pair.left, &pair.right];
-        let began = Instant::now();
-        let passed = match &mut self.temporal {
-            Some(stage) => Some(stage.run(&mut self.team, self.simd, eyes, goes_on)?),
-            None => None,
-        };
-        if passed.is_some() {
-            stages.push((temporal::NAME, began.elapsed()));
-        }
-        let denoised = passed.as_ref().and_then(|passed| passed.denoised.as_ref());
-        let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
-        let (disparity, confidence, of_matching) = self.compute(eyes, thresholds, goes_on)?;
-        stages.extend(of_matching);
-        let report = passed.as_ref().map(|passed| passed.report);
-        let whitened = passed.and_then(|passed| passed.whitened);
-        let (geometry, finished) = (self.depth_from, Instant::now());
-        let device_time = None;
-        self.finished = Some(Matched {
-            pair,
-            disparity,
-            confidence,
-            whitened,
-            temporal: report,
-            geometry,
-            submitted,
-            finished,
-            stages,
-            device_time,
-        });
-        Ok(())
     }
 }
 
@@ -334,7 +326,7 @@ impl Parts {
         size: (usize, usize),
         (simd, threads): (Simd, usize),
         options: CpuOptions,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let temporal = params.temporal.map(|how| TemporalStage::new(arena, how, size, threads));
         let levels = levels(params, size).into_iter();
         let levels = levels.map(|(params, size)| {
@@ -346,18 +338,6 @@ impl Parts {
             temporal: temporal.transpose()?,
         })
     }
-}
-
-/// Merges the stages of several rounds: each once with its total time.
-fn added_up(stages: Vec<StageTime>) -> Vec<StageTime> {
-    let mut sums: Vec<StageTime> = Vec::new();
-    for (name, time) in stages {
-        match sums.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, sum)) => *sum += time,
-            None => sums.push((name, time)),
-        }
-    }
-    sums
 }
 
 impl Engine for CpuEngine {

@@ -11,7 +11,8 @@ use crate::matching::mutual_information::{
     LEVELS, Marginal, ROUNDS, beginnings, cost_row, count_row, count_row_by, joint_row,
 };
 use crate::matching::{Cost, Params};
-use crate::memory::Refused;
+use crate::memory::Result;
+use crate::thread::locked;
 
 /// Pairs of grey levels.
 const CELLS: usize = LEVELS * LEVELS;
@@ -38,7 +39,7 @@ impl Information {
         params: &Params,
         size: (usize, usize),
         threads: usize,
-    ) -> Result<Option<Self>, Refused> {
+    ) -> Result<Option<Self>> {
         let Cost::MutualInformation { truncation } = params.cost else { return Ok(None) };
         Ok(Some(Self {
             truncation,
@@ -63,7 +64,6 @@ impl Information {
         self.map.as_mut_ptr()
     }
 
-    /// Records that the next map is complete.
     pub fn end_round(&mut self) {
         self.known = true;
     }
@@ -73,12 +73,10 @@ impl Information {
         &self.table
     }
 
-    /// Learns the table from a pair and its map so far.
     pub fn learn(&mut self, team: &mut Team, [left, right]: [&Image; 2]) {
         let (threads, height, width) = (team.len(), left.height(), left.width());
         let Self { counts, map, logarithms, table, truncation, beginnings, known, .. } = self;
-        let counts_of =
-            |thread: usize| counts[thread].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let counts_of = |thread: usize| locked(&counts[thread]);
         (0..threads).for_each(|thread| counts_of(thread).fill(0));
         team.rows(height, |thread, rows| {
             let mut counts = counts_of(thread);
@@ -108,7 +106,6 @@ impl Information {
         std::mem::take(&mut self.known).then(|| self.map.clone())
     }
 
-    /// Restores the state of a stream.
     pub fn resume(&mut self, state: Option<&State>) {
         let state = state.filter(|state| state.len() == self.map.len());
         self.known = state.is_some();
@@ -121,7 +118,7 @@ fn by_level<T: Send>(team: &mut Team, table: &mut [T], row: impl Fn(usize, &mut 
     let rows: Vec<_> = table.chunks_exact_mut(LEVELS).map(Mutex::new).collect();
     team.share(rows.len(), &|_, levels| {
         for i in levels {
-            row(i, &mut rows[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+            row(i, &mut locked(&rows[i]));
         }
     });
 }

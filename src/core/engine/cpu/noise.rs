@@ -12,11 +12,11 @@ use crate::frame::Image;
 use crate::matching::Params;
 use crate::matching::levels::levels;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
-use crate::memory::Refused;
+use crate::memory::Result;
+use crate::thread::locked;
 
 /// Measures the thresholds of images of one width.
 pub struct Noise {
-    /// Number of levels of the tiles.
     levels: usize,
     threads: Vec<Mutex<ThreadScratch>>,
 }
@@ -35,7 +35,7 @@ impl Noise {
         width: usize,
         window: (usize, usize),
         threads: usize,
-    ) -> Result<Option<Self>, Refused> {
+    ) -> Result<Option<Self>> {
         if !params.follows_noise() {
             return Ok(None);
         }
@@ -72,8 +72,7 @@ impl Noise {
     }
 
     fn threshold(&self, team: &mut Team, simd: Simd, of: PixelRows) -> u32 {
-        let scratch =
-            |thread: usize| self.threads[thread].lock().unwrap_or_else(|e| e.into_inner());
+        let scratch = |thread: usize| locked(&self.threads[thread]);
         (0..self.threads.len()).for_each(|thread| scratch(thread).histogram.fill(0));
         // The first row and the last one have no response.
         share(team, of.size.1.saturating_sub(2), |thread, y| {

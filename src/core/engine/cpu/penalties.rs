@@ -13,7 +13,6 @@ const MARGIN: usize = 64;
 /// only. Opposite paths share the penalties of the same two pixels.
 const STEPS: [(isize, usize); 4] = [(1, 0), (0, 1), (1, 1), (-1, 1)];
 
-/// Number of steps of the paths of this geometry.
 fn steps(geometry: &Geometry) -> usize {
     if geometry.vertical == 1 { 2 } else { STEPS.len() }
 }
@@ -81,7 +80,6 @@ impl Penalties {
     }
 }
 
-/// Looks up the penalties of some rows.
 pub struct PenaltyRows<'a> {
     pub geometry: &'a Geometry,
     /// The image that steers P2.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};
 use crate::matching::Params;
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 
 /// Radius of the window that supports the cost; 0 without one.
 pub fn radius(params: &Params) -> usize {
@@ -46,18 +46,16 @@ pub struct HandedOn {
     costs: Block<u8>,
     slots: usize,
     slot_len: usize,
-    /// Whether each band has written its rows.
     written: Vec<AtomicBool>,
 }
 
 impl HandedOn {
-    /// Memory for this geometry and this many threads.
     pub fn new(
         arena: &Arena,
         geometry: &Geometry,
         params: &Params,
         threads: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let hands_on = hands_on(geometry, params);
         let rows = if hands_on { 2 * radius(params) } else { 0 };
         let slot = product([rows, geometry.width, geometry.depth]);

@@ -26,7 +26,6 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Starts a team of `threads` threads with this placement, and the host for its caller.
     pub fn team(self, threads: usize) -> anyhow::Result<(Team, Host)> {
         let start = |threads| {
             Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))
@@ -117,7 +116,6 @@ mod system {
         Err(error).with_context(|| format!("setting nice {nice}"))
     }
 
-    /// The niceness of the calling thread.
     pub fn nice_of_this_thread() -> i32 {
         // SAFETY: numbers only. It cannot fail for the calling thread.
         unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }

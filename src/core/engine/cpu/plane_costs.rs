@@ -35,9 +35,7 @@ pub struct Planes {
     /// Bytes of a mirrored row of a plane.
     pub right_stride: usize,
     pub stripes: Stripes,
-    /// Planes of a view.
     pub count: usize,
-    /// Padding of costs beyond the range.
     pub padding: Padding,
 }
 
@@ -103,14 +101,12 @@ pub struct PlanesPixel<V, const COUNT: usize> {
 }
 
 impl<V: Vector, const COUNT: usize> PlanesPixel<V, COUNT> {
-    /// A plane of the right view for the candidates of vector `chunk`.
     #[inline(always)]
     unsafe fn right(&self, plane: usize, chunk: usize) -> V {
         // SAFETY: a mirrored row holds all vectors of the pixel.
         unsafe { V::load(self.right.add(plane * self.right_stride + self.starts.at(chunk))) }
     }
 
-    /// Number of bits that differ in the first `BYTES` planes.
     #[inline(always)]
     unsafe fn distance<const BYTES: usize>(&self, chunk: usize) -> V {
         // SAFETY: the caller's promise.
@@ -131,7 +127,6 @@ impl<V: Vector, const COUNT: usize> PlanesPixel<V, COUNT> {
     }
 }
 
-/// Hamming distance of descriptors of `BYTES` planes.
 #[derive(Clone, Copy)]
 pub struct CensusCost<const BYTES: usize>(pub Planes);
 

@@ -12,7 +12,7 @@ use super::team::Team;
 use crate::calibration::map::interpolate;
 use crate::calibration::{Rectifier, RectifyMap};
 use crate::frame::{Eye, Image, StereoPair};
-use crate::memory::Refused;
+use crate::memory::Result;
 use crate::pool::Pool;
 
 /// Rectifies raw pairs.
@@ -42,7 +42,7 @@ impl Rectify {
     }
 
     /// Returns the rectified pair of a raw one. The images have the sources' sizes.
-    pub fn run(&self, team: &mut Team, simd: Simd, raw: StereoPair) -> Result<StereoPair, Refused> {
+    pub fn run(&self, team: &mut Team, simd: Simd, raw: StereoPair) -> Result<StereoPair> {
         let (width, height) = self.rectifier.size();
         let mut left = self.pool.try_take(width * height)?;
         let mut right = self.pool.try_take(width * height)?;

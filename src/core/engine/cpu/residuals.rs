@@ -1,24 +1,82 @@
 //! Residuals of an image, row by row: their magnitudes, and the pixels with more than noise
 //! ([`crate::matching::residuals`]).
 
+use std::sync::Mutex;
+
 use super::memory::Arena;
-use super::simd::{SimdKernel, Vector};
-use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared};
+use super::simd::{Simd, SimdKernel, Vector};
+use crate::matching::residuals::{Limits, RESIDUAL_MAX, squared, variance};
 use crate::matching::texture::RESPONSE_MAX;
-use crate::memory::Refused;
+use crate::memory::Result;
+use crate::thread::locked;
+
+pub struct JudgeScratch {
+    pub magnitudes: Magnitudes,
+    pub responses: Vec<u16>,
+    judge: Vec<i32>,
+    pub weights: Vec<i32>,
+    /// 1 for moving pixels of the row, else 0.
+    pub moving: Vec<u8>,
+    /// Number of moving pixels.
+    pub count: u32,
+}
+
+impl JudgeScratch {
+    pub fn new(arena: &Arena, width: usize) -> Result<Self> {
+        Ok(Self {
+            magnitudes: Magnitudes::new(arena)?,
+            responses: arena.filled(width, 0)?,
+            judge: arena.filled(judge_scratch(width), 0)?,
+            weights: arena.filled(width, 0)?,
+            moving: arena.filled(width, 0)?,
+            count: 0,
+        })
+    }
+
+    /// Clears the counts of the previous image.
+    pub fn begin(&mut self) {
+        self.magnitudes.clear();
+        self.count = 0;
+    }
+
+    /// Judges row `y` of an image with these residuals, and counts its moving pixels.
+    ///
+    /// # Safety
+    /// The simd was found on this machine.
+    pub unsafe fn judge(
+        &mut self,
+        simd: Simd,
+        (residuals, size): (&[i16], (usize, usize)),
+        y: usize,
+        limits: Limits,
+    ) {
+        let Self { judge: scratch, weights, moving, count, .. } = self;
+        let (weights, to) = (&mut weights[..], &mut moving[..]);
+        let row = JudgeRow { residuals, size, y, limits, scratch, weights, moving: to };
+        // SAFETY: the caller's promise.
+        unsafe { simd.vectorize(row) };
+        *count += moving.iter().map(|&moving| u32::from(moving)).sum::<u32>();
+    }
+}
+
+/// Returns the noise variance of an image whose parts these threads counted.
+pub fn variance_of(threads: &[Mutex<JudgeScratch>], spread: u32) -> u32 {
+    let mut first = locked(&threads[0]);
+    for thread in &threads[1..] {
+        first.magnitudes.add(&locked(thread).magnitudes);
+    }
+    variance(&first.magnitudes.residuals, &first.magnitudes.responses, spread)
+}
 
 /// Histograms of residuals and of the noise filter's responses, by magnitude.
 #[derive(Debug)]
 pub struct Magnitudes {
-    /// Of residuals.
     pub residuals: Vec<u32>,
-    /// Of responses.
     pub responses: Vec<u32>,
 }
 
 impl Magnitudes {
-    /// Empty histograms.
-    pub fn new(arena: &Arena) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena) -> Result<Self> {
         let residuals = arena.filled(RESIDUAL_MAX as usize + 1, 0)?;
         Ok(Self { residuals, responses: arena.filled(RESPONSE_MAX + 1, 0)? })
     }
@@ -45,29 +103,25 @@ impl Magnitudes {
     }
 }
 
-/// Scratch numbers of [`JudgeRow`] for rows of this width.
-pub fn judge_scratch(width: usize) -> usize {
+fn judge_scratch(width: usize) -> usize {
     3 * (width + 2 * REACH)
 }
 
 /// Columns to either side of a window.
 const REACH: usize = 2;
 
-/// Judges the residuals of row `y`.
-pub struct JudgeRow<'a> {
-    /// Residuals of the image, row by row.
-    pub residuals: &'a [i16],
-    /// Width and height of the image.
-    pub size: (usize, usize),
-    pub y: usize,
+struct JudgeRow<'a> {
+    residuals: &'a [i16],
+    size: (usize, usize),
+    y: usize,
     /// Thresholds above which residuals are more than noise.
-    pub limits: Limits,
+    limits: Limits,
     /// [`judge_scratch`] numbers.
-    pub scratch: &'a mut [i32],
+    scratch: &'a mut [i32],
     /// Weights of the image itself, one per pixel.
-    pub weights: &'a mut [i32],
+    weights: &'a mut [i32],
     /// 1 for moving pixels, else 0.
-    pub moving: &'a mut [u8],
+    moving: &'a mut [u8],
 }
 
 impl SimdKernel for JudgeRow<'_> {

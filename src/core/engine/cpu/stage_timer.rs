@@ -15,13 +15,11 @@ impl StageTimer {
         Self { began: Instant::now(), stages: Vec::new() }
     }
 
-    /// Ends the stage `name` and begins the next one.
     pub fn end(&mut self, name: &'static str) {
         let now = Instant::now();
         self.stages.push((name, now - std::mem::replace(&mut self.began, now)));
     }
 
-    /// Returns names and times of the stages, in their order.
     pub fn into_stages(self) -> Vec<StageTime> {
         self.stages
     }

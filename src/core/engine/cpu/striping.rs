@@ -15,7 +15,7 @@
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};
 use super::simd::lane_of_pair;
-use crate::memory::Refused;
+use crate::memory::Result;
 
 /// The order of a pixel's candidates.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,6 @@ pub struct StripedOrder {
 }
 
 impl StripedOrder {
-    /// The order for this geometry.
     pub fn of(geometry: &Geometry) -> Self {
         Self { chunks: geometry.chunks, lanes: geometry.depth / geometry.chunks }
     }
@@ -39,17 +38,12 @@ impl StripedOrder {
 
     /// Allocates a table of `number` for every candidate, also beyond the range, at its place among 16-bit
     /// numbers.
-    pub fn table(
-        self,
-        arena: &Arena,
-        number: impl Fn(usize) -> i16,
-    ) -> Result<Block<i16>, Refused> {
+    pub fn table(self, arena: &Arena, number: impl Fn(usize) -> i16) -> Result<Block<i16>> {
         arena.block_with(self.chunks * self.lanes, |table| {
             (0..table.len()).for_each(|k| table[self.place_of_wide(k)] = number(k));
         })
     }
 
-    /// The candidates of all places, in order.
     pub fn candidates(self) -> impl Iterator<Item = usize> {
         (0..self.chunks).flat_map(move |c| (0..self.lanes).map(move |lane| lane * self.chunks + c))
     }

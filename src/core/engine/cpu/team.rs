@@ -75,7 +75,6 @@ impl Iterator for Pieces<'_> {
 }
 
 impl Team {
-    /// Starts a team of `threads` threads, at least one.
     pub fn new(threads: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             order: Mutex::new(Order { number: 0, task: None, begun: 0, idle: 0, stop: false }),

@@ -5,7 +5,6 @@ use super::simd::{SimdKernel, Vector};
 use crate::matching::filter::evidence::SIDE;
 use crate::matching::texture::{RADIUS, UNCLIPPED};
 
-/// An image: its pixels row by row, and its size.
 #[derive(Clone, Copy)]
 pub struct PixelRows<'a> {
     /// Grey levels.
@@ -23,10 +22,8 @@ impl<'a> PixelRows<'a> {
     }
 }
 
-/// Writes row `y` of the half-size image.
 pub struct HalfRow<'a> {
     pub of: PixelRows<'a>,
-    /// The row of the half-size image.
     pub y: usize,
     pub to: &'a mut [u8],
 }
@@ -54,7 +51,6 @@ impl SimdKernel for HalfRow<'_> {
 pub struct SmoothedRow<'a> {
     pub of: PixelRows<'a>,
     pub y: usize,
-    /// Its smoothed pixels.
     pub to: &'a mut [u8],
     /// One number per pixel.
     pub sums: &'a mut [u16],
@@ -84,13 +80,11 @@ impl SimdKernel for SmoothedRow<'_> {
 pub struct RangeRow<'a> {
     pub of: PixelRows<'a>,
     pub y: usize,
-    /// The ranges along it.
     pub to: &'a mut [u8],
     /// [`range_scratch`] bytes.
     pub scratch: &'a mut [u8],
 }
 
-/// Scratch bytes of [`RangeRow`] for rows of this width.
 pub fn range_scratch(width: usize) -> usize {
     2 * (width + 2 * RADIUS)
 }
@@ -153,13 +147,11 @@ impl SimdKernel for RangeRow<'_> {
 pub struct SumRangeRow<'a> {
     pub of: PixelRows<'a>,
     pub y: usize,
-    /// The ranges along it.
     pub to: &'a mut [u16],
     /// [`sum_range_scratch`] numbers.
     pub scratch: &'a mut [u16],
 }
 
-/// Scratch numbers of [`SumRangeRow`] for rows of this width.
 pub fn sum_range_scratch(width: usize) -> usize {
     (width + 2) + 2 * (width + SIDE - 1)
 }

@@ -16,7 +16,7 @@ use crate::frame::{Image, StageTime};
 use crate::matching::history::State;
 use crate::matching::tiles::TileLayout;
 use crate::matching::{Params, tiles};
-use crate::memory::Refused;
+use crate::memory::Result;
 
 /// Measures whole images of one size and filters their maps; owns the memory for it.
 pub struct WholeMap {
@@ -31,7 +31,6 @@ pub struct WholeMap {
 }
 
 impl WholeMap {
-    /// For images of this layout, with the filters of the whole map ([`tiles::of_whole`]).
     pub fn new(params: &Params, layout: &TileLayout, options: CpuOptions) -> anyhow::Result<Self> {
         let (params, size) = (tiles::of_whole(params), layout.size);
         let (simd, team, host) = options.start_team()?;
@@ -56,7 +55,7 @@ impl WholeMap {
         params: &Params,
         layout: &TileLayout,
         threads: usize,
-    ) -> Result<(Option<Noise>, Filters, Option<TemporalStage>), Refused> {
+    ) -> Result<(Option<Noise>, Filters, Option<TemporalStage>)> {
         let noise = Noise::new(arena, params, layout.size.0, layout.window, threads)?;
         let filters = Filters::new(arena, params, layout.size, threads)?;
         let temporal = |how| TemporalStage::new(arena, how, layout.size, threads);
@@ -65,7 +64,7 @@ impl WholeMap {
 
     /// Passes a pair through the spatio-temporal stage; `None` if there is none. `goes_on`: whether it
     /// continues the previous pair of its stream.
-    pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>, Refused> {
+    pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>> {
         let (team, simd) = (&mut self.team, self.simd);
         let Some(stage) = &mut self.temporal else { return Ok(None) };
         self.host.run(|| stage.run(team, simd, eyes, goes_on)).map(Some)
@@ -115,37 +114,25 @@ impl WholeMap {
         threshold: u32,
         goes_on: bool,
     ) -> Vec<StageTime> {
-        let mut host = std::mem::take(&mut self.host);
-        let times = host.run(|| self.filter_here(values, sure, left, threshold, goes_on));
-        self.host = host;
-        times
-    }
-
-    /// [`WholeMap::filter`] on the calling thread.
-    fn filter_here(
-        &mut self,
-        values: &mut [i16],
-        sure: Option<&mut [u8]>,
-        left: &Image,
-        threshold: u32,
-        goes_on: bool,
-    ) -> Vec<StageTime> {
         self.check(left, values);
         assert!(sure.as_ref().is_none_or(|sure| sure.len() == values.len()), "a number a pixel");
         self.filters.begin_map(goes_on);
-        let mut timer = StageTimer::begin();
-        let (size, simd, team) = (self.size, self.simd, &mut self.team);
-        let mut pass = Pass { size, left, threshold, simd, team };
-        let sure = sure.map(<[u8]>::as_mut_ptr);
-        let input = self.filters.input(0, values.as_mut_ptr());
-        // SAFETY: map, confidence and filter inputs have the size, and inputs are separate from the map; the
-        // simd was found on this machine.
-        unsafe {
-            if input != values.as_mut_ptr() {
-                input.copy_from_nonoverlapping(values.as_ptr(), values.len());
+        let Self { size, simd, team, host, filters, .. } = self;
+        let timer = host.run(|| {
+            let mut timer = StageTimer::begin();
+            let mut pass = Pass { size: *size, left, threshold, simd: *simd, team };
+            let sure = sure.map(<[u8]>::as_mut_ptr);
+            let input = filters.input(0, values.as_mut_ptr());
+            // SAFETY: map, confidence and filter inputs have the size, and inputs are separate from the map;
+            // the simd was found on this machine.
+            unsafe {
+                if input != values.as_mut_ptr() {
+                    input.copy_from_nonoverlapping(values.as_ptr(), values.len());
+                }
+                filters.run(&mut pass, values.as_mut_ptr(), sure, &mut timer);
             }
-            self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut timer);
-        }
+            timer
+        });
         self.filters.end_map();
         timer.into_stages()
     }

@@ -20,11 +20,9 @@ pub trait Number: Copy + Into<u32> {
     const ZERO: Self;
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
-    /// A thread's memory for such sums.
     fn memory(scratch: &mut Scratch) -> Memory<'_, Self>;
 }
 
-/// Memory for sums over windows.
 pub struct Memory<'a, T> {
     /// Sums over the window's rows, [x][part][depth].
     pub columns: &'a mut [T],
@@ -58,7 +56,6 @@ number!(u32, wide_columns, wide_sums);
 
 /// The terms that are summed over the cells of a row.
 pub trait Parts: Copy {
-    /// Type of the sum over a window.
     type Sum: Number;
     /// Number of terms per cell, [part][depth] per pixel.
     const PARTS: usize;
@@ -293,7 +290,6 @@ impl Sink for ToBytes {
     }
 }
 
-/// A row whose sums are computed.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub y: usize,
@@ -306,14 +302,11 @@ pub(super) struct Row {
 pub struct SumRow<'a, P: Parts, S> {
     pub geometry: &'a Geometry,
     pub parts: P,
-    /// Radius of a window in columns and rows.
     pub radius: (usize, usize),
-    /// Conversion of a window's parts into one number.
     pub total: Total,
     pub y: usize,
     /// Whether the columns are still empty.
     pub begins: bool,
-    /// The sums so far.
     pub memory: Memory<'a, P::Sum>,
     pub sink: S,
 }
@@ -346,7 +339,6 @@ impl<P: Parts, S: Sink> SumRow<'_, P, S> {
         unsafe { self.parts.add_row::<V>(self.geometry, y, add, self.memory.columns) };
     }
 
-    /// Slides the window along the row.
     #[inline(always)]
     unsafe fn slide(&mut self) {
         let Geometry { width, depth, .. } = *self.geometry;
@@ -375,7 +367,6 @@ impl<P: Parts, S: Sink> SumRow<'_, P, S> {
         }
     }
 
-    /// Converts the window's parts into one number per candidate.
     #[inline(always)]
     fn add_up(&mut self) {
         let (first, second) = self.memory.window.split_at(self.geometry.depth);

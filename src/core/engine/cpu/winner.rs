@@ -17,7 +17,7 @@ use super::striping::StripedOrder;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::subpixel::offset_within;
 use crate::matching::{Params, Subpixel};
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 
 /// Winner of a column of the right view without candidates.
 pub const NONE: u16 = u16::MAX;
@@ -36,7 +36,6 @@ pub struct WinnerTakesAll {
     sums: Block<i16>,
     /// The candidate of every place of a pair (`striping.rs`).
     candidates: Block<i16>,
-    /// The place of every candidate.
     places: Block<u16>,
     /// `i16::MAX` at the places beyond the range, else 0.
     padding: Block<i16>,
@@ -56,8 +55,7 @@ pub struct WinnerTakesAll {
 }
 
 impl WinnerTakesAll {
-    /// Allocates for bands of `geometry`.
-    pub fn new(arena: &Arena, geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, geometry: &Geometry, params: &Params) -> Result<Self> {
         let Geometry { count, depth, width, min, band_rows, .. } = *geometry;
         let order = StripedOrder::of(geometry);
         let windows = product([band_rows, depth]);
@@ -94,8 +92,8 @@ impl WinnerTakesAll {
             // SAFETY: the windows hold `band_rows` rows, and this is their only user.
             unsafe {
                 let len = rows * self.depth;
-                std::slice::from_raw_parts_mut(self.window_sums.ptr(), len).fill(i16::MAX);
-                std::slice::from_raw_parts_mut(self.window_candidates.ptr(), len).fill(-1);
+                self.window_sums.all_mut(len).fill(i16::MAX);
+                self.window_candidates.all_mut(len).fill(-1);
             }
         }
     }

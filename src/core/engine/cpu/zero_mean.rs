@@ -10,7 +10,6 @@ use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
 /// Prepares the rows `rows.0..rows.1` of both views.
 pub struct ZeroMeanRows<'a> {
     pub geometry: &'a Geometry,
-    /// Window of the mean.
     pub window: BlockWindow,
     pub eyes: [&'a Image; 2],
     /// First row, and the row behind the last.
@@ -22,7 +21,6 @@ pub struct ZeroMeanRows<'a> {
     pub scratch: &'a mut [i16],
 }
 
-/// The window of the mean that the cost subtracts, if any.
 pub fn zero_mean_window(params: &Params) -> Option<BlockWindow> {
     match params.cost {
         Cost::Block { measure: BlockMeasure::ZeroMeanSad, window, .. } => Some(window),

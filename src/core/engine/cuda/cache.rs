@@ -46,7 +46,7 @@ impl Key {
 }
 
 /// Folder of compiled kernels, or none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cache {
     /// `None`: nothing is stored.
     folder: Option<PathBuf>,

@@ -7,63 +7,33 @@ use std::time::Instant;
 use anyhow::{Context, anyhow};
 
 use super::cache::{Cache, Key};
-use super::cost;
 use super::launch::Unit;
 use super::nvrtc::{Nvrtc, Target};
 use super::plan::filters;
 use crate::thread::locked;
 
-/// Files of `kernels/`, by name.
 macro_rules! kernels {
     ($($name:literal),* $(,)?) => {
         [$(($name, include_str!(concat!("../../kernels/", $name)))),*]
     };
 }
 
-/// The kernels' sources and headers as (name, text), except for costs and filters.
-const FILES: &[(&str, &str)] = &kernels![
-    "instructions.cuh",
-    "bytes.cuh",
-    "picture.cuh",
-    "noise.cuh",
-    "residuals.cuh",
-    "temporal.cuh",
-    "lanes.cuh",
-    "packed.cuh",
-    "disparity.cuh",
-    "rays.cuh",
-    "cost.cuh",
-    "four_candidates.cuh",
-    "census.cuh",
-    "volume.cuh",
-    "blend.cuh",
-    "path_delta.cuh",
-    "sweep.cuh",
-    "tasks.cuh",
-    "row_cursor.cuh",
-    "halo.cuh",
-    "stored_deltas.cuh",
-    "winner.cuh",
-    "rectify.cu",
-    "half.cu",
-    "smoothed.cu",
-    "texture.cu",
-    "blend.cu",
-    "compute_features.cu",
-    "compute_costs.cu",
-    "aggregate_windows.cu",
-    "mutual_information.cu",
-    "temporal_shift.cu",
-    "temporal_background.cu",
-    "select_disparities.cu",
-    "aggregate_horizontal.cu",
-    "aggregate_sweep.cu",
-    "aggregate_paths.cu",
-];
+/// The kernels' sources and headers as (name, text), except for filters.
+const FILES: &[(&str, &str)] = &kernels! {
+    "instructions.cuh", "bytes.cuh", "picture.cuh", "noise.cuh", "residuals.cuh", "temporal.cuh",
+    "lanes.cuh", "packed.cuh", "disparity.cuh", "rays.cuh", "cost.cuh", "four_candidates.cuh",
+    "census.cuh", "volume.cuh", "blend.cuh", "path_delta.cuh", "sweep.cuh", "tasks.cuh",
+    "row_cursor.cuh", "halo.cuh", "stored_deltas.cuh", "winner.cuh", "rectify.cu", "half.cu",
+    "smoothed.cu", "texture.cu", "blend.cu", "compute_features.cu", "compute_costs.cu",
+    "aggregate_windows.cu", "mutual_information.cu", "temporal_shift.cu", "temporal_background.cu",
+    "select_disparities.cu", "aggregate_horizontal.cu", "aggregate_sweep.cu", "aggregate_paths.cu",
+    "cost_ad.cuh", "cost_ad_window.cuh", "cost_block.cuh", "cost_census.cuh", "cost_combined.cuh",
+    "cost_mi.cuh", "cost_stored.cuh",
+};
 
 /// All sources and headers. A test compares them with the folder.
 fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    FILES.iter().chain(filters::SOURCES).copied().chain(cost::HEADERS)
+    FILES.iter().chain(filters::SOURCES).copied()
 }
 
 /// The headers, which any source may include by name.
@@ -71,7 +41,6 @@ fn headers() -> Vec<(&'static str, &'static str)> {
     files().filter(|(name, _)| name.ends_with(".cuh")).collect()
 }
 
-/// Options of the compiler, the macros last.
 fn options(unit: &Unit, target: Target) -> Vec<String> {
     let mut options = vec![
         format!("-arch={target}"),
@@ -85,7 +54,6 @@ fn options(unit: &Unit, target: Target) -> Vec<String> {
     options
 }
 
-/// Compiles one unit, without a cache.
 pub fn compile(nvrtc: &Nvrtc, unit: &Unit, target: Target) -> anyhow::Result<Vec<u8>> {
     let source = source(unit)?;
     nvrtc

@@ -2,18 +2,14 @@
 
 use crate::matching::{CensusWindow, Cost, Params};
 
-/// The headers of `../../kernels/` that define a cost, as (name, text).
-pub(super) const HEADERS: [(&str, &str); 7] = [AD, AD_WINDOW, BLOCK, CENSUS, COMBINED, MI, STORED];
-
-const AD: (&str, &str) = ("cost_ad.cuh", include_str!("../../kernels/cost_ad.cuh"));
-const AD_WINDOW: (&str, &str) =
-    ("cost_ad_window.cuh", include_str!("../../kernels/cost_ad_window.cuh"));
-const BLOCK: (&str, &str) = ("cost_block.cuh", include_str!("../../kernels/cost_block.cuh"));
-const CENSUS: (&str, &str) = ("cost_census.cuh", include_str!("../../kernels/cost_census.cuh"));
-const COMBINED: (&str, &str) =
-    ("cost_combined.cuh", include_str!("../../kernels/cost_combined.cuh"));
-const MI: (&str, &str) = ("cost_mi.cuh", include_str!("../../kernels/cost_mi.cuh"));
-const STORED: (&str, &str) = ("cost_stored.cuh", include_str!("../../kernels/cost_stored.cuh"));
+// The headers of `kernels/` that define a cost.
+const AD: &str = "cost_ad.cuh";
+const AD_WINDOW: &str = "cost_ad_window.cuh";
+const BLOCK: &str = "cost_block.cuh";
+const CENSUS: &str = "cost_census.cuh";
+const COMBINED: &str = "cost_combined.cuh";
+const MI: &str = "cost_mi.cuh";
+const STORED: &str = "cost_stored.cuh";
 
 /// Reports whether the costs are stored before the aggregation. All are, except single differences, because
 /// each sweep computes them faster than it reads them.
@@ -28,7 +24,6 @@ pub(super) fn is_volume(params: &Params) -> bool {
     params.is_supported() || !otherwise && !params.is_local()
 }
 
-/// A cost for the kernels; for the sizes see `cost.cuh`.
 pub(super) struct CostKernel {
     pub header: &'static str,
     pub constants: Vec<(&'static str, u32)>,
@@ -48,7 +43,6 @@ impl CostKernel {
         }
     }
 
-    /// Returns the kernels' constants and sizes of this cost.
     pub fn of(cost: Cost) -> Self {
         match cost {
             Cost::Ad { truncation, window } => {
@@ -107,13 +101,13 @@ impl CostKernel {
     }
 
     /// A cost of single pixels, whose words cover two columns each.
-    fn packed((header, _): (&'static str, &str), constants: Vec<(&'static str, u32)>) -> Self {
+    fn packed(header: &'static str, constants: Vec<(&'static str, u32)>) -> Self {
         Self { header, constants, base_words: 0, planes: 2, columns: 2, margin: 0 }
     }
 
     /// A cost with one column per word, which uses no neighbouring columns.
     fn whole(
-        (header, _): (&'static str, &str),
+        header: &'static str,
         constants: Vec<(&'static str, u32)>,
         base_words: u32,
         planes: u32,

@@ -15,12 +15,10 @@ pub const OLDEST: (u32, u32) = (7, 5);
 /// Oldest driver, by the CUDA version that it supports.
 const OLDEST_DRIVER: Version = Version { major: 12, minor: 0 };
 
-/// Oldest driver that can give a program part of a device.
 const PARTS_DRIVER: Version = Version { major: 12, minor: 4 };
 
 /// Reason why the engine cannot run; the message holds the cure.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs)] // The messages say it all.
 pub enum Unusable {
     #[error(
         "there is no NVIDIA driver (libcuda.so.1); install NVIDIA's driver if this machine has a GPU"
@@ -77,7 +75,6 @@ pub fn is_fitted(sys: &Path) -> bool {
     devices.any(|device| says(&device, "vendor", "0x10de") && says(&device, "class", "0x03"))
 }
 
-/// Device properties for specialising the kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
     pub compute: (u32, u32),
@@ -132,7 +129,6 @@ pub struct DeviceInfo {
     /// Its number in the driver's order, which CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change.
     pub ordinal: usize,
     pub name: String,
-    /// Device properties for specialising the kernels.
     pub properties: Properties,
     pub total_bytes: usize,
 }
@@ -205,7 +201,6 @@ pub fn list() -> Result<Vec<DeviceInfo>, Unusable> {
     if devices.is_empty() { Err(Unusable::NoDevice) } else { Ok(devices) }
 }
 
-/// Chooses the device: the wanted one, or the first that the kernels support.
 pub fn choose(devices: Vec<DeviceInfo>, wanted: Option<usize>) -> Result<DeviceInfo, Unusable> {
     let count = devices.len();
     let chosen = match wanted {

@@ -4,7 +4,6 @@
 //! after a check of the driver's version, because cudarc panics if a function is missing.
 
 use std::ffi::{CStr, CString, c_void};
-use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +11,8 @@ use std::time::Duration;
 use cudarc::driver::sys::{self, CUresult};
 
 /// A failed call of the driver: the operation, CUDA's name of the failure, a cure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {code:?}: {}", self.advice())]
 pub struct CudaError {
     code: CUresult,
     what: &'static str,
@@ -73,18 +73,8 @@ impl CudaError {
     }
 }
 
-impl fmt::Display for CudaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}: {}", self.what, self.code, self.advice())
-    }
-}
-
-impl std::error::Error for CudaError {}
-
-/// Result of a call of the driver.
 pub type Result<T> = std::result::Result<T, CudaError>;
 
-/// Converts a status to a result; `what` names the operation.
 pub(super) fn check(what: &'static str, code: CUresult) -> Result<()> {
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(CudaError { code, what }) }
 }
@@ -110,7 +100,6 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// Retains the primary context of a device and makes it the calling thread's.
     pub(super) fn retain(device: sys::CUdevice) -> Result<Arc<Self>> {
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` receives the context; the device is one that the driver has listed.
@@ -188,7 +177,6 @@ impl Drop for Context {
     }
 }
 
-/// Frees an object of the driver on the thread that drops it.
 macro_rules! freed_by {
     ($type:ident, $function:ident) => {
         // SAFETY: the driver's handles may be used from any thread.
@@ -256,7 +244,6 @@ impl Stream {
         Ok(Self { raw, context: context.clone() })
     }
 
-    /// Makes all work enqueued later wait for the event.
     pub(super) fn wait_for(&self, event: &Event) -> Result<()> {
         // SAFETY: both handles are alive.
         check("ordering streams", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) })
@@ -292,13 +279,11 @@ impl Event {
         Ok(Self { raw, context: context.clone() })
     }
 
-    /// Records the event after the stream's current work.
     pub(super) fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both handles are alive.
         check("recording an event", unsafe { sys::cuEventRecord(self.raw, stream.raw) })
     }
 
-    /// Reports whether the stream has passed the event.
     pub(super) fn is_passed(&self) -> Result<bool> {
         // SAFETY: the handle is alive.
         match unsafe { sys::cuEventQuery(self.raw) } {
@@ -307,7 +292,6 @@ impl Event {
         }
     }
 
-    /// Waits until the stream has passed the event.
     pub(super) fn wait(&self) -> Result<()> {
         // SAFETY: the handle is alive.
         check("waiting for a frame", unsafe { sys::cuEventSynchronize(self.raw) })

@@ -10,10 +10,9 @@ use cudarc::driver::sys;
 
 use super::driver::{Context, DeviceMemory, Event, Function, Priority, Result, Stream, check};
 use super::launch::{Arg, BufferId, Chain, Lane, Launch, Step};
-use crate::frame::StageTime;
+use crate::frame::{StageTime, add_time};
 use crate::matching::mutual_information::ROUNDS;
 
-/// The two streams that compute frames.
 #[derive(Debug)]
 pub(super) struct StreamPair {
     pub main: Stream,
@@ -37,11 +36,9 @@ impl StreamPair {
 /// The events after the last launch of each chain.
 pub(super) type Chained = [Arc<Event>; Chain::COUNT];
 
-/// Arguments that vary from frame to frame.
 pub(super) struct Turn<'a> {
     /// Number of frames that the slot has run before; it wraps around.
     pub number: u32,
-    /// State buffers that are valid for this frame.
     pub known: &'a [BufferId],
     /// Noise threshold of each level of a tile; empty to measure them.
     pub thresholds: &'a [u32],
@@ -63,10 +60,8 @@ struct ReadyLaunch {
     values: Box<[u64]>,
     /// Address of each argument; filled in for each launch.
     pointers: Box<[*mut c_void]>,
-    /// Arguments that vary from frame to frame, with their indices.
     varying: Vec<(usize, Arg)>,
     chain: Option<Chain>,
-    /// Whether it is the last of its chain in a frame.
     ends_chain: bool,
 }
 
@@ -169,7 +164,6 @@ struct Stage {
     last: usize,
     begin: Event,
     end: Event,
-    /// Whether the newest profiled frame ran it.
     ran: bool,
 }
 
@@ -189,7 +183,6 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Prepares the steps for the buffers of one slot.
     pub fn new(
         context: &Arc<Context>,
         steps: &[Step],
@@ -308,11 +301,7 @@ impl Work {
             return Ok(());
         }
         for stage in self.stages.iter().filter(|stage| stage.ran) {
-            let time = stage.end.since(&stage.begin)?;
-            match times.iter_mut().find(|(name, _)| *name == stage.name) {
-                Some((_, sum)) => *sum += time,
-                None => times.push((stage.name, time)),
-            }
+            add_time(times, (stage.name, stage.end.since(&stage.begin)?));
         }
         Ok(())
     }
@@ -373,7 +362,6 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Address and size of a buffer for a slot.
     pub fn of(&self, slot: usize, id: BufferId) -> (u64, usize) {
         let shared = &self.concurrent[slot % self.concurrent.len()];
         let memory = [&self.slots[slot], shared, &self.engine]

@@ -153,7 +153,6 @@ impl Prepared {
         Prepared { base_words, planes, columns, reach, margin }
     }
 
-    /// Features for the aggregation.
     pub fn for_aggregation(params: &Params, lanes: VectorLayout) -> Self {
         Self::of(&CostKernel::for_aggregation(params, lanes.half()), lanes)
     }

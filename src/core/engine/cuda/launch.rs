@@ -42,14 +42,12 @@ pub struct Buffer {
 pub struct Unit {
     /// Name within the plan, unique.
     pub name: String,
-    /// File in `kernels/`.
     pub file: &'static str,
     /// Macros and their values.
     pub defines: Vec<(String, String)>,
 }
 
 impl Unit {
-    /// A unit named after its file.
     pub fn new(file: &'static str) -> Self {
         Unit { name: file.trim_end_matches(".cu").to_owned(), file, defines: Vec::new() }
     }
@@ -75,10 +73,8 @@ pub struct Kernel {
     pub symbol: &'static str,
 }
 
-/// An argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arg {
-    /// The address of a buffer.
     Buffer(BufferId),
     /// An address at this byte offset into a buffer.
     At(BufferId, usize),
@@ -96,7 +92,6 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// The buffer of the argument, if any.
     pub fn buffer(&self) -> Option<BufferId> {
         match *self {
             Arg::Buffer(id) | Arg::At(id, _) | Arg::Known(id) => Some(id),
@@ -142,7 +137,6 @@ pub struct Launch {
     pub stage: &'static str,
     pub kernel: KernelId,
     pub grid: [u32; 3],
-    /// Threads of a block.
     pub block: [u32; 3],
     /// Dynamic shared memory of a block; more than 48 KiB is requested from the driver.
     pub shared_bytes: u32,
@@ -198,7 +192,6 @@ pub struct Plan {
     pub input: Input,
     /// Upload buffer of the left picture, of [`Scope::Slot`]; aligned to 256 bytes.
     pub left: BufferId,
-    /// Upload buffer of the right picture, likewise.
     pub right: BufferId,
     /// Both rectified pictures, rows tightly packed, if the steps rectify them.
     pub rectified: Option<[BufferId; 2]>,
@@ -270,7 +263,6 @@ impl Plan {
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Adds the state of a filter, for launches of one chain only.
     pub fn state(&mut self, filter: &'static str, numbers: usize) -> BufferId {
         let id = self.buffer(filter, size_of::<i32>() * numbers, Scope::Sequence);
         self.states.push((filter, id));
@@ -284,7 +276,6 @@ impl Plan {
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Returns the kernel `symbol` of the unit `unit`; adds it if it is new.
     pub fn kernel(&mut self, unit: &str, symbol: &'static str) -> KernelId {
         let kernel = Kernel { unit: unit.to_owned(), symbol };
         let known = self.kernels.iter().position(|known| *known == kernel);

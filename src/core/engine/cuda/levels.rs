@@ -12,7 +12,6 @@ pub(super) struct Level {
     pub params: Params,
     /// Width and height of the pictures in pixels.
     pub size: (usize, usize),
-    /// Whether there is a coarser level.
     pub has_coarser: bool,
 }
 
@@ -49,7 +48,6 @@ impl Level {
         self.params.prior.filter(|_| self.has_coarser).map_or(0, |prior| prior.strength.into())
     }
 
-    /// Reports whether the window depends on the texture.
     pub fn window_by_texture(&self) -> bool {
         self.params.window.is_some_and(|window| window.by_texture)
     }

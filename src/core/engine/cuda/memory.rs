@@ -52,7 +52,6 @@ pub fn allowed(free: usize, given: Option<u64>) -> usize {
     given.map_or(left, |given| given.min(left as u64) as usize)
 }
 
-/// The engine would need more memory than the device has free.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the GPU has too little free memory: {} are needed ({largest}), {} of {} are {}; fewer \
@@ -73,7 +72,6 @@ pub struct TooLarge {
 }
 
 impl Budget {
-    /// Budget of an engine with this plan and number of frames in flight.
     pub fn of(plan: &Plan, slots: usize) -> Self {
         let count = |scope| match scope {
             Scope::Slot => slots,

@@ -140,14 +140,12 @@ pub struct CudaEngine {
     queue: VecDeque<usize>,
     profile: bool,
     continuity: Continuity,
-    /// The filters with a state, and their [`Scope::Sequence`] buffers.
     states: Vec<(&'static str, BufferId)>,
     /// The buffers that hold the state of the newest frame.
     known: Vec<BufferId>,
     /// The slot of the newest frame.
     newest: Option<usize>,
     range: DisparityRange,
-    /// Geometry for the depth, if known.
     depth_from: Option<StereoGeometry>,
     /// Budget share of the pinned memory.
     _pinned: Option<Reserved>,
@@ -228,6 +226,9 @@ impl CudaEngine {
         let memory = Memory::new(&context, plan, options.in_flight)?;
         let slots = slots(&context, plan, &functions, &memory, options.in_flight)?;
         let pixels = job.size.0 * job.size.1;
+        // One more than frames, for the one in use by an output.
+        let ready = options.in_flight + 1;
+        let whitens = plan.passed.is_some_and(|passed| passed.whitened.is_some());
         Ok(Self {
             slots,
             streams: (0..plan.concurrent)
@@ -235,26 +236,18 @@ impl CudaEngine {
                 .collect::<driver::Result<_>>()?,
             upload: Stream::new(&context, options.priority)?,
             download: Stream::new(&context, options.priority)?,
-            // One map more than frames, for the one in use by an output.
-            maps: PinnedPool::new(&context, pixels, options.in_flight + 1)?,
-            confidences: match plan.confidence {
-                Some(_) => Some(PinnedPool::new(&context, pixels, options.in_flight + 1)?),
-                None => None,
-            },
-            whitened: match plan.passed.and_then(|passed| passed.whitened) {
-                Some(_) => Some(PinnedPool::new(&context, pixels, options.in_flight + 1)?),
-                None => None,
-            },
-            reports: match plan.passed {
-                Some(_) => Some(PinnedPool::new(&context, HEADER, options.in_flight + 1)?),
-                None => None,
-            },
+            maps: PinnedPool::new(&context, pixels, ready)?,
+            confidences: PinnedPool::if_needed(plan.confidence.is_some(), &context, pixels, ready)?,
+            whitened: PinnedPool::if_needed(whitens, &context, pixels, ready)?,
+            reports: PinnedPool::if_needed(plan.passed.is_some(), &context, HEADER, ready)?,
             // Allocated on demand by sources.
             pictures: PinnedPool::new(&context, plan.input.width * plan.input.height, 0)?,
-            rectified: match plan.rectified {
-                Some(_) => Some(PinnedPool::new(&context, pixels, 2 * (options.in_flight + 1))?),
-                None => None,
-            },
+            rectified: PinnedPool::if_needed(
+                plan.rectified.is_some(),
+                &context,
+                pixels,
+                2 * ready,
+            )?,
             rectifier: None,
             memory,
             _modules: modules,
@@ -351,7 +344,6 @@ impl Drop for CudaEngine {
     }
 }
 
-/// Returns the name of the engine.
 fn name(device: &DeviceInfo, options: &CudaOptions) -> String {
     match options.multiprocessors {
         None => format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
@@ -362,7 +354,6 @@ fn name(device: &DeviceInfo, options: &CudaOptions) -> String {
     }
 }
 
-/// Allocates the slots for frames in flight.
 fn slots(
     context: &Arc<Context>,
     plan: &Plan,
@@ -415,8 +406,8 @@ impl Engine for CudaEngine {
         let confidence = confidence
             .map(|(pool, memory)| Image::new(width, height, Pooled::lent(pool.lend(memory))));
         let whitened = self.whitened.as_ref().zip(frame.output.whitened);
-        let whitened = whitened
-            .map(|(pool, memory)| Whitened::new(width, height, Pooled::lent(pool.lend(memory))));
+        let whitened =
+            whitened.map(|(pool, memory)| Whitened::new(width, Pooled::lent(pool.lend(memory))));
         let report = self.reports.as_ref().zip(frame.output.report);
         let temporal = report.map(|(pool, memory)| {
             report_of(&Header::of(&Pooled::lent(pool.lend(memory))), self.size)

@@ -11,7 +11,6 @@ use anyhow::{Context, bail};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub struct Version {
     pub major: u32,
     pub minor: u32,
@@ -23,12 +22,10 @@ impl fmt::Display for Version {
     }
 }
 
-/// Oldest version known to compile the kernels.
 const OLDEST: Version = Version { major: 12, minor: 0 };
 
 /// Reason why there is no NVRTC; the message holds the cure.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs)] // The messages say it all.
 pub enum Missing {
     #[error(
         "CUDA's run-time compiler is missing (libnvrtc.so.13 or .12); install it (Ubuntu and Debian: \
@@ -114,7 +111,6 @@ impl Nvrtc {
         self.version
     }
 
-    /// Chooses the target for a device of the architecture `sm`.
     pub fn target(&self, sm: u32) -> anyhow::Result<Target> {
         target(&self.architectures, sm).with_context(|| {
             let oldest = self.architectures.first().copied().unwrap_or(0);

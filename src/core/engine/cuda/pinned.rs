@@ -32,6 +32,16 @@ impl<T: Plain> PinnedPool<T> {
         Ok(pool)
     }
 
+    /// The same, if the buffers are needed.
+    pub fn if_needed(
+        needed: bool,
+        context: &Arc<Context>,
+        len: usize,
+        ready: usize,
+    ) -> Result<Option<Self>> {
+        needed.then(|| Self::new(context, len, ready)).transpose()
+    }
+
     fn make(&self) -> Result<PinnedMemory> {
         PinnedMemory::zeroed(&self.context, self.len * size_of::<T>())
     }

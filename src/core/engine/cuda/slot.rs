@@ -58,13 +58,9 @@ pub(super) struct InFlight {
 /// Host memory for the outputs of a frame.
 pub(super) struct Output {
     pub map: PinnedMemory,
-    /// Confidence of each pixel, if requested.
     pub confidence: Option<PinnedMemory>,
-    /// Rectified pictures, if the device makes them.
     pub rectified: Option<[PinnedMemory; 2]>,
-    /// The left image without its background, if requested.
     pub whitened: Option<PinnedMemory>,
-    /// Report of the spatio-temporal stage, if it runs.
     pub report: Option<PinnedMemory>,
 }
 
@@ -143,7 +139,6 @@ impl Slot {
         Ok(())
     }
 
-    /// Enqueues the download of the outputs, after the computation.
     pub fn download(&mut self, output: &Output, stream: &Stream) -> Result<()> {
         stream.wait_for(self.work.end())?;
         self.download_begin.record(stream)?;
@@ -190,22 +185,16 @@ impl Slot {
 /// Enqueues the upload of a pinned picture to rows that are `pitch` bytes apart.
 fn upload_rows(image: &Image, to: u64, pitch: usize, stream: &Stream) -> Result<()> {
     let copy = sys::CUDA_MEMCPY2D {
-        srcXInBytes: 0,
-        srcY: 0,
         srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
         srcHost: image.pixels().as_ptr().cast(),
-        srcDevice: 0,
-        srcArray: std::ptr::null_mut(),
         srcPitch: image.width(),
-        dstXInBytes: 0,
-        dstY: 0,
         dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-        dstHost: std::ptr::null_mut(),
         dstDevice: to,
-        dstArray: std::ptr::null_mut(),
         dstPitch: pitch,
         WidthInBytes: image.width(),
         Height: image.height(),
+        // SAFETY: plain numbers and addresses; zeros are valid, and mean the first column and row.
+        ..unsafe { std::mem::zeroed() }
     };
     // SAFETY: the picture stays with its frame until that is collected, and the buffer has `pitch`
     // bytes for each row.
@@ -219,7 +208,6 @@ fn download(what: &'static str, from: u64, to: &PinnedMemory, stream: &Stream) -
     })
 }
 
-/// Copies a picture to rows that are `pitch` bytes apart.
 fn copy_rows(image: &Image, pitch: usize, to: &mut [u8]) {
     if pitch == image.width() {
         to.copy_from_slice(image.pixels());

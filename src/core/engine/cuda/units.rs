@@ -138,7 +138,6 @@ fn windows(level: &Level) -> Unit {
     }
 }
 
-/// The summation window and the tile of a block.
 pub(super) fn window_tile(level: &Level) -> (BlockWindow, WindowTile) {
     let params = &level.params;
     let window = params.summed_window();
@@ -224,12 +223,10 @@ fn sweeps(params: &Params, lanes: VectorLayout, strips: Strips, device: &Propert
     units
 }
 
-/// A unit that prepares or computes the cost of single pixels.
 fn pixel_cost(file: &'static str, params: &Params, lanes: VectorLayout) -> Unit {
     with_cost(file, &CostKernel::of(params.cost), params, lanes)
 }
 
-/// A unit that aggregates costs.
 fn aggregation(file: &'static str, params: &Params, lanes: VectorLayout) -> Unit {
     let unit = with_cost(file, &CostKernel::for_aggregation(params, lanes.half()), params, lanes)
         .define("P2_MAX", params.p2)

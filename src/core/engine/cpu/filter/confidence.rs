@@ -7,10 +7,9 @@ use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::{INVALID, Image, LEAST_CONFIDENCE};
 use crate::matching::confidence::{RADIUS, REACH, is_blind, levels, of_known, of_levels};
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 use crate::thread::locked;
 
-/// Number of values per column.
 const KINDS: usize = 5;
 
 /// Columns of a thread's row, including the margins outside the image.
@@ -39,7 +38,7 @@ impl ConfidenceFilter {
         (least, white): (u8, u8),
         size: (usize, usize),
         threads: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let pixels = product([size.0, size.1]);
         Ok(Self {
             least,
@@ -93,7 +92,7 @@ impl ConfidenceFilter {
     /// Confidence of every pixel of the newest map. No pass may be running.
     pub fn confidence(&self) -> &[u8] {
         // SAFETY: the block has this length, and no thread writes it now.
-        unsafe { std::slice::from_raw_parts(self.confidence.ptr(), self.size.0 * self.size.1) }
+        unsafe { self.confidence.all(self.size.0 * self.size.1) }
     }
 
     /// Writes the confidence, and invalidates in place the pixels with too low a confidence.
@@ -105,13 +104,8 @@ impl ConfidenceFilter {
         let (size @ (width, height), simd) = (self.size, pass.simd);
         let (map, confidence) = (Plane(map), Plane(self.confidence.ptr()));
         // SAFETY: both planes are complete and only read.
-        let (values, peaks) = unsafe {
-            let pixels = width * height;
-            (
-                std::slice::from_raw_parts(self.values.ptr(), pixels),
-                std::slice::from_raw_parts(self.peaks.ptr(), pixels),
-            )
-        };
+        let (values, peaks) =
+            unsafe { (self.values.all(width * height), self.peaks.all(width * height)) };
         pass.rows(|thread, rows| {
             let scratch = &mut locked(&self.scratches[thread])[..];
             for y in rows {
@@ -129,7 +123,6 @@ impl ConfidenceFilter {
     }
 }
 
-/// Writes the confidence of row `y`.
 struct Row<'a> {
     size: (usize, usize),
     y: usize,

@@ -11,7 +11,7 @@ use crate::engine::cpu::texture::{PixelRows, SumRangeRow, sum_range_scratch};
 use crate::frame::INVALID;
 use crate::matching::filter::evidence::{CONFIDENCE, Evidence, is_between, is_weak};
 use crate::matching::filter::rays::REACH_MAX;
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 use crate::thread::locked;
 
 pub struct EvidenceFilter {
@@ -22,18 +22,12 @@ pub struct EvidenceFilter {
     ranges: Vec<Mutex<Vec<u16>>>,
 }
 
-/// Length of a thread's ranges and scratch memory.
 fn ranges_len(width: usize) -> usize {
     width + sum_range_scratch(width)
 }
 
 impl EvidenceFilter {
-    pub fn new(
-        arena: &Arena,
-        how: Evidence,
-        size: (usize, usize),
-        threads: usize,
-    ) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, how: Evidence, size: (usize, usize), threads: usize) -> Result<Self> {
         let sweeps = (!how.strict).then(|| Sweeps::new(arena, size, threads));
         Ok(Self {
             evidence: arena.block(product([size.0, size.1]))?,
@@ -76,7 +70,6 @@ impl MapFilter for EvidenceFilter {
     }
 }
 
-/// Copies the evidence of a row.
 fn keep_evidence(values: &[i16], ranges: &[u16], threshold: u32, evidence: &mut [i16]) {
     for ((to, &value), &range) in evidence.iter_mut().zip(values).zip(ranges) {
         *to = if is_weak(range, threshold) { INVALID } else { value };

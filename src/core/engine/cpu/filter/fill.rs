@@ -16,7 +16,7 @@ use crate::engine::cpu::simd::Vector;
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill::{self, Fill, FillRule};
 use crate::matching::filter::rays::Met;
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 
 pub struct FillFilter {
     fill: Fill,
@@ -32,12 +32,7 @@ enum Memory {
 }
 
 impl FillFilter {
-    pub fn new(
-        arena: &Arena,
-        fill: Fill,
-        size: (usize, usize),
-        threads: usize,
-    ) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, fill: Fill, size: (usize, usize), threads: usize) -> Result<Self> {
         let memory = match fill.rule {
             FillRule::Row => Memory::Row,
             FillRule::Rays => Memory::Rays(Sweeps::new(arena, size, threads)?),
@@ -74,7 +69,7 @@ impl MapFilter for FillFilter {
             Memory::Gaps(unfilled) => {
                 let map = Plane(map);
                 // SAFETY: the caller's promise.
-                let from = unsafe { std::slice::from_raw_parts(unfilled.ptr(), width * height) };
+                let from = unsafe { unfilled.all(width * height) };
                 pass.rows(|_, rows| {
                     // SAFETY: the rows of the result are this thread's; the simd was found on this
                     // machine.
@@ -115,7 +110,6 @@ fn fill_row(values: &mut [i16], left: &Image, y: usize, reach: u16) {
     }
 }
 
-/// Fills holes by the weighted median.
 struct Median;
 
 impl Rule for Median {

@@ -10,7 +10,7 @@ use super::pass::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::INVALID;
-use crate::memory::{Refused, product};
+use crate::memory::{Refused, Result, product};
 use crate::thread::locked;
 
 /// Values beyond either end of a copied row: the largest radius, plus the overhang of a vector.
@@ -35,7 +35,7 @@ impl MedianFilter {
         radius: usize,
         (width, height): (usize, usize),
         threads: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let len = scratch_len(width, 2 * radius + 1);
         let len = usize::try_from(len).map_err(|_| Refused(len))?;
         Ok(Self {
@@ -54,7 +54,7 @@ impl MapFilter for MedianFilter {
     unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {
         let (size @ (width, height), simd, map) = (pass.size, pass.simd, Plane(map));
         // SAFETY: the caller's promise.
-        let from = unsafe { std::slice::from_raw_parts(self.unfiltered.ptr(), width * height) };
+        let from = unsafe { self.unfiltered.all(width * height) };
         pass.rows(|thread, rows| {
             let scratch = &mut locked(&self.scratches[thread])[..];
             // SAFETY: the rows of the result are this thread's; the simd was found on this machine.
@@ -77,7 +77,6 @@ struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
     /// First row, and the row behind the last.
     rows: (usize, usize),
     from: &'a [i16],
-    /// The filtered rows only.
     to: &'a mut [i16],
     /// [`scratch_len`] values.
     scratch: &'a mut [i16],

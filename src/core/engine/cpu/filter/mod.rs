@@ -34,7 +34,7 @@ use super::stage_timer::StageTimer;
 use crate::matching::Params;
 use crate::matching::filter::Filter;
 use crate::matching::history::State;
-use crate::memory::Refused;
+use crate::memory::Result;
 
 /// Takes the confidence from pixels without a disparity.
 struct ConfidenceOfKnown;
@@ -61,13 +61,12 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Makes the enabled filters for maps of this size and this many threads.
     pub fn new(
         arena: &Arena,
         params: &Params,
         size: (usize, usize),
         threads: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let (range, mut all) = (params.range, Self::default());
         for filter in params.filters() {
             let made: Box<dyn MapFilter> = match filter {
@@ -102,12 +101,10 @@ impl Filters {
         self.states().for_each(|(_, _, known)| *known &= goes_on);
     }
 
-    /// Records that a map was filtered.
     pub fn end_map(&mut self) {
         self.states().for_each(|(_, _, known)| *known = true);
     }
 
-    /// Takes the states of the filters, by their names; the filters then restart.
     pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
         let states = self.states().filter_map(|(name, numbers, known)| {
             std::mem::take(known).then(|| (name, numbers.to_vec()))
@@ -115,7 +112,6 @@ impl Filters {
         states.collect()
     }
 
-    /// Restores the filters' states, by their names.
     pub fn resume(&mut self, states: &BTreeMap<&'static str, State>) {
         for (name, numbers, known) in self.states() {
             let state = states.get(name).filter(|state| state.len() == numbers.len());
@@ -143,8 +139,6 @@ impl Filters {
 
     /// Filters the map, and records the time of each filter. `sure`: confidence of each pixel, if requested.
     ///
-    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; otherwise as
-    /// `MapFilter::run`.
     /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; otherwise as `MapFilter::run`.
     pub unsafe fn run(
         &self,

@@ -8,12 +8,10 @@ use crate::frame::Image;
 
 /// A map during filtering.
 pub struct Pass<'a> {
-    /// Width and height of the map.
     pub size: (usize, usize),
     pub left: &'a Image,
     /// Noise threshold of the left image if a filter uses it, else 0.
     pub threshold: u32,
-    /// Vector instructions of the machine.
     pub simd: Simd,
     pub team: &'a mut Team,
 }
@@ -25,7 +23,6 @@ impl Pass<'_> {
     }
 }
 
-/// A filter of the finished map.
 pub trait MapFilter: Send + Sync {
     /// Returns the address for the input map, for a filter that cannot work in place.
     fn input(&self) -> Option<*mut i16> {

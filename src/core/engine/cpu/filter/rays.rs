@@ -19,12 +19,11 @@ use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::Image;
 use crate::matching::filter::rays::{LEFT, RAYS};
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 use crate::thread::locked;
 
 /// A filter that uses rays.
 pub trait Rule: Sync {
-    /// Whether the edges along the rays are needed.
     const EDGES: bool;
 
     /// Reports whether the block at (x, y) needs rays. Pixels with all bits set in `ends` end rays. The
@@ -52,7 +51,6 @@ pub trait Rule: Sync {
 pub struct Around {
     /// Values, or `INVALID`.
     pub values: [Block; 8],
-    /// Numbers of [`Rule::measure`].
     pub measures: [Block; 8],
     /// Steps to the end of the rightward ray.
     pub right: Block,
@@ -82,15 +80,10 @@ pub struct Sweeps {
 }
 
 impl Sweeps {
-    pub fn new(
-        arena: &Arena,
-        (width, height): (usize, usize),
-        threads: usize,
-    ) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, (width, height): (usize, usize), threads: usize) -> Result<Self> {
         let upward = arena.block(product([6, columns(width), height]))?;
         Ok(Self { upward, fronts: arena.per_thread(threads, || Fronts::new(arena, width))? })
     }
-
     /// Follows the rays of the holes of `map`, at most `reach` steps, and applies this rule.
     ///
     /// # Safety
@@ -130,21 +123,16 @@ impl Sweeps {
 
 /// A strip of a map.
 struct Share<'a, R> {
-    /// Width and height of the map.
     size: (usize, usize),
-    /// First row, and the row behind the last.
     rows: (usize, usize),
-    /// Image that the map belongs to.
     left: &'a Image,
     map: &'a Plane<i16>,
     reach: u16,
     rule: &'a R,
 }
 
-/// Sweep 1.
 struct Down<'a, R> {
     share: &'a Share<'a, R>,
-    /// [`upward_len`] numbers.
     upward: *mut i16,
     fronts: &'a mut Fronts,
 }
@@ -193,10 +181,8 @@ unsafe fn written(
     [k, 3 + k].map(|row| unsafe { upward.add((6 * y + row) * columns(width) + x).cast() })
 }
 
-/// Sweep 2.
 struct Up<'a, R> {
     share: &'a Share<'a, R>,
-    /// Values and measures from sweep 1.
     upward: *mut i16,
     fronts: &'a mut Fronts,
 }

@@ -4,18 +4,16 @@
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::Vector;
 use crate::frame::INVALID;
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 
 /// Pixels per word of bits.
 const WORD: usize = 64;
 
-/// Words of bits for `width` pixels.
 fn words(width: usize) -> usize {
     width.div_ceil(WORD)
 }
 
-/// Allocates a zero byte per pixel of a row, in whole words.
-pub fn marks(arena: &Arena, width: usize) -> Result<Vec<u8>, Refused> {
+pub fn marks(arena: &Arena, width: usize) -> Result<Vec<u8>> {
     arena.filled(words(width) * WORD, 0)
 }
 
@@ -29,13 +27,11 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Allocates for maps of this size.
-    pub fn new(arena: &Arena, (width, height): (usize, usize)) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, (width, height): (usize, usize)) -> Result<Self> {
         let len = product([words(width), height]);
         Ok(Self { width, begin: arena.block(len)?, go_on: arena.block(len)? })
     }
 
-    /// Sets every bit, as after another map.
     #[cfg(test)]
     pub fn fill(&self) {
         for block in [&self.begin, &self.go_on] {
@@ -142,7 +138,6 @@ impl Runs {
         }
     }
 
-    /// The bits of a row: starts and continuations of runs.
     #[inline(always)]
     unsafe fn row(&self, y: usize) -> (*mut u64, *mut u64) {
         let at = y * words(self.width);

@@ -5,14 +5,13 @@ use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::DisparityRange;
 use crate::matching::filter::smoothing::{NEVER, Smoothing, smooth};
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 
 pub struct SmoothingFilter {
     how: Smoothing,
     range: DisparityRange,
     state: Block<i32>,
     pixels: usize,
-    /// Whether the state belongs to the previous map of the stream.
     known: bool,
 }
 
@@ -22,7 +21,7 @@ impl SmoothingFilter {
         how: Smoothing,
         range: DisparityRange,
         (width, height): (usize, usize),
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let state = arena.block(product([width, height]))?;
         Ok(Self { how, range, state, pixels: width * height, known: false })
     }
@@ -31,8 +30,7 @@ impl SmoothingFilter {
 impl MapFilter for SmoothingFilter {
     fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
         // SAFETY: the block has this length, and is borrowed alone.
-        let numbers = unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), self.pixels) };
-        Some((numbers, &mut self.known))
+        Some((unsafe { self.state.all_mut(self.pixels) }, &mut self.known))
     }
 
     unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, _: Option<*mut u8>) {

@@ -11,7 +11,7 @@ use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::INVALID;
 use crate::matching::filter::spatial::{GREY_STEP_MAX, PAIR_STEP_MAX, REACH_MAX, Spatial};
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 use crate::thread::locked;
 
 /// Pixels before a copied row. There are [`BLOCK`] more after it, for the overhang of blocks.
@@ -25,7 +25,6 @@ pub struct SpatialFilter {
     copies: Vec<Mutex<Copied>>,
 }
 
-/// Values and grey levels of a row, with margins.
 struct Copied {
     values: Vec<i16>,
     grey: Vec<u8>,
@@ -37,7 +36,7 @@ impl SpatialFilter {
         how: Spatial,
         (width, height): (usize, usize),
         threads: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let len = width.saturating_add(2 * MARGIN + BLOCK);
         Ok(Self {
             reach: usize::from(how.reach),
@@ -68,7 +67,7 @@ impl MapFilter for SpatialFilter {
             }
         });
         // SAFETY: the caller's promise; all rows are smoothed, and no thread changes them any more.
-        let from = unsafe { std::slice::from_raw_parts(self.in_rows.ptr(), width * height) };
+        let from = unsafe { self.in_rows.all(width * height) };
         pass.rows(|_, rows| {
             // SAFETY: the rows of the result are this thread's; the simd was found on this machine.
             unsafe {
@@ -79,10 +78,8 @@ impl MapFilter for SpatialFilter {
     }
 }
 
-/// Smooths rows of a map in place.
 struct SmoothRows<'a> {
     width: usize,
-    /// Grey levels of the rows.
     grey: &'a [u8],
     rows: &'a mut [i16],
     copy: &'a mut Copied,
@@ -107,14 +104,10 @@ impl SimdKernel for SmoothRows<'_> {
 
 /// Smooths the columns of a map for some rows of the result.
 struct SmoothColumns<'a> {
-    /// Width and height of the map.
     size: (usize, usize),
-    /// Grey levels of the whole left image.
     grey: &'a [u8],
     from: &'a [i16],
-    /// First of the rows.
     row: usize,
-    /// These rows of the result.
     to: &'a mut [i16],
     reach: usize,
 }
@@ -137,7 +130,6 @@ impl SimdKernel for SmoothColumns<'_> {
     }
 }
 
-/// Pixels of a block.
 struct Pixels {
     values: Block,
     grey: [u8; BLOCK],
@@ -206,7 +198,6 @@ const FACTORS: [u16; REACH_MAX as usize + 1] = {
     factors
 };
 
-/// The mean difference of the definition, with the factor for the number of pairs.
 #[inline(always)]
 fn mean_step(sum: i16, pairs: i16, factor: u16) -> i16 {
     // Adding half the largest step times the number of pixels makes the numerator positive. It is then at

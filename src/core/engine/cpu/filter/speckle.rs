@@ -15,7 +15,7 @@ use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::INVALID;
 use crate::matching::Speckle;
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 use crate::thread::locked;
 
 pub struct SpeckleFilter {
@@ -32,7 +32,7 @@ impl SpeckleFilter {
         speckle: Speckle,
         (width, height): (usize, usize),
         threads: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let forest = Forest::new(arena, product([width, height]))?;
         let runs = Runs::new(arena, (width, height))?;
         let marks = arena.per_thread(threads, || marks(arena, width))?;
@@ -62,7 +62,6 @@ impl MapFilter for SpeckleFilter {
     }
 }
 
-/// The forest of runs, shared by all threads.
 struct Forest {
     /// The parent of the run that begins at a pixel; the run itself for a root.
     parents: Block<u32>,
@@ -75,7 +74,7 @@ impl Forest {
     ///
     /// # Panics
     /// If the pixels cannot be numbered in 32 bits: `PIXELS_MAX` of the engines.
-    fn new(arena: &Arena, pixels: u64) -> Result<Self, Refused> {
+    fn new(arena: &Arena, pixels: u64) -> Result<Self> {
         assert!(u32::try_from(pixels).is_ok(), "{pixels} pixels cannot be numbered in 32 bits");
         Ok(Self { parents: arena.block(pixels)?, sizes: arena.block(pixels)? })
     }
@@ -84,14 +83,11 @@ impl Forest {
 // SAFETY: the threads write different rows of the map.
 unsafe impl Sync for Strips<'_> {}
 
-/// Removal of speckles from one map, strip by strip.
 struct Strips<'a> {
     width: usize,
-    /// Size and similarity of a region that is removed.
     speckle: Speckle,
     forest: &'a Forest,
     runs: &'a Runs,
-    /// The map, row by row.
     values: *mut i16,
 }
 
@@ -142,7 +138,6 @@ impl Strips<'_> {
         }
     }
 
-    /// Joins the regions that meet between row `y` and the one above.
     #[inline(always)]
     unsafe fn join_rows<V: Vector>(&self, y: usize, marks: &mut [u8]) {
         let run = |y: usize, first: usize| (y * self.width + first) as u32;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::pass::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
-use crate::engine::cpu::residuals::{JudgeRow, Magnitudes, judge_scratch};
+use crate::engine::cpu::residuals::{JudgeScratch, variance_of};
 use crate::engine::cpu::simd::{Simd, SimdKernel, Vector};
 use crate::engine::cpu::texture::NoiseRow;
 use crate::frame::{DisparityRange, Image};
@@ -14,8 +14,8 @@ use crate::matching::filter::steady::{
     HEADER, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, confidence, follow, residual,
     state_len, steady_pixel,
 };
-use crate::matching::residuals::{Limits, variance};
-use crate::memory::{Refused, product};
+use crate::matching::residuals::Limits;
+use crate::memory::{Result, product};
 use crate::thread::locked;
 
 pub struct SteadyFilter {
@@ -24,38 +24,9 @@ pub struct SteadyFilter {
     state: Block<i32>,
     residuals: Block<i16>,
     pixels: usize,
-    threads: Vec<Mutex<ThreadScratch>>,
+    threads: Vec<Mutex<JudgeScratch>>,
     /// Whether the state belongs to the previous map of the stream.
     known: bool,
-}
-
-struct ThreadScratch {
-    magnitudes: Magnitudes,
-    responses: Vec<u16>,
-    judge: Vec<i32>,
-    weights: Vec<i32>,
-    moving: Vec<u8>,
-    /// Number of moving pixels.
-    count: i32,
-}
-
-impl ThreadScratch {
-    fn new(arena: &Arena, width: usize) -> Result<Self, Refused> {
-        Ok(Self {
-            magnitudes: Magnitudes::new(arena)?,
-            responses: arena.filled(width, 0)?,
-            judge: arena.filled(judge_scratch(width), 0)?,
-            weights: arena.filled(width, 0)?,
-            moving: arena.filled(width, 0)?,
-            count: 0,
-        })
-    }
-
-    /// Clears the counts of the previous image.
-    fn begin(&mut self) {
-        self.magnitudes.clear();
-        self.count = 0;
-    }
 }
 
 impl SteadyFilter {
@@ -65,7 +36,7 @@ impl SteadyFilter {
         range: DisparityRange,
         (width, height): (usize, usize),
         threads: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self> {
         let pixels = product([width, height]);
         Ok(Self {
             how,
@@ -73,7 +44,7 @@ impl SteadyFilter {
             state: arena.block(numbers(pixels))?,
             residuals: arena.block(pixels)?,
             pixels: width * height,
-            threads: arena.per_thread(threads, || ThreadScratch::new(arena, width))?,
+            threads: arena.per_thread(threads, || JudgeScratch::new(arena, width))?,
             known: false,
         })
     }
@@ -93,7 +64,7 @@ impl SteadyFilter {
         simd: Simd,
         y: usize,
         planes: &Planes<'_>,
-        own: &mut ThreadScratch,
+        own: &mut JudgeScratch,
     ) {
         let left = planes.left;
         let (width, height) = (left.width(), left.height());
@@ -127,29 +98,19 @@ impl SteadyFilter {
         y: usize,
         planes: &Planes<'_>,
         judgement: &Judgement,
-        own: &mut ThreadScratch,
+        own: &mut JudgeScratch,
     ) {
-        let ThreadScratch { judge, weights, moving, count, .. } = own;
         let left = planes.left;
         let size = (left.width(), left.height());
         let row = y * size.0..(y + 1) * size.0;
         // SAFETY: the caller's promise; the residuals are only read now.
         unsafe {
-            simd.vectorize(JudgeRow {
-                residuals: std::slice::from_raw_parts(self.residuals.ptr(), self.pixels),
-                size,
-                y,
-                limits: judgement.limits,
-                scratch: judge,
-                weights,
-                moving: &mut *moving,
-            });
-            *count += moving.iter().map(|&moving| i32::from(moving)).sum::<i32>();
+            own.judge(simd, (self.residuals.all(self.pixels), size), y, judgement.limits);
             simd.vectorize(MapRow {
                 values: planes.map.part(row.clone()),
                 sure: planes.sure.as_ref().map(|sure| sure.part(row.clone())),
                 left: left.row(y),
-                moving,
+                moving: &own.moving,
                 disparities: planes.disparities.part(row.clone()),
                 memories: planes.memories.part(row),
                 known: self.known,
@@ -163,10 +124,8 @@ impl SteadyFilter {
 
 impl MapFilter for SteadyFilter {
     fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
-        let len = state_len(self.pixels);
         // SAFETY: the block has this length, and is borrowed alone.
-        let numbers = unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), len) };
-        Some((numbers, &mut self.known))
+        Some((unsafe { self.state.all_mut(state_len(self.pixels)) }, &mut self.known))
     }
 
     unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
@@ -187,13 +146,7 @@ impl MapFilter for SteadyFilter {
             // SAFETY: the rows are this thread's; the simd was found on this machine.
             rows.for_each(|y| unsafe { self.compare_row(simd, y, &planes, own) });
         });
-        let mut own = locked(&self.threads[0]);
-        for thread in &self.threads[1..] {
-            own.magnitudes.add(&locked(thread).magnitudes);
-        }
-        let Magnitudes { residuals, responses } = &own.magnitudes;
-        let variance = variance(residuals, responses, SPREAD).max(VARIANCE_MIN);
-        drop(own);
+        let variance = variance_of(&self.threads, SPREAD).max(VARIANCE_MIN);
         // SAFETY: no other thread accesses the header.
         let moved = if self.known { unsafe { *self.state.ptr() } } else { 0 };
         let judgement = Judgement {
@@ -208,15 +161,13 @@ impl MapFilter for SteadyFilter {
                 unsafe { self.steady_row(simd, y, &planes, &judgement, own) };
             }
         });
-        let counts = self.threads.iter().map(|thread| locked(thread).count);
+        let count = self.threads.iter().map(|thread| locked(thread).count as i32).sum();
         // SAFETY: no other thread accesses the header.
-        unsafe { *self.state.ptr() = counts.sum() };
+        unsafe { *self.state.ptr() = count };
     }
 }
 
-/// Planes with rows that the threads write.
 struct Planes<'a> {
-    /// The left image, which is only read.
     left: &'a Image,
     map: Plane<i16>,
     sure: Option<Plane<u8>>,
@@ -225,7 +176,6 @@ struct Planes<'a> {
     memories: Plane<i32>,
 }
 
-/// Judgement of the whole image.
 struct Judgement {
     limits: Limits,
     rig_moves: bool,
@@ -236,7 +186,6 @@ fn numbers(pixels: u64) -> u64 {
     pixels.saturating_mul(2).saturating_add(HEADER as u64)
 }
 
-/// Computes the residuals of a row of the left image.
 struct ResidualRow<'a> {
     row: &'a [u8],
     memories: &'a [i32],
@@ -252,7 +201,6 @@ impl SimdKernel for ResidualRow<'_> {
     }
 }
 
-/// A row of a map, with its memory.
 struct MapRow<'a> {
     values: &'a mut [i16],
     sure: Option<&'a mut [u8]>,

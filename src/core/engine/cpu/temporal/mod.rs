@@ -4,25 +4,26 @@
 mod rows;
 mod search;
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use self::rows::{FinishRow, Remembered, ResidualRow};
 use self::search::Search;
 use super::memory::{Arena, Block};
 use super::prepare::{Rows, picture, share};
-use super::residuals::{JudgeRow, Magnitudes, judge_scratch};
+use super::residuals::{JudgeScratch, variance_of};
 use super::simd::Simd;
 use super::team::Team;
 use super::texture::{NoiseRow, PixelRows};
 use crate::frame::{Image, TemporalReport, Whitened};
 use crate::matching::history::State;
-use crate::matching::residuals::{Limits, variance};
+use crate::matching::residuals::Limits;
 use crate::matching::temporal::coefficients::Coefficients;
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::report::report;
 use crate::matching::temporal::{Mode, Temporal};
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
 use crate::pool::Pool;
+use crate::thread::locked;
 
 pub use crate::matching::temporal::NAME;
 
@@ -36,40 +37,22 @@ pub struct TemporalStage {
     /// Residuals of both views.
     residuals: [Block<i16>; 2],
     search: Search,
-    threads: Vec<Mutex<ThreadScratch>>,
+    threads: Vec<Mutex<JudgeScratch>>,
+    /// Per thread, the background of a row.
+    backgrounds: Vec<Mutex<Vec<i32>>>,
     denoised: Pool<u8>,
     whitened: Pool<u16>,
 }
 
-struct ThreadScratch {
-    magnitudes: Magnitudes,
-    background: Vec<i32>,
-    judge: Vec<i32>,
-    weights: Vec<i32>,
-    moving: Vec<u8>,
-    responses: Vec<u16>,
-    /// Number of moving pixels.
-    count: u32,
-}
-
 /// Output of the stage for one pair.
 pub struct Passed {
-    /// Denoised images for the matching, if they are enabled.
     pub denoised: Option<[Image; 2]>,
-    /// The left image without its background, if requested.
     pub whitened: Option<Whitened>,
-    /// Figures of the pair for the report.
     pub report: TemporalReport,
 }
 
 impl TemporalStage {
-    /// Makes the stage for pairs of this size.
-    pub fn new(
-        arena: &Arena,
-        how: Temporal,
-        size: (usize, usize),
-        threads: usize,
-    ) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, how: Temporal, size: (usize, usize), threads: usize) -> Result<Self> {
         let layout = Layout::new(size, how.history);
         let pixels = product([size.0, size.1]);
         // The output images.
@@ -80,20 +63,19 @@ impl TemporalStage {
             known: false,
             residuals: [arena.block(pixels)?, arena.block(pixels)?],
             search: Search::new(arena, layout, threads)?,
-            threads: arena.per_thread(threads, || ThreadScratch::new(arena, &layout))?,
+            threads: arena.per_thread(threads, || JudgeScratch::new(arena, size.0))?,
+            backgrounds: arena.per_thread(threads, || arena.filled(size.0, 0))?,
             denoised: Pool::new(),
             whitened: Pool::new(),
             layout,
         })
     }
 
-    /// Takes the state of the stream; the stage restarts.
     pub fn take_state(&mut self) -> Option<State> {
         let known = std::mem::take(&mut self.known);
         known.then(|| self.numbers().to_vec())
     }
 
-    /// Restores the state of a stream.
     pub fn resume(&mut self, state: Option<&State>) {
         let state = state.filter(|state| state.len() == self.layout.words());
         self.known = state.is_some();
@@ -102,12 +84,12 @@ impl TemporalStage {
 
     fn numbers(&self) -> &[i32] {
         // SAFETY: the block has this length, and is changed through `&mut self` only.
-        unsafe { std::slice::from_raw_parts(self.state.ptr(), self.layout.words()) }
+        unsafe { self.state.all(self.layout.words()) }
     }
 
     fn numbers_mut(&mut self) -> &mut [i32] {
         // SAFETY: the block has this length, and is borrowed alone.
-        unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), self.layout.words()) }
+        unsafe { self.state.all_mut(self.layout.words()) }
     }
 
     /// Passes a pair through the stage. `goes_on`: whether it continues the previous pair of its stream.
@@ -117,7 +99,7 @@ impl TemporalStage {
         simd: Simd,
         eyes: [&Image; 2],
         goes_on: bool,
-    ) -> Result<Passed, Refused> {
+    ) -> Result<Passed> {
         if !(goes_on && self.known) {
             self.numbers_mut().fill(0);
         }
@@ -160,13 +142,9 @@ impl TemporalStage {
         let picture = |eye, pixels| Image::new(width, height, pixels).with_valid_mask(mask(eye));
         Ok(Passed {
             denoised: denoised.map(|[left, right]| [picture(0, left), picture(1, right)]),
-            whitened: whitened.map(|pixels| Whitened::new(width, height, pixels)),
+            whitened: whitened.map(|pixels| Whitened::new(width, pixels)),
             report: report(&header, self.layout.size),
         })
-    }
-
-    fn thread(&self, number: usize) -> MutexGuard<'_, ThreadScratch> {
-        self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Writes the residuals of a view's image, and returns their noise variance.
@@ -180,7 +158,7 @@ impl TemporalStage {
     ) -> u32 {
         let (width, height) = self.layout.size;
         let (layout, state) = (&self.layout, self.numbers());
-        (0..self.threads.len()).for_each(|number| self.thread(number).magnitudes.clear());
+        self.threads.iter().for_each(|thread| locked(thread).begin());
         let residuals = Rows(self.residuals[eye].ptr(), width);
         let count = header.count;
         let remembered = |slot: usize| Remembered {
@@ -190,7 +168,8 @@ impl TemporalStage {
         };
         let of = picture(image);
         share(team, height, |thread, y| {
-            let ThreadScratch { magnitudes, background, responses, .. } = &mut *self.thread(thread);
+            let JudgeScratch { magnitudes, responses, .. } = &mut *locked(&self.threads[thread]);
+            let background = &mut *locked(&self.backgrounds[thread]);
             // SAFETY: every row is given to one thread once; the simd was found on this machine.
             unsafe {
                 let to = residuals.row(y);
@@ -207,12 +186,7 @@ impl TemporalStage {
                 }
             }
         });
-        let mut first = self.thread(0);
-        for number in 1..self.threads.len() {
-            first.magnitudes.add(&self.thread(number).magnitudes);
-        }
-        let Magnitudes { residuals, responses } = &first.magnitudes;
-        variance(residuals, responses, coefficients.spread())
+        variance_of(&self.threads, coefficients.spread())
     }
 
     /// Decides on every pixel of a view's image, and stores the image in the history; returns the number of
@@ -232,31 +206,25 @@ impl TemporalStage {
         let (stored, ages) =
             (Rows(bytes(picture_at), width), Rows(bytes(layout.ages_at(eye)), width));
         // SAFETY: the block holds a number per pixel, and all were written.
-        let residuals =
-            unsafe { std::slice::from_raw_parts(self.residuals[eye].ptr(), width * size.1) };
-        (0..self.threads.len()).for_each(|number| self.thread(number).count = 0);
+        let residuals = unsafe { self.residuals[eye].all(width * size.1) };
+        self.threads.iter().for_each(|thread| locked(thread).begin());
         share(team, size.1, |thread, y| {
-            let ThreadScratch { judge, weights, moving, count, .. } = &mut *self.thread(thread);
+            let own = &mut *locked(&self.threads[thread]);
             match limits {
-                Some(limits) => {
-                    let (scratch, weights, moving) = (&mut *judge, &mut *weights, &mut *moving);
-                    let row = JudgeRow { residuals, size, y, limits, scratch, weights, moving };
-                    // SAFETY: the simd was found on this machine.
-                    unsafe { simd.vectorize(row) };
-                }
+                // SAFETY: the simd was found on this machine.
+                Some(limits) => unsafe { own.judge(simd, (residuals, size), y, limits) },
                 None => {
-                    weights.fill(256);
-                    moving.fill(0);
+                    own.weights.fill(256);
+                    own.moving.fill(0);
                 }
             }
-            *count += moving.iter().map(|&moving| u32::from(moving)).sum::<u32>();
             // SAFETY: every row is given to one thread once; the simd was found on this machine.
             unsafe {
                 simd.vectorize(FinishRow {
                     row: image.row(y),
                     residuals: &residuals[y * width..][..width],
-                    weights,
-                    moving,
+                    weights: &own.weights,
+                    moving: &own.moving,
                     ages: ages.row(y),
                     stored: stored.row(y),
                     history: self.how.history,
@@ -275,7 +243,7 @@ impl TemporalStage {
             )
         };
         self.search.smaller(team, simd, PixelRows { pixels: stored, size }, to);
-        (0..self.threads.len()).map(|number| self.thread(number).count).sum()
+        self.threads.iter().map(|thread| locked(thread).count).sum()
     }
 }
 
@@ -283,19 +251,4 @@ struct Outputs {
     slot: usize,
     denoised: Option<Rows<u8>>,
     whitened: Option<Rows<u16>>,
-}
-
-impl ThreadScratch {
-    fn new(arena: &Arena, layout: &Layout) -> Result<Self, Refused> {
-        let width = layout.size.0;
-        Ok(Self {
-            magnitudes: Magnitudes::new(arena)?,
-            background: arena.filled(width, 0)?,
-            judge: arena.filled(judge_scratch(width), 0)?,
-            weights: arena.filled(width, 0)?,
-            moving: arena.filled(width, 0)?,
-            responses: arena.filled(width, 0)?,
-            count: 0,
-        })
-    }
 }

@@ -11,7 +11,6 @@ use crate::matching::temporal::shifts::{OfReference, SUMS};
 /// across and down, and 1 if the pixel counts; otherwise all 0.
 pub const OF_REFERENCE: usize = 6;
 
-/// A row of an image with the rows above and below it.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// Above, the row itself, below.
@@ -57,7 +56,6 @@ impl<'a> Around<'a> {
     }
 }
 
-/// Pixels per step of the sums.
 const LANES: usize = 16;
 
 /// Position of the previous image, and the largest difference of matching pixels.
@@ -71,10 +69,8 @@ pub struct Newest<'a> {
     pub tolerance: i32,
 }
 
-/// Writes the terms of the reference's row for the equations.
 pub struct ReferenceRow<'a> {
     pub of: Around<'a>,
-    /// The columns to sum over.
     pub columns: Range<usize>,
     /// Motion ages of the pixels, in the two rows of the full-size image; `None`: all pixels count.
     pub ages: Option<[&'a [u8]; 2]>,
@@ -144,7 +140,6 @@ impl SimdKernel for ReferenceRow<'_> {
 
 /// Adds the terms of a row of another image with a row of the reference.
 pub struct ShiftRow<'a> {
-    /// Output of [`ReferenceRow`].
     pub reference: &'a [i16],
     /// The corresponding row of the other image.
     pub of: Around<'a>,
@@ -224,15 +219,11 @@ pub struct Remembered<'a> {
     pub offset: [i32; 2],
 }
 
-/// Writes the residuals of row `y` of an image.
 pub struct ResidualRow<'r, 'a, F: Fn(usize) -> Remembered<'a>> {
     pub of: PixelRows<'r>,
     pub y: usize,
-    /// Number of remembered images.
     pub count: usize,
-    /// Returns each of them.
     pub remembered: F,
-    /// One number per pixel.
     pub background: &'r mut [i32],
     pub to: &'r mut [i16],
 }
@@ -276,9 +267,7 @@ pub struct FinishRow<'a> {
     pub moving: &'a [u8],
     /// Motion ages of the pixels.
     pub ages: &'a mut [u8],
-    /// State of the row.
     pub stored: &'a mut [u8],
-    /// Capacity of the history in images.
     pub history: u8,
     pub denoised: Option<&'a mut [u8]>,
     pub whitened: Option<&'a mut [u16]>,

@@ -1,7 +1,7 @@
 //! Estimation of the shifts of remembered images relative to the newest, from sums over images of half the
 //! size and less.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use super::rows::{Around, Newest, OF_REFERENCE, ReferenceRow, ShiftRow};
 use crate::engine::cpu::memory::{Arena, Block};
@@ -12,9 +12,9 @@ use crate::engine::cpu::texture::{PixelRows, SmoothedRow};
 use crate::frame::Image;
 use crate::matching::temporal::layout::{Header, Layout};
 use crate::matching::temporal::shifts::{self, OfBoth, OfReference, SUMS, Shift, inner};
-use crate::memory::{Refused, product};
+use crate::memory::{Result, product};
+use crate::thread::locked;
 
-/// Estimates shifts; owns the memory for it.
 pub struct Search {
     layout: Layout,
     /// Sizes of the levels: half, a quarter, and so on.
@@ -31,7 +31,6 @@ struct ThreadScratch {
     of_reference: OfReference,
     of_slots: Vec<[i64; SUMS]>,
     reference: Vec<i16>,
-    /// For smoothing.
     sums: Vec<u16>,
 }
 
@@ -41,8 +40,7 @@ fn pixels_of(level: usize, number: usize, (width, height): (usize, usize)) -> u6
 }
 
 impl Search {
-    /// Allocates for pairs of this layout.
-    pub fn new(arena: &Arena, layout: Layout, threads: usize) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, layout: Layout, threads: usize) -> Result<Self> {
         let sizes = layout.levels();
         let level = |(level, &size): (usize, &(usize, usize))| {
             let block = |number| arena.block(pixels_of(level, number, size));
@@ -57,7 +55,7 @@ impl Search {
             })
         };
         Ok(Self {
-            levels: sizes.iter().enumerate().map(level).collect::<Result<_, Refused>>()?,
+            levels: sizes.iter().enumerate().map(level).collect::<Result<_>>()?,
             between: arena.block(product([layout.half_size.0, layout.half_size.1]))?,
             threads: arena.per_thread(threads, of_thread)?,
             sizes,
@@ -94,9 +92,7 @@ impl Search {
         let pixels = |level: usize, number: usize| {
             let (width, height) = sizes[level];
             // SAFETY: the block has a byte a pixel, and a level is written before it is read.
-            unsafe {
-                std::slice::from_raw_parts_mut(self.levels[level][number].ptr(), width * height)
-            }
+            unsafe { self.levels[level][number].all_mut(width * height) }
         };
         for (eye, image) in eyes.into_iter().enumerate() {
             self.smaller(team, simd, picture(image), pixels(0, eye));
@@ -116,14 +112,8 @@ impl Search {
 
     fn level(&self, level: usize, number: usize, size: (usize, usize)) -> PixelRows<'_> {
         // SAFETY: the block has a byte per pixel, and no thread writes it now.
-        let pixels = unsafe {
-            std::slice::from_raw_parts(self.levels[level][number].ptr(), size.0 * size.1)
-        };
+        let pixels = unsafe { self.levels[level][number].all(size.0 * size.1) };
         PixelRows { pixels, size }
-    }
-
-    fn thread(&self, number: usize) -> MutexGuard<'_, ThreadScratch> {
-        self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Estimates the shift of the previous image, from coarse to fine.
@@ -173,8 +163,8 @@ impl Search {
         let Wanted { references, size, begins, ages, newest } = search;
         let (width, height) = *size;
         let margin = shifts::margin(begins.iter().map(|begin| begin.whole()));
-        for number in 0..self.threads.len() {
-            let mut thread = self.thread(number);
+        for thread in &self.threads {
+            let mut thread = locked(thread);
             thread.of_reference = OfReference::default();
             thread.of_slots.fill([0; SUMS]);
         }
@@ -183,7 +173,8 @@ impl Search {
         let whole = self.layout.size;
         share(team, 2 * rows.len(), |thread, i| {
             let (eye, y) = (i / rows.len(), rows.start + i % rows.len());
-            let ThreadScratch { reference, of_reference, of_slots, .. } = &mut *self.thread(thread);
+            let ThreadScratch { reference, of_reference, of_slots, .. } =
+                &mut *locked(&self.threads[thread]);
             let ages = ages.map(|ages| {
                 [2 * y, (2 * y + 1).min(whole.1 - 1)].map(|y| &ages[eye][y * whole.0..][..whole.0])
             });
@@ -222,8 +213,8 @@ impl Search {
     fn sums(&self, count: usize) -> (OfReference, Vec<OfBoth>) {
         let (mut of_reference, mut of_slots) =
             (OfReference::default(), vec![OfBoth::default(); count]);
-        for number in 0..self.threads.len() {
-            let thread = self.thread(number);
+        for thread in &self.threads {
+            let thread = locked(thread);
             of_reference += thread.of_reference;
             for (sum, &of_thread) in of_slots.iter_mut().zip(&thread.of_slots) {
                 *sum += OfBoth::of(of_thread);
@@ -236,12 +227,12 @@ impl Search {
     pub fn smaller(&self, team: &mut Team, simd: Simd, of: PixelRows, to: &mut [u8]) {
         let size = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
         // SAFETY: the block has a byte for every pixel of a half-size image, and no other thread uses it now.
-        let pixels = unsafe { std::slice::from_raw_parts_mut(self.between.ptr(), size.0 * size.1) };
+        let pixels = unsafe { self.between.all_mut(size.0 * size.1) };
         half(team, simd, of, pixels);
         let of = PixelRows { pixels, size };
         let to = Rows(to.as_mut_ptr(), size.0);
         share(team, size.1, |thread, y| {
-            let sums = &mut self.thread(thread).sums;
+            let sums = &mut locked(&self.threads[thread]).sums;
             // SAFETY: every row is given to one thread once; the simd was found on this machine.
             unsafe { simd.vectorize(SmoothedRow { of, y, to: to.row(y), sums }) };
         });

@@ -11,16 +11,11 @@ use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
 /// Pixels to either side of a block within reach of a gap.
 const MARGIN: usize = GAP_MAX as usize;
 
-/// Fills the gaps of some rows of a map.
 pub struct GapRows<'a> {
-    /// Width and height of the map.
     pub size: (usize, usize),
     pub left: &'a Image,
-    /// The whole map before filling.
     pub from: &'a [i16],
-    /// First of the rows.
     pub row: usize,
-    /// The filled rows only.
     pub to: &'a mut [i16],
     /// Length of the longest gap, if it is below [`GAP_MAX`].
     pub reach: u16,
@@ -44,7 +39,6 @@ impl SimdKernel for GapRows<'_> {
     }
 }
 
-/// Fills the gaps of `block`, the values of the block at (x, y).
 #[inline(always)]
 fn fill_block(source: &Source<'_>, (x, y): (usize, usize), longest: usize, block: &mut [i16]) {
     let row: Pixels<{ BLOCK + 2 * MARGIN }> = source.pixels(x, y, MARGIN);
@@ -73,7 +67,6 @@ fn fill_block(source: &Source<'_>, (x, y): (usize, usize), longest: usize, block
 
 /// A map before filling.
 struct Source<'a> {
-    /// Width and height.
     size: (usize, usize),
     left: &'a Image,
     from: &'a [i16],
@@ -154,7 +147,6 @@ impl Ends {
     }
 }
 
-/// Values of a block on the lines between the ends of gaps.
 struct Lines {
     /// Values, or [`INVALID`] without a gap.
     values: Block,

@@ -4,12 +4,11 @@ use crate::engine::cpu::memory::Arena;
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{Met, meet};
-use crate::memory::Refused;
+use crate::memory::{Refused, Result};
 
 /// Columns of a block; blocks without a hole are skipped.
 pub const BLOCK: usize = 32;
 
-/// A number for each pixel of a block.
 pub type Block = [i16; BLOCK];
 
 /// Width of a row, rounded up to whole blocks.
@@ -28,18 +27,16 @@ pub struct Front {
 }
 
 impl Front {
-    fn new(arena: &Arena, len: usize) -> Result<Self, Refused> {
+    fn new(arena: &Arena, len: usize) -> Result<Self> {
         let values = arena.filled(len, INVALID)?;
         Ok(Self { values, edges: arena.filled(len, 0)?, distances: arena.filled(len, 0)? })
     }
-
     fn set(&mut self, x: usize, value: i16, edge: i16, distance: i16) {
         self.values[1 + x] = value;
         self.edges[1 + x] = edge;
         self.distances[1 + x] = distance;
     }
 
-    /// The values of the block at column `x`.
     #[inline(always)]
     pub fn block(&self, x: usize) -> Block {
         block(&self.values, x)
@@ -54,7 +51,6 @@ impl Front {
         weights
     }
 
-    /// Steps to the ends.
     #[inline(always)]
     pub fn steps(&self, x: usize) -> Block {
         block(&self.distances, x)
@@ -77,7 +73,6 @@ fn weigh(values: &[i16], edges: &[i16], distances: &[i16], weights: &mut [i16]) 
     }
 }
 
-/// One thread's memory for sweeping over rows.
 pub struct Fronts {
     /// Three directions, for the previous row and for this one.
     before: [Front; 3],
@@ -92,7 +87,7 @@ pub struct Fronts {
 }
 
 impl Fronts {
-    pub fn new(arena: &Arena, width: usize) -> Result<Self, Refused> {
+    pub fn new(arena: &Arena, width: usize) -> Result<Self> {
         let len = columns(width).checked_add(2).ok_or(Refused(u64::MAX))?;
         let front = || Front::new(arena, len);
         Ok(Self {
@@ -178,7 +173,6 @@ impl Fronts {
         }
     }
 
-    /// Follows the rays of the row from its holes.
     #[inline(always)]
     pub fn follow_row(&mut self, values: &[i16], reach: u16) {
         let Self { across: [to_left, to_right], grey, ends, .. } = self;
@@ -248,7 +242,6 @@ pub fn known(values: &[i16], at: Option<usize>) -> Option<i16> {
     values.get(at?).copied().filter(|&value| value != INVALID)
 }
 
-/// Reports whether rays end at all of these pixels.
 #[inline(always)]
 fn all_known(ends: &[i16]) -> bool {
     ends.iter().fold(-1, |all, &ends| all & ends) == -1
