@@ -13,7 +13,6 @@ pub struct CameraInput {
     pub mode: String,
 }
 
-/// A control of a camera.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CameraControl {
     /// The driver's number, equal on all cameras.
@@ -33,12 +32,10 @@ pub struct CameraControl {
     pub is_inactive: bool,
 }
 
-/// Kind of the values of a control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlKind {
     Number,
     Switch,
-    /// Values with their names.
     Menu(Vec<(i32, String)>),
 }
 

@@ -175,7 +175,6 @@ impl Chroma {
         Self { through: Some(through), resampled: OnceLock::new(), ..self }
     }
 
-    /// Returns the coding of the colours.
     pub fn coding(&self) -> &ColourCoding {
         &self.coding
     }

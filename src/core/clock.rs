@@ -32,7 +32,6 @@ impl CaptureClock {
         self.zero + timestamp
     }
 
-    /// Returns the time of day at a capture time.
     pub fn time_of_day(&self, timestamp: Duration) -> SystemTime {
         let ns = self.monotonic(timestamp).as_nanos() as i64 + self.utc_offset_ns;
         SystemTime::UNIX_EPOCH + Duration::from_nanos(ns.max(0) as u64)

@@ -12,12 +12,10 @@ use crate::thread::locked;
 pub struct Switch(Arc<AtomicBool>);
 
 impl Switch {
-    /// Sets or clears the switch.
     pub fn set(&self, on: bool) {
         self.0.store(on, Ordering::SeqCst);
     }
 
-    /// Reports whether the switch is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
@@ -77,7 +75,6 @@ impl Pause {
         }
     }
 
-    /// Reports whether there is a pause.
     pub fn is_set(&self) -> bool {
         locked(&self.0).is_set
     }
@@ -116,7 +113,6 @@ impl Pause {
 pub struct Control {
     /// Stops the source, matches the queued pairs and finishes the files.
     pub stop: Switch,
-    /// Pauses the source.
     pub pause: Pause,
     /// Lets one pair pass while the source is paused.
     pub step: Switch,

@@ -17,6 +17,7 @@ use crate::settings::{self, Layers, Library};
 pub use self::calibration::{BoardView, Calibration, Rectifier};
 pub use self::disparity::{Disparity, Status};
 pub use self::error::Error;
+use self::error::Result;
 pub use self::image::{ImageBuf, ImageRef};
 
 /// The processor that matches.
@@ -56,9 +57,7 @@ impl Params {
     ///
     /// # Errors
     /// [`Error::Parameter`], with the accepted values.
-    pub fn of_settings<'a>(
-        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, Error> {
+    pub fn of_settings<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self> {
         let mut layers = Layers::<Library>::new();
         for (name, value) in settings {
             if let Ok(("engine", _)) = settings::parameter(name) {
@@ -100,7 +99,7 @@ impl Recipe {
     }
 
     /// Makes an engine that holds up to `in_flight` pairs on a GPU, and a pool of images for it.
-    fn engine(&self, in_flight: usize) -> Result<(Box<dyn Engine>, Pool<u8>), Error> {
+    fn engine(&self, in_flight: usize) -> Result<(Box<dyn Engine>, Pool<u8>)> {
         let Self { params, pairs, choice, options } = self;
         params.check()?;
         let mut options = options.clone();
@@ -124,7 +123,7 @@ impl Recipe {
         images: &Pool<u8>,
         views: [ImageRef<'_>; 2],
         timestamp: Duration,
-    ) -> Result<StereoPair, Error> {
+    ) -> Result<StereoPair> {
         for (eye, view) in Eye::BOTH.into_iter().zip(&views) {
             let rectifier = self.pairs.rectifier.as_ref();
             let (width, height) =
@@ -147,12 +146,7 @@ impl Matcher {
     ///
     /// # Errors
     /// [`Error::Parameter`], [`Error::Size`], [`Error::Device`], [`Error::OutOfMemory`].
-    pub fn new(
-        params: &Params,
-        width: usize,
-        height: usize,
-        device: Device,
-    ) -> Result<Self, Error> {
+    pub fn new(params: &Params, width: usize, height: usize, device: Device) -> Result<Self> {
         Self::of(Recipe::of(params, PairSpec::rectified(width, height), device))
     }
 
@@ -160,15 +154,11 @@ impl Matcher {
     ///
     /// # Errors
     /// As [`Matcher::new`].
-    pub fn rectifying(
-        params: &Params,
-        rectifier: Rectifier,
-        device: Device,
-    ) -> Result<Self, Error> {
+    pub fn rectifying(params: &Params, rectifier: Rectifier, device: Device) -> Result<Self> {
         Self::of(Recipe::of(params, rectifier.pairs(), device))
     }
 
-    pub fn of(recipe: Recipe) -> Result<Self, Error> {
+    pub fn of(recipe: Recipe) -> Result<Self> {
         // Pairs come one after the other.
         let (engine, images) = recipe.engine(1)?;
         Ok(Self { engine, images, recipe, mirrored: None })
@@ -192,7 +182,7 @@ impl Matcher {
         &mut self,
         left: impl Into<ImageRef<'a>>,
         right: impl Into<ImageRef<'a>>,
-    ) -> Result<Disparity, Error> {
+    ) -> Result<Disparity> {
         self.restart()?;
         self.compute_next(left, right, Duration::ZERO)
     }
@@ -207,7 +197,7 @@ impl Matcher {
         left: impl Into<ImageRef<'a>>,
         right: impl Into<ImageRef<'a>>,
         timestamp: Duration,
-    ) -> Result<Disparity, Error> {
+    ) -> Result<Disparity> {
         let pair = self.recipe.pair(&self.images, [left.into(), right.into()], timestamp)?;
         Ok(self.recipe.disparity(match_one(&mut *self.engine, pair)?))
     }
@@ -216,7 +206,7 @@ impl Matcher {
     ///
     /// # Errors
     /// [`Error::Failed`]: a lost device.
-    pub fn restart(&mut self) -> Result<(), Error> {
+    pub fn restart(&mut self) -> Result<()> {
         self.engine.resume(Default::default()).map_err(Error::of_engine)
     }
 
@@ -227,7 +217,7 @@ impl Matcher {
     /// # Errors
     /// As [`Matcher::new`] and [`Matcher::compute`]. [`Error::Parameter`]: a disparity of a matcher with
     /// other parameters, or of images of another size.
-    pub fn right_map(&mut self, of: &Disparity) -> Result<DisparityMap, Error> {
+    pub fn right_map(&mut self, of: &Disparity) -> Result<DisparityMap> {
         let (width, height) = self.recipe.pairs.size;
         if of.params != self.recipe.params
             || (of.map().width(), of.map().height()) != (width, height)
@@ -258,7 +248,7 @@ impl Matcher {
     ///
     /// # Errors
     /// As [`Matcher::right_map`].
-    pub fn occluded(&mut self, of: &Disparity) -> Result<Vec<bool>, Error> {
+    pub fn occluded(&mut self, of: &Disparity) -> Result<Vec<bool>> {
         let right = self.right_map(of)?;
         let (width, range) = (right.width(), self.recipe.params.range);
         let confidence = of.confidence();
@@ -312,12 +302,7 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Matcher::new`].
-    pub fn new(
-        params: &Params,
-        width: usize,
-        height: usize,
-        device: Device,
-    ) -> Result<Self, Error> {
+    pub fn new(params: &Params, width: usize, height: usize, device: Device) -> Result<Self> {
         Self::of(Recipe::of(params, PairSpec::rectified(width, height), device))
     }
 
@@ -325,15 +310,11 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Matcher::new`].
-    pub fn rectifying(
-        params: &Params,
-        rectifier: Rectifier,
-        device: Device,
-    ) -> Result<Self, Error> {
+    pub fn rectifying(params: &Params, rectifier: Rectifier, device: Device) -> Result<Self> {
         Self::of(Recipe::of(params, rectifier.pairs(), device))
     }
 
-    fn of(recipe: Recipe) -> Result<Self, Error> {
+    fn of(recipe: Recipe) -> Result<Self> {
         let (engine, images) = recipe.engine(IN_FLIGHT)?;
         Ok(Self { engine, images, recipe, in_flight: 0 })
     }
@@ -348,7 +329,7 @@ impl Stream {
         left: impl Into<ImageRef<'a>>,
         right: impl Into<ImageRef<'a>>,
         timestamp: Duration,
-    ) -> Result<Option<Disparity>, Error> {
+    ) -> Result<Option<Disparity>> {
         let pair = self.recipe.pair(&self.images, [left.into(), right.into()], timestamp)?;
         self.engine.submit(pair).map_err(Error::of_engine)?;
         self.in_flight += 1;
@@ -359,7 +340,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Failed`]: a lost device.
-    pub fn finish(&mut self) -> Result<Vec<Disparity>, Error> {
+    pub fn finish(&mut self) -> Result<Vec<Disparity>> {
         let mut rest = Vec::new();
         while let Some(disparity) = self.collect()? {
             rest.push(disparity);
@@ -367,14 +348,14 @@ impl Stream {
         Ok(rest)
     }
 
-    fn collect(&mut self) -> Result<Option<Disparity>, Error> {
+    fn collect(&mut self) -> Result<Option<Disparity>> {
         let matched = self.engine.collect().map_err(Error::of_engine)?;
         self.in_flight -= usize::from(matched.is_some());
         Ok(matched.map(|matched| self.recipe.disparity(matched)))
     }
 }
 
-fn match_one(engine: &mut dyn Engine, pair: StereoPair) -> Result<Matched, Error> {
+fn match_one(engine: &mut dyn Engine, pair: StereoPair) -> Result<Matched> {
     engine.submit(pair).map_err(Error::of_engine)?;
     let matched = engine.collect().map_err(Error::of_engine)?;
     matched.ok_or_else(|| Error::Failed("the engine lost the pair".into()))

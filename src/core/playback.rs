@@ -73,7 +73,6 @@ impl Playback {
         locked(&self.0).1
     }
 
-    /// Changes how the recording is played.
     pub fn change(&self, change: impl FnOnce(&mut Playing)) {
         change(&mut locked(&self.0).1);
     }

@@ -74,9 +74,7 @@ impl<T: Copy + Default> Default for Pool<T> {
 
 /// Memory other than a `Vec`, such as pinned memory. Dropping it returns it to its source.
 pub trait Lent<T>: Send + Sync {
-    /// Returns the elements.
     fn elements(&self) -> &[T];
-    /// Returns the elements, mutable.
     fn elements_mut(&mut self) -> &mut [T];
     /// Reports whether the device can copy from and to it directly.
     fn is_pinned(&self) -> bool {

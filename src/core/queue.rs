@@ -15,7 +15,6 @@ pub enum WhenFull {
     DropOldest,
 }
 
-/// The sending end.
 #[derive(Debug)]
 pub struct LinkSender<T> {
     items: crossbeam_channel::Sender<T>,
@@ -26,7 +25,6 @@ pub struct LinkSender<T> {
     dropped: Arc<AtomicU64>,
 }
 
-/// The receiving end.
 #[derive(Debug)]
 pub struct LinkReceiver<T> {
     items: crossbeam_channel::Receiver<T>,
@@ -52,7 +50,6 @@ pub fn link<T>(capacity: usize, when_full: WhenFull) -> (LinkSender<T>, LinkRece
 }
 
 impl<T> LinkSender<T> {
-    /// Sends an item.
     pub fn send(&self, item: T) -> Result<(), Closed> {
         let Some(oldest) = &self.evict else {
             return self.items.send(item).map_err(|SendError(_)| Closed);

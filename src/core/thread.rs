@@ -7,7 +7,6 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-/// Cure for a thread that cannot be started.
 const NO_THREAD: &str = "no further thread can be started: raise the limit of processes (`ulimit -u`; TasksMax of a \
                          service, pids.max of a container)";
 
@@ -132,7 +131,6 @@ pub fn guarded<T>(part: &str, work: impl FnOnce() -> T) -> Result<T, BrokenDown>
         .map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
 }
 
-/// Returns the result of a finished thread, or its panic as an error.
 pub fn joined<T>(part: &str, thread: std::thread::Result<T>) -> Result<T, BrokenDown> {
     thread.map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
 }

@@ -7,7 +7,6 @@ use serde::{Serialize, Serializer};
 
 use crate::thread::locked;
 
-/// Warnings that are kept.
 const MOST: usize = 20;
 
 /// Time for which a warning counts as a present problem.
@@ -20,7 +19,6 @@ pub struct Warning {
     pub text: String,
     /// Number of times, also with other numbers in the text.
     pub count: u64,
-    /// The last time.
     #[serde(rename = "ago_s", serialize_with = "ago")]
     pub last: Instant,
 }
@@ -43,7 +41,6 @@ pub fn note(text: String) {
     locked(&NEWEST).note(text, Instant::now());
 }
 
-/// Returns the newest warnings, the last one at the end.
 pub fn newest() -> Vec<Warning> {
     locked(&NEWEST).0.clone()
 }

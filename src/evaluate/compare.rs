@@ -6,13 +6,11 @@ use anyhow::{Result, bail};
 
 use stereod_core::settings::parameter;
 
-/// Word that adds OpenCV to the comparison.
 const OPENCV: &str = "opencv";
 
 /// Name of the settings that nothing is compared with but OpenCV.
 const OURS: &str = "stereod";
 
-/// Largest number of combinations.
 const COMBINATIONS_MAX: usize = 1000;
 
 /// A combination of settings: assignments as `--set` takes them, and their text for the report.
@@ -27,7 +25,6 @@ pub struct Variant {
 pub struct Comparison {
     /// Settings of stereod, at least one.
     pub variants: Vec<Variant>,
-    /// True if OpenCV is compared with them.
     pub opencv: bool,
 }
 

@@ -30,7 +30,6 @@ pub struct Searched {
 /// Result of the search of a data set.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Its pairs.
     pub pairs: Pairs,
     /// Number of folders with a pair of images and no truth.
     pub without_truth: usize,

@@ -55,16 +55,13 @@ pub struct Truth {
 pub struct Item {
     /// Left and right image.
     pub eyes: [PathBuf; 2],
-    /// The truth of its areas, if known.
     pub truth: Areas<Truth>,
     /// Number of candidates from 0 on that its publisher names.
     pub disparities: Option<usize>,
-    /// Files that describe it.
     pub described_by: Vec<PathBuf>,
 }
 
 impl Item {
-    /// Returns all files that it is read from.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let Areas { non_occluded, all, discontinuities } = &self.truth;
         let truths = [non_occluded, all, discontinuities].into_iter().flatten();

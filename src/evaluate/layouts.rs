@@ -38,7 +38,6 @@ impl Folders {
         Self { eyes, non_occluded, all, unknown: None, of_depth: None, disparities }
     }
 
-    /// Returns a layout of KITTI.
     const fn of_kitti(
         eyes: [&'static str; 2],
         non_occluded: &'static str,
@@ -48,7 +47,6 @@ impl Folders {
         Self { non_occluded, disparities, ..Self::of(eyes, all) }
     }
 
-    /// Reports whether it is a layout of KITTI, which has images without truth.
     fn is_of_kitti(&self) -> bool {
         self.non_occluded.is_some()
     }
@@ -112,10 +110,8 @@ const MIDDLEBURY: [Middlebury; 2] = [
 /// Names of the images of Middlebury 2014, its version 3, and ETH3D, without extensions.
 const TWO_VIEW: [&str; 2] = ["im0", "im1"];
 
-/// Names of their truth.
 const TWO_VIEW_TRUTHS: [&str; 2] = ["disp0GT.pfm", "disp0.pfm"];
 
-/// Content of a folder in one of the layouts.
 #[derive(Debug, Default)]
 pub struct Contents {
     /// Pairs; each with the file name that distinguishes it, if the folder can hold several.

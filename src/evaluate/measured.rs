@@ -20,13 +20,11 @@ pub struct Measured {
 
 /// A pair's maps and truth, for images of the errors.
 pub struct Compared {
-    /// The left image as it was matched.
     pub left: Image,
     /// The map, and the map with its holes filled along the rows.
     pub maps: [Values; 2],
     /// The map with its holes filled as the settings say.
     pub map: Values,
-    /// The truth.
     pub truth: Areas<Region>,
     /// Samples to learn the confidence from, if they are asked for: for each pixel that was measured and
     /// has a truth its levels, and 1 if it is off by more than a pixel, else 0.

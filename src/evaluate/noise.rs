@@ -15,7 +15,6 @@ const STEPS: usize = 256;
 pub struct Noise {
     /// Standard deviation in grey levels, before rounding.
     pub sigma: f64,
-    /// Seed.
     pub seed: u64,
     /// Cumulative counts: for each step from -[`STEPS`] on, the draws (of 2^32) that give at most
     /// this step.
@@ -83,7 +82,6 @@ fn exponential(x: f64) -> f64 {
 struct SplitMix(u64);
 
 impl SplitMix {
-    /// Starts one of the streams of a seed.
     fn of(seed: u64, stream: u64) -> Self {
         let mut seeds = SplitMix(seed);
         let first = seeds.next();

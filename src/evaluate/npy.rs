@@ -7,7 +7,6 @@ use anyhow::{Context, ensure};
 use super::pfm::Floats;
 use stereod_core::picture::header;
 
-/// Reads a file.
 pub fn read(path: &Path) -> anyhow::Result<Floats> {
     let named = || format!("cannot read {}", path.display());
     let content = header::read_file(path).with_context(named)?;

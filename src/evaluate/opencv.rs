@@ -15,7 +15,6 @@ const PYTHON: &str = "python3";
 /// Program that tells OpenCV's version, or matches a pair.
 const SCRIPT: &str = include_str!("opencv.py");
 
-/// An installed OpenCV.
 #[derive(Clone, Debug)]
 pub struct OpenCv {
     /// Name with its version.
@@ -23,7 +22,6 @@ pub struct OpenCv {
 }
 
 impl OpenCv {
-    /// Finds it.
     pub fn find() -> Result<Self> {
         let version = run(&[], &[])?;
         let version = String::from_utf8_lossy(&version);

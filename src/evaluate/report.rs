@@ -10,7 +10,6 @@ use super::sparsification::Sparsification;
 use super::summary::Summary;
 use crate::measured::Measured;
 
-/// A data set and its pairs.
 pub struct Dataset {
     /// Its name on the command line.
     pub path: PathBuf,
@@ -40,7 +39,6 @@ pub struct Report {
     pub even: Option<u8>,
     /// Standard deviation and seed of the added noise.
     pub noise: Option<(f64, u64)>,
-    /// `[matching]` of the settings.
     pub settings: toml::Value,
     /// The data sets, in the order of the command line.
     pub datasets: Vec<Dataset>,

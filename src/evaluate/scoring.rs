@@ -48,7 +48,6 @@ impl Figures {
         self.0[NAMES.iter().position(|known| *known == name).expect("a name of the list")]
     }
 
-    /// Returns the mean of each figure over those that have it.
     fn mean<'a>(of: impl IntoIterator<Item = &'a Figures>) -> Self {
         let mut sums = [(0.0, 0u32); NAMES.len()];
         for figures in of {
@@ -66,7 +65,6 @@ impl Figures {
 pub struct Score {
     /// Number of scored pixels of a pair, or of pairs in a mean.
     pub count: u64,
-    /// The figures.
     pub figures: Figures,
 }
 

@@ -11,7 +11,6 @@ use stereod_core::frame::LEAST_CONFIDENCE;
 /// Largest error of a good disparity in pixels.
 pub const BAD: f64 = 1.0;
 
-/// Levels of confidence.
 const LEVELS: usize = 256;
 
 /// Areas below sparsification curves, in percent: the mean share of bad pixels over all densities.

@@ -92,12 +92,10 @@ impl Entry {
         Ok(Self { benchmark, map: folder.join(map), time: time.map(|time| folder.join(time)) })
     }
 
-    /// Returns its files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         [Some(&self.map), self.time.as_ref()].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// Writes a map and its time.
     pub fn write(&self, map: &Values, time_ms: f64) -> anyhow::Result<()> {
         let folder = files::folder_of(&self.map);
         fs::create_dir_all(folder).map_err(|error| files::explain(folder, &error))?;

@@ -69,7 +69,6 @@ const CURVES: [Curve; 3] = [
 /// Largest width of a table for a terminal.
 const WIDEST: usize = 100;
 
-/// Legend of the columns.
 const LEGEND: &str = "\
 Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them
 that are off by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and
@@ -94,7 +93,6 @@ struct Section {
 }
 
 impl Section {
-    /// Returns the columns of curves.
     fn curves(&self, on_terminal: bool) -> impl Iterator<Item = &'static Curve> {
         CURVES.iter().filter(move |(.., is_short)| self.has_curves && (*is_short || !on_terminal))
     }
@@ -127,7 +125,6 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Returns the report as aligned tables.
 pub fn aligned(report: &Report) -> String {
     let mut text = String::new();
     for table in tables(report, true) {
@@ -158,7 +155,6 @@ pub fn aligned(report: &Report) -> String {
     text
 }
 
-/// Returns the report in Markdown.
 pub fn markdown(report: &Report) -> String {
     let mut text = String::new();
     for table in tables(report, false) {

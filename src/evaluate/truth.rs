@@ -69,7 +69,6 @@ impl Region {
     }
 }
 
-/// Reads the truth of a pair.
 pub fn read(item: &Item) -> anyhow::Result<Areas<Region>> {
     let Areas { non_occluded, all, discontinuities } = &item.truth;
     let all = all.as_ref().map(|truth| Ok::<_, anyhow::Error>((truth, map_of(truth)?)));

@@ -78,7 +78,6 @@ impl Drop for Claim {
     }
 }
 
-/// Opens or creates the file of a lock.
 fn open(path: &Path) -> io::Result<File> {
     loop {
         // A lock needs read access only, which is allowed on another user's file.
@@ -93,7 +92,6 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reports whether an open file has this name.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -120,7 +120,6 @@ pub fn check_writable(path: &Path) -> Result<()> {
     }
 }
 
-/// Checks that files can be created in the folder that holds `path`.
 pub fn check_folder_of(path: &Path) -> Result<()> {
     let probe =
         tempfile::Builder::new().prefix(".stereod-").suffix(".part").tempfile_in(folder_of(path));
@@ -136,7 +135,6 @@ pub fn delete_unlocked(path: &Path) -> io::Result<bool> {
     fs::remove_file(path).map(|()| true)
 }
 
-/// Reports whether an error means that the disk is full.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

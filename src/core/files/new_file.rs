@@ -14,7 +14,6 @@ use tempfile::TempPath;
 
 use super::target::{Target, explain, folder_of, target};
 
-/// End of the name of an unfinished file.
 pub(super) const UNFINISHED: &str = ".part";
 
 /// A file being written.
@@ -25,7 +24,6 @@ pub struct NewFile {
     file: File,
     /// The unfinished file, until it is in its place; removes it when dropped.
     pending: Option<Pending>,
-    /// Set if the file can be seeked.
     seeks: bool,
 }
 
@@ -116,7 +114,6 @@ impl NewFile {
         &self.path
     }
 
-    /// Returns the open file.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -138,7 +135,6 @@ impl NewFile {
         unfinished.persist(target).map_err(|refused| refused.error)
     }
 
-    /// Writes the whole content, and gives the file its name.
     pub fn finish_with(mut self, content: &[u8]) -> Result<()> {
         let written = self.file.write_all(content).and_then(|()| self.put_in_place());
         written.map_err(|error| explain(&self.path, &error))
@@ -161,7 +157,6 @@ impl Seek for NewFile {
     }
 }
 
-/// Returns the first part of the names of unfinished files for `target`.
 pub(super) fn unfinished_prefix(target: &Path) -> String {
     format!(".{}.stereod-", short_name(target))
 }

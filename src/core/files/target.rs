@@ -62,7 +62,6 @@ pub fn target(path: &Path) -> Result<Target> {
     bail!("cannot write {shown}: it is a link that leads nowhere")
 }
 
-/// Returns the folder that holds `path`.
 pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

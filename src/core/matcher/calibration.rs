@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::error::Result;
 use super::{Error, ImageBuf, ImageRef};
 use crate::calibration;
 use crate::calibration::board::{Board, Detection, Pattern};
@@ -35,7 +36,7 @@ impl Calibration {
     ///
     /// # Errors
     /// [`Error::Calibration`], with the file and, where it is known, the line.
-    pub fn read(files: &[impl AsRef<Path>]) -> Result<Self, Error> {
+    pub fn read(files: &[impl AsRef<Path>]) -> Result<Self> {
         let files: Vec<PathBuf> = files.iter().map(|file| file.as_ref().to_owned()).collect();
         Ok(Self(format::read_with(&files, &ReadOptions::default()).map_err(Error::of_calibration)?))
     }
@@ -48,7 +49,7 @@ impl Calibration {
     pub fn read_for_size(
         files: &[impl AsRef<Path>],
         (width, height): (usize, usize),
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let files: Vec<PathBuf> = files.iter().map(|file| file.as_ref().to_owned()).collect();
         let options = ReadOptions { size: Some((width, height)), ..ReadOptions::default() };
         let loaded = format::read_with(&files, &options).map_err(Error::of_calibration)?;
@@ -75,12 +76,12 @@ impl Calibration {
         square_m: f64,
         size: (usize, usize),
         views: &[BoardView],
-    ) -> Result<(Self, f64), Error> {
+    ) -> Result<(Self, f64)> {
         let wrong = |message: String| Error::Parameter { name: "views".into(), message };
         let board =
             Pattern::chessboard(columns, rows).and_then(|board| Board::new(board, square_m));
         let board = board.map_err(|error| wrong(error.to_string()))?;
-        let sighting = |(number, view): (usize, &BoardView)| -> Result<Sighting, Error> {
+        let sighting = |(number, view): (usize, &BoardView)| -> Result<Sighting> {
             let detection = |corners: &[[f64; 2]]| {
                 if corners.len() != board.count() {
                     return Err(wrong(format!(
@@ -109,7 +110,7 @@ impl Calibration {
     ///
     /// # Errors
     /// [`Error::Calibration`]: another ending. [`Error::File`].
-    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let texts = Format::of_name(path)
             .and_then(|format| format::render(&self.0.calibration, &self.0.report, format));
@@ -128,7 +129,7 @@ impl Calibration {
     ///
     /// # Errors
     /// As [`Calibration::read`].
-    pub fn of_toml(text: &str) -> Result<Self, Error> {
+    pub fn of_toml(text: &str) -> Result<Self> {
         let parsed = format::parse(&[("calibration.toml", text)], &ReadOptions::default());
         parsed.map(Self).map_err(Error::of_calibration)
     }
@@ -142,12 +143,12 @@ impl Calibration {
     ///
     /// # Errors
     /// [`Error::Calibration`]: the cameras cannot be rectified.
-    pub fn geometry(&self) -> Result<StereoGeometry, Error> {
+    pub fn geometry(&self) -> Result<StereoGeometry> {
         Ok(self.rectified()?.0)
     }
 
     /// Returns the cameras of the rectified images, and width and height of these.
-    pub fn rectified(&self) -> Result<(StereoGeometry, (usize, usize)), Error> {
+    pub fn rectified(&self) -> Result<(StereoGeometry, (usize, usize))> {
         let rectification = self.0.calibration.rectified(None).map_err(Error::of_rectification)?;
         Ok((rectification.geometry(), (rectification.width, rectification.height)))
     }
@@ -157,7 +158,7 @@ impl Calibration {
     ///
     /// # Errors
     /// [`Error::Calibration`], [`Error::OutOfMemory`].
-    pub fn rectifier(&self, alpha: Option<f64>) -> Result<Rectifier, Error> {
+    pub fn rectifier(&self, alpha: Option<f64>) -> Result<Rectifier> {
         let rectifier = calibration::Rectifier::new(&self.0.calibration, alpha);
         Ok(Rectifier(Arc::new(rectifier.map_err(Error::of_rectification)?)))
     }
@@ -178,7 +179,7 @@ impl Rectifier {
         files: &[impl AsRef<Path>],
         size: (usize, usize),
         alpha: Option<f64>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         Calibration::read_for_size(files, size)?.rectifier(alpha)
     }
 
@@ -210,7 +211,7 @@ impl Rectifier {
         &self,
         left: impl Into<ImageRef<'a>>,
         right: impl Into<ImageRef<'a>>,
-    ) -> Result<[ImageBuf; 2], Error> {
+    ) -> Result<[ImageBuf; 2]> {
         let images = [(Eye::Left, left.into()), (Eye::Right, right.into())];
         for (eye, image) in &images {
             let (width, height) = self.source_size(*eye);

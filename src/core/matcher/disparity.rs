@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
+use super::error::Result;
 use crate::files;
 use crate::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoGeometry};
 use crate::matching::Params;
@@ -106,7 +107,7 @@ impl Disparity {
     ///
     /// # Errors
     /// [`Error::NoGeometry`].
-    pub fn depth_m(&self, geometry: Option<StereoGeometry>) -> Result<Vec<f32>, Error> {
+    pub fn depth_m(&self, geometry: Option<StereoGeometry>) -> Result<Vec<f32>> {
         let geometry = geometry.or(self.geometry()).ok_or(Error::NoGeometry)?;
         let depth = |disparity: f32| geometry.depth_m(f64::from(disparity));
         let of = |disparity| depth(disparity).map_or(f32::NAN, |metres| metres as f32);
@@ -121,10 +122,7 @@ impl Disparity {
     ///
     /// # Errors
     /// [`Error::NoGeometry`].
-    pub fn depth_deviation_m(
-        &self,
-        geometry: Option<StereoGeometry>,
-    ) -> Result<Option<Vec<f32>>, Error> {
+    pub fn depth_deviation_m(&self, geometry: Option<StereoGeometry>) -> Result<Option<Vec<f32>>> {
         let geometry = geometry.or(self.geometry()).ok_or(Error::NoGeometry)?;
         let of = |(disparity, &confidence): (f32, &u8)| {
             let deviation = deviation_px(confidence)
@@ -140,7 +138,7 @@ impl Disparity {
     ///
     /// # Errors
     /// [`Error::NoGeometry`].
-    pub fn points_m(&self, geometry: Option<StereoGeometry>) -> Result<Vec<[f32; 3]>, Error> {
+    pub fn points_m(&self, geometry: Option<StereoGeometry>) -> Result<Vec<[f32; 3]>> {
         let geometry = geometry.or(self.geometry()).ok_or(Error::NoGeometry)?;
         let width = self.map().width();
         let of = |(i, disparity): (usize, f32)| {
@@ -156,7 +154,7 @@ impl Disparity {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn write_png(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+    pub fn write_png(&self, path: impl AsRef<Path>) -> Result<()> {
         let numbers = Numbers::new(Quantity::Disparity, self.map().range(), None);
         let write = || -> anyhow::Result<()> {
             let mut png = DisparityPng::default();
@@ -173,7 +171,7 @@ impl Disparity {
         &self,
         path: impl AsRef<Path>,
         geometry: Option<StereoGeometry>,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize> {
         let geometry = geometry.or(self.geometry()).ok_or(Error::NoGeometry)?;
         let colour = |x, y| self.matched.pair.left.rgb_at(x, y);
         let (confidence, options) = (self.matched.confidence.as_ref(), CloudOptions::default());

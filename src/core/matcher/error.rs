@@ -7,6 +7,9 @@ use crate::engine::cuda::{TooLarge, Unusable};
 use crate::matching::ParamsError;
 use crate::memory::{Refused, TooMuch};
 
+/// Result of the library's functions.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Reason why something failed, in words that name the remedy where there is one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -5,6 +5,7 @@ use std::path::Path;
 use image::{DynamicImage, ImageBuffer, Luma, Rgb};
 
 use super::Error;
+use super::error::Result;
 use crate::frame::Image;
 use crate::picture::grey::Grey;
 use crate::picture::still;
@@ -25,7 +26,7 @@ impl<'a> ImageRef<'a> {
     ///
     /// # Errors
     /// [`Error::Size`]: an image without pixels, or another number of bytes than pixels.
-    pub fn new(pixels: &'a [u8], width: usize, height: usize) -> Result<Self, Error> {
+    pub fn new(pixels: &'a [u8], width: usize, height: usize) -> Result<Self> {
         let image = Self::with_stride(pixels, width, height, width)?;
         if pixels.len() > width * height {
             return Err(Error::Size(format!(
@@ -47,7 +48,7 @@ impl<'a> ImageRef<'a> {
         width: usize,
         height: usize,
         stride: usize,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let needed = height.checked_sub(1).and_then(|rows| rows.checked_mul(stride));
         let needed = needed.and_then(|before| before.checked_add(width));
         if width == 0 || stride < width || needed.is_none_or(|needed| pixels.len() < needed) {
@@ -70,7 +71,7 @@ impl<'a> ImageRef<'a> {
     }
 
     /// Copies the image into memory of the pool, which an engine reads without another copy.
-    pub(super) fn to_image(self, pool: &Pool<u8>) -> Result<Image, Error> {
+    pub(super) fn to_image(self, pool: &Pool<u8>) -> Result<Image> {
         let pixels = pool.try_take(self.width * self.height);
         let mut pixels = pixels.map_err(|error| Error::OutOfMemory(error.to_string()))?;
         for (to, from) in pixels.chunks_exact_mut(self.width).zip(self.pixels.chunks(self.stride)) {
@@ -93,7 +94,7 @@ impl ImageBuf {
     ///
     /// # Errors
     /// [`Error::File`]: a file that cannot be read, or a damaged image.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         still::read_still(path.as_ref(), Tone::Local).map(Self::of_image).map_err(Error::of_file)
     }
 
@@ -102,7 +103,7 @@ impl ImageBuf {
     ///
     /// # Errors
     /// As [`ImageRef::new`].
-    pub fn from_16_bit(samples: &[u16], width: usize, height: usize) -> Result<Self, Error> {
+    pub fn from_16_bit(samples: &[u16], width: usize, height: usize) -> Result<Self> {
         Self::of(samples, 1, width, height, |samples, width, height| {
             ImageBuffer::<Luma<u16>, _>::from_raw(width, height, samples).map(Into::into)
         })
@@ -113,7 +114,7 @@ impl ImageBuf {
     ///
     /// # Errors
     /// As [`ImageRef::new`].
-    pub fn from_rgb(samples: &[u8], width: usize, height: usize) -> Result<Self, Error> {
+    pub fn from_rgb(samples: &[u8], width: usize, height: usize) -> Result<Self> {
         Self::of(samples, 3, width, height, |samples, width, height| {
             ImageBuffer::<Rgb<u8>, _>::from_raw(width, height, samples).map(Into::into)
         })
@@ -130,7 +131,7 @@ impl ImageBuf {
         width: usize,
         height: usize,
         decode: impl Fn(Vec<T>, u32, u32) -> Option<DynamicImage>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let needed = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(channels));
         let picture = match (u32::try_from(width), u32::try_from(height)) {
             (Ok(width), Ok(height)) if needed == Some(samples.len()) && !samples.is_empty() => {
@@ -174,7 +175,7 @@ impl<'a> From<&'a ImageBuf> for ImageRef<'a> {
 impl<'a> TryFrom<&'a image::GrayImage> for ImageRef<'a> {
     type Error = Error;
 
-    fn try_from(image: &'a image::GrayImage) -> Result<Self, Error> {
+    fn try_from(image: &'a image::GrayImage) -> Result<Self> {
         // The memory of an image may be larger than its pixels.
         let (width, height) = (image.width() as usize, image.height() as usize);
         Self::with_stride(image.as_raw(), width, height, width)

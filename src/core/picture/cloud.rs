@@ -19,7 +19,6 @@ use crate::matching::confidence::{DEVIATION_LIMITS, deviation_px};
 /// is right within 1 px; NaN if unknown.
 const DEVIATION: &str = "z_std";
 
-/// Formats of point clouds, by extension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CloudFormat {
@@ -33,7 +32,6 @@ pub enum CloudFormat {
 }
 
 impl CloudFormat {
-    /// Returns the format of a path's extension.
     pub fn of(path: &Path) -> Result<Self> {
         match files::extension(path).as_str() {
             "ply" => Ok(Self::Ply),
@@ -67,7 +65,6 @@ pub enum Axes {
 }
 
 impl Axes {
-    /// Returns the directions of the axes in words.
     pub fn words(self) -> &'static str {
         match self {
             Axes::Opencv => "x right, y down, z forward",
@@ -92,7 +89,6 @@ pub struct CloudOptions {
 }
 
 impl CloudOptions {
-    /// Reports whether points at this depth are in the cloud.
     fn takes(&self, depth_m: f64) -> bool {
         self.near_m.is_none_or(|near| depth_m >= near)
             && self.far_m.is_none_or(|far| depth_m <= far)
@@ -102,7 +98,6 @@ impl CloudOptions {
 /// First bytes of PLY files.
 const PLY: &str = "ply\nformat binary_little_endian 1.0\ncomment stereod";
 
-/// First bytes of PCD files.
 const PCD: &str = "# .PCD v0.7 - Point Cloud Data file format\n# stereod";
 
 /// Writes the file of [`encode_cloud`] in the format of the path's extension, and returns the number of points.

@@ -11,7 +11,6 @@ use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 use crate::memory::{Budget, product};
 use crate::reading;
 
-/// Formats that are read.
 const FORMATS: [ImageFormat; 6] = [
     ImageFormat::Png,
     ImageFormat::Jpeg,

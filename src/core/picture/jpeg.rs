@@ -49,7 +49,6 @@ struct Walk<'a> {
     seen: Vec<u8>,
 }
 
-/// Content of a frame header.
 struct FrameHeader {
     width: usize,
     height: usize,
@@ -125,7 +124,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks the scan with the header `segment`, if it can be walked.
     fn scan(&mut self, segment: &[u8]) -> Result<(), Flaw> {
         let frame = self.frame.as_ref().ok_or(Flaw::NoData)?;
         let count = segment.first().map_or(0, |&count| usize::from(count));

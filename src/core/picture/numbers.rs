@@ -9,10 +9,8 @@ use anyhow::{Context, Result};
 use super::encoding::{Encoding, UNKNOWN};
 use crate::frame::{DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
 
-/// Unit of stored depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DepthUnit {
-    /// Units per metre.
     per_metre: f64,
 }
 
@@ -20,7 +18,6 @@ impl DepthUnit {
     /// Smallest and largest unit in millimetres.
     pub const LIMITS_MM: [f64; 2] = [0.1, 10.0];
 
-    /// Returns the unit of this number of millimetres.
     pub fn of_millimetres(millimetres: f64) -> Self {
         Self { per_metre: 1000.0 / millimetres }
     }
@@ -32,7 +29,6 @@ impl DepthUnit {
         (most..=least).contains(&per_metre).then_some(Self { per_metre })
     }
 
-    /// Returns the units per metre.
     pub fn per_metre(self) -> f64 {
         self.per_metre
     }
@@ -87,7 +83,6 @@ impl Default for DepthUnit {
     }
 }
 
-/// The stored quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Quantity {
     /// Disparity in the KITTI convention ([`Encoding`]).
@@ -105,7 +100,6 @@ pub struct Numbers {
     depth: Option<Depth>,
 }
 
-/// Stored depth.
 #[derive(Clone, Debug)]
 struct Depth {
     unit: DepthUnit,
@@ -161,7 +155,6 @@ impl Numbers {
         Ok(Self { encoding, depth })
     }
 
-    /// Returns the stored quantity.
     pub fn quantity(&self) -> Quantity {
         self.depth.as_ref().map_or(Quantity::Disparity, |depth| Quantity::Depth(depth.unit))
     }

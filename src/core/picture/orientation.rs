@@ -30,7 +30,6 @@ pub fn report(inputs: &[(String, Orientation)], orient: Orient) -> bool {
     remark.is_some()
 }
 
-/// Remark on orientation tags.
 #[derive(Debug, PartialEq, Eq)]
 enum Remark {
     Warning(String),

@@ -130,7 +130,6 @@ pub fn is_picture(path: &Path) -> bool {
     path.is_file() && reader().is_ok_and(|reader| reader.format().is_some())
 }
 
-/// Reads a file in one of the known image formats, and returns its format, too.
 fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     let shown = path.display();
     if path.is_dir() {

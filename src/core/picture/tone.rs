@@ -66,7 +66,6 @@ static RESPONSES: [Response; PLAIN + 1] = responses();
 /// Gain and lift of a sample.
 #[derive(Clone, Copy)]
 struct Response {
-    /// Gain in 1/256.
     gain: u32,
     /// Lift of black in 1/256 grey levels.
     lift: u32,

@@ -25,7 +25,6 @@ use crate::matching::saturation::WHITE;
 use crate::reading;
 use crate::redact::{redact, remember};
 
-/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Origin {
     /// Built in.
@@ -35,20 +34,15 @@ pub enum Origin {
     File {
         /// The file's name as given.
         path: PathBuf,
-        /// The line.
         line: usize,
     },
-    /// A variable of the environment.
     Environment(String),
     /// `--set` with this argument.
     Set(String),
     /// A flag such as `--p1`.
     Flag(&'static str),
-    /// A parameter of the library.
     Parameter,
-    /// Built in, for the cost of this name.
     Cost(&'static str),
-    /// Built in, for the preset of this name.
     Preset(&'static str),
     /// Changed in the window while it was in effect.
     Window,
@@ -81,7 +75,6 @@ impl fmt::Display for Origin {
 pub struct Error(Vec<String>);
 
 impl Error {
-    /// Returns the mistakes, one line each.
     pub fn mistakes(&self) -> &[String] {
         &self.0
     }
@@ -110,12 +103,10 @@ pub struct Loaded<S> {
     /// on the images.
     values: Table,
     origins: BTreeMap<String, Origin>,
-    /// Layers that they were made of.
     layers: Layers<S>,
 }
 
 impl<S: Schema> Loaded<S> {
-    /// Returns the origin of a key's value.
     pub fn origin(&self, section: &str, key: &str) -> &Origin {
         static DEFAULT: Origin = Origin::Default;
         self.origins.get(&dotted(section, key)).unwrap_or(&DEFAULT)
@@ -149,7 +140,6 @@ pub struct Layers<S> {
     chosen: Option<usize>,
     /// Values of `[matching]` with which the rate was reached.
     fitted: Vec<Fitted>,
-    /// Set if confidence will be shown.
     shows_confidence: bool,
     /// Grey level from which images are white.
     white: u8,
@@ -164,7 +154,6 @@ impl<S: Schema> Default for Layers<S> {
 /// Prefix of environment variables.
 const PREFIX: &str = "STEREOD_";
 
-/// Prefix of variables of the tests.
 const TEST_PREFIX: &str = "STEREOD_TEST_";
 
 /// Largest size of a configuration file in bytes; one with every key and comment has 15 KiB.
@@ -211,7 +200,6 @@ impl<S: Schema> Layers<S> {
         }
     }
 
-    /// Adds the text of a configuration file.
     pub fn file_text(&mut self, path: &Path, text: &str) {
         let place = |line: usize| Origin::File { path: path.to_owned(), line };
         if text.len() > FILE_MAX {
@@ -336,7 +324,6 @@ impl<S: Schema> Layers<S> {
         self.put_text(section, key, text.trim(), Origin::Set(argument.into()));
     }
 
-    /// Adds the value of a flag.
     pub fn flag(&mut self, section: &str, key: &str, flag: &'static str, value: Value) {
         self.put(section, key, value, Origin::Flag(flag));
     }
@@ -491,7 +478,6 @@ fn resolve<S: Schema>(values: &mut Table) -> &'static str {
     cost.name
 }
 
-/// Returns the entries of a table in the order of the file.
 fn in_order<'a, 'i>(
     table: &'a DeTable<'i>,
 ) -> Vec<(&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>)> {
@@ -509,7 +495,6 @@ fn dotted(section: &str, key: &str) -> String {
     format!("{section}.{key}")
 }
 
-/// Returns the variable of the environment that sets a key.
 pub fn variable(section: &str, key: &str) -> String {
     format!("{PREFIX}{section}_{key}").to_uppercase()
 }

@@ -36,7 +36,6 @@ pub const MATCHER: [Section; 2] = [
 /// The settings of the library: the matcher's.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // Each section's type says it.
 pub struct Library {
     pub matching: Matching,
     pub engine: Engine,

@@ -10,9 +10,7 @@ use crate::matching::cost::CostDefaults;
 pub struct Row {
     /// Name within the section.
     pub key: &'static str,
-    /// Kind of its value.
     pub kind: Kind,
-    /// Default value.
     pub default: Plain,
     /// Words accepted in place of a number.
     pub words: &'static [&'static str],
@@ -22,9 +20,7 @@ pub struct Row {
     pub by_cost: Option<fn(&CostDefaults) -> f64>,
     /// Set if `auto` means 0 without paths for every cost.
     pub off_without_paths: bool,
-    /// Unit of the number, for messages.
     pub unit: Option<&'static str>,
-    /// Flag that sets it.
     pub flag: Option<Flag>,
     /// Its meaning in a sentence, for `--help`, the knob and `config/default.toml`. Other settings
     /// and words in place of numbers stand in backticks.
@@ -39,7 +35,6 @@ pub struct Row {
     pub switch: Option<[&'static str; 2]>,
     /// Changes during a run.
     pub live: Live,
-    /// Its value in a batch.
     pub in_batch: InBatch,
     /// Knob in the window.
     pub panel: Option<Panel>,
@@ -52,16 +47,12 @@ pub struct Row {
     pub only: Option<(&'static str, &'static [&'static str])>,
 }
 
-/// A plain value.
 #[derive(Clone, Copy)]
 pub enum Plain {
     /// `true` or `false`.
     Switch(bool),
-    /// A whole number.
     Whole(i64),
-    /// A number.
     Real(f64),
-    /// A text or a word.
     Text(&'static str),
 }
 
@@ -87,7 +78,6 @@ pub enum Kind {
     OneOf(Integer, &'static [&'static str]),
     /// A number from the first to the last.
     Real([f64; 2]),
-    /// One of these names.
     Names(&'static [&'static str]),
     /// A text that passes the check; its error describes a correct text.
     Text(fn(&str) -> Result<(), String>),
@@ -97,7 +87,6 @@ pub enum Kind {
 
 /// The type of a whole number.
 #[derive(Clone, Copy, PartialEq)]
-#[allow(missing_docs)] // They are Rust's.
 pub enum Integer {
     U8,
     U16,
@@ -118,7 +107,6 @@ impl Integer {
         }
     }
 
-    /// Returns the smallest number.
     pub fn smallest(self) -> i64 {
         if self == Integer::I32 { i32::MIN.into() } else { 0 }
     }
@@ -135,7 +123,6 @@ pub enum Live {
     UnlessRecorded,
 }
 
-/// Value of a key in a batch.
 #[derive(Clone, Copy, PartialEq)]
 pub enum InBatch {
     /// That of the settings, which the results depend on.
@@ -148,11 +135,8 @@ pub enum InBatch {
 
 /// Group of flags that the same commands have.
 pub type Group = u8;
-/// Cameras, of `run`.
 pub const CAMERAS: Group = 0;
-/// Pairing of frames.
 pub const PAIRING: Group = 1;
-/// Outputs.
 pub const OUTPUT: Group = 2;
 /// Rectification of raw images.
 pub const CALIBRATION: Group = 3;
@@ -160,22 +144,15 @@ pub const CALIBRATION: Group = 3;
 pub const QUANTITY: Group = 4;
 /// Cameras of rectified inputs.
 pub const RECTIFIED: Group = 5;
-/// Parameters of the matcher.
 pub const MATCHING: Group = 6;
-/// The engine.
 pub const ENGINE: Group = 7;
-/// Reading of images.
 pub const PICTURES: Group = 8;
-/// Rate to reach.
 pub const RATE: Group = 9;
 
-/// Part of a recording.
 pub const PART: Group = 10;
 
-/// A flag.
 #[derive(Clone, Copy)]
 pub struct Flag {
-    /// Group that it belongs to.
     pub group: Group,
     /// Spelling, such as `--p1`.
     pub name: &'static str,
@@ -194,7 +171,6 @@ pub struct Panel {
 
 /// Values that a knob offers; others can be typed.
 #[derive(Clone, Copy)]
-#[allow(missing_docs)] // The names say it.
 pub enum Offers {
     Slider { low: f64, high: f64, step: f64 },
     Choice(&'static [&'static str]),
@@ -204,7 +180,6 @@ pub enum Offers {
 pub const AUTO: Plain = Plain::Text("auto");
 
 impl Row {
-    /// Makes a key of this kind.
     pub const fn new(key: &'static str, default: Plain, kind: Kind) -> Row {
         Row {
             key,
@@ -230,7 +205,6 @@ impl Row {
         }
     }
 
-    /// Makes a whole number from the first to the last of `range`.
     pub const fn whole(key: &'static str, default: Plain, of: Integer, range: [i64; 2]) -> Row {
         Row::new(key, default, Kind::Whole(of, range))
     }
@@ -249,7 +223,6 @@ impl Row {
         Row::new(key, Plain::Text(default), Kind::Names(names))
     }
 
-    /// Makes a text with a check.
     pub const fn text(
         key: &'static str,
         default: &'static str,
@@ -278,7 +251,6 @@ impl Row {
         Row { words: &["auto"], by_cost: Some(by_cost), ..self }
     }
 
-    /// Makes `auto` 0 without paths.
     pub const fn off_without_paths(self) -> Row {
         Row { off_without_paths: true, ..self }
     }
@@ -288,12 +260,10 @@ impl Row {
         Row { switch: Some(names), ..self }
     }
 
-    /// Names the unit of the number.
     pub const fn unit(self, unit: &'static str) -> Row {
         Row { unit: Some(unit), ..self }
     }
 
-    /// Adds a flag; `value` is the name of its value.
     pub const fn flag(self, group: Group, name: &'static str, value: &'static str) -> Row {
         Row { flag: Some(Flag { group, name, value, shorter: None }), ..self }
     }
@@ -347,7 +317,6 @@ impl Row {
         Row { offers: Some(Offers::Slider { low, high, step }), ..self }
     }
 
-    /// Makes the knob offer these.
     pub const fn offers(self, texts: &'static [&'static str]) -> Row {
         Row { offers: Some(Offers::Choice(texts)), ..self }
     }
@@ -368,7 +337,6 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// Makes a conflict.
     pub fn new(key: &'static str, expected: impl Into<String>) -> Self {
         Conflict { key, expected: expected.into() }
     }

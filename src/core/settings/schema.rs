@@ -17,7 +17,6 @@ pub trait Schema: Clone + DeserializeOwned + 'static {
     /// All sections, in the order of the configuration file and of the flags.
     const SECTIONS: &'static [Section];
 
-    /// Returns the section of the matcher.
     fn matching(&self) -> &Matching;
 
     /// Checks that the values fit together; an error names the section.
@@ -28,7 +27,6 @@ pub trait Schema: Clone + DeserializeOwned + 'static {
         Ok(())
     }
 
-    /// Reports whether an output shows confidence.
     fn shows_confidence(&self) -> bool {
         false
     }
@@ -39,12 +37,10 @@ pub trait Schema: Clone + DeserializeOwned + 'static {
     }
 }
 
-/// Returns every row with the name of its section.
 pub fn rows<S: Schema>() -> impl Iterator<Item = (&'static str, &'static Row)> {
     S::SECTIONS.iter().flat_map(|&(section, _, rows)| rows.iter().map(move |row| (section, row)))
 }
 
-/// Returns the row of a key.
 pub fn row<S: Schema>(section: &str, key: &str) -> Option<&'static Row> {
     rows::<S>().find(|(home, row)| *home == section && row.key == key).map(|(_, row)| row)
 }
@@ -81,7 +77,6 @@ pub fn parameter(name: &str) -> Result<(&'static str, &'static Row), ValueError>
     })
 }
 
-/// Returns the default of every key.
 pub fn defaults<S: Schema>() -> Table {
     let keys = |rows: &[Row]| -> Table {
         rows.iter().map(|row| (row.key.to_owned(), row.default.into())).collect()
@@ -124,7 +119,6 @@ pub fn all<S: Schema>() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Message on a wrong key or value, without its place.
 pub type ValueError = String;
 
-/// Checks that the section exists.
 pub fn check_section<S: Schema>(section: &str) -> Result<(), ValueError> {
     if sections::<S>().any(|known| known == section) {
         return Ok(());
@@ -135,7 +129,6 @@ pub fn check_section<S: Schema>(section: &str) -> Result<(), ValueError> {
     Err(format!("unknown section [{section}]{meant} sections: {}", join(sections::<S>())))
 }
 
-/// Returns the row of a key, or the message on a missing one.
 pub fn check_key<S: Schema>(section: &str, key: &str) -> Result<&'static Row, ValueError> {
     check_section::<S>(section)?;
     if let Some(row) = row::<S>(section, key) {

@@ -1,6 +1,5 @@
 //! Suggestions for mistyped words.
 
-/// Returns the candidate nearest to `word`, if it is near enough.
 pub(super) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -16,7 +16,6 @@ const SOFTWARE: &str = concat!("stereod ", env!("CARGO_PKG_VERSION"));
 /// First of one return, and its number of returns.
 const ONLY_RETURN: u8 = 1 | 1 << 3;
 
-/// Encodes points with coordinates in multiples of a unit.
 pub(super) fn encode(points: &[Point]) -> Vec<u8> {
     let position = |point: &Point| point.position.map(f64::from);
     let largest = points.iter().flat_map(position).map(f64::abs).fold(0.0, f64::max);

@@ -1,6 +1,5 @@
 //! Points of clouds.
 
-/// A point of a cloud.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     /// In metres.

@@ -199,7 +199,6 @@ impl Bits<'_> {
         if surplus > FILLING { Err(Flaw::Surplus) } else { Ok(()) }
     }
 
-    /// Returns the marker at this position.
     fn marker(&self) -> Option<u8> {
         match self.data.get(self.at..)? {
             [0xff, marker, ..] if !matches!(marker, 0 | 0xff) => Some(*marker),

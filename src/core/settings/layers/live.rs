@@ -74,7 +74,6 @@ impl<S: Schema> Loaded<S> {
         layers.finish()
     }
 
-    /// Returns these settings with some keys, and their origin, from `other`.
     pub fn with_those_of<'a>(
         &self,
         other: &Loaded<S>,
@@ -97,7 +96,6 @@ impl<S: Schema> Loaded<S> {
 }
 
 impl<S: Schema> Layers<S> {
-    /// Takes back what was tuned of the keys that presets set.
     fn take_back_tuned(&mut self) {
         let defaults = schema::defaults::<S>();
         for (key, _) in PRESETS.iter().flat_map(|preset| preset.values) {
