@@ -68,17 +68,15 @@ pub fn with_marker_ratio(pattern: &Pattern, ratio: f64) -> Result<Pattern, Board
     }
 }
 
-/// Returns the possible layouts of a printed ChArUco board, for the detection library; none for a
-/// chessboard.
+/// Returns the possible layouts of a printed ChArUco board, for the detection library; none for a chessboard.
 pub(super) fn layouts(pattern: &Pattern) -> Vec<CharucoLayout> {
     let Some(spec) = charuco_spec(pattern) else { return Vec::new() };
     let layout = CharucoLayout { spec, rows_above: 0 };
     if !spec.rows.is_multiple_of(2) {
         return vec![layout];
     }
-    // OpenCV before 4.6 and calib.io start boards with an even number of rows with a white
-    // square. Such a board is one with a row more, without its first row; the markers of that
-    // row are blank.
+    // OpenCV before 4.6 and calib.io start boards with an even number of rows with a white square. Such a
+    // board is one with a row more, without its first row; the markers of that row are blank.
     let (blank, markers) = (spec.cols as usize / 2, spec.dictionary);
     let codes = [&vec![0; blank], markers.codes()].concat();
     let dictionary = Dictionary::from_static_codes(

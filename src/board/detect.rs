@@ -1,9 +1,8 @@
 //! Detection of a board in an image.
 //!
 //! Corners and grid come from `calib-targets` (ChESS corners, Bennett and Lasenby 2014, joined by a
-//! topological grid finder), which finds boards as a whole in a few milliseconds. The steps that a
-//! calibration depends on are here: the exact position of each corner ([`super::refine`]), its
-//! number on the board ([`stereod_core::calibration::board::grid`]), and the sharpness of the image.
+//! topological grid finder). The steps that a calibration depends on are here: the exact position of each
+//! corner, its number on the board, and the sharpness of the image.
 
 use std::collections::HashMap;
 
@@ -300,8 +299,7 @@ impl Detector {
         }
     }
 
-    /// Refines every corner. If its window leaves the image, a smaller one is used, or the corner
-    /// stays.
+    /// Refines every corner. If its window leaves the image, a smaller one is used, or the corner stays.
     fn refine_all(&self, image: &Image, corners: &mut [GridCorner]) {
         let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
         for (u, v, place) in corners {

@@ -1,8 +1,5 @@
-//! Colour of an image: shown and written, never matched.
-//!
-//! Streams deliver an image as luma and two colour differences, often of half the size. The luma is
-//! the intensity that is matched. The differences are passed on unchanged, and converted to red,
-//! green and blue only when an output needs them.
+//! Colour of an image: shown and written, never matched. Streams deliver two colour differences, often of
+//! half the size, which are converted to red, green and blue only when an output needs them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,8 +14,7 @@ pub const NONE: Differences = [128; 2];
 /// Fractional bits of the weights of [`ColourCoding`].
 const FRACTION: u32 = 16;
 
-/// Weights that convert luma and colour differences to red, green and blue (ITU-T H.273, 8.3), in
-/// 1/65536.
+/// Weights that convert luma and colour differences to red, green and blue (ITU-T H.273, 8.3), in 1/65536.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColourCoding {
     /// Luma of black.
@@ -140,8 +136,7 @@ impl ChromaPlane {
 pub trait Resampling: Send + Sync + std::fmt::Debug {
     /// Returns the width and height of the other one.
     fn size(&self) -> (usize, usize);
-    /// Returns the pixel nearest to the point at (x, y) of the other image; `None` if it lies
-    /// outside.
+    /// Returns the pixel nearest to the point at (x, y) of the other image; `None` if it lies outside.
     fn origin(&self, x: usize, y: usize) -> Option<(usize, usize)>;
 }
 

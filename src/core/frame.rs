@@ -340,8 +340,7 @@ impl DisparityMap {
         Self::new(width, values.len() / width, range, Pooled::unpooled(values))
     }
 
-    /// Returns the disparity range of the search. It may change from map to map while a run is
-    /// tuned.
+    /// Returns the disparity range of the search. It may change from map to map while a run is tuned.
     pub fn range(&self) -> DisparityRange {
         self.range
     }
@@ -443,9 +442,8 @@ pub struct Matched {
     pub pair: StereoPair,
     /// Disparity of the left image.
     pub disparity: DisparityMap,
-    /// Confidence of each pixel, from 1 to 255 (the disparity is right within 1 px with the probability
-    /// c / 255, 1 states none), and 0 if the disparity is unknown; `None` unless the
-    /// parameters ask for it.
+    /// Confidence of each pixel, from 1 to 255 (the disparity is right within 1 px with the probability c /
+    /// 255, 1 states none), and 0 if the disparity is unknown; `None` unless the parameters ask for it.
     pub confidence: Option<Image>,
     /// The left image without its background, if the parameters ask for it.
     pub whitened: Option<Whitened>,
@@ -469,8 +467,7 @@ pub struct Matched {
 pub struct TemporalReport {
     /// Number of pairs in the history, the newest included.
     pub remembered: u32,
-    /// Shift of the previous image against this one, in pixels to the right and down; `None` if not
-    /// found.
+    /// Shift of the previous image against this one, in pixels to the right and down; `None` if not found.
     pub shift: Option<[f32; 2]>,
     /// Standard deviation of the noise in grey levels, before and after denoising, as the mean of both
     /// views; `None` without a history.

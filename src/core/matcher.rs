@@ -242,9 +242,8 @@ impl Matcher {
     }
 
     /// Reports for every pixel, row by row, whether only the left camera sees it: its disparity is not
-    /// measured, and no candidate leads to a pixel of the right image with the same disparity
-    /// (Hirschmüller, PAMI 2008, section 2.6). Other unknown pixels are mismatches. Needs
-    /// [`Matcher::right_map`].
+    /// measured, and no candidate leads to a pixel of the right image with the same disparity (Hirschmüller,
+    /// PAMI 2008, section 2.6). Other unknown pixels are mismatches. Needs [`Matcher::right_map`].
     ///
     /// # Errors
     /// As [`Matcher::right_map`].

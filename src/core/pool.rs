@@ -1,7 +1,5 @@
-//! Reused buffers: in the steady state no image-sized memory is allocated.
-//!
-//! A [`Pool`] hands out [`Pooled`] buffers; dropping one gives its memory back to the pool it came
-//! from, whichever thread it was dropped on.
+//! Reused buffers: in the steady state no image-sized memory is allocated. A dropped [`Pooled`] buffer
+//! returns to the [`Pool`] it came from, whichever thread it was dropped on.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -24,8 +22,7 @@ pub struct Pool<T> {
 
 /// Source of memory other than the heap.
 pub trait Memory<T>: Send + Sync {
-    /// Returns a buffer of `len` elements with unspecified content, or `None` if it has none of this
-    /// size.
+    /// Returns a buffer of `len` elements with unspecified content, or `None` if it has none of this size.
     fn lend(&self, len: usize) -> Option<Box<dyn Lent<T>>>;
 }
 

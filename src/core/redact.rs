@@ -1,8 +1,6 @@
-//! Keeps passwords, tokens and other secrets out of messages, logs, statistics and metrics.
-//!
-//! [`redact`] hides text that has the form of a secret (in URIs and in properties of pipelines),
-//! and every secret that [`remember`] has seen, in any context, because libraries quote their
-//! arguments in errors, sometimes only in part.
+//! Keeps passwords, tokens and other secrets out of messages, logs, statistics and metrics: text that has the
+//! form of a secret, and every secret that [`remember`] has seen, because libraries quote their arguments in
+//! errors, sometimes only in part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -127,9 +125,8 @@ fn uris(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Returns the range of name and password in a URI, also if the password should have been
-/// percent-encoded: everything up to the last `@` counts, unless it can only be part of a path or a
-/// query.
+/// Returns the range of name and password in a URI, also if the password should have been percent-encoded:
+/// everything up to the last `@` counts, unless it can only be part of a path or a query.
 fn credentials(uri: &str) -> Option<Range<usize>> {
     let start = uri.find("://")? + 3;
     let rest = &uri[start..];

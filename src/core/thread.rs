@@ -28,8 +28,7 @@ pub struct BrokenDown {
     pub said: String,
 }
 
-/// Starts a named thread. If it panics, it calls `failed` at once, and joining it returns the panic as
-/// well.
+/// Starts a named thread. If it panics, it calls `failed` at once, and joining it returns the panic as well.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

@@ -1,9 +1,8 @@
 //! Sensor noise, added to images.
 //!
-//! Grey levels are whole numbers, and so is the noise: the rounded normal distribution, drawn by
-//! inversion from a table of its distribution function. It uses only additions, multiplications,
-//! divisions and square roots, which IEEE 754 defines to the last bit, so that a seed gives the
-//! same noise on every machine.
+//! Grey levels are whole numbers, and so is the noise: the rounded normal distribution, drawn by inversion
+//! from a table of its distribution function. It uses only additions, multiplications, divisions and square
+//! roots, which IEEE 754 defines to the last bit, so that a seed gives the same noise on every machine.
 
 use stereod_core::frame::{Eye, Image};
 
@@ -16,8 +15,7 @@ pub struct Noise {
     /// Standard deviation in grey levels, before rounding.
     pub sigma: f64,
     pub seed: u64,
-    /// Cumulative counts: for each step from -[`STEPS`] on, the draws (of 2^32) that give at most
-    /// this step.
+    /// Cumulative counts: for each step from -[`STEPS`] on, the draws (of 2^32) that give at most this step.
     below: Vec<u64>,
 }
 
@@ -32,8 +30,7 @@ impl Noise {
         Self { sigma, seed, below: steps.map(draws).collect() }
     }
 
-    /// Returns the image with noise. Each view has its own noise, the same for all images of a
-    /// size.
+    /// Returns the image with noise. Each view has its own noise, the same for all images of a size.
     pub fn add(&self, picture: &Image, eye: Eye) -> Image {
         let mut draws = SplitMix::of(self.seed, eye.index() as u64);
         let pixels = picture.pixels().iter().map(|&level| {

@@ -1,5 +1,4 @@
-//! Portable float maps, a format for published disparities
-//! (<https://www.pauldebevec.com/Research/HDR/PFM/>).
+//! Portable float maps, a format for published disparities (<https://www.pauldebevec.com/Research/HDR/PFM/>).
 
 use std::path::Path;
 

@@ -74,9 +74,8 @@ impl Report {
         mean(self.datasets.iter().flat_map(Dataset::measured).map(|(_, measured)| measured))
     }
 
-    /// Returns everything as one JSON object. Figures have the names, digits and places of the
-    /// scoring script of the test data: `unfilled` corresponds to `--fill none`, `dense` to `--fill
-    /// kitti`.
+    /// Returns everything as one JSON object. Figures have the names, digits and places of the scoring script
+    /// of the test data: `unfilled` corresponds to `--fill none`, `dense` to `--fill kitti`.
     pub fn json(&self) -> String {
         let mut report = json!({
             "stereod": env!("CARGO_PKG_VERSION"),

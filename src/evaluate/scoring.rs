@@ -76,8 +76,7 @@ impl Score {
     }
 }
 
-/// A map for scoring: disparity in pixels, row by row; NaN if unknown. Singles hold sixteenths
-/// exactly.
+/// A map for scoring: disparity in pixels, row by row; NaN if unknown. Singles hold sixteenths exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
     width: usize,
@@ -111,9 +110,8 @@ impl Values {
         percent(known as u64, self.pixels.len() as u64)
     }
 
-    /// Returns the map with its holes filled along the rows: each takes the smaller of its
-    /// neighbours, the ends their only one. A row without any disparity copies the nearest row that
-    /// has some.
+    /// Returns the map with its holes filled along the rows: each takes the smaller of its neighbours, the
+    /// ends their only one. A row without any disparity copies the nearest row that has some.
     pub fn filled(mut self) -> Self {
         let known: Vec<bool> =
             self.rows().map(|row| row.iter().any(|value| !value.is_nan())).collect();
@@ -218,8 +216,7 @@ mod tests {
         truth[8] = 2.0;
         let truth: Vec<Option<f64>> =
             truth.iter().enumerate().map(|(i, &truth)| (i != 9).then_some(truth)).collect();
-        // Errors: 0, 0.5, 1.0625, 3.125, 4, 3, none, none, 0.
-        // Both errors above 3 px are also above 5 %.
+        // Errors: 0, 0.5, 1.0625, 3.125, 4, 3, none, none, 0. Both errors above 3 px are also above 5 %.
         let Score { count, figures } = score(&map, &Region::of_values(5, &truth)).unwrap();
         assert_eq!(count, 9);
         let of = |part: f64, of: f64| Some(100.0 * part / of);

@@ -60,8 +60,7 @@ fn plane_residual(map: &Values) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Returns the root mean square deviation of the window at `corner` from its plane, if enough of it is
-/// known.
+/// Returns the root mean square deviation of the window at `corner` from its plane, if enough of it is known.
 fn deviation(map: &Values, (left, top): (usize, usize)) -> Option<f64> {
     let (width, _) = map.size();
     let pixels = (0..SIDE).flat_map(|y| (0..SIDE).map(move |x| (x, y)));

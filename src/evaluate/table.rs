@@ -419,8 +419,7 @@ mod tests {
             "| pair | known | wrong | nearer | error | rms | bad 0.5 | bad 1 | bad 2 | bad 4 | D1 | dense 0.5 |"
         ));
         assert!(lines[3].starts_with("| --- | ---: | ---: |"));
-        // 4 rows of pairs and means in the first table besides the total,
-        // 1 and its means in the second.
+        // 4 rows of pairs and means in the first table besides the total, 1 and its means in the second.
         assert_eq!(row("teddy", "3.0 | 3.00 | 3.00 | 3.000 | - | 3.00 |"), 1);
         assert_eq!(row("teddy", "3.0 | 3.00 | 3.00 | 3.000 | 3.000 | 3.00 |"), 1);
         assert_eq!(row("a\\|b\\n", "5.0 | 5.00"), 1);

@@ -1,5 +1,4 @@
-//! Plausibility checks of calibrations. An impossible calibration is refused with one message that
-//! names the file and the remedy; an unlikely one gets a note.
+//! Plausibility checks: an impossible calibration is refused, an unlikely one gets a note.
 
 use nalgebra::{Matrix3, Vector3};
 

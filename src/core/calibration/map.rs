@@ -107,8 +107,7 @@ impl RectifyMap {
         memory::product([size_of::<u32>() + size_of::<u16>() + size_of::<bool>(), width, height])
     }
 
-    /// Returns width and height of the camera's images; rows are packed, so that the width is the
-    /// stride.
+    /// Returns width and height of the camera's images; rows are packed, so that the width is the stride.
     pub fn source_size(&self) -> (usize, usize) {
         self.source
     }
@@ -129,14 +128,12 @@ impl RectifyMap {
         &self.weights
     }
 
-    /// Returns the pixel of the source nearest to rectified pixel (x, y); `None` if that is
-    /// invalid.
+    /// Returns the pixel of the source nearest to rectified pixel (x, y); `None` if that is invalid.
     pub fn nearest(&self, x: usize, y: usize) -> Option<(usize, usize)> {
         let at = y * self.width + x;
         let (offset, weights) = (self.offsets[at], self.weights[at]);
         let stride = self.source.0 as u32;
-        // A fraction of 1/2 or more selects the next pixel, which exists: the last one has fraction
-        // 0.
+        // A fraction of 1/2 or more selects the next pixel, which exists: the last one has fraction 0.
         let beyond = |weight: u16| usize::from(weight >= 128);
         (offset != Self::UNSEEN).then(|| {
             let (x, y) = ((offset % stride) as usize, (offset / stride) as usize);

@@ -168,15 +168,13 @@ impl StereoCalibration {
 
     /// Returns the calibration for images of another size of the same sensor, and the adaptation.
     ///
-    /// Images of the same shape are scaled. Others are taken as the middle of the calibrated image
-    /// scaled by 1 or by one over a whole number, as cameras read out and bin their sensors:
-    /// 1280x720 and 640x360 of 1280x800. Other changes are refused: a larger image of another shape
-    /// may show more than was calibrated, and no mode cuts off nearly half of an image, as for two
-    /// views in one image.
+    /// Images of the same shape are scaled. Others are taken as the middle of the calibrated image scaled by
+    /// 1 or by one over a whole number, as cameras read out and bin their sensors: 1280x720 and 640x360 of
+    /// 1280x800. Other changes are refused: a larger image of another shape may show more than was
+    /// calibrated, and no mode cuts off nearly half of an image, as for two views in one image.
     ///
-    /// A rectification is scaled and cut in the same way if its images are as large as the
-    /// camera's: rows correspond as before. If it has another size, it is dropped, to be computed
-    /// again.
+    /// A rectification is scaled and cut in the same way if its images are as large as the camera's: rows
+    /// correspond as before. If it has another size, it is dropped, to be computed again.
     pub fn for_size(&self, width: usize, height: usize) -> Result<(StereoCalibration, Fit)> {
         self.for_views(width, height, false)
     }

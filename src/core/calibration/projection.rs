@@ -157,8 +157,7 @@ impl Projection {
         })
     }
 
-    /// Undistorts: OpenCV's fixed-point iteration as a start, then Newton's method with step
-    /// halving.
+    /// Undistorts: OpenCV's fixed-point iteration as a start, then Newton's method with step halving.
     fn unbend(&self, k: &[f64; 14], wanted: [f64; 2]) -> Option<[f64; 2]> {
         let miss = |ray: [f64; 2]| {
             let bent = self.bend(k, ray[0], ray[1])?;
@@ -259,8 +258,7 @@ fn tilted_sensor(tau_x: f64, tau_y: f64) -> Matrix3<f64> {
     Matrix3::new(zz, 0.0, -xz, 0.0, zz, -yz, 0.0, 0.0, 1.0) * turned
 }
 
-/// Returns the distance from the principal point, in focal lengths, of a direction `angle` off the
-/// axis.
+/// Returns the distance from the principal point, in focal lengths, of a direction `angle` off the axis.
 pub(super) fn fisheye(k: &[f64; 4], angle: f64) -> f64 {
     let a2 = angle * angle;
     angle * (1.0 + (((k[3] * a2 + k[2]) * a2 + k[1]) * a2 + k[0]) * a2)
@@ -284,8 +282,7 @@ fn fisheye_angle(k: &[f64; 4], radius: f64, limit: f64) -> Option<f64> {
     ((fisheye(k, above) - radius).abs() < TOLERANCE).then_some(above)
 }
 
-/// Returns the angle off the axis beyond which the model folds back; the largest valid angle if it
-/// does not.
+/// Returns the angle off the axis beyond which the model folds back; the largest valid angle if it does not.
 fn fold(lens: &Lens) -> f64 {
     type Distance<'a> = Box<dyn Fn(f64) -> f64 + 'a>;
     let (widest, distance): (f64, Distance) = match lens {

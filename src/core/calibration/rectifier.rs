@@ -20,11 +20,10 @@ pub struct Rectifier {
 }
 
 impl StereoCalibration {
-    /// Returns a rectifier. Without `alpha` it applies the rectification of the calibration, or if
-    /// there is none, one computed with alpha 0 (for two fisheye lenses: with the cameras' own
-    /// focal length). With `alpha` the rectification is always computed, for rectified images of
-    /// the left camera's size: see [`StereoCalibration::rectify`]; -1 is OpenCV's default there,
-    /// the cameras' own focal length.
+    /// Returns a rectifier. Without `alpha` it applies the rectification of the calibration, or if there is
+    /// none, one computed with alpha 0 (for two fisheye lenses: with the cameras' own focal length). With
+    /// `alpha` the rectification is always computed, for rectified images of the left camera's size: see
+    /// [`StereoCalibration::rectify`]; -1 is OpenCV's default there, the cameras' own focal length.
     ///
     /// # Errors
     /// As [`StereoCalibration::rectify`].
@@ -113,8 +112,7 @@ impl Rectifier {
         self.left.size()
     }
 
-    /// Wraps the rectified pixels of `raw`, with the valid mask of its view and the colour of
-    /// `raw`.
+    /// Wraps the rectified pixels of `raw`, with the valid mask of its view and the colour of `raw`.
     pub fn rectified_image(self: &Arc<Self>, eye: Eye, pixels: Pooled<u8>, raw: Image) -> Image {
         let (width, height) = self.size();
         let through = || Arc::new(OfEye { rectifier: self.clone(), eye });

@@ -43,8 +43,7 @@ impl StereoCalibration {
         })
     }
 
-    /// Exchanges left and right. The rectification in the file is for the other order, and is
-    /// dropped.
+    /// Exchanges left and right. The rectification in the file is for the other order, and is dropped.
     pub fn swapped(self) -> Self {
         let rotation = self.rotation.transpose();
         let translation = -rotation * self.translation;

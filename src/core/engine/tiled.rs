@@ -1,9 +1,6 @@
 //! An engine for images too large for another engine's memory. It matches one tile after the other
-//! ([`crate::matching::tiles`]).
-//!
-//! Raw pairs are rectified whole, on the CPU, and the noise of the left image is estimated whole. The filters
-//! of the whole map run on the assembled map: valid mask, evidence, temporal smoothing and hole filling.
-//! Tiles are matched independently of each other, of other pairs, and of the cameras.
+//! ([`crate::matching::tiles`]). Raw pairs are rectified whole, on the CPU, and the noise of the left image
+//! and the filters of the whole map are computed whole, too.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

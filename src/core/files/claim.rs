@@ -1,8 +1,6 @@
-//! Claims on outputs, so that only one run at a time writes each.
-//!
-//! A file is renamed into its place while it is written, so others would not find a lock on it. The lock is a
-//! file next to it, `.NAME.stereod-lock`, for as long as the run. The lock on that file counts; the system
-//! releases it whenever a program ends, so that a lock file left by a killed run blocks no other run.
+//! Claims on outputs, so that only one run at a time writes each. A file is renamed into its place while it
+//! is written, so the lock is on a file next to it, `.NAME.stereod-lock`. The system releases it whenever a
+//! program ends, so that a lock file left by a killed run blocks no other run.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;

@@ -84,8 +84,7 @@ enum Identity {
 }
 
 impl Identity {
-    /// Returns `None` for devices, which many may write at once, and for paths that cannot be
-    /// written.
+    /// Returns `None` for devices, which many may write at once, and for paths that cannot be written.
     fn of(path: &Path) -> Option<Self> {
         let Ok(Target::File(file)) = target(path) else { return None };
         Some(inode(&file).map_or(Self::Path(file), |(device, number)| Self::Inode(device, number)))

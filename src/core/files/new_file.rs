@@ -161,8 +161,7 @@ pub(super) fn unfinished_prefix(target: &Path) -> String {
     format!(".{}.stereod-", short_name(target))
 }
 
-/// Returns the name of a file, or a hash if names derived from it would be too long for a file
-/// system.
+/// Returns the name of a file, or a hash if names derived from it would be too long for a file system.
 pub(super) fn short_name(target: &Path) -> String {
     let name = target.file_name().unwrap_or_default();
     if let Some(name) = name.to_str().filter(|name| name.len() < 200) {

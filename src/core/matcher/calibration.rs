@@ -18,9 +18,8 @@ use crate::pool::Pool;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration(Loaded);
 
-/// A pair of views of a chessboard: the pixel of each inner corner, row by row from the board's top
-/// left one, as OpenCV's `findChessboardCorners` returns them. (0, 0) is the centre of the first
-/// pixel.
+/// A pair of views of a chessboard: the pixel of each inner corner, row by row from the board's top left one,
+/// as OpenCV's `findChessboardCorners` returns them. (0, 0) is the centre of the first pixel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoardView {
     /// Corners in the left image.

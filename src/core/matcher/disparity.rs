@@ -117,8 +117,7 @@ impl Disparity {
     /// Returns the standard deviation of every pixel's depth in metres, row by row, provided that its
     /// disparity is right within 1 px ([`Disparity::confidence`]), without the error of the calibration (75 %
     /// of the errors are smaller indoors, 44 % on roads); NaN if the depth is unknown, filled or without
-    /// evidence of its own. `geometry` replaces the cameras of the matcher. `None` without
-    /// confidence.
+    /// evidence of its own. `geometry` replaces the cameras of the matcher. `None` without confidence.
     ///
     /// # Errors
     /// [`Error::NoGeometry`].

@@ -129,8 +129,7 @@ impl FromStr for BlockWindow {
     }
 }
 
-/// Largest sum of a window; larger sums are clamped to it. Engines use the number above it for a missing
-/// candidate.
+/// Largest sum of a window; larger ones are clamped. The number above it stands for a missing candidate.
 pub const SUM_MAX: u32 = i16::MAX as u32 - 1;
 
 /// Scaling of a window's total to a sum of 15 bits, independent of its size: the mean absolute difference in
@@ -235,8 +234,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// n times each pixel less the sum of the window of n pixels around it, row by row; it fits 16
-/// bits.
+/// n times each pixel less the sum of the window of n pixels around it, row by row; it fits 16 bits.
 pub fn zero_mean(image: &Image, window: BlockWindow) -> Vec<i32> {
     let size = (image.width(), image.height());
     let positions = (0..size.0 * size.1).map(|i| (i % size.0, i / size.0));
@@ -288,8 +286,7 @@ mod tests {
         let window = BlockWindow { width: 3, height: 1 };
         // 30 - (10 + 10 + 20), 60 - 90, 180 - (20 + 60 + 60).
         assert_eq!(zero_mean(&left, window), [-10, -30, 40]);
-        // Around column 1: 80; 80 * (8388608 / 9 = 932067) / 65536 = 1137.8. Around column 0 the
-        // first twice.
+        // Around column 1: 80; 80 * (8388608 / 9 = 932067) / 65536 = 1137.8. Around column 0 the first twice.
         assert_eq!(sum(BlockMeasure::ZeroMeanSad, window, [&left, &right], (1, 0)), 1137);
         assert_eq!(sum(BlockMeasure::ZeroMeanSad, window, [&left, &right], (0, 0)), 711);
     }
@@ -300,8 +297,7 @@ mod tests {
         let right = Image::from_vec(3, 1, vec![8, 16, 32]);
         let window = BlockWindow { width: 3, height: 1 };
         let blocks = Blocks::new(&left, &right, BlockMeasure::Sad, window, 255);
-        // At disparity 1, around column 2: 2 - 8, and 4 - 16 twice: 30. 30 * 2796202 / 65536 =
-        // 1279.99.
+        // At disparity 1, around column 2: 2 - 8, and 4 - 16 twice: 30. 30 * 2796202 / 65536 = 1279.99.
         assert_eq!(blocks.sum(2, 0, 1), 1279);
         // Around column 0: 1 - 8 twice and 2 - 8.
         assert_eq!(blocks.total(0, 0, 1), 20);

@@ -235,8 +235,7 @@ mod tests {
         // are 0 and 15 are 1; of columns, 16, 1 and 14: 16 * 16 * 100 + 15 (16 * 50 + 14) = 37810,
         // / 961 = 39, level 2. 16 unknown pixels: 5 digits. 1 px nearer and 1 px farther.
         assert_eq!(levels[0], Some([3, 2, 5, 2, 2]));
-        // x = 2, y = 1: columns 0 1 2 2 2, rows 0 0 1 1 1: 2 (100) + 3 (53) = 359, / 25 = 14. 2 px
-        // nearer.
+        // x = 2, y = 1: columns 0 1 2 2 2, rows 0 0 1 1 1: 2 (100) + 3 (53) = 359, / 25 = 14. 2 px nearer.
         assert_eq!(levels[5].unwrap()[0], 0);
         assert_eq!(levels[5].unwrap()[3..], [4, 0]);
         // Unknown, and without a peak.
@@ -283,8 +282,7 @@ mod tests {
         };
         let (left, right) = (eye(6), eye(3));
         let mut peaks = vec![9; 27];
-        // 1.5 px count as 2, so that column 5 looks at column 3, at the edge of white; -1.5 px as
-        // -1.
+        // 1.5 px count as 2, so that column 5 looks at column 3, at the edge of white; -1.5 px as -1.
         let values = [[24; 9], [-24; 9], [INVALID; 9]].concat();
         blind(&values, &mut peaks, &left, &right, 250);
         assert_eq!(peaks[..9], [9, 9, 9, 9, 9, 9, 0, 0, 0]);

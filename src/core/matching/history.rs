@@ -6,8 +6,7 @@ use std::time::Duration;
 use crate::frame::Image;
 use crate::matching::scene::Thumbnail;
 
-/// Longest time between two pairs of a stream that continues. After a longer gap, the scene may
-/// have changed.
+/// Longest time between two pairs of a stream that continues. After a longer gap, the scene may have changed.
 pub const GAP_MAX: Duration = Duration::from_secs(2);
 
 /// Tracks whether each pair of a stream continues the previous one, by capture time and scene.

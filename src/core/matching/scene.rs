@@ -1,5 +1,4 @@
-//! Scene changes: reports whether two images of a stream show the same scene. Thumbnails of both are compared
-//! by their correlation, which is independent of exposure.
+//! Scene changes: the correlation of two thumbnails, which is independent of exposure.
 
 use crate::frame::Image;
 

@@ -5,8 +5,7 @@ use crate::frame::{Image, clamped};
 /// Radius of the texture window in pixels.
 pub const RADIUS: usize = 2;
 
-/// Largest response of the noise filter: four pixels at 255 with a weight of 1, one with a weight
-/// of 4.
+/// Largest response of the noise filter: four pixels at 255 with a weight of 1, one with a weight of 4.
 pub const RESPONSE_MAX: usize = 4 * 255 + 4 * 255;
 
 /// Darkest and brightest grey level for the noise estimate; beyond them noise is clipped.

@@ -43,8 +43,7 @@ mod tests {
     #[test]
     fn a_window_counts_where_texture_is_weak() {
         let window = Window { side: 5, by_texture: true };
-        // 512 / 25 = 20 below 10; (20 * 10 + 10) / 20 = 10 at 20; 1 at 28 and 29: (20 * 1 + 10) /
-        // 20.
+        // 512 / 25 = 20 below 10; (20 * 10 + 10) / 20 = 10 at 20; 1 at 28 and 29: (20 * 1 + 10) / 20.
         let weights = [0u8, 10, 20, 28, 29, 30, 255].map(|range| window.weight(range, 10));
         assert_eq!(weights, [20, 20, 10, 2, 1, 0, 0]);
         assert_eq!(Window { side: 3, by_texture: false }.weight(255, 4), 56);

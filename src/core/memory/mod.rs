@@ -1,9 +1,6 @@
-//! Memory budget of the process. Every large allocation is reserved first, so that a demand that is too large
-//! ends in a message with numbers and not in a machine that swaps.
-//!
-//! [`Budget::reserve`] counts memory for as long as it is held; [`Budget::check`] only asks. Engines
-//! compute their demand before they allocate ([`Estimate`]). An allocation that fails anyway returns
-//! [`Refused`].
+//! Memory budget of the process. Every large allocation is reserved first ([`Budget::reserve`]), so that a
+//! demand that is too large ends in a message with numbers and not in a machine that swaps. Engines compute
+//! their demand before they allocate ([`Estimate`]). An allocation that fails anyway returns [`Refused`].
 
 mod free;
 

@@ -1,5 +1,4 @@
-//! Checks the size of an image by its header before decoding, because a few bytes can promise
-//! gigabytes.
+//! Checks the size of an image by its header before decoding, because a few bytes can promise gigabytes.
 
 use std::fs;
 use std::io::{BufReader, Cursor};
@@ -57,9 +56,8 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks by its header that the image in `content` can be decoded within the memory budget.
-/// Content of another format or with an unreadable header passes, because the decoder reports it
-/// better.
+/// Checks by its header that the image in `content` can be decoded within the memory budget. Content of
+/// another format or with an unreadable header passes, because the decoder reports it better.
 pub fn check(content: &[u8]) -> anyhow::Result<()> {
     let Some(format) = format(content) else { return Ok(()) };
     let mut reader = ImageReader::with_format(Cursor::new(content), format);

@@ -14,8 +14,7 @@ mod scan;
 pub use self::scan::Flaw;
 use self::scan::{Part, Table};
 
-/// Looks for missing data in a JPEG image. Images of kinds that cannot be walked pass if
-/// they have their end.
+/// Looks for missing data in a JPEG image. Images of kinds that cannot be walked pass if they have their end.
 pub fn check(bytes: &[u8]) -> Result<(), Flaw> {
     Walk { bytes, ..Walk::default() }.all()
 }

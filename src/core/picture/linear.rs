@@ -1,5 +1,4 @@
-//! Images of linear light (OpenEXR, TIFF with floating-point samples), encoded as other images
-//! are.
+//! Images of linear light (OpenEXR, TIFF with floating-point samples), encoded as other images are.
 
 use image::{DynamicImage, ImageBuffer};
 

@@ -1,9 +1,6 @@
-//! Orientation tags: how an image or video says that it is to be turned for display (EXIF, the
-//! matrix of MP4).
-//!
-//! A calibration refers to the image as the sensor delivered it, so tags are only reported unless
-//! the settings ask for more. Two views that are tagged differently can hardly be a stereo pair as
-//! they are.
+//! Orientation tags: how an image or video says that it is to be turned for display (EXIF, the matrix of
+//! MP4). A calibration refers to the image as the sensor delivered it, so tags are only reported unless the
+//! settings ask for more.
 
 use image::metadata::Orientation;
 

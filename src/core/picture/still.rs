@@ -1,6 +1,5 @@
-//! Reads single images from files.
-//!
-//! A damaged image is an error, even if its decoder would fill the missing part.
+//! Reads single images from files. A damaged image is an error, even if its decoder would fill the missing
+//! part.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -17,8 +16,7 @@ use super::tone::Tone;
 use super::{header, jpeg, linear};
 use crate::frame::Image;
 
-/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of an image that has
-/// none.
+/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of an image that has none.
 const USUAL_TABLES: [u8; 9] = *b"\xff\xe0\x00\x07AVI1\x00";
 
 /// A decoded image.
@@ -40,11 +38,9 @@ pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     Ok(Still { picture, orientation })
 }
 
-/// Reads an image as 8-bit intensity, not turned, because calibrations refer to the sensor's own
-/// image.
+/// Reads an image as 8-bit intensity, not turned, because calibrations refer to the sensor's own image.
 ///
-/// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency
-/// is ignored.
+/// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency is ignored.
 pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
     Ok(Grey::of(read(path, Orient::Ignore)?.picture).into_image(tone))
 }

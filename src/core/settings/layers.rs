@@ -453,9 +453,8 @@ impl<S: Schema> Layers<S> {
     }
 }
 
-/// Resolves the values of a table: every `auto` that depends on the cost or the paths becomes its
-/// number, whole numbers become fractions where needed, and dates become texts. Returns the name of
-/// the cost.
+/// Resolves the values of a table: every `auto` that depends on the cost or the paths becomes its number,
+/// whole numbers become fractions where needed, and dates become texts. Returns the name of the cost.
 fn resolve<S: Schema>(values: &mut Table) -> &'static str {
     let name = values["matching"]["cost"].as_str();
     let cost = COSTS.iter().find(|cost| Some(cost.name) == name).expect("the cost was checked");

@@ -1,8 +1,6 @@
-//! Settings of the matcher, and the layers that provide the values of any settings.
-//!
-//! Built-in defaults < file < environment < `--set` and flags. A wrong key or value in any layer is
-//! an error with its place and a correct alternative. Stages never see this module: they are passed
-//! the few parameters that they need.
+//! Settings of the matcher, and the layers that provide the values of any settings: built-in defaults < file
+//! < environment < `--set` and flags. Stages never see this module: they are passed the few parameters that
+//! they need.
 
 mod engine;
 mod layers;

@@ -42,8 +42,7 @@ pub struct Row {
     pub offers: Option<Offers>,
     /// Set if the knob stands at the end of its group.
     pub last: bool,
-    /// Another key of the section and the names with which this key has an effect; `None`: it
-    /// always has.
+    /// Another key of the section and the names with which this key has an effect; `None`: it always has.
     pub only: Option<(&'static str, &'static [&'static str])>,
 }
 

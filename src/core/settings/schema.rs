@@ -233,8 +233,7 @@ impl Row {
         }
     }
 
-    /// Describes the accepted values. The range of a wide type is only given if the number lies
-    /// near it.
+    /// Describes the accepted values. The range of a wide type is only given if the number lies near it.
     pub fn expected(&self) -> String {
         let or_words = self.or_words();
         match self.kind {

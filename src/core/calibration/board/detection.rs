@@ -93,8 +93,7 @@ impl Detection {
         self.corners.iter().filter_map(|c| Some((c.pixel, other.pixel(c.id)?)))
     }
 
-    /// Returns the mean distance between the corners of two detections in pixels; `None` if they
-    /// share none.
+    /// Returns the mean distance between the corners of two detections in pixels; `None` if they share none.
     pub fn distance(&self, other: &Detection) -> Option<f64> {
         let distances: Vec<_> = self.shared(other).map(|(a, b)| distance(a, b)).collect();
         (!distances.is_empty()).then(|| distances.iter().sum::<f64>() / distances.len() as f64)

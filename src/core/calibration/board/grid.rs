@@ -147,8 +147,7 @@ fn best(orders: &[Vec<[f64; 2]>], score: impl Fn(&[[f64; 2]]) -> f64) -> usize {
         .unwrap_or_default()
 }
 
-/// Returns the vectors from the first to the last corner of the middle row, and of the middle
-/// column.
+/// Returns the vectors from the first to the last corner of the middle row, and of the middle column.
 fn directions(order: &[[f64; 2]], columns: usize) -> ([f64; 2], [f64; 2]) {
     let rows = order.len() / columns;
     let difference = |a: [f64; 2], b: [f64; 2]| [b[0] - a[0], b[1] - a[1]];

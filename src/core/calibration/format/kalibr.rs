@@ -25,8 +25,7 @@ fn inverse((rotation, translation): &Motion) -> Motion {
     (rotation.transpose(), -rotation.transpose() * translation)
 }
 
-/// Returns the transformation from the camera into the inertial sensor's frame, given in either
-/// direction.
+/// Returns the transformation from the camera into the inertial sensor's frame, given in either direction.
 fn to_imu(cam: &At) -> Result<Option<Motion>> {
     if let Some(motion) = cam.get("T_imu_cam") {
         return motion.motion().map(Some);

@@ -12,8 +12,7 @@ const DIGITS_PX: f64 = 0.1;
 /// Metres per unit of the files.
 const METRES: f64 = 0.001;
 
-/// Returns key and value of every line with its number; `;` at a line's end and comments are
-/// ignored.
+/// Returns key and value of every line with its number; `;` at a line's end and comments are ignored.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     (1..).zip(text.lines()).filter_map(|(number, line)| {
         let line = line.split(['%', '#']).next().unwrap_or_default();

@@ -222,10 +222,11 @@ enum Parsed {
     Tree(Syntax, Node),
 }
 
+type IsCalibration = fn(&str) -> bool;
 type Read = fn(&str, &str, &ReadOptions) -> Result<Draft>;
 
 /// Formats of plain lines, which would pass for YAML and TOML.
-const LINES: [(Format, fn(&str) -> bool, Read); 3] = [
+const LINES: [(Format, IsCalibration, Read); 3] = [
     (Format::Kitti, kitti::is_calibration, kitti::read),
     (Format::Middlebury, middlebury::is_calibration, middlebury::read),
     (Format::Zed, zed::is_calibration, zed::read),

@@ -1,7 +1,6 @@
-//! Results of OpenCV's stereoCalibrate and stereoRectify as YAML, XML or JSON, in one file or two
-//! (intrinsics and extrinsics). OpenCV prescribes no names, so common ones are accepted: K1 D1, M1
-//! D1 (OpenCV's sample stereo_calib), cameraMatrix1 distCoeffs1, camera_matrix_left, LEFT.K, and
-//! similar ones.
+//! Results of OpenCV's stereoCalibrate and stereoRectify as YAML, XML or JSON, in one file or two (intrinsics
+//! and extrinsics). OpenCV prescribes no names, so common ones are accepted: K1 D1, M1 D1 (OpenCV's sample
+//! stereo_calib), cameraMatrix1 distCoeffs1, camera_matrix_left, LEFT.K, and similar ones.
 
 use nalgebra::{Matrix3, Rotation3, Vector3};
 

@@ -1,6 +1,5 @@
-//! camera_info of ROS (sensor_msgs/CameraInfo): one YAML file for each camera, as
-//! camera_calibration writes and camera_info_manager reads it, or as `ros2 topic echo` prints the
-//! message.
+//! camera_info of ROS (sensor_msgs/CameraInfo): one YAML file for each camera, as camera_calibration writes
+//! and camera_info_manager reads it, or as `ros2 topic echo` prints the message.
 //!
 //! Neither file has the relative pose of the cameras: it follows from the rectifications.
 
@@ -289,9 +288,8 @@ fn sources(left: &At, right: &At, focal_px: f64, topics: Option<Topics>) -> Sour
     Sources { left, right, pose: both.clone(), rectification: both, swap, unit }
 }
 
-/// Returns the files of the left and the right camera. Lenses with more than 8 coefficients are
-/// called rational, too, because ROS has no name for them: image_geometry passes all coefficients
-/// to OpenCV.
+/// Returns the files of the left and the right camera. Lenses with more than 8 coefficients are called
+/// rational, too, because ROS has no name for them: image_geometry passes all coefficients to OpenCV.
 pub(super) fn write(calibration: &StereoCalibration) -> Result<[String; 2]> {
     let Some(rectification) = &calibration.rectification else {
         return Err(CalibrationError::new(

@@ -68,8 +68,7 @@ const BYTES_MAX: usize = 32 << 20;
 /// Largest number of keys of a map. Each is compared with all others.
 const KEYS_MAX: usize = 1024;
 
-/// Largest number of attributes of an XML text. Its reader compares each with all others of its
-/// element.
+/// Largest number of attributes of an XML text. Its reader compares each with all others of its element.
 const ATTRIBUTES_MAX: usize = 4096;
 
 const TOO_MANY: &str = "far too many values for a calibration";

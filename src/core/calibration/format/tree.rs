@@ -86,8 +86,7 @@ pub(super) fn number(word: &str) -> Option<f64> {
     match unsigned.to_ascii_lowercase().as_str() {
         ".inf" | "inf" | "infinity" => Some(f64::INFINITY),
         ".nan" | "nan" => Some(f64::NAN),
-        // Not words such as "infinite" and "nano", nor hexadecimal numbers, which are not used
-        // here.
+        // Not words such as "infinite" and "nano", nor hexadecimal numbers, which are not used here.
         lower if lower.starts_with(|c: char| c.is_ascii_digit() || c == '.') => word.parse().ok(),
         _ => None,
     }
@@ -311,8 +310,7 @@ impl<'a> At<'a> {
         Ok(Matrix3x4::from_row_slice(&self.shaped(3, 4)?))
     }
 
-    /// Returns a rigid motion: the rotation and translation of a 4x4 matrix with the last row 0 0 0
-    /// 1.
+    /// Returns a rigid motion: the rotation and translation of a 4x4 matrix with the last row 0 0 0 1.
     pub fn motion(&self) -> Result<(Matrix3<f64>, Vector3<f64>)> {
         let matrix = Matrix4::from_row_slice(&self.shaped(4, 4)?);
         if matrix.row(3).iter().zip([0.0, 0.0, 0.0, 1.0]).any(|(found, due)| *found != due) {

@@ -77,8 +77,7 @@ impl Coverage {
         seen as f64 / (FINE.0 * FINE.1) as f64
     }
 
-    /// Returns the parts with the board in fewer than `least` images; a third if all of it is
-    /// missing.
+    /// Returns the parts with the board in fewer than `least` images; a third if all of it is missing.
     pub fn missing(&self, least: usize) -> Vec<Part> {
         let mut open = self.ninths.map(|row| row.map(|count| count < least));
         let mut parts = Vec::new();

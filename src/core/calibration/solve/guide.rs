@@ -22,8 +22,7 @@ const STILL: f64 = 0.04;
 /// Largest time between two sightings for measuring speed.
 pub const RECENT: Duration = Duration::from_millis(500);
 
-/// Least mean distance of the corners of a new pose from every other pose, relative to the image's
-/// width.
+/// Least mean distance of the corners of a new pose from every other pose, relative to the image's width.
 const NEW: f64 = 0.025;
 
 /// Weight of a change of shape against a move: a tilt of 30 degrees moves the corners of a board

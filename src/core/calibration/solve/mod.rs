@@ -1,6 +1,5 @@
-//! Calibration of two cameras from images of a board: first each camera by itself (Zhang 2000),
-//! then both cameras, their relative pose and all boards together. Pairs that do not fit are
-//! skipped and listed.
+//! Calibration of two cameras from images of a board: first each camera by itself (Zhang 2000), then both
+//! cameras, their relative pose and all boards together. Pairs that do not fit are skipped and listed.
 //!
 //! The formulas and the sums of squares equal OpenCV's calibrateCamera and stereoCalibrate (with
 //! CALIB_USE_INTRINSIC_GUESS), so the numbers of both can be compared.
@@ -32,8 +31,7 @@ const FEWEST_PAIRS: usize = 3;
 /// Parameters of a lens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
-    /// Brown-Conrady with five coefficients: k1 k2 p1 p2 k3. Suits most lenses up to about 100
-    /// degrees.
+    /// Brown-Conrady with five coefficients: k1 k2 p1 p2 k3. Suits most lenses up to about 100 degrees.
     #[default]
     PlumbBob,
     /// Brown-Conrady with eight: k4 k5 k6 as well, for wide angles.

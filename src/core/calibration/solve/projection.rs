@@ -6,8 +6,7 @@ use nalgebra::{Matrix2, Matrix2x3, SMatrix, Vector2, Vector3};
 use super::Model;
 use crate::calibration::{Camera, Lens};
 
-/// Largest number of parameters of a camera: two focal lengths, the principal point, eight of the
-/// lens.
+/// Largest number of parameters of a camera: two focal lengths, the principal point, eight of the lens.
 pub(super) const MOST: usize = 12;
 
 /// Points closer to the image plane than this part of their distance are invisible to lenses other

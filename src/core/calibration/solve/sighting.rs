@@ -50,8 +50,7 @@ pub enum Reason {
         /// Largest width of edges in used images.
         limit_px: f64,
     },
-    /// The corners do not fit one camera: the board is bent, or the corners belong to something
-    /// else.
+    /// The corners do not fit one camera: the board is bent, or the corners belong to something else.
     Misfit {
         /// The view.
         eye: Eye,

@@ -52,9 +52,8 @@ fn normalising(points: impl Iterator<Item = Vector2<f64>> + Clone) -> Option<Mat
     })
 }
 
-/// Returns the focal length of a camera with known principal point, from homographies of boards
-/// (Zhang 2000, section 3.1, with square pixels); `None` if the boards do not determine it, as when
-/// all face the camera.
+/// Returns the focal length of a camera with known principal point, from homographies of boards (Zhang 2000,
+/// section 3.1, with square pixels); `None` if the boards do not determine it, as when all face the camera.
 pub(super) fn focal(homographies: &[Matrix3<f64>], centre: [f64; 2]) -> Option<f64> {
     let shift = Matrix3::new(1.0, 0.0, -centre[0], 0.0, 1.0, -centre[1], 0.0, 0.0, 1.0);
     // Without the camera, the columns of a homography are orthogonal and equally long: with w = 1 /

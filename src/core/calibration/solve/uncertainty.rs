@@ -1,12 +1,11 @@
 //! Standard deviations of a calibration.
 //!
-//! The errors of the corners in one image are not independent, because no board is flat and no lens
-//! model exact. So the samples are the poses of the board, each with all its corners in both views.
-//! Their disagreement about the cameras is the noise (cluster-robust covariance, Liang and Zeger 1986,
-//! with one dispersion for all parameters, so that few poses suffice). A bend of the board shifts the
-//! cameras alike in all poses, so their disagreement does not show it. The bend is one more unknown
-//! here. The step of the cameras that it causes is an error of the rig, which was solved for a flat
-//! board.
+//! The errors of the corners in one image are not independent, because no board is flat and no lens model
+//! exact. So the samples are the poses of the board, each with all its corners in both views. Their
+//! disagreement about the cameras is the noise (cluster-robust covariance, Liang and Zeger 1986, with one
+//! dispersion for all parameters, so that few poses suffice). A bend of the board shifts the cameras alike in
+//! all poses, so their disagreement does not show it. The bend is one more unknown here. The step of the
+//! cameras that it causes is an error of the rig, which was solved for a flat board.
 
 use nalgebra::{DMatrix, DVector};
 

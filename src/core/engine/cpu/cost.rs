@@ -1,9 +1,6 @@
-//! The matching cost as the kernels see it: a vector of candidates on request.
-//!
-//! Candidates lie in the order of `striping.rs`. Lanes beyond their number must hold 255, so that they never
-//! win nor lower a neighbour. A cost implements [`FrameCost`], either on the fly as [`AdCost`] does, or
-//! through the stored costs of a band of rows (`band_costs.rs`), if neighbouring pixels share work or the
-//! cost is too slow to compute for every path.
+//! The matching cost as the kernels see it: a vector of candidates on request, either computed on the fly or
+//! read from stored costs ([`FrameCost`]). Candidates lie in the order of `striping.rs`. Lanes beyond their
+//! number must hold 255, so that they never win nor lower a neighbour.
 
 use super::mirrored_rows::{Starts, Stripes};
 use super::simd::Vector;

@@ -1,7 +1,5 @@
-//! Cost features: the inputs of a cost, computed once per pair as byte images ("planes") of either view.
-//!
-//! `ad` compares intensities, one plane. `census` compares descriptors, eight bits per plane. `combined` adds
-//! the gradient and the intensity to them. The planes of the right view are mirrored (`mirrored_rows.rs`).
+//! Cost features: the inputs of a cost, computed once per pair as byte images ("planes") of either view;
+//! those of the right view are mirrored (`mirrored_rows.rs`).
 
 use super::geometry::Geometry;
 use super::mirrored_rows;

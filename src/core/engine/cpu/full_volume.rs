@@ -1,6 +1,5 @@
-//! Matching with all sums in memory, for 16 paths: knight's moves reach two rows up and down, so that bands
-//! cannot follow them. The costs and the sums of the whole image are kept (3 bytes per pixel and candidate),
-//! and one direction after the other is added to the sums.
+//! Matching with all costs and sums in memory (3 bytes per pixel and candidate), for 16 paths: knight's moves
+//! reach two rows up and down, so that bands cannot follow them.
 
 use super::band_costs::FillBand;
 use super::cost_source::CostSource;

@@ -75,8 +75,7 @@ impl<V: Vector> RowCost<V> for LookUpRow {
 impl<V: Vector> PixelCost<V> for LookUpPixel {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
-        // SAFETY: the mirrored row holds all vectors of the pixel; a row of the table has 256
-        // costs.
+        // SAFETY: the mirrored row holds all vectors of the pixel; a row of the table has 256 costs.
         unsafe {
             let right = V::load(self.right.add(self.starts.at(chunk)));
             self.padding.apply(right.look_up(self.costs), chunk)

@@ -4,28 +4,22 @@
 //! pixels are stored. They are not:
 //!
 //! 0. *Rectify*, for raw pairs (`rectify.rs`).
-//! 1. With an adaptive window or a prior: half-size images (*pyramid*), matched in the same way with their
-//!    own memory (*prior*, `level.rs`), and the *texture* of every pixel, which weighs window and prior
-//!    (`prepare.rs`). The costs of a band are blended accordingly (`support.rs`).
-//! 2. *Cost features*: the inputs of the cost (intensities, census descriptors, gradients) are computed once
-//!    per image (`features.rs`), with the right rows in the order of a pixel's candidates
-//!    (`mirrored_rows.rs`). The cost itself is computed on the fly (`cost.rs`) or stored (`band_costs.rs`):
-//!    by the first sweep for the whole image, or by each sweep for its band (`cost_source.rs`).
+//! 1. With an adaptive window or a prior: half-size images, matched in the same way (`level.rs`), and the
+//!    *texture* of every pixel (`prepare.rs`), which weighs both (`support.rs`).
+//! 2. *Cost features* (`features.rs`, `mirrored_rows.rs`). The cost itself is computed on the fly (`cost.rs`)
+//!    or stored (`band_costs.rs`): for the whole image, or by each sweep for its band (`cost_source.rs`).
 //! 3. *Aggregation, down*: the downward paths. Their vectors are stored only at the start of each band of
 //!    eight rows (`vertical.rs`), as checkpoints.
-//! 4. *Aggregation and winner*, band by band from the bottom up: the leftward paths of a band
-//!    (`leftwards.rs`), the downward ones once more from the checkpoint, the upward and the rightward ones
-//!    together. The disparities are selected and refined as soon as the sums of a piece of a row are complete
-//!    (`winner.rs`), so a band stays in the cache. Five paths need no upward sweep and so no checkpoints,
-//!    four no diagonals.
-//!
-//!    Without paths, sums over windows replace 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep the
-//!    costs and the sums of the whole image (`full_volume.rs`).
+//! 4. *Aggregation and winner*, band by band from the bottom up: the leftward paths (`leftwards.rs`), the
+//!    downward ones once more from the checkpoint, the upward and the rightward ones together. Disparities
+//!    are selected and refined as soon as the sums of a piece of a row are complete (`winner.rs`), so a band
+//!    stays in the cache. Five paths need no upward sweep and so no checkpoints, four no diagonals. Without
+//!    paths, sums over windows replace 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep all sums
+//!    (`full_volume.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
-//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), striped so that a candidate's
-//! neighbours are in the neighbouring vectors (`striping.rs`). Threads take pieces of each stage one after
-//! the other (`team.rs`), and follow each other from band to band as a wavefront (`schedule.rs`).
+//! Threads take pieces of each stage one after the other (`team.rs`), and follow each other from band to band
+//! as a wavefront (`schedule.rs`).
 //!
 //! Memory is allocated once (`memory.rs`). All threads share the checkpoints (3 W D H / 8 bytes for eight
 //! paths), the prepared images (about W H for `ad`, 12 W H for `combined`) and P2 (2 W H, with diagonal paths

@@ -1,5 +1,4 @@
-//! The cost table of [`crate::matching::mutual_information`], learnt by all threads from a pair and its map
-//! so far.
+//! The cost table of [`crate::matching::mutual_information`], learnt by all threads.
 
 use std::sync::Mutex;
 

@@ -1,5 +1,5 @@
-//! P2 between neighbouring pixels, for paths in bands: looked up once per pair, for many pixels at once,
-//! because each is used two to four times.
+//! P2 between neighbouring pixels, for paths in bands: looked up once per pair, because each is used two to
+//! four times.
 
 use super::geometry::Geometry;
 use super::simd::{SimdKernel, Vector};
@@ -114,8 +114,7 @@ impl SimdKernel for PenaltyRows<'_> {
                     *step = a.abs_diff(b);
                 }
                 for x in (0..width).step_by(V::N) {
-                    // SAFETY: rows are whole vectors; the block has room for them, and the table
-                    // 256 bytes.
+                    // SAFETY: rows are whole vectors; the block has room for them, and the table 256 bytes.
                     unsafe {
                         let at = MARGIN + (y * steps + number) * stride + x;
                         let penalties = V::load(self.scratch[x..].as_ptr());

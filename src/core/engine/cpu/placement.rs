@@ -1,8 +1,6 @@
-//! Placement of the engine's threads: their cores and their niceness.
-//!
-//! On Linux both are per thread and are inherited from the parent thread. So a team is started by a placed
-//! thread, and a placed thread computes in place of the caller. The caller's own cores and niceness stay
-//! unchanged for the threads that it starts later (encoders, a window).
+//! Placement of the engine's threads: their cores and their niceness. On Linux both are per thread and
+//! inherited, so a placed thread starts the team and computes in place of the caller, whose own cores and
+//! niceness stay unchanged for the threads that it starts later (encoders, a window).
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

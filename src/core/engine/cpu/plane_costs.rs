@@ -1,5 +1,4 @@
-//! Costs on prepared planes (`features.rs`): Hamming distances of census descriptors, alone or with gradient
-//! and intensity.
+//! Costs on prepared planes (`features.rs`).
 
 use super::cost::{FrameCost, Padding, PixelCost, RowCost};
 use super::features::{Features, GRADIENT_PLANES};

@@ -1,5 +1,4 @@
-//! Residuals of an image, row by row: their magnitudes, and the pixels with more than noise
-//! ([`crate::matching::residuals`]).
+//! Residuals of an image, row by row ([`crate::matching::residuals`]).
 
 use std::sync::Mutex;
 

@@ -1,16 +1,13 @@
-//! The order of a pixel's candidates in its vectors: *striped* (Farrar, "Striped Smith-Waterman
-//! speeds database searches six times over other SIMD implementations", Bioinformatics 23(2),
-//! 2007).
+//! The order of a pixel's candidates in its vectors: *striped* (Farrar, "Striped Smith-Waterman speeds
+//! database searches six times over other SIMD implementations", Bioinformatics 23(2), 2007).
 //!
 //! With n vectors per pixel, vector c holds the candidates c, c + n, c + 2n, ... in its lanes. So the
 //! neighbours of a vector's candidates are in the adjacent vectors, lane by lane, without a shift. Two
 //! vectors are exceptions: the lower neighbours of the first are the last vector's, a lane further down, and
-//! the upper ones of the last are the first vector's, a lane further up. With one vector per pixel this is
-//! the plain order.
+//! the upper ones of the last are the first vector's, a lane further up.
 //!
 //! All data per candidate is in this order, from the cost to the sums; a *place* is a candidate's index in
-//! it, vector by vector. The right view's rows are prepared so that a vector of candidates is consecutive
-//! (`mirrored_rows.rs`).
+//! it, vector by vector.
 
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};

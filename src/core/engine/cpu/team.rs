@@ -1,8 +1,6 @@
-//! The threads of the engine: started once, parked between frames.
-//!
-//! Work is divided into more pieces than there are threads, and each thread takes the next one whenever it
-//! has finished one. The work is done when its pieces are, without waiting for idle threads: a thread that is
-//! preempted while it has no piece delays no other thread.
+//! The threads of the engine: started once, parked between frames. Each takes the next piece of work whenever
+//! it has finished one. The work is done when its pieces are, without waiting for idle threads: a thread that
+//! is preempted while it has no piece delays no other thread.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,5 +1,4 @@
-//! Stages over whole images that are matched in tiles: the noise thresholds before the tiles, and the filters
-//! of the map after them.
+//! Stages over whole images that are matched in tiles.
 
 use std::collections::BTreeMap;
 

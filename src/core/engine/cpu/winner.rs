@@ -122,8 +122,7 @@ impl WinnerTakesAll {
         columns: usize,
     ) {
         let chunks = if EXACT { MAX } else { self.depth / V::N };
-        // SAFETY: the pieces hold `TILE` pixels of `chunks` vectors; the columns and the row lie in
-        // the band.
+        // SAFETY: the pieces hold `TILE` pixels of `chunks` vectors; the columns and the row lie in the band.
         unsafe {
             if self.right_view {
                 self.update_right::<V, MAX>(x, columns, chunks);
@@ -151,8 +150,7 @@ impl WinnerTakesAll {
             after: [0; TILE],
             rivals: [i16::MAX; TILE],
         };
-        // SAFETY: the piece holds this many pixels; the neighbours stay within the sums of their
-        // pixel.
+        // SAFETY: the piece holds this many pixels; the neighbours stay within the sums of their pixel.
         unsafe {
             let sums = self.sums.ptr();
             for i in 0..columns {

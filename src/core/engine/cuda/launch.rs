@@ -1,6 +1,5 @@
-//! Work of the engine for a frame, as data: kernels, buffers, and the steps in order.
-//!
-//! `plan/` makes it; `frames.rs` runs it on streams, independent of the kernels' content.
+//! Work of the engine for a frame, as data: kernels, buffers, and the steps in order. `plan/` makes it;
+//! `frames.rs` runs it on streams.
 
 use std::collections::BTreeMap;
 

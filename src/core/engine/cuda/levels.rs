@@ -1,5 +1,4 @@
-//! Levels of a pair: the pictures and their halves, as many as the prior uses. Each is matched like a
-//! separate pair, the coarsest first.
+//! Levels of a pair: the pictures and their halves. Each is matched like a separate pair, the coarsest first.
 
 use super::job::Job;
 use crate::matching::Params;

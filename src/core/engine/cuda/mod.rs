@@ -1,20 +1,12 @@
-//! The CUDA engine: the stages of `matching/` as kernels, byte for byte the same, several frames in
-//! flight.
-//!
-//! `units.rs` chooses the kernels (`kernels/*.cu`) and their constants for pairs of a size with a set of
-//! parameters on a device; `plan/` arranges their buffers and launches. Everything else here is independent
-//! of the algorithm:
+//! The CUDA engine: the stages of `matching/` as kernels, byte for byte the same, several frames in flight.
+//! `units.rs` chooses the kernels (`kernels/*.cu`) and their constants, `plan/` arranges their buffers and
+//! launches. Everything else here is independent of the algorithm:
 //!
 //! - `device.rs` lists and opens devices, `driver.rs` owns the driver's objects.
-//! - `compile.rs` compiles the kernels for the exact device with NVRTC (`nvrtc.rs`) when the engine
-//!   starts; `cache.rs` keeps the code on disk.
+//! - `compile.rs` compiles the kernels for the exact device with NVRTC (`nvrtc.rs`); `cache.rs` keeps the
+//!   code.
 //! - `memory.rs` estimates memory before any allocation.
-//! - `slot.rs` is a frame in flight: events order upload, computation and download on three streams, so that
-//!   different frames overlap; `frames.rs` enqueues the computation.
-//!
-//! In the steady state a frame costs only the host calls that enqueue it: sources write pictures into pinned
-//! memory (`pinned.rs`), from which the device uploads them, and the map is returned in the pinned memory of
-//! its download. Other pictures are copied once.
+//! - `slot.rs` is a frame in flight; `frames.rs` enqueues its computation.
 
 mod cache;
 mod compile;

@@ -1,5 +1,5 @@
-//! Frames in flight: each slot has pinned memory for its pictures, its own buffers on the device, and
-//! the events that order upload, computation and download on their streams.
+//! Frames in flight: each slot has pinned memory for its pictures, its own buffers on the device, and the
+//! events that order upload, computation and download on three streams, so that different frames overlap.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -214,9 +214,8 @@ mod tests {
         assert!(!is_hidden(met(far, 1), met(far + 16, 1)), "a pixel is a slant");
         assert!(is_hidden(met(far, 1), met(far + 17, 1)));
         assert!(!is_hidden(None, met(near, 1)) && !is_hidden(met(far, 1), None));
-        // The last hole, (4, 1), meets the far side at two corners (3584 each) and four steps to
-        // the left (3072), the near one five times at one step: 10240 of 28160 is a quarter, but no
-        // half.
+        // The last hole, (4, 1), meets the far side at two corners (3584 each) and four steps to the left
+        // (3072), the near one five times at one step: 10240 of 28160 is a quarter, but no half.
         assert_eq!(filled(8, &[0; 24], &values, FillRule::Rays, 8)[9..13], [far; 4]);
         // Out of the left's reach it is not known to be hidden: 7168 of 25088.
         assert_eq!(filled(8, &[0; 24], &values, FillRule::Rays, 3)[9..13], [far, far, far, near]);

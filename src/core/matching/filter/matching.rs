@@ -12,7 +12,6 @@ pub struct Matching<'a> {
     pub range: DisparityRange,
     /// Winning candidate of every pixel, row by row.
     pub winners: &'a [usize],
-    /// Noise threshold of the left image
-    /// ([`noise_threshold`](crate::matching::texture::noise_threshold)).
+    /// Noise threshold of the left image ([`noise_threshold`](crate::matching::texture::noise_threshold)).
     pub threshold: u32,
 }

@@ -1,5 +1,5 @@
-//! Exponential smoothing of disparity in time. Static pixels are averaged; a step larger than the guard
-//! counts as motion and is adopted at once.
+//! Exponential smoothing of disparity in time. A step larger than the guard counts as motion and is adopted
+//! at once.
 
 use crate::frame::{DisparityRange, INVALID, SUBPIXEL};
 use crate::matching::history::State;

@@ -64,8 +64,7 @@ fn a_shifted_picture_gives_the_shifted_result() {
 
 #[test]
 fn faint_texture_survives_that_the_upper_bits_lose() {
-    // A dark wall in 12 linear bits of a 16-bit word: its texture lies within one code of the upper
-    // 8.
+    // A dark wall in 12 linear bits of a 16-bit word: its texture lies within one code of the upper 8.
     let wall = picture(80, 80, |x, y| (40 << 4) + (((x * 5 + y * 3) % 7) << 4) as u16);
     let mut upper = vec![0; wall.len()];
     Tone::UpperBits.reduce(&wall, 80, &mut upper);

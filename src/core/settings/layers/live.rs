@@ -7,8 +7,7 @@ use super::super::schema::{self, Schema, same};
 use super::{Error, Fitted, Layers, Loaded, Origin, dotted};
 
 impl<S: Schema> Loaded<S> {
-    /// Returns the value of a key, which must exist, as it was given: `auto` if it was not
-    /// overridden.
+    /// Returns the value of a key, which must exist, as it was given: `auto` if it was not overridden.
     pub fn given(&self, section: &str, key: &str) -> &Value {
         &self.layers.table[section][key]
     }
@@ -23,8 +22,7 @@ impl<S: Schema> Loaded<S> {
         self.layers.chosen.is_some()
     }
 
-    /// Returns these settings with this number for `auto` disparities, whatever else is changed
-    /// later.
+    /// Returns these settings with this number for `auto` disparities, whatever else is changed later.
     pub fn with_chosen(&self, disparities: usize) -> Result<Loaded<S>, Error> {
         Layers { chosen: Some(disparities), ..self.layers.clone() }.finish()
     }

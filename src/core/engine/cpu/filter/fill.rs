@@ -1,8 +1,6 @@
-//! Filling of holes, at constant cost per pixel for any length of the rays (`rays.rs`).
-//!
-//! A hole is filled in place as soon as all its rays are known, because later rows only use the values that
-//! the fronts carry. All pixels of a block of columns with a hole are computed, as vectors. Gaps are short,
-//! and are filled from a copy of the map (`gaps.rs`).
+//! Filling of holes, at constant cost per pixel for any length of the rays (`rays.rs`). A hole is filled in
+//! place as soon as all its rays are known, because later rows only use the values that the fronts carry.
+//! Gaps are filled from a copy of the map (`gaps.rs`).
 
 mod gaps;
 mod medians;
@@ -71,8 +69,7 @@ impl MapFilter for FillFilter {
                 // SAFETY: the caller's promise.
                 let from = unsafe { unfilled.all(width * height) };
                 pass.rows(|_, rows| {
-                    // SAFETY: the rows of the result are this thread's; the simd was found on this
-                    // machine.
+                    // SAFETY: the rows of the result are this thread's; the simd was found on this machine.
                     unsafe {
                         let to = map.part(rows.start * width..rows.end * width);
                         let row = rows.start;

@@ -1,7 +1,5 @@
-//! The filters of [`crate::matching::filter`], vectorised and distributed over threads by rows.
-//!
-//! Each allocates its memory once. Most filters change the map in place; one that cannot has an input buffer,
-//! into which the previous stage writes.
+//! The filters of [`crate::matching::filter`], vectorised and distributed over threads by rows. A filter that
+//! cannot change the map in place has an input buffer, into which the previous stage writes.
 
 mod confidence;
 mod evidence;

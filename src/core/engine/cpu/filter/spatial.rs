@@ -1,7 +1,5 @@
-//! Smoothing of surfaces, for all pixels of a block of columns at once.
-//!
-//! Rows are smoothed in place, from a copy of each; columns from the result into the map. Rows are copied
-//! with unknown pixels on either side, so that no column is special.
+//! Smoothing of surfaces, for all pixels of a block of columns at once. Rows are copied with unknown pixels
+//! on either side, so that no column is special.
 
 use std::sync::Mutex;
 

@@ -239,8 +239,7 @@ impl Vector for Neon {
 unsafe fn eight(taps: Taps<'_>, offsets: *const u32, weights: *const u16) -> uint8x8_t {
     // SAFETY: the caller's promise.
     unsafe {
-        // 1/256 of the way from the left tap to the right one, and from the upper row to the lower
-        // one.
+        // 1/256 of the way from the left tap to the right one, and from the upper row to the lower one.
         let weights = vld1q_u16(weights);
         let (fx, fy) = (vmovn_u16(weights), vshrq_n_u16::<8>(weights));
         let across = |below: usize| {

@@ -1,6 +1,5 @@
 //! 16 byte lanes as arrays, with baseline instructions only. On x86-64, the operations of paths and winners
-//! use SSE2 explicitly (`sse2.rs`); compilers can vectorise the loops of the others (`plain.rs`, and here)
-//! with SSE2, NEON and the like.
+//! use SSE2 explicitly (`sse2.rs`); compilers can vectorise the loops of the others (`plain.rs`, and here).
 
 #[cfg(not(target_arch = "x86_64"))]
 use super::plain as baseline;

@@ -25,8 +25,7 @@ impl<'a> Around<'a> {
         Self { rows: [y - 1, y, y + 1].map(|y| &picture.pixels[y * width..][..width]) }
     }
 
-    /// Pixel `x` with its neighbours: grey level, doubled gradients across and down, steps across
-    /// and down.
+    /// Pixel `x` with its neighbours: grey level, doubled gradients across and down, steps across and down.
     #[inline(always)]
     fn pixel(self, x: usize) -> [i16; 5] {
         let [above, own, below] = self.rows;

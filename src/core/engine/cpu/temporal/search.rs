@@ -1,5 +1,4 @@
-//! Estimation of the shifts of remembered images relative to the newest, from sums over images of half the
-//! size and less.
+//! Estimation of the shifts of remembered images relative to the newest.
 
 use std::sync::Mutex;
 

@@ -1,7 +1,5 @@
-//! Filling of gaps, for all pixels of a block of columns at once.
-//!
-//! For each pixel of a block, the nearest ends of the row and of the column are searched within the longest
-//! gap. Ends come from the map before filling, so that rows can be filled in any order.
+//! Filling of gaps, for all pixels of a block of columns at once. Ends come from the map before filling, so
+//! that rows can be filled in any order.
 
 use crate::engine::cpu::filter::rays::{BLOCK, Block};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
