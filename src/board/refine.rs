@@ -4,7 +4,6 @@ use nalgebra::{Matrix2, Vector2};
 
 use stereod_core::frame::Image;
 
-/// Largest number of rounds for one corner.
 const ROUNDS: usize = 40;
 
 /// The refinement ends with a step below this many pixels.

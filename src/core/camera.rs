@@ -2,7 +2,6 @@
 
 use crate::frame::Eye;
 
-/// A camera that a source reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CameraInput {
     /// The view that it delivers; the left one for both in one stream.

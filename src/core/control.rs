@@ -46,7 +46,6 @@ struct Paused {
 }
 
 impl Pause {
-    /// Begins or ends a pause.
     pub fn set(&self, on: bool) {
         let mut paused = locked(&self.0);
         match on {

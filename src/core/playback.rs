@@ -22,7 +22,6 @@ pub enum Move {
     Again,
 }
 
-/// How a recording is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Playing {
     /// Begin and end of the marked part.

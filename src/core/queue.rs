@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_channel::{RecvError, SendError, TryRecvError, TrySendError};
 
-/// Behaviour of a full link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
     /// The sender waits: for recorded files.

@@ -61,7 +61,6 @@ pub fn holds_secret(text: &str) -> bool {
     redact(text) != text
 }
 
-/// Position of a secret in a text.
 struct Secret {
     range: Range<usize>,
     /// True for a bare secret value, not a pair of name and password.

@@ -12,7 +12,6 @@ const MOST: usize = 20;
 /// Time for which a warning counts as a present problem.
 const PRESENT: Duration = Duration::from_secs(60);
 
-/// A warning, and how often it came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
     /// Text of the last time.

@@ -20,7 +20,6 @@ pub struct Variant {
     pub assignments: Vec<String>,
 }
 
-/// The two sides of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Settings of stereod, at least one.

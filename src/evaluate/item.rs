@@ -21,6 +21,18 @@ impl<T> Default for Areas<T> {
 }
 
 impl<T> Areas<T> {
+    /// Joins the values of each area, of those that have one.
+    pub fn join(of: &[&Self], join: impl Fn(&[&T]) -> Option<T>) -> Self {
+        let join = |area: fn(&Self) -> Option<&T>| {
+            join(&of.iter().filter_map(|areas| area(areas)).collect::<Vec<_>>())
+        };
+        Self {
+            non_occluded: join(|areas| areas.non_occluded.as_ref()),
+            all: join(|areas| areas.all.as_ref()),
+            discontinuities: join(|areas| areas.discontinuities.as_ref()),
+        }
+    }
+
     /// Applies a function to each.
     pub fn map<U>(&self, f: impl Fn(&T) -> Option<U>) -> Areas<U> {
         let of = |area: &Option<T>| area.as_ref().and_then(&f);

@@ -20,7 +20,6 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Creates noise of this standard deviation.
     pub fn new(sigma: f64, seed: u64) -> Self {
         let steps = -(STEPS as i64)..=STEPS as i64;
         let draws = |step: i64| match sigma > 0.0 {

@@ -53,7 +53,6 @@ impl OpenCv {
     }
 }
 
-/// Runs the script, and returns what it writes.
 fn run(arguments: &[String], input: &[&[u8]]) -> Result<Vec<u8>> {
     let mut command = Command::new(PYTHON);
     command.args(["-c", SCRIPT]).args(arguments);

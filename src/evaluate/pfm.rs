@@ -56,7 +56,6 @@ fn parse(content: &[u8]) -> anyhow::Result<Floats> {
     Ok(Floats { width, height, values: values.collect() })
 }
 
-/// Returns the next line, without its end.
 fn line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let end = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
     let (line, after) = rest.split_at(end);

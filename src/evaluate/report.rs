@@ -23,7 +23,6 @@ impl Dataset {
         self.pairs.iter().filter_map(|(name, pair)| Some((&**name, pair.as_ref().ok()?)))
     }
 
-    /// Returns the means over its pairs.
     pub fn mean(&self) -> Option<Summary> {
         mean(self.measured().map(|(_, measured)| measured))
     }
@@ -69,7 +68,6 @@ impl Report {
         (measured, self.datasets.iter().map(|dataset| dataset.pairs.len()).sum())
     }
 
-    /// Returns the means over all pairs.
     pub fn mean(&self) -> Option<Summary> {
         mean(self.datasets.iter().flat_map(Dataset::measured).map(|(_, measured)| measured))
     }

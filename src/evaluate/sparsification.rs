@@ -56,9 +56,10 @@ impl Sparsification {
         })
     }
 
-    /// Returns the mean of several; `None` of none.
-    pub fn mean(of: &[Self]) -> Option<Self> {
-        let mean = |value: fn(&Self) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64;
+    pub fn mean(of: &[&Self]) -> Option<Self> {
+        let mean = |value: fn(&Self) -> f64| {
+            of.iter().map(|one| value(one)).sum::<f64>() / of.len() as f64
+        };
         (!of.is_empty()).then(|| Self {
             area: mean(|one| one.area),
             best: mean(|one| one.best),
@@ -162,6 +163,6 @@ mod tests {
         assert_eq!(Sparsification::mean(&[]), None);
         let of = |(area, best, calibration)| Sparsification { area, best, calibration };
         let means = [(2.0, 1.0, 8.0), (4.0, 2.0, 5.0)].map(of);
-        assert_eq!(Sparsification::mean(&means), Some(of((3.0, 1.5, 6.5))));
+        assert_eq!(Sparsification::mean(&means.each_ref()), Some(of((3.0, 1.5, 6.5))));
     }
 }

@@ -28,7 +28,6 @@ pub enum Benchmark {
     Eth3d,
 }
 
-/// Name of the method in Middlebury's file names.
 const METHOD: &str = "stereod";
 
 /// Stored value of one pixel of disparity in KITTI's images.

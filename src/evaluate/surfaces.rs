@@ -29,7 +29,6 @@ pub struct Surfaces {
 }
 
 impl Surfaces {
-    /// Takes the figures of a map.
     pub fn of(map: &Values) -> Self {
         Self {
             density: map.density(),
@@ -39,7 +38,7 @@ impl Surfaces {
     }
 
     /// Returns the mean of each figure over those that have it; there must be one.
-    pub fn mean(of: &[Self]) -> Self {
+    pub fn mean(of: &[&Self]) -> Self {
         let mean = |figures: Vec<f64>| figures.iter().sum::<f64>() / figures.len() as f64;
         let residuals: Vec<f64> = of.iter().filter_map(|map| map.plane_residual).collect();
         Self {
@@ -149,7 +148,7 @@ mod tests {
     fn means_are_over_the_maps_that_have_a_figure() {
         let of = |plane_residual| Surfaces { density: 50.0, plane_residual, thin_gaps: 4.0 };
         let all = [of(Some(0.25)), of(None), of(Some(0.75))];
-        assert_eq!(Surfaces::mean(&all), of(Some(0.5)));
-        assert_eq!(Surfaces::mean(&all[1..2]), of(None));
+        assert_eq!(Surfaces::mean(&all.each_ref()), of(Some(0.5)));
+        assert_eq!(Surfaces::mean(&[&all[1]]), of(None));
     }
 }

@@ -305,7 +305,6 @@ fn whole_maps(report: &Report) -> Option<Table> {
     Some(Table { title: "Whole maps, without the truth", rows })
 }
 
-/// Returns the head of the first column.
 fn first(report: &Report) -> &'static str {
     if report.is_comparison { "settings" } else { "pair" }
 }

@@ -6,9 +6,9 @@
 
 use nalgebra::{Matrix3, Matrix3x4, Rotation3, UnitQuaternion, Vector3};
 
-use super::camera::{Camera, Lens};
 use super::error::RectifyError;
 use super::projection::Projection;
+use super::{Camera, Lens};
 use super::{Rectification, RectifiedView, StereoCalibration};
 
 /// Points along each side of the grid that samples the image's border.

@@ -15,7 +15,6 @@ impl CalibrationError {
         Self { message: message.into(), lacks_size: false }
     }
 
-    /// Creates the error of files that lack the size of the images.
     pub(super) fn without_size(message: impl Into<String>) -> Self {
         Self { message: message.into(), lacks_size: true }
     }

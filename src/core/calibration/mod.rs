@@ -7,7 +7,6 @@
 pub mod aligner;
 pub mod board;
 pub mod bouguet;
-pub mod camera;
 pub mod check;
 pub mod error;
 #[cfg(test)]
@@ -23,9 +22,8 @@ mod stereo;
 pub mod summary;
 
 pub use aligner::Aligner;
-pub use camera::{Camera, Lens};
 pub use error::CalibrationError;
 pub use map::RectifyMap;
 pub use mode::Fit;
 pub use rectifier::Rectifier;
-pub use stereo::{Rectification, RectifiedView, StereoCalibration};
+pub use stereo::{Camera, Lens, Rectification, RectifiedView, StereoCalibration};

@@ -5,7 +5,7 @@
 
 use nalgebra::{Matrix3, Vector3};
 
-use super::camera::{Camera, Lens};
+use super::{Camera, Lens};
 
 /// Largest error of the inverse, in units of the focal length.
 const TOLERANCE: f64 = 1e-10;

@@ -9,7 +9,6 @@ use crate::frame::StereoGeometry;
 /// Numbers of disparities in the table of depths.
 const DISPARITIES: [usize; 2] = [64, 128];
 
-/// Summary of a calibration for a person.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Width and height of the images in pixels.
@@ -24,7 +23,6 @@ pub struct Summary {
     pub turned: Turned,
     /// The rectified images, if the calibration defines them.
     pub rectified: Option<RectifiedSummary>,
-    /// Depths covered by numbers of disparities.
     pub depth: Vec<DepthRange>,
     /// Set if the depths are estimates, because the rectified focal length is not known.
     pub depth_estimated: bool,
@@ -32,7 +30,6 @@ pub struct Summary {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CameraSummary {
-    /// Focal lengths in pixels.
     pub focal_px: [f64; 2],
     /// The principal point in pixels.
     pub centre_px: [f64; 2],
@@ -59,7 +56,6 @@ pub struct Turned {
 pub struct RectifiedSummary {
     /// Width and height in pixels.
     pub size: [usize; 2],
-    /// Focal length in pixels.
     pub focal_px: f64,
     /// The left principal point in pixels.
     pub centre_px: [f64; 2],

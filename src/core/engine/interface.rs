@@ -69,7 +69,6 @@ pub trait TileEngine: Engine {
     fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()>;
 }
 
-/// Properties of an engine's pairs.
 #[derive(Clone, Debug)]
 pub struct PairSpec {
     /// Width and height of the matched images in pixels.

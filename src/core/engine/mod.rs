@@ -3,19 +3,68 @@
 pub mod cpu;
 pub mod cuda;
 mod interface;
-mod options;
 pub mod tiled;
 mod tiling;
 
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
 use crate::matching::Params;
-use cuda::Unusable;
+use crate::matching::tiles::{NoTiles, Tiles};
+use cpu::CpuOptions;
+use cuda::{CudaOptions, Unusable};
 pub use interface::{Engine, PairSpec};
-pub use options::{Choice, Options, Tiling};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// The fastest that works on this machine.
+    #[default]
+    Auto,
+    /// An NVIDIA GPU, or an error.
+    Cuda,
+    Cpu,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tiling {
+    /// The whole image if it fits the memory, else the smallest number of full-width bands that fits.
+    #[default]
+    Auto,
+    /// The whole image, or an error.
+    Off,
+    /// This layout.
+    Into(Tiles),
+}
+
+/// Error for a text that is no tiling; it states the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`auto`, `off`, or {0}")]
+pub struct NoTiling(NoTiles);
+
+impl FromStr for Tiling {
+    type Err = NoTiling;
+
+    fn from_str(text: &str) -> Result<Self, NoTiling> {
+        match text {
+            "auto" => Ok(Tiling::Auto),
+            "off" => Ok(Tiling::Off),
+            text => text.parse().map(Tiling::Into).map_err(NoTiling),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub cpu: CpuOptions,
+    pub cuda: CudaOptions,
+    pub tiling: Tiling,
+    /// Bytes of the budget that `auto` tiles leave free.
+    pub spare: u64,
+}
 
 /// Makes the engine of this choice for such pairs. `params` must have passed [`Params::check`].
 pub fn create(

@@ -150,7 +150,6 @@ struct Map {
     threshold: u32,
 }
 
-/// Times of the tiles of a pair.
 #[derive(Default)]
 struct Account {
     stages: Vec<StageTime>,

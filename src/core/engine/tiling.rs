@@ -3,8 +3,8 @@
 use super::cpu::{CpuEngine, CpuOptions};
 use super::cuda::{CudaEngine, TooLarge};
 use super::interface::{Engine, PairSpec, TileEngine};
-use super::options::{Options, Tiling};
 use super::tiled::TiledEngine;
+use super::{Options, Tiling};
 use crate::matching::Params;
 use crate::matching::tiles::{TileLayout, Tiles, TooManyTiles, of_tile};
 use crate::memory::{Budget, TooMuch};

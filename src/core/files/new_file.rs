@@ -16,7 +16,6 @@ use super::target::{Target, explain, folder_of, target};
 
 pub(super) const UNFINISHED: &str = ".part";
 
-/// A file being written.
 #[derive(Debug)]
 pub struct NewFile {
     /// The name given by the user.

@@ -84,7 +84,6 @@ fn groups(root: &Path) -> Vec<Group> {
     groups
 }
 
-/// Reads a file that holds a single number.
 fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }

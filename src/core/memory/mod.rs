@@ -54,7 +54,6 @@ impl Budget {
         PROCESS.get_or_init(budget);
     }
 
-    /// Creates a budget of this many bytes.
     pub fn of(limit: u64) -> Self {
         Self(Arc::new(Account { limit, share_of: None, taken: AtomicU64::new(0) }))
     }

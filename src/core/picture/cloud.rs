@@ -2,14 +2,11 @@
 
 mod filters;
 mod las;
-mod point;
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use serde::Deserialize;
-
-use point::Point;
 
 use crate::files;
 use crate::frame::{DisparityMap, Image, StereoGeometry};
@@ -95,7 +92,16 @@ impl CloudOptions {
     }
 }
 
-/// First bytes of PLY files.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    /// In metres.
+    position: [f32; 3],
+    /// Red, green and blue.
+    colour: [u8; 3],
+    /// Standard deviation of z in metres; NaN if unknown.
+    deviation: f32,
+}
+
 const PLY: &str = "ply\nformat binary_little_endian 1.0\ncomment stereod";
 
 const PCD: &str = "# .PCD v0.7 - Point Cloud Data file format\n# stereod";
@@ -189,20 +195,12 @@ fn ply(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
         ),
         false => Default::default(),
     };
-    let mut file = format!(
+    let header = format!(
         "{PLY}: metres from the left camera, {axes}\n{limits}\
          element vertex {count}\nproperty float x\nproperty float y\nproperty float z\n\
          property uchar red\nproperty uchar green\nproperty uchar blue\n{deviation}end_header\n"
-    )
-    .into_bytes();
-    for point in points {
-        file.extend(point.position.into_iter().flat_map(f32::to_le_bytes));
-        file.extend(point.colour);
-        if has_deviation {
-            file.extend(point.deviation.to_le_bytes());
-        }
-    }
-    file
+    );
+    with_points(header, points, has_deviation, |colour| colour)
 }
 
 /// Encodes points as <https://pointclouds.org/documentation/tutorials/pcd_file_format.html> has them: the colour is
@@ -221,15 +219,23 @@ fn pcd(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
         true => format!("# {DEVIATION}: {DEVIATION_LIMITS}\n"),
         false => String::new(),
     };
-    let mut file = format!(
+    let header = format!(
         "{PCD}: metres from the left camera, {axes}\n{limits}VERSION 0.7\n{names}{sizes}{types}{counts}\
          WIDTH {count}\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS {count}\nDATA binary\n"
-    )
-    .into_bytes();
+    );
+    with_points(header, points, has_deviation, |[red, green, blue]| [blue, green, red, 0])
+}
+
+fn with_points<const N: usize>(
+    header: String,
+    points: &[Point],
+    has_deviation: bool,
+    colour: impl Fn([u8; 3]) -> [u8; N],
+) -> Vec<u8> {
+    let mut file = header.into_bytes();
     for point in points {
-        let [red, green, blue] = point.colour;
         file.extend(point.position.into_iter().flat_map(f32::to_le_bytes));
-        file.extend([blue, green, red, 0]);
+        file.extend(colour(point.colour));
         if has_deviation {
             file.extend(point.deviation.to_le_bytes());
         }

@@ -37,7 +37,6 @@ pub fn format(content: &[u8]) -> Option<ImageFormat> {
     image::guess_format(content).ok().filter(|format| FORMATS.contains(format))
 }
 
-/// Reports whether samples are floating-point numbers.
 pub fn is_float(colours: ColorType) -> bool {
     matches!(colours, ColorType::Rgb32F | ColorType::Rgba32F)
 }
@@ -85,7 +84,6 @@ pub fn dimensions(path: &Path) -> anyhow::Result<(usize, usize)> {
     Ok((width as usize, height as usize))
 }
 
-/// Returns the allocation limits of decoders.
 pub fn limits() -> Limits {
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(Budget::of_process().left());

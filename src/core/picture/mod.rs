@@ -5,7 +5,6 @@ pub mod encoding;
 pub mod grey;
 pub mod header;
 pub mod jpeg;
-mod linear;
 pub mod numbers;
 pub mod orientation;
 pub mod png;

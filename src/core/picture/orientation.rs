@@ -4,7 +4,6 @@
 
 use image::metadata::Orientation;
 
-/// Use of orientation tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Orient {

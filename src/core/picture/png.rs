@@ -54,22 +54,20 @@ fn write_numbers(
 
 /// Encodes an image of 3 bytes per pixel (red, green, blue) as a PNG file.
 pub fn encode_rgb(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
-    let mut file = Vec::new();
-    write(&mut file, rgb, (width, height), ExtendedColorType::Rgb8)?;
-    Ok(file)
+    encode(rgb, (width, height), ExtendedColorType::Rgb8)
 }
 
-/// Encodes an image of 16 bits per pixel as a PNG file.
 pub fn encode_grey_16(grey: &[u16], width: usize, height: usize) -> Result<Vec<u8>> {
-    let mut file = Vec::new();
-    write(&mut file, bytemuck::cast_slice(grey), (width, height), ExtendedColorType::L16)?;
-    Ok(file)
+    encode(bytemuck::cast_slice(grey), (width, height), ExtendedColorType::L16)
 }
 
-/// Encodes an image of one byte per pixel as a PNG file.
 pub fn encode_grey(grey: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
+    encode(grey, (width, height), ExtendedColorType::L8)
+}
+
+fn encode(samples: &[u8], size: (usize, usize), colour: ExtendedColorType) -> Result<Vec<u8>> {
     let mut file = Vec::new();
-    write(&mut file, grey, (width, height), ExtendedColorType::L8)?;
+    write(&mut file, samples, size, colour)?;
     Ok(file)
 }
 

@@ -8,12 +8,12 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use image::codecs::pnm::PnmDecoder;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
+use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader};
 
 use super::grey::Grey;
 use super::orientation::Orient;
 use super::tone::Tone;
-use super::{header, jpeg, linear};
+use super::{header, jpeg};
 use crate::frame::Image;
 
 /// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of an image that has none.
@@ -23,7 +23,6 @@ const USUAL_TABLES: [u8; 9] = *b"\xff\xe0\x00\x07AVI1\x00";
 pub struct Still {
     /// Samples, floating-point ones as 16 bits; turned by the orientation tag if requested.
     pub picture: DynamicImage,
-    /// Orientation tag of the file.
     pub orientation: Orientation,
 }
 
@@ -31,7 +30,7 @@ pub struct Still {
 pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     let (content, format) = read_known(path)?;
     let Still { picture, orientation } = decode_known(path, &content, format)?;
-    let mut picture = linear::encode_floats(picture);
+    let mut picture = encode_floats(picture);
     if orient == Orient::Auto {
         picture.apply_orientation(orientation);
     }
@@ -109,7 +108,7 @@ pub fn decode(content: &[u8]) -> Result<DynamicImage> {
     header::check(content)?;
     let picture = decode_whole(content, format)?.picture;
     ensure!(picture.width() > 0 && picture.height() > 0, "the picture has no pixels");
-    Ok(linear::encode_floats(picture))
+    Ok(encode_floats(picture))
 }
 
 /// Returns width and height of an image by the header in its content.
@@ -199,11 +198,40 @@ fn png_ends(content: &[u8]) -> bool {
     false
 }
 
+/// Encodes floating-point samples (0 is black, 1 is white) as 16 bits with the curve of sRGB (IEC 61966-2-1);
+/// other images stay unchanged. The curve is fixed, so that the same light gets the same grey in both views
+/// and in every frame.
+fn encode_floats(picture: DynamicImage) -> DynamicImage {
+    fn words(samples: Vec<f32>) -> Vec<u16> {
+        samples.into_iter().map(encode).collect()
+    }
+    let size = (picture.width(), picture.height());
+    let encoded = match picture {
+        DynamicImage::ImageRgb32F(p) => {
+            ImageBuffer::from_raw(size.0, size.1, words(p.into_raw())).map(DynamicImage::ImageRgb16)
+        }
+        DynamicImage::ImageRgba32F(p) => ImageBuffer::from_raw(size.0, size.1, words(p.into_raw()))
+            .map(DynamicImage::ImageRgba16),
+        other => return other,
+    };
+    encoded.expect("there are as many samples as before")
+}
+
+/// Returns the 16-bit code of a sample of linear light. NaN becomes black.
+fn encode(linear: f32) -> u16 {
+    let code = match linear {
+        high if high > 0.003_130_8 => 1.055 * high.min(1.0).powf(1.0 / 2.4) - 0.055,
+        low => 12.92 * low,
+    };
+    // The conversion saturates and turns NaN into 0.
+    (code * 65535.0).round() as u16
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
+    use image::{Luma, LumaA, Rgb, Rgba};
 
     use super::*;
     use crate::frame::intensity;
@@ -472,5 +500,17 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn light_is_encoded_by_the_curve_of_srgb() {
+        let samples = vec![0.0, 1.0, 0.214_041_14, 0.003, -1.0, 7.5, f32::NAN, f32::INFINITY, 0.5];
+        let picture = ImageBuffer::from_raw(3, 1, samples).unwrap();
+        let DynamicImage::ImageRgb16(encoded) = encode_floats(DynamicImage::ImageRgb32F(picture))
+        else {
+            panic!("not 16 bits");
+        };
+        // Half of the codes is 21.4 % of the light.
+        assert_eq!(encoded.into_raw(), [0, 65535, 32768, 2540, 0, 65535, 0, 65535, 48192]);
     }
 }

@@ -11,7 +11,6 @@ use crate::engine::cpu::{Cores, CpuOptions, NICE, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions, Priority};
 use crate::engine::{Choice, Options, Tiling};
 
-/// Choice and options of the engine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {

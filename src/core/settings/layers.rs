@@ -117,7 +117,6 @@ impl<S: Schema> Loaded<S> {
         &self.values
     }
 
-    /// Returns the configuration files that were read.
     pub fn files(&self) -> &[PathBuf] {
         &self.layers.files
     }
@@ -151,7 +150,6 @@ impl<S: Schema> Default for Layers<S> {
     }
 }
 
-/// Prefix of environment variables.
 const PREFIX: &str = "STEREOD_";
 
 const TEST_PREFIX: &str = "STEREOD_TEST_";
@@ -178,7 +176,6 @@ impl<S: Schema> Layers<S> {
         }
     }
 
-    /// Adds a configuration file.
     pub fn file(&mut self, path: &Path) {
         self.files.push(path.to_owned());
         match reading::read(path, FILE_MAX as u64) {
@@ -286,7 +283,6 @@ impl<S: Schema> Layers<S> {
         }
     }
 
-    /// Returns the message on an unknown variable.
     fn no_variable(name: &str) -> String {
         let all: Vec<String> =
             schema::all::<S>().map(|(section, key)| variable(section, key)).collect();
@@ -328,7 +324,6 @@ impl<S: Schema> Layers<S> {
         self.put(section, key, value, Origin::Flag(flag));
     }
 
-    /// Adds a parameter of the matcher by its name.
     pub fn parameter(&mut self, name: &str, text: &str) {
         let (section, row) = match schema::parameter(name) {
             Ok(found) => found,

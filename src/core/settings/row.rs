@@ -235,7 +235,6 @@ impl Row {
         Row::new(key, Plain::Text(""), Kind::Path).in_batch(InBatch::Reset)
     }
 
-    /// Says what value it has in a batch.
     pub const fn in_batch(self, in_batch: InBatch) -> Row {
         Row { in_batch, ..self }
     }
@@ -329,7 +328,6 @@ impl Row {
 /// A value that contradicts others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Key within its section.
     pub key: &'static str,
     /// Description of correct values, to follow the word "expected".
     pub expected: String,
@@ -341,7 +339,6 @@ impl Conflict {
     }
 }
 
-/// Accepts any text.
 pub fn any(_: &str) -> Result<(), String> {
     Ok(())
 }

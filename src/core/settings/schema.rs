@@ -59,7 +59,6 @@ fn spelled(row: &Row) -> String {
     row.flag.map_or_else(|| row.key.to_owned(), |flag| flag.name[2..].replace('-', "_"))
 }
 
-/// Returns the names of the library's parameters.
 pub fn parameters() -> Vec<String> {
     shared().map(|(_, row)| spelled(row)).collect()
 }
@@ -184,7 +183,6 @@ impl From<Plain> for Value {
 }
 
 impl Row {
-    /// Checks that the key accepts the value.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let holds = |of: Integer, number: i64| (of.smallest()..=of.largest()).contains(&number);
         match (self.kind, value) {

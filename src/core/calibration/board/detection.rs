@@ -41,7 +41,6 @@ pub enum NotFound {
         /// Corners along a column of the board.
         wanted_rows: usize,
     },
-    /// A chessboard of the right size with holes in it.
     #[error("the board is seen, but not {missing} of its {all} corners")]
     Holes {
         /// Corners not seen.

@@ -38,7 +38,6 @@ pub enum Pattern {
 #[derive(Clone, Copy, Debug)]
 pub struct Board {
     pub pattern: Pattern,
-    /// Side of a square in metres.
     pub square_m: f64,
 }
 

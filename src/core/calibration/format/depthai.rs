@@ -80,7 +80,6 @@ fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>> {
     Ok(None)
 }
 
-/// Reads a device's calibration.
 pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft> {
     let cameras = root.need("cameraData")?;
     let eye = |key: &str, otherwise: usize| -> Result<usize> {

@@ -106,7 +106,6 @@ fn doubt_of_lens(entries: &Entries, sides: [&str; 2], eyes: [&Eye; 2]) -> Result
     Ok(None)
 }
 
-/// Returns the message if there are not two camera matrices.
 fn without_cameras(roots: &[At], entries: &Entries, files: &str) -> String {
     let keys = roots.iter().map(At::keys).collect::<Vec<_>>().join(", ");
     let mono = entries.list.iter().any(|(name, at)| name == "cameramatrix" && at.is_matrix());
@@ -162,7 +161,6 @@ fn eye<'a>(
     Ok(Eye { camera: k.camera(size, lens)?, k, d })
 }
 
-/// Returns the lens model, if a file names one.
 fn model(entries: &Entries, sides: [&str; 2]) -> Result<Option<Model>> {
     let find = |bases: &str, fits: fn(&Node) -> bool| {
         let mut names = owned(bases);

@@ -5,7 +5,6 @@ use nalgebra::{Matrix3x4, Matrix4};
 use super::{joined, lens};
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
-/// Item of a file, in order.
 enum Item {
     /// Whole numbers.
     List(Vec<usize>),

@@ -9,7 +9,6 @@ use crate::calibration::{
 };
 use crate::frame::StereoGeometry;
 
-/// One view of a rectified pair.
 pub(super) struct Eye {
     /// Focal lengths in pixels.
     pub focal: [f64; 2],

@@ -193,7 +193,6 @@ fn measure_from_left(p1: &mut Matrix3x4<f64>, p2: &mut Matrix3x4<f64>) {
     }
 }
 
-/// Reads the files of both cameras.
 pub(super) fn read(left: &At, right: &At, options: &ReadOptions) -> Result<Draft> {
     let mut notes = Vec::new();
     let mut left_eye = eye(left, options.topics, &mut notes)?;

@@ -291,7 +291,6 @@ fn element(element: roxmltree::Node, ends: &[usize], depth: usize) -> Result<Nod
     Ok(Node::new(Some(line), value))
 }
 
-/// Returns the value of the text between two tags.
 fn words(line: usize, text: &str) -> Node {
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.len() > 1 && words.iter().all(|word| number(word).is_some()) {

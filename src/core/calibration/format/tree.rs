@@ -112,7 +112,6 @@ impl<'a> At<'a> {
         self.file
     }
 
-    /// Returns the path of keys, joined by dots.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -127,7 +126,6 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns the keys of a map, for messages.
     pub fn keys(&self) -> String {
         let keys: Vec<_> = self.entries().iter().take(12).map(|(key, _)| *key).collect();
         if keys.is_empty() { "none".to_owned() } else { keys.join(", ") }

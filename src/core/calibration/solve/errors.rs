@@ -15,7 +15,6 @@ pub(super) struct Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// Prepares the cameras of a calibration.
     pub(super) fn new(calibration: &'a StereoCalibration) -> Self {
         let cameras = [&calibration.left, &calibration.right];
         let size = (calibration.left.width, calibration.left.height);

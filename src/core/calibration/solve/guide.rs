@@ -213,7 +213,6 @@ impl Guide {
         self.kept.push(seen);
     }
 
-    /// Returns the coverage of each image by the board.
     pub fn coverage(&self) -> &[Coverage; 2] {
         &self.coverage
     }

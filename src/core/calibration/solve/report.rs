@@ -68,7 +68,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the number of pairs that were used.
     pub fn used(&self) -> usize {
         self.pairs.iter().filter(|pair| pair.left_out.is_none()).count()
     }
@@ -153,10 +152,8 @@ pub(super) fn solved(
 /// All pairs compared with a calibration.
 struct Compared {
     pairs: Vec<PairReport>,
-    /// Number of pairs that were used.
     used: usize,
     coverage: [Coverage; 2],
-    /// Mean epipolar error.
     epipolar_px: f64,
     rows: RowError,
 }

@@ -69,7 +69,6 @@ pub(super) struct Rig {
     pub boards: Vec<Pose>,
 }
 
-/// View of a board by a camera.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub camera: usize,

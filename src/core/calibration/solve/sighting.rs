@@ -38,14 +38,12 @@ pub enum Reason {
     NotFound {
         /// The view; `None` for both.
         eye: Option<Eye>,
-        /// The detector's reason.
         seen: NotFound,
     },
     /// Edges are much wider than in other images.
     Blurred {
         /// The view.
         eye: Eye,
-        /// Width of an edge in pixels.
         width_px: f64,
         /// Largest width of edges in used images.
         limit_px: f64,

@@ -40,7 +40,6 @@ impl std::fmt::Display for Verdict {
 }
 
 pub(super) struct Facts<'a> {
-    /// Number of pairs that were used.
     pub used: usize,
     /// Root mean square of the reprojection error of both views in pixels.
     pub rms_px: f64,
@@ -64,7 +63,6 @@ pub(super) struct Facts<'a> {
     pub focal: [f64; 2],
     /// Focal length after rectification in pixels; `None` if the cameras cannot be rectified.
     pub rectified_focal_px: Option<f64>,
-    /// Tilts of each board, in radians.
     pub tilts: &'a [[f64; 2]],
     /// The nearest board's distance in metres.
     pub nearest_m: f64,

@@ -134,7 +134,6 @@ impl Shared {
         })
     }
 
-    /// Clears the progress of the previous frame.
     pub fn begin_frame(&mut self) {
         self.progress.iter_mut().flatten().for_each(|columns| *columns.get_mut() = 0);
         self.handed_on.begin_frame();
@@ -142,7 +141,6 @@ impl Shared {
 }
 
 impl Scratch {
-    /// Allocates for bands of this geometry.
     pub fn new(
         arena: &Arena,
         geometry: &Geometry,

@@ -79,7 +79,6 @@ pub enum Destination {
 pub struct PrepareRows<'a> {
     pub geometry: &'a Geometry,
     pub features: &'a Features,
-    /// The view's image.
     pub image: &'a Image,
     /// First row, and the row behind the last.
     pub rows: (usize, usize),

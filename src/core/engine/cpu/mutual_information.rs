@@ -13,7 +13,6 @@ use crate::matching::{Cost, Params};
 use crate::memory::Result;
 use crate::thread::locked;
 
-/// Pairs of grey levels.
 const CELLS: usize = LEVELS * LEVELS;
 
 /// State of mutual information for a stream, and the memory to estimate its table.

@@ -8,7 +8,6 @@ use super::simd::{Simd, SimdChoice};
 use super::team::Team;
 use crate::thread;
 
-/// CPU resources of the engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuOptions {
     /// Number of threads; `None`: the available parallelism, at most the number of `cores`.

@@ -68,7 +68,6 @@ impl HandedOn {
         })
     }
 
-    /// Clears the flags of the previous frame.
     pub fn begin_frame(&mut self) {
         self.written.iter_mut().for_each(|written| *written.get_mut() = false);
     }

@@ -96,7 +96,6 @@ mod system {
 
     use super::{Context, bail};
 
-    /// Sets the niceness of the calling thread.
     pub fn set_nice(nice: i32) -> anyhow::Result<()> {
         // SAFETY: numbers only; 0 is the calling thread, and on Linux the call affects that thread alone.
         if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } == 0 {

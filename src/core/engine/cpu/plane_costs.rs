@@ -22,7 +22,6 @@ impl Features {
     }
 }
 
-/// The planes of both views.
 #[derive(Clone, Copy)]
 pub struct Planes {
     /// Planes of the left view, [row][plane][stride].

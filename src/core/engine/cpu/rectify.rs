@@ -15,7 +15,6 @@ use crate::frame::{Eye, Image, StereoPair};
 use crate::memory::Result;
 use crate::pool::Pool;
 
-/// Rectifies raw pairs.
 pub struct Rectify {
     rectifier: Arc<Rectifier>,
     pool: Pool<u8>,

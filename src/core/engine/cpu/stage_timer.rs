@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use crate::frame::StageTime;
 
-/// Measures consecutive stages.
 pub struct StageTimer {
     began: Instant,
     stages: Vec<StageTime>,

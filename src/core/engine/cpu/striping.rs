@@ -14,7 +14,6 @@ use super::memory::{Arena, Block};
 use super::simd::lane_of_pair;
 use crate::memory::Result;
 
-/// The order of a pixel's candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct StripedOrder {
     chunks: usize,

@@ -37,7 +37,6 @@ struct Shared {
     open: AtomicU64,
     /// Workers that run the current task.
     busy: AtomicUsize,
-    /// The next free piece.
     next: AtomicUsize,
     watch: Arc<Watch>,
 }
@@ -131,7 +130,6 @@ impl Team {
         });
     }
 
-    /// Suitable number of pieces for a task.
     pub fn pieces(&self) -> usize {
         match self.len() {
             1 => 1,
@@ -207,7 +205,6 @@ impl Shared {
         locked(&self.order)
     }
 
-    /// Main loop of a worker.
     fn work(&self, thread: usize) {
         let mut last = 0;
         loop {

@@ -9,7 +9,6 @@ use crate::matching::texture::{RADIUS, UNCLIPPED};
 pub struct PixelRows<'a> {
     /// Grey levels.
     pub pixels: &'a [u8],
-    /// Width and height in pixels.
     pub size: (usize, usize),
 }
 

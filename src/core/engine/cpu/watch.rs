@@ -36,7 +36,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// State of a new team.
     pub fn new() -> Self {
         Self {
             failed: AtomicBool::new(false),

@@ -149,7 +149,6 @@ impl WholeMap {
         states
     }
 
-    /// Restores the filters' states, by their names.
     pub fn resume(&mut self, states: &BTreeMap<&'static str, State>) {
         self.filters.resume(states);
         if let Some(stage) = &mut self.temporal {

@@ -103,7 +103,6 @@ impl WinnerTakesAll {
         self.row = row;
     }
 
-    /// Returns the memory for the sums of a piece.
     #[inline(always)]
     pub fn piece(&self) -> Piece {
         let (sums, padding) = (self.sums.ptr(), self.padding.ptr());

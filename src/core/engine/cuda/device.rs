@@ -134,7 +134,6 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Checks that the kernels support it.
     pub fn check(&self) -> Result<(), Unusable> {
         let compute = self.properties.compute;
         if compute < OLDEST {

@@ -98,7 +98,6 @@ impl Arg {
         }
     }
 
-    /// Whether it varies from frame to frame.
     pub fn varies(&self) -> bool {
         match self {
             Arg::Buffer(_) | Arg::At(..) | Arg::I32(_) => false,
@@ -147,7 +146,6 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
-/// Step of a frame that is enqueued.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Launch(Launch),
@@ -222,7 +220,6 @@ impl Input {
         Input { width, height, pitch: width }
     }
 
-    /// Bytes of a picture on the device.
     pub fn bytes(&self) -> usize {
         self.pitch * self.height
     }

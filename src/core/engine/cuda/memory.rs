@@ -92,7 +92,6 @@ impl Budget {
         Budget { device, pinned, largest, slots }
     }
 
-    /// Memory of host and device.
     pub fn estimate(&self) -> Estimate {
         Estimate { host: self.pinned as u64, device: self.device as u64 }
     }

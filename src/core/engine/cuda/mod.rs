@@ -61,7 +61,7 @@ use crate::matching::history::Continuity;
 use crate::matching::levels::levels;
 use crate::matching::scene::Thumbnail;
 use crate::matching::temporal::layout::{HEADER, Header};
-use crate::matching::temporal::report::report as report_of;
+use crate::matching::temporal::report as report_of;
 use crate::matching::{History, Params};
 use crate::memory::Reserved;
 use crate::pool::Pooled;
@@ -73,7 +73,6 @@ pub struct CudaOptions {
     pub device: Option<usize>,
     /// Number of multiprocessors in use, at least 1; `None`: all.
     pub multiprocessors: Option<u32>,
-    /// Priority of its kernels over others.
     pub priority: Priority,
     /// Frames in flight, at least 1.
     pub in_flight: usize,
@@ -135,7 +134,6 @@ pub struct CudaEngine {
     states: Vec<(&'static str, BufferId)>,
     /// The buffers that hold the state of the newest frame.
     known: Vec<BufferId>,
-    /// The slot of the newest frame.
     newest: Option<usize>,
     range: DisparityRange,
     depth_from: Option<StereoGeometry>,
@@ -312,7 +310,6 @@ impl CudaEngine {
         Ok(())
     }
 
-    /// Returns a slot without a frame.
     fn idle_slot(&self) -> Option<usize> {
         self.slots.iter().position(|slot| slot.in_flight.is_none())
     }

@@ -123,7 +123,6 @@ impl Slot {
         self.work.chained().clone()
     }
 
-    /// Enqueues the computation, after the upload.
     pub fn compute(
         &mut self,
         streams: &StreamPair,

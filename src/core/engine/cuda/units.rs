@@ -158,7 +158,6 @@ fn blended(unit: Unit, level: &Level) -> Unit {
         .define("PRIOR_STRENGTH", level.prior_strength())
 }
 
-/// Kernels that match one pyramid level.
 fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
     let lanes = VectorLayout::of(params.range.count);

@@ -11,7 +11,6 @@
 
 pub mod evidence;
 pub mod fill;
-mod matching;
 pub mod median;
 pub mod rays;
 pub mod smoothing;
@@ -20,8 +19,7 @@ pub mod speckle;
 pub mod steady;
 pub mod valid_mask;
 
-pub use matching::Matching;
-
+use crate::frame::{DisparityRange, Image};
 use crate::matching::confidence;
 use crate::matching::cost::Cost;
 use crate::matching::history::State;
@@ -31,6 +29,20 @@ use fill::Fill;
 use smoothing::Smoothing;
 use spatial::Spatial;
 use steady::Steady;
+
+/// A pair and its winners, as additional input of the filters.
+pub struct Matching<'a> {
+    /// Base image.
+    pub left: &'a Image,
+    /// Match image, of the same size.
+    pub right: &'a Image,
+    /// Candidate disparities.
+    pub range: DisparityRange,
+    /// Winning candidate of every pixel, row by row.
+    pub winners: &'a [usize],
+    /// Noise threshold of the left image ([`noise_threshold`](crate::matching::texture::noise_threshold)).
+    pub threshold: u32,
+}
 
 /// A filter with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Pixels outside a camera's valid mask, such as those of rectified images outside the sensor.
 
-use super::matching::Matching;
+use super::Matching;
 use crate::frame::{INVALID, Image, clamped};
 
 /// Invalidates pixels outside the left valid mask, and pixels whose match (column x - d of the winner,

@@ -12,7 +12,6 @@
 pub mod background;
 pub mod coefficients;
 pub mod layout;
-pub mod report;
 pub mod shifts;
 
 use std::fmt;
@@ -25,7 +24,7 @@ use crate::matching::residuals::{Decision, Limits};
 use background::Residual;
 use coefficients::Coefficients;
 use layout::{Header, Layout};
-use shifts::Shift;
+use shifts::{Shift, UNIT};
 
 /// The name of the stage, and of its state in a stream's history.
 pub const NAME: &str = "temporal";
@@ -161,7 +160,7 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
     let whitened = left.map(|(&e, &moving)| background::whiten(e, moving)).collect();
 
     header.end(slot, moving, [0, 1].map(|eye| residuals[eye].variance), &shifts, &coefficients);
-    let report = report::report(&header, size);
+    let report = report(&header, size);
     header.write(state, &shifts);
     Outcome { denoised, whitened, report }
 }
@@ -238,6 +237,20 @@ fn shifts_of_all(
 /// Returns the smoothed half-size image for the shift estimation.
 fn smaller(image: &Image) -> Image {
     smooth(&half(image))
+}
+
+/// Builds the report for a pair of this size from the state's header.
+pub fn report(header: &Header, size: (usize, usize)) -> TemporalReport {
+    let variance = (header.variances[0] + header.variances[1]) as f32 / 512.0;
+    let spread = header.spread as f32 / 256.0;
+    let after = variance * spread / (1.0 + spread);
+    let Shift { by, known, .. } = header.frame_shift;
+    TemporalReport {
+        remembered: header.count as u32,
+        shift: known.then(|| by.map(|by| by as f32 / UNIT as f32)),
+        noise: (header.spread > 0).then(|| [variance.sqrt(), after.sqrt()]),
+        moving: header.moving as f32 / (2 * size.0 * size.1) as f32,
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::point::Point;
+use super::Point;
 
 /// Number of nearest neighbours for the mean distance, as in Open3D's examples.
 const NEIGHBOURS: usize = 20;
@@ -63,7 +63,6 @@ fn mean_distance(grid: &[Option<Point>], width: usize, pixel: usize) -> Option<f
         .then(|| nearest.iter().map(|square| square.sqrt()).sum::<f64>() / nearest.len() as f64)
 }
 
-/// Sums over the points of a voxel.
 #[derive(Default)]
 struct Voxel {
     count: f64,

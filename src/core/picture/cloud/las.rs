@@ -1,6 +1,6 @@
 //! Point clouds as LAS 1.2 (ASPRS, "LAS Specification Version 1.2"), for GIS programs and CloudCompare.
 
-use super::point::Point;
+use super::Point;
 
 /// Smallest unit of the stored coordinates in metres.
 const UNIT_M: f64 = 1e-4;

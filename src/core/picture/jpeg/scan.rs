@@ -28,7 +28,6 @@ pub enum Flaw {
 /// Largest number of bytes between the last block and the next marker: some cameras fill up.
 const FILLING: usize = 64;
 
-/// A table of Huffman codes.
 pub(super) struct Table {
     /// Length and value of the code at the start of a byte; length 0 means a longer code.
     short: [(u8, u8); 256],

@@ -41,7 +41,6 @@ impl<S: Schema> Loaded<S> {
         layers.finish()
     }
 
-    /// Returns these settings with confidence computed.
     pub fn with_confidence(&self) -> Result<Loaded<S>, Error> {
         Layers { shows_confidence: true, ..self.layers.clone() }.finish()
     }
@@ -85,7 +84,6 @@ impl<S: Schema> Loaded<S> {
         layers.finish()
     }
 
-    /// Returns the section and key of every value that differs.
     pub fn differences(&self, other: &Loaded<S>) -> Vec<(String, String)> {
         let all = schema::all::<S>();
         let differing = all.filter(|(s, k)| !same(self.given(s, k), other.given(s, k)));

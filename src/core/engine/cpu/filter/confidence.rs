@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::pass::Pass;
+use super::Pass;
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::{INVALID, Image, LEAST_CONFIDENCE};

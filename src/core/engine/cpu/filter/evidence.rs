@@ -3,8 +3,8 @@
 
 use std::sync::Mutex;
 
-use super::pass::{MapFilter, Pass};
 use super::rays::{Around, BLOCK, Block, Front, Rule, Sweeps};
+use super::{MapFilter, Pass};
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::Vector;
 use crate::engine::cpu::texture::{PixelRows, SumRangeRow, sum_range_scratch};

@@ -7,8 +7,8 @@ mod medians;
 
 use self::gaps::GapRows;
 use self::medians::medians;
-use super::pass::{MapFilter, Pass};
 use super::rays::{Around, Block, Front, Rule, Sweeps, known};
+use super::{MapFilter, Pass};
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::Vector;
 use crate::frame::{INVALID, Image};

@@ -6,7 +6,7 @@
 
 use std::sync::Mutex;
 
-use super::pass::{MapFilter, Pass};
+use super::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::INVALID;

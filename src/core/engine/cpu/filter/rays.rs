@@ -14,7 +14,7 @@ use std::sync::Mutex;
 
 pub use self::fronts::{BLOCK, Block, Front, known};
 use self::fronts::{Fronts, columns};
-use super::pass::Pass;
+use super::Pass;
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::Image;

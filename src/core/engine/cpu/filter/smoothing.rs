@@ -1,6 +1,6 @@
 //! Exponential smoothing in time, with one number of state per pixel.
 
-use super::pass::{MapFilter, Pass};
+use super::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::DisparityRange;

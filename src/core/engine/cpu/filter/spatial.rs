@@ -3,8 +3,8 @@
 
 use std::sync::Mutex;
 
-use super::pass::{MapFilter, Pass};
 use super::rays::{BLOCK, Block};
+use super::{MapFilter, Pass};
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::INVALID;
@@ -19,7 +19,6 @@ pub struct SpatialFilter {
     reach: usize,
     /// The map before smoothing, then with its rows smoothed.
     in_rows: memory::Block<i16>,
-    /// A copied row per thread.
     copies: Vec<Mutex<Copied>>,
 }
 

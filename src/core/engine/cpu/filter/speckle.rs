@@ -9,8 +9,8 @@
 
 use std::sync::Mutex;
 
-use super::pass::{MapFilter, Pass};
 use super::runs::{Runs, marks};
+use super::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::{SimdKernel, Vector};
 use crate::frame::INVALID;

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use super::pass::{MapFilter, Pass};
+use super::{MapFilter, Pass};
 use crate::engine::cpu::memory::{Arena, Block, Plane};
 use crate::engine::cpu::prepare::picture;
 use crate::engine::cpu::residuals::{JudgeScratch, variance_of};

@@ -21,7 +21,6 @@ use std::fmt;
 
 pub use vector::{INTERPOLATED, SimdKernel, Taps, Vector, lane_of_pair};
 
-/// Choice of vector instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SimdChoice {

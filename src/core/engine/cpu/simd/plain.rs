@@ -21,12 +21,15 @@ lane_by_lane! {
     sub, u8::wrapping_sub;
     subs, u8::saturating_sub;
     or, |a, b| a | b;
+    xor, |a, b| a ^ b;
 }
 lane_by_lane! {
     Numbers;
     add_wide, i16::wrapping_add;
     sub_wide, i16::wrapping_sub;
+    mul_wide, i16::wrapping_mul;
     min_wide, i16::min;
+    max_wide, i16::max;
     or_wide, |a, b| a | b;
 }
 

@@ -31,6 +31,20 @@ pub(super) fn zip<T: Copy, const N: usize>(
     a
 }
 
+/// Functions of two vectors that are the baseline's.
+macro_rules! lane_by_lane {
+    ($($name:ident),*; $($wide:ident),*) => {
+        $(#[inline(always)]
+        fn $name(self, other: Self) -> Self {
+            Self(baseline::$name(self.0, other.0))
+        })*
+        $(#[inline(always)]
+        fn $wide(a: Wide, b: Wide) -> Wide {
+            Wide(baseline::$wide(a.0, b.0))
+        })*
+    };
+}
+
 impl Vector for Portable {
     const N: usize = 16;
     type Wide = Wide;
@@ -55,30 +69,11 @@ impl Vector for Portable {
         unsafe { to.cast::<[u8; 16]>().write_unaligned(self.0) }
     }
 
-    #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        Self(baseline::min(self.0, other.0))
+    lane_by_lane! {
+        min, adds, sub, subs, or, xor;
+        add_wide, sub_wide, mul_wide, or_wide, min_wide, max_wide
     }
-    #[inline(always)]
-    fn adds(self, other: Self) -> Self {
-        Self(baseline::adds(self.0, other.0))
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        Self(baseline::sub(self.0, other.0))
-    }
-    #[inline(always)]
-    fn subs(self, other: Self) -> Self {
-        Self(baseline::subs(self.0, other.0))
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        Self(baseline::or(self.0, other.0))
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        Self(zip(self.0, other.0, |a, b| a ^ b))
-    }
+
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
         self.subs(other).or(other.subs(self))
@@ -159,30 +154,6 @@ impl Vector for Portable {
     #[inline(always)]
     unsafe fn splat_wide(value: i16) -> Wide {
         Wide([value; 8])
-    }
-    #[inline(always)]
-    fn add_wide(a: Wide, b: Wide) -> Wide {
-        Wide(baseline::add_wide(a.0, b.0))
-    }
-    #[inline(always)]
-    fn sub_wide(a: Wide, b: Wide) -> Wide {
-        Wide(baseline::sub_wide(a.0, b.0))
-    }
-    #[inline(always)]
-    fn mul_wide(a: Wide, b: Wide) -> Wide {
-        Wide(zip(a.0, b.0, |a, b| a.wrapping_mul(b)))
-    }
-    #[inline(always)]
-    fn or_wide(a: Wide, b: Wide) -> Wide {
-        Wide(baseline::or_wide(a.0, b.0))
-    }
-    #[inline(always)]
-    fn min_wide(a: Wide, b: Wide) -> Wide {
-        Wide(baseline::min_wide(a.0, b.0))
-    }
-    #[inline(always)]
-    fn max_wide(a: Wide, b: Wide) -> Wide {
-        Wide(zip(a.0, b.0, i16::max))
     }
     #[inline(always)]
     fn equal_wide(a: Wide, b: Wide) -> Wide {

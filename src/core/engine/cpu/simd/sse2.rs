@@ -25,12 +25,15 @@ lane_by_lane! {
     sub, _mm_sub_epi8;
     subs, _mm_subs_epu8;
     or, _mm_or_si128;
+    xor, _mm_xor_si128;
 }
 lane_by_lane! {
     Numbers;
     add_wide, _mm_add_epi16;
     sub_wide, _mm_sub_epi16;
+    mul_wide, _mm_mullo_epi16;
     min_wide, _mm_min_epi16;
+    max_wide, _mm_max_epi16;
     or_wide, _mm_or_si128;
 }
 

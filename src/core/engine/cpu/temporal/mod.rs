@@ -19,7 +19,7 @@ use crate::matching::history::State;
 use crate::matching::residuals::Limits;
 use crate::matching::temporal::coefficients::Coefficients;
 use crate::matching::temporal::layout::{Header, Layout};
-use crate::matching::temporal::report::report;
+use crate::matching::temporal::report;
 use crate::matching::temporal::{Mode, Temporal};
 use crate::memory::{Result, product};
 use crate::pool::Pool;
@@ -27,7 +27,6 @@ use crate::thread::locked;
 
 pub use crate::matching::temporal::NAME;
 
-/// The stage with its state of a stream.
 pub struct TemporalStage {
     how: Temporal,
     layout: Layout,

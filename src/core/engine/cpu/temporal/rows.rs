@@ -144,7 +144,6 @@ pub struct ShiftRow<'a> {
     pub of: Around<'a>,
     /// Shift of the image in columns.
     pub offset: i32,
-    /// The columns to sum over.
     pub columns: Range<usize>,
     /// The sums over both.
     pub sums: &'a mut [i64; SUMS],

@@ -78,7 +78,6 @@ impl Search {
         self.shifts_of_all(team, simd, state, header)
     }
 
-    /// Makes the images of half the size and less.
     fn make_levels(
         &self,
         team: &mut Team,
