@@ -14,6 +14,8 @@
 //! each from the map of the previous table. In a stream, the map of the previous pair is as good a start.
 //! Starting from disparity 0 alone fails if all disparities are far from 0.
 
+use std::ops::{AddAssign, Mul};
+
 use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
 
 /// Key of the map in a stream's history.
@@ -149,33 +151,33 @@ fn beside(level: usize, tap: usize) -> usize {
     (level + tap).saturating_sub(RADIUS).min(LEVELS - 1)
 }
 
-/// A row smoothed by the Gaussian, in the Gaussian's unit.
-fn smooth(row: &[u64; LEVELS]) -> [u64; LEVELS] {
-    let mut padded = [0; LEVELS + 2 * RADIUS];
+/// A row smoothed by the Gaussian, in the Gaussian's unit, plus `begin`. `number` converts a weight.
+fn smoothed<T: Copy + Default + AddAssign + Mul<Output = T>>(
+    row: &[T; LEVELS],
+    begin: T,
+    number: impl Fn(u32) -> T,
+) -> [T; LEVELS] {
+    let mut padded = [T::default(); LEVELS + 2 * RADIUS];
     for (tap, to) in padded.iter_mut().enumerate() {
         *to = row[beside(tap, 0)];
     }
-    let mut sums = [0; LEVELS];
+    let mut sums = [begin; LEVELS];
     for (tap, &weight) in GAUSSIAN.iter().enumerate() {
-        for (sum, &number) in sums.iter_mut().zip(&padded[tap..]) {
-            *sum += u64::from(weight) * number;
+        for (sum, &value) in sums.iter_mut().zip(&padded[tap..]) {
+            *sum += number(weight) * value;
         }
     }
     sums
 }
 
+/// log2(s + 1) of the smoothed numbers s, in units of 2^`unit`.
+fn logarithms(row: &[u64; LEVELS], unit: u32) -> [i32; LEVELS] {
+    smoothed(row, 1 << unit, u64::from).map(|sum| log2(sum) - (unit << LOG_BITS) as i32)
+}
+
 /// Smoothed logarithms of a row, rounded to their own unit, halves upwards.
 fn smoothed_logarithms(row: &[i32; LEVELS]) -> [i32; LEVELS] {
-    let mut padded = [0; LEVELS + 2 * RADIUS];
-    for (tap, to) in padded.iter_mut().enumerate() {
-        *to = row[beside(tap, 0)];
-    }
-    let mut sums = [1 << (GAUSSIAN_BITS - 1); LEVELS];
-    for (tap, &weight) in GAUSSIAN.iter().enumerate() {
-        for (sum, &number) in sums.iter_mut().zip(&padded[tap..]) {
-            *sum += weight as i32 * number;
-        }
-    }
+    let sums = smoothed(row, 1 << (GAUSSIAN_BITS - 1), |weight| weight as i32);
     sums.map(|sum| sum >> GAUSSIAN_BITS)
 }
 
@@ -188,8 +190,7 @@ pub fn joint_row(counts: &[u32], i: usize) -> [i32; LEVELS] {
             *sum += u64::from(weight) * u64::from(count);
         }
     }
-    let unit = 2 * GAUSSIAN_BITS;
-    smooth(&across).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32)
+    logarithms(&across, 2 * GAUSSIAN_BITS)
 }
 
 /// Marginal distribution of the right image's grey levels.
@@ -207,9 +208,7 @@ impl Marginal {
         for row in counts.chunks_exact(LEVELS) {
             right.iter_mut().zip(row).for_each(|(sum, &count)| *sum += u64::from(count));
         }
-        let unit = GAUSSIAN_BITS;
-        let logarithms =
-            smooth(&right).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32);
+        let logarithms = logarithms(&right, GAUSSIAN_BITS);
         Self { told: smoothed_logarithms(&logarithms), occurs: right.map(|count| count > 0) }
     }
 }

@@ -34,6 +34,8 @@
 
 use std::ops::{AddAssign, Range};
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::matching::pyramid::SIDE_MIN;
 
 /// Units of a shift per pixel.
@@ -121,7 +123,8 @@ pub fn margin(offsets: impl Iterator<Item = [i32; 2]>) -> usize {
 }
 
 /// Sums over the reference alone, in the order of the kernels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
 pub struct OfReference {
     /// Number of pixels.
     pub count: i64,
@@ -139,7 +142,8 @@ pub struct OfReference {
 pub const SUMS_OF_REFERENCE: usize = 7;
 
 /// Sums over both images, in the order of the kernels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
 pub struct OfBoth {
     /// H B - H' A across and down, of doubled gradients.
     pub against: [i64; 2],
@@ -158,36 +162,22 @@ pub struct OfBoth {
 /// Number of sums of [`OfBoth`].
 pub const SUMS: usize = 10;
 
-impl OfBoth {
-    /// In the order of the fields.
-    pub fn of(sums: [i64; SUMS]) -> Self {
-        let [q, p, u, w, crossed, hh, gg, grey, h, g] = sums;
-        Self { against: [q, p], steps: [u, w], crossed, gradients: [hh, gg], grey, others: [h, g] }
-    }
-
-    /// The sums as an array.
-    pub fn array(&self) -> [i64; SUMS] {
-        let Self { against, steps, crossed, gradients, grey, others } = *self;
-        let ([q, p], [u, w], [hh, gg], [h, g]) = (against, steps, gradients, others);
-        [q, p, u, w, crossed, hh, gg, grey, h, g]
-    }
-}
-
 impl AddAssign for OfReference {
     fn add_assign(&mut self, other: Self) {
-        self.count += other.count;
-        self.grey += other.grey;
-        (0..2).for_each(|axis| self.gradients[axis] += other.gradients[axis]);
-        (0..2).for_each(|axis| self.steps[axis] += other.steps[axis]);
-        self.crossed += other.crossed;
+        *self = added::<_, SUMS_OF_REFERENCE>(*self, other);
     }
 }
 
 impl AddAssign for OfBoth {
     fn add_assign(&mut self, other: Self) {
-        let (mine, others) = (self.array(), other.array());
-        *self = Self::of(std::array::from_fn(|i| mine[i] + others[i]));
+        *self = added::<_, SUMS>(*self, other);
     }
+}
+
+/// Adds two structs of N sums, sum by sum.
+fn added<T: Pod, const N: usize>(a: T, b: T) -> T {
+    let (a, b): ([i64; N], [i64; N]) = (bytemuck::cast(a), bytemuck::cast(b));
+    bytemuck::cast(std::array::from_fn::<_, N, _>(|i| a[i] + b[i]))
 }
 
 /// Adds the sums over the pixels that `counts` selects, without the outermost pixels and `margin` more at

@@ -215,7 +215,7 @@ impl Search {
             let thread = locked(thread);
             of_reference += thread.of_reference;
             for (sum, &of_thread) in of_slots.iter_mut().zip(&thread.of_slots) {
-                *sum += OfBoth::of(of_thread);
+                *sum += bytemuck::cast::<_, OfBoth>(of_thread);
             }
         }
         (of_reference, of_slots)
