@@ -153,6 +153,7 @@ mod tests {
             assert_eq!(sub(a, b), plain::sub(a, b));
             assert_eq!(subs(a, b), plain::subs(a, b));
             assert_eq!(or(a, b), plain::or(a, b));
+            assert_eq!(xor(a, b), plain::xor(a, b));
             assert_eq!(shift_up(a), plain::shift_up(a));
             assert_eq!(shift_down(a), plain::shift_down(a));
             assert_eq!(least(a), plain::least(a));
@@ -161,7 +162,9 @@ mod tests {
                 std::array::from_fn(|_| std::array::from_fn(|_| random() as i16 % 40));
             assert_eq!(add_wide(c, d), plain::add_wide(c, d));
             assert_eq!(sub_wide(c, d), plain::sub_wide(c, d));
+            assert_eq!(mul_wide(c, d), plain::mul_wide(c, d));
             assert_eq!(min_wide(c, d), plain::min_wide(c, d));
+            assert_eq!(max_wide(c, d), plain::max_wide(c, d));
             assert_eq!(or_wide(c, d), plain::or_wide(c, d));
             assert_eq!(least_wide(c), plain::least_wide(c));
             assert_eq!(keep_smaller((c, d), (e, f)), plain::keep_smaller((c, d), (e, f)));
