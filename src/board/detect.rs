@@ -29,8 +29,7 @@ const WINDOW: f64 = 11.0;
 /// reprojection error.)
 const WINDOW_PART: f64 = 0.33;
 
-/// Images at least this wide are searched at half their size first; corners are refined at full
-/// size in any case.
+/// Images at least this wide are searched at half their size first; corners are refined at full size.
 const WIDE: usize = 1100;
 
 /// Below this width or height halving loses too much.
@@ -170,8 +169,7 @@ impl Detector {
         }
     }
 
-    /// Detects a whole chessboard among the corners of an image; `place` converts to the pixels in
-    /// which corners are refined.
+    /// Detects a whole chessboard; `place` converts to the pixels in which corners are refined.
     fn chessboard(
         &self,
         image: &Image,
@@ -290,8 +288,7 @@ impl Detector {
         }
     }
 
-    /// Returns the distance from an edge of a square within which there is only black on one side
-    /// and white on the other, relative to the square's side.
+    /// Returns how far from an edge one side is only black and the other only white, in sides of a square.
     fn free_part(&self) -> f64 {
         match self.board.pattern {
             Pattern::Chessboard { .. } => 0.4,

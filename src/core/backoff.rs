@@ -24,8 +24,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Returns the pause after a failure that came after `worked`. The pause grows for something
-    /// that keeps failing at once, so that it floods neither the log nor a bus.
+    /// Returns the pause after a failure; it grows for what fails at once, to flood no log or bus.
     pub fn after(&mut self, worked: Duration) -> Duration {
         self.pause = if worked >= STEADY { FIRST } else { self.longer() };
         self.pause

@@ -54,8 +54,7 @@ impl ColourCoding {
         }
     }
 
-    /// Returns the coding of images that came as red, green and blue, whose luma is
-    /// [`crate::frame::intensity`].
+    /// Returns the coding of red, green and blue images with [`crate::frame::intensity`] as luma.
     pub fn of_rgb() -> Self {
         Self::new(0.2125, 0.0721, true)
     }
@@ -124,8 +123,7 @@ impl ChromaPlane {
         &self.samples
     }
 
-    /// Returns the differences of pixel (x, y) of the image: those of the sample it shares, as
-    /// libyuv does it.
+    /// Returns the differences of pixel (x, y): those of the sample it shares, as libyuv does it.
     #[inline]
     pub fn at(&self, x: usize, y: usize) -> Differences {
         self.samples[(y >> self.shift[1]) * self.width + (x >> self.shift[0])]

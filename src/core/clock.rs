@@ -10,8 +10,7 @@ const READINGS: usize = 16;
 pub struct CaptureClock {
     /// CLOCK_MONOTONIC at the source's time 0.
     pub zero: Duration,
-    /// Unix time less CLOCK_MONOTONIC, in nanoseconds. Measured once, so that all files of a run
-    /// agree even if the time of day is set meanwhile.
+    /// Unix time less CLOCK_MONOTONIC in ns, measured once, so that all files of a run agree.
     pub utc_offset_ns: i64,
 }
 

@@ -115,8 +115,7 @@ pub struct Control {
     pub pause: Pause,
     /// Lets one pair pass while the source is paused.
     pub step: Switch,
-    /// Suspends the writing of frames to files. The matcher decides by it for each pair, so all outputs switch at the
-    /// same one.
+    /// Suspends the writing of frames to files; the matcher reads it, so all outputs switch at one pair.
     pub suspend_recording: Switch,
     /// Moves through a recording.
     pub playback: Playback,

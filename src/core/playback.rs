@@ -1,5 +1,4 @@
-//! Moving through a recording: requests of the window, which the source's thread carries out between
-//! two pairs.
+//! Moving through a recording: the window's requests, which the source carries out between two pairs.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

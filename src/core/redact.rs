@@ -15,8 +15,7 @@ const SHORTEST: usize = 4;
 /// Secrets of this process's sources and outputs.
 static KNOWN: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
-/// Remembers the secrets in `text` (a URI or a pipeline fragment), so that [`redact`] finds them in
-/// any other text.
+/// Remembers the secrets of a URI or pipeline fragment, so that [`redact`] finds them in any text.
 pub fn remember(text: &str) {
     let secrets: Vec<String> = secrets(text)
         .into_iter()
@@ -89,8 +88,7 @@ fn ends_word(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>')
 }
 
-/// Returns the range of a URI's fragment after its `#`, where some services put tokens. A file's
-/// name may contain a `#`.
+/// Returns a URI's fragment after its `#`, where services put tokens; a file's name may hold a `#`.
 fn fragment(text: &str, uri: Range<usize>) -> Option<Range<usize>> {
     let is_file = text[uri.clone()].get(..5).is_some_and(|s| s.eq_ignore_ascii_case("file:"));
     let at = text[uri.clone()].find('#').filter(|_| !is_file)?;
@@ -137,8 +135,7 @@ fn credentials(uri: &str) -> Option<Range<usize>> {
     Some(start..start + end)
 }
 
-/// Finds the names and values of element properties and query parameters, such as `name=value` or
-/// `name = "a value"`.
+/// Finds names and values of properties and parameters, such as `name=value` or `name = "a value"`.
 fn assignments(text: &str) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
     text.match_indices('=').filter_map(|(at, _)| {
         let before = text[..at].trim_end();

@@ -8,8 +8,7 @@ fn disguises(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the text on one line: characters that could begin another line or control a terminal are
-/// escaped (`\n`, `\u{1b}`).
+/// Returns the text on one line, with characters escaped that begin lines or control terminals.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(disguises) {
         return Cow::Borrowed(text);

@@ -35,8 +35,7 @@ pub struct Found {
     pub without_truth: usize,
 }
 
-/// Searches a folder, or reads the description of one pair. Only with `needs_truth`, pairs without truth are left
-/// out.
+/// Searches a folder, or reads one pair's description; `needs_truth` leaves out pairs without truth.
 pub fn search(dataset: &Path, needs_truth: bool) -> anyhow::Result<Found> {
     let shown = dataset.display();
     let about = fs::metadata(dataset).with_context(|| format!("cannot read {shown}"))?;

@@ -9,8 +9,7 @@ use super::projection::Projection;
 use crate::frame::{DisparityMap, INVALID, SUBPIXEL, StereoGeometry};
 use crate::memory::{Budget, Reserved, TooMuch};
 
-/// Turns disparity maps into depth for each pixel of a third camera's own images, which need not be
-/// rectified.
+/// Turns disparity maps into depth for each pixel of a third camera's own, unrectified images.
 ///
 /// Every pixel of the map is a square patch at its depth, parallel to the rectified image. Its projection
 /// into the third camera covers at least one pixel; of overlapping patches, the nearest is visible. So pixels

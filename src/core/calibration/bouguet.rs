@@ -194,8 +194,7 @@ fn projection(focal: f64, [x, y]: [f64; 2], shift: f64) -> Matrix3x4<f64> {
     Matrix3x4::new(focal, 0.0, x, shift, 0.0, focal, y, 0.0, 0.0, 0.0, 1.0, 0.0)
 }
 
-/// Returns the mean position of the image's corners on the rectified plane with this focal length
-/// and its principal point at 0.
+/// Returns the mean position of the image's corners on the rectified plane, with principal point 0.
 fn mean_of_corners(
     camera: &Camera,
     lens: &Projection,

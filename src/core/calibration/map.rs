@@ -159,8 +159,7 @@ impl RectifyMap {
         interpolate(from.pixels(), self.source.0, self.offsets[i], self.weights[i])
     }
 
-    /// Rectifies an image into `to`, one byte per pixel. The image must have the source's size, and `to` the
-    /// rectified image's.
+    /// Rectifies an image of the source's size into `to`, of the rectified image's, a byte per pixel.
     pub fn apply(&self, from: &Image, to: &mut [u8]) {
         assert_eq!((from.width(), from.height()), self.source, "size of a picture to be rectified");
         assert_eq!(to.len(), self.offsets.len(), "pixels of a rectified picture");
@@ -171,8 +170,7 @@ impl RectifyMap {
     }
 }
 
-/// Returns the value at one position of a map into an image with rows of `stride` pixels; the
-/// offset must lie inside.
+/// Returns the value at a position in an image with rows of `stride`; the offset must lie inside.
 #[inline]
 pub fn interpolate(source: &[u8], stride: usize, offset: u32, weights: u16) -> u8 {
     if offset == RectifyMap::UNSEEN {

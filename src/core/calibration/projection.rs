@@ -15,8 +15,7 @@ const STEPS: usize = 50;
 const FOLD_STEP: f64 = 0.002;
 /// A model folds back if a direction this much further out lies nearer to the centre, ...
 const FOLD_STRETCH: f64 = 1.1;
-/// ... all along this stretch. Rational models may have a pole next to a zero, a narrow glitch that
-/// is not the end of the image.
+/// ... all along this stretch. A pole of a rational model next to a zero is a glitch and no end.
 const FOLD_BREADTH: f64 = 1.05;
 
 /// A camera prepared to project many points.

@@ -14,8 +14,7 @@ pub struct Camera {
     pub focal: [f64; 2],
     /// The principal point in pixels; (0, 0) is the centre of the first pixel.
     pub centre: [f64; 2],
-    /// Entry (0, 1) of the camera matrix in pixels, which OpenCV's fisheye calibration estimates; 0
-    /// for other lens models.
+    /// Entry (0, 1) of the camera matrix in pixels, estimated by OpenCV for fisheyes; else 0.
     pub skew: f64,
     pub lens: Lens,
 }
@@ -47,8 +46,7 @@ pub struct StereoCalibration {
 }
 
 impl StereoCalibration {
-    /// Reports whether the images are already rectified: no distortion, and a rectification that
-    /// leaves every pixel in place.
+    /// Reports whether there is no distortion, and a rectification that leaves every pixel in place.
     pub fn comes_rectified(&self) -> bool {
         // Calibrations adapted to another size have rounding errors.
         const SAME: f64 = 1e-6;

@@ -26,8 +26,7 @@ pub trait Engine: Send {
     /// Waits for the oldest pair in flight and returns it with its results; `None` if none is in flight.
     fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
 
-    /// Makes [`Matched::stages`] list every stage, from the next pair on. On a device this costs a little
-    /// time; engines that measure for free always do it.
+    /// Makes [`Matched::stages`] list every stage from the next pair on, which costs devices a little.
     fn set_profiling(&mut self, _on: bool) {}
 
     /// Takes the filters' state of the stream; this engine restarts. No pair may be in flight.
@@ -90,8 +89,7 @@ impl PairSpec {
     }
 }
 
-/// Largest number of pixels of an image: every engine numbers pixels and columns, shifted by any disparity,
-/// with 31 bits.
+/// Largest number of pixels: engines number pixels and columns, shifted by any disparity, with 31 bits.
 pub const PIXELS_MAX: u64 = 1 << 30;
 
 /// Checks that engines support images of this size, regardless of memory.

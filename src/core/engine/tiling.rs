@@ -57,8 +57,7 @@ fn left(options: &Options) -> u64 {
     Budget::of_process().left().saturating_sub(options.spare)
 }
 
-/// The smallest number of bands that fits `left` bytes; `None` if the whole image fits, or if no number of
-/// bands does.
+/// The smallest number of bands that fits `left` bytes; `None` if the whole image or none fits.
 fn bands_for_cpu(
     params: &Params,
     pairs: &PairSpec,

@@ -25,8 +25,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims the output `path`, and removes unfinished files of killed runs. Returns `None` for a
-    /// device or pipe, which is not replaced.
+    /// Claims the output and removes unfinished files of killed runs; `None` for devices and pipes.
     pub fn on(path: &Path) -> Result<Option<Self>> {
         let Target::File(target) = files::target(path)? else { return Ok(None) };
         let name = format!(".{}.stereod-lock", new_file::short_name(&target));
@@ -68,8 +67,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let Some(beside) = &self.beside else { return };
-        // It is removed while locked, so that no other program takes it meanwhile. A file that
-        // stays does no harm.
+        // Removed while locked, so that no program takes it meanwhile. If it stays, no harm is done.
         if is_at(&self.lock, beside) {
             let _ = fs::remove_file(beside);
         }

@@ -20,8 +20,7 @@ pub fn date(now: SystemTime) -> (u64, u64, u64) {
     civil(now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86400))
 }
 
-/// Formats a time in UTC as ISO 8601 without separators, to the second: `20261121T101500Z`. Names
-/// of files that start with it sort by time.
+/// Formats a time in UTC as `20261121T101500Z`, so that file names sort by time.
 pub fn compact_time(moment: SystemTime) -> String {
     let (year, month, day) = date(moment);
     let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -56,8 +55,7 @@ pub fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// Refuses outputs of one command that are the same file, also under other names (links). Each
-/// comes with its flag.
+/// Refuses outputs of one command, each with its flag, that are the same file, also by links.
 pub fn refuse_same<'a>(outputs: impl IntoIterator<Item = (&'static str, &'a Path)>) -> Result<()> {
     let mut seen: Vec<(&str, Identity)> = Vec::new();
     for (flag, path) in outputs {

@@ -35,8 +35,7 @@ struct Pending {
 }
 
 impl NewFile {
-    /// Starts the output `path`. Anything but an ordinary file (a device, a pipe with a reader) is opened
-    /// directly.
+    /// Starts the output; anything but an ordinary file (device, pipe with a reader) is opened directly.
     pub fn create(path: &Path) -> Result<Self> {
         match target(path)? {
             Target::File(target) => Self::beside(path, target),
@@ -51,8 +50,7 @@ impl NewFile {
 
     fn beside(path: &Path, target: PathBuf) -> Result<Self> {
         let refused = |error: &io::Error| explain(path, error);
-        // Without permission to write a file, it must not be replaced either, though the folder
-        // would allow it.
+        // Who may not write a file may not replace it either, though the folder would allow it.
         let earlier = match open(OpenOptions::new().write(true), &target, false) {
             Ok(earlier) => Some(earlier.metadata().map_err(|error| refused(&error))?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,

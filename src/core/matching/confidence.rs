@@ -45,8 +45,7 @@ pub fn peaks(sums: &Sums, winners: &[usize]) -> Vec<u8> {
     winners.iter().enumerate().map(peak).collect()
 }
 
-/// Peak of a winner with the sum `least`: 255 (rival - least) / rival, rounded down; 255 without a rival, 0
-/// if its sum is 0, too.
+/// 255 (rival - least) / rival, rounded down; 255 without a rival, 0 if its sum is 0, too.
 #[inline(always)]
 pub fn peak(least: u16, rival: Option<u16>) -> u8 {
     match rival {
@@ -161,8 +160,7 @@ pub fn of_levels(levels: [u8; LEVELS]) -> u8 {
     model::CONFIDENCES[sum.clamp(0, 255) as usize]
 }
 
-/// Confidence of every pixel of a map after the checks; 0 for unknown ones. Pixels below `least` become
-/// unknown.
+/// Confidence of every pixel after the checks, 0 for unknown ones; pixels below `least` become unknown.
 pub fn apply(width: usize, values: &mut [i16], peaks: &[u8], least: u8) -> Vec<u8> {
     let levels = levels_of_map(width, values, peaks);
     let mut confidence = vec![0; peaks.len()];

@@ -43,8 +43,7 @@ pub struct History {
 }
 
 impl History {
-    /// Advances to the next pair, with this left image and capture time. Clears the states if the stream does
-    /// not continue.
+    /// Advances to the next pair; clears the states if the stream does not continue with it.
     pub fn advance(&mut self, left: &Image, timestamp: Duration) {
         let size = (left.width(), left.height());
         if !self.continuity.goes_on(timestamp, Thumbnail::of(left)) || self.size != size {

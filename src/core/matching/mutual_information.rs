@@ -57,8 +57,7 @@ impl CostTable {
         Self(costs)
     }
 
-    /// Returns the table for a pair, from its `map` so far or, without one, from the candidates. Costs are
-    /// clamped to `truncation`.
+    /// Returns the table for a pair, from its `map` or the candidates; costs are at most `truncation`.
     pub fn of(
         left: &Image,
         right: &Image,
@@ -109,8 +108,7 @@ pub fn count_row_by(left: &[u8], right: &[u8], disparities: &[i32], counts: &mut
     }
 }
 
-/// Counts the pairs of grey levels along a row for the valid pixels. Disparities are rounded to the nearest
-/// pixel, halves upwards.
+/// Counts the pairs of grey levels of valid pixels; disparities are rounded, halves upwards.
 pub fn count_row(left: &[u8], right: &[u8], map: &[i32], counts: &mut [u32]) {
     for (x, (&level, &value)) in left.iter().zip(map).enumerate() {
         if value == i32::from(INVALID) {

@@ -10,8 +10,7 @@ pub fn half_size((width, height): (usize, usize)) -> Option<(usize, usize)> {
     (width.min(height) >= SIDE_MIN).then(|| (width.div_ceil(2), height.div_ceil(2)))
 }
 
-/// Half-size image: each pixel is the rounded mean of 2 x 2; an odd last column or row is repeated. It has no
-/// valid mask.
+/// Half-size image without valid mask: rounded means of 2 x 2; an odd last column or row is repeated.
 pub fn half(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     Image::from_fn(width.div_ceil(2), height.div_ceil(2), |x, y| {
@@ -22,8 +21,7 @@ pub fn half(image: &Image) -> Image {
     })
 }
 
-/// Smooths the image by the binomial 1 2 1 along rows and columns, rounded to the nearest (halves upwards),
-/// with clamped coordinates.
+/// Smooths by 1 2 1 along rows and columns, rounded (halves upwards), with clamped coordinates.
 pub fn smooth(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
     Image::from_fn(width, height, |x, y| {

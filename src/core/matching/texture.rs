@@ -76,8 +76,7 @@ pub fn threshold_of(histogram: &[u32]) -> u32 {
     4 + ((443 * quantile(histogram) + 128) >> 8)
 }
 
-/// The least magnitude that together with all smaller ones makes up more than 30 % of a histogram; 0 if it is
-/// empty.
+/// The least magnitude that with all smaller ones exceeds 30 % of a histogram; 0 if it is empty.
 pub fn quantile(histogram: &[u32]) -> u32 {
     let count: u64 = histogram.iter().map(|&n| u64::from(n)).sum();
     let mut below = 0;

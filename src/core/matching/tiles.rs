@@ -8,10 +8,7 @@
 //! A tiled map differs from the map of the whole image in these ways:
 //!
 //! - Paths begin at the border of the window. Their memory is limited, so the difference is near the seams:
-//!   over 23 real pairs in four bands, 3.7 % of the pixels within 32 px of a seam differ without an overlap,
-//!   2.2 % with 32 px of overlap, 1.5 % with 64 and 0.7 % with 128, which is little more than elsewhere (0.5
-//!   %, mostly on bare walls, because paths have a long memory there). So `auto` overlaps bands by 128 px.
-//!   The share of bad pixels does not change (`docs/accuracy.md`).
+//!   with 128 px of overlap, as `auto` takes, little more than elsewhere (`docs/accuracy.md`).
 //! - Speckle removal and the median filter see only the window.
 //! - A window that is too small for a coarser level has no prior.
 //! - The valid mask is applied to the whole map, after the tiles' median and speckle removal.
@@ -40,8 +37,7 @@ pub const TILES_MAX: usize = 1024;
 /// Largest overlap in pixels.
 pub const OVERLAP_MAX: usize = 8192;
 
-/// Windows begin at multiples of this many pixels, so that their half-size images have the same pixels as the
-/// half-size whole image.
+/// Windows begin at multiples of this, so that their halves have the pixels of the whole image's halves.
 const STEP: usize = 1 << prior::LEVELS_MAX;
 
 /// Layout of the tiles of an image.
@@ -203,8 +199,7 @@ pub fn of_whole(params: &Params) -> Params {
     Params { confidence: None, median: Median::Off, speckle: None, ..params.clone() }
 }
 
-/// Returns the candidate nearest to a value of a map, counted from the smallest; the first for an invalid
-/// pixel.
+/// Returns the candidate nearest to a value, from the smallest; the first for an invalid pixel.
 pub fn winner(value: i16, range: DisparityRange) -> usize {
     let nearest = (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
     (nearest - range.min).clamp(0, range.count as i32 - 1) as usize

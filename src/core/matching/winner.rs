@@ -2,8 +2,7 @@
 
 use crate::matching::aggregation::Sums;
 
-/// Returns the number of the best candidate of every pixel, row by row: the smallest sum, ties to
-/// the smallest disparity.
+/// Returns the number of the best candidate of every pixel; ties to the smallest disparity.
 pub fn select_winners(sums: &Sums) -> Vec<usize> {
     let mut winners = Vec::with_capacity(sums.width * sums.height);
     for y in 0..sums.height {

@@ -1,5 +1,4 @@
-//! Free memory of this process: the least of the system's free memory, the limits of its control groups and
-//! its address limit (`ulimit -v`).
+//! Free memory: the least of the system's, the limits of control groups and `ulimit -v`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +18,7 @@ fn free_by_files(root: &Path) -> Option<u64> {
     available.into_iter().chain(groups).min()
 }
 
-/// Returns half of the machine's memory, because the call does not say how much of the rest the kernel
-/// could reclaim.
+/// Returns half of the machine's memory: how much of the rest could be reclaimed is unknown.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "32 bits on some machines")]
 fn half_of_all() -> Option<u64> {

@@ -47,8 +47,7 @@ impl Budget {
         PROCESS.get_or_init(Budget::of_what_is_free)
     }
 
-    /// Sets the budget of this process in MiB; `None` is a share of the free memory. Only the first
-    /// call has an effect, and only before the budget is used.
+    /// Sets the budget in MiB (`None`: a share of the free memory); only the first call before use counts.
     pub fn set_of_process(mib: Option<u32>) {
         let budget = || mib.map_or_else(Self::of_what_is_free, |m| Self::of(u64::from(m) << 20));
         PROCESS.get_or_init(budget);

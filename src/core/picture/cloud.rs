@@ -78,8 +78,7 @@ pub struct CloudOptions {
     pub near_m: Option<f64>,
     /// Depth in metres of the farthest points, if limited.
     pub far_m: Option<f64>,
-    /// Standard deviations of the distance to its neighbours beyond which a point is an outlier, if these are
-    /// removed.
+    /// Standard deviations of the distance to neighbours beyond which outliers are removed, if they are.
     pub outliers: Option<f64>,
     /// Side in metres of the cubes for averaging points, if enabled.
     pub voxel_m: Option<f64>,

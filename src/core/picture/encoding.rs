@@ -57,8 +57,7 @@ impl Encoding {
         }
     }
 
-    /// Returns the encoding with this scale and offset, as read from a file; `None` for a scale
-    /// that [`for_range`](Self::for_range) never gives (it gives 64, 128, 256).
+    /// Returns the encoding of a file; `None` for a scale that [`for_range`](Self::for_range) never gives.
     pub fn from_parts(scale: u32, offset: i32) -> Option<Self> {
         let usable = matches!(scale, 64 | 128 | 256) && offset.abs() <= MAP_LIMIT;
         usable.then_some(Self { scale, offset })
@@ -79,8 +78,7 @@ impl Encoding {
         self.scale as i32 / SUBPIXEL
     }
 
-    /// Encodes one value of a disparity map. Values outside the range become the nearest number
-    /// that is not [`UNKNOWN`].
+    /// Encodes one value; those outside the range become the nearest number that is not [`UNKNOWN`].
     #[inline]
     pub fn encode_value(self, value: i16) -> u16 {
         // The product cannot overflow: both factors are bounded by 2^17 and 16.

@@ -19,8 +19,7 @@ pub fn check(bytes: &[u8]) -> Result<(), Flaw> {
     Walk { bytes, ..Walk::default() }.all()
 }
 
-/// Reports whether no Huffman table stands before the first scan, as in the images of many USB
-/// cameras: the usual tables are then meant (ITU-T T.81, K.3).
+/// Reports whether no Huffman table precedes the first scan: the usual ones are meant (T.81, K.3).
 pub fn lacks_tables(bytes: &[u8]) -> bool {
     let mut walk = Walk { bytes, ..Walk::default() };
     loop {

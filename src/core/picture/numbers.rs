@@ -22,8 +22,7 @@ impl DepthUnit {
         Self { per_metre: 1000.0 / millimetres }
     }
 
-    /// Returns the unit with this number per metre, as read from a file; `None` for one that is
-    /// never written.
+    /// Returns the unit with this number per metre, as in a file; `None` for one that is never written.
     pub fn of_scale(per_metre: f64) -> Option<Self> {
         let [least, most] = Self::LIMITS_MM.map(|millimetres| 1000.0 / millimetres);
         (most..=least).contains(&per_metre).then_some(Self { per_metre })

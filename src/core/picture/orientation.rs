@@ -14,8 +14,7 @@ pub enum Orient {
     Auto,
 }
 
-/// Reports the orientation tags of the inputs of a pair, each with its name for people; whether
-/// there were any.
+/// Reports the orientation tags of a pair's inputs, each with its name; returns whether there were any.
 pub fn report(inputs: &[(String, Orientation)], orient: Orient) -> bool {
     let remark = remark(inputs, orient);
     match &remark {

@@ -63,8 +63,7 @@ pub fn parameters() -> Vec<String> {
     shared().map(|(_, row)| spelled(row)).collect()
 }
 
-/// Returns the section and the row of a parameter of the matcher: a key, or the name of its flag
-/// with underscores.
+/// Returns section and row of a parameter of the matcher: a key, or its flag's name with underscores.
 pub fn parameter(name: &str) -> Result<(&'static str, &'static Row), ValueError> {
     let is_named = |(_, row): &(_, &Row)| row.key == name || spelled(row) == name;
     shared().find(is_named).ok_or_else(|| {

@@ -58,8 +58,7 @@ pub enum NotFound {
 }
 
 impl Detection {
-    /// Makes a detection of all corners of a chessboard, row by row, in an image that is as sharp as
-    /// the others.
+    /// Makes a detection of all corners of a chessboard, row by row, as sharp as the others.
     pub fn of_chessboard(corners: &[[f64; 2]], columns: usize) -> Self {
         let rows = corners.chunks(columns);
         let sides = rows.flat_map(|row| row.windows(2).map(|pair| distance(pair[0], pair[1])));

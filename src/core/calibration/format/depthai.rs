@@ -52,8 +52,7 @@ fn camera(data: &At) -> Result<Camera> {
     data.need("intrinsicMatrix")?.camera(size, lens)
 }
 
-/// Returns the pose from the frame of the camera at one socket to another's, along the chain of the file;
-/// `None` if the chain does not lead there.
+/// Returns the pose from one socket's camera to another's along the file's chain, if it leads there.
 fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>> {
     let (mut rotation, mut translation) = (Matrix3::identity(), Vector3::zeros());
     let mut here = from;

@@ -14,8 +14,7 @@ use crate::calibration::{Camera, StereoCalibration};
 /// Rotation and translation from one frame into another.
 pub(super) type Motion = (Matrix3<f64>, Vector3<f64>);
 
-/// Returns the transformation from the frame of one camera into the other's; `from` and `to` lead from their
-/// cameras into the same frame.
+/// Returns the transformation from one camera to the other, which lead into one frame by `from` and `to`.
 pub(super) fn between(from: &Motion, to: &Motion) -> Motion {
     let back = to.0.transpose();
     (back * from.0, back * (from.1 - to.1))
@@ -48,8 +47,7 @@ fn camera(cam: &At, coefficients: &[&str], hint: &str) -> Result<Camera> {
     Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew: 0.0, lens })
 }
 
-/// Returns the transformation from the frame of one camera of the chain into the next one's, and the name of
-/// its source.
+/// Returns the transformation from one camera of the chain to the next, and its source's name.
 fn step(from: &At, to: &At, name: &str) -> Result<(Motion, String)> {
     let through_imu = match (to_imu(from)?, to_imu(to)?) {
         (Some(from), Some(to)) => Some(between(&from, &to)),

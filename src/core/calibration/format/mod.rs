@@ -1,7 +1,6 @@
 //! Calibration files: reads several programs' formats, and writes formats for other programs.
 //!
-//! The format is recognised by a file's content, never by its name. A new format is one new file
-//! here and one [`Format`].
+//! The format is recognised by a file's content, never by its name. A new one is one file and one [`Format`].
 
 mod depthai;
 mod draft;

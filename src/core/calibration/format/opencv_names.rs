@@ -28,8 +28,7 @@ pub(super) const TRANSLATION: [(&str, f64); 3] = [
     ("tmm translationmm", 0.001),
 ];
 
-/// Pairs of names for left and right; counting from 0 comes before counting from 1, because K1 is then the
-/// right camera.
+/// Pairs of names for left and right; counting from 0 comes first, because K1 is the right camera then.
 pub(super) const SIDES: [[&str; 2]; 4] = [
     ["left l", "right r"],
     ["0 cam0 camera0", "1 cam1 camera1"],

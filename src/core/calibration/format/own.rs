@@ -157,8 +157,7 @@ fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera> {
     Ok(Camera { width, height, focal: focal.0, centre: centre.0, skew, lens })
 }
 
-/// Returns the text of the file. The pose is last, so that a truncated file is never taken for a
-/// complete one.
+/// Returns the text of the file; the pose is last, so that a truncated file never passes for a whole one.
 pub(super) fn write(calibration: &StereoCalibration, report: &Report) -> String {
     let mut text = format!(
         "\

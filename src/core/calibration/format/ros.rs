@@ -107,8 +107,7 @@ fn rectified_camera((width, height): (usize, usize), p: &Matrix3x4<f64>) -> Came
     Camera { width, height, focal, centre, skew: 0.0, lens: Lens::Brown([0.0; 14]) }
 }
 
-/// Returns the region of interest and the binning. They change the delivered image, but not the matrices,
-/// which describe the full image.
+/// Returns the region of interest and the binning, which change the image but not the matrices.
 fn window(root: &At, full: (usize, usize)) -> Result<Window> {
     let whole = |at: Option<At>| at.map_or(Ok(0), |at| at.whole());
     let roi = root.get("roi");
@@ -321,8 +320,7 @@ fn text(name: &str, camera: &Camera, view: &RectifiedView) -> String {
     };
     let ([fx, fy], [cx, cy]) = (camera.focal, camera.centre);
     text += &matrix("camera_matrix", 3, &[fx, camera.skew, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]);
-    // The model stands before its coefficients, as ROS itself writes it: a truncated file must not
-    // pass for one of another lens.
+    // Before its coefficients, as in ROS: a truncated file must not pass for one of another lens.
     text += &format!("distortion_model: {}\n", lens::ros_name(&camera.lens));
     text += &matrix("distortion_coefficients", 1, lens::coefficients(&camera.lens));
     // nalgebra goes column by column, the file row by row.

@@ -1,5 +1,4 @@
-//! ZED's factory calibration (SN*.conf): sections of `key=value` for each camera and mode, lengths in
-//! millimetres.
+//! ZED's factory calibration (SN*.conf): sections of `key=value` by camera and mode, lengths in millimetres.
 //!
 //! By Stereolabs' own programs: stereo_calibration of zedx-one-capture writes these files from cv::stereoCalibrate
 //! (T = (-Baseline, TY, TZ), Rodrigues vector (RX, CV, RZ), coefficients also in sections of their own), and

@@ -10,8 +10,7 @@ use crate::calibration::Camera;
 use crate::calibration::board::Board;
 use crate::calibration::board::Detection;
 
-/// Initial focal lengths relative to the image's width if the boards do not determine one: from
-/// very wide to tele.
+/// Initial focal lengths relative to the width if the boards determine none: very wide to tele.
 const GUESSES: [f64; 4] = [0.8, 0.45, 1.4, 2.5];
 
 /// The same for a fisheye lens: 180 degrees over the image's width, and around it.
@@ -100,8 +99,7 @@ pub(super) fn join(left: &Rig, right: &Rig, views: &[View]) -> Option<Rig> {
     rig.cameras.iter().all(plausible).then_some(rig)
 }
 
-/// Returns the median of the right camera's poses from the boards, component by component: up to
-/// half of them may be wrong.
+/// Returns the median of the right camera's poses, component by component: up to half may be wrong.
 pub(super) fn usual_place(left: &Rig, right: &Rig) -> Pose {
     let places: Vec<Pose> =
         left.boards.iter().zip(&right.boards).map(|(l, r)| r.after(&l.inverse())).collect();

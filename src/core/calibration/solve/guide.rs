@@ -142,8 +142,7 @@ pub struct Guide {
 }
 
 impl Guide {
-    /// Makes a guide for images of this width and height. `stills` are single images; their times do not give
-    /// the board's speed.
+    /// Makes a guide for images of this size; the times of `stills` do not give the board's speed.
     pub fn new(board: Board, size: (usize, usize), model: Model, stills: bool) -> Self {
         // A guess that suffices for tilts: 60 degrees over the image's width.
         let part = if model == Model::Fisheye { 1.0 / std::f64::consts::PI } else { 0.87 };

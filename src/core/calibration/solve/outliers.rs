@@ -78,8 +78,7 @@ pub(super) fn solve(
             continue;
         }
         let (left, right) = (&alone[0].0, &alone[1].0);
-        // A large outlier would bias all other pairs, so those are dropped before both cameras are
-        // solved together.
+        // Large outliers would bias all other pairs: dropped before both cameras are solved together.
         let apart = apart(left, right, &views);
         if let Some((pair, rms_px, usual_px)) = out_of_the_ordinary(&apart, 2.0 * far) {
             left_out[used[pair]] = Some(Reason::Moved { rms_px, usual_px });

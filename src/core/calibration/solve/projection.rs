@@ -9,8 +9,7 @@ use crate::calibration::{Camera, Lens};
 /// Largest number of parameters of a camera: two focal lengths, the principal point, eight of the lens.
 pub(super) const MOST: usize = 12;
 
-/// Points closer to the image plane than this part of their distance are invisible to lenses other
-/// than fisheyes.
+/// Nearer the image plane than this part of their distance, only fisheyes see points.
 const GRAZING: f64 = 1e-3;
 
 /// A pixel and its derivatives.

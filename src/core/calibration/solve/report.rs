@@ -57,8 +57,7 @@ pub struct Report {
     pub rectified_row_error_px: RowError,
     /// Distance of the cameras in metres.
     pub baseline_m: f64,
-    /// Its standard deviation; `None` if the pairs do not determine it. The error of the board's
-    /// squares comes on top.
+    /// Its standard deviation without the error of the board's squares; `None` if undetermined.
     pub baseline_sd_m: Option<f64>,
     /// Standard deviations of the focal lengths in pixels, likewise.
     pub focal_sd_px: Option<[f64; 2]>,

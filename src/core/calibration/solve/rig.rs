@@ -52,8 +52,7 @@ pub(super) fn rotation(around: &Vector3<f64>) -> Matrix3<f64> {
 }
 
 pub(super) fn rotation_vector(rotation: &Matrix3<f64>) -> Vector3<f64> {
-    // By way of a quaternion, which is exact also for hardly any rotation: the cosine of the angle,
-    // rounded above 1, has none.
+    // By a quaternion, exact also for hardly any rotation: a cosine rounded above 1 has no angle.
     let rotation = nalgebra::Rotation3::from_matrix_unchecked(*rotation);
     nalgebra::UnitQuaternion::from_rotation_matrix(&rotation).scaled_axis()
 }
@@ -174,8 +173,7 @@ impl Rig {
         Some(Normal { matrix, gradient })
     }
 
-    /// Adds one view's part. `board` is the offset of its board's pose, `bend` the offset of the board's
-    /// shape if it is free.
+    /// Adds one view's part; `board` and `bend` are the offsets of its board's pose and free shape.
     pub(super) fn add(
         &self,
         view: &View,

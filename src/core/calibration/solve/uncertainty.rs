@@ -67,8 +67,7 @@ impl Uncertainty {
 }
 
 impl Rig {
-    /// Returns the uncertainty of the cameras and their poses after [`Self::refine`]; `None` if the
-    /// views do not determine them.
+    /// Returns the uncertainty after [`Self::refine`]; `None` if the views do not determine it.
     pub(super) fn uncertainty(&self, views: &[View]) -> Option<Uncertainty> {
         let shared = self.offsets().board(0);
         let parts: Vec<Normal> =
@@ -85,8 +84,7 @@ impl Rig {
         if root.diagonal().iter().any(|pivot| pivot * pivot < PIVOT) {
             return None;
         }
-        // Units in which the information of all boards is the identity: each board's part of it, and the
-        // gradient that remains of it.
+        // In units with the identity as all boards' information: each board's part and remaining gradient.
         let unit = root.solve_lower_triangular(&scale)?;
         let step = &unit * sum.gradient;
         let (mut scatter, mut freedom) = (0.0, (shared + BEND) as f64);
@@ -104,16 +102,14 @@ impl Rig {
         let free = (2 * corners).checked_sub(unknown).filter(|free| *free > 0)?;
         let independent = (self.cost(views)? - step.norm_squared()) / free as f64;
         let variance = independent.max(scatter / freedom);
-        // The inverse of the information of the rig's own parameters, because the bend comes last in
-        // a triangular matrix.
+        // The inverse of the rig's own information, because the bend comes last in a triangular matrix.
         let own = unit.view((0, 0), (shared, shared));
         let noise = own.transpose() * own * variance;
         let shift = unit.columns(0, shared).transpose() * step;
         Some(Uncertainty { noise, shift })
     }
 
-    /// Returns a board's part of the normal equations of cameras, their poses and the board's shape,
-    /// after its pose is eliminated.
+    /// Returns a board's part of the normal equations, after its pose is eliminated.
     fn part(&self, views: &[View], board: usize) -> Option<Normal> {
         let shared = self.offsets().board(0);
         let count = shared + BEND;

@@ -76,8 +76,7 @@ impl Facts<'_> {
         self.baseline_sd_m.unwrap_or(f64::NAN) / self.baseline_m
     }
 
-    /// Reports whether each camera is well known by itself, but not both together: the two images
-    /// of a pair show different poses of the board.
+    /// Reports whether each camera is well known, but not both together: pairs show different poses.
     fn are_mispaired(&self) -> bool {
         self.rms_px > RMS_PX[0] && self.rms_px > MISPAIRED * self.alone_rms_px
     }
@@ -96,8 +95,7 @@ const PAIRS: [usize; 2] = [6, 10];
 /// Root mean square above which a calibration is bad, and above which it could be better; pixels.
 const RMS_PX: [f64; 2] = [1.5, 0.8];
 
-/// Smallest ratio of the joint error to the single cameras' at which the images of a pair do not belong
-/// together.
+/// Smallest ratio of the joint error to the single cameras' at which pairs do not belong together.
 const MISPAIRED: f64 = 4.0;
 
 /// Mean row error that spoils matching, and that shows in it; pixels.

@@ -36,8 +36,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Planes for the descriptors of `window`, if any, and gradient and intensity, if requested. Without
-    /// either, one plane of intensities.
+    /// Planes for the descriptors of `window`, and gradient and intensity; else one plane of intensities.
     pub fn of(window: Option<CensusWindow>, gradient: bool) -> Self {
         Self {
             comparisons: window.map_or(Vec::new(), CensusWindow::comparisons),

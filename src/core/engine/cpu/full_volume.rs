@@ -73,8 +73,7 @@ impl Frame<'_> {
     }
 }
 
-/// Adds one share of the paths of one direction to the sums: the paths with a number congruent to the
-/// share's, modulo the number of shares.
+/// One share of the paths of one direction: those with its number modulo the number of shares.
 pub struct Direction<'a> {
     pub geometry: &'a Geometry,
     /// Costs, [pixel][depth].
@@ -97,8 +96,7 @@ impl ShapedKernel for Direction<'_> {
         let Geometry { width, height, .. } = *self.geometry;
         let (dx, dy) = self.step;
         let (across, down) = (dx.unsigned_abs() as usize, dy.unsigned_abs() as usize);
-        // A path begins if the previous pixel is outside: in the first rows, and below them in the first
-        // columns.
+        // A path begins if the previous pixel is outside: in the first rows, below in the first columns.
         let rows = down.min(height);
         let columns = across.min(width);
         let starts = rows * width + columns * (height - rows);

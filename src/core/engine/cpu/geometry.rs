@@ -24,8 +24,7 @@ pub struct Geometry {
     pub upward: bool,
     /// Whether paths are followed band by band; false without paths and for knight's moves.
     pub banded: bool,
-    /// Whether the costs of the whole image are stored once and kept for the upward sweep, instead of
-    /// recomputed band by band.
+    /// Whether the costs of the whole image are kept for the upward sweep, not recomputed by band.
     pub keeps_costs: bool,
     /// Whether the deltas of two paths fit in one byte together.
     pub pairs_fit: bool,

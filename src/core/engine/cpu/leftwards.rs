@@ -1,5 +1,4 @@
-//! The leftward path, for a few rows at once; the rightward one is part of the last vertical sweep
-//! (`vertical.rs`).
+//! The leftward path, for a few rows at once; the rightward one is in the last sweep (`vertical.rs`).
 //!
 //! Each pixel depends on the minimum over the candidates of the previous pixel; interleaving several rows
 //! hides that latency. The delta over the cost is stored ([`path_delta`]), one byte per candidate.

@@ -11,12 +11,10 @@ use crate::memory::{Refused, Result, filled, product};
 
 /// Size of a cache line and of the widest vector.
 const ALIGNMENT: usize = 64;
-/// Blocks of at least this size use huge pages, because the checkpoints of a large image would otherwise miss
-/// the TLB at every row.
+/// Blocks of at least this size use huge pages: checkpoints would miss the TLB at every row.
 const HUGE: usize = 2 << 20;
 
-/// A block of `len` elements, initially zero, accessed through raw pointers only. The schedule
-/// (`schedule.rs`) ensures that threads do not conflict.
+/// A block of `len` elements, initially zero, for raw pointers; `schedule.rs` prevents conflicts.
 pub struct Block<T> {
     start: NonNull<u8>,
     layout: Layout,
@@ -54,8 +52,7 @@ impl<T: Copy> Block<T> {
         Self { start: NonNull::<u64>::dangling().cast(), layout, element: PhantomData }
     }
 
-    /// Bytes of a block of `len` elements: whole cache lines. The size saturates; the largest one is always
-    /// refused.
+    /// Bytes of a block of `len` elements: whole cache lines. Saturates; the largest is always refused.
     fn bytes_of(len: u64) -> u64 {
         let bytes = len.saturating_mul(size_of::<T>() as u64).max(1);
         bytes.checked_next_multiple_of(ALIGNMENT as u64).unwrap_or(u64::MAX)
@@ -99,8 +96,7 @@ impl<T> Drop for Block<T> {
     }
 }
 
-/// Allocates the memory of an engine and counts its bytes. A dry arena only counts, to estimate the memory of
-/// what is constructed with it.
+/// Allocates the memory of an engine and counts its bytes. A dry arena only counts, for estimates.
 pub struct Arena {
     bytes: Cell<u64>,
     is_dry: bool,

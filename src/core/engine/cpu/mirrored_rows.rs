@@ -63,8 +63,7 @@ impl Starts {
     }
 }
 
-/// Writes a mirrored row of the right view in stripes; columns outside the image are clamped. `plain`: memory
-/// for [`Geometry::mirrored_stride`] numbers.
+/// Writes a mirrored row in stripes, clamped; `plain` has [`Geometry::mirrored_stride`] numbers.
 #[inline(always)]
 pub fn write<T: Copy>(geometry: &Geometry, row: &[T], plain: &mut [T], to: &mut [T]) {
     let (chunks, stripe_len) = (geometry.chunks, geometry.stripe_len());

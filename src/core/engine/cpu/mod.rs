@@ -185,8 +185,7 @@ impl CpuEngine {
         Ok(Estimate { host: arena.bytes(), device: 0 })
     }
 
-    /// Adjusts the options of an engine to `left` bytes: every sweep recomputes the costs if they do not fit,
-    /// or if the engine would need more than a gigabyte.
+    /// Adjusts the options to `left` bytes: costs are recomputed if they do not fit, or beyond a gigabyte.
     pub fn options_within(
         left: u64,
         params: &Params,

@@ -1,5 +1,4 @@
-//! Noise thresholds of a whole image that is matched in tiles: the values of
-//! [`crate::matching::levels::noise_thresholds`]. Rows are distributed over the threads.
+//! Noise thresholds of a whole image in tiles ([`crate::matching::levels::noise_thresholds`]).
 
 use std::sync::Mutex;
 
@@ -27,8 +26,7 @@ struct ThreadScratch {
 }
 
 impl Noise {
-    /// For images of this width, divided into windows of this size; `None` if the parameters do not depend on
-    /// the noise.
+    /// For images of this width in windows of this size; `None` if the parameters ignore the noise.
     pub fn new(
         arena: &Arena,
         params: &Params,

@@ -16,8 +16,7 @@ pub struct CpuOptions {
     pub simd: SimdChoice,
     /// Cores of the threads; `None`: all cores of the process.
     pub cores: Option<Cores>,
-    /// Whether every sweep of the paths recomputes the costs instead of keeping them: slower, for less
-    /// memory.
+    /// Whether every sweep recomputes the costs instead of keeping them: slower, for less memory.
     pub costs_anew: bool,
     /// Niceness of the threads, -20 to 19 (lowest priority); `None`: that of the process.
     pub nice: Option<i32>,

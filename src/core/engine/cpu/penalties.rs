@@ -1,5 +1,4 @@
-//! P2 between neighbouring pixels, for paths in bands: looked up once per pair, because each is used two to
-//! four times.
+//! P2 between neighbouring pixels, for paths in bands: looked up once per pair for two to four uses.
 
 use super::geometry::Geometry;
 use super::simd::{SimdKernel, Vector};
@@ -9,8 +8,7 @@ use crate::memory::product;
 /// Bytes before the first row, for the column before it.
 const MARGIN: usize = 64;
 
-/// Steps (columns, rows) from the previous pixel of a penalty to the pixel; the last two for diagonal paths
-/// only. Opposite paths share the penalties of the same two pixels.
+/// Steps (columns, rows) from the previous pixel; the last two are diagonal. Opposite paths share them.
 const STEPS: [(isize, usize); 4] = [(1, 0), (0, 1), (1, 1), (-1, 1)];
 
 fn steps(geometry: &Geometry) -> usize {
@@ -34,8 +32,7 @@ pub fn scratch_len(geometry: &Geometry) -> usize {
     if geometry.banded { stride(geometry) } else { 0 }
 }
 
-/// Penalties of an image, [row][step][column]. At the start of a path they are arbitrary, because P2 has no
-/// effect there.
+/// Penalties of an image, [row][step][column]; arbitrary at the start of a path, where P2 has no effect.
 #[derive(Clone, Copy)]
 pub struct Penalties {
     first: *const u8,
@@ -55,8 +52,7 @@ impl Penalties {
         Self { first, stride: stride(geometry), steps: steps(geometry) }
     }
 
-    /// Penalties of row `y` by column, between each pixel and the one to its left, including the column after
-    /// the last.
+    /// Penalties of row `y` between each pixel and the one to its left, and for the column after the last.
     pub fn across(self, y: usize) -> *const u8 {
         self.row(y, 0)
     }

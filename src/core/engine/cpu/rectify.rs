@@ -55,8 +55,7 @@ impl Rectify {
                 let (eye, from, to) = &eyes[piece / count];
                 let map = self.rectifier.map(*eye);
                 let pixels = share(width * height, piece % count, count);
-                // SAFETY: each buffer holds a rectified image, and the pieces are separate parts; the simd
-                // was found on this machine.
+                // SAFETY: buffers hold rectified images, pieces are separate; the simd was found here.
                 unsafe { apply(simd, map, from, pixels, to.0) };
             }
         });

@@ -6,8 +6,7 @@
 //! vectors are exceptions: the lower neighbours of the first are the last vector's, a lane further down, and
 //! the upper ones of the last are the first vector's, a lane further up.
 //!
-//! All data per candidate is in this order, from the cost to the sums; a *place* is a candidate's index in
-//! it, vector by vector.
+//! All data per candidate is in this order, from the cost to the sums; a *place* is an index in it.
 
 use super::geometry::Geometry;
 use super::memory::{Arena, Block};
@@ -25,15 +24,13 @@ impl StripedOrder {
         Self { chunks: geometry.chunks, lanes: geometry.depth / geometry.chunks }
     }
 
-    /// The place of a candidate, possibly beyond the range, among 16-bit numbers in pairs of vectors
-    /// ([`lane_of_pair`]).
+    /// The place of a candidate, possibly beyond the range, among 16-bit numbers ([`lane_of_pair`]).
     pub fn place_of_wide(self, candidate: usize) -> usize {
         let (chunk, lane) = (candidate % self.chunks, candidate / self.chunks);
         chunk * self.lanes + lane_of_pair(lane, self.lanes)
     }
 
-    /// Allocates a table of `number` for every candidate, also beyond the range, at its place among 16-bit
-    /// numbers.
+    /// Allocates a table of `number` for every candidate at its place, also beyond the range.
     pub fn table(self, arena: &Arena, number: impl Fn(usize) -> i16) -> Result<Block<i16>> {
         arena.block_with(self.chunks * self.lanes, |table| {
             (0..table.len()).for_each(|k| table[self.place_of_wide(k)] = number(k));

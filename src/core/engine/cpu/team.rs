@@ -14,8 +14,7 @@ use crate::thread::{explain, locked};
 
 /// Time that an idle thread yields its core before it sleeps: longer than any idle time within a frame.
 const LINGERING: Duration = Duration::from_micros(100);
-/// Pieces per thread for work that can be divided anywhere: few enough to make the start of a piece cheap in
-/// comparison.
+/// Pieces per thread for work that can be divided anywhere: few, so that starting a piece is cheap.
 const PIECES_A_THREAD: usize = 4;
 /// Smallest number of rows of such a piece.
 const ROWS_MIN: usize = 8;
@@ -150,8 +149,7 @@ impl Team {
         self.engage(true, task);
     }
 
-    /// Starts a task on the threads; `everyone`: waits for every thread to run it, otherwise it is closed
-    /// when the caller returns from it.
+    /// Starts a task; `everyone`: every thread runs it, else it is closed when the caller returns from it.
     fn engage(&mut self, everyone: bool, task: &(dyn Fn(usize) + Sync)) {
         // SAFETY: only the lifetime changes; no worker starts the task after it is closed below, nor uses it
         // once `busy` is 0 then. This function waits for that even if the task panics.

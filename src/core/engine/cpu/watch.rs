@@ -13,8 +13,7 @@ use crate::thread::locked;
 
 /// Time that a waiting thread spins before it yields its core.
 const SPINNING: Duration = Duration::from_micros(20);
-/// A core that stays away for longer than this was preempted by another program: threads of the
-/// team keep it for a tile at most.
+/// A core away for longer was preempted by another program: the team keeps it for a tile at most.
 const TAKEN: Duration = Duration::from_micros(500);
 /// Time for which threads then sleep instead of yielding.
 const CROWDED: Duration = Duration::from_millis(250);
@@ -91,8 +90,7 @@ impl Watch {
         assert!(is_at(needed), "another thread failed");
     }
 
-    /// Wakes the threads with an awaited count of at most `value`; to be called after `counter` was raised to
-    /// that.
+    /// Wakes the threads that wait for at most `value`; to be called after `counter` was raised to it.
     pub fn reached(&self, counter: &AtomicUsize, value: usize) {
         self.wake(|(address, rather)| {
             address == std::ptr::from_ref(counter) as usize && rather <= value

@@ -231,8 +231,7 @@ impl Sink for ToSums {
     }
 }
 
-/// Stores costs for the aggregation, [x][depth], 255 beyond the candidates: min((sum + half) factor / 65536 /
-/// 2^shift, most).
+/// Stores costs, [x][depth], 255 beyond the candidates: min((sum + half) factor / 2^(16 + shift), most).
 pub struct ToBytes {
     pub to: *mut u8,
     /// Mask ORed into them, [depth]: 255 beyond the range, else 0.
@@ -297,8 +296,7 @@ pub(super) struct Row {
     pub begins: bool,
 }
 
-/// Sums over the windows around the pixels of row `y`. The columns hold the sums around row `y - 1`, unless
-/// `begins`.
+/// Sums over the windows of row `y`; unless it `begins`, the columns hold those around row `y - 1`.
 pub struct SumRow<'a, P: Parts, S> {
     pub geometry: &'a Geometry,
     pub parts: P,

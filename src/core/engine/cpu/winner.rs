@@ -193,8 +193,7 @@ impl WinnerTakesAll {
         picked
     }
 
-    /// Computes the values of the pixels: disparities between whole pixels, invalid if another
-    /// candidate is nearly as good.
+    /// Computes the disparities between whole pixels, invalid if another candidate is nearly as good.
     #[inline(always)]
     fn refine_subpixel(&self, picked: &Picked) -> [i16; TILE] {
         let (last, margin) = (self.count as i32 - 1, 100 - i32::from(self.uniqueness));
@@ -225,8 +224,7 @@ impl WinnerTakesAll {
         values
     }
 
-    /// Advances the right view's window to each of the columns starting at `x`, and compares it with the sums
-    /// there.
+    /// Advances the right view's window to each column from `x` on, and compares it with the sums.
     #[inline(always)]
     unsafe fn update_right<V: Vector, const MAX: usize>(
         &mut self,

@@ -1,5 +1,4 @@
-//! Pixels minus their local mean, times the number of pixels of the window (`matching::block::zero_mean`),
-//! prepared once per pair for ZSAD.
+//! Pixels minus their local mean, times the window's pixels (`matching::block::zero_mean`), for ZSAD.
 
 use super::geometry::Geometry;
 use super::mirrored_rows;
@@ -14,8 +13,7 @@ pub struct ZeroMeanRows<'a> {
     pub eyes: [&'a Image; 2],
     /// First row, and the row behind the last.
     pub rows: (usize, usize),
-    /// Destination of the left view's rows, [row][feature stride], and of the right one's, mirrored; the rows
-    /// belong to the caller.
+    /// The left view's rows, [row][feature stride], and the right one's, mirrored; the caller's alone.
     pub to: [*mut i16; 2],
     /// [`scratch_len`] numbers.
     pub scratch: &'a mut [i16],

@@ -126,8 +126,7 @@ impl Cache {
         written
     }
 
-    /// Deletes the least recently used entries until the rest is within the limit, and the temporary files of
-    /// killed programs.
+    /// Deletes the least recently used entries beyond the limit, and temporary files of killed programs.
     fn shrink(&self, folder: &Path) {
         let Ok(files) = fs::read_dir(folder) else { return };
         let mut entries = Vec::new();

@@ -146,8 +146,7 @@ impl DeviceInfo {
         Context::retain(handle(self.ordinal)?)
     }
 
-    /// Opens at most this number of multiprocessors and leaves the rest to other programs. The properties
-    /// become those of the part.
+    /// Opens at most this number of multiprocessors; the properties become those of the part.
     pub fn open_part(&mut self, multiprocessors: u32) -> Result<Arc<Context>, Unusable> {
         let there = self.properties.multiprocessors;
         if multiprocessors > there {

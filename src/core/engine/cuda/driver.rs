@@ -79,8 +79,7 @@ pub(super) fn check(what: &'static str, code: CUresult) -> Result<()> {
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(CudaError { code, what }) }
 }
 
-/// The primary context of a device, or one of some of its multiprocessors. All other objects here belong to a
-/// context.
+/// The primary context of a device, or one of some of its multiprocessors; other objects belong to one.
 #[derive(Debug)]
 pub struct Context {
     raw: sys::CUcontext,
@@ -196,8 +195,7 @@ macro_rules! freed_by {
     };
 }
 
-/// Priority of the engine's waiting blocks over others: of the same process, or of programs that share the
-/// device through CUDA's Multi-Process Service.
+/// Priority of waiting blocks over others of this process, or of its Multi-Process Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {

@@ -1,5 +1,4 @@
-//! The work of one frame in flight: its buffers, its events, and its prepared steps, so that a frame needs
-//! only a few host calls and no allocation.
+//! The work of one frame in flight, prepared so that a frame needs few host calls and no allocation.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -131,8 +130,7 @@ impl ReadyLaunch {
             attrs: &mut attribute,
             numAttrs: u32::from(self.cooperative),
         };
-        // SAFETY: function and stream are alive; the plan has the kernel's arguments, each behind its
-        // pointer.
+        // SAFETY: function and stream are alive; each argument of the kernel is behind its pointer.
         check("launching a kernel", unsafe {
             sys::cuLaunchKernelEx(
                 &config,
@@ -307,8 +305,7 @@ impl Work {
     }
 }
 
-/// Marks the last launch of each chain. It is never in a conditional part, because the steps after a map are
-/// the same in every round.
+/// Marks the last launch of each chain, never in a conditional part: what follows a map is not.
 fn mark_ends(steps: &mut [Ready]) {
     let mut ended = [false; Chain::COUNT];
     for step in steps.iter_mut().rev() {
@@ -320,8 +317,7 @@ fn mark_ends(steps: &mut [Ready]) {
     }
 }
 
-/// Name, lane, first and last step of every stage. A stage ends when its lane waits for the other, and at the
-/// borders of conditional parts.
+/// Name, lane, first and last step of every stage, which ends at waits and borders of conditional parts.
 fn stages_of(steps: &[Step]) -> Vec<(&'static str, Lane, usize, usize)> {
     let mut stages: Vec<(&'static str, Lane, usize, usize)> = Vec::new();
     let mut open: [Option<usize>; 2] = [None, None];

@@ -22,14 +22,12 @@ pub(super) const MEDIAN_TILE: [u32; 2] = [64, 8];
 /// Side in pixels of the output of a confidence block, one thread per pixel.
 pub(super) const CONFIDENCE_TILE: u32 = 32;
 
-/// Speckle filter: side of a tile in pixels, rows of a tile per warp, and pixels per thread in pixel-wise
-/// kernels.
+/// Speckle filter: side of a tile in pixels, rows of a tile per warp, and pixels per thread.
 pub(super) const SPECKLE_TILE: u32 = WARP;
 pub(super) const SPECKLE_ROWS: u32 = 4;
 pub(super) const SPECKLE_STEPS: u32 = 4;
 
-/// Texture kernel: tile size in pixels, threads of the noise threshold, bytes of its histogram (an even
-/// number of words).
+/// Texture kernel: tile size in pixels, threads of the noise threshold, bytes of its (even) histogram.
 pub(super) const TEXTURE_TILE: [u32; 2] = [64, 32];
 pub(super) const THRESHOLD_THREADS: u32 = 1024;
 pub(super) const HISTOGRAM_BYTES: usize = 4 * (RESPONSE_MAX + 1).next_multiple_of(2);
@@ -62,8 +60,7 @@ pub(super) const SEGMENT: u32 = 128;
 /// Padding of a prepared row for the halos of the first and the last strip, in columns.
 pub(super) const BESIDE: u32 = 64;
 
-/// Distribution of a pixel's candidates (`lanes.cuh`): `group` lanes with `registers` registers of two
-/// candidates.
+/// A pixel's candidates (`lanes.cuh`): `group` lanes with `registers` registers of two candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VectorLayout {
     pub group: u32,
@@ -157,8 +154,7 @@ impl Prepared {
         Self::of(&CostKernel::for_aggregation(params, lanes.half()), lanes)
     }
 
-    /// Number of prepared windows in a sweep's shared memory. Columns of a stored cost are larger than
-    /// features.
+    /// Number of prepared windows in a sweep's shared memory; columns of a stored cost are larger.
     pub fn windows(self) -> u32 {
         if self.planes == 0 { 4 } else { 8 }
     }

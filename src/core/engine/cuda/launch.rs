@@ -16,8 +16,7 @@ pub struct KernelId(pub usize);
 pub enum Scope {
     /// One for the engine, shared by all frames in flight: tables.
     Engine,
-    /// One for each concurrently computed frame: large scratch memory, possibly for fewer frames than are in
-    /// flight.
+    /// One for each concurrently computed frame, possibly fewer than are in flight: large scratch memory.
     Concurrent,
     /// One for each frame in flight.
     Slot,
@@ -83,8 +82,7 @@ pub enum Arg {
     /// [`ROUNDS`](crate::matching::mutual_information::ROUNDS) - 1 of a frame, for data in buffers of
     /// [`Scope::Slot`]. It wraps around.
     Turn(u32),
-    /// `int`: 1 if this buffer of [`Scope::Sequence`] holds the state of the previous frame, 0 if the stream
-    /// restarts.
+    /// `int`: 1 if this buffer of [`Scope::Sequence`] holds the previous frame's state, else 0.
     Known(BufferId),
     /// `unsigned`: the tile's noise threshold of the level of this number; 0 to measure it.
     Threshold(usize),
@@ -161,8 +159,7 @@ pub enum Step {
     Fork,
     /// The main lane waits for all steps enqueued in the side lane so far.
     Join,
-    /// Skips the steps up to [`Step::Always`] if this buffer of [`Scope::Sequence`] holds the state of the
-    /// previous frame.
+    /// Skips up to [`Step::Always`] if this buffer of [`Scope::Sequence`] holds the previous frame's state.
     IfAnew(BufferId),
     /// The steps from here on run for every frame.
     Always,

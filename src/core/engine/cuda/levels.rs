@@ -28,8 +28,7 @@ impl Level {
         levels.into_iter().enumerate().map(level).collect()
     }
 
-    /// The job of this level of `whole`; coarser levels have no rectifier, because their pictures are halves
-    /// of rectified ones.
+    /// The job of this level; coarser levels have no rectifier, because they halve rectified pictures.
     pub fn job<'a>(&'a self, whole: &Job<'a>) -> Job<'a> {
         let rectifier = whole.rectifier.filter(|_| self.number == 0);
         Job { params: &self.params, size: self.size, rectifier }

@@ -142,8 +142,7 @@ pub struct CudaEngine {
 }
 
 impl CudaEngine {
-    /// Makes an engine for such pairs, with compiled kernels and all its memory. For raw pairs, the results
-    /// include the rectified pictures.
+    /// Makes an engine with kernels and all its memory; results of raw pairs include rectified pictures.
     pub fn new(params: &Params, pairs: &PairSpec, options: &CudaOptions) -> anyhow::Result<Self> {
         let rectifier = pairs.rectifier.as_deref();
         if let Some(rectifier) = rectifier {

@@ -1,5 +1,4 @@
-//! NVRTC, CUDA's run-time compiler: finding the library, and compiling a source for one architecture. Needs
-//! no GPU.
+//! NVRTC, CUDA's run-time compiler: finding it, and compiling a source for one architecture without a GPU.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
@@ -122,8 +121,7 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles a source with headers, both as (name, text), to a cubin for a real target, and to PTX with a
-    /// zero byte at its end for a virtual one.
+    /// Compiles a source with headers (name, text): a cubin, or PTX with a zero byte at its end if virtual.
     pub fn compile(
         &self,
         (name, source): (&str, &str),

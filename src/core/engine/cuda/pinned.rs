@@ -85,8 +85,7 @@ struct Slice<T> {
 impl<T: Plain> Lent<T> for Slice<T> {
     fn elements(&self) -> &[T] {
         match &self.memory {
-            // SAFETY: the memory is aligned to a page and initialised, any bytes are values of `T`,
-            // and the device at most reads it.
+            // SAFETY: page-aligned and initialised, any bytes are a `T`, and the device at most reads it.
             Some(memory) => unsafe {
                 let len = memory.bytes() / size_of::<T>();
                 std::slice::from_raw_parts(memory.address().as_ptr().cast(), len)

@@ -10,8 +10,7 @@ use super::launch::BufferId;
 use crate::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
-/// Time of busy waiting for a frame before the thread sleeps: frames of the usual sizes are done by then, and
-/// waking up takes longer than a small frame.
+/// Time of busy waiting for a frame before the thread sleeps, as waking up exceeds a small frame.
 const SPIN: Duration = Duration::from_micros(1500);
 
 /// One frame in flight.
@@ -85,8 +84,7 @@ impl Slot {
         })
     }
 
-    /// Enqueues the upload of both pictures to rows `pitch` bytes apart: directly if both are in pinned
-    /// memory, else from a copy.
+    /// Enqueues the upload of both pictures to rows `pitch` bytes apart, from pinned memory or a copy.
     pub fn upload(&mut self, pair: &StereoPair, pitch: usize, stream: &Stream) -> Result<()> {
         if pair.left.is_pinned() && pair.right.is_pinned() {
             self.upload_begin.record(stream)?;
@@ -95,8 +93,7 @@ impl Slot {
             return self.uploaded.record(stream);
         }
         let half = self.input.bytes() / 2;
-        // SAFETY: the memory is this slot's alone, and the device does not read it now: the slot's
-        // last frame has been collected.
+        // SAFETY: the memory is this slot's, whose last frame was collected, so no device reads it.
         let input = unsafe {
             std::slice::from_raw_parts_mut(self.input.address().as_ptr(), self.input.bytes())
         };
@@ -171,8 +168,7 @@ impl Slot {
         self.downloaded.wait()
     }
 
-    /// Times of the frame that [`Slot::wait`] waited for: upload, stages and download, and the device time
-    /// from the first kernel to the last.
+    /// Times of the frame of [`Slot::wait`]: upload, stages, download; and first kernel to last.
     pub fn times(&self) -> Result<(Vec<StageTime>, Duration)> {
         let mut times = vec![("upload", self.uploaded.since(&self.upload_begin)?)];
         self.work.add_times(&mut times)?;
@@ -195,8 +191,7 @@ fn upload_rows(image: &Image, to: u64, pitch: usize, stream: &Stream) -> Result<
         // SAFETY: plain numbers and addresses; zeros are valid, and mean the first column and row.
         ..unsafe { std::mem::zeroed() }
     };
-    // SAFETY: the picture stays with its frame until that is collected, and the buffer has `pitch`
-    // bytes for each row.
+    // SAFETY: the picture stays until its frame is collected; the buffer has `pitch` bytes a row.
     check("uploading the pictures", unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.raw()) })
 }
 

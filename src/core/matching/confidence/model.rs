@@ -1,7 +1,6 @@
 //! Tables of the confidence model, written by `scripts/learn_confidence.py`.
 
-/// 1/16 of the log-odds that the pixel is right, indexed by pair of neighbouring levels, first level and
-/// second level.
+/// 1/16 of the log-odds, by pair of neighbouring levels, first level and second level.
 #[rustfmt::skip]
 pub const TABLES: [i8; 1280] = [
     4, 4, 7, 16, 18, 18, 18, 18, 18, 20, 23, 23, 26, 26, 28, 28,

@@ -27,8 +27,7 @@ pub const THRESHOLD_MIN: u32 = 5;
 /// of fine dots, which the threshold cannot tell from noise.
 pub const THRESHOLD_MAX: u32 = 24;
 
-/// Largest deviation of a surface from the line between the ends: one pixel or this part of its disparity, as
-/// a shift to the right.
+/// Largest deviation from the line between the ends: one pixel or disparity >> this.
 pub const DEVIATION_SHIFT: u32 = 5;
 
 /// Confidence of a supported weak pixel.
@@ -41,8 +40,7 @@ pub struct Evidence {
     pub strict: bool,
 }
 
-/// Invalidates the unsupported weak pixels of a map of the left image. `threshold` is the noise threshold of
-/// the image.
+/// Invalidates the unsupported weak pixels of a map, by the noise `threshold` of its left image.
 pub fn apply(
     values: &mut [i16],
     confidence: Option<&mut Vec<u8>>,

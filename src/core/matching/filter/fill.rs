@@ -86,8 +86,7 @@ fn weighted_median(met: [Option<Met>; 8]) -> i16 {
     middle.map_or(INVALID, |met| met.value)
 }
 
-/// Reports whether the background to the left continues behind the foreground to the right in the right
-/// image.
+/// Reports whether the left background continues behind the foreground in the right image.
 fn is_hidden(left: Option<Met>, right: Option<Met>) -> bool {
     let (Some(left), Some(right)) = (left, right) else { return false };
     is_hidden_by(left.value, right.value, right.distance)

@@ -2,8 +2,7 @@
 
 use crate::frame::INVALID;
 
-/// Returns the (lower) median over the valid pixels of the square window around each valid pixel, clipped to
-/// the image. Invalid pixels stay invalid.
+/// Returns the (lower) median over valid pixels around each valid pixel; invalid ones stay invalid.
 pub fn apply(width: usize, height: usize, values: &[i16], radius: usize) -> Vec<i16> {
     let mut window = Vec::with_capacity((2 * radius + 1).pow(2));
     let filtered = (0..width * height).map(|i| {

@@ -1,5 +1,4 @@
-//! Exponential smoothing of disparity in time. A step larger than the guard counts as motion and is adopted
-//! at once.
+//! Exponential smoothing of disparity in time. A step above the guard is motion, adopted at once.
 
 use crate::frame::{DisparityRange, INVALID, SUBPIXEL};
 use crate::matching::history::State;
@@ -22,8 +21,7 @@ pub const STATE_UNIT: i32 = 256;
 /// State of a pixel without any disparity so far.
 pub const NEVER: i32 = i32::MIN;
 
-/// Smooths a map of candidates in `range`. `state` has one number per pixel, or none before the first map of
-/// a stream.
+/// Smooths a map of candidates in `range`. `state`: a number per pixel, none before a stream's first map.
 ///
 /// With v the value in units of the state and s the state: s' = v for the first disparity of a pixel or if
 /// abs(v - s) > guard, else s + floor((weight (v - s) + 128) / 256). The result is s' rounded to the nearest

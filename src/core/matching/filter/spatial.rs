@@ -32,8 +32,7 @@ pub fn apply(values: &[i16], left: &Image, how: Spatial) -> Vec<i16> {
     along(&in_rows, left, how, (width, height), |i| i / width)
 }
 
-/// Smooths a map along its rows or columns. Neighbours on a line of `len` pixels are `step` apart in memory;
-/// `place` returns the position of a pixel on its line.
+/// Smooths along rows or columns: pixels are `step` apart; `place` is a pixel's place on its line.
 fn along(
     values: &[i16],
     left: &Image,

@@ -14,8 +14,7 @@ use crate::matching::texture::responses;
 /// Settings of the steady map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
-    /// Number of maps in a row for which a static pixel resists another disparity, or none (1 to
-    /// [`STRENGTH_MAX`]).
+    /// Maps in a row for which a static pixel resists another disparity or none, to [`STRENGTH_MAX`].
     pub strength: u8,
 }
 
@@ -31,15 +30,13 @@ pub const STATE_UNIT: i32 = 256;
 /// Largest difference between equal disparities, in units of the state: 1 px.
 pub const GUARD: i32 = SUBPIXEL * STATE_UNIT;
 
-/// Weight of the newest image in the mean, as a shift: 1/4. The mean then has a seventh of an image's noise
-/// variance ([`SPREAD`], in 1/256).
+/// Weight of the newest image as a shift: 1/4. The mean has a seventh of the noise variance ([`SPREAD`]).
 pub const FOLLOW: u32 = 2;
 
 /// Noise variance of the mean relative to an image's, in 1/256; follows from [`FOLLOW`].
 pub const SPREAD: u32 = 37;
 
-/// Lower bound of the noise variance, in 1/256 squared grey levels, because even denoised images still change
-/// in their last bit.
+/// Lower bound of the noise variance in 1/256 squared grey levels: the last bit of any image changes.
 pub const VARIANCE_MIN: u32 = 256;
 
 /// Smallest confidence with which a pixel counts twice against the held disparity: 80 %.
@@ -149,8 +146,7 @@ pub fn follow(grey: i32, pixel: u8, anew: bool) -> i32 {
     if anew { newest } else { grey + ((newest - grey + (1 << (FOLLOW - 1))) >> FOLLOW) }
 }
 
-/// Returns the confidence of a shown value: 0 if invalid, [`HELD`] if held, else `sure`, but more than
-/// [`HELD`].
+/// Returns a shown value's confidence: 0 if invalid, [`HELD`] if held, else `sure`, but above [`HELD`].
 #[inline(always)]
 pub fn confidence(sure: u8, value: i16, held: bool) -> u8 {
     match (value, held) {

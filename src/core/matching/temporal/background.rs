@@ -11,8 +11,7 @@ use crate::matching::texture::responses;
 pub struct Residual {
     /// Image minus background in [`UNIT`]s, one value per pixel; zeros without remembered images.
     pub values: Vec<i16>,
-    /// Noise variance of the residual in 1/256 squared grey levels; without remembered images, that of the
-    /// image.
+    /// Noise variance of the residual in 1/256 squared grey levels; without history, the image's.
     pub variance: u32,
 }
 

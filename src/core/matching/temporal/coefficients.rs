@@ -113,8 +113,7 @@ impl Coefficients {
         self.values.len()
     }
 
-    /// Sum of the squared coefficients in 1/256, rounded down: the share of an image's noise variance that
-    /// remains in the background.
+    /// Sum of the squares in 1/256, rounded down: the share of an image's noise that is in the background.
     pub fn spread(&self) -> u32 {
         let squares = self.values.iter().map(|&value| i64::from(value) * i64::from(value));
         (squares.sum::<i64>() >> (2 * COEFFICIENT_BITS - 8)) as u32

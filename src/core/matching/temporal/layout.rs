@@ -124,8 +124,7 @@ pub struct Header {
     pub moving: u32,
     /// Variance of the noise of each view, in 1/256 squared grey levels; 0 before the first pair.
     pub variances: [u32; 2],
-    /// Sum of the squared coefficients in 1/256: the share of an image's noise variance in its background. 0
-    /// without a background.
+    /// [`Coefficients::spread`]: the share of an image's noise in its background; 0 without one.
     pub spread: u32,
     /// Shift of the previous image relative to the newest.
     pub frame_shift: Shift,
@@ -162,8 +161,7 @@ impl Header {
         }
     }
 
-    /// Returns the shifts of the remembered images. If all of them are lost, clears the history and returns
-    /// none.
+    /// Returns the shifts of the remembered images; if all are lost, clears the history and returns none.
     pub fn keep(&mut self, shifts: Vec<Shift>) -> Vec<Shift> {
         if shifts.iter().all(|shift| shift.lost) {
             self.count = 0;
@@ -172,8 +170,7 @@ impl Header {
         shifts
     }
 
-    /// Predicts the shift of the image in a slot: its shift relative to the previous image plus `newest`, the
-    /// shift of the previous image.
+    /// Predicts the shift of the image in a slot: that relative to the previous image, plus its `newest`.
     pub fn begin_of(&self, slot: usize, newest: Shift) -> Shift {
         self.shifts[slot].further(newest)
     }

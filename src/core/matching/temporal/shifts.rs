@@ -41,8 +41,7 @@ use crate::matching::pyramid::SIDE_MIN;
 /// Units of a shift per pixel.
 pub const UNIT: i32 = 256;
 
-/// Largest number of half-size levels, from coarse to fine: shifts of 1.5 px at the coarsest are 24 px of the
-/// image.
+/// Largest number of half-size levels: 1.5 px at the coarsest are 24 px of the image.
 pub const LEVELS_MAX: usize = 4;
 
 /// Largest plausible deviation from the initial whole-pixel shift, in pixels of the level.

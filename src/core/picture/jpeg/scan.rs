@@ -31,8 +31,7 @@ const FILLING: usize = 64;
 pub(super) struct Table {
     /// Length and value of the code at the start of a byte; length 0 means a longer code.
     short: [(u8, u8); 256],
-    /// For each code length: the upper bound of its codes, left-aligned in 16 bits, and the
-    /// offset from a code to the index of its value.
+    /// For each code length: the upper bound of its codes, left-aligned, and the offset to their values.
     limits: [(u32, i32); 17],
     values: Vec<u8>,
 }

@@ -85,8 +85,7 @@ struct Supported {
 }
 
 impl Supported {
-    /// Invalidates the unsupported pixels of a run of `pixels`. `evidence` and `is_supported` count from the
-    /// first of them.
+    /// Invalidates the unsupported ones of `pixels`; `evidence` and `is_supported` count from the first.
     ///
     /// # Safety
     /// No other thread accesses them.

@@ -159,10 +159,8 @@ unsafe fn lower_medians<V: Vector, const AREA: usize>(
     }
 }
 
-/// Sorts every lane with a fixed sequence of comparisons.
-///
-/// They are written in groups of sixteen, which compilers unroll: with constant indices the values stay in
-/// registers, and a comparison is a minimum and a maximum.
+/// Sorts every lane with a fixed sequence of comparisons, in groups of sixteen, which compilers unroll: with
+/// constant indices the values stay in registers.
 #[inline(always)]
 fn sort<V: Vector, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8, u8)]) {
     const SIXTEENS: usize = 9;

@@ -166,15 +166,13 @@ impl Filters {
         self.confidence.as_deref()
     }
 
-    /// Returns the address for the map before filter number `next`: the input buffer of the first filter from
-    /// there on that has one, else `output`.
+    /// Returns where the map before filter number `next` lies: the next filter's own input, else `output`.
     pub fn input(&self, next: usize, output: *mut i16) -> *mut i16 {
         self.filters[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
     }
 
-    /// Filters the map, and records the time of each filter. `sure`: confidence of each pixel, if requested.
-    ///
-    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; otherwise as `MapFilter::run`.
+    /// Filters the map, which lies in [`Filters::input`] of number 0, and records the time of each filter.
+    /// Otherwise as `MapFilter::run`.
     pub unsafe fn run(
         &self,
         pass: &mut Pass<'_>,

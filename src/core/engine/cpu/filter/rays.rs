@@ -26,15 +26,13 @@ use crate::thread::locked;
 pub trait Rule: Sync {
     const EDGES: bool;
 
-    /// Reports whether the block at (x, y) needs rays. Pixels with all bits set in `ends` end rays. The
-    /// answer is the same in both sweeps.
+    /// Reports whether the block at (x, y) needs rays, alike in both sweeps; all bits set in `ends` end rays.
     fn wants(&self, at: (usize, usize), ends: &[i16]) -> bool;
 
     /// Returns the number to keep with each value found by the rays of the block at column `x`.
     fn measure(front: &Front, x: usize) -> Block;
 
-    /// Processes the results of the rays of the block at (x, y). `row` is the block in the map; `ends` as in
-    /// [`Rule::wants`].
+    /// Processes the rays of the block at (x, y), `row` in the map; `ends` as in [`Rule::wants`].
     ///
     /// # Safety
     /// The machine has the instructions of `V`; and the rule's own conditions.
@@ -57,8 +55,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// Collects the block at column `x` from `fronts`, and the stored values and measures of upward ray `k`
-    /// from `upward`.
+    /// Collects the block at column `x` from `fronts`, and the results of upward ray `k` from `upward`.
     #[inline(always)]
     fn new<R: Rule>(fronts: &Fronts, x: usize, upward: impl Fn(usize) -> [Block; 2]) -> Self {
         let (mut values, mut measures) = ([[0; BLOCK]; 8], [[0; BLOCK]; 8]);

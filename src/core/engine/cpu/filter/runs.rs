@@ -1,5 +1,4 @@
-//! Runs of a map: the longest pieces of a row with similar neighbouring values. Their starts and
-//! continuations are bits, computed for many pixels at once.
+//! Runs of a map: longest pieces of a row with similar neighbours, as bits of many pixels at once.
 
 use crate::engine::cpu::memory::{Arena, Block};
 use crate::engine::cpu::simd::Vector;

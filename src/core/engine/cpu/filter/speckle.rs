@@ -47,8 +47,7 @@ impl MapFilter for SpeckleFilter {
         let strips = &Strips { width, speckle: *speckle, forest, runs, values: map };
         let (simd, strip) = (pass.simd, pass.team.rows_of_piece(height));
         let marks = |thread: usize| locked(&self.marks[thread]);
-        // SAFETY: the caller's promise; within a step each thread has strips of its own, or the
-        // caller all of them.
+        // SAFETY: the caller's promise; each thread has strips of its own, or the caller all of them.
         unsafe {
             pass.rows(|thread, rows| {
                 let (rows, marks) = ((rows.start, rows.end), &mut *marks(thread));

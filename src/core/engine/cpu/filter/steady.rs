@@ -1,5 +1,4 @@
-//! Steady maps, in two passes: the left image is compared with its mean, which gives the noise; then the map
-//! is updated.
+//! Steady maps, in two passes: the left image's difference from its mean gives the noise; then the map.
 
 use std::sync::Mutex;
 
@@ -156,8 +155,7 @@ impl MapFilter for SteadyFilter {
         pass.rows(|thread, rows| {
             let own = &mut *locked(&self.threads[thread]);
             for y in rows {
-                // SAFETY: the row is this thread's, and all were compared; the simd was found on
-                // this machine.
+                // SAFETY: the row is this thread's, all were compared; the simd was found here.
                 unsafe { self.steady_row(simd, y, &planes, &judgement, own) };
             }
         });

@@ -1,5 +1,4 @@
-//! The valid mask, applied to a row as soon as its winners are known, because winners are not kept for the
-//! whole map.
+//! The valid mask, applied row by row, because winners are not kept for the whole map.
 
 use crate::frame::INVALID;
 

@@ -239,8 +239,7 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
-        // As with AVX2: four bytes are gathered and two used, never starting beyond the last four of the
-        // image.
+        // As with AVX2: of four gathered bytes two are used, never from beyond the last four.
         unsafe {
             let last = _mm512_set1_epi32((taps.len - 4) as i32);
             let spread = _mm512_add_epi32(

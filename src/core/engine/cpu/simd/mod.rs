@@ -108,8 +108,7 @@ impl Simd {
         }
     }
 
-    /// Returns the vectors for pixels of `count` candidates: narrower ones if half of the lanes would be
-    /// empty.
+    /// Returns the vectors for pixels of `count` candidates: narrower ones rather than half empty ones.
     pub fn for_candidates(self, count: usize) -> Simd {
         let narrower: Option<Simd> = match self {
             #[cfg(target_arch = "x86_64")]

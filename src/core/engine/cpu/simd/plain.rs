@@ -1,5 +1,4 @@
-//! The most frequent operations of [`Vector`](super::Vector) on 16 bytes as loops over arrays, for other
-//! processors.
+//! The most frequent operations of [`Vector`](super::Vector) on 16 bytes as loops over arrays.
 
 use super::portable::zip;
 

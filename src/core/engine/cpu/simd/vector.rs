@@ -30,8 +30,7 @@ impl<'a> Taps<'a> {
     /// the last four pixels it fits 31, so that no gather reads outside.
     const LEN_MAX: usize = 1 << 30;
 
-    /// The pixels of an image with rows of `stride`; `None` if there are fewer than four, or
-    /// more than [`Taps::LEN_MAX`].
+    /// The pixels of an image with rows of `stride`; `None` for fewer than four or over [`Taps::LEN_MAX`].
     pub fn of(picture: &'a [u8], stride: usize) -> Option<Self> {
         let fits = (4..=Self::LEN_MAX).contains(&picture.len()) && stride <= picture.len();
         let (stride, len) = (u32::try_from(stride).ok()?, u32::try_from(picture.len()).ok()?);
@@ -176,8 +175,7 @@ pub trait Vector: Copy + 'static {
     fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
     /// The pair shifted up by one byte lane; lane 0 takes `entering`, which has one value in all lanes.
     fn shift_pair_up(pair: [Self::Wide; 2], entering: Self::Wide) -> [Self::Wide; 2];
-    /// Returns (sum, index) in lanes with a `sum` strictly smaller than `best_sum`, and (best_sum,
-    /// best_index) in the others.
+    /// (sum, index) in lanes where `sum` is strictly smaller than `best_sum`, the best ones elsewhere.
     fn keep_smaller(
         best: (Self::Wide, Self::Wide),
         candidate: (Self::Wide, Self::Wide),

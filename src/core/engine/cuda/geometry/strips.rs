@@ -19,8 +19,7 @@ const REGISTERS_MIN: u32 = 64;
 /// Registers per thread with which a launch to the middle does not spill.
 const REGISTERS_TO_MIDDLE: u32 = 80;
 
-/// Rows of stored path deltas prefetched by a sweep's block, and fewer if shared memory is short; with 1 they
-/// stay in registers.
+/// Rows of path deltas prefetched by a block, fewer if memory is short; with 1 they stay in registers.
 const AHEAD: u32 = 4;
 const AHEAD_FEWER: [u32; 3] = [AHEAD, 2, IN_REGISTERS];
 const IN_REGISTERS: u32 = 1;
@@ -40,8 +39,7 @@ pub struct Strips {
     pub halo: u32,
     /// Set if two sweeps run at once and meet in the middle.
     pub two_sweeps: bool,
-    /// Whether blocks take the rows of a strip between two exchanges as tasks, because not all strips are
-    /// resident at once.
+    /// Whether blocks take the rows of a strip as tasks, because not all strips are resident at once.
     pub tasks: bool,
     /// Prefetched rows of stored path deltas.
     pub ahead: u32,
@@ -56,8 +54,7 @@ pub struct Block {
 }
 
 impl Strips {
-    /// The division for this device: strips that are all resident at once, or else tasks; `None` if neither
-    /// fits.
+    /// Strips that are all resident at once on this device, or else tasks; `None` if neither fits.
     pub fn of(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         if params.is_local() || params.paths == Paths::Sixteen {
             return None;

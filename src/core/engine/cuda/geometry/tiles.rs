@@ -3,8 +3,7 @@
 use super::{BLOCK_THREADS, VectorLayout};
 use crate::matching::{BlockWindow, Window};
 
-/// Number of blocks for storing costs: enough that even the largest devices do not wait long for the last
-/// one.
+/// Number of blocks for storing costs: enough that the largest devices hardly wait for the last one.
 const COST_BLOCKS: u32 = 800;
 
 /// Part of the picture per block of the cost volume (`compute_costs.cu`).

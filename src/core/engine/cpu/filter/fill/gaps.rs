@@ -175,8 +175,7 @@ impl Lines {
     }
 }
 
-/// The part of a line's rise after `steps` of its `distance` steps, 2 to [`GAP_MAX`] + 1, rounded to
-/// the nearest; halves upwards.
+/// Part of a line's rise after `steps` of `distance` (2 to [`GAP_MAX`] + 1), to nearest, halves up.
 #[inline(always)]
 fn risen(rise: i16, steps: i16, distance: i16) -> i16 {
     // Adding 1 px times the distance makes the numerator positive. It is at most 146, so that multiplying by

@@ -6,8 +6,7 @@ use crate::frame::INVALID;
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{LEFT, RIGHT};
 
-/// The weight that must be reached by a value and all smaller ones. Weights are at most 3584, so that the sum
-/// of eight fits.
+/// The weight that a value and all smaller ones must reach. The sum of eight weights (<= 3584) fits.
 #[inline(always)]
 fn wanted(around: &Around) -> Block {
     let mut wanted = [0; BLOCK];

@@ -100,8 +100,7 @@ impl Fronts {
         })
     }
 
-    /// Begins a sweep after the row `beyond`; `None` if that is outside the image. The initial ends are
-    /// searched in the map, ray by ray, with these steps.
+    /// Begins a sweep after the row `beyond` (`None`: outside the image), with ends searched ray by ray.
     pub fn begin(
         &mut self,
         map: &[i16],
