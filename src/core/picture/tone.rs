@@ -17,16 +17,14 @@
 //!
 //! - Noise alone gives a = 1.13 sigma, so it is amplified to at most `DETAIL` / 1.13 grey levels.
 //!   Its strength need not be known.
-//! - If neighbours differ by `DETAIL` or more, the gain is 1 and the result is the upper 8 bits.
-//!   The gain is never below 1, and one step of a stored word never becomes more than one grey
-//!   level.
+//! - If neighbours differ by `DETAIL` or more, the gain is 1 and the result is the upper 8 bits. The gain is
+//!   never below 1, and one step of a stored word never becomes more than one grey level.
 //! - Dark areas are lifted, so that amplified detail is not clipped at black. White stays white,
 //!   because saturation is detected by it.
 //! - The result depends smoothly on the surroundings alone, so a point of a scene looks the same in
 //!   both views and in the next frame.
 //!
-//! Integer arithmetic makes the bytes equal on every machine. docs/accuracy.md has the gain in
-//! accuracy.
+//! Integer arithmetic makes the bytes equal on every machine. docs/accuracy.md has the gain in accuracy.
 
 /// Reduction of samples of more than 8 bits to 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]

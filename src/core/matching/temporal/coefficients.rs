@@ -2,19 +2,15 @@
 //!
 //! Each column of Phi holds the monomials, up to a degree, of the shift of one of the N images. Then a =
 //! Phi^T (Phi Phi^T + gamma E)^-1 phi(0) are the smallest coefficients that reproduce every polynomial of the
-//! shift at shift zero. If the background is smooth between pixels, that is the background at the position of
-//! the newest image. The coefficients are divided by their sum, so that gamma does not darken the result.
-//! Gamma keeps the solution bounded if the shifts are nearly degenerate: for a static rig, any degree gives
-//! the mean.
+//! shift at shift zero: the background at the position of the newest image, if it is smooth between pixels.
+//! They are divided by their sum, so that gamma does not darken the result. Gamma bounds the solution if the
+//! shifts are nearly degenerate: for a static rig, any degree gives the mean.
 //!
-//! An image with a shift of s px has the weight w = 1 / (1 + s s / 2)^4, so that Phi becomes Phi W. For a
-//! travelling rig, near objects move by more than far ones, and distant viewpoints show another background. A
-//! rig that only shakes stays within a pixel, so that all its images count.
+//! An image with a shift of s px has the weight w = 1 / (1 + s s / 2)^4, so that Phi becomes Phi W, because
+//! near objects move by more than far ones for a travelling rig. A lost image has the weight 0.
 //!
-//! A lost image has the weight 0, because it does not show the scene of the newest image.
-//!
-//! The original method solves this system on the host, since it is small. Here the shifts never leave the
-//! device, so the solution is written out in double precision, in an order that kernels follow.
+//! The solution is written out in double precision, in an order that kernels follow, because the shifts never
+//! leave the device.
 
 use super::shifts::{Shift, UNIT};
 
