@@ -33,6 +33,7 @@
 //! every engine gets the same result.
 
 use std::ops::{AddAssign, Range};
+use std::slice;
 
 use bytemuck::{Pod, Zeroable};
 
@@ -163,20 +164,21 @@ pub const SUMS: usize = 10;
 
 impl AddAssign for OfReference {
     fn add_assign(&mut self, other: Self) {
-        *self = added::<_, SUMS_OF_REFERENCE>(*self, other);
+        add(self, &other);
     }
 }
 
 impl AddAssign for OfBoth {
     fn add_assign(&mut self, other: Self) {
-        *self = added::<_, SUMS>(*self, other);
+        add(self, &other);
     }
 }
 
-/// Adds two structs of N sums, sum by sum.
-fn added<T: Pod, const N: usize>(a: T, b: T) -> T {
-    let (a, b): ([i64; N], [i64; N]) = (bytemuck::cast(a), bytemuck::cast(b));
-    bytemuck::cast(std::array::from_fn::<_, N, _>(|i| a[i] + b[i]))
+/// Adds to a struct of sums those of another, sum by sum.
+fn add<T: Pod>(to: &mut T, other: &T) {
+    let to: &mut [i64] = bytemuck::cast_slice_mut(slice::from_mut(to));
+    let other: &[i64] = bytemuck::cast_slice(slice::from_ref(other));
+    to.iter_mut().zip(other).for_each(|(to, other)| *to += other);
 }
 
 /// Adds the sums over the pixels that `counts` selects, without the outermost pixels and `margin` more at
