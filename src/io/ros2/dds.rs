@@ -13,7 +13,6 @@ use stereod_core::thread::locked;
 /// Bytes of room that a socket for messages is given, if the system allows that much.
 const RECEIVE_ROOM: usize = 32 << 20;
 
-/// The graph to join.
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// Domain; `None` for that of ROS_DOMAIN_ID.

@@ -40,7 +40,6 @@ const LOSSES_EVERY: Duration = Duration::from_secs(1);
 /// Messages of a topic that wait to be read.
 const DEPTH: i32 = 8;
 
-/// Interval of checks for a stop.
 const TICK: Duration = Duration::from_millis(100);
 
 pub struct GraphReader {

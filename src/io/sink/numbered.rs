@@ -111,7 +111,6 @@ pub struct NumberedFiles {
     _claim: Claim,
 }
 
-/// Work to do with the first file.
 #[derive(Debug)]
 struct Waiting {
     description: NewFile,

@@ -18,7 +18,6 @@ use stereod_core::files;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::thread::{self, locked};
 
-/// A file in a format that frames are appended to.
 pub(super) trait Container: Sized {
     type Header;
     type Frame<'a>: Copy;

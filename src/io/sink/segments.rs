@@ -212,7 +212,6 @@ impl Segments {
     }
 }
 
-/// Destination of an output.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// A file or folder of this name; the first frame replaces the content of an earlier run.

@@ -20,7 +20,6 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// Properties of a source, known before its first pair.
 #[derive(Clone, Debug, Default)]
 pub struct SourceInfo {
     /// Name for people: "left.mp4 + right.mp4", "demo scene".
@@ -47,7 +46,6 @@ pub struct SourceInfo {
     pub cameras: Vec<CameraInput>,
 }
 
-/// Counts of a source so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounts {
     pub left: u64,

@@ -13,7 +13,6 @@ use anyhow::{Context, bail, ensure};
 
 const KINDS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr"];
 
-/// Files of a pattern, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Pictures {
     pub(super) pattern: String,

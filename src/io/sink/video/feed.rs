@@ -160,7 +160,6 @@ impl Flow<'_> {
     }
 }
 
-/// A running pipeline with a source of frames for each of its chains.
 #[derive(Debug)]
 pub(super) struct Feed {
     pipeline: gst::Pipeline,

@@ -30,7 +30,6 @@ use stereod_core::pool::Pool;
 /// zeros if all slices are one pixel wide or high.
 const SHORTEST_SIDE: usize = 4;
 
-/// A pixel: a grey value or a colour.
 pub trait Sample: bytemuck::Pod + Default + Send {
     const FORMAT: &'static str;
     /// Returns the value in the byte order of the format.

@@ -273,7 +273,6 @@ fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Ele
 /// Largest file in bytes that is copied for it.
 const LARGEST: u64 = 1 << 30;
 
-/// Longest time for the copy.
 const PATIENCE: gst::ClockTime = gst::ClockTime::from_seconds(20);
 
 /// Threads that the copy may start.

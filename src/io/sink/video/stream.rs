@@ -58,7 +58,6 @@ pub struct StreamOptions {
     pub colouring: LiveColouring,
 }
 
-/// Reason why a fragment cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentError {
     #[error("{0}")]

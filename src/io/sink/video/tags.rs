@@ -124,7 +124,6 @@ fn geometry(pairs: &[(String, String)]) -> Result<Option<StereoGeometry>> {
     Ok(Some(StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px }))
 }
 
-/// Tags of a rectified video.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RectifiedTags {
     pub eye: Eye,

@@ -159,7 +159,6 @@ impl Legend<'_> {
     }
 }
 
-/// An image, four bytes a pixel.
 struct Canvas<'a> {
     pixels: &'a mut [u8],
     stride: usize,

@@ -93,7 +93,6 @@ pub(super) struct Hits {
     pub delta: Block,
 }
 
-/// A plane with its texture.
 pub(super) struct Plane {
     /// Normal, scaled so that n . P = 1 holds on the plane.
     normal: Vec3,
@@ -176,7 +175,6 @@ impl Scene {
     }
 }
 
-/// The scene and both its views at one moment.
 pub(super) struct Frame<'a> {
     pub scene: &'a Scene,
     pub eye: Vec3,
@@ -237,7 +235,6 @@ fn sine(turns: f64) -> f32 {
     (x * (1..7).rev().fold(1.0, term)) as f32
 }
 
-/// The scene as one view sees it at one moment.
 pub(super) struct View {
     eye: Vec3,
     /// Inverse depth along (p, q, 1) is n . (p, q, 1) with these normals.

@@ -20,7 +20,6 @@ use stereod_core::frame::Eye;
 /// Longest recorded difference: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
 
-/// Synchronisation of two cameras, estimated from the times of their frames.
 #[derive(Debug)]
 pub struct Synchronisation {
     cadences: [Cadence; 2],

@@ -49,7 +49,6 @@ struct View {
     mistimed: u64,
 }
 
-/// Pairs of frames that may come in any order.
 #[derive(Debug, Default)]
 pub struct Unordered {
     pairer: Pairer,

@@ -17,7 +17,6 @@ use self::names::{COLOURS, NO_VIEWS, has_word, kind, others};
 use super::interface::Topic;
 use crate::source::gst::ViewLayout;
 
-/// Largest number of topics that an error lists.
 const LISTED: usize = 30;
 
 /// The topics that were asked for; `None` is chosen.

@@ -11,7 +11,6 @@ use crate::source::byte_stream::Codec;
 use crate::source::gst::{self, Decoded, GstOptions, Undecodable, UnitDecoder, ViewLayout, Views};
 use stereod_core::matching::saturation::WHITE;
 
-/// Fate of a message with an image.
 pub struct Image {
     pub topic: usize,
     pub number: u64,

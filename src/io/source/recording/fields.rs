@@ -5,7 +5,6 @@ use anyhow::{Context, Result, ensure};
 
 use super::interface::Encoding;
 
-/// Length of CDR's encapsulation header.
 const HEADER: usize = 4;
 
 #[derive(Clone, Debug)]

@@ -14,7 +14,6 @@ use crate::source::pictures;
 use stereod_core::picture::header;
 use stereod_core::reading;
 
-/// Largest list of times.
 const LIST_MAX: u64 = 256 << 20;
 
 /// Time between two images in nanoseconds below which the numbers in their names are no times.

@@ -28,7 +28,6 @@ pub fn size(picture: &Picture<'_>) -> Result<(usize, usize)> {
     }
 }
 
-/// Refusal of a frame of a video by itself.
 const IS_VIDEO: &str = "a frame of a video cannot be decoded by itself";
 
 /// Returns the pixel format of an image, for people.
@@ -191,7 +190,6 @@ fn of_view(picture: DynamicImage, keep: &Keep, tone: Tone) -> Result<Image> {
     Ok(image.with_chroma(chroma))
 }
 
-/// Order of the samples of a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Grey,

@@ -3,10 +3,8 @@
 
 use anyhow::{Context, Result, bail};
 
-/// Largest number of a field that is kept.
 const NUMBER_MAX: usize = 8;
 
-/// Fields of a message by number.
 pub struct Message<'a>([Value<'a>; NUMBER_MAX + 1]);
 
 #[derive(Clone, Copy)]

@@ -14,7 +14,6 @@ use super::interface::{Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, check
 use stereod_core::memory::{Budget, TooMuch};
 use stereod_core::reading;
 
-/// First bytes of a frame of zstd.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 const METADATA_MAX: u64 = 16 << 20;

@@ -37,7 +37,6 @@ pub struct Offer<'a> {
     pub bus: Option<UsbBus>,
 }
 
-/// Chosen mode of a camera.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     pub format: Format,

@@ -21,7 +21,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats in order of preference.
     pub const ALL: [Format; 7] = [
         Format::Grey,
         Format::Nv12,
@@ -95,7 +94,6 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A format in a size, with the camera's rates for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mode {
     /// V4L2's code of the pixel format, such as `YUYV`.

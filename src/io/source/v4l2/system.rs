@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::choice::UsbBus;
 
-/// A USB device and its port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsbDevice {
     /// Bus, with the lower speed of bus and device.

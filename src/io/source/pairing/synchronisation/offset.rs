@@ -29,7 +29,6 @@ fn chance(pictures: usize) -> f32 {
     0.28 + 1.2 / (pictures as f32).sqrt()
 }
 
-/// Mean grey levels of a frame's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows(Vec<f32>);
 
@@ -41,7 +40,6 @@ impl Rows {
     }
 }
 
-/// A shift that the frames show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// Shift in frames: left frame i and right frame i + `pictures` show the same moment.

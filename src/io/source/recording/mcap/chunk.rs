@@ -60,7 +60,6 @@ pub(super) fn explain(error: McapError) -> anyhow::Error {
     }
 }
 
-/// Longest name of a compression.
 const COMPRESSION_MAX: u32 = 32;
 
 /// Reads and decompresses the records of a chunk; its end may be missing if `is_cut`. Returns its damage, if
