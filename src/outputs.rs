@@ -8,12 +8,11 @@ use anyhow::{Context, Result};
 use crate::settings::names::path_of;
 use crate::settings::{self, Settings, Stats};
 use stereod_core::calibration::Aligner;
-use stereod_io::sink::clouds::{CLOUDS, Clouds};
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::sink::mcap::{self, McapOptions, McapRecorder};
 use stereod_io::sink::numbered;
-use stereod_io::sink::pictures::{PICTURES, Pictures};
-use stereod_io::sink::place::Place;
+use stereod_io::sink::pictures::{CLOUDS, Clouds, PICTURES, Pictures};
+use stereod_io::sink::segments::Place;
 use stereod_io::sink::video::{Preview, Recorder};
 use stereod_io::sink::{Sink, StreamInfo};
 

@@ -187,10 +187,6 @@ impl Sink for Ros2Sink {
     fn losses(&self) -> Losses {
         self.losses
     }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// Returns the guarantees of a topic: as for data of sensors, unless it is static or reliable.

@@ -1,8 +1,7 @@
 //! Accuracy of the disparity if the truth is known.
 //!
-//! The figures are those of Scharstein and Szeliski (IJCV 2002, section 5.1): the percentage of
-//! pixels whose disparity is wrong by more than a threshold, among the pixels visible in both
-//! views.
+//! The figures are those of Scharstein and Szeliski (IJCV 2002, section 5.1): the percentage of pixels whose
+//! disparity is wrong by more than a threshold, among the pixels visible in both views.
 
 use serde::Serialize;
 
@@ -15,9 +14,7 @@ const THRESHOLDS: [f32; 3] = [0.5, 1.0, 2.0];
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accuracy {
     frames: u64,
-    /// Pixels visible in both views.
     visible: u64,
-    /// Those with a disparity.
     valid: u64,
     /// Those that are wrong by more than each threshold.
     bad: [u64; THRESHOLDS.len()],
@@ -46,8 +43,7 @@ pub struct AccuracySummary {
     pub bad_1_of_valid: Option<f64>,
     /// Pixels that are wrong by more than 2 pixels, in percent of those with a disparity.
     pub bad_2_of_valid: Option<f64>,
-    /// Mean absolute error in pixels of those with a disparity; none without such
-    /// pixels.
+    /// Mean absolute error in pixels of those with a disparity; none without such pixels.
     pub mean_error_px: Option<f64>,
 }
 

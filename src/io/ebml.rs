@@ -1,5 +1,4 @@
-//! EBML, the binary structure of Matroska: elements with an identifier, a size and a body (RFC
-//! 8794).
+//! EBML, the binary structure of Matroska: elements with an identifier, a size and a body (RFC 8794).
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -28,7 +27,6 @@ pub fn wide_size(size: u64) -> [u8; 8] {
     (size | 1 << 56).to_be_bytes()
 }
 
-/// Appends an element with the given body.
 pub fn push(out: &mut Vec<u8>, id: u32, body: &[u8]) {
     push_id(out, id);
     push_size(out, body.len() as u64);
@@ -65,9 +63,8 @@ pub fn read_header(reader: &mut impl Read) -> io::Result<Option<(u32, u64)>> {
     Ok(Some((id as u32, size)))
 }
 
-/// Reads a number of variable length, at most `longest` bytes. The leading zeros of the first byte
-/// tell the length. With `strip` the marker bit is removed, and a size with all bits set becomes
-/// [`UNKNOWN_SIZE`].
+/// Reads a number of variable length, at most `longest` bytes. The leading zeros of the first byte tell the
+/// length. With `strip` the marker bit is removed, and a size with all bits set becomes [`UNKNOWN_SIZE`].
 fn read_number(reader: &mut impl Read, longest: u32, strip: bool) -> io::Result<Option<u64>> {
     let mut bytes = [0; 8];
     if !fill(reader, &mut bytes[..1])? {
@@ -86,7 +83,6 @@ fn read_number(reader: &mut impl Read, longest: u32, strip: bool) -> io::Result<
     Ok(Some(if size == largest { UNKNOWN_SIZE } else { size }))
 }
 
-/// Fills `bytes`. Returns false if the file ends before.
 fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match reader.read_exact(bytes) {
         Ok(()) => Ok(true),
@@ -102,12 +98,10 @@ pub fn read_body(reader: &mut impl Read, size: u64, limit: u64) -> io::Result<Ve
     Ok(body)
 }
 
-/// Skips a body.
 pub fn skip(reader: &mut impl Seek, size: u64) -> io::Result<()> {
     reader.seek(SeekFrom::Current(size.min(i64::MAX as u64) as i64)).map(|_| ())
 }
 
-/// Iterates over the elements in a body.
 pub fn children(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     std::iter::from_fn(move || {
         let (id, size) = read_header(&mut body).ok()??;

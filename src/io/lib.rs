@@ -3,6 +3,11 @@
 pub mod accuracy;
 pub mod ebml;
 #[cfg(feature = "ros2")]
-pub mod ros2;
+pub mod ros2 {
+    //! A ROS 2 graph, without ROS: membership, and topics as a recording that is being made.
+
+    pub mod dds;
+    pub mod graph;
+}
 pub mod sink;
 pub mod source;

@@ -406,9 +406,6 @@ impl Sink for Replacing {
         }
         Ok(())
     }
-    fn finish(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]
@@ -624,9 +621,6 @@ impl Sink for Screen {
         std::thread::sleep(Duration::from_millis(1));
         Ok(())
     }
-    fn finish(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]
@@ -701,9 +695,6 @@ impl Sink for Switched {
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
         std::thread::sleep(self.2);
         self.0.lock().unwrap().push((frame.pair.sequence, self.1));
-        Ok(())
-    }
-    fn finish(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 }

@@ -291,8 +291,4 @@ impl Sink for WindowSink {
         self.remote.frame(frame.clone(), self.timing);
         Ok(())
     }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
-    }
 }

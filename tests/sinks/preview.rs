@@ -271,5 +271,5 @@ fn a_full_disk_is_an_error_and_not_a_hang() {
         .expect("the disk is full");
     let error = error.to_string();
     assert!(error.contains("full.mp4") && error.contains("disk is full"), "{error}");
-    preview.finish().unwrap();
+    assert_eq!(preview.finish().unwrap_err().to_string(), error);
 }

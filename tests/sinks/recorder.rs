@@ -350,7 +350,7 @@ fn a_full_disk_is_an_error_and_not_a_hang() {
     let error = error.to_string();
     assert!(error.contains("full.mkv") && error.contains("disk is full"), "{error}");
     assert!(error.contains("0 frames") || !error.contains("frames)"), "{error}");
-    recorder.finish().unwrap();
+    assert_eq!(recorder.finish().unwrap_err().to_string(), error);
 
     // If the failure shows only at the end, the end reports it.
     let mut recorder =

@@ -13,7 +13,6 @@ use stereod_core::thread::locked;
 /// Bytes of room that a socket for messages is given, if the system allows that much.
 const RECEIVE_ROOM: usize = 32 << 20;
 
-/// The graph to join.
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// Domain; `None` for that of ROS_DOMAIN_ID.
@@ -22,19 +21,14 @@ pub struct Graph {
     pub reach: Option<Reach>,
 }
 
-/// The part of the network in which members of a graph are looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// This machine.
     Localhost,
-    /// The networks of all interfaces.
     Subnet,
-    /// The networks of the interfaces with these addresses.
     Interfaces(Vec<Ipv4Addr>),
 }
 
 impl Reach {
-    /// Returns its name in messages.
     pub fn name(&self) -> String {
         match self {
             Reach::Localhost => "this machine".into(),
@@ -47,20 +41,15 @@ impl Reach {
     }
 }
 
-/// The graph of this process.
 static CHOSEN: Mutex<Graph> = Mutex::new(Graph { domain: None, reach: None });
 
 /// This process as a member of it.
 static MEMBER: Mutex<Option<Member>> = Mutex::new(None);
 
-/// A member of a graph.
 #[derive(Clone)]
 pub struct Member {
-    /// Endpoints are created with it.
     pub participant: DomainParticipant,
-    /// Domain.
     pub domain: u8,
-    /// Networks in which others are looked for.
     pub reach: Reach,
 }
 
@@ -146,7 +135,6 @@ pub struct PacketLoss {
 }
 
 impl PacketLoss {
-    /// Begins to count.
     pub fn start() -> Self {
         Self { before: lost_packets(), is_told: false }
     }
@@ -187,7 +175,6 @@ pub fn leave() {
     locked(&MEMBER).take();
 }
 
-/// Parses the value of ROS_DOMAIN_ID.
 fn domain_id(text: &str) -> Result<u8> {
     let number = text.parse().ok().filter(|number| *number <= 232);
     number.with_context(|| format!("ROS_DOMAIN_ID is `{text}`; give a number from 0 to 232"))

@@ -40,10 +40,8 @@ const LOSSES_EVERY: Duration = Duration::from_secs(1);
 /// Messages of a topic that wait to be read.
 const DEPTH: i32 = 8;
 
-/// Interval of checks for a stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Subscriber to a graph.
 pub struct GraphReader {
     member: Member,
     topics: Vec<Topic>,
@@ -51,19 +49,16 @@ pub struct GraphReader {
     offers: Vec<Offer>,
     subscribed: Vec<(usize, SimpleDataReader<Vec<u8>, Bytes>)>,
     bell: (Arc<Bell>, Receiver<()>),
-    /// Stops an endless reading.
     stop: Option<Switch>,
     /// End of a reading that nothing stops.
     until: Instant,
     heard: Instant,
     loss: PacketLoss,
-    /// Time of the last check for lost packets.
     looked: Instant,
 }
 
 /// A topic as its publishers offer it.
 struct Offer {
-    /// Type of the messages in DDS.
     kind: String,
     /// Whether every publisher resends lost messages.
     is_reliable: bool,
@@ -110,7 +105,6 @@ pub fn open(prefix: &str) -> Result<Box<dyn Reader>> {
     }))
 }
 
-/// Returns the topics of others with the types of ROS, by name.
 fn offered(member: &Member, prefix: &str) -> BTreeMap<Topic, Offer> {
     let own = member.participant.guid().prefix;
     let mut found: BTreeMap<Topic, Offer> = BTreeMap::new();
@@ -152,7 +146,6 @@ impl GraphReader {
         subscribe().with_context(|| format!("cannot subscribe to {name}"))
     }
 
-    /// Takes a message that has arrived.
     fn take(&mut self, message: &mut Message) -> Result<bool> {
         // The topic that was read moves to the end, so that no topic delays the others.
         for at in 0..self.subscribed.len() {

@@ -1,7 +1,4 @@
 //! Colours for disparity: one definition for the preview video, the snapshots and the window.
-//!
-//! A [`ColourRange`] defines the disparities that the colours span, a [`ColourScale`] follows it
-//! from frame to frame, and a [`ColourMap`] holds the 256 colours. Unknown disparity is black.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -11,7 +8,6 @@ use serde::Deserialize;
 
 use stereod_core::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
 
-/// The colour of unknown disparity.
 pub const UNKNOWN_COLOUR: [u8; 3] = [0, 0, 0];
 
 /// Red, green and blue of each of the 256 steps, far (small disparity) first.
@@ -26,15 +22,12 @@ pub enum ColourMap {
     Turbo,
     /// Matplotlib's default: far is violet, near is yellow; fit for colour-blind readers.
     Viridis,
-    /// Far is dark, near is bright.
     Grey,
 }
 
 impl ColourMap {
-    /// Every map, in the order of the window's key.
     pub const ALL: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
 
-    /// Returns the name in settings and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ColourMap::Turbo => "turbo",
@@ -43,13 +36,11 @@ impl ColourMap {
         }
     }
 
-    /// Returns the next map in [`ALL`](Self::ALL), and after the last the first.
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|&map| map == self).unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()]
     }
 
-    /// Returns the colours, far (small disparity) first.
     pub fn table(self) -> &'static ColourTable {
         static TABLES: OnceLock<[ColourTable; 3]> = OnceLock::new();
         let tables = TABLES.get_or_init(|| {
@@ -72,33 +63,25 @@ impl fmt::Display for ColourMap {
     }
 }
 
-/// The disparities that the colours span.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ColourRange {
-    /// The whole range of candidate disparities.
     #[default]
     Full,
     /// From `low` to `high` pixels of disparity.
     Fixed {
         /// Disparity of the first colour, in pixels.
         low: f32,
-        /// Disparity of the last colour, in pixels.
         high: f32,
     },
     /// The disparities of the scene: the 2nd and 98th percentile of the valid disparities, followed
     /// with a time constant, so that colours drift with the scene but never flicker.
-    Adaptive {
-        /// The time constant in seconds.
-        seconds: f32,
-    },
+    Adaptive { seconds: f32 },
 }
 
 impl ColourRange {
-    /// The adaptive range with the default time constant of 1.5 s.
     pub const ADAPTIVE: ColourRange = ColourRange::Adaptive { seconds: 1.5 };
 }
 
-/// Percentage of the valid values beyond either end of the adaptive range.
 const TAIL_PERCENT: u64 = 2;
 
 /// Step of the sampled columns and rows of the adaptive range: enough for percentiles, and cheap.
@@ -127,12 +110,10 @@ pub struct ColourScale {
 }
 
 impl ColourScale {
-    /// Reports whether it is for this mode and range.
     pub fn is_of(&self, mode: ColourRange, range: DisparityRange) -> bool {
         (self.mode, self.range) == (mode, range)
     }
 
-    /// Returns a scale for maps with disparities in `range`.
     pub fn new(mode: ColourRange, range: DisparityRange) -> Self {
         let (low, high) = match mode {
             ColourRange::Fixed { low, high } => (low, high),
@@ -181,8 +162,7 @@ impl ColourScale {
         }
     }
 
-    /// Returns the 2nd and 98th percentile of the map's valid values in pixels; `None` if too few
-    /// are valid.
+    /// Returns the 2nd and 98th percentile of the map's valid values in pixels; `None` if too few are valid.
     fn percentiles(&mut self, map: &DisparityMap) -> Option<(f32, f32)> {
         let first = SUBPIXEL * self.range.min;
         let bins = SUBPIXEL as usize * self.range.count.max(1);

@@ -1,15 +1,12 @@
 //! Outputs of disparity.
 
-pub mod clouds;
 pub mod colour;
 pub mod colouring;
-pub mod flush;
 pub mod mcap;
 pub mod messages;
 pub mod numbered;
 mod output;
 pub mod pictures;
-pub mod place;
 pub mod restarting;
 pub mod segments;
 pub mod still;
@@ -21,7 +18,6 @@ use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{DisparityRange, Matched, StereoGeometry};
 use stereod_core::matching::{Steady, Temporal};
 
-/// Properties of the stream of maps, known before the first one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamInfo {
     /// Width and height of the maps in pixels.
@@ -30,33 +26,26 @@ pub struct StreamInfo {
     pub rate: Option<f64>,
     /// The candidate disparities, which determine the encoding of numbers.
     pub range: DisparityRange,
-    /// The cameras for depth, if known.
     pub geometry: Option<StereoGeometry>,
     /// Set if left images have their colour.
     pub has_colour: bool,
-    /// The clock of the capture times, if they have one.
     pub clock: Option<CaptureClock>,
-    /// The temporal stages that are on.
     pub stages: StagesInTime,
 }
 
 /// The stages of the matcher that depend on earlier pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StagesInTime {
-    /// Use of earlier frames.
     pub temporal: Option<Temporal>,
-    /// Strength of flicker suppression.
     pub steady: Option<Steady>,
 }
 
 /// Frames that an output took and did not write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Lost because the receiver was busy.
     pub busy: u64,
     /// Lost because writing failed; known after the failure.
     pub failed: u64,
-    /// Not wanted, because the output was suspended.
     pub suspended: u64,
 }
 
@@ -84,8 +73,7 @@ pub trait Sink: Send {
         false
     }
 
-    /// Reports whether it only observes and writes nothing, so that nothing is lost if it does not
-    /// finish.
+    /// Reports whether it only observes and writes nothing, so that nothing is lost if it does not finish.
     fn is_check(&self) -> bool {
         false
     }
@@ -93,19 +81,19 @@ pub trait Sink: Send {
     /// Tells the number of the recording that the following frames belong to; `None` while nothing is written to files.
     fn switch_to(&mut self, _recording: Option<u64>) {}
 
-    /// Takes one matched pair; frames come in order.
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
 
-    /// Returns the numbers of frames that it took and lost.
     fn losses(&self) -> Losses {
         Losses::default()
     }
 
-    /// Completes the written data; called once, also after a failure.
-    fn finish(&mut self) -> anyhow::Result<()>;
+    /// Completes the written data; called once, also after a failure, which the caller reports then instead of this
+    /// one.
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
 }
 
-/// Checks that the images still have the output's size.
 fn check_same_size(known: (usize, usize), now: (usize, usize)) -> anyhow::Result<()> {
     let ((width, height), (new_width, new_height)) = (known, now);
     anyhow::ensure!(

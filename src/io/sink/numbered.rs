@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 
-use crate::sink::place::Place;
+use crate::sink::segments::Place;
 use stereod_core::files;
 use stereod_core::files::claim::Claim;
 use stereod_core::files::new_file::{self, NewFile};
@@ -19,19 +19,14 @@ use stereod_core::reading;
 /// file that was changed or added since then does not belong to stereod, in any format.
 pub const RECORD: &str = ".stereod-files";
 
-/// Largest size of the record in bytes.
 const RECORD_MAX: u64 = 1 << 30;
 
-/// Kind of numbered files.
 #[derive(Debug)]
 pub struct Kind {
     /// Plural name for people: "pictures".
     pub plural: &'static str,
-    /// Singular name for people.
     pub singular: &'static str,
-    /// Extensions that they may have.
     pub extensions: &'static [&'static str],
-    /// Name of the folder's description.
     pub description: &'static str,
 }
 
@@ -43,7 +38,6 @@ impl Kind {
         (OsStr::new(&name_of(number, extension)) == name).then_some(number)
     }
 
-    /// Returns the numbered files of a folder, in order.
     fn numbered(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let entries = fs::read_dir(dir).map_err(|error| files::explain(dir, &error))?;
         let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
@@ -53,7 +47,6 @@ impl Kind {
         Ok(numbered.into_iter().map(|(_, path)| path).collect())
     }
 
-    /// Reports whether this name can occur in a folder of this kind.
     pub fn is_written(&self, name: &OsStr) -> bool {
         self.number_of(name).is_some() || name == self.description || name == RECORD
     }
@@ -64,7 +57,6 @@ impl Kind {
 struct Record(HashSet<String>);
 
 impl Record {
-    /// Reads the record of a folder; without one it is empty.
     fn of(dir: &Path) -> Result<Self> {
         let path = dir.join(RECORD);
         match reading::read(&path, RECORD_MAX) {
@@ -76,7 +68,6 @@ impl Record {
         }
     }
 
-    /// Returns the current line of a regular file.
     fn line_of(path: &Path) -> Option<String> {
         let about = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
         Some(line(path.file_name()?.to_str()?, &about))
@@ -87,7 +78,6 @@ impl Record {
         Self::line_of(path).is_some_and(|line| self.0.contains(&line))
     }
 
-    /// Returns the lines of the unchanged files in a folder.
     fn present(self, dir: &Path) -> String {
         let is_present = |line: &String| {
             let name = line.split(' ').next().unwrap_or_default();
@@ -97,14 +87,12 @@ impl Record {
     }
 }
 
-/// Formats the line of a file.
 fn line(name: &str, about: &Metadata) -> String {
     let modified = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{name} {} {}", about.len(), since.as_nanos())
 }
 
-/// Returns the name of the file of a pair.
 fn name_of(number: u64, extension: &str) -> String {
     format!("{number:06}.{extension}")
 }
@@ -119,19 +107,15 @@ pub struct NumberedFiles {
     dir: PathBuf,
     kind: &'static Kind,
     extension: &'static str,
-    /// Until the first file is written.
     waiting: Option<Waiting>,
     _claim: Claim,
 }
 
-/// Work to do with the first file.
 #[derive(Debug)]
 struct Waiting {
     description: NewFile,
     text: String,
-    /// Files of an earlier run.
     earlier: Vec<PathBuf>,
-    /// The record with these files.
     record: Record,
 }
 
@@ -165,7 +149,6 @@ impl NumberedFiles {
         Ok(Self { dir: dir.to_path_buf(), kind, extension, waiting, _claim: claim })
     }
 
-    /// Writes the file of a pair.
     pub fn write(&mut self, sequence: u64, content: &[u8]) -> Result<()> {
         let name = name_of(sequence, self.extension);
         let path = self.dir.join(&name);

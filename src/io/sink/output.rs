@@ -2,21 +2,23 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use crossbeam_channel::{Sender, unbounded};
 
-use super::flush::Flusher;
-use super::place::Place;
+use super::segments::Place;
 use super::segments::Segments;
 use stereod_core::clock::CaptureClock;
 use stereod_core::files;
 use stereod_core::files::new_file::NewFile;
+use stereod_core::thread::{self, locked};
 
-/// A file in a format that frames are appended to.
 pub(super) trait Container: Sized {
-    /// Content of the beginning of every file.
     type Header;
     type Frame<'a>: Copy;
 
@@ -34,10 +36,8 @@ pub(super) trait Container: Sized {
     /// try the same frame again.
     fn append(&mut self, time: Duration, frame: Self::Frame<'_>) -> io::Result<()>;
 
-    /// Returns the number of complete frames.
     fn frames(&self) -> u64;
 
-    /// Returns the length of the file up to the last complete frame.
     fn length(&self) -> u64;
 
     fn file(&mut self) -> &mut NewFile;
@@ -46,29 +46,22 @@ pub(super) trait Container: Sized {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// The current file and its successors.
 pub(super) struct Output<C: Container> {
-    /// The file, or the name that those of the segments derive from.
     path: PathBuf,
     segments: Option<Segments>,
     header: C::Header,
-    /// Clock of the capture times, if any.
     clock: Option<CaptureClock>,
     /// The capture time at time 0 of the encoder.
     origin: Duration,
-    /// The single file, until its first frame completes the header.
     empty: Option<NewFile>,
     current: Option<Current<C>>,
-    /// Flushes the frames of a live run to the disk.
     flusher: Option<Flusher>,
-    /// Number of frames in all files.
     written: u64,
 }
 
 struct Current<C> {
     path: PathBuf,
     writer: C,
-    /// Encoder's time at time 0 of this file.
     begin: Duration,
     /// True if the file can be deleted while it is written.
     has_name: bool,
@@ -99,12 +92,10 @@ impl<C: Container> Output<C> {
         self.origin = origin;
     }
 
-    /// Returns the file, or the base name of the segments.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the number of frames in all files.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
@@ -141,7 +132,6 @@ impl<C: Container> Output<C> {
         Ok(())
     }
 
-    /// Reports whether the next frame begins a new segment.
     fn is_full(&self, time: Duration, bytes: u64) -> bool {
         match (&self.segments, &self.current) {
             (Some(segments), Some(current)) if current.writer.frames() > 0 => {
@@ -189,8 +179,7 @@ impl<C: Container> Output<C> {
         }
     }
 
-    /// Completes the current file and flushes it to the disk; in the background if a next one
-    /// waits.
+    /// Completes the current file and flushes it to the disk; in the background if a next one waits.
     fn complete(&mut self, next_waits: bool) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
         while let Err(error) = current.writer.finish() {
@@ -253,7 +242,6 @@ impl<C: Container> Current<C> {
         }
     }
 
-    /// Cuts off a partially written frame.
     fn take_back(&mut self) -> io::Result<()> {
         let length = self.writer.length();
         let file = self.writer.file();
@@ -267,20 +255,96 @@ fn make_room(segments: &mut Option<Segments>, error: &io::Error) -> bool {
     files::is_full(error) && segments.as_mut().is_some_and(Segments::make_room)
 }
 
-/// Reports whether a file is on a disk.
 fn is_ordinary(file: &File) -> bool {
     file.metadata().is_ok_and(|about| about.is_file())
 }
 
 /// Returns the number of names of a regular file, 0 after its deletion; 0 for others.
-#[cfg(unix)]
 fn links(file: &File) -> u64 {
-    use std::os::unix::fs::MetadataExt;
     file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |about| about.nlink())
 }
 
-/// On other systems open files cannot be deleted.
-#[cfg(not(unix))]
-fn links(_: &File) -> u64 {
-    1
+/// Time between two flushes to the disk. The system keeps written data in memory for half a minute, which a power cut
+/// would lose.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Flushes the files of a live run. Flushing blocks for as long as the disk takes, so it has its own thread.
+#[derive(Debug)]
+pub struct Flusher {
+    due: Instant,
+    files: Sender<File>,
+    thread: JoinHandle<()>,
+    failure: Arc<Mutex<Option<io::Error>>>,
+}
+
+impl Flusher {
+    pub fn start() -> Result<Self> {
+        let (files, given) = unbounded::<File>();
+        let failure = Arc::<Mutex<Option<io::Error>>>::default();
+        let (noted, broken) = (failure.clone(), failure.clone());
+        let body = move || {
+            for file in given {
+                if let Err(error) = file.sync_data() {
+                    note(&noted, error);
+                }
+            }
+        };
+        let thread = thread::spawn("flush", body, move |why| note(&broken, io::Error::other(why)))
+            .context("cannot start the flush thread")?;
+        Ok(Self { due: Instant::now() + EVERY, files, thread, failure })
+    }
+
+    /// Requests a flush of the file if the last one is a second old; does not wait for it.
+    pub fn look_after(&mut self, file: &File) -> io::Result<()> {
+        take(&self.failure)?;
+        // If the disk is slower, later data is flushed together.
+        if Instant::now() >= self.due && self.files.is_empty() {
+            self.due = Instant::now() + EVERY;
+            self.hand_over(file.try_clone()?);
+        }
+        Ok(())
+    }
+
+    /// Hands over a complete file to be flushed and closed; does not wait for it.
+    pub fn hand_over(&self, file: File) {
+        // The thread ends after this file.
+        let _ = self.files.send(file);
+    }
+
+    pub fn finish(self) -> io::Result<()> {
+        let Self { files, thread, failure, .. } = self;
+        drop(files);
+        thread::joined("the flush thread", thread.join()).map_err(io::Error::other)?;
+        take(&failure)
+    }
+}
+
+fn note(failure: &Mutex<Option<io::Error>>, error: io::Error) {
+    locked(failure).get_or_insert(error);
+}
+
+fn take(failure: &Mutex<Option<io::Error>>) -> io::Result<()> {
+    locked(failure).take().map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_is_flushed_and_a_failure_told_with_a_later_frame() {
+        let mut flusher = Flusher::start().unwrap();
+        // Data without a disk cannot be flushed, and the error shows the attempt.
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let begun = Instant::now();
+        let frames = std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_millis(5));
+            flusher.look_after(&null)
+        });
+        let error = frames.take(60_000).find_map(Result::err).expect("it cannot be flushed");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+        assert!(begun.elapsed() >= EVERY, "not with every frame");
+        flusher.hand_over(null);
+        assert!(flusher.finish().is_err());
+    }
 }

@@ -19,27 +19,19 @@ pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
 /// An output that is created again after failures and when it was suspended, if it has a factory.
 pub struct Restarting {
     name: String,
-    /// Key of its pairs in the statistics.
     counted_as: &'static str,
     sink: Option<Box<dyn Sink>>,
-    /// Set if the present sink has taken frames.
     has_begun: bool,
-    /// True if a viewer can suspend it.
     is_switched: bool,
-    /// Number of the present recording, if there is one.
     recording: Option<u64>,
     /// Without it, the first failure is the caller's.
     factory: Option<Factory>,
     backoff: Backoff,
-    /// Start of the present sink.
     since: Instant,
-    /// Time of the next attempt.
     not_before: Instant,
     /// Set from a failure until the next sink has proved itself.
     outage: Option<Outage>,
-    /// Frames lost by earlier sinks and while there was none.
     losses: Losses,
-    /// The first failure.
     reason: Option<String>,
 }
 
@@ -105,7 +97,6 @@ impl Restarting {
         }
     }
 
-    /// Makes the output again if it is lost and the pause is over.
     fn look_for_it(&mut self) {
         if self.sink.is_some() || Instant::now() < self.not_before {
             return;
@@ -125,7 +116,6 @@ impl Restarting {
         }
     }
 
-    /// Gives up the sink, which could not take a frame.
     fn lose(&mut self, error: &Error) {
         let Some(mut sink) = self.sink.take() else { return };
         // It completes its data as far as possible; the reason is known.
@@ -136,7 +126,6 @@ impl Restarting {
         self.losses.failed += 1;
     }
 
-    /// Logs the loss, and plans the next attempt.
     fn note_lost(&mut self, error: &Error) {
         let reason = format!("{error:#}");
         self.not_before = Instant::now() + self.backoff.after(self.since.elapsed());

@@ -7,6 +7,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -20,7 +21,6 @@ const DIGITS: usize = 5;
 /// Shortest time between two queries of the free space.
 const ROOM_EVERY: Duration = Duration::from_millis(500);
 
-/// Limits of one segment, and of all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentLimits {
     /// Time between the first frames of two segments; `None`: unlimited.
@@ -34,7 +34,6 @@ pub struct SegmentLimits {
     pub keep_free: Option<u64>,
 }
 
-/// A finished segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Segment {
     number: u64,
@@ -46,12 +45,10 @@ struct Segment {
 /// (numbers continue from the largest).
 const NUMBER_MAX: u64 = 1 << 60;
 
-/// The segments of one recording.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Segments {
     base: PathBuf,
     limits: SegmentLimits,
-    /// The finished ones, youngest first.
     finished: Vec<Segment>,
     current: Option<PathBuf>,
     /// The number of the youngest, even if it was deleted.
@@ -62,7 +59,6 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Returns the segments of the recording `base`, including segments of earlier runs.
     pub fn new(base: &Path, limits: SegmentLimits) -> Result<Self> {
         files::check_folder_of(base)?;
         let segments = Self::named(base, limits);
@@ -79,20 +75,11 @@ impl Segments {
     }
 
     fn named(base: &Path, limits: SegmentLimits) -> Self {
-        Self {
-            base: base.to_path_buf(),
-            limits,
-            finished: Vec::new(),
-            current: None,
-            last: 0,
-            room_asked: None,
-            complained: false,
-        }
+        Self { base: base.to_path_buf(), limits, ..Self::default() }
     }
 
-    /// Creates the file of the next segment, which starts at `start`, and makes room for it. No
-    /// file is ever replaced. The file stays locked while it is open, so that no other run deletes
-    /// it.
+    /// Creates the file of the next segment, which starts at `start`, and makes room for it. No file is ever
+    /// replaced. The file stays locked while it is open, so that no other run deletes it.
     pub fn open(&mut self, start: SystemTime) -> Result<(File, PathBuf)> {
         self.current = None;
         self.look();
@@ -153,8 +140,7 @@ impl Segments {
         wanted && self.delete_oldest().is_some()
     }
 
-    /// Deletes the oldest segment that can be deleted, and returns its size; `None` if there is
-    /// none.
+    /// Deletes the oldest segment that can be deleted, and returns its size; `None` if there is none.
     fn delete_oldest(&mut self) -> Option<u64> {
         while let Some(oldest) = self.finished.pop() {
             match files::delete_unlocked(&oldest.path) {
@@ -214,7 +200,6 @@ impl Segments {
         self.base.with_file_name(format!("{before}{time}-{number:0DIGITS$}{after}"))
     }
 
-    /// Returns the number of the segment of this name; `None` for other files.
     fn number_of(&self, name: &str) -> Option<u64> {
         let (before, after) = self.name_parts();
         let (time, number) = name.strip_prefix(&before)?.strip_suffix(&after)?.split_once('-')?;
@@ -227,6 +212,36 @@ impl Segments {
     }
 }
 
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A file or folder of this name; the first frame replaces the content of an earlier run.
+    New(PathBuf),
+    /// Segments of the file of this name, each a file of its own. Nothing is replaced.
+    Segments(PathBuf, SegmentLimits),
+    /// A folder that this run has written into before.
+    Resumed(PathBuf),
+}
+
+impl Place {
+    pub fn path(&self) -> &Path {
+        let (Place::New(path) | Place::Segments(path, _) | Place::Resumed(path)) = self;
+        path
+    }
+
+    pub(super) fn segments(&self) -> Result<Option<Segments>> {
+        match self {
+            Place::Segments(base, limits) => Segments::new(base, *limits).map(Some),
+            Place::New(_) | Place::Resumed(_) => Ok(None),
+        }
+    }
+}
+
+impl<P: AsRef<Path> + ?Sized> From<&P> for Place {
+    fn from(path: &P) -> Self {
+        Place::New(path.as_ref().to_path_buf())
+    }
+}
+
 /// Reports whether a file of this name, in the folder of the recording `base`, is one of its
 /// segments, which may be deleted for room.
 pub fn is_segment(base: &Path, name: &OsStr) -> bool {
@@ -235,9 +250,7 @@ pub fn is_segment(base: &Path, name: &OsStr) -> bool {
 }
 
 /// Returns the bytes that this user may still write to a folder's file system.
-#[cfg(unix)]
 pub fn free_bytes(folder: &Path) -> Result<u64> {
-    use std::os::unix::ffi::OsStrExt;
     let name = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
     let mut about = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: the name ends in a zero, and `about` points to memory that the system fills.
@@ -250,12 +263,6 @@ pub fn free_bytes(folder: &Path) -> Result<u64> {
     let about = unsafe { about.assume_init() };
     #[allow(clippy::useless_conversion, reason = "32 bits on some systems")]
     Ok(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize)))
-}
-
-/// Always fails: free space is unknown on this system.
-#[cfg(not(unix))]
-pub fn free_bytes(_: &Path) -> Result<u64> {
-    anyhow::bail!("cannot ask for the room on this system")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
@@ -21,9 +21,7 @@ pub enum StillFormat {
     Png,
     /// `.pfm`: floats in pixels, or in metres of depth.
     Pfm,
-    /// `.tiff`: the same.
     Tiff,
-    /// `.npy`: the same, for NumPy.
     Npy,
     /// `.exr`: floats, with depth and confidence as channels of their own.
     Exr,
@@ -33,33 +31,33 @@ pub enum StillFormat {
 }
 
 impl StillFormat {
+    /// Extensions, for each format the usual one first.
+    const NAMES: [(&str, Self); 7] = [
+        ("png", Self::Png),
+        ("pfm", Self::Pfm),
+        ("tiff", Self::Tiff),
+        ("tif", Self::Tiff),
+        ("npy", Self::Npy),
+        ("exr", Self::Exr),
+        ("pgm", Self::Pgm),
+    ];
+
     /// Returns the format of a path's extension. Commands call this before matching, so that a
     /// wrong name costs no time.
     pub fn of(path: &Path) -> Result<Self> {
-        match files::extension(path).as_str() {
-            "png" => Ok(Self::Png),
-            "pfm" => Ok(Self::Pfm),
-            "tif" | "tiff" => Ok(Self::Tiff),
-            "npy" => Ok(Self::Npy),
-            "exr" => Ok(Self::Exr),
-            "pgm" => Ok(Self::Pgm),
-            _ => bail!(
+        let extension = files::extension(path);
+        let found = Self::NAMES.iter().find(|(name, _)| *name == extension);
+        found.map(|(_, format)| *format).with_context(|| {
+            format!(
                 "cannot tell the format of {}: name it .png (16 bits, KITTI convention), .pfm, .tiff \
                  or .npy (floats), .exr (floats, with depth and confidence) or .pgm (8 bits)",
                 path.display()
-            ),
-        }
+            )
+        })
     }
 
     pub fn extension(self) -> &'static str {
-        match self {
-            Self::Png => "png",
-            Self::Pfm => "pfm",
-            Self::Tiff => "tiff",
-            Self::Npy => "npy",
-            Self::Exr => "exr",
-            Self::Pgm => "pgm",
-        }
+        Self::NAMES.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
     }
 
     /// Returns the format for depth, which does not fit 8 bits.
@@ -75,22 +73,17 @@ impl StillFormat {
     }
 }
 
-/// A disparity map with the metadata of its file.
 #[derive(Clone, Copy)]
 pub struct Still<'a> {
     pub map: &'a DisparityMap,
-    /// Its candidate disparities.
     pub range: DisparityRange,
-    /// Cameras, if known.
     pub geometry: Option<&'a StereoGeometry>,
     /// Unit of the depth that is written in place of disparity.
     pub depth: Option<DepthUnit>,
-    /// Confidence of each pixel.
     pub confidence: Option<&'a Image>,
 }
 
 impl<'a> Still<'a> {
-    /// Disparity alone.
     pub fn of(map: &'a DisparityMap, range: DisparityRange) -> Self {
         Self { map, range, geometry: None, depth: None, confidence: None }
     }
@@ -115,7 +108,6 @@ impl<'a> Still<'a> {
         files::write_whole(path, &self.encode(format)?)
     }
 
-    /// Encodes the map in a format, as [`Self::write`].
     pub fn encode(&self, format: StillFormat) -> Result<Vec<u8>> {
         let Self { map, range, geometry, depth, .. } = *self;
         let size = (map.width(), map.height());
@@ -143,7 +135,6 @@ impl<'a> Still<'a> {
         })
     }
 
-    /// Encodes the map and its available channels as OpenEXR.
     fn exr(&self) -> Result<Vec<u8>> {
         let known = |value: &i16| *value != INVALID;
         let values = self.map.values();
@@ -202,7 +193,6 @@ pub fn write_depth(
     files::write_whole(path, &file)
 }
 
-/// A channel of an OpenEXR file.
 type Channel = exr::prelude::AnyChannel<exr::prelude::FlatSamples>;
 
 fn channel(name: &str, samples: Vec<f32>) -> Channel {
@@ -231,7 +221,6 @@ fn metres(geometry: &StereoGeometry, value: i16) -> Option<f32> {
     geometry.depth_m(disparity).map(|metres| metres as f32)
 }
 
-/// Checks the name of an image of colours or confidence.
 pub fn check_png_name(path: &Path) -> Result<()> {
     ensure!(
         files::extension(path) == "png",

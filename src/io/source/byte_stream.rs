@@ -2,12 +2,9 @@
 
 use std::fmt;
 
-/// A video codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// H.264, Advanced Video Coding.
     H264,
-    /// H.265, High Efficiency Video Coding.
     H265,
 }
 

@@ -12,23 +12,19 @@ use super::live::LiveState;
 use stereod_core::control::Switch;
 use stereod_core::frame::StereoPair;
 
-/// Part of a recorded source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
     /// Time from the first image of the left view to the first pair.
     pub start: Duration,
     /// Length; `None`: to the end.
     pub duration: Option<Duration>,
-    /// Numbers of the pairs, counted over the whole source.
     pub frames: Frames,
 }
 
 /// Numbers of pairs: a number of them from the start on, or a range of the whole source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frames {
-    /// Largest number of pairs.
     pub limit: Option<u64>,
-    /// Number of the first pair.
     pub first: u64,
     /// Number of the pair after the last one.
     pub end: Option<u64>,
@@ -59,13 +55,11 @@ impl FromStr for Frames {
 }
 
 impl Part {
-    /// Reports whether it is the whole source.
     pub fn is_whole(&self) -> bool {
         let Frames { first, end, .. } = self.frames;
         self.start.is_zero() && self.duration.is_none() && first == 0 && end.is_none()
     }
 
-    /// Formats it as the user's flag.
     fn named(&self) -> String {
         match self.frames.first {
             0 => format!("--start {}", self.start.as_secs_f64()),
@@ -95,14 +89,12 @@ pub struct Excerpt {
     from: Place,
     /// False until the source was moved to the part.
     is_there: bool,
-    /// Pairs that were left out.
     skipped: u64,
     /// Time and number of the last pair, also of one that was left out.
     last: Option<(Duration, u64)>,
 }
 
 impl Excerpt {
-    /// Limits a source to a part. Live sources stay unchanged.
     pub fn of(source: Box<dyn Source>, part: &Part) -> Result<Box<dyn Source>> {
         let whole = source.info();
         if whole.live {
@@ -131,7 +123,6 @@ impl Excerpt {
         Ok(Box::new(Self { source, info, part, pairs, from, is_there, skipped: 0, last: None }))
     }
 
-    /// Returns the length of the whole source, as far as known.
     fn length(&self) -> Duration {
         let period =
             self.info.rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));

@@ -20,14 +20,11 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// Properties of a source, known before its first pair.
 #[derive(Clone, Debug, Default)]
 pub struct SourceInfo {
     /// Name for people: "left.mp4 + right.mp4", "demo scene".
     pub description: String,
-    /// Width of each view in pixels.
     pub width: usize,
-    /// Height of each view in pixels.
     pub height: usize,
     /// Recorded or captured pairs per second, if known.
     pub rate: Option<f64>,
@@ -42,32 +39,22 @@ pub struct SourceInfo {
     /// True if the source is live. Live sources never wait for the matcher; their oldest pairs are
     /// dropped instead.
     pub live: bool,
-    /// True if pairs carry their true disparity.
     pub has_truth: bool,
-    /// True if left frames carry their colour.
     pub has_colour: bool,
     /// Smallest grey level of white.
     pub white: u8,
-    /// The cameras that it reads.
     pub cameras: Vec<CameraInput>,
 }
 
-/// Counts of a source so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounts {
-    /// Frames of the left view.
     pub left: u64,
-    /// Frames of the right view.
     pub right: u64,
-    /// Pairs.
     pub pairs: u64,
-    /// Left frames without a right one.
     pub unpaired_left: u64,
-    /// Right frames without a left one.
     pub unpaired_right: u64,
     /// Damage of the left view, or of the stream that holds both.
     pub damaged_left: Damage,
-    /// Damage of the right view.
     pub damaged_right: Damage,
 }
 
@@ -83,7 +70,6 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Reports whether there is none.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -105,23 +91,19 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Place in a recorded source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The first pair of this time or a later one.
     Time(Duration),
-    /// The pair of this number.
     Pair(u64),
 }
 
 /// A source that has been opened and knows its size.
 pub trait Source: Send {
-    /// Returns the properties of the source.
     fn info(&self) -> &SourceInfo;
 
-    /// Delivers pairs on the calling thread, each with the counts so far, until the source ends,
-    /// `stop` is set, or `emit` breaks. An error is returned after all pairs that were readable
-    /// before it.
+    /// Delivers pairs on the calling thread, each with the counts so far, until the source ends, `stop` is
+    /// set, or `emit` breaks. An error is returned after all pairs that were readable before it.
     fn run(
         &mut self,
         stop: &Switch,
@@ -136,7 +118,6 @@ pub trait Source: Send {
         anyhow::bail!("{} plays once only, from its beginning", self.info().description)
     }
 
-    /// Returns the counts of delivered frames and pairs so far.
     fn counts(&self) -> SourceCounts;
 
     /// Returns the state of a live source, readable while it runs; `None` for others.

@@ -1,6 +1,5 @@
 //! State of the views of a live source, readable by any thread while the source runs.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -18,18 +17,8 @@ pub struct LiveState {
     synchronisation: Mutex<Synchronisation>,
 }
 
-/// The state of one view's stream.
 #[derive(Debug, Default)]
-pub struct EyeState {
-    lost: AtomicBool,
-    losses: AtomicU64,
-    reconnects: AtomicU64,
-    away_us: AtomicU64,
-    broken: AtomicU64,
-    concealed: AtomicU64,
-    missed: AtomicU64,
-    mistimed: AtomicU64,
-}
+pub struct EyeState(Mutex<EyeSummary>);
 
 /// Summary of one view's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
@@ -75,7 +64,6 @@ impl LiveState {
         self.zero
     }
 
-    /// Returns the state of one view.
     pub fn eye(&self, eye: Eye) -> &std::sync::Arc<EyeState> {
         &self.eyes[eye.index()]
     }
@@ -85,7 +73,6 @@ impl LiveState {
         locked(&self.synchronisation)
     }
 
-    /// Returns everything so far.
     pub fn summary(&self) -> LiveSummary {
         LiveSummary {
             left: self.eyes[0].summary(),
@@ -96,51 +83,35 @@ impl LiveState {
 }
 
 impl EyeState {
-    /// Notes that the stream is lost.
     pub fn note_lost(&self) {
-        self.lost.store(true, Ordering::Relaxed);
-        self.losses.fetch_add(1, Ordering::Relaxed);
+        let mut state = locked(&self.0);
+        (state.lost, state.losses) = (true, state.losses + 1);
     }
 
-    /// Notes that the stream is back.
     pub fn note_back(&self, away: Duration) {
-        self.lost.store(false, Ordering::Relaxed);
-        self.reconnects.fetch_add(1, Ordering::Relaxed);
-        self.away_us.fetch_add(away.as_micros() as u64, Ordering::Relaxed);
+        let mut state = locked(&self.0);
+        (state.lost, state.reconnects) = (false, state.reconnects + 1);
+        state.away_s += away.as_secs_f64();
     }
 
-    /// Counts a damaged frame.
     pub fn note_broken(&self) {
-        self.broken.fetch_add(1, Ordering::Relaxed);
+        locked(&self.0).broken += 1;
     }
 
-    /// Counts a damaged frame that the decoder conceals.
     pub fn note_concealed(&self) {
-        self.concealed.fetch_add(1, Ordering::Relaxed);
+        locked(&self.0).concealed += 1;
     }
 
-    /// Counts frames that never arrived.
     pub fn note_missed(&self, frames: u64) {
-        self.missed.fetch_add(frames, Ordering::Relaxed);
+        locked(&self.0).missed += frames;
     }
 
-    /// Counts a frame with a wrong time.
     pub fn note_mistimed(&self) {
-        self.mistimed.fetch_add(1, Ordering::Relaxed);
+        locked(&self.0).mistimed += 1;
     }
 
-    /// Returns everything so far.
     pub fn summary(&self) -> EyeSummary {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        EyeSummary {
-            lost: self.lost.load(Ordering::Relaxed),
-            losses: count(&self.losses),
-            reconnects: count(&self.reconnects),
-            away_s: (count(&self.away_us) as f64 / 1e3).round() / 1e3,
-            broken: count(&self.broken),
-            concealed: count(&self.concealed),
-            missed: count(&self.missed),
-            mistimed: count(&self.mistimed),
-        }
+        let state = *locked(&self.0);
+        EyeSummary { away_s: (state.away_s * 1e3).round() / 1e3, ..state }
     }
 }

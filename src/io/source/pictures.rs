@@ -1,9 +1,8 @@
 //! Numbered images as a stream: the files of a pattern such as `left/%06d.png`, `left/####.png` or
 //! `left/*.png`, and their times.
 //!
-//! Every existing number is played, in order; gaps do not end the stream. An image's time follows
-//! from its number, so an image that one view lacks leaves its partner alone instead of shifting
-//! all later ones.
+//! Every existing number is played, in order; gaps do not end the stream. An image's time follows from its
+//! number, so an image that one view lacks leaves its partner alone instead of shifting all later ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -12,13 +11,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-/// File name extensions of images.
 const KINDS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr"];
 
-/// Files of a pattern, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Pictures {
-    /// Pattern as given by the user.
     pub(super) pattern: String,
     /// Number and path of each image that exists, in order.
     pub(super) files: Vec<(u64, PathBuf)>,
@@ -33,7 +29,6 @@ pub(super) struct Timing {
     first: u64,
     /// Greatest common divisor of all distances between numbers: one frame period.
     step: u64,
-    /// Periods per second.
     rate: f64,
 }
 
@@ -138,19 +133,16 @@ pub fn number_in_name(path: &Path) -> Option<String> {
     Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
 }
 
-/// Reports whether a file is an image, by its name.
 pub fn is_picture(path: &Path) -> bool {
     let kind = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     KINDS.contains(&kind.as_str())
 }
 
 impl Pictures {
-    /// Finds the files of `pattern`.
     pub(super) fn find(pattern: &Path) -> anyhow::Result<Self> {
         if is_pattern(pattern) { Self::find_numbered(pattern) } else { Self::find_globbed(pattern) }
     }
 
-    /// Creates a stream of one image.
     pub(super) fn single(path: PathBuf) -> Self {
         Self { pattern: path.display().to_string(), files: vec![(0, path)], asked: false }
     }
@@ -233,7 +225,6 @@ impl Pictures {
         (0..).zip(&mut self.files).for_each(|(count, (number, _))| *number = count);
     }
 
-    /// Returns the numbers in order.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.files.iter().map(|&(number, _)| number)
     }

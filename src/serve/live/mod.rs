@@ -228,8 +228,4 @@ impl Sink for LiveSink {
         shared.newest.send_replace(Some(Arc::new(newest)));
         Ok(())
     }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
-    }
 }

@@ -23,8 +23,8 @@ use stereod_core::picture::numbers::Quantity;
 use stereod_core::reading;
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::sink::mcap;
-use stereod_io::sink::place::Place;
 use stereod_io::sink::restarting::{Factory, Restarting};
+use stereod_io::sink::segments::Place;
 use stereod_io::sink::segments::{self, SegmentLimits, Segments};
 use stereod_io::sink::still::StillFormat;
 use stereod_io::sink::video::{

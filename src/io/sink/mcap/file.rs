@@ -15,28 +15,22 @@ use crate::sink::output::Container;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::thread::locked;
 
-/// Beginning of every file.
 pub(super) struct Header {
     /// The topics, in the order of a pair's messages.
     pub(super) topics: Vec<&'static Topic>,
     /// Names and values that describe the run, from the capture time of the file's first pair.
     pub(super) metadata: Box<dyn Fn(Duration) -> BTreeMap<String, String> + Send>,
-    /// Names and contents of the calibration files.
     pub(super) attachments: Vec<(String, Vec<u8>)>,
 }
 
-/// The messages of a pair.
 #[derive(Clone, Copy)]
 pub(super) struct Messages<'a> {
     /// Time of the capture since 1970.
     pub(super) stamp: Duration,
-    /// Number of the pair.
     pub(super) sequence: u64,
-    /// A message for each topic.
     pub(super) encoded: &'a [Vec<u8>],
 }
 
-/// Bytes that the encoder has made.
 #[derive(Clone, Default)]
 struct Made(Arc<Mutex<Vec<u8>>>);
 
@@ -67,7 +61,6 @@ pub(super) struct McapFile {
 }
 
 impl McapFile {
-    /// Writes the encoder's output.
     fn write_made(&mut self) -> io::Result<()> {
         let mut made = locked(&self.made.0);
         self.file.write_all(&made)?;

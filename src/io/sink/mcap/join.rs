@@ -44,12 +44,10 @@ pub fn join_files(parts: &[PathBuf], to: &Path) -> Result<u64> {
 
 struct Joined<'a> {
     writer: Writer<NoSeek<&'a mut NewFile>>,
-    /// New numbers of the schemas and channels by name.
     schemas: BTreeMap<String, u16>,
     channels: BTreeMap<String, u16>,
     /// The channel with one message per file, valid for the whole stream.
     is_static: Option<u16>,
-    /// Number of the present pair.
     pair: Option<u32>,
     messages: u64,
 }
@@ -62,7 +60,6 @@ struct Numbers {
 }
 
 impl Joined<'_> {
-    /// Adds a file.
     fn add(&mut self, path: &Path, is_first: bool) -> Result<()> {
         let mut file = BufReader::with_capacity(1 << 20, reading::open(path)?);
         let mut reader = LinearReader::new();

@@ -14,7 +14,7 @@ use file::{Header, McapFile, Messages};
 pub use join::join_files;
 
 use super::output::Output;
-use super::place::Place;
+use super::segments::Place;
 use super::video::run_tags;
 use super::{Sink, StreamInfo, check_same_size};
 use crate::sink::messages::{Topic, chosen, stamp};
@@ -24,12 +24,10 @@ use stereod_core::frame::Matched;
 /// Default topics of a file, limited by the known cameras.
 const DEFAULT: &str = "left, disparity, disparity-jpeg, depth";
 
-/// Reports whether a path names an MCAP file.
 pub fn is_name(path: &Path) -> bool {
     files::extension(path) == "mcap"
 }
 
-/// Content of a recording in addition to the stream's.
 #[derive(Clone, Debug, Default)]
 pub struct McapOptions {
     /// Names of the topics, separated by commas; empty for the default.
@@ -46,14 +44,11 @@ pub struct McapRecorder {
     stream: StreamInfo,
     topics: Vec<&'static Topic>,
     output: Output<McapFile>,
-    /// Capture time of the first pair.
     first: Option<Duration>,
-    /// Set if the failure was returned to the caller.
     failed: bool,
 }
 
 impl McapRecorder {
-    /// Creates the file, replacing an earlier one, or the first of its segments.
     pub fn create(
         place: impl Into<Place>,
         stream: &StreamInfo,

@@ -28,17 +28,14 @@ impl Cdr {
         self.number([value])
     }
 
-    /// Writes a `uint32`.
     pub fn u32(&mut self, value: u32) -> &mut Self {
         self.number(value.to_le_bytes())
     }
 
-    /// Writes an `int32`.
     pub fn i32(&mut self, value: i32) -> &mut Self {
         self.number(value.to_le_bytes())
     }
 
-    /// Writes a `float32`.
     pub fn f32(&mut self, value: f32) -> &mut Self {
         self.number(value.to_le_bytes())
     }
@@ -56,7 +53,6 @@ impl Cdr {
         self.u32(length as u32)
     }
 
-    /// Writes a `string`.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.length(text.len() + 1);
         self.0.extend(text.as_bytes());
@@ -73,7 +69,6 @@ impl Cdr {
         self
     }
 
-    /// Returns the message.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }

@@ -7,7 +7,6 @@ use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
 use stereod_core::frame::Image;
 
-/// Quality of the file.
 const QUALITY: u8 = 80;
 
 /// Encodes every `step`th pixel of every `step`th row.

@@ -21,6 +21,8 @@ use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png;
 
+use self::Needs::{Confidence, Geometry, Nothing};
+
 /// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair
 /// are in it, also the right camera's; its projection has the baseline (sensor_msgs/CameraInfo,
 /// image_geometry).
@@ -29,121 +31,61 @@ const FRAME: &str = "left_optical_frame";
 /// Frame of the right camera, which only the transform has.
 const RIGHT_FRAME: &str = "right_optical_frame";
 
-/// A topic and the encoding of its messages.
 pub struct Topic {
     /// Name in the settings; `None` for a topic that accompanies the others.
     pub key: Option<&'static str>,
     pub path: &'static str,
     /// Type of the messages: package and name.
     pub schema: &'static str,
-    /// Requirement on a pair.
     pub needs: Needs,
-    encode: fn(&Matched, Duration) -> Result<Vec<u8>>,
+    encode: Encode,
 }
 
 /// Requirement of a message besides the pair and its disparity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     Nothing,
-    /// The geometry of the cameras.
     Geometry,
     Confidence,
 }
 
-/// All topics of pairs.
 pub static TOPICS: [Topic; 13] = [
-    Topic {
-        key: None,
-        path: "/left/camera_info",
-        schema: "sensor_msgs/CameraInfo",
-        needs: Needs::Geometry,
-        encode: |frame, stamp| camera_info(frame, stamp, 0),
-    },
-    Topic {
-        key: None,
-        path: "/right/camera_info",
-        schema: "sensor_msgs/CameraInfo",
-        needs: Needs::Geometry,
-        encode: |frame, stamp| camera_info(frame, stamp, 1),
-    },
-    Topic {
-        key: None,
-        path: "/tf_static",
-        schema: "tf2_msgs/TFMessage",
-        needs: Needs::Geometry,
-        encode: transform,
-    },
-    Topic {
-        key: Some("left"),
-        path: "/left/image_rect",
-        schema: "sensor_msgs/Image",
-        needs: Needs::Nothing,
-        encode: |frame, stamp| Ok(picture(&frame.pair.left, stamp)),
-    },
-    Topic {
-        key: Some("left-jpeg"),
-        path: "/left/image_rect/compressed",
-        schema: "sensor_msgs/CompressedImage",
-        needs: Needs::Nothing,
-        encode: compressed,
-    },
-    Topic {
-        key: Some("right"),
-        path: "/right/image_rect",
-        schema: "sensor_msgs/Image",
-        needs: Needs::Nothing,
-        encode: |frame, stamp| Ok(picture(&frame.pair.right, stamp)),
-    },
-    Topic {
-        key: Some("disparity"),
-        path: "/disparity",
-        schema: "stereo_msgs/DisparityImage",
-        needs: Needs::Nothing,
-        encode: disparity,
-    },
-    Topic {
-        key: Some("disparity-jpeg"),
-        path: "/disparity/image_color/compressed",
-        schema: "sensor_msgs/CompressedImage",
-        needs: Needs::Nothing,
-        encode: coloured_disparity,
-    },
-    Topic {
-        key: Some("depth"),
-        path: "/depth/image_rect",
-        schema: "sensor_msgs/Image",
-        needs: Needs::Geometry,
-        encode: depth,
-    },
-    Topic {
-        key: Some("depth-float"),
-        path: "/depth/image_rect_float",
-        schema: "sensor_msgs/Image",
-        needs: Needs::Geometry,
-        encode: depth_float,
-    },
-    Topic {
-        key: Some("depth-png"),
-        path: "/depth/image_rect/compressedDepth",
-        schema: "sensor_msgs/CompressedImage",
-        needs: Needs::Geometry,
-        encode: depth_png,
-    },
-    Topic {
-        key: Some("points"),
-        path: "/points2",
-        schema: "sensor_msgs/PointCloud2",
-        needs: Needs::Geometry,
-        encode: points,
-    },
-    Topic {
-        key: Some("confidence"),
-        path: "/confidence",
-        schema: "sensor_msgs/Image",
-        needs: Needs::Confidence,
-        encode: confidence,
-    },
+    topic(None, "/left/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 0)),
+    topic(None, "/right/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 1)),
+    topic(None, STATIC, "tf2_msgs/TFMessage", Geometry, transform),
+    topic(Some("left"), "/left/image_rect", IMAGE, Nothing, left),
+    topic(Some("left-jpeg"), "/left/image_rect/compressed", COMPRESSED, Nothing, compressed),
+    topic(Some("right"), "/right/image_rect", IMAGE, Nothing, right),
+    topic(Some("disparity"), "/disparity", "stereo_msgs/DisparityImage", Nothing, disparity),
+    topic(Some("disparity-jpeg"), COLOURED, COMPRESSED, Nothing, coloured_disparity),
+    topic(Some("depth"), "/depth/image_rect", IMAGE, Geometry, depth),
+    topic(Some("depth-float"), "/depth/image_rect_float", IMAGE, Geometry, depth_float),
+    topic(Some("depth-png"), DEPTH_PNG, COMPRESSED, Geometry, depth_png),
+    topic(Some("points"), "/points2", "sensor_msgs/PointCloud2", Geometry, points),
+    topic(Some("confidence"), "/confidence", IMAGE, Confidence, confidence),
 ];
+
+/// Topic of messages that hold for the whole stream.
+pub const STATIC: &str = "/tf_static";
+
+const COLOURED: &str = "/disparity/image_color/compressed";
+const DEPTH_PNG: &str = "/depth/image_rect/compressedDepth";
+
+const IMAGE: &str = "sensor_msgs/Image";
+const COMPRESSED: &str = "sensor_msgs/CompressedImage";
+const CAMERA_INFO: &str = "sensor_msgs/CameraInfo";
+
+type Encode = fn(&Matched, Duration) -> Result<Vec<u8>>;
+
+const fn topic(
+    key: Option<&'static str>,
+    path: &'static str,
+    schema: &'static str,
+    needs: Needs,
+    encode: Encode,
+) -> Topic {
+    Topic { key, path, schema, needs, encode }
+}
 
 impl Topic {
     /// Encodes the message of a pair. `stamp` is the time of its capture since 1970, the same in all
@@ -152,7 +94,6 @@ impl Topic {
         (self.encode)(frame, stamp).with_context(|| format!("topic {}", self.path))
     }
 
-    /// Reports whether a pair has the data for the messages.
     pub fn is_in(&self, frame: &Matched) -> bool {
         match self.needs {
             Needs::Nothing => true,
@@ -167,15 +108,10 @@ impl Topic {
     }
 }
 
-/// Topic of messages that hold for the whole stream.
-pub const STATIC: &str = "/tf_static";
-
-/// Returns the names in a list of topics.
 pub fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// Checks a list of topics.
 pub fn check_topics(list: &str) -> Result<(), String> {
     let known = || TOPICS.iter().filter_map(|topic| topic.key);
     match names(list).all(|name| known().any(|key| key == name)) {
@@ -206,12 +142,9 @@ pub fn stamp(clock: Option<CaptureClock>, time: Duration) -> Duration {
     clock.map_or(time, |clock| since(clock.time_of_day(time)))
 }
 
-/// State of a run in words.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
-    /// Figures with their labels.
     pub values: Vec<(&'static str, String)>,
-    /// Present problems.
     pub troubles: Vec<String>,
 }
 
@@ -239,7 +172,6 @@ fn with_header(room: usize, stamp: Duration) -> Cdr {
     cdr
 }
 
-/// Writes a `std_msgs/Header`.
 pub fn header(cdr: &mut Cdr, stamp: Duration, frame: &str) {
     cdr.i32(stamp.as_secs() as i32).u32(stamp.subsec_nanos()).text(frame);
 }
@@ -258,17 +190,34 @@ fn image(
 /// Returns a view as `mono8` or, if it has colours, as `rgb8`.
 fn picture(view: &Image, stamp: Duration) -> Vec<u8> {
     let size = (view.width(), view.height());
-    let pixels = size.0 * size.1;
-    let mut cdr = with_header(3 * pixels, stamp);
     match view.chroma() {
-        Some(_) => image(&mut cdr, size, ("rgb8", 3), |out| {
+        Some(_) => image_message(size, ("rgb8", 3), stamp, |out| {
             let start = out.len();
-            out.resize(start + 3 * pixels, 0);
+            out.resize(start + 3 * size.0 * size.1, 0);
             view.write_rgb::<3>(&mut out[start..], 3 * size.0);
         }),
-        None => image(&mut cdr, size, ("mono8", 1), |out| out.extend(view.pixels())),
+        None => image_message(size, ("mono8", 1), stamp, |out| out.extend(view.pixels())),
     }
+}
+
+/// Returns a `sensor_msgs/Image` of an encoding with this many bytes a pixel, which `fill` appends.
+fn image_message(
+    (width, height): (usize, usize),
+    encoding: (&str, usize),
+    stamp: Duration,
+    fill: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
+    let mut cdr = with_header(encoding.1 * width * height, stamp);
+    image(&mut cdr, (width, height), encoding, fill);
     cdr.finish()
+}
+
+fn left(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    Ok(picture(&frame.pair.left, stamp))
+}
+
+fn right(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+    Ok(picture(&frame.pair.right, stamp))
 }
 
 fn compressed(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
@@ -329,27 +278,22 @@ fn millimetres(frame: &Matched) -> Result<Vec<u16>> {
     Ok(stored)
 }
 
-/// Returns depth in millimetres as 16-bit numbers.
 fn depth(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let (map, stored) = (&frame.disparity, millimetres(frame)?);
-    let mut cdr = with_header(2 * stored.len(), stamp);
-    image(&mut cdr, (map.width(), map.height()), ("16UC1", 2), |out| {
+    Ok(image_message((map.width(), map.height()), ("16UC1", 2), stamp, |out| {
         out.extend(stored.iter().flat_map(|number| number.to_le_bytes()));
-    });
-    Ok(cdr.finish())
+    }))
 }
 
 /// Returns depth in metres as 32-bit floats (REP 118); unknown is NaN.
 fn depth_float(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let (map, geometry) = (&frame.disparity, geometry(frame)?);
     let (width, height) = (map.width(), map.height());
-    let mut cdr = with_header(4 * width * height, stamp);
-    image(&mut cdr, (width, height), ("32FC1", 4), |out| {
+    Ok(image_message((width, height), ("32FC1", 4), stamp, |out| {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
         let metres = pixels.map(|pixel| geometry.depth_m(pixel?.into()));
         out.extend(metres.flat_map(|z| z.map_or(f32::NAN, |z| z as f32).to_le_bytes()));
-    });
-    Ok(cdr.finish())
+    }))
 }
 
 /// Returns depth in millimetres as image_transport's plug-in compressedDepth does: a header of 12 bytes,

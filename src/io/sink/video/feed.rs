@@ -1,17 +1,60 @@
-//! A GStreamer pipeline that is fed frame by frame: bounded, without drops, and without waiting for
-//! a failed pipeline. It has one or several parallel chains of elements.
+//! The GStreamer elements of video outputs, and a pipeline that is fed frame by frame: bounded, without drops,
+//! and without waiting for a failed pipeline. It has one or several parallel chains of elements.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_app::AppSrc;
 
 use stereod_core::pool::Pooled;
+use stereod_core::reading::require_spare_files;
 use stereod_core::thread::{self, locked};
+
+/// GStreamer elements that write or send video, by the Debian and Ubuntu package that has them.
+const PACKAGES: [(&str, &str); 7] = [
+    (
+        "gstreamer1.0-plugins-base",
+        "appsrc appsink videoconvert videoscale videorate tcpserversink tcpclientsink \
+      theoraenc",
+    ),
+    (
+        "gstreamer1.0-plugins-good",
+        "mp4mux matroskamux udpsink rtpbin rtph264pay rtph265pay rtpvrawpay rtpjpegpay jpegenc \
+      vp8enc vp9enc v4l2sink v4l2h264enc",
+    ),
+    (
+        "gstreamer1.0-plugins-bad",
+        "h264parse mpegtsmux srtsink shmsink rtmp2sink openh264enc x265enc nvh264enc",
+    ),
+    ("gstreamer1.0-plugins-ugly", "x264enc"),
+    ("gstreamer1.0-libav", "avenc_ffv1"),
+    ("gstreamer1.0-vaapi", "vaapih264enc"),
+    ("gstreamer1.0-rtsp", "rtspclientsink"),
+];
+
+pub(super) fn package_of(element: &str) -> Option<&'static str> {
+    let has = |elements: &str| elements.split(' ').any(|name| name == element);
+    PACKAGES.iter().find(|(_, elements)| has(elements)).map(|(package, _)| *package)
+}
+
+pub(super) fn require(elements: &[&str], purpose: &str) -> Result<()> {
+    require_spare_files().with_context(|| format!("{purpose} cannot be set up"))?;
+    gst::init().context("GStreamer does not start")?;
+    for &element in elements {
+        if gst::ElementFactory::find(element).is_none() {
+            let package = package_of(element).unwrap_or("its plug-in");
+            bail!(
+                "{purpose} needs the GStreamer element {element}, which is not installed: install \
+                 {package} (`gst-inspect-1.0 {element}` shows whether it is there)"
+            );
+        }
+    }
+    Ok(())
+}
 
 /// Number of frames that wait for the encoder; the next one blocks the caller.
 const QUEUE: usize = 4;
@@ -44,9 +87,7 @@ struct State {
     /// Frames that still take room: in the source of a single chain, or without a call of
     /// [`FeedState::leave`].
     queued: usize,
-    /// First error of the pipeline; later ones are its consequences.
     error: Option<String>,
-    /// True if everything is written.
     ended: bool,
 }
 
@@ -56,25 +97,24 @@ impl FeedState {
         self.changed.notify_all();
     }
 
-    /// Notes the first error.
     pub(super) fn fail(&self, error: String) {
         self.change(|state| {
             state.error.get_or_insert(error);
         });
     }
 
-    /// Releases the room of a frame.
+    /// Returns the first error, which is this one if there was none.
+    fn failed(&self, error: String) -> anyhow::Error {
+        self.fail(error);
+        anyhow!(locked(&self.state).error.clone().unwrap_or_default())
+    }
+
     pub(super) fn leave(&self) {
         self.change(|state| state.queued = state.queued.saturating_sub(1));
     }
 
-    /// Waits until `done`, or until the pipeline fails.
-    fn wait(&self, done: impl Fn(&State) -> bool) -> Result<MutexGuard<'_, State>> {
-        self.wait_until(None, done)
-    }
-
-    /// Waits likewise, at most until the deadline.
-    fn wait_until(
+    /// Waits until `done`, until the pipeline fails, or until the deadline.
+    fn wait(
         &self,
         deadline: Option<Instant>,
         done: impl Fn(&State) -> bool,
@@ -101,12 +141,9 @@ impl FeedState {
     }
 }
 
-/// Purpose of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flow<'a> {
-    /// Writes this file, at its own pace.
     File(&'a Path),
-    /// Feeds a receiver in real time.
     Live,
 }
 
@@ -115,7 +152,6 @@ impl Flow<'_> {
         matches!(self, Flow::Live)
     }
 
-    /// Returns the beginning of an error message.
     fn error_prefix(self) -> String {
         match self {
             Flow::File(path) => format!("cannot write {}", path.display()),
@@ -124,19 +160,16 @@ impl Flow<'_> {
     }
 }
 
-/// A running pipeline with a source of frames for each of its chains.
 #[derive(Debug)]
 pub(super) struct Feed {
     pipeline: gst::Pipeline,
     sources: Vec<AppSrc>,
     progress: Arc<FeedState>,
-    /// Capacity in frames.
     room: usize,
 }
 
 impl Feed {
-    /// Links a source of frames with the given caps to `elements`, one after the other, and starts
-    /// them.
+    /// Links a source of frames with the given caps to `elements`, one after the other, and starts them.
     pub(super) fn start(
         caps: &gst::Caps,
         elements: &[&gst::Element],
@@ -161,8 +194,7 @@ impl Feed {
         progress: Arc<FeedState>,
         flow: Flow<'_>,
     ) -> Result<Self> {
-        // One more frame for the first encoder, and a current and a next one for each of the
-        // others.
+        // One more frame for the first encoder, and a current and a next one for each of the others.
         let room = QUEUE + 1 + 2 * chains.len().saturating_sub(1);
         Self::link(caps, chains, progress, flow, room)?.play(flow)
     }
@@ -176,8 +208,7 @@ impl Feed {
     ) -> Result<Self> {
         let (pipeline, mut sources) = (gst::Pipeline::new(), Vec::new());
         for elements in chains {
-            // The source itself is unlimited, because its limit would drop frames or block despite
-            // errors.
+            // The source itself is unlimited, because its limit would drop frames or block despite errors.
             let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0);
             let source = source.is_live(flow.is_live()).do_timestamp(flow.is_live()).build();
             let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
@@ -207,34 +238,27 @@ impl Feed {
     fn play(self, flow: Flow<'_>) -> Result<Self> {
         let threads = self.sources.len() + SPARE_THREADS;
         thread::require_spare(threads).with_context(|| flow.error_prefix())?;
-        if self.pipeline.set_state(gst::State::Playing).is_err() {
-            let known = locked(&self.progress.state).error.clone();
-            return Err(anyhow!(
-                "{}",
-                known.unwrap_or_else(|| format!("{}: it does not start", flow.error_prefix()))
-            ));
+        match self.pipeline.set_state(gst::State::Playing) {
+            Ok(_) => Ok(self),
+            Err(_) => {
+                Err(self.progress.failed(format!("{}: it does not start", flow.error_prefix())))
+            }
         }
-        Ok(self)
     }
 
-    /// Waits until there is room for a frame.
+    /// Waits until there is room for a frame, or until the deadline. Returns false if there is none then.
+    fn has_room(&self, deadline: Option<Instant>) -> Result<bool> {
+        let has_room = |state: &State| state.queued < self.room;
+        Ok(has_room(&*self.progress.wait(deadline, has_room)?))
+    }
+
     pub(super) fn wait_for_room(&self) -> Result<()> {
-        self.progress.wait(|state| state.queued < self.room).map(drop)
+        self.has_room(None).map(drop)
     }
 
-    /// Gives one frame with the presentation time `time` to the encoder; waits while there is no
+    /// Gives one frame with the presentation time `time` to the encoder of a chain; waits while there is no
     /// room.
     pub(super) fn push<T: bytemuck::Pod + Send>(
-        &self,
-        frame: Pooled<T>,
-        time: Duration,
-        duration: Option<Duration>,
-    ) -> Result<()> {
-        self.push_to(0, frame, time, duration)
-    }
-
-    /// Gives a frame to a certain chain.
-    pub(super) fn push_to<T: bytemuck::Pod + Send>(
         &self,
         chain: usize,
         frame: Pooled<T>,
@@ -251,38 +275,25 @@ impl Feed {
 
     /// Gives one frame to a live pipeline. Returns false if there was no room within a short time.
     pub(super) fn push_now<T: bytemuck::Pod + Send>(&self, frame: Pooled<T>) -> Result<bool> {
-        let deadline = Some(Instant::now() + LIVE_PATIENCE);
-        let has_room = |state: &State| state.queued < self.room;
-        if !has_room(&*self.progress.wait_until(deadline, has_room)?) {
+        if !self.has_room(Some(Instant::now() + LIVE_PATIENCE))? {
             return Ok(false);
         }
         self.push_buffer(0, gst::Buffer::from_mut_slice(Bytes(frame))).map(|()| true)
     }
 
     fn push_buffer(&self, chain: usize, buffer: gst::Buffer) -> Result<()> {
-        self.progress.wait(|state| state.queued < self.room)?.queued += 1;
-        if let Err(error) = self.sources[chain].push_buffer(buffer) {
-            let known = locked(&self.progress.state).error.clone();
-            return Err(anyhow!(
-                "{}",
-                known.unwrap_or_else(|| format!("the encoder stopped: {error}"))
-            ));
-        }
-        Ok(())
+        self.progress.wait(None, |state| state.queued < self.room)?.queued += 1;
+        let pushed = self.sources[chain].push_buffer(buffer);
+        pushed
+            .map(drop)
+            .map_err(|error| self.progress.failed(format!("the encoder stopped: {error}")))
     }
 
-    /// Ends the stream, waits until everything is written, and stops the pipeline.
-    pub(super) fn finish(&self) -> Result<()> {
-        self.finish_by(None)
-    }
-
-    /// Ends likewise, but abandons frames that are still on the way after the timeout.
-    pub(super) fn finish_within(&self, longest: Duration) -> Result<()> {
-        self.finish_by(Some(Instant::now() + longest))
-    }
-
-    fn finish_by(&self, deadline: Option<Instant>) -> Result<()> {
-        let ended = self.progress.wait(|_| true).and_then(|state| {
+    /// Ends the stream, waits until everything is written, and stops the pipeline. Abandons frames that are still
+    /// on the way after the timeout, if there is one.
+    pub(super) fn finish(&self, timeout: Option<Duration>) -> Result<()> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let ended = self.progress.wait(None, |_| true).and_then(|state| {
             drop(state);
             // A source that refuses the end has failed; the wait returns the reason.
             for source in &self.sources {
@@ -290,7 +301,7 @@ impl Feed {
                     self.progress.fail(format!("the encoder stopped: {error}"));
                 }
             }
-            self.progress.wait_until(deadline, |state| state.ended).map(drop)
+            self.progress.wait(deadline, |state| state.ended).map(drop)
         });
         self.stop();
         ended
@@ -308,7 +319,6 @@ impl Drop for Feed {
     }
 }
 
-/// Returns an error message of the pipeline for users.
 fn explain(begin: &str, message: &gst::message::Error) -> String {
     let error = message.error();
     if error.matches(gst::ResourceError::NoSpaceLeft) {
@@ -318,4 +328,16 @@ fn explain(begin: &str, message: &gst::message::Error) -> String {
     let details = message.debug().unwrap_or_default();
     let details = details.lines().last().unwrap_or_default();
     format!("{begin}: {} ({details})", error.message())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_element_is_named_with_its_package() {
+        require(&["appsrc", "avenc_ffv1"], "recording").unwrap();
+        let error = require(&["no_such_encoder"], "recording").unwrap_err().to_string();
+        assert!(error.contains("recording needs") && error.contains("no_such_encoder"), "{error}");
+    }
 }

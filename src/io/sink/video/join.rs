@@ -17,15 +17,8 @@ use stereod_core::reading;
 /// Largest size of anything but frames, and of a frame with its header, in bytes.
 const LONGEST: [u64; 2] = [1 << 24, 1 << 30];
 
-/// Beginning of a recording.
 struct Head {
-    /// Track as in the file, in pieces.
-    codec: String,
-    private: Option<Vec<u8>>,
-    name: String,
-    /// Width, height, columns and rows that are cropped.
-    size: [u64; 4],
-    frame_ns: Option<u64>,
+    track: Track,
     /// Names and values, except the ones that depend on the first frame.
     tags: Vec<(String, String)>,
     /// Capture time of the first frame in nanoseconds.
@@ -37,21 +30,11 @@ struct Head {
 pub fn join_recordings(parts: &[PathBuf], to: &Path) -> Result<u64> {
     let (first, _) = parts.split_first().context("there is nothing to join")?;
     let (head, _) = head(first)?;
-    let track = Track {
-        width: head.size[0],
-        height: head.size[1],
-        crop_right: head.size[2],
-        crop_bottom: head.size[3],
-        codec: &head.codec,
-        codec_private: head.private.as_deref(),
-        frame_duration: head.frame_ns.map(Duration::from_nanos),
-        name: &head.name,
-    };
     let tags: Vec<(&str, String)> =
         head.tags.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let refused = |error| explain(to, &error);
     let file = NewFile::create(to)?;
-    let mut writer = MatroskaWriter::create(file, &track, None, &tags).map_err(refused)?;
+    let mut writer = MatroskaWriter::create(file, &head.track, None, &tags).map_err(refused)?;
     let (mut frames, mut last) = (0, None);
     for path in parts {
         let shown = path.display();
@@ -83,17 +66,15 @@ pub fn join_recordings(parts: &[PathBuf], to: &Path) -> Result<u64> {
 }
 
 impl Head {
-    /// Reports whether both are recordings of one stream.
     fn is_same(&self, other: &Self) -> bool {
         // A comment repeats the tags, with the time of the first frame.
         let of_stream = |head: &Self| {
             let tags = head.tags.iter().filter(|(name, _)| name != FIRST && name != "COMMENT");
             tags.cloned().collect::<Vec<_>>()
         };
-        self.codec == other.codec
-            && self.private == other.private
-            && self.size == other.size
-            && of_stream(self) == of_stream(other)
+        let kind =
+            |head: &Self| Track { frame_duration: None, name: String::new(), ..head.track.clone() };
+        kind(self) == kind(other) && of_stream(self) == of_stream(other)
     }
 }
 
@@ -124,17 +105,20 @@ fn read_head(path: &Path) -> Result<(Head, (BufReader<File>, u64))> {
     let video = of(entry, 0xe0).context("it has no video")?;
     let first = tags.iter().find(|(name, _)| name == FIRST);
     let first = first.and_then(|(_, value)| value.parse().ok());
-    let head = Head {
+    let first_ns =
+        first.context("it is no recording of stereod: it lacks the time of its first frame")?;
+    let side = |wanted| of(video, wanted).map_or(0, number);
+    let track = Track {
+        width: side(0xb0),
+        height: side(0xba),
+        crop_right: side(0x54dd),
+        crop_bottom: side(0x54aa),
         codec: text(0x86),
-        private: of(entry, 0x63a2).map(<[u8]>::to_vec),
+        codec_private: of(entry, 0x63a2).map(<[u8]>::to_vec),
+        frame_duration: of(entry, 0x23_e383).map(|ns| Duration::from_nanos(number(ns))),
         name: text(0x536e),
-        size: [0xb0, 0xba, 0x54dd, 0x54aa].map(|wanted| of(video, wanted).map_or(0, number)),
-        frame_ns: of(entry, 0x23_e383).map(number),
-        first_ns: first
-            .context("it is no recording of stereod: it lacks the time of its first frame")?,
-        tags,
     };
-    Ok((head, (file, size)))
+    Ok((Head { track, tags, first_ns }, (file, size)))
 }
 
 /// Reads the cluster of a frame: its time in ticks, and the encoded frame.
@@ -148,7 +132,6 @@ fn frame(file: &mut BufReader<File>, size: u64) -> Result<(u64, Vec<u8>)> {
     Ok((number(time), data.to_vec()))
 }
 
-/// Parses a number of up to 8 bytes.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
@@ -167,10 +150,10 @@ mod tests {
             height: 4,
             crop_right: 0,
             crop_bottom: 1,
-            codec: "V_FFV1",
-            codec_private: Some(b"private"),
+            codec: "V_FFV1".to_owned(),
+            codec_private: Some(b"private".to_vec()),
             frame_duration: Some(Duration::from_nanos(33_333_333)),
-            name: "disparity",
+            name: "disparity".to_owned(),
         };
         let first = first.as_nanos().to_string();
         let tags = [("DISPARITY_SCALE", "256".into()), (FIRST, first)];

@@ -15,14 +15,12 @@ use anyhow::{Result, ensure};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::elements::require;
-use super::encoded::Encoded;
-use super::encoders::Encoders;
-use super::feed::{Feed, FeedState, Flow};
+use super::encoders::{Encoded, Encoders};
+use super::feed::{Feed, FeedState, Flow, require};
 use super::matroska::{Header, Tags, Track};
-use super::times::{Clock, fraction, frame_duration, whole_ticks};
+use super::times::{Clock, fraction, frame_duration, raw_caps, whole_ticks};
 use crate::sink::output::Output;
-use crate::sink::place::Place;
+use crate::sink::segments::Place;
 use stereod_core::clock::CaptureClock;
 use stereod_core::files;
 use stereod_core::memory;
@@ -32,9 +30,7 @@ use stereod_core::pool::Pool;
 /// zeros if all slices are one pixel wide or high.
 const SHORTEST_SIDE: usize = 4;
 
-/// A pixel: a grey value or a colour.
 pub trait Sample: bytemuck::Pod + Default + Send {
-    /// GStreamer's name of the image format.
     const FORMAT: &'static str;
     /// Returns the value in the byte order of the format.
     fn stored(self) -> Self;
@@ -64,18 +60,14 @@ impl Sample for Bgrx {
     }
 }
 
-/// Properties in the header of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Description {
     /// Width and height of the images in pixels.
     pub(super) size: (usize, usize),
-    /// Frames per second, if known.
     pub(super) rate: Option<f64>,
-    /// Name of the track.
     pub(super) name: &'static str,
 }
 
-/// A video file being written, or one segment after the other.
 pub(super) struct Lossless<T> {
     description: Description,
     clock: Clock,
@@ -85,9 +77,7 @@ pub(super) struct Lossless<T> {
     pool: Pool<T>,
     feed: Feed,
     encoded: Arc<Encoded>,
-    /// Number of images given to the encoders.
     given: u64,
-    /// Memory of the encoders.
     _room: Option<memory::Reserved>,
 }
 
@@ -103,7 +93,6 @@ impl<T: Sample> Lossless<T> {
         Self::create_with(Encoders::new, place, description, clock, tags)
     }
 
-    /// Creates the video with encoders for this width and height.
     fn create_with(
         encoders: impl FnOnce(usize, usize) -> Result<Encoders>,
         place: &Place,
@@ -125,20 +114,15 @@ impl<T: Sample> Lossless<T> {
             height: stored_height as u64,
             crop_right: (stored_width - width) as u64,
             crop_bottom: (stored_height - height) as u64,
-            codec: "V_FFV1",
+            codec: "V_FFV1".to_owned(),
             codec_private: None,
             frame_duration: duration,
-            name,
+            name: name.to_owned(),
         };
         let is_recorded = clock.is_none();
         let output = Output::create(place, Header { track, tags }, clock)?;
         let progress = Arc::new(FeedState::default());
-        let caps = gst::Caps::builder("video/x-raw")
-            .field("format", T::FORMAT)
-            .field("width", i32::try_from(stored_width)?)
-            .field("height", i32::try_from(stored_height)?)
-            .field("framerate", fraction)
-            .build();
+        let caps = raw_caps(T::FORMAT, (stored_width, stored_height), fraction)?.build();
         let Encoders { elements, room } = encoders(stored_width, stored_height)?;
         let encoded = Encoded::new(elements.len(), output, progress.clone());
         let sinks: Vec<_> = (0..elements.len()).map(|encoder| encoded.sink(encoder)).collect();
@@ -191,12 +175,11 @@ impl<T: Sample> Lossless<T> {
         let time = self.clock.time(time);
         // Chosen only now, because the queues have changed during the wait.
         self.feed.wait_for_room()?;
-        self.feed.push_to(self.encoded.give(), stored, time, self.duration)?;
+        self.feed.push(self.encoded.give(), stored, time, self.duration)?;
         self.given += 1;
         Ok(())
     }
 
-    /// Returns the number of images in all files.
     pub(super) fn written(&self) -> u64 {
         self.encoded.written()
     }
@@ -204,7 +187,7 @@ impl<T: Sample> Lossless<T> {
     /// Writes the remaining images, the duration and the index. Returns the result of the encoders, then the
     /// file's.
     pub(super) fn finish(&mut self) -> Result<()> {
-        let encoded = self.feed.finish();
+        let encoded = self.feed.finish(None);
         let completed = self.encoded.finish(self.given, encoded.is_err());
         encoded.and(completed)
     }

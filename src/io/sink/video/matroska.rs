@@ -1,9 +1,8 @@
 //! Writes a Matroska file with one video track (RFC 9559).
 //!
-//! GStreamer's muxer writes tags only at the end of the file, so a killed recording would lack its
-//! scale and offset; it supports no custom tags; and it rounds times to milliseconds. This writer
-//! puts the tags first, keeps microseconds, and writes every frame at once, each in a cluster of
-//! its own:
+//! GStreamer's muxer writes tags only at the end of the file, so a killed recording would lack its scale and
+//! offset; it supports no custom tags; and it rounds times to milliseconds. This writer puts the tags first,
+//! keeps microseconds, and writes every frame at once, each in a cluster of its own:
 //!
 //! ```text
 //! EBML | Segment { SeekHead+Void, Info, Tracks, Tags, Cluster, Cluster, ..., Cues }
@@ -25,19 +24,14 @@ use stereod_core::files::new_file::NewFile;
 /// Creates the tags of a file from the capture time of its time 0.
 pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Send>;
 
-/// Header of every file.
 pub(super) struct Header {
-    /// Track, without the data that only the encoder knows.
-    pub(super) track: Track<'static>,
-    /// Tags as a function of the capture time of the file's time 0.
+    pub(super) track: Track,
     pub(super) tags: Tags,
 }
 
-/// An encoded frame.
 #[derive(Clone, Copy)]
 pub(super) struct Packet<'a> {
     pub(super) data: &'a [u8],
-    /// Data that the decoder needs before the first frame.
     pub(super) private: Option<&'a [u8]>,
 }
 
@@ -70,26 +64,19 @@ const SEEK_HEAD_ROOM: usize = 120;
 /// Interval of the index in ticks; readers find the frames between by scanning.
 const INDEX_INTERVAL: u64 = 500_000;
 
-/// Description of the track in the file.
-#[derive(Clone, Debug)]
-pub(super) struct Track<'a> {
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Track {
     pub(super) width: u64,
     pub(super) height: u64,
-    /// Columns at the right that are not part of the image.
     pub(super) crop_right: u64,
-    /// Rows at the bottom that are not part of the image.
     pub(super) crop_bottom: u64,
-    /// Matroska's name of the codec.
-    pub(super) codec: &'a str,
+    pub(super) codec: String,
     /// Data that the decoder needs before the first frame.
-    pub(super) codec_private: Option<&'a [u8]>,
-    /// Time between frames, if the rate is known.
+    pub(super) codec_private: Option<Vec<u8>>,
     pub(super) frame_duration: Option<Duration>,
-    /// Name of the track.
-    pub(super) name: &'a str,
+    pub(super) name: String,
 }
 
-/// A Matroska file being written.
 #[derive(Debug)]
 pub(super) struct MatroskaWriter<W> {
     out: W,
@@ -98,13 +85,11 @@ pub(super) struct MatroskaWriter<W> {
     /// Offsets of the segment's size field and of its body.
     segment_size_at: u64,
     segment: u64,
-    /// Offset of the space reserved for the Duration.
     duration_at: u64,
     /// Contents of the segment: identifiers and offsets.
     contents: Vec<(u32, u64)>,
     /// Time in ticks and offset of the indexed frames.
     index: Vec<(u64, u64)>,
-    /// Time of the last frame in ticks.
     last: Option<u64>,
     frame_ticks: Option<u64>,
     frames: u64,
@@ -115,7 +100,7 @@ impl<W: Write + Seek> MatroskaWriter<W> {
     /// Writes the header. `date` is the time of day of the file's time 0, if known.
     pub(super) fn create(
         out: W,
-        track: &Track<'_>,
+        track: &Track,
         date: Option<SystemTime>,
         tags: &[(&str, String)],
     ) -> io::Result<Self> {
@@ -142,7 +127,7 @@ impl<W: Write + Seek> MatroskaWriter<W> {
     /// Returns the bytes before the first cluster, and notes the offsets of later changes.
     fn start(
         &mut self,
-        track: &Track<'_>,
+        track: &Track,
         date: Option<SystemTime>,
         tags: &[(&str, String)],
     ) -> Vec<u8> {
@@ -197,7 +182,6 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         out
     }
 
-    /// Returns the present table of contents, padded to its reserved size.
     fn seek_head(&self) -> Vec<u8> {
         let mut out = Vec::new();
         push_master(&mut out, id::SEEK_HEAD, |head| {
@@ -246,9 +230,8 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         Ok(())
     }
 
-    /// Completes the file with index, duration, table of contents and size; may be repeated after a
-    /// failure. After a failed [`frame`](Self::frame) the caller first cuts the file to
-    /// [`length`](Container::length).
+    /// Completes the file with index, duration, table of contents and size; may be repeated after a failure.
+    /// After a failed [`frame`](Self::frame) the caller first cuts the file to [`length`](Container::length).
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let indexed = self.contents.iter().any(|&(element, _)| element == id::CUES);
         if !self.index.is_empty() && !indexed {
@@ -287,7 +270,6 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         self.out.flush()
     }
 
-    /// Returns the writer below.
     pub(super) fn into_inner(self) -> W {
         self.out
     }
@@ -309,7 +291,8 @@ impl Container for MatroskaWriter<NewFile> {
         origin: Duration,
         date: Option<SystemTime>,
     ) -> io::Result<Self> {
-        let track = Track { codec_private: frame.private, ..header.track.clone() };
+        let codec_private = frame.private.map(<[u8]>::to_vec);
+        let track = Track { codec_private, ..header.track.clone() };
         Self::create(file, &track, date, &(header.tags)(origin))
     }
 
@@ -338,7 +321,7 @@ impl Container for MatroskaWriter<NewFile> {
     }
 }
 
-fn push_track(entry: &mut Vec<u8>, track: &Track<'_>) {
+fn push_track(entry: &mut Vec<u8>, track: &Track) {
     push_uint(entry, 0xd7, 1); // TrackNumber
     push_uint(entry, 0x73c5, 1); // TrackUID
     push_uint(entry, 0x83, 1); // TrackType: video
@@ -346,7 +329,7 @@ fn push_track(entry: &mut Vec<u8>, track: &Track<'_>) {
     push(entry, 0x22_b59c, b"und"); // Language
     push(entry, 0x536e, track.name.as_bytes()); // Name
     push(entry, 0x86, track.codec.as_bytes()); // CodecID
-    if let Some(private) = track.codec_private {
+    if let Some(private) = &track.codec_private {
         push(entry, 0x63a2, private); // CodecPrivate
     }
     if let Some(duration) = track.frame_duration {
@@ -397,13 +380,13 @@ pub(super) mod tests {
         frames
     }
 
-    fn track<'a>(private: Option<&'a [u8]>, name: &'a str, rate: Option<u64>) -> Track<'a> {
+    fn track(private: Option<Vec<u8>>, name: String, rate: Option<u64>) -> Track {
         Track {
             width: 640,
             height: 480,
             crop_right: 0,
             crop_bottom: 0,
-            codec: "V_FFV1",
+            codec: "V_FFV1".to_owned(),
             codec_private: private,
             frame_duration: rate.map(Duration::from_nanos),
             name,
@@ -422,7 +405,7 @@ pub(super) mod tests {
             rate in prop::option::of(any::<u64>()),
             cut in 0.0..1.0_f64,
         ) {
-            let track = track(private.as_deref(), &name, rate);
+            let track = track(private, name, rate);
             let tags = [("TITLE", tag)];
             let mut writer =
                 MatroskaWriter::create(Cursor::new(Vec::new()), &track, None, &tags).unwrap();

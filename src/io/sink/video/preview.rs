@@ -1,6 +1,6 @@
 //! The preview: disparity in colours, or the left image, H.264 in MP4, for any player.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,19 +11,17 @@ use anyhow::{Context, Result, bail, ensure};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::elements::require;
-use super::faststart::move_index;
-use super::feed::{Feed, FeedState, Flow};
-use super::times::{Clock, fraction, frame_duration};
+use super::feed::{Feed, FeedState, Flow, require};
+use super::times::{Clock, fraction, frame_duration, raw_caps};
 use super::view::{Painter, VideoView};
 use crate::sink::colouring::LiveColouring;
-use crate::sink::place::Place;
+use crate::sink::segments::Place;
 use crate::sink::{Sink, StreamInfo};
 use stereod_core::files;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::frame::Matched;
 use stereod_core::pool::Pool;
-use stereod_core::thread::locked;
+use stereod_core::thread::{self, locked};
 
 /// Smallest side of the encoder ...
 const SMALLEST_SIDE: usize = 16;
@@ -33,15 +31,13 @@ const LARGEST_SIDE: usize = 16384;
 
 /// Writes a coloured video: H.264 High profile, 4:2:0, limited-range BT.709, in MP4.
 ///
-/// Sides of odd length, and those below 16 pixels, are extended by repeating the last column or
-/// row. During the run the file is a fragmented MP4 with fragments of one second, playable up to
-/// the last one if the program is killed. [`finish`](Sink::finish) turns it into an ordinary MP4
-/// with one index for every player and editor, before the frames. The first fragment replaces an
-/// earlier file.
+/// Sides of odd length, and those below 16 pixels, are extended by repeating the last column or row. During
+/// the run the file is a fragmented MP4 with fragments of one second, playable up to the last one if the
+/// program is killed. [`finish`](Sink::finish) turns it into an ordinary MP4 with one index for every player
+/// and editor, before the frames. The first fragment replaces an earlier file.
 pub struct Preview {
     name: String,
     path: PathBuf,
-    /// Width and height of the shown image.
     size: (usize, usize),
     view: VideoView,
     legend: bool,
@@ -52,10 +48,7 @@ pub struct Preview {
     feed: Feed,
     /// File that the pipeline writes to; closed after it has stopped.
     file: Arc<Mutex<NewFile>>,
-    /// Number of accepted frames.
     taken: u64,
-    /// True if the failure was returned to the caller.
-    failed: bool,
     _taken_name: Option<TakenName>,
 }
 
@@ -79,9 +72,21 @@ pub fn check_preview_name(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Extends a side to a valid length of the video.
 fn pad_side(side: usize) -> usize {
     side.next_multiple_of(2).max(SMALLEST_SIDE)
+}
+
+fn checked_size(path: &Path, stream: &StreamInfo, view: VideoView) -> Result<(usize, usize)> {
+    check_preview_name(path)?;
+    let (width, height) = (view.width(stream.size.0), stream.size.1);
+    ensure!(width > 0 && height > 0, "a preview has at least one pixel");
+    ensure!(
+        width.max(height) <= LARGEST_SIDE,
+        "cannot write the preview {}: it would be {width}x{height}, and the encoder takes at most \
+         {LARGEST_SIDE} pixels a side; use --preview-view disparity or smaller pictures, or leave it out",
+        path.display()
+    );
+    Ok((width, height))
 }
 
 impl Preview {
@@ -95,37 +100,23 @@ impl Preview {
         quality: u32,
     ) -> Result<Self> {
         let place = place.into();
-        let path = place.path();
-        check_preview_name(path)?;
-        let (width, height) = (view.width(stream.size.0), stream.size.1);
-        ensure!(width > 0 && height > 0, "a preview has at least one pixel");
-        ensure!(
-            width.max(height) <= LARGEST_SIDE,
-            "cannot write the preview {}: it would be {width}x{height}, and the encoder takes at most \
-             {LARGEST_SIDE} pixels a side; use --preview-view disparity or smaller pictures, or leave it out",
-            path.display()
-        );
+        let size = checked_size(place.path(), stream, view)?;
         require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
         let taken_name = match place.segments()? {
             Some(mut segments) => Some(TakenName(segments.open(SystemTime::now())?.1)),
             None => None,
         };
-        let path = taken_name.as_ref().map_or(path, |TakenName(path)| path).to_path_buf();
+        let path = taken_name.as_ref().map_or(place.path(), |TakenName(path)| path).to_path_buf();
         let file = NewFile::create(&path)?;
-        if !file.seeks() {
-            bail!(
-                "cannot write the preview {}: it is a pipe, and an MP4 file is completed by going back \
-                 in it; name a file, or send live pictures with --stream",
-                path.display()
-            );
-        }
+        ensure!(
+            file.seeks(),
+            "cannot write the preview {}: it is a pipe, and an MP4 file is completed by going back \
+             in it; name a file, or send live pictures with --stream",
+            path.display()
+        );
 
         let rate = fraction(stream.rate);
-        let caps = gst::Caps::builder("video/x-raw")
-            .field("format", "RGBx")
-            .field("width", i32::try_from(pad_side(width))?)
-            .field("height", i32::try_from(pad_side(height))?)
-            .field("framerate", rate)
+        let caps = raw_caps("RGBx", (pad_side(size.0), pad_side(size.1)), rate)?
             .field("colorimetry", "sRGB")
             .build();
         let elements = elements(&file, stream.rate, quality)?;
@@ -141,7 +132,7 @@ impl Preview {
         Ok(Self {
             name: format!("preview {}", path.display()),
             path,
-            size: (width, height),
+            size,
             view,
             legend: false,
             painter: Painter::new(stream, colouring),
@@ -152,12 +143,10 @@ impl Preview {
             feed,
             file,
             taken: 0,
-            failed: false,
             _taken_name: taken_name,
         })
     }
 
-    /// Chooses whether disparity has the legend of its colours.
     pub fn with_legend(self, legend: bool) -> Self {
         Self { legend, ..self }
     }
@@ -192,7 +181,7 @@ impl Preview {
         }
         repeat_edges(&mut picture, width, height, stride);
         let time = self.clock.time(frame.pair.timestamp);
-        self.feed.push(picture, time, Some(self.duration))
+        self.feed.push(0, picture, time, Some(self.duration))
     }
 }
 
@@ -216,15 +205,13 @@ impl Sink for Preview {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        self.show(frame).inspect_err(|_| self.failed = true)?;
+        self.show(frame)?;
         self.taken += 1;
         Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        let finished = self.feed.finish().and_then(|()| self.complete());
-        // The caller knows this error already.
-        if self.failed { Ok(()) } else { finished }
+        self.feed.finish(None).and_then(|()| self.complete())
     }
 }
 
@@ -252,7 +239,6 @@ fn name_with_first_fragment(
     });
 }
 
-/// Returns the elements after the source of frames.
 fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Element; 6]> {
     let make = gst::ElementFactory::make;
     let filter = |caps: gst::Caps| make("capsfilter").property("caps", caps).build();
@@ -282,4 +268,54 @@ fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Ele
     let file =
         make("fdsink").property("fd", file.file().as_raw_fd()).property("async", false).build()?;
     Ok([make("videoconvert").build()?, filter(planar)?, encoder, filter(profile)?, muxer, file])
+}
+
+/// Largest file in bytes that is copied for it.
+const LARGEST: u64 = 1 << 30;
+
+const PATIENCE: gst::ClockTime = gst::ClockTime::from_seconds(20);
+
+/// Threads that the copy may start.
+const SPARE_THREADS: usize = 6;
+
+/// The copy; the muxer first writes the frames into a file of their own.
+const PIPELINE: &str = "filesrc name=from ! qtdemux ! mp4mux name=mux faststart=true \
+                        trak-timescale=90000 ! fdsink name=to sync=false async=false";
+
+/// Moves the index of a finished video before its frames, so that a browser can start before it has the whole file.
+/// The video is copied without re-encoding, and replaced. Files larger than 1 GiB stay unchanged.
+fn move_index(path: &Path) -> Result<()> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() > LARGEST {
+        return Ok(());
+    }
+    require(&["filesrc", "qtdemux", "mp4mux", "fdsink"], "a preview's index")?;
+    // The second one is never named, and goes with its owner.
+    let (mut moved, frames) = (NewFile::create(path)?, NewFile::create(path)?);
+    let pipeline = gst::parse::launch(PIPELINE)?;
+    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("no pipeline")?;
+    let set = |element: &str, property: &str, value: gst::glib::Value| -> Result<()> {
+        let element = pipeline.by_name(element).context("an element is missing")?;
+        element.set_property_from_value(property, &value);
+        Ok(())
+    };
+    // Names need not be UTF-8; open files have one that is.
+    let name = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd()).to_value();
+    set("from", "location", name(&file))?;
+    set("mux", "faststart-file", name(frames.file()))?;
+    set("to", "fd", moved.file().as_raw_fd().to_value())?;
+    let bus = pipeline.bus().context("a pipeline has a bus")?;
+    let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+    thread::require_spare(SPARE_THREADS)?;
+    let end = match pipeline.set_state(gst::State::Playing) {
+        Ok(_) => bus.timed_pop_filtered(PATIENCE, &ends),
+        Err(error) => bail!("the copy cannot start: {error}"),
+    };
+    let stopped = pipeline.set_state(gst::State::Null);
+    let end = end.context("the copy took too long")?;
+    if let gst::MessageView::Error(error) = end.view() {
+        bail!("the copy failed: {}", error.error());
+    }
+    ensure!(stopped.is_ok(), "the copy cannot end");
+    Ok(moved.put_in_place()?)
 }

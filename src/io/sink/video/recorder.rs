@@ -1,187 +1,122 @@
 //! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened images,
-//! 16-bit grey, and of confidence, 8-bit.
+//! 16-bit grey; of confidence, 8-bit grey; and of a rectified view, 8-bit grey or RGB.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::RecordingTags;
-use super::lossless::{Description, Lossless, Sample};
+use super::lossless::{Bgrx, Description, Lossless, Sample};
 use super::matroska::Tags;
 use super::tags;
-use crate::sink::place::Place;
+use crate::sink::segments::Place;
 use crate::sink::{Losses, Sink, StreamInfo, check_same_size};
 use stereod_core::calibration::Aligner;
-use stereod_core::frame::Matched;
-use stereod_core::picture::encoding::Encoding;
+use stereod_core::frame::{Eye, Image, Matched, StereoGeometry};
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 
-/// Content that a recording keeps of each frame.
-pub trait Content: Send {
-    type Sample: Sample;
-
-    /// Prepares a frame; its rows are filled afterwards.
-    fn prepare(&mut self, _frame: &Matched) {}
-
-    /// Writes the numbers of row `y` of a frame.
-    fn fill(&self, frame: &Matched, y: usize, row: &mut [Self::Sample]) -> Result<()>;
-}
-
-impl Content for Numbers {
-    type Sample = u16;
-
-    fn fill(&self, frame: &Matched, y: usize, row: &mut [u16]) -> Result<()> {
-        let map = &frame.disparity;
-        self.encode(&map.values()[y * map.width()..][..map.width()], row);
-        Ok(())
-    }
-}
-
-/// Confidence of each pixel: 1 to 255, and 0 if the disparity is unknown or was filled.
-pub struct Confidence;
-
-impl Content for Confidence {
-    type Sample = u8;
-
-    fn fill(&self, frame: &Matched, y: usize, row: &mut [u8]) -> Result<()> {
-        let confidence = frame.confidence.as_ref().context("the frame has no confidence")?;
-        row.copy_from_slice(confidence.row(y));
-        Ok(())
-    }
-}
-
-/// The left image without its background: 32768 plus 128 units per grey level; the lowest bit marks motion.
-pub struct Whitened;
+/// Writes the numbers of row `y` of a frame; rows come in order.
+type Fill<T> = Box<dyn FnMut(&Matched, usize, &mut [T]) -> Result<()> + Send>;
 
 /// Value of a pixel without a whitened image.
 const NO_RESIDUAL: u16 = 32768;
 
-impl Content for Whitened {
-    type Sample = u16;
-
-    fn fill(&self, frame: &Matched, y: usize, row: &mut [u16]) -> Result<()> {
-        match &frame.whitened {
-            Some(whitened) => row.copy_from_slice(whitened.row(y)),
-            // The stage was switched off meanwhile.
-            None => row.fill(NO_RESIDUAL),
-        }
-        Ok(())
-    }
-}
-
-/// Depth as a third camera sees it.
-pub struct Aligned {
-    aligner: Arc<Aligner>,
-    unit: DepthUnit,
-    /// The frame's depth in metres.
-    depth: Vec<f32>,
-}
-
-impl Content for Aligned {
-    type Sample = u16;
-
-    fn prepare(&mut self, frame: &Matched) {
-        self.aligner.align(&frame.disparity, &mut self.depth);
-    }
-
-    fn fill(&self, _frame: &Matched, y: usize, row: &mut [u16]) -> Result<()> {
-        self.unit.encode(&self.depth[y * row.len()..][..row.len()], row);
-        Ok(())
-    }
-}
-
-/// Records its content of every frame bit-exactly: disparity or depth as [`Numbers`], depth as
-/// [`Aligned`], [`Whitened`] images (all 16-bit grey), or [`Confidence`] (8-bit grey). The format is
-/// FFV1 version 3 (RFC
-/// 9043) in Matroska, every frame decodable alone.
-///
-/// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
-/// how much of the image to crop.
+/// Records one content of every frame bit-exactly. The format is FFV1 version 3 (RFC 9043) in Matroska, every frame
+/// decodable alone.
 ///
 /// Times are the pairs', from 0 at the first one, to the microsecond; a pair that is not later than its
-/// predecessor follows it by one frame period. Tags ([`RecordingTags`]) are at the beginning, and encoded
-/// frames are written at once, so a file of a killed program holds all but the last few frames.
-/// [`finish`](Sink::finish) adds duration and index.
-pub struct Recorder<C: Content = Numbers> {
+/// predecessor follows it by one frame period.
+pub struct Recorder<T: Sample> {
     name: String,
     path: PathBuf,
     size: (usize, usize),
-    content: C,
-    video: Lossless<C::Sample>,
-    /// Number of accepted frames.
+    fill: Fill<T>,
+    video: Lossless<T>,
     taken: u64,
-    /// True if the failure was returned to the caller.
     failed: bool,
 }
 
-impl Recorder {
-    /// Starts a recording of disparity or depth.
+impl Recorder<u16> {
     pub fn create(
         place: impl Into<Place>,
         stream: &StreamInfo,
         quantity: Quantity,
     ) -> Result<Self> {
-        let StreamInfo { range, geometry, clock, stages, .. } = *stream;
-        let numbers = Numbers::new(quantity, range, geometry.as_ref())?;
+        let run = *stream;
+        let numbers = Numbers::new(quantity, run.range, run.geometry.as_ref())?;
         let track = match quantity {
             Quantity::Disparity => "disparity",
             Quantity::Depth(_) => "depth",
         };
-        let tags = move |first| {
-            let encoding = Encoding::for_range(range);
-            let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
-            let utc_offset_ns = clock.map(|clock| clock.utc_offset_ns);
-            RecordingTags {
-                quantity,
-                encoding,
-                range,
-                geometry,
-                stages,
-                first_timestamp,
-                utc_offset_ns,
-            }
-            .to_pairs()
-        };
-        Self::start(place, stream, stream.size, ("recording", track), numbers, Box::new(tags))
+        let fill: Fill<u16> = Box::new(move |frame, y, row| {
+            numbers.encode(&frame.disparity.values()[y * row.len()..][..row.len()], row);
+            Ok(())
+        });
+        let tags = Box::new(move |first| tags::of_recording(&run, quantity, first));
+        Self::start(place, stream, stream.size, ("recording", track), fill, tags)
     }
-}
 
-impl Recorder<Confidence> {
-    /// Starts a recording of the confidence.
-    pub fn of_confidence(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
-        let clock = stream.clock;
-        let tags = Box::new(move |first| tags::of_confidence(first, clock));
-        Self::start(place, stream, stream.size, ("confidence", "confidence"), Confidence, tags)
-    }
-}
-
-impl Recorder<Whitened> {
-    /// Starts a recording of the whitened images.
+    /// Starts a recording of the left image without its background: 32768 plus 128 units per grey level; the lowest
+    /// bit marks motion.
     pub fn of_whitened(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
         let StreamInfo { clock, stages, .. } = *stream;
-        let tags = Box::new(move |first| tags::of_whitened(first, clock, stages));
-        Self::start(place, stream, stream.size, ("whitened", "whitened"), Whitened, tags)
+        let fill: Fill<u16> = Box::new(|frame, y, row| {
+            match &frame.whitened {
+                Some(whitened) => row.copy_from_slice(whitened.row(y)),
+                // The stage was switched off meanwhile.
+                None => row.fill(NO_RESIDUAL),
+            }
+            Ok(())
+        });
+        let meaning = "grey levels beside the background = (value - 32768) / 128; odd values: the pixel moves";
+        let tags = Box::new(move |first| {
+            let pairs = [tags::of_capture(first, clock), tags::of_stages(stages)].concat();
+            tags::with_title("stereod whitened", meaning, pairs)
+        });
+        Self::start(place, stream, stream.size, ("whitened", "whitened"), fill, tags)
     }
-}
 
-impl Recorder<Aligned> {
-    /// Starts a recording of the depth that a third camera sees.
     pub fn of_aligned(
         place: impl Into<Place>,
         stream: &StreamInfo,
         aligner: Arc<Aligner>,
         unit: DepthUnit,
     ) -> Result<Self> {
-        let clock = stream.clock;
-        let tags = Box::new(move |first| tags::of_aligned(first, clock, unit));
-        let (size, depth) = (aligner.size(), Vec::new());
-        let content = Aligned { aligner, unit, depth };
-        Self::start(place, stream, size, ("aligned depth", "aligned depth"), content, tags)
+        let (clock, size, mut depth_m) = (stream.clock, aligner.size(), Vec::new());
+        let fill: Fill<u16> = Box::new(move |frame, y, row| {
+            if y == 0 {
+                aligner.align(&frame.disparity, &mut depth_m);
+            }
+            unit.encode(&depth_m[y * row.len()..][..row.len()], row);
+            Ok(())
+        });
+        let tags = Box::new(move |first| {
+            tags::of_depth("stereod aligned depth", unit, tags::of_capture(first, clock))
+        });
+        Self::start(place, stream, size, ("aligned depth", "aligned depth"), fill, tags)
     }
 }
 
-impl<C: Content> Recorder<C> {
+impl Recorder<u8> {
+    /// Starts a recording of the confidence: 1 to 255, and 0 if the disparity is unknown or was filled.
+    pub fn of_confidence(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
+        let clock = stream.clock;
+        let fill: Fill<u8> = Box::new(|frame, y, row| {
+            let confidence = frame.confidence.as_ref().context("the frame has no confidence")?;
+            row.copy_from_slice(confidence.row(y));
+            Ok(())
+        });
+        let meaning = "255 times the probability that the disparity is right within 1 px; 1 without \
+                       evidence of its own, 0 where it is unknown or was filled";
+        let tags = Box::new(move |first| {
+            tags::with_title("stereod confidence", meaning, tags::of_capture(first, clock))
+        });
+        Self::start(place, stream, stream.size, ("confidence", "confidence"), fill, tags)
+    }
+}
+
+impl<T: Sample> Recorder<T> {
     /// Creates the file, replacing an earlier one, and starts the encoder; segments are created one
     /// after the other, with no frame lost between two. `recorded` is the width and height of the
     /// images, `kind` the name of the output in messages, and `track` that of its content.
@@ -190,35 +125,28 @@ impl<C: Content> Recorder<C> {
         stream: &StreamInfo,
         recorded: (usize, usize),
         (kind, track): (&str, &'static str),
-        content: C,
+        fill: Fill<T>,
         tags: Tags,
     ) -> Result<Self> {
         let StreamInfo { size, rate, clock, .. } = *stream;
         let place = place.into();
         let path = place.path().to_path_buf();
+        let name = format!("{kind} {}", path.display());
         let description = Description { size: recorded, rate, name: track };
-        Ok(Self {
-            name: format!("{kind} {}", path.display()),
-            path,
-            size,
-            content,
-            video: Lossless::create(&place, description, clock, tags)?,
-            taken: 0,
-            failed: false,
-        })
+        let video = Lossless::create(&place, description, clock, tags)?;
+        Ok(Self { name, path, size, fill, video, taken: 0, failed: false })
     }
 
     fn record(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let map = &frame.disparity;
         check_same_size(self.size, (map.width(), map.height()))
             .with_context(|| format!("cannot record to {}", self.path.display()))?;
-        self.content.prepare(frame);
-        let (time, content) = (frame.pair.timestamp, &self.content);
-        self.video.write(time, time, |y, row| content.fill(frame, y, row))
+        let time = frame.pair.timestamp;
+        self.video.write(time, time, |y, row| (self.fill)(frame, y, row))
     }
 }
 
-impl<C: Content> Sink for Recorder<C> {
+impl<T: Sample> Sink for Recorder<T> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -238,10 +166,87 @@ impl<C: Content> Sink for Recorder<C> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        let finished = self.video.finish();
-        // The caller knows this error already.
-        let told = self.failed;
-        self.failed |= finished.is_err();
-        if told { Ok(()) } else { finished }
+        self.video.finish().inspect_err(|_| self.failed = true)
+    }
+}
+
+/// Properties of a video, needed before its first image.
+#[derive(Clone, Copy, Debug)]
+pub struct RectifiedVideoOptions {
+    pub eye: Eye,
+    pub size: (usize, usize),
+    /// Images a second, if known. Images keep their own times in any case.
+    pub rate: Option<f64>,
+    pub geometry: Option<StereoGeometry>,
+    pub colour: bool,
+}
+
+/// Writes the rectified images of one view bit-exactly. Times are kept to the microsecond; an
+/// image that is not later than its predecessor follows it one frame later.
+pub struct RectifiedVideo {
+    path: PathBuf,
+    size: (usize, usize),
+    frames: Frames,
+}
+
+enum Frames {
+    Grey(Lossless<u8>),
+    Colour(Lossless<Bgrx>),
+}
+
+impl RectifiedVideo {
+    pub fn create(path: &Path, options: &RectifiedVideoOptions) -> Result<Self> {
+        let RectifiedVideoOptions { eye, size, rate, geometry, colour } = *options;
+        let name = match eye {
+            Eye::Left => "left",
+            Eye::Right => "right",
+        };
+        let tags = Box::new(move |origin| tags::of_rectified(eye, size, geometry.as_ref(), origin));
+        let description = Description { size, rate, name };
+        let place = &Place::from(path);
+        let frames = match colour {
+            true => Frames::Colour(Lossless::create(place, description, None, tags)?),
+            false => Frames::Grey(Lossless::create(place, description, None, tags)?),
+        };
+        Ok(Self { path: path.to_path_buf(), size, frames })
+    }
+
+    /// Adds an image captured at `time`: red, green and blue of a video in colour, of a grey one its
+    /// intensity alone. The `origin` of the first image is at 0 in the file: both views' files have
+    /// the same, so that the distance of their capture times is kept, too.
+    ///
+    /// # Panics
+    /// If there are not as many channels as the video has.
+    pub fn write(&mut self, channels: &[&Image], time: Duration, origin: Duration) -> Result<()> {
+        for channel in channels {
+            check_same_size(self.size, (channel.width(), channel.height()))
+                .with_context(|| format!("cannot write {}", self.path.display()))?;
+        }
+        match &mut self.frames {
+            Frames::Grey(video) => {
+                let [grey] = channels else { panic!("a grey video has one channel") };
+                video.write(time, origin, |y, row| {
+                    row.copy_from_slice(grey.row(y));
+                    Ok(())
+                })
+            }
+            Frames::Colour(video) => {
+                let [red, green, blue] = channels else { panic!("colours have three channels") };
+                video.write(time, origin, |y, row| {
+                    let colours = blue.row(y).iter().zip(green.row(y)).zip(red.row(y));
+                    for (pixel, ((&b, &g), &r)) in row.iter_mut().zip(colours) {
+                        *pixel = [b, g, r, 0];
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    pub fn finish(&mut self) -> Result<()> {
+        match &mut self.frames {
+            Frames::Grey(video) => video.finish(),
+            Frames::Colour(video) => video.finish(),
+        }
     }
 }

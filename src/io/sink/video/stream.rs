@@ -7,9 +7,8 @@ use anyhow::Result;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::elements::{package_of, require};
-use super::feed::{Feed, FeedState, Flow};
-use super::times::fraction;
+use super::feed::{Feed, FeedState, Flow, package_of, require};
+use super::times::{fraction, raw_caps};
 use super::view::{Painter, VideoView};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::{Losses, Sink, StreamInfo};
@@ -20,7 +19,6 @@ use stereod_core::pool::Pool;
 /// Timeout of the receiver for the remaining frames at the end.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Images that can be streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamPicture {
@@ -55,18 +53,13 @@ impl StreamPicture {
 pub struct StreamOptions {
     /// Elements for the raw images, in the syntax of gst-launch-1.0.
     pub fragment: String,
-    /// Streamed image.
     pub picture: StreamPicture,
-    /// Quantity of streamed numbers.
     pub quantity: Quantity,
-    /// Colours, which may change.
     pub colouring: LiveColouring,
 }
 
-/// Reason why a fragment cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentError {
-    /// The fragment is invalid.
     #[error("{0}")]
     Wrong(String),
     /// This machine lacks an element.
@@ -90,12 +83,9 @@ pub struct StreamSink {
     feed: Feed,
     /// Number of frames dropped because the fragment had no room.
     busy: u64,
-    /// True if the failure was returned to the caller.
-    failed: bool,
 }
 
 impl StreamSink {
-    /// Builds the fragment and starts it.
     pub fn start(stream: &StreamInfo, options: &StreamOptions) -> Result<Self> {
         require(&["appsrc"], "a stream")?;
         let fragment = parse(&options.fragment)?;
@@ -107,11 +97,7 @@ impl StreamSink {
             (_, Some(view)) => ("RGBx", view.width(width)),
             (_, None) => ("GRAY16_LE", width),
         };
-        let caps = gst::Caps::builder("video/x-raw")
-            .field("format", format)
-            .field("width", i32::try_from(width)?)
-            .field("height", i32::try_from(height)?)
-            .field("framerate", fraction(stream.rate))
+        let caps = raw_caps(format, (width, height), fraction(stream.rate))?
             .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
             .build();
         let progress = Arc::new(FeedState::default());
@@ -126,7 +112,6 @@ impl StreamSink {
             words: Pool::new(),
             feed,
             busy: 0,
-            failed: false,
         })
     }
 
@@ -171,7 +156,7 @@ impl Sink for StreamSink {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        let taken = self.show(frame).inspect_err(|_| self.failed = true)?;
+        let taken = self.show(frame)?;
         self.busy += u64::from(!taken);
         Ok(())
     }
@@ -181,19 +166,15 @@ impl Sink for StreamSink {
     }
 
     fn finish(&mut self) -> Result<()> {
-        let finished = self.feed.finish_within(CLOSING);
-        // The caller knows this error already.
-        if self.failed { Ok(()) } else { finished }
+        self.feed.finish(Some(CLOSING))
     }
 }
 
-/// Checks that a fragment can be built on this machine. Returns the name of its stream.
 pub fn check_fragment(text: &str) -> Result<String, FragmentError> {
     gst::init().map_err(|error| FragmentError::Missing(format!("GStreamer: {error}")))?;
     parse(text).map(|fragment| name_of(&fragment))
 }
 
-/// Parses a fragment that has one input for images.
 fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
     // A leading "!" is the link to the source of the images.
     let text = text.trim().trim_start_matches(['!', ' ']);
@@ -240,8 +221,7 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
     Ok(bin)
 }
 
-/// Returns "stream to" and the kind of the element at the end, without properties: those may hold
-/// passwords.
+/// Returns "stream to" and the kind of the element at the end, without properties: those may hold passwords.
 fn name_of(fragment: &gst::Bin) -> String {
     let sinks = fragment.iterate_sinks().into_iter().flatten();
     let names: Vec<_> = sinks.filter_map(|sink| Some(sink.factory()?.name().to_string())).collect();

@@ -16,18 +16,16 @@ use stereod_core::picture::encoding::{Encoding, UNKNOWN};
 use stereod_core::picture::numbers::{DepthUnit, Quantity};
 use stereod_core::reading;
 
+/// Names and values as in the file.
+pub(super) type Pairs = Vec<(&'static str, String)>;
+
 /// Tags of a recording, sufficient to convert its numbers to disparity and depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecordingTags {
-    /// Quantity of the stored numbers.
     pub quantity: Quantity,
-    /// Scale and offset of stored disparity.
     pub encoding: Encoding,
-    /// The candidate disparities.
     pub range: DisparityRange,
-    /// Cameras for the computation of depth, if known.
     pub geometry: Option<StereoGeometry>,
-    /// Temporal stages that were on at its beginning.
     pub stages: StagesInTime,
     /// Capture time of the first frame, which is at 0 in the file: CLOCK_MONOTONIC for a live
     /// source, else the source's own time.
@@ -42,11 +40,9 @@ const OFFSET: &str = "DISPARITY_OFFSET";
 const INVALID: &str = "DISPARITY_INVALID";
 const MINIMUM: &str = "DISPARITY_MIN";
 const COUNT: &str = "DISPARITY_COUNT";
-const FOCAL: &str = "FOCAL_LENGTH_PX";
-const BASELINE: &str = "BASELINE_M";
-const CENTRE_X: &str = "CENTRE_X_PX";
-const CENTRE_Y: &str = "CENTRE_Y_PX";
-const RIGHT_CENTRE_X: &str = "RIGHT_CENTRE_X_PX";
+/// The tags of the cameras, in the order of [`numbers`].
+const GEOMETRY: [&str; 5] =
+    ["FOCAL_LENGTH_PX", "BASELINE_M", "CENTRE_X_PX", "CENTRE_Y_PX", "RIGHT_CENTRE_X_PX"];
 const RECTIFIED_VIEW: &str = "RECTIFIED_VIEW";
 const RECTIFIED_SIZE: &str = "RECTIFIED_SIZE";
 const DEPTH: &str = "DEPTH_SCALE";
@@ -60,48 +56,19 @@ const STEADY: &str = "STEADY";
 const LONGEST_TAGS: u64 = 1 << 24;
 
 impl RecordingTags {
-    /// Returns names and values as in the file. Programs such as ffprobe show them one by one.
-    /// GStreamer knows only the two standard names, so COMMENT repeats everything as
-    /// `NAME=value;...`.
-    pub(super) fn to_pairs(self) -> Vec<(&'static str, String)> {
-        let mut pairs = vec![
-            (SCALE, self.encoding.scale().to_string()),
-            (OFFSET, self.encoding.offset().to_string()),
-            (INVALID, UNKNOWN.to_string()),
-            (MINIMUM, self.range.min.to_string()),
-            (COUNT, self.range.count.to_string()),
-            (FIRST, self.first_timestamp.as_nanos().to_string()),
-        ];
-        pairs.extend(of_clock(self.utc_offset_ns));
-        pairs.extend(of_stages(self.stages));
-        if let Some(geometry) = self.geometry {
-            pairs.extend(of_geometry(&geometry));
-        }
-        let (title, meaning) = match self.quantity {
-            Quantity::Disparity => {
-                ("stereod disparity", "disparity in pixels = value / scale + offset".to_owned())
-            }
-            Quantity::Depth(unit) => {
-                let scale = unit.per_metre();
-                pairs.push((DEPTH, scale.to_string()));
-                ("stereod depth", format!("depth in metres = value / {scale}, 0 is unknown"))
-            }
-        };
-        with_title(title, &meaning, pairs)
-    }
-
     fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
         let find = |name: &str| find(pairs, name);
-        fn needed<'a>(name: &str, value: Option<&'a String>) -> Result<&'a String> {
-            value.with_context(|| format!("it is no recording of stereod: it lacks the tag {name}"))
-        }
-        let scale = number(SCALE, needed(SCALE, find(SCALE))?)?;
-        let offset = number(OFFSET, needed(OFFSET, find(OFFSET))?)?;
+        let needed = |name: &str| {
+            let lacks = || format!("it is no recording of stereod: it lacks the tag {name}");
+            find(name).with_context(lacks)
+        };
+        let scale = number(SCALE, needed(SCALE)?)?;
+        let offset = number(OFFSET, needed(OFFSET)?)?;
         let encoding = Encoding::from_parts(scale, offset)
             .with_context(|| format!("scale {scale} with offset {offset} is not supported"))?;
         let range = DisparityRange {
-            min: number(MINIMUM, needed(MINIMUM, find(MINIMUM))?)?,
-            count: number(COUNT, needed(COUNT, find(COUNT))?)?,
+            min: number(MINIMUM, needed(MINIMUM)?)?,
+            count: number(COUNT, needed(COUNT)?)?,
         };
         if !(1..=1024).contains(&range.count) {
             bail!("its tag {COUNT} is {}", range.count);
@@ -121,7 +88,7 @@ impl RecordingTags {
             geometry,
             stages: StagesInTime {
                 temporal: find(TEMPORAL).and_then(|text| text.parse().ok()),
-                steady: optional_strength(find(STEADY)),
+                steady: find(STEADY).and_then(|text| Some(Steady { strength: text.parse().ok()? })),
             },
             first_timestamp: match find(FIRST) {
                 Some(value) => Duration::from_nanos(number(FIRST, value)?),
@@ -131,15 +98,13 @@ impl RecordingTags {
         })
     }
 
-    /// Returns the time of day of the capture of time `time` in the file; `None` unless the source
-    /// was live.
+    /// Returns the time of day of the capture of time `time` in the file; `None` unless the source was live.
     pub fn time_of_day(&self, time: Duration) -> Option<SystemTime> {
         let clock = CaptureClock { zero: self.first_timestamp, utc_offset_ns: self.utc_offset_ns? };
         Some(clock.time_of_day(time))
     }
 }
 
-/// Parses the value of a tag.
 fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a String> {
     pairs.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
@@ -151,9 +116,7 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
 /// Returns the cameras; `None` if the tags are incomplete.
 fn geometry(pairs: &[(String, String)]) -> Result<Option<StereoGeometry>> {
     let mut numbers = [0.0; 5];
-    for (value, name) in
-        numbers.iter_mut().zip([FOCAL, BASELINE, CENTRE_X, CENTRE_Y, RIGHT_CENTRE_X])
-    {
+    for (value, name) in numbers.iter_mut().zip(GEOMETRY) {
         let Some(text) = find(pairs, name) else { return Ok(None) };
         *value = number(name, text)?;
     }
@@ -161,19 +124,14 @@ fn geometry(pairs: &[(String, String)]) -> Result<Option<StereoGeometry>> {
     Ok(Some(StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px }))
 }
 
-/// Tags of a rectified video.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RectifiedTags {
-    /// View.
     pub eye: Eye,
-    /// Width and height of the cameras' images in pixels.
     pub size: (usize, usize),
-    /// Cameras that depth is computed from.
     pub geometry: StereoGeometry,
 }
 
-/// Reads the tags of a video that `stereod rectify` wrote; `None` for other videos and unreadable
-/// files.
+/// Reads the tags of a video that `stereod rectify` wrote; `None` for other videos and unreadable files.
 pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
     // Only the head is read, because a video of another program may be long.
     let pairs = read_pairs(path, true).ok()?;
@@ -182,12 +140,9 @@ pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
     let (width, height) = find(&pairs, RECTIFIED_SIZE)?.split_once('x')?;
     let size = (width.parse().ok()?, height.parse().ok()?);
     let geometry = geometry(&pairs).ok()??;
-    let StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px } =
-        geometry;
-    let numbers = [focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px];
-    let usable = numbers.iter().all(|number| number.is_finite())
-        && focal_px > 0.0
-        && baseline_m > 0.0
+    let usable = numbers(&geometry).iter().all(|number| number.is_finite())
+        && geometry.focal_px > 0.0
+        && geometry.baseline_m > 0.0
         && size.0 > 0
         && size.1 > 0;
     usable.then_some(RectifiedTags { eye, size, geometry })
@@ -200,7 +155,7 @@ pub(super) fn of_rectified(
     (width, height): (usize, usize),
     geometry: Option<&StereoGeometry>,
     first_timestamp: Duration,
-) -> Vec<(&'static str, String)> {
+) -> Pairs {
     let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
     // Programs that scale a video keep its tags.
     pairs.push((RECTIFIED_VIEW, eye.to_string()));
@@ -209,35 +164,31 @@ pub(super) fn of_rectified(
     with_title(&format!("stereod rectified {eye}"), "the rectified pictures of a view", pairs)
 }
 
-/// Returns the tags of a recording of confidence, with its first frame captured at `first` of the source.
-pub(super) fn of_confidence(
-    first: Duration,
-    clock: Option<CaptureClock>,
-) -> Vec<(&'static str, String)> {
-    let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
-    let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
-    pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
-    let meaning = "255 times the probability that the disparity is right within 1 px; 1 without \
-                   evidence of its own, 0 where it is unknown or was filled";
-    with_title("stereod confidence", meaning, pairs)
+/// Returns the tags of a recording of disparity or depth, with the first frame captured at `first` of the source.
+pub(super) fn of_recording(stream: &StreamInfo, quantity: Quantity, first: Duration) -> Pairs {
+    let encoding = Encoding::for_range(stream.range);
+    let mut pairs = vec![
+        (SCALE, encoding.scale().to_string()),
+        (OFFSET, encoding.offset().to_string()),
+        (INVALID, UNKNOWN.to_string()),
+    ];
+    pairs.extend(run_tags(stream, first));
+    match quantity {
+        Quantity::Disparity => {
+            with_title("stereod disparity", "disparity in pixels = value / scale + offset", pairs)
+        }
+        Quantity::Depth(unit) => of_depth("stereod depth", unit, pairs),
+    }
 }
 
-/// Returns the tags of a recording of a third camera's depth, with its first frame captured at `first` of the
-/// source.
-pub(super) fn of_aligned(
-    first: Duration,
-    clock: Option<CaptureClock>,
-    unit: DepthUnit,
-) -> Vec<(&'static str, String)> {
+pub(super) fn of_depth(title: &str, unit: DepthUnit, mut pairs: Pairs) -> Pairs {
     let scale = unit.per_metre();
-    let mut pairs = of_capture(first, clock);
     pairs.push((DEPTH, scale.to_string()));
-    let meaning = format!("depth in metres = value / {scale}, 0 is unknown");
-    with_title("stereod aligned depth", &meaning, pairs)
+    with_title(title, &format!("depth in metres = value / {scale}, 0 is unknown"), pairs)
 }
 
 /// Returns the common tags of a run's recordings, with the first frame captured at `first` of the source.
-pub fn run_tags(stream: &StreamInfo, first: Duration) -> Vec<(&'static str, String)> {
+pub fn run_tags(stream: &StreamInfo, first: Duration) -> Pairs {
     let StreamInfo { range, clock, stages, geometry, .. } = stream;
     let mut pairs = vec![(MINIMUM, range.min.to_string()), (COUNT, range.count.to_string())];
     pairs.extend(of_capture(first, *clock));
@@ -246,66 +197,36 @@ pub fn run_tags(stream: &StreamInfo, first: Duration) -> Vec<(&'static str, Stri
     pairs
 }
 
-/// Returns the tags of a recording of whitened images, with its first frame captured at `first` of the
-/// source.
-pub(super) fn of_whitened(
-    first: Duration,
-    clock: Option<CaptureClock>,
-    stages: StagesInTime,
-) -> Vec<(&'static str, String)> {
-    let mut pairs = of_capture(first, clock);
-    pairs.extend(of_stages(stages));
-    let meaning =
-        "grey levels beside the background = (value - 32768) / 128; odd values: the pixel moves";
-    with_title("stereod whitened", meaning, pairs)
-}
-
-/// Parses the strength of the steady filter.
-fn optional_strength(text: Option<&String>) -> Option<Steady> {
-    Some(Steady { strength: text?.parse().ok()? })
-}
-
-/// Parses the temporal stages that were on.
-fn of_stages(stages: StagesInTime) -> Vec<(&'static str, String)> {
+pub(super) fn of_stages(stages: StagesInTime) -> Pairs {
     let temporal = stages.temporal.map(|temporal| (TEMPORAL, temporal.to_string()));
     let steady = stages.steady.map(|steady| (STEADY, steady.strength.to_string()));
     temporal.into_iter().chain(steady).collect()
 }
 
-/// Returns the time of the first frame and its clock.
-fn of_capture(first: Duration, clock: Option<CaptureClock>) -> Vec<(&'static str, String)> {
-    let first = clock.map_or(first, |clock| clock.monotonic(first));
-    let mut pairs = vec![(FIRST, first.as_nanos().to_string())];
-    pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
-    pairs
-}
-
-/// Parses the clock of the capture times.
-fn of_clock(utc_offset_ns: Option<i64>) -> Vec<(&'static str, String)> {
-    match utc_offset_ns {
-        Some(offset) => {
-            vec![(CLOCK, "CLOCK_MONOTONIC".to_owned()), (UTC_OFFSET, offset.to_string())]
-        }
-        None => vec![(CLOCK, "SOURCE".to_owned())],
-    }
-}
-
-fn of_geometry(geometry: &StereoGeometry) -> [(&'static str, String); 5] {
-    [
-        (FOCAL, geometry.focal_px.to_string()),
-        (BASELINE, geometry.baseline_m.to_string()),
-        (CENTRE_X, geometry.centre_x_px.to_string()),
-        (CENTRE_Y, geometry.centre_y_px.to_string()),
-        (RIGHT_CENTRE_X, geometry.right_centre_x_px.to_string()),
+/// Returns the time of the first frame, captured at `first` of the source, and its clock.
+pub(super) fn of_capture(first: Duration, clock: Option<CaptureClock>) -> Pairs {
+    let Some(clock) = clock else {
+        return vec![(FIRST, first.as_nanos().to_string()), (CLOCK, "SOURCE".to_owned())];
+    };
+    vec![
+        (FIRST, clock.monotonic(first).as_nanos().to_string()),
+        (CLOCK, "CLOCK_MONOTONIC".to_owned()),
+        (UTC_OFFSET, clock.utc_offset_ns.to_string()),
     ]
 }
 
-/// Adds a title, and a comment that repeats all pairs.
-fn with_title(
-    title: &str,
-    meaning: &str,
-    mut pairs: Vec<(&'static str, String)>,
-) -> Vec<(&'static str, String)> {
+fn numbers(geometry: &StereoGeometry) -> [f64; 5] {
+    let StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px } =
+        *geometry;
+    [focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px]
+}
+
+fn of_geometry(geometry: &StereoGeometry) -> impl Iterator<Item = (&'static str, String)> {
+    GEOMETRY.into_iter().zip(numbers(geometry).map(|number| number.to_string()))
+}
+
+/// Adds a title, and a comment that repeats all pairs: GStreamer knows only these two standard names.
+pub(super) fn with_title(title: &str, meaning: &str, mut pairs: Pairs) -> Pairs {
     let all: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
     pairs.insert(0, ("TITLE", title.to_owned()));
     pairs.push(("COMMENT", format!("{meaning}; {}", all.join(";"))));
@@ -345,7 +266,6 @@ fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
     Ok(pairs)
 }
 
-/// Parses the names and texts in the body of a Tags element.
 pub(super) fn collect(tags: &[u8], pairs: &mut Vec<(String, String)>) {
     let within = |body, wanted| children(body).filter(move |(element, _)| *element == wanted);
     for (_, tag) in within(tags, id::TAG) {

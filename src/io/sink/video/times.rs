@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use gstreamer as gst;
 
 use super::matroska::TICK_NS;
@@ -18,13 +19,25 @@ pub(super) fn fraction(rate: Option<f64>) -> gst::Fraction {
     gst::Fraction::new((rate * 1000.0).round() as i32, 1000)
 }
 
+/// Begins the caps of raw images.
+pub(super) fn raw_caps(
+    format: &str,
+    (width, height): (usize, usize),
+    rate: gst::Fraction,
+) -> Result<gst::caps::Builder<gst::caps::NoFeature>> {
+    Ok(gst::Caps::builder("video/x-raw")
+        .field("format", format)
+        .field("width", i32::try_from(width)?)
+        .field("height", i32::try_from(height)?)
+        .field("framerate", rate))
+}
+
 /// Returns the time between two frames; `None` for a variable rate.
 pub(super) fn frame_duration(rate: gst::Fraction) -> Option<Duration> {
     let (frames, seconds) = (rate.numer(), rate.denom());
     (frames > 0).then(|| Duration::from_secs_f64(f64::from(seconds) / f64::from(frames)))
 }
 
-/// Rounds a time to ticks of a Matroska file.
 pub(super) fn whole_ticks(time: Duration) -> Duration {
     let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Duration::from_nanos(nanoseconds.saturating_add(TICK_NS / 2) / TICK_NS * TICK_NS)
@@ -44,16 +57,14 @@ impl Clock {
     /// The smallest step between two frames of a file.
     const RESOLUTION: Duration = Duration::from_millis(1);
 
-    /// Creates a clock for frames of this rate, if known.
     pub(super) fn new(rate: Option<f64>) -> Self {
         let step = rate.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
         let step = step.unwrap_or(Self::RESOLUTION).max(Self::RESOLUTION);
         Self { first: None, last: None, step }
     }
 
-    /// Returns the file's time of a frame captured at `timestamp`. A frame that is not later than
-    /// its predecessor (a source without usable times, a clock that jumped back) follows it by one
-    /// frame period.
+    /// Returns the file's time of a frame captured at `timestamp`. A frame that is not later than its
+    /// predecessor (a source without usable times, a clock that jumped back) follows it by one frame period.
     pub(super) fn time(&mut self, timestamp: Duration) -> Duration {
         let time = timestamp.saturating_sub(*self.first.get_or_insert(timestamp));
         let time = match self.last {

@@ -1,10 +1,9 @@
 //! The built-in scene: a room with a brick wall, a tiled floor, a plastered wall with a blank
 //! board, a column, and a ball that bounces around the column, with its true disparity.
 //!
-//! Every pixel of either view is a ray of its own into the same 3-D scene ([`scene`]), so textures
-//! agree to a fraction of a pixel, and points that one view cannot see are truly hidden. The bytes
-//! of a frame depend only on the options and its number, not on the machine or the number of
-//! threads.
+//! Every pixel of either view is a ray of its own into the same 3-D scene ([`scene`]), so textures agree to a
+//! fraction of a pixel, and points that one view cannot see are truly hidden. The bytes of a frame depend
+//! only on the options and its number, not on the machine or the number of threads.
 
 mod render;
 mod scene;
@@ -62,14 +61,11 @@ impl DemoSource {
             height,
             rate: Some(rate),
             pairs: options.frames,
-            begin: Duration::ZERO,
             length: options.frames.map(|frames| Duration::from_secs_f64(frames as f64 / rate)),
             seekable: true,
-            live: false,
             has_truth: true,
-            has_colour: false,
             white: WHITE,
-            cameras: Vec::new(),
+            ..SourceInfo::default()
         };
         Ok(Self {
             info,
@@ -115,8 +111,7 @@ impl DemoSource {
         let mut visible = self.visibilities.try_take(width * height)?;
         let images = left.chunks_exact_mut(width).zip(right.chunks_exact_mut(width));
         let truth = disparity.chunks_exact_mut(width).zip(visible.chunks_exact_mut(width));
-        // Each thread takes the next row when it is done with one; rows do not depend on each
-        // other.
+        // Each thread takes the next row when it is done with one; rows do not depend on each other.
         let rows = Mutex::new(images.zip(truth).enumerate());
         let next = || rows.lock().expect("no thread panics while it holds the lock").next();
         let work = || {

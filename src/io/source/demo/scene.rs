@@ -67,7 +67,6 @@ impl DemoOptions {
     }
 }
 
-/// A vector or point (x, y, z).
 pub(super) type Vec3 = [f32; 3];
 
 /// Surface that a ray hits. All but the ball are planes.
@@ -84,7 +83,6 @@ pub(super) enum Surface {
 /// Number of rays of a row that are cast together, so that compilers make vectors.
 pub(super) const BLOCK: usize = 64;
 
-/// A number for each ray of a block.
 pub(super) type Block = [f32; BLOCK];
 
 /// First hits of the rays of a block.
@@ -95,7 +93,6 @@ pub(super) struct Hits {
     pub delta: Block,
 }
 
-/// A plane with its texture.
 pub(super) struct Plane {
     /// Normal, scaled so that n . P = 1 holds on the plane.
     normal: Vec3,
@@ -120,13 +117,10 @@ pub(super) struct Scene {
     /// By [`Surface`].
     pub planes: [Plane; 5],
     pub texture: Texture,
-    /// Left and right edge of the column.
     column_x: [f32; 2],
     /// Inverse depth of the column's rear and front.
     column_delta: [f32; 2],
-    /// Height of the floor.
     pub floor_y: f32,
-    /// Radius of the ball.
     pub radius: f32,
 }
 
@@ -134,7 +128,6 @@ pub(super) struct Scene {
 const FLOOR_NEAR: f32 = 0.8;
 
 impl Scene {
-    /// Creates the scene that fills images of this size and this range of disparities.
     pub(super) fn new(options: DemoOptions) -> Self {
         let size = [options.width, options.height];
         let focal = FOCAL * size[0].max(size[1]) as f32;
@@ -151,8 +144,7 @@ impl Scene {
             grey,
             contrast,
         };
-        // Texels per scene unit, so that a pixel spans about one texel if the inverse depth is
-        // `delta`.
+        // Texels per scene unit, so that a pixel spans about one texel if the inverse depth is `delta`.
         let scale = |delta: f32| focal * delta;
         let wall_scale = [scale(0.32) * 0.8, scale(0.32)];
         // A row of pixels spans z^2 / (focal * floor_y) of the floor's depth.
@@ -183,16 +175,12 @@ impl Scene {
     }
 }
 
-/// The scene and both its views at one moment.
 pub(super) struct Frame<'a> {
     pub scene: &'a Scene,
-    /// Position of the left camera.
     pub eye: Vec3,
-    /// Centre of the ball.
     pub ball: Vec3,
     /// Rows of the rotation from the scene to the ball.
     pub rotation: [Vec3; 3],
-    /// The left and the right view.
     pub views: [View; 2],
     /// Seeds of the noise of both images.
     pub noise: [u32; 2],
@@ -247,19 +235,16 @@ fn sine(turns: f64) -> f32 {
     (x * (1..7).rev().fold(1.0, term)) as f32
 }
 
-/// The scene as one view sees it at one moment.
 pub(super) struct View {
     eye: Vec3,
     /// Inverse depth along (p, q, 1) is n . (p, q, 1) with these normals.
     pub planes: [Vec3; 5],
-    /// Centre of the ball relative to the camera.
     ball: Vec3,
     /// |centre|^2 - radius^2.
     ball_power: f32,
 }
 
 impl View {
-    /// Creates the view from `eye`.
     fn new(scene: &Scene, ball: Vec3, eye: Vec3) -> Self {
         let planes = scene.planes.each_ref().map(|plane| {
             let distance = 1.0 - dot(plane.normal, eye);
@@ -304,7 +289,6 @@ impl View {
     }
 }
 
-/// Returns the scalar product.
 #[inline(always)]
 pub(super) fn dot(a: Vec3, b: Vec3) -> f32 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]

@@ -1,6 +1,5 @@
-//! Texture of all surfaces of the demo scene: periodic, band-limited value noise of several octaves
-//! with a mipmap (Williams, "Pyramidal parametrics", SIGGRAPH 1983), so that a look-up never
-//! aliases.
+//! Texture of all surfaces of the demo scene: periodic, band-limited value noise of several octaves with a
+//! mipmap (Williams, "Pyramidal parametrics", SIGGRAPH 1983), so that a look-up never aliases.
 //!
 //! Integer arithmetic and single IEEE operations in a fixed order give the same texels for a seed
 //! on every machine.
@@ -41,12 +40,10 @@ pub(super) fn log2_estimate(value: f32) -> f32 {
 
 /// Mipmap of noise around 128 with a standard deviation of about 30 grey levels.
 pub(super) struct Texture {
-    /// Levels, finest first.
     levels: Vec<Vec<u8>>,
 }
 
 impl Texture {
-    /// Creates the texture of `seed`.
     pub(super) fn new(seed: u64) -> Self {
         let mut sum = vec![0f32; SIDE * SIDE];
         for (octave, amplitude) in AMPLITUDES.into_iter().enumerate() {

@@ -14,14 +14,15 @@
 
 pub mod pace;
 mod phase;
+mod side;
 pub mod skew;
 pub mod synchronisation;
 pub mod unordered;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use phase::Phase;
+use side::{Side, Succession, succession, time};
 use stereod_core::frame::{Eye, EyeFrame, StereoPair};
 
 /// Largest number of frames of a view that wait for a partner; beyond that the oldest goes
@@ -34,19 +35,12 @@ const JUMP: Duration = Duration::from_secs(1);
 /// Largest number of waiting frames for finding a jump after the other view has jumped.
 const JUMP_REACH: usize = MAX_WAITING / 2;
 
-/// Largest number of frames for learning a view's frame period and the use of its times.
-const LOOKAHEAD: usize = 8;
-
 /// Largest ratio of two periods of one rate, in percent. Jitter distorts periods of few frames.
 const ONE_RATE: u32 = 115;
-
-/// Number of frames for measuring a live view's current period.
-const RECENT: usize = 9;
 
 /// Frame period if no other is known.
 pub const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
-/// Criterion for a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairBy {
@@ -55,24 +49,30 @@ pub enum PairBy {
     Auto,
     /// Capture times; a frame without one has no partner.
     Time,
-    /// Frame numbers.
     Index,
 }
 
-/// Options of pairing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairing {
-    /// Criterion that makes two frames a pair.
     pub by: PairBy,
     /// Largest difference of the capture times of a pair. `None`: the nearest frame is the partner,
     /// which lies within half the shorter frame period.
     pub tolerance: Option<Duration>,
     /// Frame period of the left view; `None`: measured from the first frames.
     pub left_period: Option<Duration>,
-    /// Frame period of the right view, likewise.
     pub right_period: Option<Duration>,
     /// True if the periods may grow: cameras slow down in the dark.
     pub is_live: bool,
+}
+
+impl Pairing {
+    fn periods(&self) -> [Option<Duration>; 2] {
+        [self.left_period, self.right_period]
+    }
+
+    fn period(&self) -> Duration {
+        self.left_period.or(self.right_period).unwrap_or(UNKNOWN_PERIOD)
+    }
 }
 
 /// Pairing rule, chosen before the first pair.
@@ -85,81 +85,36 @@ enum Rule {
     Index { left_times: bool, period: Duration },
 }
 
-/// Frames and counts of one view.
-#[derive(Debug, Default)]
-struct Side {
-    waiting: VecDeque<EyeFrame>,
-    finished: bool,
-    frames: u64,
-    unpaired: u64,
-    /// Frames without a partner before the first pair: one view may begin earlier.
-    unpaired_at_first: u64,
-    /// Time of the last admitted frame; only a later one or a jump may follow.
-    newest: Option<Duration>,
-    /// Time of the last frame in order that left the queue.
-    last: Option<Duration>,
-    /// Number of the last admitted frame, for pairing by number.
-    last_index: Option<u64>,
-    /// Steps between the last frames in order that left the queue.
-    steps: VecDeque<Duration>,
-}
-
-/// Relation of a frame's time to the newest one before it in its view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Succession {
-    InOrder,
-    OutOfOrder,
-    JumpsBack,
-}
-
-/// Next step of the pairing.
 enum Step {
     Pair,
     Drop(Eye),
-    /// The times of both views have jumped back.
     Restart,
     Wait(Eye),
     Done,
 }
 
 /// Joins the frames of two views into pairs, in order, each frame at most once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pairer {
     pairing: Pairing,
     rule: Option<Rule>,
-    left: Side,
-    right: Side,
+    sides: [Side; 2],
     pairs: u64,
     /// Number of the next pair in the whole source.
     sequence: u64,
-    /// Number of restarts because the times of both views jumped back.
     restarts: u64,
     /// Nanoseconds added to the times of pairs, so that they rise across a restart.
     added_ns: i64,
-    /// Time of the last pair.
     last_pair: Option<Duration>,
     /// Usual difference of views of one rate; `None` before their first pair.
     phase: Option<Phase>,
 }
 
 impl Pairer {
-    /// Creates a pairer without frames.
     pub fn new(pairing: Pairing) -> Self {
-        Self {
-            pairing,
-            rule: None,
-            left: Side::default(),
-            right: Side::default(),
-            pairs: 0,
-            sequence: 0,
-            restarts: 0,
-            added_ns: 0,
-            last_pair: None,
-            phase: None,
-        }
+        Self { pairing, ..Self::default() }
     }
 
-    /// Adds the next frame of `eye`.
     pub fn push(&mut self, eye: Eye, frame: EyeFrame) {
         let rule = self.rule;
         let side = self.side_mut(eye);
@@ -179,8 +134,7 @@ impl Pairer {
         side.unpaired += frames;
     }
 
-    /// Marks `eye` as lost for now: waiting frames of the other one have no partner. Pop all pairs
-    /// first.
+    /// Marks `eye` as lost for now: waiting frames of the other one have no partner. Pop all pairs first.
     pub fn abandon(&mut self, eye: Eye) {
         let waiting = self.side_mut(opposite(eye));
         while !waiting.waiting.is_empty() {
@@ -190,7 +144,6 @@ impl Pairer {
         self.phase = None;
     }
 
-    /// Marks the end of `eye`.
     pub fn finish(&mut self, eye: Eye) {
         self.side_mut(eye).finished = true;
     }
@@ -198,20 +151,19 @@ impl Pairer {
     /// Restarts at another place of a recording, with the rule that was chosen. Counts go on; the next
     /// pair has the number `sequence`.
     pub fn move_to(&mut self, sequence: u64) {
-        for side in [&mut self.left, &mut self.right] {
-            let Side { frames, unpaired, unpaired_at_first, .. } = *side;
-            *side = Side { frames, unpaired, unpaired_at_first, ..Side::default() };
-        }
+        self.sides.iter_mut().for_each(Side::restart);
         (self.sequence, self.added_ns, self.last_pair) = (sequence, 0, None);
     }
 
     /// Notes a pair of equal times that was found elsewhere.
     fn note_equal(&mut self) {
-        let Pairing { left_period, right_period, .. } = self.pairing;
-        let period = ns(left_period.or(right_period).unwrap_or(UNKNOWN_PERIOD));
+        self.note_skew(0, self.pairing.period());
+    }
+
+    fn note_skew(&mut self, skew_ns: i64, period: Duration) {
         match &mut self.phase {
-            Some(phase) => phase.note(0, period),
-            None => self.phase = Some(Phase::new(0, period)),
+            Some(phase) => phase.note(skew_ns, ns(period)),
+            None => self.phase = Some(Phase::new(skew_ns, ns(period))),
         }
     }
 
@@ -232,7 +184,6 @@ impl Pairer {
         Some(self.join(left, right))
     }
 
-    /// Returns the frames of the next pair.
     fn match_next(&mut self) -> Option<[EyeFrame; 2]> {
         self.decide_rule();
         loop {
@@ -240,20 +191,16 @@ impl Pairer {
                 Step::Pair => break,
                 Step::Drop(eye) => self.side_mut(eye).drop_first(),
                 Step::Restart => {
-                    (self.left.last, self.right.last) = (None, None);
+                    self.sides.iter_mut().for_each(|side| side.last = None);
                     self.phase = None;
                     self.restarts += 1;
                 }
                 Step::Wait(_) | Step::Done => return None,
             }
         }
-        let (left, right) = (self.left.take_first()?, self.right.take_first()?);
+        let (left, right) = (self.sides[0].take_first()?, self.sides[1].take_first()?);
         if let Some(Rule::Time { period: Some(period), .. }) = self.rule {
-            let (skew, period) = (skew_ns(&left, &right), ns(self.present(period)));
-            match &mut self.phase {
-                Some(phase) => phase.note(skew, period),
-                None => self.phase = Some(Phase::new(skew, period)),
-            }
+            self.note_skew(skew_ns(&left, &right), self.present(period));
         }
         Some([left, right])
     }
@@ -264,9 +211,7 @@ impl Pairer {
         match self.step() {
             Step::Wait(eye) => Some(eye),
             // The rest of the other view is only counted.
-            Step::Done if !self.left.finished => Some(Eye::Left),
-            Step::Done if !self.right.finished => Some(Eye::Right),
-            Step::Done => None,
+            Step::Done => Eye::BOTH.into_iter().find(|eye| !self.side(*eye).finished),
             Step::Pair | Step::Drop(_) | Step::Restart => Some(Eye::Left),
         }
     }
@@ -278,7 +223,6 @@ impl Pairer {
         other.finished && other.waiting.is_empty()
     }
 
-    /// Returns the number of pairs so far.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }
@@ -294,7 +238,6 @@ impl Pairer {
         if self.pairs == 0 { 0 } else { side.unpaired - side.unpaired_at_first }
     }
 
-    /// Returns the number of restarts because the times of both views jumped back.
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
@@ -308,17 +251,11 @@ impl Pairer {
     }
 
     fn side(&self, eye: Eye) -> &Side {
-        match eye {
-            Eye::Left => &self.left,
-            Eye::Right => &self.right,
-        }
+        &self.sides[eye.index()]
     }
 
     fn side_mut(&mut self, eye: Eye) -> &mut Side {
-        match eye {
-            Eye::Left => &mut self.left,
-            Eye::Right => &mut self.right,
-        }
+        &mut self.sides[eye.index()]
     }
 
     /// Returns the view whose next frame is needed to choose the rule, if any.
@@ -334,20 +271,14 @@ impl Pairer {
         if !self.by_time() {
             return None;
         }
-        let periods = [self.pairing.left_period, self.pairing.right_period];
-        Eye::BOTH
-            .into_iter()
-            .zip(periods)
-            .find(|&(eye, period)| period.is_none() && !self.side(eye).is_known())
-            .map(|(eye, _)| eye)
+        let periods = Eye::BOTH.into_iter().zip(self.pairing.periods());
+        let mut unknown = periods.filter(|(eye, own)| own.is_none() && !self.side(*eye).is_known());
+        unknown.next().map(|(eye, _)| eye)
     }
 
-    /// Reports whether pairing is by time, as far as known.
     fn by_time(&self) -> bool {
         match self.pairing.by {
-            PairBy::Auto => {
-                self.left.has_times() == Some(true) && self.right.has_times() == Some(true)
-            }
+            PairBy::Auto => self.sides.iter().all(|side| side.has_times() == Some(true)),
             PairBy::Time => true,
             PairBy::Index => false,
         }
@@ -357,14 +288,13 @@ impl Pairer {
         if self.rule.is_some() || self.undecided().is_some() {
             return;
         }
-        let Pairing { tolerance, left_period, right_period, .. } = self.pairing;
+        let tolerance = self.pairing.tolerance;
         let rule = if self.by_time() {
-            let periods = [
-                left_period.or_else(|| self.left.period()),
-                right_period.or_else(|| self.right.period()),
-            ];
-            let shorter = periods.into_iter().flatten().min().unwrap_or(UNKNOWN_PERIOD);
-            let longer = periods.into_iter().flatten().max().unwrap_or(UNKNOWN_PERIOD);
+            let stated = self.pairing.periods().into_iter().zip(&self.sides);
+            let periods: Vec<_> =
+                stated.filter_map(|(stated, side)| stated.or_else(|| side.period())).collect();
+            let shorter = periods.iter().min().copied().unwrap_or(UNKNOWN_PERIOD);
+            let longer = periods.iter().max().copied().unwrap_or(UNKNOWN_PERIOD);
             let is_one = longer * 100 <= shorter * ONE_RATE;
             Rule::Time {
                 // A partner midway between two frames is one, however its container rounded its time.
@@ -373,12 +303,11 @@ impl Pairer {
                 period: (is_one && tolerance.is_none()).then_some(shorter),
             }
         } else {
-            let left_times = self.left.has_times() == Some(true);
-            let period = left_period.or(right_period).unwrap_or(UNKNOWN_PERIOD);
-            Rule::Index { left_times, period }
+            let left_times = self.sides[0].has_times() == Some(true);
+            Rule::Index { left_times, period: self.pairing.period() }
         };
         self.rule = Some(rule);
-        for side in [&mut self.left, &mut self.right] {
+        for side in &mut self.sides {
             for frame in std::mem::take(&mut side.waiting) {
                 if side.admit(Some(rule), &frame) {
                     side.waiting.push_back(frame);
@@ -397,13 +326,14 @@ impl Pairer {
         {
             return step;
         }
-        let (left, right) = match (self.left.waiting.front(), self.right.waiting.front()) {
-            (Some(left), Some(right)) => (left, right),
-            (None, None) if self.left.finished || self.right.finished => return Step::Done,
-            (None, Some(_)) if self.left.finished => return Step::Drop(Eye::Right),
-            (Some(_), None) if self.right.finished => return Step::Drop(Eye::Left),
-            (None, _) => return Step::Wait(Eye::Left),
-            (_, None) => return Step::Wait(Eye::Right),
+        let finished = self.sides.each_ref().map(|side| side.finished);
+        let (left, right) = match self.sides.each_ref().map(|side| side.waiting.front()) {
+            [Some(left), Some(right)] => (left, right),
+            [None, None] if finished != [false; 2] => return Step::Done,
+            [None, Some(_)] if finished[0] => return Step::Drop(Eye::Right),
+            [Some(_), None] if finished[1] => return Step::Drop(Eye::Left),
+            [None, _] => return Step::Wait(Eye::Left),
+            [_, None] => return Step::Wait(Eye::Right),
         };
         let Rule::Time { tolerance, sure, period } = rule else {
             return match left.index.cmp(&right.index) {
@@ -447,7 +377,7 @@ impl Pairer {
     /// Returns the step for a frame that is not later than its predecessor; `None` if both views
     /// are in order.
     fn resolve_disorder(&self) -> Option<Step> {
-        let successions = [self.left.first_succession(), self.right.first_succession()];
+        let successions = self.sides.each_ref().map(Side::first_succession);
         if let Some(eye) =
             successions.iter().position(|&relation| relation == Some(Succession::OutOfOrder))
         {
@@ -476,14 +406,14 @@ impl Pairer {
         if !self.pairing.is_live {
             return period;
         }
-        let [left, right] = [&self.left, &self.right].map(|side| side.recent_period());
+        let [left, right] = self.sides.each_ref().map(Side::recent_period);
         left.zip(right).map_or(period, |(left, right)| period.max(left.min(right)))
     }
 
     fn join(&mut self, left: EyeFrame, right: EyeFrame) -> StereoPair {
         let sequence = self.sequence;
         if self.pairs == 0 {
-            for side in [&mut self.left, &mut self.right] {
+            for side in &mut self.sides {
                 side.unpaired_at_first = side.unpaired;
             }
         }
@@ -517,8 +447,7 @@ impl Pairer {
         if let Some(last) = self.last_pair
             && added(self.added_ns) + JUMP < last
         {
-            let Pairing { left_period, right_period, .. } = self.pairing;
-            let period = left_period.or(right_period).unwrap_or(UNKNOWN_PERIOD);
+            let period = self.pairing.period();
             self.added_ns =
                 ((last + period).as_nanos() as i64).saturating_sub(time.as_nanos() as i64);
         }
@@ -528,105 +457,10 @@ impl Pairer {
     }
 }
 
-impl Side {
-    /// Reports whether `frame` can still find a partner, and counts it as unpaired if not.
-    fn admit(&mut self, rule: Option<Rule>, frame: &EyeFrame) -> bool {
-        let fits = match rule {
-            None => return true,
-            Some(Rule::Time { .. }) => frame
-                .timestamp
-                .is_some_and(|time| succession(self.newest, time) != Succession::OutOfOrder),
-            Some(Rule::Index { .. }) => self.last_index.is_none_or(|last| frame.index > last),
-        };
-        if fits {
-            self.newest = frame.timestamp;
-            self.last_index = Some(frame.index);
-        } else {
-            self.unpaired += 1;
-        }
-        fits
-    }
-
-    /// Succession of the first waiting frame; `None` if none waits.
-    fn first_succession(&self) -> Option<Succession> {
-        self.waiting.front().map(|frame| succession(self.last, time(frame)))
-    }
-
-    /// Reports whether the times of the waiting frames jump back.
-    fn will_jump_back(&self) -> bool {
-        let mut last = self.last;
-        self.waiting.iter().any(|frame| match succession(last, time(frame)) {
-            Succession::InOrder => {
-                last = Some(time(frame));
-                false
-            }
-            relation => relation == Succession::JumpsBack,
-        })
-    }
-
-    fn take_first(&mut self) -> Option<EyeFrame> {
-        let frame = self.waiting.pop_front()?;
-        if let Some(step) = self.last.zip(frame.timestamp).and_then(|(a, b)| b.checked_sub(a)) {
-            self.steps.truncate(RECENT - 1);
-            self.steps.push_front(step);
-        }
-        self.last = self.last.max(frame.timestamp);
-        Some(frame)
-    }
-
-    fn drop_first(&mut self) {
-        self.unpaired += u64::from(self.take_first().is_some());
-    }
-
-    /// Reports whether enough frames wait to learn from.
-    fn is_known(&self) -> bool {
-        self.finished || self.waiting.len() >= LOOKAHEAD
-    }
-
-    fn times(&self) -> impl Iterator<Item = Duration> {
-        self.waiting.iter().take(LOOKAHEAD).filter_map(|frame| frame.timestamp)
-    }
-
-    /// Reports whether the view's times exist and rise. `None`: not known yet.
-    fn has_times(&self) -> Option<bool> {
-        let grow = self.times().zip(self.times().skip(1)).any(|(a, b)| b > a);
-        if grow {
-            return Some(true);
-        }
-        // A single frame cannot rise.
-        self.is_known()
-            .then(|| self.waiting.len() < 2 && self.times().count() == self.waiting.len())
-    }
-
-    /// Returns the median period of the last frames; `None` if they are too few.
-    fn recent_period(&self) -> Option<Duration> {
-        let mut steps: Vec<_> = self.steps.iter().copied().collect();
-        steps.sort_unstable();
-        (steps.len() == RECENT).then(|| steps[RECENT / 2])
-    }
-
-    /// Returns the median period of the first frames; `None` if no two times differ.
-    fn period(&self) -> Option<Duration> {
-        let mut steps: Vec<Duration> = self
-            .times()
-            .zip(self.times().skip(1))
-            .filter_map(|(a, b)| b.checked_sub(a).filter(|step| !step.is_zero()))
-            .collect();
-        steps.sort_unstable();
-        steps.get(steps.len() / 2).copied()
-    }
-}
-
-/// Returns the time of a frame admitted by time, which always has one.
-fn time(frame: &EyeFrame) -> Duration {
-    frame.timestamp.unwrap_or_default()
-}
-
 fn ns(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Returns the right frame's time less the left one's.
 fn skew_ns(left: &EyeFrame, right: &EyeFrame) -> i64 {
     ns(time(right)).saturating_sub(ns(time(left)))
 }
@@ -636,15 +470,6 @@ fn skew_ns(left: &EyeFrame, right: &EyeFrame) -> i64 {
 pub fn is_astray(before: Option<Duration>, own: Duration, next: Duration) -> bool {
     before.is_none_or(|before| before < next)
         && (own > next + JUMP || before.is_some_and(|before| own + JUMP < before))
-}
-
-/// Returns how `time` succeeds `last`.
-fn succession(last: Option<Duration>, time: Duration) -> Succession {
-    match last {
-        Some(last) if time + JUMP < last => Succession::JumpsBack,
-        Some(last) if time <= last => Succession::OutOfOrder,
-        _ => Succession::InOrder,
-    }
 }
 
 fn opposite(eye: Eye) -> Eye {

@@ -25,7 +25,6 @@ impl Default for Pacer {
 }
 
 impl Pacer {
-    /// Creates a pacer that starts with the first pair.
     pub fn new() -> Self {
         Self::default()
     }
@@ -35,7 +34,6 @@ impl Pacer {
         self.anchor = None;
     }
 
-    /// Sets the speed relative to the recording's.
     pub fn set_speed(&mut self, speed: f64) {
         if speed != self.speed {
             self.speed = speed;

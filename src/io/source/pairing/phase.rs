@@ -17,13 +17,11 @@ pub(super) struct Phase {
 }
 
 impl Phase {
-    /// Starts with the difference of the first pair.
     pub(super) fn new(skew: i64, period: i64) -> Self {
         // Until the jitter is known, no other neighbour is taken.
         Self { usual: skew, spread: period / 16, pairs: 1 }
     }
 
-    /// Returns a pair's difference less the usual one.
     pub(super) fn distance(&self, skew: i64) -> i64 {
         skew.saturating_sub(self.usual)
     }

@@ -20,7 +20,6 @@ use stereod_core::frame::Eye;
 /// Longest recorded difference: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
 
-/// Synchronisation of two cameras, estimated from the times of their frames.
 #[derive(Debug)]
 pub struct Synchronisation {
     cadences: [Cadence; 2],
@@ -54,8 +53,7 @@ pub struct Differences {
 pub struct Clock {
     /// Frames per second, by the host's clock.
     pub rate_hz: f64,
-    /// Error of the stated rate in millionths, positive if the camera is faster; none without a
-    /// stated rate.
+    /// Error of the stated rate in millionths, positive if the camera is faster; none without a stated rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ppm: Option<f64>,
     /// Root mean square deviation of the frames from an even beat, in milliseconds.
@@ -104,7 +102,6 @@ impl Synchronisation {
         self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
     }
 
-    /// Notes a frame of `eye` that was captured at `time`.
     pub fn note_frame(&mut self, eye: Eye, time: Duration) {
         self.cadences[eye.index()].push(time);
         self.remarks.note_frame(eye, time);

@@ -3,6 +3,7 @@ use std::time::Instant;
 
 use proptest::prelude::*;
 
+use super::side::LOOKAHEAD;
 use super::*;
 use stereod_core::frame::Image;
 
@@ -59,7 +60,7 @@ fn feed(
             }
         }
         next[side] += 1;
-        most = most.max(pairer.left.waiting.len()).max(pairer.right.waiting.len());
+        most = most.max(pairer.sides[0].waiting.len()).max(pairer.sides[1].waiting.len());
         while let Some(pair) = pairer.pop() {
             pairs.push(pair);
         }
@@ -254,7 +255,7 @@ fn an_eye_that_stands_still_does_not_fill_the_memory() {
     for (index, time) in steady(30, 1000, Duration::ZERO).into_iter().enumerate() {
         pairer.push(Eye::Left, frame(index as u64, time));
         assert!(pairer.pop().is_none());
-        assert!(pairer.left.waiting.len() <= MAX_WAITING);
+        assert!(pairer.sides[0].waiting.len() <= MAX_WAITING);
     }
     assert_eq!(pairer.needed_eye(), Some(Eye::Right));
     assert_eq!(pairer.unpaired(Eye::Left), 1000 - MAX_WAITING as u64);
@@ -267,7 +268,7 @@ fn an_eye_that_stands_still_does_not_fill_the_memory() {
     pairer.skip(Eye::Left, 5);
     pairer.finish(Eye::Left);
     assert!(pairer.pop().is_none());
-    assert_eq!(pairer.pairs() + pairer.unpaired(Eye::Left), pairer.left.frames);
+    assert_eq!(pairer.pairs() + pairer.unpaired(Eye::Left), pairer.sides[0].frames);
 }
 
 #[test]
@@ -463,7 +464,7 @@ proptest! {
         prop_assert_eq!(paired, pairs.len() as u64);
         prop_assert_eq!(paired + alone_left, left.len() as u64);
         prop_assert_eq!(paired + alone_right, right.len() as u64);
-        prop_assert_eq!(pairer.left.frames, left.len() as u64);
+        prop_assert_eq!(pairer.sides[0].frames, left.len() as u64);
 
         for &(l, r) in &pairs {
             let (l, r) = (usize::from(l), usize::from(r));

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::{JUMP, Pairer, Pairing, UNKNOWN_PERIOD, is_astray, opposite};
+use super::{JUMP, Pairer, Pairing, is_astray, opposite};
 use stereod_core::frame::{Eye, EyeFrame, StereoPair};
 
 /// Number of frames of a view among which a copy is looked for.
@@ -49,8 +49,7 @@ struct View {
     mistimed: u64,
 }
 
-/// Pairs of frames that may come in any order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Unordered {
     pairer: Pairer,
     views: [View; 2],
@@ -60,20 +59,14 @@ pub struct Unordered {
     ready: BTreeMap<(u64, Duration, u64), [EyeFrame; 2]>,
     matched: u64,
     period: Duration,
-    /// Time before the first pair.
     begin: Duration,
-    /// Time of the pair that was returned last.
     last: Option<Duration>,
-    /// The first frame with a wrong time.
     astray: Option<Astray>,
 }
 
-/// A frame with a wrong time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Astray {
-    /// Its view.
     pub eye: Eye,
-    /// Its number within its stream.
     pub index: u64,
     pub time: Duration,
     /// Nanoseconds by which it is later than the next frame.
@@ -87,17 +80,8 @@ impl Unordered {
     /// Creates a pairer without frames. Each view keeps at most twice `reach` frames, and as many pairs are
     /// held; 0 is for live sources, because their frames are in order. Pairs begin at `begin`.
     pub fn new(pairing: Pairing, reach: usize, begin: Duration) -> Self {
-        Self {
-            pairer: Pairer::new(pairing),
-            views: Default::default(),
-            reach,
-            ready: BTreeMap::new(),
-            matched: 0,
-            period: pairing.left_period.or(pairing.right_period).unwrap_or(UNKNOWN_PERIOD),
-            begin,
-            last: None,
-            astray: None,
-        }
+        let (pairer, period) = (Pairer::new(pairing), pairing.period());
+        Self { pairer, reach, period, begin, ..Self::default() }
     }
 
     /// Adds the next frame of `eye`. Frames of equal `content` have equal images.
@@ -156,7 +140,6 @@ impl Unordered {
         self.release();
     }
 
-    /// Marks the end of `eye`.
     pub fn finish(&mut self, eye: Eye) {
         if !self.is_by_time() {
             return self.pairer.finish(eye);
@@ -218,12 +201,10 @@ impl Unordered {
         self.astray.take()
     }
 
-    /// Returns the pairer with its counts.
     pub fn pairer(&self) -> &Pairer {
         &self.pairer
     }
 
-    /// Returns the number of frames of `eye` that are copies of another one.
     pub fn copies(&self, eye: Eye) -> u64 {
         self.view(eye).copies
     }
@@ -279,11 +260,10 @@ impl Unordered {
         }
     }
 
-    /// Takes the pairs of the pairer.
     fn collect(&mut self) {
         while let Some([left, right]) = self.pairer.match_next() {
             let section = self.views[0].section;
-            self.ready.insert((section, super::time(&left), self.matched), [left, right]);
+            self.ready.insert((section, super::side::time(&left), self.matched), [left, right]);
             self.matched += 1;
         }
     }

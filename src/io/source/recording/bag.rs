@@ -12,12 +12,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::interface::{
-    Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, check_length, longest, resize,
+    Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, add_topic, check_length, longest, resize,
 };
 use stereod_core::memory::{Budget, TooMuch};
 use stereod_core::reading;
 
-/// First line of the file.
 const VERSION: &[u8] = b"#ROSBAG V2.0\n";
 
 /// Largest header of a record. A connection's text is in its data.
@@ -35,14 +34,11 @@ const OP_INDEX: u8 = 4;
 const OP_CHUNK: u8 = 5;
 const OP_CONNECTION: u8 = 7;
 
-/// A chunk of records in the file.
 #[derive(Clone, Debug)]
 struct Chunk {
-    /// Position of its data.
     start: u64,
     /// Bytes of its data in the file, fewer than its header says if the file was cut off there.
     length: u64,
-    /// Bytes of its data, decompressed.
     size: u64,
     compression: Compression,
     is_indexed: bool,
@@ -55,7 +51,6 @@ enum Compression {
     Lz4,
 }
 
-/// Place of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     log_ns: u64,
@@ -68,21 +63,17 @@ struct Place {
 struct Bag {
     file: BufReader<File>,
     topics: Vec<Topic>,
-    /// Topics of the connections.
     numbers: HashMap<u32, usize>,
     chunks: Vec<Chunk>,
     places: Vec<Place>,
-    /// Places of the messages that are wanted, in order of time.
     wanted: std::vec::IntoIter<Place>,
     /// Decompressed chunks, the newest last.
     kept: VecDeque<(u32, Vec<u8>)>,
-    /// Chunks that are damaged.
     damaged: HashSet<u32>,
     lost: Vec<Lost>,
     cut: Option<String>,
 }
 
-/// Fields of a record's header.
 struct Header<'a>(&'a [u8]);
 
 impl<'a> Header<'a> {
@@ -147,7 +138,6 @@ fn time(bytes: [u8; 8]) -> u64 {
     u64::from(seconds) * 1_000_000_000 + u64::from(nanoseconds)
 }
 
-/// Opens a bag and finds its topics and messages.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
     let mut file = BufReader::with_capacity(1 << 16, reading::open(path)?);
     let end = file.get_ref().metadata()?.len();
@@ -178,7 +168,6 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
 }
 
 impl Bag {
-    /// Walks the records of the file.
     fn walk(&mut self, end: u64) -> Result<()> {
         let (mut is_whole, mut stated) = (false, 0);
         let mut at = VERSION.len() as u64;
@@ -232,7 +221,6 @@ impl Bag {
         Ok(())
     }
 
-    /// Adds the messages of a connection in the last chunk.
     fn add_index(&mut self, connection: u32, data: &[u8]) -> Result<()> {
         let chunk = self.chunks.len().checked_sub(1).context("an index comes before its chunk")?;
         self.chunks[chunk].is_indexed = true;
@@ -247,16 +235,11 @@ impl Bag {
         Ok(())
     }
 
-    /// Adds a connection, which shares a topic with others of the same name and type.
     fn add_connection(&mut self, header: &Header<'_>, data: &[u8]) -> Result<()> {
         let connection = header.u32("conn")?;
         let kind = Header(data).text("type")?;
         let topic = Topic::new(header.text("topic")?, kind, Encoding::Ros1, Some(0));
-        let same = |other: &Topic| (&other.name, &other.kind) == (&topic.name, &topic.kind);
-        let number = self.topics.iter().position(same).unwrap_or(self.topics.len());
-        if number == self.topics.len() {
-            self.topics.push(topic);
-        }
+        let number = add_topic(&mut self.topics, topic);
         ensure!(self.topics.len() <= TOPICS_MAX, "the bag has more than {TOPICS_MAX} topics");
         self.numbers.insert(connection, number);
         Ok(())
@@ -309,7 +292,6 @@ impl Bag {
         Ok(())
     }
 
-    /// Reads the message at a place in the last of the chunks that are kept.
     fn take(&self, place: &Place, message: &mut Message) -> Result<()> {
         let (_, data) = self.kept.back().context("no chunk was read")?;
         let record =
@@ -329,7 +311,6 @@ impl Bag {
         Ok(())
     }
 
-    /// Notes the loss of messages; `what` is damaged.
     fn lose(&mut self, places: &[Place], what: &str, error: &anyhow::Error) {
         let mut messages: Vec<(usize, u64)> = Vec::new();
         for topic in places.iter().filter_map(|place| self.numbers.get(&place.connection)) {

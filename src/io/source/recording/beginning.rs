@@ -13,13 +13,10 @@ use stereod_core::frame::Image;
 /// Images of a view that may be unreadable before the first readable one.
 const UNREADABLE_MAX: usize = 50;
 
-/// Properties of the views.
 pub(super) struct Beginning {
-    /// Size of each view.
     pub first: [(usize, usize); 2],
     pub clock: Clock,
     pub has_colour: bool,
-    /// Smallest grey level of white.
     pub white: u8,
 }
 
@@ -40,7 +37,7 @@ impl Beginning {
         while is_whole && (!firsts.are_enough(is_live) || seen.sizes.iter().any(Option::is_none)) {
             ensure!(!options.stop.is_set(), "stopped while the recording was being opened");
             is_whole = recording.next(&mut message)?;
-            lost.extend(recording.lost());
+            lost.extend(recording.reader.lost());
             let images = if is_whole {
                 let topic = &recording.topics()[message.topic];
                 let read = messages::picture(topic, message.log_ns, &message.data);
@@ -63,7 +60,7 @@ impl Beginning {
                 let Topic { name, .. } = &recording.topics()[topics[eye]];
                 let damage = lost.first().map(|lost| lost.what.clone());
                 let reason = seen.reasons[eye].as_ref().map(|reason| format!("{reason:#}"));
-                let why = reason.or(recording.cut()).or(damage);
+                let why = reason.or(recording.reader.cut()).or(damage);
                 let why = why.map_or(String::new(), |why| format!(": {why}"));
                 format!("{}: {name} has no readable image{why}", recording.name)
             })
@@ -74,12 +71,9 @@ impl Beginning {
     }
 }
 
-/// The images that were decoded so far.
 #[derive(Default)]
 struct Seen {
-    /// Topics of the views.
     topics: [usize; 2],
-    /// Size of each view.
     sizes: [Option<(usize, usize)>; 2],
     has_colour: bool,
     /// Numbers of the images that cannot be read, and the first reasons.
@@ -88,7 +82,6 @@ struct Seen {
 }
 
 impl Seen {
-    /// Reports whether the views of a topic have their size.
     fn knows(&self, topic: usize) -> bool {
         self.topics.iter().zip(&self.sizes).all(|(own, size)| *own != topic || size.is_some())
     }

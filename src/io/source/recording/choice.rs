@@ -17,7 +17,6 @@ use self::names::{COLOURS, NO_VIEWS, has_word, kind, others};
 use super::interface::Topic;
 use crate::source::gst::ViewLayout;
 
-/// Largest number of topics that an error lists.
 const LISTED: usize = 30;
 
 /// The topics that were asked for; `None` is chosen.
@@ -26,7 +25,6 @@ pub type Wanted = [Option<String>; 2];
 /// Properties of a pair, the better the smaller.
 type Rank = (bool, bool, bool);
 
-/// Reports whether a topic has rectified images, by its name.
 pub fn is_rectified(topic: &Topic) -> bool {
     ["rect", "rectified"].iter().any(|word| has_word(&topic.name, word))
 }
@@ -73,7 +71,6 @@ pub fn choose(topics: &[Topic], wanted: &Wanted) -> Result<[usize; 2]> {
     }
 }
 
-/// Returns the topic of this name, which must have images.
 fn named(topics: &[Topic], name: &str) -> Result<usize> {
     let found = topics.iter().position(|topic| topic.name == name && topic.has_images());
     found.with_context(|| match topics.iter().find(|topic| topic.name == name) {
@@ -87,7 +84,6 @@ fn named(topics: &[Topic], name: &str) -> Result<usize> {
     })
 }
 
-/// Returns the only pair that fits.
 fn only_pair(topics: &[Topic]) -> Result<[usize; 2]> {
     let best = best_pairs(topics);
     match best[..] {
@@ -109,7 +105,6 @@ fn only_pair(topics: &[Topic]) -> Result<[usize; 2]> {
     }
 }
 
-/// Returns the best variants of each kind of images of every rig.
 fn best_pairs(topics: &[Topic]) -> Vec<[usize; 2]> {
     let pairs = pairs(topics);
     let mut rigs: BTreeMap<&str, BTreeMap<&str, Vec<[usize; 2]>>> = BTreeMap::new();
@@ -128,7 +123,6 @@ fn best_pairs(topics: &[Topic]) -> Vec<[usize; 2]> {
     best
 }
 
-/// Explains that no two topics are a pair, and what to do about it.
 fn no_pair(topics: &[Topic]) -> anyhow::Error {
     let has = |name: &String| topics.iter().any(|other| other.name.to_ascii_lowercase() == *name);
     let is_alone = |topic: &&Topic| {
@@ -153,7 +147,6 @@ fn no_pair(topics: &[Topic]) -> anyhow::Error {
     )
 }
 
-/// Two topics that may be the views.
 struct Pair {
     /// Name before the mark of the side.
     rig: String,
@@ -162,11 +155,10 @@ struct Pair {
     topics: [usize; 2],
 }
 
-/// Reports whether a topic may be a view.
 fn is_view(topic: &Topic) -> bool {
     topic.has_images()
         && topic.messages != Some(0)
-        && !NO_VIEWS.iter().any(|word| has_word(&topic.name, word))
+        && !NO_VIEWS.split(' ').any(|word| has_word(&topic.name, word))
 }
 
 fn pairs(topics: &[Topic]) -> Vec<Pair> {
@@ -195,7 +187,6 @@ fn pairs(topics: &[Topic]) -> Vec<Pair> {
     pairs
 }
 
-/// Lists the topics with images, and the topics with unsupported images.
 fn list(topics: &[Topic]) -> String {
     let lines = |title: &str, of: fn(&Topic) -> bool| {
         let line = |topic: &Topic| {

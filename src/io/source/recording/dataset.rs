@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::folder::Folder;
-use super::listing::entries;
+use super::folder::{Folder, entries};
 
 /// Period of images without times: the default of numbered images.
 const PERIOD_NS: u64 = 1_000_000_000 / 30;
@@ -16,7 +15,6 @@ struct Layout {
     /// Files of the left and of the right view below the folder. A star stands for any text, which is the same
     /// in both views of a pair.
     views: [&'static str; 2],
-    /// Calibration of every pair.
     calibration: Option<&'static str>,
     /// File with the time in seconds of each image, a line each; a folder without it has another layout.
     times: Option<&'static str>,
@@ -61,7 +59,6 @@ const LAYOUTS: [Layout; 14] = [
     Layout::of("Middlebury and ETH3D", ["*/im0.png", "*/im1.png"]),
 ];
 
-/// Returns the names of the data sets, for messages.
 pub(super) fn names() -> String {
     let mut names: Vec<_> = LAYOUTS.iter().map(|layout| layout.name).collect();
     names.dedup();
@@ -98,7 +95,6 @@ fn files_of(folder: &Path, pattern: &str) -> BTreeMap<Vec<String>, PathBuf> {
     found
 }
 
-/// Returns the files of both views of a layout, if the folder has them.
 fn views_of(folder: &Path, layout: &Layout) -> Option<[BTreeMap<Vec<String>, PathBuf>; 2]> {
     if layout.times.is_some_and(|times| !folder.join(times).is_file()) {
         return None;
@@ -107,14 +103,13 @@ fn views_of(folder: &Path, layout: &Layout) -> Option<[BTreeMap<Vec<String>, Pat
     views.iter().all(|view| !view.is_empty()).then_some(views)
 }
 
-/// Reports whether a folder has one of the layouts.
 pub(super) fn is_dataset(folder: &Path) -> bool {
     LAYOUTS.iter().any(|layout| views_of(folder, layout).is_some())
 }
 
 /// Opens a folder. Returns also the name of the data set.
 pub(super) fn open(folder: &Path) -> Result<(Folder, &'static str)> {
-    let (mut found, mut calibration) = (Folder::new(), None);
+    let (mut found, mut calibration) = (Folder::default(), None);
     let mut name: Option<&'static str> = None;
     for layout in &LAYOUTS {
         // Booster's images have names of Middlebury's.

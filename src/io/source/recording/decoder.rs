@@ -11,36 +11,28 @@ use crate::source::byte_stream::Codec;
 use crate::source::gst::{self, Decoded, GstOptions, Undecodable, UnitDecoder, ViewLayout, Views};
 use stereod_core::matching::saturation::WHITE;
 
-/// Fate of a message with an image.
 pub struct Image {
-    /// Topic of the message.
     pub topic: usize,
-    /// Number of the message within its topic.
     pub number: u64,
     /// Stamp in nanoseconds.
     pub stamp: u64,
-    /// One view, or both.
     pub views: Result<Views>,
 }
 
-/// Decoders of the topics of one recording.
 pub struct Decoder {
     options: GstOptions,
     /// The topic that has both views side by side, as the user says.
     both: Option<usize>,
-    /// Number of the next message of each topic.
     numbers: HashMap<usize, u64>,
     videos: HashMap<usize, Video>,
 }
 
-/// Decoder of a topic with a video.
 struct Video {
     decoder: UnitDecoder,
     codec: Codec,
 }
 
 impl Decoder {
-    /// Creates decoders with these options. A topic that is both views has them side by side.
     pub fn new(options: &GstOptions, topics: Option<[usize; 2]>) -> Self {
         let both = topics.filter(|[left, right]| left == right).map(|[left, _]| left);
         Self { options: options.clone(), both, numbers: HashMap::new(), videos: HashMap::new() }
@@ -107,7 +99,6 @@ impl Decoder {
         *next - count
     }
 
-    /// Ends the videos. Returns the images that are left.
     pub fn finish(&mut self) -> Result<Vec<Image>> {
         let mut all = Vec::new();
         for (topic, video) in &mut self.videos {
@@ -117,17 +108,14 @@ impl Decoder {
         Ok(all)
     }
 
-    /// Returns the codec of a topic with a video, once it is known.
     pub fn codec(&self, topic: usize) -> Option<Codec> {
         self.videos.get(&topic).map(|video| video.codec)
     }
 
-    /// Returns the number of images of a topic with concealed damage.
     pub fn concealed(&self, topic: usize) -> u64 {
         self.videos.get(&topic).map_or(0, |video| video.decoder.concealed())
     }
 
-    /// Returns the smallest grey level of white of a topic.
     pub fn white(&self, topic: usize) -> u8 {
         self.videos.get(&topic).map_or(WHITE, |video| video.decoder.white())
     }

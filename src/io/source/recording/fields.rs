@@ -5,10 +5,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::interface::Encoding;
 
-/// Length of CDR's encapsulation header.
 const HEADER: usize = 4;
 
-/// A message being read.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     data: &'a [u8],
@@ -59,7 +57,6 @@ impl<'a> Fields<'a> {
         Ok(bytes)
     }
 
-    /// Reads a `uint8` or `bool`.
     pub fn u8(&mut self) -> Result<u8> {
         Ok(self.number::<1>()?[0])
     }
@@ -85,13 +82,11 @@ impl<'a> Fields<'a> {
         (0..length).map(|_| Ok(f64::from_le_bytes(self.number()?))).collect()
     }
 
-    /// Reads a sequence of `uint8`.
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
         let length = self.u32()? as usize;
         self.take(length)
     }
 
-    /// Reads a `string`.
     pub fn text(&mut self) -> Result<&'a str> {
         let bytes = self.bytes()?;
         let bytes = if self.is_cdr { bytes.strip_suffix(b"\0").unwrap_or(bytes) } else { bytes };

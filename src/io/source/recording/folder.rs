@@ -1,4 +1,4 @@
-//! Data sets as folders: EuRoC's (mav0/cam0/data.csv) and KITTI raw (image_00/timestamps.txt).
+//! Files in the folders of data sets, and data sets as folders: EuRoC's (mav0/cam0/data.csv) and KITTI raw (image_00/timestamps.txt).
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -6,20 +6,60 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use gstreamer::glib::{DateTime, TimeZone};
 
+use super::choice;
 use super::interface::{Encoding, Lost, Message, Reader, Topic, check_length};
-use super::listing::{as_streams, entries};
 use crate::source::pictures;
 use stereod_core::picture::header;
 use stereod_core::reading;
 
-/// Largest list of times.
 const LIST_MAX: u64 = 256 << 20;
 
 /// Time between two images in nanoseconds below which the numbers in their names are no times.
 const SHORTEST_NS: u64 = 100_000;
 
-/// An image of a data set.
+/// Largest number of entries of a folder that are looked at.
+const ENTRIES_MAX: usize = 1_000_000;
+
+/// Largest number of folders below a folder that are looked at for images.
+const FOLDERS_MAX: usize = 32;
+
+/// Returns the paths in a folder by name, without hidden ones, because macOS writes a file `._NAME` for each
+/// NAME.
+pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES_MAX);
+    let is_hidden = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    let mut paths: Vec<_> =
+        entries.map(|entry| entry.path()).filter(|path| !is_hidden(path)).collect();
+    paths.sort();
+    paths
+}
+
+/// Names the images of two views in a folder and the folders below it as two streams.
+pub(super) fn as_streams(folder: &Path) -> Option<String> {
+    let below = |folder: &PathBuf| -> Vec<PathBuf> {
+        entries(folder).into_iter().filter(|path| path.is_dir()).take(FOLDERS_MAX).collect()
+    };
+    let first = below(&folder.to_owned());
+    let second = first.iter().flat_map(below).collect();
+    let folders = [vec![folder.to_owned()], first.clone(), second].concat();
+    let patterns: Vec<PathBuf> = folders.iter().flat_map(|at| pictures::patterns(at)).collect();
+    let name = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let partner = |left: &PathBuf| {
+        let is_partner = |right: &&PathBuf| {
+            let right = name(right).to_lowercase();
+            choice::partners(&name(left)).any(|partner| partner == right)
+        };
+        Some((left.clone(), patterns.iter().find(is_partner)?.clone()))
+    };
+    let (left, right) = patterns.iter().find_map(partner)?;
+    let [left, right] = [left, right].map(|view| view.display().to_string());
+    Some(format!("its images are played by --left '{left}' --right '{right}'"))
+}
+
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     time_ns: u64,
@@ -30,18 +70,13 @@ struct Entry {
 }
 
 /// Images with their times, a topic for each camera.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Folder {
     topics: Vec<Topic>,
-    /// Every image, in order of time.
     images: Vec<Entry>,
-    /// Images that were left out since they were last asked for.
     lost: Vec<Lost>,
-    /// Files with times and calibrations.
     lists: Vec<PathBuf>,
-    /// Calibration files.
     pub calibrations: Vec<PathBuf>,
-    /// Size of the images, if it is known.
     pub size: Option<(usize, usize)>,
     wanted: Vec<usize>,
     at: usize,
@@ -56,7 +91,6 @@ pub(super) fn euroc(path: &Path) -> Option<PathBuf> {
     folders.into_iter().find(has)
 }
 
-/// Reports whether a folder is a drive of KITTI raw.
 pub(super) fn is_kitti(path: &Path) -> bool {
     path.join("image_00/timestamps.txt").is_file() || path.join("image_02/timestamps.txt").is_file()
 }
@@ -65,7 +99,7 @@ impl Folder {
     /// Opens a folder of EuRoC: a line of data.csv has nanoseconds and the name of an image. Without that list
     /// the names are the nanoseconds.
     pub(super) fn euroc(folder: &Path) -> Result<Self> {
-        let mut found = Self::new();
+        let mut found = Self::default();
         for camera in ["cam0", "cam1"] {
             let list = folder.join(camera).join("data.csv");
             let data = folder.join(camera).join("data");
@@ -100,7 +134,6 @@ impl Folder {
         found.finish(calibrations)
     }
 
-    /// Adds the images of a folder with names that are times in nanoseconds.
     fn add_by_name(&mut self, topic: usize, data: &Path) -> Result<()> {
         let mut times = Vec::new();
         for file in entries(data).into_iter().filter(|file| pictures::is_picture(file)) {
@@ -123,7 +156,7 @@ impl Folder {
 
     /// Opens a drive of KITTI raw: line n of timestamps.txt is the time of image n.
     pub(super) fn kitti(folder: &Path) -> Result<Self> {
-        let mut found = Self::new();
+        let mut found = Self::default();
         for camera in ["image_00", "image_01", "image_02", "image_03"] {
             let list = folder.join(camera).join("timestamps.txt");
             if !list.is_file() {
@@ -159,26 +192,11 @@ impl Folder {
         })
     }
 
-    pub(super) fn new() -> Self {
-        Self {
-            topics: Vec::new(),
-            images: Vec::new(),
-            lost: Vec::new(),
-            lists: Vec::new(),
-            calibrations: Vec::new(),
-            size: None,
-            wanted: Vec::new(),
-            at: 0,
-        }
-    }
-
-    /// Adds a topic, and returns its number.
     pub(super) fn add_topic(&mut self, name: &str) -> usize {
         self.topics.push(Topic::new(name, "images", Encoding::File, None));
         self.topics.len() - 1
     }
 
-    /// Reports whether there is a topic of this name.
     pub(super) fn has_topic(&self, name: &str) -> bool {
         self.topics.iter().any(|topic| topic.name == name)
     }
@@ -197,7 +215,6 @@ impl Folder {
         self.images.push(Entry { time_ns, topic, file, flaw });
     }
 
-    /// Adds the images in a folder that its list leaves out.
     fn add_unlisted(&mut self, topic: usize, data: &Path, list: &Path) {
         let listed = self.images.iter().filter(|image| image.topic == topic);
         let listed: HashSet<OsString> =
@@ -231,7 +248,6 @@ impl Folder {
         Ok(())
     }
 
-    /// Reads a list, and notes it as a file of the data set.
     pub(super) fn read_list(&mut self, list: &Path) -> Result<String> {
         let name = || list.display().to_string();
         let text = reading::read(list, LIST_MAX).with_context(name)?;
@@ -270,7 +286,6 @@ impl Folder {
         Ok(self)
     }
 
-    /// Returns time and file of the images of these topics that are not left out.
     #[cfg(test)]
     pub(super) fn images_of(&self, topics: &[usize]) -> Vec<(u64, PathBuf)> {
         let is_played = |image: &&Entry| topics.contains(&image.topic) && image.flaw.is_none();
@@ -278,7 +293,6 @@ impl Folder {
         images.map(|image| (image.time_ns, image.file.clone())).collect()
     }
 
-    /// Returns every file that may be read.
     pub(super) fn files(self) -> Vec<PathBuf> {
         let images = self.images.into_iter().filter(|image| image.flaw.is_none());
         let images = images.map(|image| image.file);
@@ -298,27 +312,13 @@ fn read(file: &Path) -> Result<Vec<u8>> {
 
 /// Returns the nanoseconds since 1970 of a time such as `2011-09-26 13:02:25.951199337`.
 fn date_ns(text: &str) -> Option<u64> {
-    let (date, time) = text.trim().split_once(' ')?;
-    let whole = |text: &str| text.parse::<u64>().ok();
-    let [year, month, day] = <[&str; 3]>::try_from(date.split('-').collect::<Vec<_>>()).ok()?;
-    let [hour, minute, second] = <[&str; 3]>::try_from(time.split(':').collect::<Vec<_>>()).ok()?;
-    let (second, part) = second.split_once('.').unwrap_or((second, "0"));
-    let (year, month, day) = (whole(year)?, whole(month)?, whole(day)?);
-    let in_range = (1970..=2200).contains(&year) && (1..=12).contains(&month);
-    if !in_range || !(1..=31).contains(&day) || part.len() > 9 {
+    let (text, part) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
+    if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
         return None;
     }
-    // Days since 1 March of the year 0, so that leap days come last (Hinnant, "chrono-compatible low-level
-    // date algorithms").
-    let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days =
-        365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 1;
-    let seconds = (days - 719_468) * 86_400 + whole(hour)? * 3600 + whole(minute)? * 60;
-    let nanoseconds = whole(part)? * 10_u64.pow(9 - part.len() as u32);
-    let (hour_is_right, minute_is_right) = (whole(hour)? < 24, whole(minute)? < 60);
-    let second =
-        whole(second).filter(|second| *second <= 60 && hour_is_right && minute_is_right)?;
-    Some((seconds + second) * 1_000_000_000 + nanoseconds)
+    let date = DateTime::from_iso8601(&text.replacen(' ', "T", 1), Some(&TimeZone::utc())).ok()?;
+    let part = if part.len() > 9 { None } else { format!("{part:0<9}").parse::<u64>().ok() };
+    u64::try_from(date.to_unix()).ok()?.checked_mul(1_000_000_000)?.checked_add(part?)
 }
 
 impl Reader for Folder {
@@ -491,6 +491,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_images_of_two_views_are_found_by_their_names() {
+        for (files, streams) in [
+            (
+                &["image_left/0_left.jpg", "image_right/0_right.jpg"][..],
+                ["image_left/*.jpg", "image_right/*.jpg"],
+            ),
+            (&["left9.png", "left10.png", "right9.png"], ["left%d.png", "right%d.png"]),
+            (&["cam0/0.png", "cam1/0.png", "cam0/._0.png"], ["cam0/%d.png", "cam1/%d.png"]),
+            (&["a/L/07.png", "a/L/08.png", "a/R/07.png"], ["a/L/%02d.png", "a/R/%02d.png"]),
+            (&["left/0.png", "centre/0.png"], ["", ""]),
+            (&[], ["", ""]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            for file in files {
+                let path = folder.path().join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, "").unwrap();
+            }
+            let [left, right] = streams.map(|name| folder.path().join(name).display().to_string());
+            let due = format!("its images are played by --left '{left}' --right '{right}'");
+            let due = (!streams[0].is_empty()).then_some(due);
+            assert_eq!(as_streams(folder.path()), due, "{files:?}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
@@ -509,7 +535,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_date_or_none(text in "[0-9:. -]{0,40}") {
+        fn any_text_is_a_date_or_none(text in "[0-9:. \\x00-]{0,40}") {
             let _ = date_ns(&text);
         }
     }

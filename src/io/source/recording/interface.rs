@@ -10,28 +10,21 @@ use stereod_core::memory::{Budget, Size, TooMuch};
 /// Part of the memory budget that one message or chunk may take.
 pub(super) const PART: u64 = 4;
 
-/// Most topics of a recording.
 pub(super) const TOPICS_MAX: usize = 10_000;
 
-/// Encoding of a topic's messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Encoding {
-    /// CDR of ROS 2.
     Cdr,
-    /// ROS 1 serialisation.
     Ros1,
     /// The message is an image file.
     File,
-    /// Protocol Buffers.
     Protobuf,
     /// Frames of ZED's side-by-side video (.svo2).
     Svo,
-    /// Another one, which is not read.
     Other(String),
 }
 
 impl Encoding {
-    /// Returns the encoding of this name.
     pub(super) fn of(name: &str) -> Self {
         match name {
             "cdr" => Self::Cdr,
@@ -55,16 +48,13 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// A topic of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Topic {
     /// Name, such as `/camera/left/image_raw`.
     pub name: String,
     /// Type of its messages, such as `sensor_msgs/Image`.
     pub kind: String,
-    /// Encoding of its messages.
     pub encoding: Encoding,
-    /// Number of its messages, if known.
     pub messages: Option<u64>,
 }
 
@@ -76,26 +66,36 @@ impl Topic {
     }
 }
 
+/// Adds a topic to a list, or its messages to the same topic in it. Returns its number.
+pub(super) fn add_topic(topics: &mut Vec<Topic>, topic: Topic) -> usize {
+    let same = |other: &Topic| {
+        (&other.name, &other.kind, &other.encoding) == (&topic.name, &topic.kind, &topic.encoding)
+    };
+    let Some(number) = topics.iter().position(same) else {
+        topics.push(topic);
+        return topics.len() - 1;
+    };
+    let known = &mut topics[number].messages;
+    *known = known.zip(topic.messages).map(|(a, b)| a + b);
+    number
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Message {
-    /// Number of its topic.
     pub topic: usize,
     /// Time of recording in nanoseconds.
     pub log_ns: u64,
-    /// Its bytes.
     pub data: Vec<u8>,
 }
 
 /// A damaged part of a recording, which its reader left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// The part and its damage, for people.
     pub what: String,
     /// Number of lost messages of topics; 1 if it is not known.
     pub messages: Vec<(usize, u64)>,
 }
 
-/// Reader of one kind of recording.
 pub trait Reader: Send {
     fn topics(&self) -> &[Topic];
 
@@ -134,7 +134,6 @@ pub fn check_length(what: &str, bytes: u64) -> Result<(), TooMuch> {
     Budget::of_process().check(what, bytes.saturating_mul(PART), "a smaller recording")
 }
 
-/// Resizes a buffer to this many bytes.
 pub(super) fn resize(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
     buffer.clear();
     stereod_core::memory::grow(buffer, bytes, 0)?;

@@ -3,7 +3,6 @@
 
 mod chunk;
 mod index;
-mod record;
 mod walk;
 
 use std::collections::HashMap;
@@ -16,26 +15,22 @@ use mcap::Summary;
 use mcap::records::ChunkIndex;
 use mcap::sans_io::indexed_reader::{IndexedReadEvent, IndexedReader, IndexedReaderOptions};
 
-use self::chunk::{counts, read_chunk};
+use self::chunk::{RECORD, counts, explain, guarded, limit, read_chunk};
 use self::index::{chunks, incompleteness, summary};
-use self::record::{RECORD, explain, guarded, limit};
-use super::interface::{Encoding, Lost, Message, Reader, TOPICS_MAX, Topic};
+use super::interface::{Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, add_topic};
 use super::svo;
 use stereod_core::reading;
 
 /// Opcode of a record of private use, which readers pass over.
 const PRIVATE: u8 = 0x80;
 
-/// An MCAP file.
 struct McapFile {
     file: BufReader<File>,
     length: u64,
     /// Its index; `None` if there is none that can be used.
     summary: Option<Summary>,
     topics: Vec<Topic>,
-    /// Topics of the channels.
     numbers: HashMap<u16, usize>,
-    /// Topics that are wanted.
     wanted: Vec<usize>,
     reading: Option<Reading>,
     /// Chunks by the offset that the library's reader requests.
@@ -52,7 +47,6 @@ struct McapFile {
     cut: Option<String>,
 }
 
-/// A pass over the file.
 enum Reading {
     ByIndex(Box<IndexedReader>),
     FromStart(Walk),
@@ -65,12 +59,9 @@ struct Walk {
     at: u64,
     /// Position of the next of the records that were read.
     inside: usize,
-    /// Types of messages by the numbers of their schemas.
     schemas: HashMap<u16, String>,
     channels: HashMap<u16, Topic>,
-    /// Messages so far.
     messages: u64,
-    /// Malformed records so far.
     malformed: u64,
     /// True if a message is in no chunk.
     has_loose: bool,
@@ -136,23 +127,13 @@ pub(super) fn open(path: &Path) -> Result<(Box<dyn Reader>, bool)> {
 }
 
 impl McapFile {
-    /// Adds a channel, which shares a topic with others of the same name and type.
     fn add(&mut self, channel: u16, topic: Topic) -> Result<()> {
-        let count = topic.messages;
-        let same = |other: &Topic| Topic { messages: count, ..other.clone() } == topic;
-        let number = self.topics.iter().position(same);
-        if let Some(known) = number {
-            let known = &mut self.topics[known];
-            known.messages = known.messages.zip(count).map(|(a, b)| a + b);
-        } else {
-            self.topics.push(topic);
-            ensure!(self.topics.len() <= TOPICS_MAX, "the file has more than {TOPICS_MAX} topics");
-        }
-        self.numbers.insert(channel, number.unwrap_or(self.topics.len() - 1));
+        let number = add_topic(&mut self.topics, topic);
+        ensure!(self.topics.len() <= TOPICS_MAX, "the file has more than {TOPICS_MAX} topics");
+        self.numbers.insert(channel, number);
         Ok(())
     }
 
-    /// Notes the loss of messages of these channels.
     fn lose(&mut self, what: String, counts: &[(u16, u64)]) {
         let topic = |&(channel, count): &(u16, u64)| Some((*self.numbers.get(&channel)?, count));
         let is_wanted = |(topic, _): &(usize, u64)| self.wanted.contains(topic);
@@ -170,7 +151,6 @@ impl McapFile {
         self.lost.push(Lost { what, messages });
     }
 
-    /// Notes the loss of a chunk.
     fn lose_chunk(&mut self, chunk: &ChunkIndex, flaw: &str) {
         let counts = counts(&mut self.file, chunk);
         let [start, end] =

@@ -14,7 +14,6 @@ use crate::source::gst::ViewLayout;
 /// Most distortion coefficients of a calibration; OpenCV knows 14.
 const COEFFICIENTS_MAX: usize = 32;
 
-/// Content of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Pixels,
@@ -25,7 +24,6 @@ enum Content {
     Calibration,
 }
 
-/// Types of messages in the encodings of ROS.
 const OF_ROS: [(&str, Content); 5] = [
     ("sensor_msgs/Image", Content::Pixels),
     ("sensor_msgs/CompressedImage", Content::File),
@@ -34,7 +32,6 @@ const OF_ROS: [(&str, Content); 5] = [
     ("sensor_msgs/CameraInfo", Content::Calibration),
 ];
 
-/// Types of messages in Protocol Buffers.
 const OF_PROTOBUF: [(&str, Content); 4] = [
     ("foxglove.RawImage", Content::Pixels),
     ("foxglove.CompressedImage", Content::File),
@@ -47,7 +44,6 @@ const OF_IMAGES: [&str; 4] = ["image", "video", "ffmpeg", "theora"];
 const OF_OTHERS: [&str; 3] = ["annotation", "marker", "disparity"];
 
 impl Topic {
-    /// Returns the content of its messages, if they are read.
     fn content(&self) -> Option<Content> {
         let known = match self.encoding {
             Encoding::File => return Some(Content::File),
@@ -59,7 +55,6 @@ impl Topic {
         known.iter().find(|(kind, _)| *kind == self.kind).map(|(_, content)| *content)
     }
 
-    /// Reports whether its messages are images that can be read.
     pub fn has_images(&self) -> bool {
         self.content().is_some_and(|content| content != Content::Calibration)
     }
@@ -92,9 +87,7 @@ impl Topic {
 #[derive(Clone, Copy, Debug)]
 pub enum Picture<'a> {
     Raw(Raw<'a>),
-    /// A file, such as a JPEG.
     File {
-        /// Its bytes.
         content: &'a [u8],
         /// The message's own name of the format; empty if there is none.
         format: &'a str,
@@ -108,13 +101,10 @@ pub enum Picture<'a> {
 pub struct Raw<'a> {
     pub width: usize,
     pub height: usize,
-    /// Name of the pixel format.
     pub encoding: &'a str,
-    /// True if samples of two bytes begin with the upper one.
     pub is_big_endian: bool,
     /// Bytes from one row to the next.
     pub step: usize,
-    /// Every row.
     pub data: &'a [u8],
 }
 
@@ -188,7 +178,6 @@ fn of_format<'a>(format: &'a str, content: &'a [u8]) -> Result<Picture<'a>> {
     })
 }
 
-/// Returns the codec of a video by the name of the format or of ffmpeg's encoder.
 fn codec(format: &str) -> Result<Codec> {
     Codec::of_words(format).with_context(|| {
         let format: String = format.chars().take(20).collect();
@@ -199,7 +188,6 @@ fn codec(format: &str) -> Result<Codec> {
 /// A `sensor_msgs/CameraInfo`: the calibration of one camera.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CameraInfo {
-    /// Width and height of the full image in pixels.
     size: (usize, usize),
     model: String,
     d: Vec<f64>,
@@ -233,7 +221,6 @@ impl CameraInfo {
         })
     }
 
-    /// Reads a `foxglove.CameraCalibration`.
     fn of_protobuf(message: &protobuf::Message<'_>) -> Result<Self> {
         // A list that is not sent has zeros.
         fn matrix<const LENGTH: usize>(values: Vec<f64>) -> Result<[f64; LENGTH]> {

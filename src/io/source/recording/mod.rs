@@ -14,8 +14,6 @@ mod decoder;
 mod fields;
 mod folder;
 pub mod interface;
-mod joined;
-mod listing;
 mod mcap;
 pub mod messages;
 mod open;

@@ -6,58 +6,56 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::choice::{self, Wanted};
-use super::interface::{Lost, Message, Reader, Topic};
+use super::folder::{self, Folder, as_streams, entries};
+use super::interface::{Lost, Message, Reader, TOPICS_MAX, Topic, add_topic};
 use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, rosbag2};
-use super::{dataset, folder, joined, listing, mcap, svo};
-use stereod_core::control::Switch;
+use super::{dataset, mcap, svo};
 use stereod_core::reading;
 
 /// Number of folders above a path that may be the recording it is a part of.
 const ABOVE: usize = 3;
 
-/// Number of recordings in a folder that a message names.
 const SHOWN: usize = 3;
 
 pub struct Recording {
-    /// Path for messages.
     pub name: String,
-    /// Kind of recording: "MCAP".
     pub kind: &'static str,
-    /// Calibration files that belong to it.
     pub calibrations: Vec<PathBuf>,
     /// Size of the images of a folder, if it is known before they are read.
     pub size: Option<(usize, usize)>,
-    reader: Box<dyn Reader>,
+    pub(super) reader: Box<dyn Reader>,
 }
 
-/// Kind of a recording, by the content of its file or folder.
 enum Kind {
     Mcap,
     Bag,
-    Sqlite,
-    /// A whole file compressed by zstd, as rosbag2 does.
-    Zstd,
+    /// SQLite, or a whole file compressed by zstd, as rosbag2 does.
+    Database,
     Rosbag2,
-    Euroc(PathBuf),
-    Kitti,
-    Dataset,
+    /// The folder of a data set, and how it is opened.
+    DataSet(PathBuf, OpenFolder),
 }
+
+/// Opens the folder of a data set. Returns also its kind.
+type OpenFolder = fn(&Path) -> Result<(Folder, &'static str)>;
 
 /// Returns the kind of recording at `path`, if it is one. Nothing but names and first bytes are read.
 fn kind(path: &Path) -> Option<Kind> {
     if path.is_dir() {
         if let Some(folder) = folder::euroc(path) {
-            return Some(Kind::Euroc(folder));
+            return Some(Kind::DataSet(folder, |at| Ok((Folder::euroc(at)?, "EuRoC folder"))));
         }
         if folder::is_kitti(path) {
-            return Some(Kind::Kitti);
+            let open: OpenFolder = |at| Ok((Folder::kitti(at)?, "KITTI raw folder"));
+            return Some(Kind::DataSet(path.to_owned(), open));
         }
         if path.join("metadata.yaml").is_file() || !parts(path).is_empty() {
             return Some(Kind::Rosbag2);
         }
-        return dataset::is_dataset(path).then_some(Kind::Dataset);
+        let of_table = || Kind::DataSet(path.to_owned(), dataset::open);
+        return dataset::is_dataset(path).then(of_table);
     }
     if !path.is_file() {
         return None;
@@ -67,13 +65,11 @@ fn kind(path: &Path) -> Option<Kind> {
     match &start[..] {
         [0x89, b'M', b'C', b'A', b'P', ..] => Some(Kind::Mcap),
         start if start.starts_with(b"#ROSBAG V2.0\n") => Some(Kind::Bag),
-        b"SQLite format 3\0" => Some(Kind::Sqlite),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Kind::Zstd),
+        b"SQLite format 3\0" | [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Kind::Database),
         _ => None,
     }
 }
 
-/// Reports whether `path` is a recording, by names and first bytes.
 pub fn is_recording(path: &Path) -> bool {
     kind(path).is_some()
 }
@@ -85,7 +81,7 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
         let endings = [".db3", ".mcap", ".db3.zstd", ".mcap.zstd"];
         name.is_some_and(|name| endings.iter().any(|ending| name.ends_with(ending)))
     };
-    let mut parts: Vec<PathBuf> = listing::entries(folder).into_iter().filter(is_part).collect();
+    let mut parts: Vec<PathBuf> = entries(folder).into_iter().filter(is_part).collect();
     // Recorders number them: name_0.db3, name_10.db3.
     parts.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     parts
@@ -98,7 +94,7 @@ fn near_miss(path: &Path) -> Option<String> {
         let Some(part) = whole.strip_prefix(above).ok().and_then(|part| part.iter().next()) else {
             return false;
         };
-        matches!(kind(above), Some(Kind::Euroc(_) | Kind::Kitti | Kind::Dataset))
+        matches!(kind(above), Some(Kind::DataSet(..)))
             && Recording::open(above)
                 .is_ok_and(|found| found.topics().iter().any(|topic| part == topic.name.as_str()))
     };
@@ -106,7 +102,7 @@ fn near_miss(path: &Path) -> Option<String> {
         return Some(format!("it is a part of one, which is given as {}", above.display()));
     }
     let lacking = dataset::near_miss(path);
-    let mut below = listing::entries(path);
+    let mut below = entries(path);
     below.retain(|path| is_recording(path));
     if lacking.is_none() && !below.is_empty() {
         let shown: Vec<_> =
@@ -114,19 +110,17 @@ fn near_miss(path: &Path) -> Option<String> {
         let more = if below.len() > SHOWN { " and others" } else { "" };
         return Some(format!("recordings in it are {}{more}", shown.join(", ")));
     }
-    let parts: Vec<_> = [lacking, listing::as_streams(path)].into_iter().flatten().collect();
+    let parts: Vec<_> = [lacking, as_streams(path)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Begins the name of a ROS 2 graph; the begin of its topics' names may follow.
 pub const GRAPH: &str = "ros2:";
 
-/// Reports whether a path names a ROS 2 graph.
 pub fn is_graph(path: &Path) -> bool {
     path.to_str().is_some_and(|name| name.starts_with(GRAPH)) && !path.exists()
 }
 
-/// Returns every file of the recording at `path`.
 pub fn files(path: &Path) -> Vec<PathBuf> {
     if is_graph(path) {
         return vec![];
@@ -136,9 +130,9 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
             let about = Some(path.join("metadata.yaml")).filter(|about| about.is_file());
             parts(path).into_iter().chain(about).collect()
         }
-        Some(Kind::Euroc(folder)) => folder::Folder::euroc(&folder).map_or(vec![], |f| f.files()),
-        Some(Kind::Kitti) => folder::Folder::kitti(path).map_or(vec![], |f| f.files()),
-        Some(Kind::Dataset) => dataset::open(path).map_or(vec![], |(f, _)| f.files()),
+        Some(Kind::DataSet(folder, open)) => {
+            open(&folder).map_or(vec![], |(found, _)| found.files())
+        }
         _ => vec![path.to_owned()],
     }
 }
@@ -167,82 +161,47 @@ fn not_a_recording(path: &Path) -> anyhow::Error {
 }
 
 impl Recording {
-    /// Opens a recording and finds its topics.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let of = |kind, reader| {
-            let (name, calibrations, size) = (name.clone(), vec![], None);
-            Ok(Self { name, kind, calibrations, size, reader })
-        };
-        let of_folder = |kind, folder: folder::Folder| {
-            let (name, calibrations, size) =
-                (name.clone(), folder.calibrations.clone(), folder.size);
-            Ok(Self { name, kind, calibrations, size, reader: Box::new(folder) })
-        };
         if is_graph(path) {
-            return of("ROS 2 graph", open_graph(&name[GRAPH.len()..])?);
+            let (reader, calibrations) = (open_graph(&name[GRAPH.len()..])?, vec![]);
+            return Ok(Self { name, kind: "ROS 2 graph", calibrations, size: None, reader });
         }
-        let found = kind(path).ok_or_else(|| not_a_recording(path))?;
-        let within = || name.clone();
-        match found {
-            Kind::Mcap => {
-                let (reader, is_svo) = mcap::open(path).with_context(within)?;
-                of(if is_svo { "ZED .svo2" } else { "MCAP" }, reader)
-            }
-            Kind::Euroc(folder) => {
-                of_folder("EuRoC folder", folder::Folder::euroc(&folder).with_context(within)?)
-            }
-            Kind::Kitti => {
-                of_folder("KITTI raw folder", folder::Folder::kitti(path).with_context(within)?)
-            }
-            Kind::Dataset => {
-                let (folder, kind) = dataset::open(path).with_context(within)?;
-                of_folder(kind, folder)
-            }
-            Kind::Rosbag2 => of("rosbag2 folder", open_folder(path).with_context(within)?),
-            #[cfg(feature = "bags")]
-            Kind::Bag => of("ROS 1 bag", bag::open(path).with_context(within)?),
-            #[cfg(feature = "bags")]
-            Kind::Sqlite | Kind::Zstd => {
-                of("rosbag2 file", rosbag2::open(path, None).with_context(within)?)
-            }
-            #[cfg(not(feature = "bags"))]
-            Kind::Bag | Kind::Sqlite | Kind::Zstd => bail!("{name}: {WITHOUT_BAGS}"),
-        }
+        let (mut calibrations, mut size) = (vec![], None);
+        let opened: Result<(&'static str, Box<dyn Reader>)> =
+            match kind(path).ok_or_else(|| not_a_recording(path))? {
+                Kind::Mcap => mcap::open(path)
+                    .map(|(reader, is_svo)| (if is_svo { "ZED .svo2" } else { "MCAP" }, reader)),
+                Kind::DataSet(folder, open) => open(&folder).map(|(folder, kind)| {
+                    (calibrations, size) = (folder.calibrations.clone(), folder.size);
+                    (kind, Box::new(folder) as _)
+                }),
+                Kind::Rosbag2 => open_folder(path).map(|reader| ("rosbag2 folder", reader)),
+                #[cfg(feature = "bags")]
+                Kind::Bag => bag::open(path).map(|reader| ("ROS 1 bag", reader)),
+                #[cfg(feature = "bags")]
+                Kind::Database => rosbag2::open(path, None).map(|reader| ("rosbag2 file", reader)),
+                #[cfg(not(feature = "bags"))]
+                Kind::Bag | Kind::Database => Err(anyhow!(WITHOUT_BAGS)),
+            };
+        let (kind, reader) = opened.with_context(|| name.clone())?;
+        Ok(Self { name, kind, calibrations, size, reader })
     }
 
     pub fn topics(&self) -> &[Topic] {
         self.reader.topics()
     }
 
-    /// Starts from the beginning, with the messages of these topics only.
     pub(super) fn begin(&mut self, topics: &[usize]) -> Result<()> {
         self.reader.begin(topics).with_context(|| self.name.clone())
     }
 
-    /// Makes a live source go on until `stop` is set, and reports whether it is live.
-    pub(super) fn live(&mut self, stop: &Switch) -> bool {
-        self.reader.live(stop)
-    }
-
-    /// Reads the next message; false at the end.
     pub(super) fn next(&mut self, message: &mut Message) -> Result<bool> {
         self.reader.next(message).with_context(|| self.name.clone())
     }
 
-    /// Returns the damaged parts that were left out since the last call.
-    pub(super) fn lost(&mut self) -> Vec<Lost> {
-        self.reader.lost()
-    }
-
-    /// Returns the reason why the recording ended before its end, if it did.
-    pub(super) fn cut(&self) -> Option<String> {
-        self.reader.cut()
-    }
-
-    /// Returns the two topics of the views.
     pub fn choose(&self, wanted: &Wanted) -> Result<[usize; 2]> {
-        choice::choose(self.topics(), wanted).with_context(|| match self.cut() {
+        choice::choose(self.topics(), wanted).with_context(|| match self.reader.cut() {
             Some(cut) => format!("{} ({cut})", self.name),
             None => self.name.clone(),
         })
@@ -280,7 +239,8 @@ impl Recording {
                 Err(error) => flaw = Some(error),
             }
         }
-        let damage = || self.lost().into_iter().next().map(|lost| anyhow::anyhow!(lost.what));
+        let damage =
+            || self.reader.lost().into_iter().next().map(|lost| anyhow::anyhow!(lost.what));
         flaw.or_else(damage).map_or(Ok(None), Err)
     }
 }
@@ -288,18 +248,14 @@ impl Recording {
 /// Most messages of both cameras among which a usable calibration is looked for.
 const INFOS_MAX: u64 = 2000;
 
-/// A calibration in messages.
 pub struct Found<T> {
-    /// Topics of the left and the right camera.
     pub names: [String; 2],
     pub calibration: T,
     /// Number of earlier messages of each camera, which are not usable.
     pub before: [u64; 2],
-    /// Reason why an earlier one is not usable.
     pub flaw: Option<anyhow::Error>,
 }
 
-/// Error for files that need SQLite, bzip2 or LZ4.
 #[cfg(not(feature = "bags"))]
 const WITHOUT_BAGS: &str = "this program was built without the feature `bags`, which reads .bag, .db3 and zstd files; MCAP is read";
 
@@ -321,12 +277,82 @@ fn open_folder(folder: &Path) -> Result<Box<dyn Reader>> {
         match kind(path) {
             Some(Kind::Mcap) => mcap::open(path).map(|(reader, _)| reader),
             #[cfg(feature = "bags")]
-            Some(Kind::Sqlite | Kind::Zstd) => rosbag2::open(path, Some(folder)),
+            Some(Kind::Database) => rosbag2::open(path, Some(folder)),
             #[cfg(not(feature = "bags"))]
-            Some(Kind::Sqlite | Kind::Zstd) => bail!(WITHOUT_BAGS),
+            Some(Kind::Database) => bail!(WITHOUT_BAGS),
             _ => bail!("the file is neither MCAP nor SQLite; is it empty or damaged?"),
         }
         .with_context(|| path.display().to_string())
     };
-    joined::join(parts.iter().map(open).collect::<Result<Vec<_>>>()?)
+    join(parts.iter().map(open).collect::<Result<Vec<_>>>()?)
+}
+
+/// Readers of the parts; topics with the same name are joined.
+struct Joined {
+    topics: Vec<Topic>,
+    /// Each part with the number of each of its topics here.
+    parts: Vec<(Box<dyn Reader>, Vec<usize>)>,
+    wanted: Vec<usize>,
+    at: usize,
+    is_begun: bool,
+}
+
+fn join(mut parts: Vec<Box<dyn Reader>>) -> Result<Box<dyn Reader>> {
+    if parts.len() == 1
+        && let Some(only) = parts.pop()
+    {
+        return Ok(only);
+    }
+    let mut topics: Vec<Topic> = Vec::new();
+    let mut numbered = Vec::new();
+    for part in parts {
+        let add = |topic: &Topic| add_topic(&mut topics, topic.clone());
+        let numbers = part.topics().iter().map(add).collect();
+        numbered.push((part, numbers));
+    }
+    ensure!(topics.len() <= TOPICS_MAX, "the recording has {} topics", topics.len());
+    let wanted = Vec::new();
+    Ok(Box::new(Joined { topics, parts: numbered, wanted, at: 0, is_begun: false }))
+}
+
+impl Reader for Joined {
+    fn topics(&self) -> &[Topic] {
+        &self.topics
+    }
+
+    fn begin(&mut self, topics: &[usize]) -> Result<()> {
+        (self.wanted, self.at, self.is_begun) = (topics.to_vec(), 0, false);
+        Ok(())
+    }
+
+    fn next(&mut self, message: &mut Message) -> Result<bool> {
+        while let Some((part, numbers)) = self.parts.get_mut(self.at) {
+            if !self.is_begun {
+                let own = numbers.iter().enumerate();
+                let own = own.filter(|(_, number)| self.wanted.contains(number));
+                part.begin(&own.map(|(own, _)| own).collect::<Vec<_>>())?;
+                self.is_begun = true;
+            }
+            if part.next(message)? {
+                message.topic = numbers[message.topic];
+                return Ok(true);
+            }
+            (self.at, self.is_begun) = (self.at + 1, false);
+        }
+        Ok(false)
+    }
+
+    fn lost(&mut self) -> Vec<Lost> {
+        let of_part = |(part, numbers): &mut (Box<dyn Reader>, Vec<usize>)| {
+            let mut lost = part.lost();
+            let topics = lost.iter_mut().flat_map(|lost| &mut lost.messages);
+            topics.for_each(|(topic, _)| *topic = numbers[*topic]);
+            lost
+        };
+        self.parts.iter_mut().flat_map(of_part).collect()
+    }
+
+    fn cut(&self) -> Option<String> {
+        self.parts.iter().find_map(|(part, _)| part.cut())
+    }
 }

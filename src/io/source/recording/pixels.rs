@@ -1,12 +1,10 @@
 //! Images of messages become frames: intensity of 8 bits, and the colour if an output needs it.
 
-mod layout;
 mod rows;
 
 use anyhow::{Context, Result, bail, ensure};
 use image::{ColorType, DynamicImage};
 
-use self::layout::{Layout, layout, mosaic};
 use self::rows::{Rows, of_rgb, pairs_step};
 use super::messages::{Picture, Raw};
 use crate::source::gst::{Keep, ViewLayout, Views};
@@ -18,7 +16,6 @@ use stereod_core::picture::tone::Tone;
 /// Bytes a pixel of a frame being made: samples, intensity and colour.
 const BYTES_A_PIXEL: usize = 8;
 
-/// Returns the size of an image in pixels, by its header.
 pub fn size(picture: &Picture<'_>) -> Result<(usize, usize)> {
     match picture {
         Picture::Raw(raw) => {
@@ -31,7 +28,6 @@ pub fn size(picture: &Picture<'_>) -> Result<(usize, usize)> {
     }
 }
 
-/// Refusal of a frame of a video by itself.
 const IS_VIDEO: &str = "a frame of a video cannot be decoded by itself";
 
 /// Returns the pixel format of an image, for people.
@@ -70,7 +66,6 @@ pub fn views(picture: &Picture<'_>, views: ViewLayout, keep: &Keep, tone: Tone) 
     }
 }
 
-/// Names the format of a file that cannot be decoded.
 fn named(format: &str) -> String {
     match format {
         "" => "the image cannot be decoded".to_owned(),
@@ -98,7 +93,6 @@ fn each_view(
     Ok(Views::Both(make(0, width / 2)?, make(width / 2, width / 2)?))
 }
 
-/// Makes frames of a file that holds a mosaic.
 fn of_mosaic(
     still: &DynamicImage,
     layout: Layout,
@@ -194,6 +188,84 @@ fn of_view(picture: DynamicImage, keep: &Keep, tone: Tone) -> Result<Image> {
         None => None,
     };
     Ok(image.with_chroma(chroma))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Grey,
+    /// Indices of red, green and blue, and number of samples per pixel.
+    Colour([usize; 3], usize),
+    /// Two pixels in four bytes: positions of the first luma and of Cb.
+    Yuv422([usize; 2]),
+    /// A plane of luma, then one of pairs of colour differences: pixels that share a pair, across and down, as powers of
+    /// two; position of Cb.
+    TwoPlanes([u32; 2], usize),
+    /// Column and row of the first red pixel of a Bayer mosaic.
+    Bayer([usize; 2]),
+}
+
+const BGR: Layout = Layout::Colour([2, 1, 0], 3);
+const RGB: Layout = Layout::Colour([0, 1, 2], 3);
+const BGRA: Layout = Layout::Colour([2, 1, 0], 4);
+const RGBA: Layout = Layout::Colour([0, 1, 2], 4);
+const RGGB: Layout = Layout::Bayer([0, 0]);
+const BGGR: Layout = Layout::Bayer([1, 1]);
+const GBRG: Layout = Layout::Bayer([0, 1]);
+const GRBG: Layout = Layout::Bayer([1, 0]);
+
+/// Pixel formats with their layouts, and whether their samples have two bytes (`sensor_msgs/image_encodings.hpp`).
+const FORMATS: [(&str, Layout, bool); 29] = [
+    ("mono8", Layout::Grey, false),
+    ("mono16", Layout::Grey, true),
+    ("8UC1", Layout::Grey, false),
+    ("16UC1", Layout::Grey, true),
+    ("rgb8", RGB, false),
+    ("bgr8", BGR, false),
+    ("8UC3", BGR, false),
+    ("rgba8", RGBA, false),
+    ("bgra8", BGRA, false),
+    ("8UC4", BGRA, false),
+    ("rgb16", RGB, true),
+    ("bgr16", BGR, true),
+    ("rgba16", RGBA, true),
+    ("bgra16", BGRA, true),
+    ("yuv422", Layout::Yuv422([1, 0]), false),
+    ("uyvy", Layout::Yuv422([1, 0]), false),
+    ("yuv422_yuy2", Layout::Yuv422([0, 1]), false),
+    ("yuyv", Layout::Yuv422([0, 1]), false),
+    ("nv12", Layout::TwoPlanes([1, 1], 0), false),
+    ("nv21", Layout::TwoPlanes([1, 1], 1), false),
+    ("nv24", Layout::TwoPlanes([0, 0], 0), false),
+    ("bayer_rggb8", RGGB, false),
+    ("bayer_bggr8", BGGR, false),
+    ("bayer_gbrg8", GBRG, false),
+    ("bayer_grbg8", GRBG, false),
+    ("bayer_rggb16", RGGB, true),
+    ("bayer_bggr16", BGGR, true),
+    ("bayer_gbrg16", GBRG, true),
+    ("bayer_grbg16", GRBG, true),
+];
+
+fn layout(encoding: &str) -> Result<(Layout, bool)> {
+    if let Some((_, layout, is_wide)) = FORMATS.iter().find(|(name, ..)| *name == encoding) {
+        return Ok((*layout, *is_wide));
+    }
+    let names = FORMATS.iter().map(|(name, ..)| *name).filter(|name| !name.starts_with("bayer_"));
+    bail!(
+        "pixels in the format \"{encoding}\" are not read; known are {} and bayer_*",
+        names.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Returns the mosaic of a file by the message's name of the format: image_transport writes `bayer_rggb8; png
+/// compressed `, followed by the target format if it has converted the image.
+fn mosaic(format: &str) -> Option<Layout> {
+    let (encoding, rest) = format.split_once(';')?;
+    let converted = rest.rsplit_once("compressed").map_or("", |(_, to)| to.trim());
+    let (layout, _) = layout(encoding.trim()).ok()?;
+    let is_mosaic = matches!(layout, Layout::Bayer(_))
+        && (converted.is_empty() || converted.starts_with("bayer_"));
+    is_mosaic.then_some(layout)
 }
 
 #[cfg(test)]

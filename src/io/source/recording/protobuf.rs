@@ -3,13 +3,10 @@
 
 use anyhow::{Context, Result, bail};
 
-/// Largest number of a field that is kept.
 const NUMBER_MAX: usize = 8;
 
-/// Fields of a message by number.
 pub struct Message<'a>([Value<'a>; NUMBER_MAX + 1]);
 
-/// Value of a field.
 #[derive(Clone, Copy)]
 enum Value<'a> {
     /// It is not in the message, which stands for 0 or nothing.
@@ -58,7 +55,6 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Takes a field with its number from the front of a message.
 fn field<'a>(message: &mut &'a [u8]) -> Result<(u64, Value<'a>)> {
     let key = number(message)?;
     let value = match key & 7 {

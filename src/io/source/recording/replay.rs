@@ -29,7 +29,6 @@ const MANY: f64 = 0.1;
 /// Part of the memory budget for images that wait for their partners or their turn.
 const WAITING_PART: u64 = 8;
 
-/// A recording being replayed.
 struct Replay {
     info: SourceInfo,
     recording: Recording,
@@ -44,10 +43,9 @@ struct Replay {
     /// Nanoseconds added to the stamps of each view before pairing.
     delays: [u64; 2],
     left_out: [u64; 2],
-    /// Stamps of the first image of each view.
     firsts: [Option<u64>; 2],
-    /// The first reason why an image was left out.
-    flaw: Option<String>,
+    /// Set once an image was left out; only the first reason is told.
+    has_flaw: bool,
     /// Images of earlier pairs are not decoded.
     from: Place,
     /// Time of the last pair, while the recording is being read.
@@ -66,10 +64,9 @@ pub fn open(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dy
     opened.context("stopped while the recording was being opened")?
 }
 
-/// Opens a recording on this thread.
 fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<dyn Source>> {
     let mut recording = Recording::open(path)?;
-    let live = recording.live(&options.stop);
+    let live = recording.reader.live(&options.stop);
     let topics = choose(&recording, wanted, options.swap, live)?;
     let offset = match options.offset {
         Offset::Ns(ns) => ns,
@@ -93,13 +90,11 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
         rate: period.map(rate_of),
         pairs: left.messages.zip(right.messages).map(|(left, right)| left.min(right)),
         begin,
-        length: None,
         seekable: !live,
         live,
-        has_truth: false,
         has_colour,
         white,
-        cameras: Vec::new(),
+        ..SourceInfo::default()
     };
     let pairing = pairing(options, &clock, offset, live);
     let delay = |ns: i64| ns.max(0) as u64;
@@ -118,7 +113,7 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
         delays,
         left_out: [0; 2],
         firsts: [None; 2],
-        flaw: None,
+        has_flaw: false,
         from: Place::Pair(0),
         last: None,
         options: options.clone(),
@@ -149,7 +144,6 @@ fn pairing(options: &GstOptions, clock: &Clock, offset: i64, is_live: bool) -> P
     Pairing { by, tolerance: options.tolerance, left_period, right_period, is_live }
 }
 
-/// Returns the number of images that may wait for their turn.
 fn reach((width, height): (usize, usize), has_colour: bool) -> usize {
     let bytes = (width * height * if has_colour { 3 } else { 1 }) as u64;
     // Each view keeps twice as many images, and as many pairs wait for their turn.
@@ -157,7 +151,6 @@ fn reach((width, height): (usize, usize), has_colour: bool) -> usize {
     fitting.clamp(1, Unordered::REACH as u64) as usize
 }
 
-/// Returns the size of both views, which must be one.
 fn common_size(
     recording: &Recording,
     topics: [usize; 2],
@@ -178,7 +171,6 @@ fn common_size(
     Ok(size)
 }
 
-/// Names the file and the topics of the views.
 fn description(path: &Path, recording: &Recording, topics: [usize; 2]) -> String {
     let file =
         path.file_name().map_or(recording.name.clone(), |n| n.to_string_lossy().into_owned());
@@ -201,21 +193,23 @@ impl Replay {
     /// Reads the next message; false at the end. Counts the messages that are lost before it.
     fn next(&mut self, message: &mut Message) -> Result<bool> {
         let is_whole = self.recording.next(message)?;
-        for Lost { what, messages } in self.recording.lost() {
+        for Lost { what, messages } in self.recording.reader.lost() {
             for (topic, count) in messages {
                 self.decoder.skip(topic, count);
                 self.decoder.lose(topic);
                 self.leave_out(topic, count);
             }
-            if self.flaw.is_none() {
-                tracing::warn!("{}: {what}", self.recording.name);
-                self.flaw = Some(what);
-            }
+            self.note_flaw(&what);
         }
         Ok(is_whole)
     }
 
-    /// Counts images of a topic that are left out.
+    fn note_flaw(&mut self, what: &str) {
+        if !std::mem::replace(&mut self.has_flaw, true) {
+            tracing::warn!("{}: {what}", self.recording.name);
+        }
+    }
+
     fn leave_out(&mut self, topic: usize, count: u64) {
         let is_of = |eye: &usize| self.topics[*eye] == topic;
         (0..2).filter(is_of).for_each(|eye| self.left_out[eye] += count);
@@ -257,11 +251,7 @@ impl Replay {
             Ok(views) => views,
             Err(error) => {
                 self.leave_out(topic, 1);
-                let what = format!("{name}, image {number}: {error:#}");
-                if self.flaw.is_none() {
-                    tracing::warn!("{}: {what}; it is left out", self.recording.name);
-                    self.flaw = Some(what);
-                }
+                self.note_flaw(&format!("{name}, image {number}: {error:#}; it is left out"));
                 return Ok(());
             }
         };
@@ -282,8 +272,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Reports whether an image of this stamp can only belong to a pair before the place that was asked
-    /// for.
+    /// Reports whether an image of this stamp can only belong to a pair before the place that was asked for.
     fn is_early(&self, eye: usize, stamp: u64) -> bool {
         match self.from {
             Place::Pair(number) => self.pairer.highest_number(Eye::BOTH[eye]) < number,
@@ -305,7 +294,6 @@ impl Replay {
         self.pairer.push(Eye::BOTH[eye], frame, content);
     }
 
-    /// Names the first image with a wrong time.
     fn tell_astray(&mut self) {
         if let Some(Astray { eye, index, time, ahead_ns }) = self.pairer.take_astray() {
             let time = time.saturating_sub(Duration::from_nanos(self.delays[eye.index()]));
@@ -354,7 +342,6 @@ impl Replay {
         format!(", and `--offset {}` pairs the first images of both views", us as f64 * 1e-3)
     }
 
-    /// Warns of copies, and of different images with one stamp.
     fn tell_repeats(&self) {
         let name = &self.recording.name;
         let [left, right] = Eye::BOTH.map(|eye| self.pairer.copies(eye));
@@ -373,13 +360,12 @@ impl Replay {
         }
     }
 
-    /// Reports damage and missing partners after the last message.
     fn judge(&mut self) -> Result<()> {
         let warning = self.skew.finish(self.period);
         self.tell(warning);
         self.tell_astray();
         let name = &self.recording.name;
-        if let Some(cut) = self.recording.cut() {
+        if let Some(cut) = self.recording.reader.cut() {
             tracing::warn!("{name}: {cut}; it was read to its last whole message");
         }
         let SourceCounts { left, right, pairs, damaged_left, damaged_right, .. } = self.counts();

@@ -3,9 +3,7 @@
 //! The file is opened as immutable: SQLite neither locks nor writes it, and creates no other files.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,13 +14,10 @@ use super::interface::{Encoding, Lost, Message, Reader, TOPICS_MAX, Topic, check
 use stereod_core::memory::{Budget, TooMuch};
 use stereod_core::reading;
 
-/// First bytes of a frame of zstd.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Largest metadata.yaml.
 const METADATA_MAX: u64 = 16 << 20;
 
-/// A message in the file.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     id: i64,
@@ -31,16 +26,12 @@ struct Row {
     length: u64,
 }
 
-/// A file of rosbag2.
 struct Database {
     connection: Connection,
-    /// Topics with their numbers in the file.
     topics: Vec<Topic>,
     numbers: Vec<i64>,
-    /// True if each message is compressed by zstd.
     are_compressed: bool,
     wanted: std::vec::IntoIter<Row>,
-    /// Messages read in this pass.
     read: u64,
     /// True if the file is shorter than it says.
     is_short: bool,
@@ -132,17 +123,8 @@ fn journal(path: &Path) -> Option<String> {
 
 /// Opens a database without a lock and without its journals.
 fn in_place(path: &Path) -> Result<Connection> {
-    let absolute = path.canonicalize()?;
-    let mut uri = String::from("file://");
-    for &byte in absolute.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'-' | b'_' | b'.' => uri.push(byte.into()),
-            byte if byte.is_ascii_alphanumeric() => uri.push(byte.into()),
-            // Writing to a text cannot fail.
-            byte => drop(write!(uri, "%{byte:02X}")),
-        }
-    }
-    uri += "?mode=ro&immutable=1";
+    let uri = gstreamer::glib::filename_to_uri(path.canonicalize()?, None)?;
+    let uri = format!("{uri}?mode=ro&immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     Ok(Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
@@ -211,7 +193,6 @@ impl Database {
         Ok(())
     }
 
-    /// Counts the messages of each topic.
     fn counts(&self) -> rusqlite::Result<HashMap<i64, i64>> {
         let sql = "SELECT topic_id, COUNT(*) FROM messages GROUP BY topic_id";
         let mut query = self.connection.prepare(sql)?;
@@ -318,7 +299,6 @@ impl Reader for Database {
     }
 }
 
-/// Decompresses a message by zstd.
 fn decompress(data: &[u8]) -> Result<Vec<u8>> {
     let mut content = Vec::new();
     let read = zstd::Decoder::new(data)?.take(longest() + 1).read_to_end(&mut content);

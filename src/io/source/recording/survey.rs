@@ -21,44 +21,33 @@ use stereod_core::frame::{Eye, EyeFrame, Image};
 /// Smallest distance of two messages with a gap between them, in usual periods.
 const GAP: f64 = 1.5;
 
-/// A recording at a glance.
 #[derive(Clone, Debug, Serialize)]
 pub struct Survey {
-    /// Kind of recording.
     pub kind: &'static str,
-    /// Reason why it ended before its end, if it did.
     pub cut: Option<String>,
     /// The first damaged part, which is left out, and the number of further ones.
     pub damaged: Option<String>,
     /// Time from the first message to the last in seconds.
     pub duration_s: f64,
-    /// Every topic with messages.
     pub topics: Vec<TopicSurvey>,
     /// Pair that would be taken, or why there is none.
     #[serde(flatten)]
     pub pair: Chosen,
-    /// Calibration files that belong to the recording.
     pub calibration_files: Vec<String>,
-    /// Reason why the calibration cannot be used.
     pub calibration_unusable: Option<String>,
 }
 
-/// The pair that would be taken.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chosen {
     Pair(Box<PairSurvey>),
-    /// The choice to make.
     NoPair(String),
 }
 
-/// A topic at a glance.
 #[derive(Clone, Debug, Serialize)]
 pub struct TopicSurvey {
     pub name: String,
-    /// Type of the messages.
     pub kind: String,
-    /// Encoding of the messages.
     pub encoding: String,
     pub messages: u64,
     /// Messages per second: the inverse of their median distance in time.
@@ -67,27 +56,20 @@ pub struct TopicSurvey {
     pub gaps: u64,
     /// Longest distance between two messages in seconds.
     pub longest_gap_s: f64,
-    /// Size and pixel format of the first image.
     pub image: Option<ImageSurvey>,
-    /// Reason why the first image cannot be read.
     pub unreadable: Option<String>,
 }
 
-/// The first image of a topic.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImageSurvey {
     pub width: usize,
     pub height: usize,
-    /// Pixel format, or file format.
     pub format: String,
 }
 
-/// Two views at a glance.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairSurvey {
-    /// Topic of the left view.
     pub left: String,
-    /// Topic of the right view.
     pub right: String,
     /// Number of pairs by their stamps.
     pub pairs: u64,
@@ -97,7 +79,6 @@ pub struct PairSurvey {
     pub copies: [u64; 2],
     /// Images with a wrong time, left and right.
     pub mistimed: [u64; 2],
-    /// Images whose size cannot be read, left and right.
     pub unreadable: [u64; 2],
     /// Reason why the stamps do not pair the views, if they do not.
     pub times: Option<&'static str>,
@@ -105,13 +86,10 @@ pub struct PairSurvey {
     pub skew_ms: Option<f64>,
     /// Largest absolute value of it.
     pub largest_skew_ms: Option<f64>,
-    /// Reason why a run refuses the pair.
     pub unusable: Option<String>,
-    /// Topics with the calibrations, if there are any.
     pub camera_infos: Option<[String; 2]>,
 }
 
-/// Times of one topic.
 #[derive(Default)]
 struct Times {
     all: Vec<u64>,
@@ -119,14 +97,12 @@ struct Times {
     /// Size of a view, from the first image that was decoded.
     decoded: Option<(usize, usize)>,
     unreadable: Option<String>,
-    /// True if its decoder failed.
     is_refused: bool,
     /// Number of messages without an image, or with an image of unreadable size.
     without_size: u64,
 }
 
 impl Times {
-    /// Notes the fate of an image.
     fn note(&mut self, image: decoder::Image, videos: &Decoder) {
         let (view, layout) = match image.views {
             Ok(Views::One(view)) => (view, ""),
@@ -165,10 +141,10 @@ pub fn survey(
     let (mut message, mut lost) = (Message::default(), Vec::new());
     while !stop.is_set() && recording.next(&mut message)? {
         tick();
-        lost.extend(recording.lost());
+        lost.extend(recording.reader.lost());
         pass.note(recording, &message);
     }
-    lost.extend(recording.lost());
+    lost.extend(recording.reader.lost());
     pass.finish();
     let pair = match pair {
         Ok(views) => Chosen::Pair(Box::new(pass.pair(views))),
@@ -177,7 +153,7 @@ pub fn survey(
     let files = recording.calibrations.iter().map(|file| file.display().to_string());
     Ok(Survey {
         kind: recording.kind,
-        cut: recording.cut(),
+        cut: recording.reader.cut(),
         damaged: lost.first().map(|first| match lost.len() {
             1 => first.what.clone(),
             many => format!("{}; further damaged parts: {}", first.what, many - 1),
@@ -195,19 +171,15 @@ pub fn survey(
     })
 }
 
-/// A pass over all messages.
 struct Pass {
     topics: Vec<Topic>,
-    /// Topics of the left and the right view, if they are known.
     views: Option<[usize; 2]>,
     basis: Basis,
-    /// Times of each topic.
     times: Vec<Times>,
     videos: Decoder,
     pairer: Unordered,
     /// Right stamp minus left one of every pair in nanoseconds.
     skews: Vec<i64>,
-    /// Times of the first and the last message.
     first_ns: u64,
     last_ns: u64,
 }
@@ -308,7 +280,6 @@ impl Pass {
         self.skews.extend(std::iter::from_fn(|| self.pairer.pop()).map(|pair| pair.skew_ns));
     }
 
-    /// Decodes and pairs the rest after the last message.
     fn finish(&mut self) {
         match self.videos.finish() {
             Ok(images) => {
@@ -327,7 +298,6 @@ impl Pass {
         self.skews.sort_unstable();
     }
 
-    /// Returns the views at a glance, after the end.
     fn pair(&self, views: [usize; 2]) -> PairSurvey {
         let Self { topics, times, pairer, skews, .. } = self;
         let infos = choice::camera_infos(topics, views);
@@ -353,7 +323,6 @@ impl Pass {
     }
 }
 
-/// Returns the basis of times for pairing these views, from their first images.
 fn clock(recording: &mut Recording, views: [usize; 2], stop: &Switch) -> Result<Clock> {
     let (mut message, mut firsts) = (Message::default(), Firsts::default());
     recording.begin(&views)?;
@@ -364,11 +333,10 @@ fn clock(recording: &mut Recording, views: [usize; 2], stop: &Switch) -> Result<
         }
     }
     // It is read again.
-    recording.lost();
+    recording.reader.lost();
     Ok(firsts.clock())
 }
 
-/// Returns the reason why a run refuses a pair with these first images.
 fn unusable(views: [(&str, &Times); 2]) -> Option<String> {
     let [left, right] = views.map(|(name, times)| {
         let flaw = times.unreadable.as_deref().unwrap_or("it has no readable image");

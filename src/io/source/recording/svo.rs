@@ -29,7 +29,6 @@ const EARLIEST: u64 = 100_000_000_000_000_000;
 pub(super) const FIRST_VERSION: &str = "recordings of ZED's older format (.svo) are not read; ZED's tools convert \
                                         them to .svo2, or to a video for `--side-by-side`";
 
-/// Marks the topics with a video, and reports whether the file is such a file.
 pub(super) fn mark(topics: &mut [Topic]) -> bool {
     if !topics.iter().any(|topic| topic.name == HEADER) {
         return false;

@@ -18,12 +18,9 @@ const ALONE: usize = 64;
 /// Part of an image that is compared to recognise a copy, in bytes.
 const SAMPLE: usize = 4096;
 
-/// Times of the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Basis {
-    /// The stamps in their messages.
     Stamps,
-    /// The times of recording.
     Log,
     /// None: the images are paired by their numbers.
     Order,
@@ -50,7 +47,6 @@ impl Basis {
     }
 }
 
-/// Times of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     pub(super) basis: Basis,
@@ -63,12 +59,10 @@ pub(super) struct Clock {
 /// Stamp, time of recording and content of an image.
 type First = (u64, u64, u64);
 
-/// The first images of both views.
 #[derive(Debug, Default)]
 pub(super) struct Firsts([Vec<First>; 2]);
 
 impl Firsts {
-    /// Adds the next image of a view.
     pub(super) fn note(&mut self, eye: Eye, stamp: u64, log_ns: u64, content: u64) {
         let known = &mut self.0[eye.index()];
         if known.len() < ALONE {
@@ -98,7 +92,6 @@ impl Firsts {
             || is_live && left.max(right) >= MEASURED
     }
 
-    /// Judges the times.
     pub(super) fn clock(&self) -> Clock {
         let grow = |of: fn(&First) -> u64| {
             self.0.iter().all(|view| {

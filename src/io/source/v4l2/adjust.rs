@@ -1,12 +1,14 @@
-//! Reads and sets the controls of a camera while it streams, on a thread of its own, because a driver may
-//! block on any request.
+//! Reads and sets the controls of cameras while they stream, on threads of their own, because a driver may block on any
+//! request.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::controls::set_values;
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+
+use super::controls::{copy_exposure, set_all};
 use super::device::{Device, reason};
 use stereod_core::camera::CameraReport;
 use stereod_core::thread::{self, locked};
@@ -14,15 +16,12 @@ use stereod_core::thread::{self, locked};
 /// Polling interval of a watched camera with automatic modes.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Timeout for the end of the thread.
 const CLOSING: Duration = Duration::from_millis(500);
 
-/// Requests to the thread.
 #[derive(Default)]
 struct Requests {
     /// Values by control, in the order of their requests; a newer value takes the place of an older one.
     values: Vec<(u32, i32)>,
-    /// Number of the last request.
     number: u64,
     is_watched: bool,
     is_ended: bool,
@@ -110,7 +109,7 @@ fn next((requests, news): &(Mutex<Requests>, Condvar)) -> Option<(u64, Vec<(u32,
 fn look(name: &str, values: &[(u32, i32)]) -> CameraReport {
     let looked = Device::open(Path::new(name)).and_then(|mut device| {
         let card = device.identity()?.card;
-        let refused = set_values(&mut device, values);
+        let refused = set_all(&mut device, values);
         Ok((card, device.controls(), refused))
     });
     let (seen, problem) = match looked {
@@ -125,6 +124,53 @@ fn look(name: &str, values: &[(u32, i32)]) -> CameraReport {
         Err(error) => (Err(reason(&error)), None),
     };
     CameraReport { number: 0, seen, problem }
+}
+
+/// Polling interval of a camera whose exposure is copied; it changes little within a few frames.
+const COPY_PERIOD: Duration = Duration::from_millis(200);
+
+const COPY_CLOSING: Duration = Duration::from_secs(2);
+
+/// Thread that copies one camera's automatic exposure to the other; dropping this ends it. A thread that a driver
+/// blocks is left behind. With independent automatic exposure, the same wall has a different brightness in each view,
+/// and both change at different times.
+pub struct Following {
+    /// The thread lives as long as this.
+    end: Option<Sender<()>>,
+    thread: JoinHandle<()>,
+}
+
+impl Following {
+    /// Copies exposure, gain and white balance of `leader` to `follower` from now on. A lost camera
+    /// is skipped until it is back.
+    pub fn start(leader: &str, follower: &str) -> std::io::Result<Self> {
+        let (leader, follower) = (leader.to_owned(), follower.to_owned());
+        let (end, ended) = bounded(0);
+        let follow = move || {
+            loop {
+                // Reopened each time, as in `look`.
+                if let (Ok(leader), Ok(mut follower)) =
+                    (Device::open(Path::new(&leader)), Device::open(Path::new(&follower)))
+                    && copy_exposure(&leader, &mut follower)
+                {
+                    tracing::debug!("the cameras have one exposure again");
+                }
+                if ended.recv_timeout(COPY_PERIOD) == Err(RecvTimeoutError::Disconnected) {
+                    break;
+                }
+            }
+        };
+        let failed = |broken| tracing::error!("the cameras' exposure goes apart: {broken}");
+        let thread = thread::spawn("exposure", follow, failed)?;
+        Ok(Self { end: Some(end), thread })
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.end = None;
+        thread::wait_for(&self.thread, |waited| waited > COPY_CLOSING);
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ pub struct CameraRequest {
     pub format: Option<Format>,
 }
 
-/// USB bus of a camera.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsbBus {
     /// The kernel's number of the bus.
@@ -31,35 +30,26 @@ impl UsbBus {
     }
 }
 
-/// Offer of one camera.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
-    /// Name of the camera, for messages.
     pub name: &'a str,
-    /// Modes of the camera.
     pub modes: &'a [Mode],
-    /// USB bus of the camera, if known.
     pub bus: Option<UsbBus>,
 }
 
-/// Chosen mode of a camera.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     pub format: Format,
     pub width: u32,
     pub height: u32,
-    /// Frames per second.
     pub rate: Rate,
 }
 
-/// Chosen modes of all cameras.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Chosen mode of each camera, in their order.
     pub picks: Vec<Pick>,
     /// Reason for the log; empty if there was no choice.
     pub why: String,
-    /// Warning for the user, such as that the bus is too slow.
     pub warning: Option<String>,
 }
 
@@ -91,7 +81,6 @@ pub fn choose(
     Err(refusal(cameras, request))
 }
 
-/// Returns the sizes that all cameras offer in a readable format, preferred ones first.
 fn sizes(cameras: &[Offer], request: &CameraRequest, limit: (u32, u32)) -> Vec<(u32, u32)> {
     let has = |camera: &Offer, size| camera.modes.iter().any(|m| m.size() == size && usable(m));
     let first = cameras.first().map_or(&[][..], |camera| camera.modes);
@@ -235,7 +224,6 @@ fn overload(cameras: &[Offer], picks: &[Pick]) -> Option<String> {
 }
 
 impl Choice {
-    /// Adds the reason of the choice.
     fn explained(
         mut self,
         count: usize,

@@ -1,18 +1,17 @@
 //! Sets exposure, gain and other controls of a camera before it delivers frames.
 
+use std::io;
+
 use serde::Deserialize;
 
-use super::device::{ControlRange, Device};
+use super::device::ControlRange;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
-    /// Unchanged.
     #[default]
     Keep,
-    /// The camera chooses.
     Auto,
-    /// This value.
     #[serde(untagged)]
     Value(f64),
 }
@@ -21,22 +20,16 @@ pub enum Setting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerLine {
-    /// Unchanged.
     #[default]
     Keep,
-    /// Nothing.
     Off,
-    /// Mains of 50 Hz.
     #[serde(rename = "50")]
     Hz50,
-    /// Mains of 60 Hz.
     #[serde(rename = "60")]
     Hz60,
-    /// The camera finds out.
     Auto,
 }
 
-/// Settings of the controls of every camera.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Controls {
     /// Exposure time in milliseconds.
@@ -47,16 +40,13 @@ pub struct Controls {
     pub white_balance: Setting,
     /// Focus, in the camera's own numbers.
     pub focus: Setting,
-    /// Against flicker.
     pub power_line: PowerLine,
 }
 
 /// A control with an automatic mode; numbers of `linux/v4l2-controls.h`.
 #[derive(Clone, Copy)]
 pub struct Knob {
-    /// The field of [`Controls`].
     pub key: &'static str,
-    /// Its meaning, as a sentence.
     pub help: &'static str,
     /// Largest value that is valid for any camera.
     pub largest: f64,
@@ -98,7 +88,6 @@ const FOCUS: Knob = Knob {
     help: "Focus in the camera's own numbers, `auto` or `keep`; a calibration is valid for one focus only.",
     ..switch_knob(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a_090a)
 };
-/// All of them.
 pub const KNOBS: [Knob; 4] = [EXPOSURE, GAIN, WHITE_BALANCE, FOCUS];
 const POWER_LINE: u32 = 0x0098_0918;
 
@@ -113,34 +102,18 @@ const fn switch_knob(
     Knob { key, help: "", largest, name, unit, chooser, manual, automatic, value, scale }
 }
 
-/// Device with controls.
-trait Panel {
+pub(super) trait Panel {
+    /// Returns the range of a control; `None` if there is no such control.
     fn range(&self, id: u32) -> Option<ControlRange>;
     fn get(&self, id: u32) -> Option<i32>;
-    fn set(&mut self, id: u32, value: i32) -> std::io::Result<()>;
-}
-
-impl Panel for Device {
-    fn range(&self, id: u32) -> Option<ControlRange> {
-        self.control_range(id)
-    }
-    fn get(&self, id: u32) -> Option<i32> {
-        self.control(id).ok()
-    }
-    fn set(&mut self, id: u32, value: i32) -> std::io::Result<()> {
-        self.set_control(id, value)
-    }
+    fn set(&mut self, id: u32, value: i32) -> io::Result<()>;
 }
 
 /// Sets values of controls, each rounded to a valid one. Returns the last refused control with its value.
-pub(super) fn set_values(
-    camera: &mut Device,
+pub(super) fn set_all(
+    panel: &mut impl Panel,
     values: &[(u32, i32)],
-) -> Option<(u32, i32, std::io::Error)> {
-    set_all(camera, values)
-}
-
-fn set_all(panel: &mut impl Panel, values: &[(u32, i32)]) -> Option<(u32, i32, std::io::Error)> {
+) -> Option<(u32, i32, io::Error)> {
     let mut refused = None;
     for &(id, value) in values {
         let value = panel.range(id).map_or(value, |range| range.nearest(value));
@@ -152,13 +125,8 @@ fn set_all(panel: &mut impl Panel, values: &[(u32, i32)]) -> Option<(u32, i32, s
 }
 
 impl Controls {
-    /// Applies the settings. Returns a complaint for each unsupported one, with the supported
-    /// range.
-    pub(super) fn apply(&self, camera: &mut Device) -> Vec<String> {
-        self.turn(camera)
-    }
-
-    fn turn(&self, panel: &mut impl Panel) -> Vec<String> {
+    /// Applies the settings. Returns a complaint for each unsupported one, with the supported range.
+    pub(super) fn apply(&self, panel: &mut impl Panel) -> Vec<String> {
         let settings = [self.exposure_ms, self.gain, self.white_balance, self.focus];
         let mut complaints: Vec<String> = (KNOBS.iter().zip(settings))
             .filter_map(|(knob, setting)| knob.turn(panel, setting).err())
@@ -179,11 +147,7 @@ impl Controls {
 
 /// Copies the present exposure, gain and white balance of `leader` to `follower` and switches their
 /// automatic modes off. Reports whether anything changed.
-pub(super) fn copy_exposure(leader: &Device, follower: &mut Device) -> bool {
-    copy(leader, follower)
-}
-
-fn copy(leader: &impl Panel, follower: &mut impl Panel) -> bool {
+pub(super) fn copy_exposure(leader: &impl Panel, follower: &mut impl Panel) -> bool {
     let mut changed = false;
     for knob in [EXPOSURE, GAIN, WHITE_BALANCE] {
         let (Some(wanted), Some(range)) = (leader.get(knob.value), follower.range(knob.value))
@@ -237,7 +201,6 @@ impl Knob {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::io;
 
     use super::*;
 
@@ -288,7 +251,7 @@ mod tests {
             power_line: PowerLine::Hz50,
             ..Controls::default()
         };
-        assert_eq!(controls.turn(&mut camera), Vec::<String>::new());
+        assert_eq!(controls.apply(&mut camera), Vec::<String>::new());
         let expected =
             [(EXPOSURE.chooser, 1), (EXPOSURE.value, 125), (GAIN.value, 30), (POWER_LINE, 1)];
         assert_eq!(camera.set, expected);
@@ -308,7 +271,7 @@ mod tests {
     #[test]
     fn nothing_is_touched_unless_asked() {
         let mut camera = webcam();
-        assert!(Controls::default().turn(&mut camera).is_empty());
+        assert!(Controls::default().apply(&mut camera).is_empty());
         assert!(camera.set.is_empty());
     }
 
@@ -316,10 +279,10 @@ mod tests {
     fn automatic_by_the_mode_that_the_camera_knows() {
         let controls = Controls { exposure_ms: Setting::Auto, ..Controls::default() };
         let mut camera = webcam();
-        assert!(controls.turn(&mut camera).is_empty());
+        assert!(controls.apply(&mut camera).is_empty());
         assert_eq!(camera.set, [(EXPOSURE.chooser, 3)]);
         let mut other = Fake::default().with(EXPOSURE.chooser, 0, 1, 1);
-        assert!(controls.turn(&mut other).is_empty());
+        assert!(controls.apply(&mut other).is_empty());
         assert_eq!(other.set, [(EXPOSURE.chooser, 0)]);
     }
 
@@ -334,7 +297,7 @@ mod tests {
         };
         let mut camera = webcam();
         assert_eq!(
-            controls.turn(&mut camera),
+            controls.apply(&mut camera),
             [
                 "its exposure cannot be 200 ms; it takes 0.1 to 50 ms",
                 "it has no automatic gain",
@@ -345,7 +308,7 @@ mod tests {
         assert!(camera.set.is_empty());
         let mut camera = webcam();
         let nan = Controls { gain: Setting::Value(f64::NAN), ..Controls::default() };
-        assert_eq!(nan.turn(&mut camera).len(), 1);
+        assert_eq!(nan.apply(&mut camera).len(), 1);
     }
 
     #[test]
@@ -354,16 +317,16 @@ mod tests {
         for (id, value) in [(EXPOSURE.chooser, 3), (EXPOSURE.value, 77), (GAIN.value, 40)] {
             leader.set(id, value).unwrap();
         }
-        assert!(copy(&leader, &mut follower));
+        assert!(copy_exposure(&leader, &mut follower));
         assert_eq!(follower.set, [(EXPOSURE.chooser, 1), (EXPOSURE.value, 77), (GAIN.value, 40)]);
-        assert!(!copy(&leader, &mut follower), "nothing has changed since");
+        assert!(!copy_exposure(&leader, &mut follower), "nothing has changed since");
         assert_eq!(follower.set.len(), 3);
         // A camera with a shorter longest exposure gets that.
         leader.set(EXPOSURE.value, 400).unwrap();
         let mut other = Fake::default().with(EXPOSURE.value, 1, 300, 1);
-        assert!(!copy(&leader, &mut other), "its largest is what it has");
+        assert!(!copy_exposure(&leader, &mut other), "its largest is what it has");
         other.set(EXPOSURE.value, 5).unwrap();
-        assert!(copy(&leader, &mut other));
+        assert!(copy_exposure(&leader, &mut other));
         assert_eq!(other.get(EXPOSURE.value), Some(300));
     }
 }

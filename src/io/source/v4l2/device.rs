@@ -9,17 +9,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use bytemuck::Zeroable;
+
+use super::controls::Panel;
 use super::modes::{Mode, Rate, rates_within, sizes_within};
 use stereod_core::camera::{CameraControl, ControlKind};
 
-/// Identity of a node as its driver states it.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     /// The driver: "uvcvideo".
     pub(super) driver: String,
-    /// The camera.
     pub(super) card: String,
-    /// Location as the driver names it.
     pub(super) bus: String,
     /// True if it delivers frames, not metadata.
     pub(super) captures: bool,
@@ -27,9 +27,7 @@ pub(super) struct Identity {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ControlRange {
-    /// Least value.
     pub(super) least: i32,
-    /// Largest value.
     pub(super) largest: i32,
     /// Between one value and the next.
     pub(super) step: i32,
@@ -45,7 +43,6 @@ impl ControlRange {
     }
 }
 
-/// An opened video node.
 pub(super) struct Device {
     file: File,
     /// Type of its buffers: capture, with one plane or several.
@@ -62,7 +59,7 @@ const fn request<T>(direction: u32, number: u32) -> u32 {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct Capability {
     driver: [u8; 16],
     card: [u8; 32],
@@ -74,7 +71,7 @@ struct Capability {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct FormatDescription {
     index: u32,
     kind: u32,
@@ -86,7 +83,7 @@ struct FormatDescription {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct FrameSize {
     index: u32,
     code: [u8; 4],
@@ -97,7 +94,7 @@ struct FrameSize {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct FrameInterval {
     index: u32,
     code: [u8; 4],
@@ -111,7 +108,7 @@ struct FrameInterval {
 
 /// `struct v4l2_format`; its content is passed back unchanged.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct WholeFormat {
     kind: u32,
     /// The union holds pointers, which determine its alignment.
@@ -119,14 +116,14 @@ struct WholeFormat {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct ControlValue {
     id: u32,
     value: i32,
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct ControlQuery {
     id: u32,
     kind: u32,
@@ -140,29 +137,13 @@ struct ControlQuery {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct MenuQuery {
     id: u32,
     index: u32,
     /// The name, or the value in the first 8 bytes.
     content: [u8; 32],
     reserved: u32,
-}
-
-/// Structures of integers; all zeros is a valid value.
-trait Plain: Copy {}
-impl Plain for Capability {}
-impl Plain for FormatDescription {}
-impl Plain for FrameSize {}
-impl Plain for FrameInterval {}
-impl Plain for WholeFormat {}
-impl Plain for ControlValue {}
-impl Plain for ControlQuery {}
-impl Plain for MenuQuery {}
-
-fn zeroed<T: Plain>() -> T {
-    // SAFETY: the type is made of integers only.
-    unsafe { std::mem::zeroed() }
 }
 
 const CAPTURE: u32 = 0x1;
@@ -193,7 +174,7 @@ impl Device {
         Ok(Self { file, buffers: BUFFERS_CAPTURE })
     }
 
-    fn call<T: Plain>(&self, direction: u32, number: u32, value: &mut T) -> io::Result<()> {
+    fn call<T: Zeroable>(&self, direction: u32, number: u32, value: &mut T) -> io::Result<()> {
         loop {
             let request = request::<T>(direction, number);
             // SAFETY: the request's number carries the size of `T`, which is the kernel's structure
@@ -213,7 +194,7 @@ impl Device {
 
     /// Returns the identity (VIDIOC_QUERYCAP).
     pub(super) fn identity(&mut self) -> io::Result<Identity> {
-        let mut seen: Capability = zeroed();
+        let mut seen: Capability = Zeroable::zeroed();
         self.call(READ, 0, &mut seen)?;
         // Capabilities of this node if the driver states them, else of the whole device.
         let has_own = seen.capabilities & HAS_DEVICE_CAPS != 0;
@@ -233,7 +214,7 @@ impl Device {
     pub(super) fn modes(&self) -> Vec<Mode> {
         let mut modes = Vec::new();
         for index in 0..LIST_MAX {
-            let mut format = FormatDescription { index, kind: self.buffers, ..zeroed() };
+            let mut format = FormatDescription { index, kind: self.buffers, ..Zeroable::zeroed() };
             if self.call(READ | WRITE, 2, &mut format).is_err() {
                 break;
             }
@@ -248,7 +229,7 @@ impl Device {
     fn sizes(&self, code: [u8; 4]) -> Vec<(u32, u32)> {
         let mut sizes = Vec::new();
         for index in 0..LIST_MAX {
-            let mut size = FrameSize { index, code, ..zeroed() };
+            let mut size = FrameSize { index, code, ..Zeroable::zeroed() };
             if self.call(READ | WRITE, 74, &mut size).is_err() {
                 break;
             }
@@ -265,7 +246,7 @@ impl Device {
     fn rates(&self, code: [u8; 4], width: u32, height: u32) -> Vec<Rate> {
         let mut rates = Vec::new();
         for index in 0..LIST_MAX {
-            let mut interval = FrameInterval { index, code, width, height, ..zeroed() };
+            let mut interval = FrameInterval { index, code, width, height, ..Zeroable::zeroed() };
             if self.call(READ | WRITE, 75, &mut interval).is_err() {
                 break;
             }
@@ -288,27 +269,19 @@ impl Device {
     /// Reports whether another process streams from it: then the format cannot be set
     /// (VIDIOC_S_FMT), not even to the present one.
     pub(super) fn is_busy(&self) -> bool {
-        let mut format = WholeFormat { kind: self.buffers, ..zeroed() };
+        let mut format = WholeFormat { kind: self.buffers, ..Zeroable::zeroed() };
         self.call(READ | WRITE, 4, &mut format).is_ok()
             && self
                 .call(READ | WRITE, 5, &mut format)
                 .is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
     }
 
-    /// Returns the range of a control; `None` if the camera does not have it (VIDIOC_QUERYCTRL).
-    pub(super) fn control_range(&self, id: u32) -> Option<ControlRange> {
-        let mut query = ControlQuery { id, ..zeroed() };
-        self.call(READ | WRITE, 36, &mut query).ok()?;
-        let ControlQuery { least, largest, step, flags, .. } = query;
-        (flags & CONTROL_DISABLED == 0).then_some(ControlRange { least, largest, step })
-    }
-
     /// Returns the controls that hold a number, a switch or a choice, in the driver's order.
     pub(super) fn controls(&self) -> Vec<CameraControl> {
         let mut controls = Vec::new();
-        let mut query: ControlQuery = zeroed();
+        let mut query: ControlQuery = Zeroable::zeroed();
         for _ in 0..LIST_MAX {
-            query = ControlQuery { id: query.id | CONTROL_NEXT, ..zeroed() };
+            query = ControlQuery { id: query.id | CONTROL_NEXT, ..Zeroable::zeroed() };
             if self.call(READ | WRITE, 36, &mut query).is_err() {
                 break;
             }
@@ -321,7 +294,7 @@ impl Device {
                 CONTROL_MENU | CONTROL_INTEGER_MENU => ControlKind::Menu(self.menu(&query)),
                 _ => continue,
             };
-            let Ok(value) = self.control(query.id) else { continue };
+            let Some(value) = self.get(query.id) else { continue };
             controls.push(CameraControl {
                 id: query.id,
                 name: text(&query.name),
@@ -342,7 +315,7 @@ impl Device {
     fn menu(&self, control: &ControlQuery) -> Vec<(i32, String)> {
         let entries = (control.least.max(0)..=control.largest).take(LIST_MAX as usize);
         let entry = |index: i32| {
-            let mut query = MenuQuery { id: control.id, index: index as u32, ..zeroed() };
+            let mut query = MenuQuery { id: control.id, index: index as u32, ..Zeroable::zeroed() };
             self.call(READ | WRITE, 37, &mut query).ok()?;
             let name = match query.content.first_chunk() {
                 Some(&value) if control.kind == CONTROL_INTEGER_MENU => {
@@ -354,16 +327,26 @@ impl Device {
         };
         entries.filter_map(entry).collect()
     }
+}
 
-    /// Returns the value of a control (VIDIOC_G_CTRL).
-    pub(super) fn control(&self, id: u32) -> io::Result<i32> {
-        let mut control = ControlValue { id, value: 0 };
-        self.call(READ | WRITE, 27, &mut control)?;
-        Ok(control.value)
+impl Panel for Device {
+    /// VIDIOC_QUERYCTRL.
+    fn range(&self, id: u32) -> Option<ControlRange> {
+        let mut query = ControlQuery { id, ..Zeroable::zeroed() };
+        self.call(READ | WRITE, 36, &mut query).ok()?;
+        let ControlQuery { least, largest, step, flags, .. } = query;
+        (flags & CONTROL_DISABLED == 0).then_some(ControlRange { least, largest, step })
     }
 
-    /// Sets a control (VIDIOC_S_CTRL).
-    pub(super) fn set_control(&self, id: u32, value: i32) -> io::Result<()> {
+    /// VIDIOC_G_CTRL.
+    fn get(&self, id: u32) -> Option<i32> {
+        let mut control = ControlValue { id, value: 0 };
+        self.call(READ | WRITE, 27, &mut control).ok()?;
+        Some(control.value)
+    }
+
+    /// VIDIOC_S_CTRL.
+    fn set(&mut self, id: u32, value: i32) -> io::Result<()> {
         self.call(READ | WRITE, 28, &mut ControlValue { id, value })
     }
 }
@@ -385,7 +368,6 @@ pub(super) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Returns the text up to its closing zero.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()

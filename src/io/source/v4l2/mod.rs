@@ -5,10 +5,8 @@ mod adjust;
 mod choice;
 mod controls;
 mod device;
-mod follow;
 mod modes;
-mod sysfs;
-mod users;
+mod system;
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -16,17 +14,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 
-pub use self::adjust::Adjuster;
+pub use self::adjust::{Adjuster, Following};
 pub use self::choice::{CameraRequest, Offer, Pick, UsbBus, choose};
-pub use self::controls::{Controls, KNOBS};
-pub use self::follow::Following;
-pub use self::modes::{Format, Mode, code_text};
-pub use self::sysfs::UsbDevice;
-pub use self::users::User;
-pub use self::{
-    controls::{PowerLine, Setting},
-    modes::Rate,
-};
+pub use self::controls::{Controls, KNOBS, PowerLine, Setting};
+pub use self::modes::{Format, Mode, Rate, code_text};
+pub use self::system::{UsbDevice, User};
 
 use self::device::{Device, reason};
 use stereod_core::camera::CameraControl;
@@ -35,7 +27,7 @@ const SYS: &str = "/sys";
 const PROC: &str = "/proc";
 
 /// A camera, or a node that may be one but cannot be opened for lack of permission.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Camera {
     /// Its node: /dev/video0. The number can change from start to start.
     pub node: PathBuf,
@@ -43,18 +35,12 @@ pub struct Camera {
     pub by_path: Option<PathBuf>,
     /// Its name by make, model and serial number, under /dev/v4l/by-id.
     pub by_id: Option<PathBuf>,
-    /// Name that it calls itself by.
     pub card: String,
-    /// The kernel's driver.
     pub driver: String,
-    /// Its place on the bus, in the driver's words.
     pub bus: String,
-    /// Its USB device, if it is one.
     pub usb: Option<UsbDevice>,
-    /// Modes that it offers.
     pub modes: Vec<Mode>,
     pub controls: Vec<CameraControl>,
-    /// True if another program takes frames from it.
     pub busy: bool,
     /// Processes that have it open, as far as may be seen.
     pub users: Vec<User>,
@@ -83,7 +69,7 @@ impl Camera {
 
 /// Returns all cameras by number, without nodes for metadata or video output.
 pub fn list() -> Vec<Camera> {
-    sysfs::nodes(Path::new(SYS)).iter().filter_map(|name| look_at(name)).collect()
+    system::nodes(Path::new(SYS)).iter().filter_map(|name| look_at(name)).collect()
 }
 
 /// Returns the camera behind a node such as `video0`, if it is one.
@@ -93,16 +79,10 @@ fn look_at(name: &str) -> Option<Camera> {
     let mut camera = Camera {
         by_path: link_to(&node, "/dev/v4l/by-path"),
         by_id: link_to(&node, "/dev/v4l/by-id"),
-        card: sysfs::card(sys, name).unwrap_or_default(),
-        driver: String::new(),
-        bus: String::new(),
-        usb: sysfs::usb_device(sys, name),
-        modes: Vec::new(),
-        controls: Vec::new(),
-        busy: false,
-        users: Vec::new(),
-        unusable: None,
+        card: system::card(sys, name).unwrap_or_default(),
+        usb: system::usb_device(sys, name),
         node,
+        ..Camera::default()
     };
     let seen = Device::open(&camera.node).and_then(|mut device| Ok((device.identity()?, device)));
     match seen {
@@ -118,19 +98,17 @@ fn look_at(name: &str) -> Option<Camera> {
         }
         // Gone since it was listed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        // Of the nodes of a camera that may not be opened only the first is likely to have
-        // frames.
-        Err(_) if sysfs::index(sys, name) > 0 => return None,
+        // Of the nodes of a camera that may not be opened only the first is likely to have frames.
+        Err(_) if system::index(sys, name) > 0 => return None,
         Err(error) => {
             camera.busy = error.raw_os_error() == Some(libc::EBUSY);
             camera.unusable = Some(reason(&error));
         }
     }
-    camera.users = users::users(Path::new(PROC), &camera.node);
+    camera.users = system::users(Path::new(PROC), &camera.node);
     Some(camera)
 }
 
-/// Returns the link in `folder` that leads to `node`.
 fn link_to(node: &Path, folder: &str) -> Option<PathBuf> {
     let links = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut links: Vec<PathBuf> = links
@@ -156,18 +134,14 @@ pub fn is_camera(path: &Path) -> bool {
     (named && !name.contains(&b'!')) || device()
 }
 
-/// Offer of a camera that is about to be used.
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub node: PathBuf,
-    /// USB bus that it is plugged into, if known.
     pub bus: Option<UsbBus>,
-    /// Modes that it offers.
     pub modes: Vec<Mode>,
 }
 
-/// Looks at the camera that `name` stands for (a node or a link to one) and makes sure that it can
-/// be used.
+/// Looks at the camera that `name` stands for (a node or a link to one) and makes sure that it can be used.
 pub fn open(name: &str) -> anyhow::Result<Opened> {
     let (node, device, card) = connect(name)?;
     let modes = device.modes();
@@ -176,7 +150,7 @@ pub fn open(name: &str) -> anyhow::Result<Opened> {
     }
     let bus = node
         .file_name()
-        .and_then(|name| sysfs::usb_device(Path::new(SYS), &name.to_string_lossy()))
+        .and_then(|name| system::usb_device(Path::new(SYS), &name.to_string_lossy()))
         .map(|usb| usb.bus);
     Ok(Opened { node, bus, modes })
 }
@@ -211,7 +185,7 @@ fn no_pictures(card: &str) -> String {
 
 /// Returns the reason why a node cannot be opened and, if it is in use, its users.
 fn with_users(error: &io::Error, node: &Path) -> String {
-    let users = users::users(Path::new(PROC), node);
+    let users = system::users(Path::new(PROC), node);
     if error.raw_os_error() != Some(libc::EBUSY) || users.is_empty() {
         return reason(error);
     }
@@ -249,11 +223,8 @@ mod tests {
     fn camera(node: &str, serial: Option<&str>) -> Camera {
         Camera {
             node: node.into(),
-            by_path: None,
-            by_id: None,
             card: "Cam".into(),
             driver: "uvcvideo".into(),
-            bus: String::new(),
             usb: Some(UsbDevice {
                 bus: UsbBus { number: 1, megabits: 480.0 },
                 port: node.into(),
@@ -261,11 +232,7 @@ mod tests {
                 product: "0102".into(),
                 serial: serial.map(str::to_owned),
             }),
-            modes: Vec::new(),
-            controls: Vec::new(),
-            busy: false,
-            users: Vec::new(),
-            unusable: None,
+            ..Camera::default()
         }
     }
 

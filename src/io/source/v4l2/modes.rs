@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-/// Readable pixel formats, in order of preference: uncompressed ones by their size, then compressed
-/// ones.
+/// Readable pixel formats, in order of preference: uncompressed ones by their size, then compressed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -17,14 +16,11 @@ pub enum Format {
     Uyvy,
     /// 16-bit intensity, lowest byte first; many cameras fill only the lower 10 or 12 bits.
     Y16,
-    /// One JPEG image per frame.
     Mjpg,
-    /// H.264 video.
     H264,
 }
 
 impl Format {
-    /// All formats in order of preference.
     pub const ALL: [Format; 7] = [
         Format::Grey,
         Format::Nv12,
@@ -35,43 +31,34 @@ impl Format {
         Format::H264,
     ];
 
+    /// Returns V4L2's name and the bytes a pixel, if it is uncompressed.
+    fn row(self) -> (&'static str, Option<f64>) {
+        match self {
+            Format::Grey => ("GREY", Some(1.0)),
+            Format::Nv12 => ("NV12", Some(1.5)),
+            Format::Yuyv => ("YUYV", Some(2.0)),
+            Format::Uyvy => ("UYVY", Some(2.0)),
+            Format::Y16 => ("Y16", Some(2.0)),
+            Format::Mjpg => ("MJPG", None),
+            Format::H264 => ("H264", None),
+        }
+    }
+
     /// Returns the format of a V4L2 code; `None` if it is not readable.
     pub fn of_code(code: [u8; 4]) -> Option<Self> {
-        Some(match &code {
-            b"GREY" => Format::Grey,
-            b"NV12" => Format::Nv12,
-            b"YUYV" => Format::Yuyv,
-            b"UYVY" => Format::Uyvy,
-            b"Y16 " => Format::Y16,
-            b"MJPG" | b"JPEG" => Format::Mjpg,
-            b"H264" => Format::H264,
-            _ => return None,
-        })
+        let name = if code == *b"JPEG" { "MJPG".to_owned() } else { code_text(code) };
+        Self::ALL.into_iter().find(|format| format.row().0 == name)
     }
 
     /// Bytes a pixel; `None` for compressed formats.
     pub fn bytes_per_pixel(self) -> Option<f64> {
-        match self {
-            Format::Grey => Some(1.0),
-            Format::Nv12 => Some(1.5),
-            Format::Yuyv | Format::Uyvy | Format::Y16 => Some(2.0),
-            Format::Mjpg | Format::H264 => None,
-        }
+        self.row().1
     }
 }
 
-/// The name that V4L2 uses.
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Grey => "GREY",
-            Format::Nv12 => "NV12",
-            Format::Yuyv => "YUYV",
-            Format::Uyvy => "UYVY",
-            Format::Y16 => "Y16",
-            Format::Mjpg => "MJPG",
-            Format::H264 => "H264",
-        })
+        f.write_str(self.row().0)
     }
 }
 
@@ -85,12 +72,10 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Creates a whole number of frames per second.
     pub fn whole(frames: u32) -> Self {
         Self { frames, seconds: 1 }
     }
 
-    /// Returns the frames per second.
     pub fn value(self) -> f64 {
         f64::from(self.frames) / f64::from(self.seconds)
     }
@@ -109,7 +94,6 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A format in a size, with the camera's rates for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mode {
     /// V4L2's code of the pixel format, such as `YUYV`.
@@ -121,18 +105,15 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// Returns the pixel format if it is readable.
     pub fn format(&self) -> Option<Format> {
         Format::of_code(self.code)
     }
 
-    /// Returns the width and height in pixels.
     pub fn size(&self) -> (u32, u32) {
         (self.width, self.height)
     }
 }
 
-/// Returns the code of a format as a text.
 pub fn code_text(code: [u8; 4]) -> String {
     String::from_utf8_lossy(&code).trim_end().to_owned()
 }

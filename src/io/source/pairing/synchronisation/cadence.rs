@@ -7,7 +7,6 @@ use std::time::Duration;
 /// about 10 millionths: sigma * sqrt(12 / n^3), the error of a line's slope.
 const WINDOW: usize = 512;
 
-/// Fewest frames for an estimate.
 const FEWEST: usize = 16;
 
 /// Share of the period below which a frame is early.
@@ -16,7 +15,6 @@ const EARLY: f64 = 0.75;
 /// Jitter, as a share of the period, above which a camera keeps no beat.
 const UNEVEN: f64 = 0.15;
 
-/// A camera's recent frames.
 #[derive(Clone, Debug, Default)]
 pub struct Cadence {
     /// Number (missing frames counted) and time in seconds.
@@ -39,8 +37,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Reports whether the frames keep an even beat. An overloaded machine or bus loses frames by
-    /// the dozen.
+    /// Reports whether the frames keep an even beat. An overloaded machine or bus loses frames by the dozen.
     pub fn is_steady(&self) -> bool {
         self.jitter < UNEVEN * self.period
     }
@@ -75,7 +72,6 @@ impl Cadence {
         }
     }
 
-    /// Learns the period from the first frames, and numbers them by it.
     fn count_gaps(&mut self) {
         let times: Vec<f64> = self.frames.iter().map(|&(_, time)| time).collect();
         let mut steps: Vec<f64> = times.windows(2).map(|two| two[1] - two[0]).collect();

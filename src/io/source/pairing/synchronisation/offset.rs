@@ -6,15 +6,12 @@
 //! estimated from them. Horizontal motion is no evidence, because each view sees a near object cover and
 //! uncover the background at another time.
 
-use std::fmt;
-
 use stereod_core::frame::Image;
 
 /// Number of bands of rows for the comparison of changes.
 const BANDS: usize = 24;
 
-/// Root mean square of the vertical motion, in pixels a frame, below which noise and coding hide
-/// it.
+/// Root mean square of the vertical motion, in pixels a frame, below which noise and coding hide it.
 const STILL: f32 = 0.06;
 
 /// Lead of the best correlation over any that is not next to it.
@@ -32,12 +29,10 @@ fn chance(pictures: usize) -> f32 {
     0.28 + 1.2 / (pictures as f32).sqrt()
 }
 
-/// Mean grey levels of a frame's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows(Vec<f32>);
 
 impl Rows {
-    /// Computes the row means of `image`.
     pub fn of(image: &Image) -> Self {
         let width = image.width().max(1);
         let mean = |row: &[u8]| row.iter().map(|&grey| f32::from(grey)).sum::<f32>() / width as f32;
@@ -45,7 +40,6 @@ impl Rows {
     }
 }
 
-/// A shift that the frames show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// Shift in frames: left frame i and right frame i + `pictures` show the same moment.
@@ -56,39 +50,25 @@ pub struct Shift {
     pub other: f32,
 }
 
-/// Reason why no shift can be determined.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Unclear {
-    /// Too few frames.
+    #[error("there are too few pictures to compare")]
     Short,
     /// Hardly any vertical motion.
+    #[error("hardly anything moves up or down in them, and sideways motion does not tell")]
     Still,
-    /// No shift stands out; the best one.
+    #[error(
+        "no shift stands out: at the best one, {} pictures, motion correlates by {:.2}, elsewhere by up to {:.2}",
+        .0.pictures, .0.correlation, .0.other
+    )]
     Ambiguous(Shift),
-}
-
-impl fmt::Display for Unclear {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unclear::Short => f.write_str("there are too few pictures to compare"),
-            Unclear::Still => f.write_str(
-                "hardly anything moves up or down in them, and sideways motion does not tell",
-            ),
-            Unclear::Ambiguous(Shift { pictures, correlation, other }) => write!(
-                f,
-                "no shift stands out: at the best one, {pictures} pictures, motion correlates by \
-                 {correlation:.2}, elsewhere by up to {other:.2}"
-            ),
-        }
-    }
 }
 
 /// Finds the shift of the right view's frames against the left one's, up to `reach` frames.
 pub fn find(left: &[Rows], right: &[Rows], reach: usize) -> Result<Shift, Unclear> {
     let (left, right) = (Motion::of(left), Motion::of(right));
     let shorter = left.len().min(right.len());
-    // At least a third of the shorter view is compared, so that few frames do not agree by
-    // chance.
+    // At least a third of the shorter view is compared, so that few frames do not agree by chance.
     let fewest = FEWEST.max(shorter / 3);
     if shorter < fewest {
         return Err(Unclear::Short);
@@ -117,8 +97,7 @@ pub fn find(left: &[Rows], right: &[Rows], reach: usize) -> Result<Shift, Unclea
     if sure { Ok(found) } else { Err(Unclear::Ambiguous(found)) }
 }
 
-/// Returns whether each half of the frames that are compared is most alike at this shift or next to
-/// it.
+/// Returns whether each half of the frames that are compared is most alike at this shift or next to it.
 fn halves_agree(left: &Motion, right: &Motion, shift: i64, all: std::ops::Range<usize>) -> bool {
     let middle = all.start + all.len() / 2;
     let half_agrees = |half: std::ops::Range<usize>| {
@@ -173,11 +152,9 @@ fn correlation<const CHANNELS: usize>(a: &[[f32; CHANNELS]], b: &[[f32; CHANNELS
     if norm > 0.0 { product / norm } else { 0.0 }
 }
 
-/// Changes from frame to frame.
 struct Motion {
     /// Changes of the bands' means, less their mean, so that exposure does not count.
     bands: Vec<[f32; BANDS]>,
-    /// Vertical motion in pixels.
     vertical: Vec<[f32; 1]>,
 }
 

@@ -8,7 +8,6 @@ use stereod_core::frame::Eye;
 /// Length of a window in seconds.
 const WINDOW: f64 = 5.0;
 
-/// Fewest frames of a view in a window.
 const FEWEST: u64 = 10;
 
 /// Share of a period above which the median difference counts as late.
@@ -30,13 +29,10 @@ const SAME_RATE: f64 = 0.02;
 /// Remark for the user, made once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// A problem and its fix.
     Warning(String),
-    /// The problem is over.
     Well(String),
 }
 
-/// Kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Rates,
@@ -53,7 +49,6 @@ pub(super) struct RemarkState {
     differences: Vec<i64>,
     told: Vec<State>,
     good: u32,
-    /// Trouble of the last window, in a few words.
     trouble: Option<String>,
 }
 
@@ -68,17 +63,14 @@ impl RemarkState {
         self.differences.push(skew_ns);
     }
 
-    /// Starts a new window and allows every warning again.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// Reports whether the window is full.
     pub(super) fn is_due(&self) -> bool {
         self.begun.is_some_and(|begun| self.now - begun >= WINDOW)
     }
 
-    /// Returns the present trouble in a few words.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
@@ -120,7 +112,6 @@ impl RemarkState {
     }
 }
 
-/// A window that is full.
 struct Seen<'a> {
     left: &'a Fit,
     right: &'a Fit,
@@ -133,7 +124,6 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Returns the trouble, if there is any.
     fn state(&self) -> Option<State> {
         let Self { left, right, .. } = self;
         let other_rate = left.is_steady()
@@ -155,7 +145,6 @@ impl Seen<'_> {
         self.left.period.max(self.right.period)
     }
 
-    /// Describes the trouble in a few words.
     fn in_short(&self, state: State) -> String {
         match state {
             State::Rates => "the cameras run at different rates".to_owned(),
@@ -169,7 +158,6 @@ impl Seen<'_> {
         }
     }
 
-    /// Describes the trouble and its fix.
     fn warning(&self, state: State) -> String {
         let Self { left, right, frames, pairs, typical, .. } = self;
         let ms = |seconds: f64| seconds * 1e3;
@@ -207,7 +195,6 @@ impl Seen<'_> {
     }
 }
 
-/// Describes the phase of the cameras.
 fn apart(left: &Fit, right: &Fit) -> String {
     phase(left, right).map_or_else(
         || "unevenly, or at different rates".to_owned(),

@@ -1,96 +1,30 @@
 //! Words in the names of topics and files: marks of the side, and words for kinds of images.
 
 /// Marks of the left and the right view in names, in lower case, as words of their own.
-const MARKS: [[&str; 2]; 19] = [
-    ["left", "right"],
-    ["infra1", "infra2"],
-    ["infra_1", "infra_2"],
-    ["infrared_1", "infrared_2"],
-    ["ir1", "ir2"],
-    ["cam0", "cam1"],
-    ["cam_0", "cam_1"],
-    ["camera0", "camera1"],
-    ["camera_0", "camera_1"],
-    ["l", "r"],
-    ["fisheye1", "fisheye2"],
-    ["image_00", "image_01"],
-    ["image_02", "image_03"],
-    ["image_0", "image_1"],
-    ["image_2", "image_3"],
-    ["colored_0", "colored_1"],
-    ["lcam", "rcam"],
-    ["im0", "im1"],
-    ["camera_00", "camera_02"],
-];
+const MARKS: &str = "\
+    left/right infra1/infra2 infra_1/infra_2 infrared_1/infrared_2 ir1/ir2 cam0/cam1 \
+    cam_0/cam_1 camera0/camera1 camera_0/camera_1 l/r fisheye1/fisheye2 image_00/image_01 \
+    image_02/image_03 image_0/image_1 image_2/image_3 colored_0/colored_1 lcam/rcam im0/im1 \
+    camera_00/camera_02";
 
 /// Words of topics that hold no view of a camera.
-pub(super) const NO_VIEWS: [&str; 19] = [
-    "compresseddepth",
-    "confidence",
-    "depth",
-    "disparity",
-    "flow",
-    "heatmap",
-    "instance",
-    "instances",
-    "label",
-    "labels",
-    "mask",
-    "masks",
-    "normals",
-    "panoptic",
-    "segmentation",
-    "semantic",
-    "semantics",
-    "seg",
-    "theora",
-];
+pub(super) const NO_VIEWS: &str = "\
+    compresseddepth confidence depth disparity flow heatmap instance instances label labels \
+    mask masks normals panoptic segmentation semantic semantics seg theora";
 
 /// Words of topics with camera images, and words for their variants.
-const OF_CAMERAS: [&str; 36] = [
-    "bayer",
-    "bgr",
-    "bgr8",
-    "cam",
-    "camera",
-    "color",
-    "colored",
-    "colour",
-    "compressed",
-    "data",
-    "ffmpeg",
-    "frame",
-    "gray",
-    "grey",
-    "h264",
-    "h265",
-    "image",
-    "images",
-    "img",
-    "infra",
-    "infrared",
-    "ir",
-    "jpeg",
-    "mono",
-    "optical",
-    "photo",
-    "picture",
-    "png",
-    "raw",
-    "rect",
-    "rectified",
-    "rgb",
-    "rgb8",
-    "scene",
-    "video",
-    "view",
-];
+const OF_CAMERAS: &str = "\
+    bayer bgr bgr8 cam camera color colored colour compressed data ffmpeg frame gray grey \
+    h264 h265 image images img infra infrared ir jpeg mono optical photo picture png raw rect \
+    rectified rgb rgb8 scene video view";
 
-/// Words of topics with colour.
 pub(super) const COLOURS: [&str; 7] =
     ["color", "colour", "rgb", "bgr", "image_02", "image_2", "colored_0"];
 
-/// Reports whether a name has `word` as a word of its own.
+fn marks() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MARKS.split(' ').filter_map(|pair| pair.split_once('/'))
+}
+
 pub(super) fn has_word(name: &str, word: &str) -> bool {
     !places(name, word).is_empty()
 }
@@ -120,7 +54,7 @@ fn is_edge(name: &str, at: usize) -> bool {
 /// that differ in them have another kind of images.
 pub(super) fn kind(name: &str, mark: usize) -> String {
     let mut marked = vec![false; name.len()];
-    for word in MARKS.as_flattened() {
+    for word in marks().flat_map(|(left, right)| [left, right]) {
         for at in places(name, word) {
             marked[at..at + word.len()].fill(true);
         }
@@ -129,7 +63,7 @@ pub(super) fn kind(name: &str, mark: usize) -> String {
     let starts: Vec<usize> = edges.chain([name.len()]).filter(|at| *at >= mark).collect();
     let words = starts.windows(2).filter(|two| !marked[two[0]]).map(|two| &name[two[0]..two[1]]);
     let words = words.map(str::to_ascii_lowercase).filter(|word| {
-        word.chars().all(char::is_alphanumeric) && !OF_CAMERAS.contains(&word.as_str())
+        word.chars().all(char::is_alphanumeric) && !OF_CAMERAS.split(' ').any(|it| it == word)
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -138,7 +72,7 @@ pub(super) fn kind(name: &str, mark: usize) -> String {
 /// every mark in a name.
 pub(super) fn others(name: &str) -> Vec<(usize, String)> {
     let lower = name.to_ascii_lowercase();
-    let other = |[left, right]: [&str; 2]| {
+    let other = |(left, right): (&str, &str)| {
         let places = places(name, left);
         let first = *places.first()?;
         let (mut text, mut end) = (String::new(), 0);
@@ -149,10 +83,9 @@ pub(super) fn others(name: &str) -> Vec<(usize, String)> {
         }
         Some((first, text + &lower[end..]))
     };
-    MARKS.into_iter().filter_map(other).collect()
+    marks().filter_map(other).collect()
 }
 
-/// Returns the possible names of the right view of a left view's file or topic, in lower case.
 pub fn partners(left: &str) -> impl Iterator<Item = String> {
     others(left).into_iter().map(|(_, right)| right.to_lowercase())
 }

@@ -10,7 +10,7 @@ use mcap::records::ChunkIndex;
 use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
 
 use super::super::interface::{check_length, longest};
-use super::record::{RECORD, explain, guarded, limit};
+use super::chunk::{RECORD, explain, guarded, limit};
 
 /// Bytes of the footer's record and the magic behind it.
 pub(super) const FOOTER: u64 = RECORD + 8 + 8 + 4 + mcap::MAGIC.len() as u64;
@@ -43,7 +43,6 @@ pub(super) fn incompleteness(summary: &Summary) -> Option<Option<String>> {
     (most > longest()).then_some(None)
 }
 
-/// Checks the checksum of the index, if it has one.
 fn check_summary(file: &mut BufReader<File>, length: u64) -> Result<()> {
     let footer = length.checked_sub(FOOTER).context("the file is too short")?;
     // The start of the index and of its own index, and the checksum.
@@ -61,7 +60,6 @@ fn check_summary(file: &mut BufReader<File>, length: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns the checksum of a part of the file.
 pub(super) fn checksum(file: &mut BufReader<File>, start: u64, bytes: u64) -> Result<u32> {
     file.seek(SeekFrom::Start(start))?;
     let (mut sum, mut left) = (crc32fast::Hasher::new(), bytes);
@@ -76,7 +74,6 @@ pub(super) fn checksum(file: &mut BufReader<File>, start: u64, bytes: u64) -> Re
     Ok(sum.finalize())
 }
 
-/// Reads the index at the end of the file.
 pub(super) fn summary(file: &mut BufReader<File>, length: u64) -> Result<Option<Summary>> {
     let options =
         SummaryReaderOptions::default().with_file_size(length).with_record_length_limit(limit());

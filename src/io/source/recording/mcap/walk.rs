@@ -8,16 +8,14 @@ use anyhow::{Context, Result, ensure};
 use mcap::records::{Record, op};
 
 use super::super::interface::{Encoding, Message, TOPICS_MAX, Topic, check_length, resize};
-use super::chunk::{chunk_at, find_counts, read_chunk};
+use super::chunk::{MESSAGE_HEADER, RECORD, chunk_at, find_counts, read_chunk, record};
 use super::index::checksum;
-use super::record::{MESSAGE_HEADER, RECORD, record};
 use super::{McapFile, Walk};
 
 /// Reason for the end of a file amid a record.
 const CUT_OFF: &str = "it was cut off there";
 
 impl McapFile {
-    /// Reads the whole file for its topics and their counts.
     pub(super) fn find_topics(&mut self) -> Result<()> {
         let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
         let mut walk = Walk::default();
@@ -158,7 +156,6 @@ impl McapFile {
         Ok(true)
     }
 
-    /// Notes why the file ends here.
     fn end(&mut self, walk: &Walk, why: &str) -> Result<bool> {
         self.cut = Some(format!("it ends after {} messages: {why}", walk.messages));
         Ok(false)

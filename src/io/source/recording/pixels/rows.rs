@@ -2,14 +2,13 @@
 
 use anyhow::Result;
 
-use super::layout::Layout;
+use super::Layout;
 use crate::source::gst::Keep;
 use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
 use stereod_core::frame::{Image, intensity, intensity_16};
 use stereod_core::picture::tone::Tone;
 use stereod_core::pool::Pool;
 
-/// Rows of samples.
 pub(super) struct Rows<'a> {
     pub data: &'a [u8],
     pub step: usize,
@@ -19,7 +18,6 @@ pub(super) struct Rows<'a> {
     pub is_wide: bool,
     pub is_big_endian: bool,
     pub layout: Layout,
-    /// Width and height in pixels.
     pub size: (usize, usize),
 }
 
@@ -29,7 +27,6 @@ impl<'a> Rows<'a> {
         &self.data[y * self.step + self.start..][..self.length]
     }
 
-    /// Returns sample `x` of row `y`.
     #[inline]
     fn at(&self, x: usize, y: usize) -> u16 {
         let row = self.row(y);
@@ -50,7 +47,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Makes a frame.
     pub fn image(&self, keep: &Keep, tone: Tone) -> Result<Image> {
         let (width, height) = self.size;
         let mut grey = keep.pixels.try_take(width * height)?;
@@ -66,7 +62,6 @@ impl<'a> Rows<'a> {
         Ok(image.with_chroma(self.chroma(pool)?))
     }
 
-    /// Computes the intensity of samples of two bytes.
     fn fill_words(&self, words: &mut [u16]) {
         for (y, out) in words.chunks_exact_mut(self.size.0).enumerate() {
             for (x, out) in out.iter_mut().enumerate() {
@@ -81,7 +76,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Computes the intensity of samples of one byte.
     fn fill_bytes(&self, grey: &mut [u8]) {
         let width = self.size.0;
         for (y, out) in grey.chunks_exact_mut(width).enumerate() {
@@ -108,7 +102,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Makes the colour, if the samples have any.
     fn chroma(&self, pool: &Pool<Differences>) -> Result<Option<Chroma>> {
         Ok(match self.layout {
             Layout::Grey => None,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::layout::FORMATS;
+use super::FORMATS;
 use super::*;
 use stereod_core::chroma::ColourCoding;
 use stereod_core::frame::intensity;
