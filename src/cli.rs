@@ -3,12 +3,9 @@
 pub mod batch;
 pub mod calibrate;
 pub mod calibration;
-pub mod computation;
 pub mod evaluate;
 pub mod flags;
-pub mod info;
 pub mod rectify;
-pub mod rig;
 pub mod source;
 
 use std::path::PathBuf;
@@ -16,20 +13,17 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 use toml::Value;
 
+use crate::settings::Size;
+use crate::settings::names::text_of;
 pub use batch::BatchArgs;
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
-pub use computation::Computation;
 pub use evaluate::EvaluateArgs;
-pub use flags::{Common, FlagLayer};
+pub use flags::{Common, Computation, FlagLayer, RigFlags};
 use flags::{SettingFlags, parser};
-pub use info::InfoArgs;
 pub use rectify::RectifyArgs;
-pub use rig::RigFlags;
+use source::TopicArgs;
 pub use source::{PairArgs, SourceArgs};
-
-use crate::settings::Size;
-use crate::settings::names::text_of;
 use stereod_core::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
 
 /// Dense disparity from two cameras or recorded stereo video, live.
@@ -93,7 +87,7 @@ pub enum Command {
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
     /// Show what is in a recording of messages, and which pair would be taken
-    #[command(after_help = info::EXAMPLES)]
+    #[command(after_help = INFO_EXAMPLES)]
     Info(InfoArgs),
     /// List the processors and cameras of this machine
     #[command(after_help = DEVICES_EXAMPLES)]
@@ -432,6 +426,35 @@ pub struct ManArgs {
     /// Write the pages of all commands into this folder instead
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
+}
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  stereod info drive.mcap
+  stereod info drive.bag --json
+  stereod info MH_01_easy/
+
+Gaps are distances of more than 1.5 usual periods between two messages of a topic. Images count by their \
+own stamps, other messages by the time of their recording. The whole recording is read once.";
+
+/// Arguments of `info`.
+#[derive(Clone, Debug, Args)]
+pub struct InfoArgs {
+    /// MCAP, ZED's .svo2, ROS 1 bag, rosbag2 (.db3 or its folder), or the folder of a data set (EuRoC, KITTI, ...)
+    #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
+    pub recording: PathBuf,
+
+    /// Topics of the views.
+    #[command(flatten)]
+    pub topics: TopicArgs,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Configuration and logs.
+    #[command(flatten)]
+    pub common: Common,
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! stops the source; pairs in transit are still matched, and files are finished.
 
 mod deliver;
-mod engine_swap;
 mod match_loop;
 mod running;
 
@@ -18,7 +17,7 @@ use anyhow::Context;
 use crate::telemetry::progress::Progress;
 use deliver::Delivery;
 pub use deliver::Timeline;
-pub use engine_swap::EngineSwap;
+pub use match_loop::EngineSwap;
 use match_loop::{Handed, MatchLoop};
 use running::PATIENCE;
 pub use running::{Counters, Outcome, Running, SinkCounters, SinkCounts};

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use stereod_evaluate::submission::Benchmark;
 
-use super::computation::Computation;
-use super::flags::{Common, FlagLayer, SettingFlags};
+use super::flags::{Common, Computation, FlagLayer, SettingFlags};
 use stereod_core::settings::row::PICTURES;
+use stereod_evaluate::submission::Benchmark;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

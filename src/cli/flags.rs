@@ -15,7 +15,9 @@ use crate::settings::names::text_of;
 use crate::settings::{Layers, MEMORY_MIB_MAX, Size, replace_quoted, row, rows};
 use crate::telemetry::logs::Verbosity;
 use stereod_core::matching::{BlockWindow, CensusWindow};
-use stereod_core::settings::row::{Flag, Group, Integer, Kind, Plain, Row};
+use stereod_core::settings::row::{
+    CALIBRATION, ENGINE, Flag, Group, Integer, Kind, MATCHING, Plain, QUANTITY, RECTIFIED, Row,
+};
 
 /// Flags of settings that `--help` shows; `--help-all` shows all.
 const MOST_USED: [&str; 14] = [
@@ -295,6 +297,62 @@ impl Common {
             (false, 0) => Verbosity::Configured,
             (false, level) => Verbosity::Verbose(level),
         }
+    }
+}
+
+/// Calibration, parameters and engine.
+#[derive(Clone, Debug, Args)]
+pub struct Computation {
+    /// Rectifies the pairs first, as if they were raw.
+    #[command(flatten, next_help_heading = "Cameras")]
+    calibration: SettingFlags<CALIBRATION>,
+
+    /// Parameters of the matcher.
+    #[command(flatten, next_help_heading = "Matching")]
+    matching: SettingFlags<MATCHING>,
+
+    /// The engine.
+    #[command(flatten, next_help_heading = "Engine")]
+    compute: SettingFlags<ENGINE>,
+}
+
+impl Computation {
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        layer.add(&self.calibration);
+        layer.add(&self.matching);
+        layer.add(&self.compute);
+        layer
+    }
+}
+
+/// The two cameras.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Cameras")]
+pub struct RigFlags {
+    /// Rectification of raw images.
+    #[command(flatten)]
+    pub calibration: SettingFlags<CALIBRATION>,
+
+    /// Quantity in recordings and images.
+    #[command(flatten)]
+    pub quantity: SettingFlags<QUANTITY>,
+
+    /// Cameras of rectified inputs.
+    #[command(flatten)]
+    pub rectified: SettingFlags<RECTIFIED>,
+}
+
+impl RigFlags {
+    /// Adds those that were given to the layer.
+    pub fn lay(&self, layer: &mut FlagLayer) {
+        layer.add(&self.calibration);
+        layer.add(&self.quantity);
+        layer.add(&self.rectified);
+        // The numbers replace a calibration file of a lower layer.
+        let none = (!self.rectified.is_empty()).then_some("");
+        layer.put("calibration", "file", "--focal", none);
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Error, inputs, load, print};
 use crate::cli::FlagLayer;
 use crate::cli::calibration::{CalibrationArgs, CalibrationCommand, CalibrationInput};
-use crate::commands::inputs::Inputs;
+use crate::commands::prepare::loading::Inputs;
 use stereod_core::calibration::CalibrationError;
 use stereod_core::calibration::format::{self, Format, Loaded, ReadOptions, Report};
 use stereod_core::calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};

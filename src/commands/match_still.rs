@@ -15,14 +15,13 @@ use crate::observe::alignment::{Options, Verdict, measure};
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::{Spare, too_few};
 use crate::settings::{Loaded, Settings};
-use stereod_core::engine;
-use stereod_core::files;
 use stereod_core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
 use stereod_core::matching::tiles::TileLayout;
 use stereod_core::matching::{History, Params};
 use stereod_core::picture::cloud::{self, CloudFormat};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::settings::Origin;
+use stereod_core::{engine, files};
 use stereod_io::sink::colour::{ColourRange, ColourScale};
 use stereod_io::sink::still::{
     Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,

@@ -1,14 +1,14 @@
 //! The matcher's thread: pairs in, disparity out to every sink.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::engine_swap::EngineSwap;
 use crate::telemetry::progress::Progress;
 use stereod_core::control::Switch;
 use stereod_core::engine::Engine;
 use stereod_core::frame::{Matched, StereoPair};
 use stereod_core::queue::{LinkReceiver, LinkSender};
+use stereod_core::thread::locked;
 
 /// A matched pair on its way to a sink.
 #[derive(Clone)]
@@ -117,5 +117,27 @@ impl MatchLoop {
             let _ = sink.send(handed.clone());
         }
         Ok(true)
+    }
+}
+
+/// Slot for an engine that takes over between two pairs. No pair is lost or overtakes another.
+/// Clones are the same slot.
+#[derive(Clone, Default)]
+pub struct EngineSwap(Arc<Mutex<Option<Box<dyn Engine>>>>);
+
+impl EngineSwap {
+    /// Lets this engine take over with the next pair; the newest wins.
+    pub fn put(&self, engine: Box<dyn Engine>) {
+        // An unused earlier engine is freed here, after the lock.
+        let _unused = self.next().replace(engine);
+    }
+
+    /// Takes the waiting engine, if any.
+    pub(super) fn take(&self) -> Option<Box<dyn Engine>> {
+        self.next().take()
+    }
+
+    fn next(&self) -> MutexGuard<'_, Option<Box<dyn Engine>>> {
+        locked(&self.0)
     }
 }

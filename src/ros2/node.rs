@@ -22,7 +22,7 @@ use ros2_client::{
     Name, Node, Parameter, ParameterValue, Publisher, RmwRequestId, Server, ServiceTypeName,
 };
 
-use super::encoded::Encoded;
+use super::Encoded;
 use super::services::{Response, SetBool, Trigger, answer, receive, respond, serve};
 use crate::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, Typed, Viewer, ViewerId};
 use stereod_core::control::{Control, Switch};

@@ -10,13 +10,13 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::State;
 use super::access::{Access, check_origin};
 use super::hosts::Hosts;
 use super::live::connection::{self, Visit};
 use super::live::{Live, client, foxglove, snapshot};
 use super::metrics::{Process, text};
 use super::peer::Peer;
-use super::state::State;
 use stereod_core::text::on_one_line;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.

@@ -2,15 +2,13 @@
 
 #[allow(dead_code)] // Only a window reads them.
 mod options;
-mod view;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-pub use options::{CameraDesk, Span, Timing, WindowOptions};
-pub use view::View;
+pub use options::{CameraDesk, Span, Timing, View, WindowOptions};
 
 use crate::status::RunStatus;
 use crate::viewer::{Tuned, Viewer};

@@ -6,7 +6,6 @@ mod keys;
 mod saving;
 mod timeline;
 mod tuning;
-mod viewpoint;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,16 +17,15 @@ use winit::event::{KeyEvent, MouseButton, MouseScrollDelta, WindowEvent};
 use winit::keyboard::{Key, ModifiersState, NamedKey};
 use winit::window::Fullscreen;
 
-use super::comparison::{Comparison, InEffect};
 use super::event_loop::{Content, Shell};
-use super::mailbox::Rates;
+use super::options::View;
 use super::orbit::Orbit;
 use super::panel::Panel;
-use super::remote::Wake;
+use super::remote::{Rates, Wake};
 use super::scene::{ALL_DEPTHS, Limits, Scene};
 use super::screen::Drawn;
-use super::view::View;
 use crate::status::RunStatus;
+use comparing::{Comparison, InEffect};
 use keys::{Action, Travel};
 use stereod_core::control::Control;
 use stereod_core::frame::Matched;
@@ -402,6 +400,31 @@ impl Content for App {
             if writer.join().is_err() {
                 tracing::error!("a snapshot was not written");
             }
+        }
+    }
+}
+
+impl App {
+    /// Reports whether the mouse is over the points.
+    pub(super) fn is_over_points(&self) -> bool {
+        let (Some(screen), Some((x, _))) = (&self.shell.screen, self.cursor) else { return false };
+        self.view == View::Points && x < f64::from(self.scene().room(screen.size()).0)
+    }
+
+    /// Moves the viewpoint with the mouse: the left button turns, the others shift.
+    pub(super) fn move_viewpoint(
+        &mut self,
+        button: MouseButton,
+        before: (f64, f64),
+        now: (f64, f64),
+    ) {
+        let Some(screen) = &self.shell.screen else { return };
+        let height = f64::from(screen.size().1.max(1));
+        let [across, down] =
+            [now.0 - before.0, now.1 - before.1].map(|pixels| (pixels / height) as f32);
+        match button {
+            MouseButton::Left => self.orbit.turn(across, down),
+            _ => self.orbit.shift(across, down),
         }
     }
 }

@@ -9,12 +9,11 @@ use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, ve
 
 use super::help;
 use super::histogram::{self, Histogram};
-use super::lines::{Line, panel};
-use super::mailbox::Rates;
 use super::options::Timing;
+use super::remote::Rates;
 use super::rows::Rows;
 use super::scene::Limits;
-use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
+use super::style::{ALARM, BRIGHT, DIM, Line, MARGIN, PADDING, PANEL, TEXT, panel};
 use super::timeline::Timeline;
 use super::wipe::Wipe;
 use crate::status::{Banner, RunStatus};

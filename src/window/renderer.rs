@@ -9,10 +9,10 @@ use self::frame::{Colouring, FrameTextures, Resources};
 use self::pipelines::DEPTHS;
 pub(crate) use self::pipelines::Pipelines;
 use super::gpu::Gpu;
+use super::options::{Content, View};
 use super::scene::{Pane, Scene, panes};
-use super::textures::extent;
-use super::view::{Content, View};
 use super::wipe;
+use frame::extent;
 use stereod_core::frame::Matched;
 use stereod_io::sink::colour::ColourMap;
 

@@ -1,7 +1,7 @@
 //! The scene: the view, and the layout of its panes on a target, independent of any graphics device.
 
+use super::options::{Content, View};
 use super::orbit::Orbit;
-use super::view::{Content, View};
 use stereod_core::frame::SUBPIXEL;
 use stereod_io::sink::colour::{ColourMap, ColourScale};
 

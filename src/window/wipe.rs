@@ -2,10 +2,9 @@
 
 use egui::{Align2, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
-use super::lines::{Line, panel};
+use super::options::Content;
 use super::scene::Pane;
-use super::style::{ALARM, BRIGHT, DIM, MARGIN, PANEL};
-use super::view::Content;
+use super::style::{ALARM, BRIGHT, DIM, Line, MARGIN, PANEL, panel};
 use crate::viewer::Knob;
 use stereod_core::frame::{DisparityMap, INVALID};
 

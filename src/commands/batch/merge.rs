@@ -10,7 +10,7 @@ use super::checked::check;
 use super::manifest::Manifest;
 use super::plan::{Piece, Plan};
 use super::work::STATISTICS;
-use crate::commands::inputs::Inputs;
+use crate::commands::prepare::loading::Inputs;
 use crate::commands::{Error, print};
 use crate::outputs::Kind;
 use stereod_core::files::claim::Claim;

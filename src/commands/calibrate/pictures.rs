@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use indicatif::ProgressBar;
 
 use super::super::Error;
-use super::arguments::{detector, refuse_inputs};
+use super::{detector, refuse_inputs};
 use crate::board::detect::Detector;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;

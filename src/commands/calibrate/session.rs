@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use indicatif::ProgressBar;
 
-use super::arguments::{detector, options};
+use super::{detector, options};
 use crate::board::detect::Detector;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;
-use stereod_core::calibration::board::Board;
-use stereod_core::calibration::board::{Detection, NotFound};
+use stereod_core::calibration::board::{Board, Detection, NotFound};
 use stereod_core::calibration::solve::{
     self, Guide, Judgement, Reason, Refusal, Sighting, SolveError, Solved, fit, most_diverse,
 };

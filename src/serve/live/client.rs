@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::connection::{Connection, End, Visit};
 use super::text::{self, Message, Own};
 use super::{Live, Newest, SCALES};
-use crate::serve::state::State;
+use crate::serve::State;
 use crate::viewer::{Ask, ClientId, Tuned};
 
 /// Frames that a client may have and not have drawn, if its connection is fast.

@@ -14,9 +14,9 @@ use tokio::time::timeout;
 
 use super::Live;
 use super::viewers::{Ending, Seat};
+use crate::serve::State;
 use crate::serve::access::Rights;
 use crate::serve::peer::{Peer, SILENCE};
-use crate::serve::state::State;
 use crate::viewer::{ClientId, RequestId, ViewerId};
 
 /// Period in which a viewer is asked whether it is there.

@@ -11,7 +11,6 @@ pub mod foxglove;
 pub mod snapshot;
 mod text;
 mod viewers;
-mod workers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -19,10 +18,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use hyper::body::Bytes;
-use tokio::sync::{OnceCell, Semaphore, watch};
-pub use viewers::Ending;
-use viewers::{Answer, Viewers};
-use workers::Workers;
+use tokio::sync::{AcquireError, OnceCell, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::spawn_blocking;
 
 use crate::viewer::{Ask, ClientId, Tuned, Viewer};
 use stereod_core::clock::CaptureClock;
@@ -34,6 +31,8 @@ use stereod_io::sink::Sink;
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::{Colouring, LiveColouring};
 use stereod_io::sink::messages::{TOPICS, stamp};
+pub use viewers::Ending;
+use viewers::{Answer, Viewers};
 
 /// Sizes of images for the page: every pixel of every row, every second or every fourth one.
 const SCALES: [usize; 3] = [1, 2, 4];
@@ -231,5 +230,46 @@ impl Sink for LiveSink {
 
     fn finish(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+/// Places for one kind of work, so that no other kind can keep it waiting.
+pub struct Workers(Arc<Semaphore>);
+
+/// A place, until its work is done. Whoever waits for it may leave before.
+pub struct Place(#[expect(dead_code, reason = "released on drop")] OwnedSemaphorePermit);
+
+impl Workers {
+    /// Makes so many places.
+    pub fn new(places: usize) -> Self {
+        Self(Arc::new(Semaphore::new(places)))
+    }
+
+    /// Waits for a place.
+    pub async fn enter(&self) -> Result<Place, AcquireError> {
+        self.0.clone().acquire_owned().await.map(Place)
+    }
+
+    /// Does the work in the next free place; the error is a panic.
+    pub async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        self.enter().await.map_err(|closed| closed.to_string())?.work(work).await
+    }
+}
+
+impl Place {
+    /// Does the work; the error is a panic.
+    pub async fn work<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let work = move || {
+            let done = work();
+            drop(self);
+            done
+        };
+        spawn_blocking(work).await.map_err(|broken| broken.to_string())
     }
 }

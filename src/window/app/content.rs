@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::super::histogram::Histogram;
+use super::super::options::{Content, View};
 use super::super::overlay::{Hover, Legend, OverlayContent};
 use super::super::rows::Rows;
 use super::super::scene::{Pane, panes};
-use super::super::view::{Content, View};
 use super::{App, size};
 
 /// Shortest period between changes of a number, for readability.

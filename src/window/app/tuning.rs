@@ -9,8 +9,8 @@ use super::super::overlay::OverlayContent;
 use super::super::panel::Clicks;
 use super::super::scene::Scene;
 use super::super::screen::Drawn;
-use super::super::snapshot;
 use super::App;
+use super::saving::settings_path;
 use crate::viewer::{Ask, Tuned};
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::Colouring;
@@ -116,9 +116,10 @@ impl App {
         if self.panel.has_no_knobs() {
             return self.notify(Err("there are no settings to write here".into()));
         }
-        let path = self.shell.options.settings_file.clone().unwrap_or_else(|| {
-            snapshot::settings_path(&self.shell.options.snapshot_dir, SystemTime::now())
-        });
+        let path =
+            self.shell.options.settings_file.clone().unwrap_or_else(|| {
+                settings_path(&self.shell.options.snapshot_dir, SystemTime::now())
+            });
         self.ask(Ask::Write(path));
     }
 

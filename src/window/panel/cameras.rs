@@ -6,7 +6,7 @@ use egui::{Color32, ComboBox, RichText, Slider, Ui};
 
 use super::super::options::CameraDesk;
 use super::super::style::ALARM;
-use super::row::row;
+use super::row;
 use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::frame::Eye;
 

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use egui::{Event, Modifiers, PointerButton, Pos2, RawInput, Rect, Shape, pos2, vec2};
 
-use super::row::LABEL;
-use super::*;
+use super::{LABEL, *};
 use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::frame::Eye;
 use stereod_core::thread::locked;

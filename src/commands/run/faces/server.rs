@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::face::{Bound, Face, Joined, Opened, Shows};
+use super::{Bound, Face, Joined, Opened, Shows};
 use crate::commands::run::knobs::knobs;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::open::outputs;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::face::{Bound, Face, Joined, Opened, Shows};
+use super::{Bound, Face, Joined, Opened, Shows};
 use crate::commands::run::knobs::knobs;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::open::window::{camera_desk, connect_window, span_of, window_options};

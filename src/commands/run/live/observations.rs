@@ -4,13 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::commands::prepare::ranging::small_matcher;
 use crate::commands::prepare::rig::Rig;
-use crate::observe::accuracy::{self, AccuracySummary};
 use crate::observe::alignment::observer::{self as alignment, AlignmentObserver, SharedLimits};
 use crate::observe::alignment::{Options, State};
 use crate::observe::exposure::{self, Exposure, ExposureObserver};
 use crate::observe::map_metrics::{self, MapMetrics};
 use crate::observe::range::observer::{self as range, RangeObserver};
-use crate::observe::{Observer, Observers};
+use crate::observe::{AccuracySummary, Observer, Observers, SharedAccuracy};
 use crate::settings::Loaded;
 use crate::telemetry::progress::TIME_CLASSES_US;
 use stereod_core::engine::cpu::CpuOptions;
@@ -24,7 +23,7 @@ const SKEW_CLASSES_US: [u64; 12] =
 
 /// Observations that are up to date while pairs flow.
 pub struct Observations {
-    accuracy: accuracy::Shared,
+    accuracy: SharedAccuracy,
     /// The state of the alignment, and the limits of its alarms.
     alignment: Option<(alignment::Shared, SharedLimits)>,
     /// The range that would suffice, if the candidate disparities do not.
@@ -45,7 +44,7 @@ impl Observations {
         // Figures count every pair; the checks take longer and look at the newest.
         let mut figures: Vec<Box<dyn Observer>> = Vec::new();
         let mut checks: Vec<Box<dyn Observer>> = Vec::new();
-        let accuracy = accuracy::Shared::default();
+        let accuracy = SharedAccuracy::default();
         if info.has_truth {
             figures.push(Box::new(accuracy.clone()));
         }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use sd_notify::NotifyState;
 
 use super::handles::Handles;
-use crate::commands::run::faces::face::{Bound, Face};
+use crate::commands::run::faces::{Bound, Face};
 use crate::settings::Settings;
 use crate::telemetry::stderr;
 use stereod_core::control::Switch;

@@ -14,15 +14,13 @@ use crate::outputs::{Kind, Output, Setup, wanted};
 use crate::settings::{Loaded, Settings};
 use stereod_core::calibration::format::file_list;
 use stereod_core::clock::CaptureClock;
-use stereod_core::files;
 use stereod_core::files::claim::Claim;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::matching::{Temporal, TemporalMode};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::Quantity;
-use stereod_core::reading;
+use stereod_core::{files, reading};
 use stereod_io::sink::colouring::LiveColouring;
-use stereod_io::sink::mcap;
 use stereod_io::sink::place::Place;
 use stereod_io::sink::restarting::{Factory, Restarting};
 use stereod_io::sink::segments::{self, SegmentLimits, Segments};
@@ -31,7 +29,7 @@ use stereod_io::sink::video::{
     FragmentError, StreamOptions, StreamPicture, StreamSink, check_fragment, check_preview_name,
     check_recording_name,
 };
-use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
+use stereod_io::sink::{Sink, StagesInTime, StreamInfo, mcap};
 use stereod_io::source::SourceInfo;
 use stereod_io::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
 

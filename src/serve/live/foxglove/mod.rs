@@ -12,15 +12,15 @@ use std::time::{Duration, SystemTime};
 
 use hyper_tungstenite::HyperWebsocket;
 use hyper_tungstenite::tungstenite::Message;
-use text::{DIAGNOSTICS, Level};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::connection::{Connection, End, Visit};
 use super::viewers::Answer;
 use super::{Live, Newest};
-use crate::serve::state::State;
+use crate::serve::State;
 use crate::viewer::{Ask, Tuned};
 use stereod_io::sink::messages::{TOPICS, diagnostics};
+use text::{DIAGNOSTICS, Level};
 
 /// Versions of the protocol, which differ in nothing that is used here.
 pub const PROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];

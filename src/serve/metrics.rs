@@ -1,4 +1,7 @@
-//! A status in the OpenMetrics text format.
+//! Metrics for Prometheus, in the OpenMetrics text format
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
+//!
+//! Nothing is counted here: a scrape formats the newest status of the run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +14,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::process::Process;
 use crate::status::RunStatus;
 
 /// Formats a status, the health and the process as text.
@@ -210,4 +212,38 @@ fn levels() -> Unit {
 /// Returns no unit.
 fn plain() -> Option<Unit> {
     None
+}
+
+/// Resources of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Process {
+    /// Resident memory in bytes.
+    pub resident_bytes: u64,
+    /// CPU time so far, user and system, in seconds.
+    pub cpu_seconds: f64,
+    /// Threads.
+    pub threads: u64,
+    /// Open files.
+    pub open_files: u64,
+}
+
+impl Process {
+    /// Returns the present state; `None` if the system does not provide it.
+    #[cfg(target_os = "linux")]
+    pub fn now() -> Option<Self> {
+        let process = procfs::process::Process::myself().ok()?;
+        let stat = process.stat().ok()?;
+        Some(Self {
+            resident_bytes: stat.rss * procfs::page_size(),
+            cpu_seconds: (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64,
+            threads: stat.num_threads.try_into().unwrap_or(0),
+            open_files: process.fd_count().ok()? as u64,
+        })
+    }
+
+    /// Returns the present state; `None` if the system does not provide it.
+    #[cfg(not(target_os = "linux"))]
+    pub fn now() -> Option<Self> {
+        None
+    }
 }
