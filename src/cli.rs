@@ -31,7 +31,6 @@ use stereod_core::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
 #[command(name = "stereod", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(propagate_version = false, after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 
@@ -167,7 +166,6 @@ Examples:
 /// Arguments of `run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
-    /// The source of pairs.
     #[command(flatten)]
     pub source: SourceArgs,
 
@@ -189,33 +187,26 @@ pub struct RunArgs {
     #[arg(long, hide = true)]
     pub piece: bool,
 
-    /// The outputs.
     #[command(flatten, next_help_heading = "Output")]
     pub outputs: SettingFlags<OUTPUT>,
 
-    /// The cameras.
     #[command(flatten)]
     pub rig: RigFlags,
 
-    /// Parameters of the matcher.
     #[command(flatten, next_help_heading = "Matching")]
     pub matching: SettingFlags<MATCHING>,
 
-    /// The engine.
     #[command(flatten, next_help_heading = "Engine")]
     pub compute: SettingFlags<ENGINE>,
 
-    /// The rate to reach.
     #[command(flatten, next_help_heading = "Engine")]
     pub rate: SettingFlags<RATE>,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl RunArgs {
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.source.lay(&mut layer);
@@ -237,7 +228,6 @@ impl RunArgs {
     right.help("Right picture, of the same size").required_unless_present_any(["side_by_side", "top_bottom"])
 }))]
 pub struct MatchArgs {
-    /// The views.
     #[command(flatten)]
     pub pair: PairArgs,
 
@@ -273,25 +263,20 @@ pub struct MatchArgs {
     #[arg(long)]
     pub verify: bool,
 
-    /// The cameras.
     #[command(flatten)]
     pub rig: RigFlags,
 
-    /// Parameters of the matcher.
     #[command(flatten, next_help_heading = "Matching")]
     pub matching: SettingFlags<MATCHING>,
 
-    /// The engine.
     #[command(flatten, next_help_heading = "Engine")]
     pub compute: SettingFlags<ENGINE>,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl MatchArgs {
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.pair.lay(&mut layer);
@@ -332,21 +317,17 @@ pub struct BenchArgs {
     #[arg(value_parser = parser("engine", "multiprocessors"))]
     pub multiprocessors: Vec<toml::Value>,
 
-    /// Parameters of the matcher, and the engine.
     #[command(flatten)]
     pub computation: Computation,
 
-    /// The rate to reach.
     #[command(flatten, next_help_heading = "Engine")]
     pub rate: SettingFlags<RATE>,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl BenchArgs {
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = self.computation.flags();
         layer.add(&self.rate);
@@ -365,7 +346,6 @@ pub struct DevicesArgs {
     #[arg(long)]
     pub controls: bool,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
@@ -373,7 +353,6 @@ pub struct DevicesArgs {
 /// Arguments of `config`.
 #[derive(Clone, Debug, Args)]
 pub struct ConfigArgs {
-    /// What to do with the settings.
     #[command(subcommand)]
     pub command: ConfigCommand,
 }
@@ -390,7 +369,6 @@ Examples:
         /// Print the origin of each value after it
         #[arg(long)]
         origin: bool,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },
@@ -403,7 +381,6 @@ Examples:
         /// The file; without it, the one that would be read
         #[arg(value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },
@@ -444,7 +421,6 @@ pub struct InfoArgs {
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub recording: PathBuf,
 
-    /// Topics of the views.
     #[command(flatten)]
     pub topics: TopicArgs,
 
@@ -452,7 +428,6 @@ pub struct InfoArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }

@@ -30,13 +30,9 @@ use stereod_io::sink::Sink;
 use stereod_io::source::Source;
 use stereod_io::source::pairing::pace::Pacer;
 
-/// The parts of a run.
 pub struct PipelineConfig {
-    /// The source of pairs.
     pub source: Box<dyn Source>,
-    /// The engine that matches them.
     pub engine: Box<dyn Engine>,
-    /// The slot for engines that take over.
     pub swap: EngineSwap,
     /// The outputs of disparity; may be empty.
     pub sinks: Vec<Box<dyn Sink>>,
@@ -113,7 +109,6 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
 }
 
 impl Running {
-    /// Starts the thread of a sink, and returns the link to it.
     fn start_sink(
         &mut self,
         sink: Box<dyn Sink>,
@@ -132,7 +127,6 @@ impl Running {
     }
 }
 
-/// Runs a sink's thread.
 fn consume(
     mut sink: Box<dyn Sink>,
     results: &LinkReceiver<Handed>,

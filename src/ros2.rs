@@ -31,13 +31,10 @@ const DEFAULT: &str = "left, left-jpeg, right, disparity, disparity-jpeg, depth,
 /// Messages of a topic that are kept for subscribers.
 const DEPTH: i32 = 5;
 
-/// Type of the diagnostics.
 const DIAGNOSTICS: &str = "diagnostic_msgs/DiagnosticArray";
 
-/// Name of the node.
 const NODE: &str = "stereod";
 
-/// Topics to publish.
 #[derive(Clone, Debug)]
 pub struct Ros2Options {
     /// Namespace with a slash before each of its names; empty for none.
@@ -48,12 +45,10 @@ pub struct Ros2Options {
     pub reliable: bool,
 }
 
-/// Publishes pairs.
 pub struct Ros2Sink {
     name: String,
     participant: DomainParticipant,
     exchange: Exchange,
-    /// Serves the node.
     _service: Service,
     published: Vec<Published>,
     clock: Option<CaptureClock>,
@@ -62,10 +57,8 @@ pub struct Ros2Sink {
     losses: Losses,
 }
 
-/// A topic of the graph.
 struct Published {
     topic: &'static Topic,
-    /// Its name in DDS.
     name: String,
     publisher: Publisher<Encoded>,
 }

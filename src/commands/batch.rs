@@ -29,7 +29,6 @@ use crate::settings::Loaded;
 use stereod_core::control::{Control, Switch};
 use stereod_core::matching::cost::Cost;
 
-/// Runs the command.
 pub fn run(args: BatchArgs) -> Result<(), Error> {
     let begin = |common: &Common| load(common, FlagLayer::default()).map(drop);
     match args.command {
@@ -52,7 +51,6 @@ pub fn run(args: BatchArgs) -> Result<(), Error> {
     }
 }
 
-/// Makes the pieces of a shard.
 fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
     let begin = Instant::now();
     let loaded = load(&args.common, args.flags())?;
@@ -162,7 +160,6 @@ fn agree(
     }
 }
 
-/// Returns the flags by which the runs of the pieces log as much as this one.
 fn log_flags(common: &Common) -> Vec<OsString> {
     match (common.quiet, common.verbose) {
         (true, _) => vec!["-q".into()],
@@ -171,7 +168,6 @@ fn log_flags(common: &Common) -> Vec<OsString> {
     }
 }
 
-/// Prints the plan of a shard.
 fn tell_states(folder: &Path, plan: &Plan, mine: &[&Piece], inputs: &[Input]) -> Result<(), Error> {
     let mut text = String::new();
     for piece in mine {

@@ -30,7 +30,6 @@ const WARM_UP: u32 = 3;
 /// Fewest pairs of a rate with several in flight.
 const SUSTAINED: u32 = 100;
 
-/// Runs the command.
 pub fn run(args: BenchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings.engine;
@@ -176,7 +175,6 @@ struct Alone {
     device_time: Option<Duration>,
 }
 
-/// Matches the next pair alone and puts it back.
 fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyhow::Result<Alone> {
     let pair = pairs.pop_front().context("no pair to match")?;
     let start = Instant::now();
@@ -212,7 +210,6 @@ fn verify_all(
     Ok(same)
 }
 
-/// Sorts the times, of which there is at least one, and returns the median.
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]

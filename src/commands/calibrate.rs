@@ -22,7 +22,6 @@ use stereod_core::calibration::format::{self, Format};
 use stereod_core::calibration::solve::{self, Options, Quality, SolveError, Solved};
 use stereod_core::files;
 
-/// Runs the command.
 pub fn run(args: CalibrateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let board = board_of(&args)?;
@@ -100,7 +99,6 @@ fn finish(args: &CalibrateArgs, solved: Solved) -> Result<(), Error> {
     )))
 }
 
-/// Returns the calibration as a file of our own format.
 fn in_own_format(solved: &Solved) -> Result<String, Error> {
     let report = &solved.report;
     let (year, month, day) = files::date(SystemTime::now());

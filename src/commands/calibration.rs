@@ -15,7 +15,6 @@ use stereod_core::calibration::format::{self, Format, Loaded, ReadOptions, Repor
 use stereod_core::calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};
 use stereod_core::files;
 
-/// Runs the command.
 pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     match args.command {
         CalibrationCommand::Show { input, json, common } => {

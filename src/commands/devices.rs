@@ -22,7 +22,6 @@ struct Listed {
     unusable: Option<Unusable>,
 }
 
-/// Runs the command.
 pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let loaded = load(&args.common, FlagLayer::default())?;
     let cpu = loaded.settings.engine.options().cpu;

@@ -10,7 +10,6 @@ use stereod_core::text::on_one_line;
 use stereod_io::source::recording::Recording;
 use stereod_io::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, survey};
 
-/// Runs the command.
 pub fn run(args: InfoArgs) -> Result<(), Error> {
     load(&args.common, FlagLayer::default())?;
     let mut recording = Recording::open(&args.recording)?;
@@ -30,7 +29,6 @@ pub fn run(args: InfoArgs) -> Result<(), Error> {
     })
 }
 
-/// Formats the survey as a table and lines.
 fn in_words(name: &str, survey: &Survey) -> String {
     let Survey { kind, duration_s, topics, .. } = survey;
     let mut text = format!("{name}: {kind}, {duration_s:.2} s\n");

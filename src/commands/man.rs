@@ -8,7 +8,6 @@ use clap::CommandFactory;
 use super::{Error, print};
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
 
-/// Runs the command.
 pub fn run(args: ManArgs) -> Result<(), Error> {
     let mut whole = Cli::command().disable_help_subcommand(true);
     whole.build();
@@ -32,7 +31,6 @@ fn page(command: clap::Command) -> Result<Vec<u8>, Error> {
     Ok(page)
 }
 
-/// Writes stereod.1, stereod-run.1 and so on.
 fn write_all(whole: clap::Command, folder: &Path) -> Result<(), Error> {
     let name = || folder.display().to_string();
     std::fs::create_dir_all(folder).with_context(name)?;
@@ -40,7 +38,6 @@ fn write_all(whole: clap::Command, folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Prints the completions for a shell.
 pub fn completions(args: CompletionsArgs) -> Result<(), Error> {
     // Into memory first: the generator panics if its output cannot be written.
     let mut script = Vec::new();

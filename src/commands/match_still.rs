@@ -28,7 +28,6 @@ use stereod_io::sink::still::{
 };
 use stereod_io::source::spec::SourceSpec;
 
-/// Runs the command.
 pub fn run(args: MatchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
@@ -80,7 +79,6 @@ fn outputs(args: &MatchArgs) -> impl Iterator<Item = (&'static str, &Path)> + Cl
     outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())))
 }
 
-/// Checks the names of the pictures, and returns the format of the map.
 fn check_names(args: &MatchArgs, depth: bool) -> Result<StillFormat, Error> {
     let format = match depth {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
@@ -174,7 +172,6 @@ impl Outcome<'_> {
         Ok(())
     }
 
-    /// Compares the outcome with the reference.
     fn verify(&self, layout: Option<&TileLayout>) -> Result<(), Error> {
         if let Some(rectifier) = &self.rig.pairs.rectifier {
             let [left, right] = self.stills.read()?;
@@ -184,7 +181,6 @@ impl Outcome<'_> {
         print(format!("identical with the reference ({pixels} pixels)\n"))
     }
 
-    /// Writes the files that were asked for.
     fn write(&self, args: &MatchArgs, format: StillFormat) -> Result<(), Error> {
         let (settings, range) = (&self.loaded.settings, self.params.range);
         let Matched { disparity: map, confidence, .. } = &self.matched;
@@ -227,7 +223,6 @@ impl Outcome<'_> {
     }
 }
 
-/// Returns the only pair.
 fn pair(left: Image, right: Image) -> StereoPair {
     StereoPair::of_stills(left, right)
 }

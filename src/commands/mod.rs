@@ -68,7 +68,6 @@ pub fn program() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Runs the command.
 fn dispatch(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Run(args) => run::run(*args),

@@ -14,7 +14,6 @@ use crate::cli::RunArgs;
 pub use report::schema;
 use session::Session;
 
-/// Runs the command.
 pub fn run(args: RunArgs) -> Result<(), Error> {
     let done = match Session::start(args) {
         Ok(Some(session)) => session.finish(),

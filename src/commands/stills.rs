@@ -24,7 +24,6 @@ pub struct Stills {
     orient: Orient,
 }
 
-/// Packing of the two views into files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Alone,
@@ -140,7 +139,6 @@ pub fn is_still(stream: &StreamSpec) -> bool {
     matches!(stream, StreamSpec::File(path) if pictures::is_picture(path))
 }
 
-/// Returns the single file that a stream is read from.
 fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
     let name = stream.name();
     let all = "`stereod run` matches videos, cameras and all pictures of a pattern";

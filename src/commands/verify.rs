@@ -81,7 +81,6 @@ fn compare_temporal(expected: &Outcome, got: &Matched) -> anyhow::Result<()> {
     }
 }
 
-/// Compares two images of one size.
 fn compare_pictures(what: &str, expected: &Image, got: &Image) -> anyhow::Result<()> {
     let pixels = || expected.pixels().iter().zip(got.pixels()).map(|(a, b)| a != b);
     if let Some(at) = pixels().position(|differs| differs) {
@@ -99,7 +98,6 @@ fn compare_pictures(what: &str, expected: &Image, got: &Image) -> anyhow::Result
     Ok(())
 }
 
-/// Compares two maps of one size.
 fn compare(reference: &DisparityMap, got: &DisparityMap) -> anyhow::Result<usize> {
     let pairs = || reference.values().iter().zip(got.values()).enumerate();
     let mut different = pairs().filter(|(_, (a, b))| a != b);

@@ -96,7 +96,6 @@ impl Exposure {
         })
     }
 
-    /// Returns a summary, and whether it is an alarm.
     pub fn line(&self) -> (String, bool) {
         (self.to_string(), self.trouble(true).is_some())
     }
@@ -115,10 +114,8 @@ impl fmt::Display for Exposure {
     }
 }
 
-/// The newest measurement, shared.
 pub type Shared = Arc<Mutex<Option<Exposure>>>;
 
-/// Returns a copy of the newest measurement.
 pub fn newest(shared: &Shared) -> Option<Exposure> {
     *locked(shared)
 }
@@ -130,7 +127,6 @@ pub struct ExposureObserver {
     white: u8,
     live: bool,
     measured: Option<Instant>,
-    /// Bad pairs in a row.
     bad: u32,
     told: bool,
 }

@@ -18,7 +18,6 @@ use stereod_io::sink::Sink;
 
 /// An observer of matched pairs, which shares its measurements.
 pub trait Observer: Send {
-    /// Looks at a pair.
     fn observe(&mut self, frame: &Matched);
 
     /// Concludes once the last pair has passed.
@@ -27,7 +26,6 @@ pub trait Observer: Send {
 
 /// A sink that shows each pair to several observers, one after the other.
 pub struct Observers {
-    /// Name of the sink.
     pub name: &'static str,
     /// Set for observers that are too slow for every pair.
     pub newest_only: bool,

@@ -22,24 +22,17 @@ pub(super) struct Handed {
 /// further pair is waiting.
 pub(super) struct MatchLoop {
     pub(super) engine: Box<dyn Engine>,
-    /// The slot for engines that take over.
     pub(super) swap: EngineSwap,
     pub(super) pairs: LinkReceiver<StereoPair>,
-    /// The links to the sinks.
     pub(super) fan_out: Vec<LinkSender<Handed>>,
     /// Set while no frames are written to files.
     pub(super) suspended: Switch,
-    /// Number of the present recording, if there is one.
     pub(super) recording: Option<u64>,
-    /// Number of the next recording.
     pub(super) next_recording: u64,
-    /// Counts matched pairs.
     pub(super) progress: Arc<Progress>,
-    /// Pairs that the engine holds.
     pub(super) in_flight: usize,
     /// Set for a recording, whose pairs come without gaps unless it is moved.
     pub(super) is_recorded: bool,
-    /// Number of the last pair.
     pub(super) last: Option<u64>,
     /// Number of the first pair to hand out.
     pub(super) first: u64,
@@ -132,7 +125,6 @@ impl EngineSwap {
         let _unused = self.next().replace(engine);
     }
 
-    /// Takes the waiting engine, if any.
     pub(super) fn take(&self) -> Option<Box<dyn Engine>> {
         self.next().take()
     }

@@ -687,7 +687,6 @@ fn a_pause_shows_nothing_later_and_goes_on_from_the_pair_that_is_shown() {
 /// Pairs that were written, with the number of their recording.
 type Written = Arc<Mutex<Vec<(u64, Option<u64>)>>>;
 
-/// A file that is switched off and on.
 #[derive(Clone, Default)]
 struct Switched(Written, Option<u64>, Duration);
 

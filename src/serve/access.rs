@@ -15,7 +15,6 @@ use hyper::{Request, StatusCode};
 use super::hosts::Hosts;
 use stereod_core::reading;
 
-/// Bytes of a token: 128 random bits.
 const TOKEN_BYTES: usize = 16;
 
 /// Shortest token that is read from a file, and the longest such file.
@@ -27,7 +26,6 @@ const LONGEST: u64 = 4096;
 pub struct Token(String);
 
 impl Token {
-    /// Makes a random token.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random token: {error}"))?;
@@ -72,7 +70,6 @@ impl Token {
         }
     }
 
-    /// Returns the text, for the address of the page.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -84,7 +81,6 @@ impl Token {
     }
 }
 
-/// The rule for a listener.
 #[derive(Clone, Default)]
 pub struct Access {
     /// The token; `None` if nobody may change anything.
@@ -93,7 +89,6 @@ pub struct Access {
     pub is_required: bool,
 }
 
-/// Rights of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// Set if it may change the run.
@@ -101,7 +96,6 @@ pub struct Rights {
 }
 
 impl Access {
-    /// Returns the rights of a request, or status and text of its refusal.
     pub fn rights<B>(&self, request: &Request<B>) -> Result<Rights, (StatusCode, String)> {
         let Some(token) = &self.token else { return Ok(Rights { may_change: false }) };
         let mut given = tokens_of(request).peekable();

@@ -13,7 +13,6 @@ use hyper::{Request, StatusCode, Version};
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Creates the check for these names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self(names.into_iter().map(|name| plain(&name)).collect())
     }
@@ -43,7 +42,6 @@ impl Hosts {
         }
     }
 
-    /// Reports whether this machine is called by `host` or `host:port`.
     pub fn are_called(&self, called: &str) -> bool {
         without_port(called).is_some_and(|name| self.include(name))
     }

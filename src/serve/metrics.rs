@@ -16,7 +16,6 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::status::RunStatus;
 
-/// Formats a status, the health and the process as text.
 pub fn text(
     status: Arc<RunStatus>,
     healthy: bool,
@@ -48,10 +47,8 @@ impl Collector for Told {
     }
 }
 
-/// A label: name and value.
 type Label<'a> = (&'static str, &'a str);
 
-/// Encoder of the metrics.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
@@ -199,31 +196,25 @@ impl Page<'_> {
     }
 }
 
-/// Returns numbers of the left and the right view with their labels.
 fn eyes<T: Copy>([left, right]: [T; 2]) -> [([Label<'static>; 1], T); 2] {
     [([("eye", "left")], left), ([("eye", "right")], right)]
 }
 
-/// Returns the unit of grey levels, of 256.
 fn levels() -> Unit {
     Unit::Other("levels".into())
 }
 
-/// Returns no unit.
 fn plain() -> Option<Unit> {
     None
 }
 
-/// Resources of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
     /// Resident memory in bytes.
     pub resident_bytes: u64,
     /// CPU time so far, user and system, in seconds.
     pub cpu_seconds: f64,
-    /// Threads.
     pub threads: u64,
-    /// Open files.
     pub open_files: u64,
 }
 

@@ -30,7 +30,6 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Observes a connection from now on.
     pub fn watch(stream: TcpStream, address: SocketAddr) -> (Self, Observed) {
         // Frames and their acknowledgements are single messages that must not wait for more.
         let _ = stream.set_nodelay(true);

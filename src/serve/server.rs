@@ -33,12 +33,10 @@ const CONNECTIONS: usize = 128;
 /// Largest request in bytes, without its body.
 const LONGEST_REQUEST: usize = 16 << 10;
 
-/// A bound address that is not served yet.
 #[derive(Debug)]
 pub struct Listener(TcpListener);
 
 impl Listener {
-    /// Takes the address.
     pub fn bind(address: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(address).map_err(|error| explain(address, &error))?;
         listener.set_nonblocking(true).context("a listening socket")?;
@@ -60,7 +58,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to serve a site.
     pub fn start(Listener(listener): Listener, site: Site) -> Result<Self> {
         let address = listener.local_addr().context("a listening socket")?;
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -111,7 +108,6 @@ fn explain(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     anyhow!("cannot listen on {address}: {cure}")
 }
 
-/// A connection that is answered.
 struct Open {
     task: AbortHandle,
     /// Set once the request has arrived.

@@ -32,10 +32,8 @@ pub use stereod_core::settings::{
 use stereod_io::sink::colour::ColourRange;
 use stereod_io::sink::colouring::Colouring;
 
-/// Settings under construction.
 pub type Layers = stereod_core::settings::Layers<Settings>;
 
-/// The settings in effect.
 pub type Loaded = stereod_core::settings::Loaded<Settings>;
 
 /// Returns every row with the name of its section.
@@ -43,15 +41,12 @@ pub fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
     schema::rows::<Settings>()
 }
 
-/// Returns the row of a key.
 pub fn row(section: &str, key: &str) -> Option<&'static Row> {
     schema::row::<Settings>(section, key)
 }
 
-/// All settings of the program.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // Each section's type says it.
 pub struct Settings {
     pub matching: Matching,
     pub engine: Engine,
@@ -88,7 +83,6 @@ impl Settings {
         ColourRange::Fixed { low: limit(far_m, range.min), high: limit(near_m, range.max()) }
     }
 
-    /// Returns the colours and the disparities that they span.
     pub fn colouring(&self, range: DisparityRange, geometry: Option<&StereoGeometry>) -> Colouring {
         Colouring { map: self.colour.map, span: self.colour_range(range, geometry) }
     }

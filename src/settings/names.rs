@@ -5,10 +5,8 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// The character for the byte 0.
 const FIRST: u32 = 0xEF00;
 
-/// Converts a name to a text.
 #[cfg(unix)]
 pub fn text_of(name: &OsStr) -> String {
     use std::os::unix::ffi::OsStrExt;
@@ -51,7 +49,6 @@ fn byte_of(c: char) -> Option<u8> {
     u8::try_from(u32::from(c).checked_sub(FIRST)?).ok().filter(|byte| !byte.is_ascii())
 }
 
-/// Converts a name to a text.
 #[cfg(not(unix))]
 pub fn text_of(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()

@@ -17,7 +17,6 @@ fn compare(path: &str, is: &str, expected: &str) {
     }
 }
 
-/// The file says exactly what the table says.
 #[test]
 fn written_default_file_is_that_of_the_table() {
     const FILE: &str = "config/default.toml";

@@ -18,18 +18,14 @@ const LONGEST_US: u64 = 600_000_000;
 /// Latencies that quantiles of recent ones are taken from.
 const RECENT: usize = 256;
 
-/// Live counters of one run.
 #[derive(Debug)]
 pub struct Progress {
-    /// Pairs that the source has delivered.
     pub pairs: AtomicU64,
     /// Frames of either view without a partner.
     pub unpaired: AtomicU64,
-    /// Pairs that have been matched.
     pub matched: AtomicU64,
     /// Number of times that another engine has taken over.
     pub retuned: AtomicU64,
-    /// Set once the source has ended.
     pub source_ended: AtomicBool,
     /// Delay in microseconds of a paced recording because pairs waited for the engine.
     delayed_us: AtomicU64,
@@ -42,7 +38,6 @@ pub struct Progress {
     engine_time: Mutex<Times>,
     device_time: Mutex<Times>,
     temporal: Mutex<TemporalAccount>,
-    /// The newest latencies.
     recent: Mutex<VecDeque<Duration>>,
     started: Instant,
     /// The same moment by the clock of the system.
@@ -67,7 +62,6 @@ pub const TIME_CLASSES_US: [u64; 17] = [
     250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
 ];
 
-/// Counts of one view.
 #[derive(Debug, Default)]
 struct EyeCounts {
     frames: AtomicU64,
@@ -81,7 +75,6 @@ struct Times {
     sum_us: u64,
 }
 
-/// Distribution of times over classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     /// Longest time of each class in seconds, rising, and its number of times; the last class is
@@ -89,7 +82,6 @@ pub struct Distribution {
     pub classes: Vec<(f64, u64)>,
     /// All times together in seconds.
     pub sum: f64,
-    /// Number of times.
     pub count: u64,
 }
 
@@ -107,17 +99,13 @@ pub struct TimesMs {
 /// Times of recent pairs in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RecentMs {
-    /// That of the newest pair.
     #[serde(skip)]
     pub newest: f64,
-    /// Median.
     pub p50: f64,
-    /// 95th percentile.
     pub p95: f64,
 }
 
 impl Progress {
-    /// Counters at zero.
     pub fn new() -> Self {
         // Three significant digits, in memory that does not depend on the length of the run.
         let times = || {
@@ -243,12 +231,10 @@ impl Progress {
         self.started.elapsed().saturating_sub(last)
     }
 
-    /// Returns the start by the clock of the system.
     pub fn started_at(&self) -> SystemTime {
         self.started_at
     }
 
-    /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }

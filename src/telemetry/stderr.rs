@@ -22,7 +22,6 @@ const ROOM: usize = 256 << 10;
 /// Longest wait for standard error without progress ...
 const STALLED: Duration = Duration::from_secs(1);
 
-/// ... and altogether.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Time between two attempts at a terminal that another program has made non-blocking.
@@ -115,7 +114,6 @@ struct Outlet(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// Signals new pieces.
     news: Condvar,
     /// Signals written or dropped pieces.
     done: Condvar,
@@ -132,9 +130,7 @@ struct Queue {
     handled: u64,
     /// Lines dropped for want of room since the newest waiting piece.
     refused: u64,
-    /// Lines that failed and have not been reported yet.
     failed: u64,
-    /// Set if there is no thread.
     by_hand: bool,
 }
 

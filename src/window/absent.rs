@@ -35,34 +35,28 @@ impl Window {
         match self.0 {}
     }
 
-    /// Shows arriving frames.
     pub fn run(self, _: WindowOptions, _: Control) -> Result<()> {
         match self.0 {}
     }
 }
 
 impl Remote {
-    /// Shows a new status.
     pub fn status(&self, _: Arc<RunStatus>) {
         match self.0 {}
     }
 
-    /// Reports the end of the stream.
     pub fn ended(&self) {
         match self.0 {}
     }
 
-    /// Reports a failure.
     pub fn failed(&self, _: impl Into<String>) {
         match self.0 {}
     }
 
-    /// Reports the state of a camera.
     pub fn camera(&self, _: usize, _: CameraReport) {
         match self.0 {}
     }
 
-    /// Closes the window.
     pub fn close(&self) {
         match self.0 {}
     }
@@ -82,7 +76,6 @@ impl Viewer for Remote {
 pub struct WindowSink(Remote);
 
 impl WindowSink {
-    /// Creates a sink for the window.
     pub fn new(remote: Remote, _: Timing) -> Self {
         Self(remote)
     }

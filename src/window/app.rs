@@ -39,7 +39,6 @@ const IDLE: Duration = Duration::from_millis(500);
 /// Delay before a failed drawing is tried again.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Time for which a notice is shown.
 const NOTICE: Duration = Duration::from_secs(4);
 
 /// Thing that the mouse moves while a button of it is pressed.
@@ -57,7 +56,6 @@ struct Notice {
     error: bool,
 }
 
-/// The window and everything it shows.
 pub(crate) struct App {
     shell: Shell,
     control: Control,
@@ -73,14 +71,12 @@ pub(crate) struct App {
     cursor: Option<(f64, f64)>,
     /// Viewpoint of the points in space.
     orbit: Orbit,
-    /// Settings of the frames.
     in_effect: InEffect,
     comparison: Option<Comparison>,
     /// Thing that the pressed mouse moves.
     held: Option<Held>,
     modifiers: ModifiersState,
     overlay: bool,
-    /// The view to return to from the stereo pair.
     view_before: View,
     histograms: bool,
     help: bool,
@@ -405,7 +401,6 @@ impl Content for App {
 }
 
 impl App {
-    /// Reports whether the mouse is over the points.
     pub(super) fn is_over_points(&self) -> bool {
         let (Some(screen), Some((x, _))) = (&self.shell.screen, self.cursor) else { return false };
         self.view == View::Points && x < f64::from(self.scene().room(screen.size()).0)

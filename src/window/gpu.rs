@@ -24,7 +24,6 @@ pub(crate) fn instance(display: Option<winit::event_loop::OwnedDisplayHandle>) -
     wgpu::Instance::new(descriptor.with_env())
 }
 
-/// Advice if there is no adapter.
 const DRIVERS: &str =
     "install a Vulkan or OpenGL driver (mesa-vulkan-drivers holds one that needs no GPU)";
 
@@ -97,7 +96,6 @@ impl Gpu {
         Ok(Self { adapter, device, queue, failure })
     }
 
-    /// Checks that the device still works.
     pub(crate) fn check(&self) -> Result<()> {
         match self.failure.get() {
             None => Ok(()),

@@ -27,14 +27,10 @@ use stereod_core::frame::{Image, StereoPair};
 use stereod_core::thread::locked;
 use stereod_io::sink::colour::ColourMap;
 
-/// Switches set by the keys of the window.
 #[derive(Clone, Debug, Default)]
 pub struct GuidedKeys {
-    /// Take this pair (space).
     pub take: Switch,
-    /// Calibrate now (enter).
     pub solve: Switch,
-    /// End (q).
     pub quit: Switch,
 }
 
@@ -66,13 +62,11 @@ impl GuidedRemote {
         }
     }
 
-    /// Closes the window.
     pub fn close(&self) {
         self.remote.close();
     }
 }
 
-/// Content of the window.
 pub(super) struct App {
     shell: Shell,
     keys: GuidedKeys,
@@ -163,7 +157,6 @@ const LAST_ROW: [u8; 3] = [70, 160, 255];
 
 const KEYS: &str = "space take   enter calibrate   q quit";
 
-/// State of the calibration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GuidedState {
     #[default]
@@ -179,7 +172,6 @@ pub enum GuidedState {
     Failed(String),
 }
 
-/// Everything that the window shows.
 #[derive(Clone, Debug)]
 pub struct GuidedView {
     pub pair: Arc<StereoPair>,
@@ -188,11 +180,9 @@ pub struct GuidedView {
     pub boards: [Vec<(usize, usize, [f64; 2])>; 2],
     /// Image cells covered by the boards of the taken pairs.
     pub coverage: [Coverage; 2],
-    /// True if this pair was taken.
     pub taken: bool,
     /// Advice: the fault of this pair, or the next step.
     pub message: String,
-    /// Poses still missing, a line each.
     pub missing: Vec<String>,
     pub pairs: usize,
     /// Progress over all poses, 0 to 1.
@@ -223,7 +213,6 @@ impl Textures {
     }
 }
 
-/// Paints everything.
 pub(super) fn paint(painter: &Painter, view: &GuidedView, textures: &Textures) {
     let area = painter.clip_rect();
     let (width, height) = (view.pair.left.width() as f32, view.pair.left.height() as f32);

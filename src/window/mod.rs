@@ -179,7 +179,6 @@ impl Drop for Window {
     }
 }
 
-/// Connects to the display and finds a graphics driver for it.
 fn connect_display() -> Result<(EventLoop<Wake>, wgpu::Instance)> {
     let mut builder = EventLoop::with_user_event();
     #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
@@ -198,7 +197,6 @@ fn connect_display() -> Result<(EventLoop<Wake>, wgpu::Instance)> {
     Ok((event_loop, instance))
 }
 
-/// Returns the variables that name the display.
 fn display_names() -> String {
     let named = ["WAYLAND_DISPLAY", "DISPLAY"].into_iter().filter_map(|name| {
         let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
@@ -263,7 +261,6 @@ pub struct WindowSink {
 }
 
 impl WindowSink {
-    /// Creates a sink for the window of `remote`, which shows this kind of times.
     pub fn new(remote: Remote, timing: Timing) -> Self {
         Self { remote, timing }
     }

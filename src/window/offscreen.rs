@@ -12,7 +12,6 @@ use super::renderer::{Pipelines, Renderer};
 use super::scene::Scene;
 use stereod_core::frame::Matched;
 
-/// Format of the images that are read back.
 pub(crate) const FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;
 
 /// Draws scenes into memory. Needs a graphics driver (lavapipe suffices) but no display.
@@ -81,7 +80,6 @@ impl Offscreen {
         })
     }
 
-    /// Draws a frame, and over it the layer laid out by `prepare`, which returns whether there is one.
     fn draw(
         &mut self,
         frame: &Matched,
@@ -111,13 +109,11 @@ impl Offscreen {
     }
 }
 
-/// A texture to draw into.
 pub(crate) struct Target {
     texture: wgpu::Texture,
 }
 
 impl Target {
-    /// Creates a target of `size` (width, height) pixels.
     pub(crate) fn new(device: &wgpu::Device, (width, height): (u32, u32)) -> Result<Self> {
         let most = device.limits().max_texture_dimension_2d;
         if width == 0 || height == 0 || width.max(height) > most {
@@ -136,7 +132,6 @@ impl Target {
         Ok(Self { texture })
     }
 
-    /// Returns the texture to draw into.
     pub(crate) fn view(&self) -> wgpu::TextureView {
         self.texture.create_view(&Default::default())
     }

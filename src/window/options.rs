@@ -16,7 +16,6 @@ use stereod_io::sink::colour::{ColourMap, ColourRange};
 pub struct Span {
     /// Time of the first image.
     pub begin: Duration,
-    /// Time from there to the end.
     pub length: Duration,
     /// Time from pair to pair.
     pub period: Duration,
@@ -35,7 +34,6 @@ pub struct CameraDesk {
     pub set: SetControls,
 }
 
-/// Sets controls of a camera.
 pub type SetControls = Arc<dyn Fn(usize, u64, &[(u32, i32)]) + Send + Sync>;
 
 impl fmt::Debug for CameraDesk {
@@ -44,7 +42,6 @@ impl fmt::Debug for CameraDesk {
     }
 }
 
-/// Options of the window: its appearance at the start, and its files.
 #[derive(Clone, Debug)]
 pub struct WindowOptions {
     pub title: String,
@@ -62,15 +59,12 @@ pub struct WindowOptions {
     pub settings_file: Option<PathBuf>,
     /// Times of a recording that can be moved through, or why there is no timeline.
     pub timeline: Result<Span, String>,
-    /// Settings that can be changed in the window.
     pub tuning: Option<Tuning>,
-    /// Cameras whose controls can be changed in the window.
     pub cameras: Option<CameraDesk>,
     /// Smaller frames (width, height in points) are enlarged at the start.
     pub smallest: (u32, u32),
     /// Largest size (width, height in points) at the start, which the monitor may reduce further.
     pub largest: (u32, u32),
-    /// True to start on the full screen.
     pub full_screen: bool,
     /// True if frames are written to files, which the end of the run would end.
     pub records: bool,
@@ -100,7 +94,6 @@ impl WindowOptions {
     }
 }
 
-/// Interval that is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
     /// From the arrival of a pair to its disparity.
@@ -158,7 +151,6 @@ impl View {
         }
     }
 
-    /// Reports whether the view contains the disparity.
     pub fn has_disparity(self) -> bool {
         self.contents().contains(&Content::Disparity)
     }
@@ -182,7 +174,6 @@ impl View {
     }
 }
 
-/// Content of a pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     Left,
@@ -190,7 +181,6 @@ pub enum Content {
     Right,
     /// The pixels as points in space.
     Points,
-    /// The confidence in grey.
     Confidence,
     /// The whitened image in grey.
     Whitened,

@@ -20,10 +20,8 @@ use crate::status::{Banner, RunStatus};
 use stereod_core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use stereod_io::sink::colour::{ColourMap, legend_label};
 
-/// Content of the overlay.
 #[derive(Clone, Debug, Default)]
 pub struct OverlayContent {
-    /// Rates and latencies of frames.
     pub rates: Rates,
     /// Time from the arrival of the newest frame to the screen.
     pub on_screen: Option<Duration>,
@@ -34,7 +32,6 @@ pub struct OverlayContent {
     pub temporal: Option<TemporalReport>,
     /// Legend of the colours, if disparity is shown.
     pub legend: Option<Legend>,
-    /// Timeline of a recording.
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
     pub rows: Option<Rows>,
@@ -42,19 +39,13 @@ pub struct OverlayContent {
     pub wipe: Option<Wipe>,
     /// Histograms of latency and of the time between the views.
     pub histograms: Option<[Histogram; 2]>,
-    /// True if the source is paused.
     pub paused: bool,
-    /// True after the end of the stream.
     pub ended: bool,
-    /// Error message.
     pub error: Option<String>,
-    /// Short notice of a success.
     pub notice: Option<String>,
-    /// True to show the sheet with the keys.
     pub help: bool,
 }
 
-/// Legend of the colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Legend {
     pub colour_map: ColourMap,
@@ -91,7 +82,6 @@ pub struct Hover {
     pub side: Option<&'static str>,
 }
 
-/// Paints the overlay.
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     if let Some(wipe) = &content.wipe {
         wipe.paint_line(painter, scale);

@@ -46,7 +46,6 @@ enum State {
     InEffect,
 }
 
-/// Clicks and turns in the panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clicks {
     turned: bool,
@@ -60,12 +59,10 @@ impl Panel {
         Self { knobs, cameras: Cameras::new(cameras), ..Self::default() }
     }
 
-    /// Reports whether there is nothing to change.
     pub(crate) fn is_empty(&self) -> bool {
         self.has_no_knobs() && self.cameras.is_empty()
     }
 
-    /// Reports whether there are no settings.
     pub(crate) fn has_no_knobs(&self) -> bool {
         self.knobs.is_empty()
     }
@@ -214,7 +211,6 @@ impl Panel {
 }
 
 impl Clicks {
-    /// Joins the clicks of two passes.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             turned: self.turned | other.turned,
@@ -278,7 +274,6 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob, is_alone: bool) -> bool {
     knob.value != before
 }
 
-/// Lays out the names of a choice as a row of buttons.
 fn buttons(ui: &mut Ui, knob: &mut Knob, names: &[&str]) -> egui::Response {
     let buttons = ui.horizontal(|ui| {
         for name in names {
@@ -345,7 +340,6 @@ pub(super) fn size_widgets(ui: &mut Ui) {
     ui.spacing_mut().interact_size.x = 36.0;
 }
 
-/// Lays out a label and a widget in a row.
 pub(super) fn row(
     ui: &mut Ui,
     label: impl Into<WidgetText>,

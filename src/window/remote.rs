@@ -17,7 +17,6 @@ use stereod_core::thread::locked;
 /// Message to the event loop from other threads.
 #[derive(Debug)]
 pub(crate) enum Wake {
-    /// The mailbox holds a frame.
     Frame,
     Status(Arc<RunStatus>),
     /// The stream has ended; the last frame stays until the user quits.
@@ -50,7 +49,6 @@ impl Remote {
         }
     }
 
-    /// Shows a new status.
     pub fn status(&self, status: Arc<RunStatus>) {
         self.wake(Wake::Status(status));
     }
@@ -70,7 +68,6 @@ impl Remote {
         self.wake(Wake::Camera(place, Box::new(report)));
     }
 
-    /// Closes the window.
     pub fn close(&self) {
         self.wake(Wake::Close);
     }
@@ -120,12 +117,10 @@ impl Mailbox {
         previous.is_none()
     }
 
-    /// Takes the newest frame.
     pub(crate) fn take(&self) -> Option<Arc<Matched>> {
         self.content().newest.take()
     }
 
-    /// Returns the rates at this moment.
     pub(crate) fn rates(&self, now: Instant) -> Rates {
         self.content().meter.rates(now)
     }
@@ -144,7 +139,6 @@ impl Mailbox {
     }
 }
 
-/// Rates and latencies of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     pub timing: Timing,
@@ -163,10 +157,8 @@ const SPAN: Duration = Duration::from_secs(1);
 const RECENT: Duration = Duration::from_secs(10);
 const MOST_RECENT: usize = 4096;
 
-/// Latencies that are remembered.
 const LATENCIES: usize = 256;
 
-/// Counts frames.
 #[derive(Default)]
 struct Meter {
     timing: Timing,

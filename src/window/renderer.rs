@@ -22,7 +22,6 @@ pub(crate) struct Renderer {
     /// Distances of the points in space, as large as the last target that showed them.
     depths: Option<wgpu::Texture>,
     frame: Option<FrameTextures>,
-    /// The frame that is compared with it.
     kept: Option<FrameTextures>,
 }
 
@@ -32,7 +31,6 @@ impl Renderer {
         Self { resources: Resources::new(device, queue), depths: None, frame: None, kept: None }
     }
 
-    /// Uploads a frame, which replaces the one before.
     pub(crate) fn upload(
         &mut self,
         device: &wgpu::Device,
@@ -56,12 +54,10 @@ impl Renderer {
         Ok(())
     }
 
-    /// Returns the size of the frame on the device.
     pub(crate) fn frame_size(&self) -> Option<(u32, u32)> {
         self.frame.as_ref().map(|frame| frame.size)
     }
 
-    /// Creates the pipelines for targets of this format.
     pub(crate) fn pipelines(
         &self,
         device: &wgpu::Device,
@@ -199,7 +195,6 @@ fn size_in_pixels(target: &wgpu::TextureView) -> (u32, u32) {
     (target.texture().width(), target.texture().height())
 }
 
-/// Returns the colours of a pass that draws into `target`.
 fn attachment(
     target: &wgpu::TextureView,
     load: wgpu::LoadOp<wgpu::Color>,
@@ -212,7 +207,6 @@ fn attachment(
     }
 }
 
-/// Creates the texture for the distances of points in space.
 fn distances(device: &wgpu::Device, size: (u32, u32)) -> wgpu::Texture {
     device.create_texture(&wgpu::TextureDescriptor {
         label: Some("distances"),

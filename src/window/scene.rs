@@ -12,12 +12,10 @@ use stereod_io::sink::colour::{ColourMap, ColourScale};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub low: i32,
-    /// Larger than `low`.
     pub high: i32,
 }
 
 impl Limits {
-    /// Returns the limits of a scale at this moment.
     pub fn of(scale: &ColourScale) -> Self {
         let (low, high) = scale.limits();
         let units = |pixels: f32| {
@@ -35,7 +33,6 @@ impl Limits {
     }
 }
 
-/// The choices of the user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scene {
     pub view: View,
@@ -52,7 +49,6 @@ pub struct Scene {
     pub wipe: Option<f32>,
 }
 
-/// All depths.
 pub const ALL_DEPTHS: [f32; 2] = [0.0, f32::MAX];
 
 impl Scene {
@@ -134,7 +130,6 @@ pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
         .collect()
 }
 
-/// Returns `length * numerator / denominator`, rounded.
 fn scaled(length: u32, numerator: u32, denominator: u32) -> u32 {
     let denominator = u64::from(denominator);
     let product = u64::from(length) * u64::from(numerator);

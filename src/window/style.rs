@@ -12,7 +12,6 @@ pub(super) const BRIGHT: Color32 = Color32::from_gray(245);
 pub(super) const DIM: Color32 = Color32::from_gray(190);
 pub(super) const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
 
-/// A line of text.
 pub(super) struct Line {
     text: String,
     colour: Color32,

@@ -15,7 +15,6 @@ const WHOLE: u64 = 64 << 20;
 const PARTS: u64 = 64;
 const PART: u64 = 64 << 10;
 
-/// Identity of the content of an input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub files: u64,
@@ -26,7 +25,6 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads the identity of these files.
     pub fn of(files: &[PathBuf]) -> io::Result<Self> {
         let mut hasher = blake3::Hasher::new();
         let mut ends = Vec::new();

@@ -14,7 +14,6 @@ use super::plan::{Piece, Plan, SCHEMA};
 use stereod_core::files::{explain, write_whole};
 use stereod_core::reading;
 
-/// Name of the manifest in the folder of a piece.
 pub const NAME: &str = "manifest.json";
 
 /// Name of the list of hashes, in the format of `b3sum --check`.
@@ -29,15 +28,11 @@ const LONGEST: u64 = 1 << 30;
 /// The facts of a finished piece.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Number of this layout.
     pub schema: u32,
     /// Identity of the settings, the version and the outputs.
     pub settings: String,
-    /// The input as in the list.
     pub source: String,
-    /// Identity of the input.
     pub input: Identity,
-    /// Number of the first pair.
     pub first: u64,
     /// Number of the pair after its last one; `None`: to the end.
     pub end: Option<u64>,
@@ -51,7 +46,6 @@ pub struct Manifest {
     pub size: u64,
     /// Hash of the list of hashes.
     pub sums: String,
-    /// The engine in words.
     pub engine: String,
     /// Duration in seconds.
     pub seconds: f64,
@@ -59,12 +53,9 @@ pub struct Manifest {
     pub checksum: String,
 }
 
-/// State of a piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// It exists.
     Done(Box<Manifest>),
-    /// It does not exist.
     Missing,
     /// It exists with other settings, or is damaged.
     Other(String),

@@ -138,9 +138,7 @@ fn join_folders(folders: &[PathBuf], to: &Path, pairs: u64) -> Result<()> {
     Ok(())
 }
 
-/// Adds the statistics of all pieces up.
 fn statistics(parts: &[(PathBuf, Manifest)]) -> Result<Value> {
-    /// Counts and times that add up.
     const SUMS: [&str; 7] = [
         "/frames/left",
         "/frames/right",

@@ -29,7 +29,6 @@ use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;
 use stereod_io::source::gst::Keep;
 
-/// Name of the file.
 const NAME: &str = "run.json";
 
 /// Largest size of the file in bytes.
@@ -44,16 +43,12 @@ const MOST: u64 = 1 << 20;
 /// Period for checking whether another worker has written the file.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Contents of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Number of this layout.
     pub schema: u32,
-    /// Version of stereod.
     pub version: String,
     /// Settings that affect the bytes of the outputs, by section and key.
     pub settings: BTreeMap<String, Value>,
-    /// Outputs of a piece.
     pub write: Vec<String>,
     /// Pairs matched before each piece.
     pub run_in: u64,
@@ -64,10 +59,8 @@ pub struct Plan {
     pub inputs: Vec<Known>,
 }
 
-/// An input at the start of the batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Known {
-    /// Name of its pieces.
     pub name: String,
     /// Its line in the list, or its name in the folder.
     pub source: String,
@@ -80,11 +73,8 @@ pub struct Known {
 /// A part of an input, which is matched in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Name of its folder.
     pub name: String,
-    /// Number of the input.
     pub input: usize,
-    /// Number of its first pair.
     pub first: u64,
     /// Number of the pair after its last one; `None`: to the end.
     pub end: Option<u64>,
@@ -140,7 +130,6 @@ impl Plan {
         outputs::of_batch().filter(|(name, ..)| self.write.iter().any(|write| write == name))
     }
 
-    /// Checks the number of pieces.
     pub fn check_number(&self) -> Result<(), String> {
         let counts = self.inputs.iter().map(|input| self.count_of(input));
         match counts.fold(0, u64::saturating_add) {
@@ -175,7 +164,6 @@ impl Plan {
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// Returns the first difference from a plan that was found in a folder.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let differs = |what: &str, here: &str, there: &str| {
             (here != there).then(|| format!("{what} is {here}, but was {there}"))
@@ -208,7 +196,6 @@ impl Plan {
             .find_map(|difference| difference)
     }
 
-    /// Returns all pieces, in the order of the inputs.
     pub fn pieces(&self) -> Vec<Piece> {
         let usual = self.inputs.iter().filter_map(|input| input.pairs);
         let add = |(sum, count): (u64, u64), pairs| (sum.saturating_add(pairs), count + 1);
@@ -281,7 +268,6 @@ pub fn settings_of(
     Ok(settings)
 }
 
-/// Describes an input by its name only.
 pub fn of_name(input: &Input) -> Known {
     let (name, source) = (input.name.clone(), input.source.clone());
     Known { name, source, pairs: None, identity: None }
@@ -388,7 +374,6 @@ fn write_once(path: &Path, content: &[u8], replaces: bool) -> Result<()> {
     }
 }
 
-/// Creates the folder of a batch.
 pub fn create_folder(folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).map_err(|error| explain(folder, &error))?;
     folder.canonicalize().map_err(|error| explain(folder, &error))

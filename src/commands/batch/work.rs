@@ -39,19 +39,15 @@ const TICK: Duration = Duration::from_millis(20);
 /// Time limit for a process to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Suffix of unfinished folders.
 const UNFINISHED: &str = ".part";
 
 /// Name of a piece's settings, in the format of a configuration file.
 const SETTINGS: &str = "settings.toml";
 
-/// Name of the statistics of a piece.
 pub const STATISTICS: &str = "stats.json";
 
-/// Outcome of a piece.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// It was made.
     Done(Box<Manifest>),
     /// It existed before.
     WasThere,
@@ -61,18 +57,15 @@ pub enum Ended {
     BadInput(String),
     /// It failed for another reason, possibly a temporary one.
     Failed(String),
-    /// A signal ended it.
     Stopped,
 }
 
 /// The common data of all pieces.
 pub struct Work<'a> {
-    /// Folder of the results.
     pub folder: &'a Path,
     pub plan: &'a Plan,
     pub loaded: &'a Loaded,
     pub stop: &'a Switch,
-    /// Flags of the log.
     pub log: Vec<OsString>,
     /// Inputs with the content of the plan.
     pub seen: RefCell<HashSet<usize>>,
@@ -232,7 +225,6 @@ impl Work<'_> {
         fs::write(&path, self.settings(folder)?).map_err(|error| explain(&path, &error))
     }
 
-    /// Makes a folder with the name of an unfinished piece.
     fn new_folder(&self, piece: &Piece) -> Result<TempDir> {
         tempfile::Builder::new()
             .prefix(&prefix(piece))
@@ -251,7 +243,6 @@ impl Work<'_> {
         serde_json::from_str(&text).context(STATISTICS)
     }
 
-    /// Returns the arguments of the run that matches a piece.
     fn arguments(&self, input: &Input, piece: &Piece, files: [OsString; 4]) -> Vec<OsString> {
         let mut arguments: Vec<OsString> =
             vec!["run".into(), "--headless".into(), "--piece".into()];
@@ -447,12 +438,10 @@ fn damaged_frames(statistics: &Value) -> u64 {
     ["left", "right"].map(|view| count(view, "concealed") + count(view, "left_out")).iter().sum()
 }
 
-/// Prefix of unfinished folders of a piece.
 fn prefix(piece: &Piece) -> String {
     format!(".{}.stereod-", piece.name)
 }
 
-/// Returns the state of a piece in its unfinished folder.
 fn state_in(part: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
     let name = part.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let folder = part.parent().ok_or_else(|| anyhow!("{} has no parent", part.display()))?;

@@ -10,7 +10,6 @@ use stereod_core::matching::Params;
 
 /// Times of pairs one by one, and of a stream of pairs.
 pub struct Measured {
-    /// Stages in order, medians.
     pub stages: Vec<(&'static str, Duration)>,
     /// On a device: from the first kernel's start to the last one's end, median and best.
     pub kernels: Option<(Duration, Duration)>,
@@ -35,10 +34,8 @@ impl Measured {
     }
 }
 
-/// The report.
 pub struct Report {
     pub engine: String,
-    /// Number of multiprocessors, if not all.
     pub multiprocessors: Option<u32>,
     pub size: (usize, usize),
     pub repeat: u32,

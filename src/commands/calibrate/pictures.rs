@@ -19,11 +19,9 @@ use stereod_core::picture::grey::Grey;
 use stereod_core::picture::{orientation, still};
 use stereod_io::source::pictures::{files_of_glob, number_in_name};
 
-/// Detections in all images.
 pub(super) struct Found {
     /// Width and height of the images.
     pub(super) size: (usize, usize),
-    /// Every pair.
     pub(super) sightings: Vec<Sighting>,
 }
 
@@ -72,10 +70,8 @@ type Looked = (
     Result<[stereod_core::calibration::board::Detection; 2], Reason>,
 );
 
-/// Reading of the images.
 struct Reading<'a> {
     source: &'a Source,
-    /// Set once orientation tags have been reported.
     tags_reported: Cell<bool>,
 }
 

@@ -21,7 +21,6 @@ pub(super) type Seen = [Result<Detection, NotFound>; 2];
 /// A calibration, or why there is none, if the stream could be read.
 pub(super) type Outcome = Result<Solved, SolveError>;
 
-/// Sightings so far.
 pub(super) struct Session {
     pub(super) detector: Detector,
     pub(super) guide: Guide,

@@ -27,7 +27,6 @@ const APART: Duration = Duration::from_millis(60);
 /// Time between two hints to a person without a window.
 const ADVICE: Duration = Duration::from_secs(3);
 
-/// Calibrates from a stream.
 pub(super) fn calibrate(
     args: &CalibrateArgs,
     loaded: &Loaded,

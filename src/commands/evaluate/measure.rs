@@ -50,7 +50,6 @@ pub(super) struct Bench<'a> {
     even: Option<u8>,
     noise: Option<Noise>,
     repeat: u32,
-    /// Whether the confidence is to be learnt.
     learns: bool,
     /// Set if OpenCV matches instead of the engine.
     opencv: Option<OpenCv>,

@@ -26,7 +26,6 @@ const SOURCE: f64 = 30e-9;
 const RECORDING: f64 = 45e-9;
 const PREVIEW: f64 = 40e-9;
 
-/// Pairs of a measurement.
 const PAIRS: u32 = 3;
 
 /// Fractions of the disparities to try, in eighths.
@@ -46,7 +45,6 @@ pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
 
 /// The pairs for which settings are chosen.
 pub struct Demand<'a> {
-    /// Size of each raw image.
     pub size: (usize, usize),
     /// Number of disparities that the images need.
     pub fewest: usize,

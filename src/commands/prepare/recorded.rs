@@ -9,7 +9,6 @@ use stereod_io::source::recording::Recording;
 use stereod_io::source::recording::choice::{Wanted, is_rectified};
 use stereod_io::source::recording::messages::CameraInfo;
 
-/// A calibration in a recording.
 pub struct Recorded {
     /// Its files or topics, for messages.
     pub origin: String,
@@ -18,12 +17,10 @@ pub struct Recorded {
     /// Names and texts of the messages; empty if the calibration is in files.
     texts: Vec<(String, String)>,
     options: ReadOptions,
-    /// Notes on the messages, a sentence each.
     notes: Vec<String>,
 }
 
 impl Recorded {
-    /// Returns the calibration for images of this size.
     pub fn for_size(&self, size: (usize, usize)) -> Result<Loaded, CalibrationError> {
         let mut loaded = match self.texts.is_empty() || !self.loaded.by_size {
             true => self.loaded.clone(),

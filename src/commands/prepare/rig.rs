@@ -32,7 +32,6 @@ pub struct Cameras<'a> {
     /// Names of the inputs if these are videos written by `stereod rectify`. Their tags are the
     /// calibration unless a file is given.
     rectified: Option<String>,
-    /// Calibration of the input if that is a recording that has one.
     recorded: Option<Recorded>,
     /// Cameras of the demo scene, unless others are given.
     demo: Option<StereoGeometry>,
@@ -40,10 +39,8 @@ pub struct Cameras<'a> {
     third: Option<StereoCalibration>,
 }
 
-/// The cameras of a run.
 #[derive(Clone, Debug)]
 pub struct Rig {
-    /// The pairs that an engine takes.
     pub pairs: PairSpec,
     /// Set if a calibration was given, by which the images are or come rectified.
     pub calibrated: bool,
@@ -135,12 +132,10 @@ impl<'a> Cameras<'a> {
         Ok(())
     }
 
-    /// Reports whether a calibration was given, or is in the recording.
     pub fn have_calibration(&self) -> bool {
         !self.files.is_empty() || self.recorded.is_some()
     }
 
-    /// Checks that depth can be aligned to a third camera.
     pub fn required_by_aligned(&self) -> Result<(), Error> {
         self.required_by("--aligned")?;
         match self.third {
@@ -163,7 +158,6 @@ impl<'a> Cameras<'a> {
         )))
     }
 
-    /// Reports whether depth can be computed.
     pub fn are_known(&self) -> bool {
         !self.files.is_empty()
             || self.settings.focal_and_baseline().is_some()
@@ -284,7 +278,6 @@ impl<'a> Cameras<'a> {
     }
 }
 
-/// Reads the calibration of the left camera and a third one.
 fn third(list: &str) -> Result<Option<StereoCalibration>, Error> {
     if list.is_empty() {
         return Ok(None);
@@ -353,7 +346,6 @@ fn kitti_cameras(inputs: &SourceSpec) -> Option<KittiCameras> {
     })
 }
 
-/// Makes an unusable calibration an error of usage.
 fn wrong(error: CalibrationError) -> Error {
     Error::Usage(error.into())
 }

@@ -14,13 +14,9 @@ const PAIRS: u64 = 4;
 /// Time between two pairs of the scene.
 const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
-/// Timing of a stream of pairs.
 pub struct Sustained {
-    /// Pairs that were timed.
     pub pairs: u32,
-    /// Pairs in flight at a time.
     pub in_flight: usize,
-    /// Time of all pairs together.
     pub time: Duration,
 }
 

@@ -53,7 +53,6 @@ fn matched(loaded: &Loaded) -> Matched {
     engine.collect().unwrap().unwrap()
 }
 
-/// Draws pictures of the window.
 struct Draughtsman {
     offscreen: Offscreen,
     frame: Matched,
@@ -96,7 +95,6 @@ impl Draughtsman {
         }
     }
 
-    /// The overlay of a run in order.
     fn overlay(&self, scene: &Scene) -> OverlayContent {
         let has_map = scene.view.has_disparity();
         let engine = "CPU (AVX-512, 4 threads)".into();
@@ -144,7 +142,6 @@ impl Draughtsman {
         self.draw(&scene, &overlay)
     }
 
-    /// The points in space, from the side.
     fn points(&mut self) -> RgbImage {
         let mut scene = self.scene(View::Points);
         scene.orbit.turn(0.17, -0.1);
@@ -172,14 +169,12 @@ impl Draughtsman {
         drawn
     }
 
-    /// The sheet with the keys.
     fn help(&mut self) -> RgbImage {
         let scene = self.scene(View::SideBySide);
         let overlay = OverlayContent { help: true, ..self.overlay(&scene) };
         self.draw(&scene, &overlay)
     }
 
-    /// The panel with two cameras and the settings.
     fn panel(&mut self) -> RgbImage {
         let input = |eye, name: &str| CameraInput {
             eye,
@@ -244,7 +239,6 @@ impl Draughtsman {
     }
 }
 
-/// Controls of a webcam.
 fn controls() -> Vec<CameraControl> {
     let number = |id, name: &str, least, largest, default, value| CameraControl {
         id,

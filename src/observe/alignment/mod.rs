@@ -29,13 +29,11 @@ use search::Searchable;
 use stereod_core::frame::{DisparityRange, Image};
 pub use verdict::{Limits, Verdict};
 
-/// Options of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Candidate disparities, if known. The search extends a little beyond them, and as far to the other
     /// side, for exchanged views. Without them it covers a sixth of the width.
     pub range: Option<DisparityRange>,
-    /// Largest number of points.
     pub points: usize,
 }
 
@@ -146,7 +144,6 @@ fn curvature_terms(aspect: f64) -> [(usize, f64); 3] {
     [(3, aspect.powi(2) / 9.0), (4, 4.0 / 45.0), (5, 4.0 / 45.0 * aspect.powi(4))]
 }
 
-/// Finds points of the left image in the right one.
 fn find_sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
     let (width, height) = (left.width(), left.height());
     let mut halvings = 0;
@@ -200,7 +197,6 @@ struct Finder<'a> {
     right_unseen: Unseen,
     in_left: Searchable,
     in_right: Searchable,
-    /// Reach of the search.
     dx: RangeInclusive<i32>,
     dy: RangeInclusive<i32>,
     scores: Vec<f32>,

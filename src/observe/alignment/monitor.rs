@@ -53,10 +53,8 @@ pub struct Monitor {
     told: Option<(Verdict, f64)>,
 }
 
-/// State of the alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
-    /// Verdict on it.
     pub verdict: Verdict,
     /// Smoothed measurement; `None` before the first one.
     pub measurement: Option<Measurement>,
@@ -112,7 +110,6 @@ pub struct Summary {
 }
 
 impl State {
-    /// Returns the summary for the report of a run.
     pub fn summary(&self) -> Summary {
         let of = |digits: i32, figure: fn(&Measurement) -> f64| {
             let unit = 10f64.powi(digits);
@@ -162,9 +159,7 @@ impl fmt::Display for Summary {
 /// Change of the verdict, or much worse values of the same one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// The verdict now.
     pub verdict: Verdict,
-    /// Message for the user.
     pub message: String,
 }
 
@@ -186,12 +181,10 @@ impl Monitor {
         }
     }
 
-    /// Changes the limits.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Returns the state of the alignment.
     pub fn state(&self) -> State {
         self.state
     }
@@ -236,7 +229,6 @@ impl Monitor {
         self.reliable = false;
     }
 
-    /// Returns the verdict of the present measurements.
     fn assess(&mut self) -> Verdict {
         let smoothed = self.smoothed.filter(|_| self.reliable);
         self.wander_px = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));

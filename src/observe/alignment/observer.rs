@@ -17,10 +17,8 @@ const STEP: Duration = Duration::from_millis(100);
 /// Real time after which a pair is measured even if the stream's times stand still.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Shared state of the alignment.
 pub type Shared = Arc<Mutex<State>>;
 
-/// Returns a copy of a shared state.
 pub fn state_of(shared: &Shared) -> State {
     *locked(shared)
 }
@@ -51,7 +49,6 @@ pub struct AlignmentObserver {
 }
 
 impl AlignmentObserver {
-    /// Creates an observer that updates `shared`.
     pub fn new(options: Options, limits: Limits, shared: Shared) -> Self {
         let monitor = Some(Monitor::new(limits));
         let limits = SharedLimits(Arc::new(Mutex::new(limits)));
@@ -63,7 +60,6 @@ impl AlignmentObserver {
         self.limits.clone()
     }
 
-    /// Measures a pair if one is due.
     fn take(&mut self, frame: &Matched, measure: Measure) {
         let (now, at) = (Instant::now(), frame.pair.timestamp);
         let due = self.taken.is_none_or(|(taken, then)| {

@@ -47,7 +47,6 @@ pub struct CoarseMatch {
     min: i32,
     /// Points by disparity, in steps from `min`.
     counts: Vec<u32>,
-    /// All points that have a disparity.
     valid: u32,
 }
 
@@ -173,7 +172,6 @@ fn params(range: DisparityRange, points: usize) -> Params {
 }
 
 impl CoarseMatch {
-    /// Returns the factor of the reduction.
     pub(super) fn factor(&self) -> usize {
         self.factor
     }

@@ -117,7 +117,6 @@ fn round_up(needed: usize, spare: Spare) -> usize {
     with_spare.next_multiple_of(STEP).min(MOST)
 }
 
-/// Distance of the rows that are checked.
 const ROW_STEP: usize = 8;
 
 /// The last candidates are this part of all, and at least two.

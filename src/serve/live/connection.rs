@@ -34,28 +34,21 @@ const MOST_WAITING: usize = 64;
 /// Pings of a client until a message to it is taken; each makes an answer that waits, too.
 const MOST_PINGS: usize = 1000;
 
-/// Limits of a connection.
 pub fn limits() -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
 }
 
-/// A client that asks for a connection.
 pub struct Visit {
-    /// The page that it wants.
     pub live: Live,
-    /// The run.
     pub state: Arc<dyn State>,
     /// Its rights; `None` if it may not look.
     pub rights: Option<Rights>,
-    /// The client.
     pub peer: Peer,
 }
 
-/// End of a connection.
 pub enum End {
     /// The client has closed it.
     Left,
-    /// It has broken down.
     Broken(String),
     /// The client must go, and is told why.
     Sent(Ending),
@@ -67,11 +60,9 @@ impl From<String> for End {
     }
 }
 
-/// The connection of a client that was let in.
 pub struct Connection {
     sink: SplitSink<HyperWebsocketStream, Message>,
     ears: Ears,
-    /// Rights of the client.
     pub rights: Rights,
     pinged: Instant,
 }
@@ -202,7 +193,6 @@ impl Connection {
         }
     }
 
-    /// Returns the number of the viewer.
     pub fn id(&self) -> ClientId {
         self.ears.seat.id
     }

@@ -54,27 +54,20 @@ pub struct Live(Arc<Shared>);
 
 /// The parts of a run that its live page shows and changes.
 pub struct Source {
-    /// Name of the source, for people.
     pub name: String,
     /// Set if pairs come at their own pace.
     pub is_live: bool,
-    /// The run's switches.
     pub control: Control,
-    /// The colours of disparity.
     pub colouring: LiveColouring,
     /// Options of the point clouds that the page saves.
     pub clouds: CloudOptions,
-    /// The knobs at the start.
     pub tuned: Tuned,
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
-    /// Clock of the capture times, if they have one.
     pub clock: Option<CaptureClock>,
-    /// Files that frames are written to.
     pub files: Vec<String>,
     /// File for saved settings; `None`: a new one in the folder each time.
     pub settings_file: Option<PathBuf>,
-    /// Folder for saved settings.
     pub folder: PathBuf,
 }
 
@@ -98,9 +91,7 @@ struct Newest {
     /// Its number among the pairs for the page, from 0.
     number: u64,
     frame: Arc<Matched>,
-    /// For the page, at each of the sizes.
     encoded: [OnceCell<Encoded>; SCALES.len()],
-    /// For the Foxglove protocol: the message of each topic.
     messages: [OnceCell<Encoded>; TOPICS.len()],
 }
 
@@ -125,7 +116,6 @@ impl Newest {
 }
 
 impl Live {
-    /// Makes the page of a run.
     pub fn new(source: Source) -> Self {
         let tuned = watch::Sender::new(source.tuned.clone());
         Self(Arc::new(Shared {
@@ -167,7 +157,6 @@ impl Live {
         (newest.clone(), self.0.viewers.take_answers(client))
     }
 
-    /// Returns the present colours, and the disparities that they span.
     fn colours(&self) -> (Colouring, [f32; 2]) {
         let colouring = self.0.source.colouring.get();
         let scale = locked(&self.0.colours);
@@ -196,7 +185,6 @@ pub struct LiveSink {
 }
 
 impl LiveSink {
-    /// Creates the sink of a page.
     pub fn new(live: Live) -> Self {
         Self { live, taken: 0 }
     }
@@ -240,12 +228,10 @@ pub struct Workers(Arc<Semaphore>);
 pub struct Place(#[expect(dead_code, reason = "released on drop")] OwnedSemaphorePermit);
 
 impl Workers {
-    /// Makes so many places.
     pub fn new(places: usize) -> Self {
         Self(Arc::new(Semaphore::new(places)))
     }
 
-    /// Waits for a place.
     pub async fn enter(&self) -> Result<Place, AcquireError> {
         self.0.clone().acquire_owned().await.map(Place)
     }

@@ -16,7 +16,6 @@ use stereod_core::redact::redact;
 use stereod_core::text::on_one_line;
 use stereod_core::thread::locked;
 
-/// Viewers at once.
 const MOST: usize = 8;
 
 /// Time without an answer after which a viewer gives way before all others. Each is asked every five seconds.
@@ -41,7 +40,6 @@ impl Ending {
         Self { code: CloseCode::Policy, reason: reason.into() }
     }
 
-    /// The run is over, and nothing will follow.
     pub fn finished(reason: String) -> Self {
         Self { code: CloseCode::Normal, reason }
     }
@@ -56,7 +54,6 @@ impl Ending {
         Self { code: CloseCode::Library(4000), reason: reason.into() }
     }
 
-    /// Returns the message.
     pub fn frame(&self) -> CloseFrame {
         let reason = redact(&on_one_line(&self.reason));
         let end = reason.floor_char_boundary(LONGEST_REASON);
@@ -72,11 +69,9 @@ pub struct Viewers(Arc<Mutex<All>>);
 struct All {
     taken: u32,
     seats: Vec<Taken>,
-    /// Set at the end of the run.
     ending: Option<Ending>,
 }
 
-/// A taken seat.
 struct Taken {
     id: ClientId,
     kind: &'static str,
@@ -84,16 +79,13 @@ struct Taken {
     may_change: bool,
     since: Instant,
     end: watch::Sender<Option<Ending>>,
-    /// Answers that it has not taken.
     answers: Vec<Answer>,
 }
 
-/// Answer to a request of a viewer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
     /// The viewer's number of the request.
     pub number: u32,
-    /// Reason for a refusal.
     pub problem: Option<String>,
 }
 
@@ -146,7 +138,6 @@ impl Viewers {
         Ok(Seat { id, end: ended, viewers: self.clone() })
     }
 
-    /// Keeps answers for the viewers whose requests they answer.
     pub fn answer(&self, tuned: &Tuned) {
         for taken in &mut locked(&self.0).seats {
             let answer = |number| Answer { number, problem: tuned.problem.clone() };
@@ -154,7 +145,6 @@ impl Viewers {
         }
     }
 
-    /// Takes the answers to requests of a viewer.
     pub fn take_answers(&self, id: ClientId) -> Vec<Answer> {
         let mut all = locked(&self.0);
         let taken = all.seats.iter_mut().find(|taken| taken.id == id);
@@ -194,7 +184,6 @@ impl Viewers {
         let _ = timeout(GOODBYE, all_gone).await;
     }
 
-    /// Returns the viewers for their list, as the viewer `own` sees it.
     pub fn list(&self, own: ClientId) -> Vec<Value> {
         let row = |taken: &Taken| {
             json!({

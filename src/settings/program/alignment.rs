@@ -6,10 +6,8 @@ use crate::observe::alignment::Limits;
 use stereod_core::settings::row::Plain::{Real, Switch};
 use stereod_core::settings::row::{Kind, Row};
 
-/// Check of the row alignment of the two views.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Alignment {
     pub check: bool,
     pub warn_px: f64,

@@ -6,10 +6,8 @@ use stereod_core::frame::Eye;
 use stereod_core::settings::row::{Plain, Row};
 use stereod_io::source::v4l2::{Controls, KNOBS};
 
-/// Controls of the cameras.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Camera {
-    /// Exposure and other controls.
     #[serde(flatten)]
     pub controls: Controls,
     /// The camera whose exposure, gain and white balance both have; `None`: each its own.

@@ -19,7 +19,6 @@ pub enum RangeMode {
 /// Colours of disparity in the window and the preview.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Colour {
     pub map: ColourMap,
     pub range: RangeMode,

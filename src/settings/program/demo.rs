@@ -9,10 +9,8 @@ use stereod_core::settings::row::Plain::{Real, Whole};
 use stereod_core::settings::row::Row;
 use stereod_io::source::demo::DemoOptions;
 
-/// The synthetic scene.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Demo {
     pub width: usize,
     pub height: usize,

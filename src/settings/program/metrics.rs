@@ -8,10 +8,8 @@ use serde::Deserialize;
 use stereod_core::settings::row::Plain::Real;
 use stereod_core::settings::row::{OUTPUT, Row};
 
-/// Metrics for Prometheus over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Metrics {
     pub listen: String,
     pub hosts: String,

@@ -17,10 +17,8 @@ const HEADER: &str = "\
 # effect and where each was set.
 ";
 
-/// Width of the comments.
 const WIDTH: usize = 100;
 
-/// Column of the origins.
 const ORIGIN_COLUMN: usize = 32;
 
 /// Formats every key as a configuration file: its meaning as a comment, and the line that `line`

@@ -9,7 +9,6 @@ use stereod_core::settings::row::Row;
 /// The bounded links between the stages.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Queue {
     pub pairs: usize,
     pub results: usize,

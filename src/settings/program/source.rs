@@ -24,9 +24,7 @@ use stereod_io::source::v4l2::{CameraRequest, Format};
 pub enum Pace {
     /// The recorded pace in a window without outputs, else as fast as possible.
     Auto,
-    /// The recorded pace.
     Realtime,
-    /// As fast as possible.
     Fast,
 }
 
@@ -34,7 +32,6 @@ pub enum Pace {
 /// seven.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Source {
     pub left: String,
     pub right: String,
@@ -258,7 +255,6 @@ impl Source {
         }
     }
 
-    /// Returns the source of the settings, if any.
     pub fn spec(&self) -> Option<SourceSpec> {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
@@ -285,7 +281,6 @@ impl Source {
         [begin, duration.map(|duration| start.saturating_add(duration))]
     }
 
-    /// Returns the part of a recording by its times.
     fn part(&self) -> Part {
         Part {
             start: Duration::from_secs_f64(self.start_s),
@@ -294,7 +289,6 @@ impl Source {
         }
     }
 
-    /// Returns the options of the streams, which take their memory from the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
         let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } =
             *self;

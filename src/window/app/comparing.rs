@@ -54,7 +54,6 @@ impl App {
         Some((pane, pane.column_at(share)))
     }
 
-    /// Returns the line with its labels.
     pub(super) fn wipe(&mut self) -> Option<Wipe> {
         let (pane, line) = self.wiped_pane()?;
         let (comparison, frame) = (self.comparison.as_ref()?, self.frame.as_ref()?);
@@ -84,7 +83,6 @@ impl App {
         }
     }
 
-    /// Reports whether the mouse is over the line.
     pub(super) fn is_over_wipe(&self) -> bool {
         let (Some((pane, line)), Some((x, y))) = (self.wiped_pane(), self.cursor) else {
             return false;
@@ -119,7 +117,6 @@ pub(super) struct Comparison {
 pub(super) struct InEffect(VecDeque<(Instant, Vec<Knob>)>);
 
 impl InEffect {
-    /// Settings at the start.
     pub(super) fn new(knobs: &[Knob]) -> Self {
         Self(VecDeque::from([(Instant::now(), knobs.to_vec())]))
     }

@@ -13,7 +13,6 @@ use super::{App, size};
 const READABLE: Duration = Duration::from_millis(250);
 
 impl App {
-    /// Returns the content of the overlay now.
     pub(super) fn content(&mut self, now: Instant) -> OverlayContent {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
             self.notice = None;
@@ -58,7 +57,6 @@ impl App {
         }
     }
 
-    /// Returns the pixel under the mouse.
     fn hover(&self) -> Option<Hover> {
         let present = self.frame.as_ref()?;
         if self.view == View::Points {

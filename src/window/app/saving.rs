@@ -63,7 +63,6 @@ impl App {
         });
     }
 
-    /// Writes files on a thread of its own, which then reports the result.
     fn save(
         &mut self,
         what: &'static str,
@@ -88,10 +87,8 @@ impl App {
     }
 }
 
-/// The two files of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotPaths {
-    /// The disparity, 16 bit.
     pub(crate) disparity: PathBuf,
     /// The content of the window without the overlay.
     pub(crate) view: PathBuf,

@@ -16,7 +16,6 @@ use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::Colouring;
 
 impl App {
-    /// Opens or closes the panel.
     pub(super) fn toggle_panel(&mut self) {
         if self.panel.is_empty() {
             return self.notify(Err("there is nothing to tune here".into()));

@@ -27,17 +27,13 @@ const FIRST: [u32; 9] = [
     0x009a_090a,
 ];
 
-/// The exposure time, whose unit is the same for all cameras.
 const EXPOSURE_TIME: u32 = 0x009a_0902;
 
-/// Cameras of the run and what the user does with them.
 #[derive(Default)]
 pub(crate) struct Cameras {
     desk: Option<CameraDesk>,
     list: Vec<Camera>,
-    /// True to set one camera at a time.
     is_apart: bool,
-    /// The camera that is set then.
     selected: usize,
     /// Number of the last request.
     sent: u64,
@@ -90,7 +86,6 @@ impl Cameras {
         }
     }
 
-    /// Applies the report of a camera.
     pub(crate) fn report(&mut self, which: usize, report: CameraReport) {
         let Some(camera) = self.list.get_mut(which) else { return };
         camera.heard = Some(Instant::now());
@@ -119,7 +114,6 @@ impl Cameras {
         }
     }
 
-    /// Lays the section out.
     pub(super) fn show(&mut self, ui: &mut Ui) {
         ui.label(RichText::new("Cameras").strong());
         let quiet = Color32::from_gray(160);

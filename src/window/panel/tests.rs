@@ -83,7 +83,6 @@ impl User {
         clicks
     }
 
-    /// Where this is written.
     fn place(&self, text: &str) -> Pos2 {
         let found = self.texts.iter().find(|(written, _)| written == text);
         found.unwrap_or_else(|| panic!("no {text:?} in {:?}", self.texts)).1.center()

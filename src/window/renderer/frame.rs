@@ -44,7 +44,6 @@ pub(super) struct Resources {
     pub points: wgpu::Buffer,
 }
 
-/// Textures of one frame on the device.
 pub(super) struct FrameTextures {
     pub size: (u32, u32),
     pub left: PictureTextures,
@@ -396,7 +395,6 @@ pub(super) fn write(
     );
 }
 
-/// Returns the bind group of bindings 0, 1, ....
 pub(super) fn group<const N: usize>(
     device: &wgpu::Device,
     layout: &wgpu::BindGroupLayout,

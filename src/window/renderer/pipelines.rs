@@ -1,6 +1,5 @@
 //! Drawing programs and the resources that they take.
 
-/// The shaders, by file name.
 pub(super) const SHADERS: [(&str, &str); 4] = [
     ("pane.wgsl", include_str!("../../../shaders/pane.wgsl")),
     ("picture.wgsl", include_str!("../../../shaders/picture.wgsl")),
@@ -11,7 +10,6 @@ pub(super) const SHADERS: [(&str, &str); 4] = [
 /// Format of the distances by which points in space hide each other.
 pub(super) const DEPTHS: wgpu::TextureFormat = wgpu::TextureFormat::Depth32Float;
 
-/// Numbers that a program takes.
 const UNIFORM: wgpu::BindingType = wgpu::BindingType::Buffer {
     ty: wgpu::BufferBindingType::Uniform,
     has_dynamic_offset: false,
@@ -32,11 +30,8 @@ pub(crate) struct Pipelines {
     pub(super) points: wgpu::RenderPipeline,
 }
 
-/// A drawing program.
 struct Program<'a> {
-    /// Vertex shader and its function.
     vertex: (&'a wgpu::ShaderModule, &'a str),
-    /// Fragment shader and its function.
     fragment: (&'a wgpu::ShaderModule, &'a str),
     layouts: &'a [Option<&'a wgpu::BindGroupLayout>],
     depth_stencil: Option<wgpu::DepthStencilState>,
@@ -150,7 +145,6 @@ fn texture_binding(sample_type: wgpu::TextureSampleType) -> wgpu::BindingType {
     }
 }
 
-/// Bindings 0, 1, ... of a stage.
 fn layout(
     device: &wgpu::Device,
     visibility: wgpu::ShaderStages,

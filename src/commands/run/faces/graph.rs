@@ -18,7 +18,6 @@ pub fn bind(settings: &Settings) -> Bound {
     Ok(namespace.map(|namespace| Box::new(Graph { namespace }) as Box<dyn Face>))
 }
 
-/// The node of a graph.
 struct Graph {
     namespace: String,
 }

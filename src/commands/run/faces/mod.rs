@@ -47,12 +47,10 @@ mod server {
 
     const WHY: &str = "this stereod was built without a server (Cargo's feature `serve`)";
 
-    /// Refuses to serve metrics.
     pub fn metrics(settings: &Settings) -> Bound {
         absent(settings.metrics.listen().is_some(), anyhow::anyhow!(WHY).into())
     }
 
-    /// Refuses to serve the page.
     pub fn page(settings: &Settings) -> Bound {
         absent(settings.serve.listen().is_some(), anyhow::anyhow!(WHY).into())
     }
@@ -64,22 +62,18 @@ fn absent(is_wanted: bool, error: Error) -> Bound {
     if is_wanted { Err(error) } else { Ok(None) }
 }
 
-/// The faces of a run.
 pub struct Faces(Vec<Box<dyn Face>>);
 
 impl Faces {
-    /// Binds the faces that the settings ask for.
     pub fn bind(settings: &Settings) -> Result<Self, Error> {
         let faces = FACES.iter().filter_map(|bind| bind(settings).transpose());
         faces.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns the handle of the window, if there is one.
     pub fn window(&self) -> Option<Remote> {
         self.0.iter().find_map(|face| face.remote())
     }
 
-    /// Reports whether a face shows this.
     pub fn show(&self, what: Shows) -> bool {
         self.0.iter().any(|face| face.shows() >= what)
     }
@@ -99,7 +93,6 @@ impl Faces {
         self.0.iter().find_map(|face| face.timeline())
     }
 
-    /// Lets all faces show the run.
     pub fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
         self.0.iter_mut().try_for_each(|face| face.serve(handles))
     }
@@ -117,12 +110,10 @@ pub trait Face {
         None
     }
 
-    /// Returns the most that it shows of a pair.
     fn shows(&self) -> Shows {
         Shows::Nothing
     }
 
-    /// Takes part in a run that is opened, by a sink and as a viewer.
     fn join(
         &mut self,
         _run: &Opened<'_>,
@@ -159,7 +150,6 @@ pub struct Opened<'a> {
     pub loaded: &'a Loaded,
     pub info: &'a SourceInfo,
     pub rig: &'a Rig,
-    /// Clock of the capture times, if they have one.
     pub clock: Option<CaptureClock>,
     pub colouring: &'a LiveColouring,
     pub control: &'a Control,

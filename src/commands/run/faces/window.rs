@@ -25,7 +25,6 @@ pub fn bind(settings: &Settings) -> Bound {
     }))
 }
 
-/// The window, which a thread of its own waits for.
 struct Shown {
     /// `None` once it is shown.
     window: Option<Window>,

@@ -24,7 +24,6 @@ const SKEW_CLASSES_US: [u64; 12] =
 /// Observations that are up to date while pairs flow.
 pub struct Observations {
     accuracy: SharedAccuracy,
-    /// The state of the alignment, and the limits of its alarms.
     alignment: Option<(alignment::Shared, SharedLimits)>,
     /// The range that would suffice, if the candidate disparities do not.
     pub too_few: range::Shared,
@@ -33,7 +32,6 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Adds the sinks of the observers that the settings ask for.
     pub fn start(
         loaded: &Loaded,
         info: &SourceInfo,
@@ -98,7 +96,6 @@ impl Observations {
         }
     }
 
-    /// Figures of the maps so far.
     pub fn map_metrics(&self) -> MapMetrics {
         locked(&self.map_metrics).clone()
     }

@@ -16,7 +16,6 @@ use stereod_core::control::Switch;
 use stereod_core::text::on_one_line;
 use stereod_core::thread;
 
-/// Period of status notices.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
 /// Period in which a notice may become due.
@@ -29,7 +28,6 @@ struct Service {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Returns the service manager, if there is one.
 pub fn bind(_: &Settings) -> Bound {
     let is_managed = std::env::var_os("NOTIFY_SOCKET").is_some();
     Ok(is_managed.then(|| Box::new(Service::default()) as Box<dyn Face>))
@@ -65,7 +63,6 @@ impl Drop for Service {
     }
 }
 
-/// Notices that were sent.
 struct Notices {
     watchdog: Watchdog,
     told_status: Option<Instant>,
@@ -89,7 +86,6 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Returns the watchdog that the service manager announces.
     pub fn of_manager() -> Self {
         Self { longest: sd_notify::watchdog_enabled(), told: None }
     }
@@ -108,7 +104,6 @@ impl Watchdog {
 }
 
 impl Notices {
-    /// Sends the notices that are due.
     fn send_due(&mut self, handles: &Handles) {
         let now = Instant::now();
         if !self.told_stopping && handles.is_ending() {
@@ -141,7 +136,6 @@ impl Notices {
 }
 
 impl Handles {
-    /// Reports whether the source has ended or is to end.
     fn is_ending(&self) -> bool {
         self.control.stop.is_set() || self.progress.source_ended.load(Ordering::Relaxed)
     }

@@ -37,7 +37,6 @@ const CLOSING: Duration = Duration::from_secs(10);
 /// Period in which its end is checked.
 const TICK: Duration = Duration::from_millis(5);
 
-/// The thread that changes the run.
 pub struct Tuner {
     handles: Arc<Handles>,
     thread: JoinHandle<()>,
@@ -79,14 +78,11 @@ impl Tuner {
 #[error("the engine cannot change")]
 struct NoEngine;
 
-/// The tuner's thread.
 struct Worker {
     handles: Arc<Handles>,
-    /// Settings as the configuration has them.
     configured: Loaded,
     /// Settings as they were last logged.
     told: Loaded,
-    /// Start of matching with the present parameters.
     since: Cell<Instant>,
 }
 
@@ -307,7 +303,6 @@ fn waits(section: &str, key: &str, now: &Loaded, next: &Loaded) -> bool {
     (section, key) == ("matching", "disparities") && is_auto() && !now.has_chosen()
 }
 
-/// Returns the differences as texts.
 fn changes(before: &Loaded, after: &Loaded) -> Vec<String> {
     let change = |(section, key): (String, String)| {
         let [value, was] = [after, before].map(|loaded| loaded.given(&section, &key).to_string());

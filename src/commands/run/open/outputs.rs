@@ -36,7 +36,6 @@ use stereod_io::source::spec::{SourceSpec, files_of_fragment, values_of_fragment
 /// Largest size of an attached calibration file in bytes.
 const CALIBRATION_MAX: u64 = 16 << 20;
 
-/// Returns the files and folders that frames are written to.
 pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
     let frames = wanted(settings).filter(|(output, _)| match output.kind {
         Kind::Recording(_) | Kind::Preview(_) | Kind::Folder(..) => true,
@@ -50,14 +49,12 @@ fn is_switched(settings: &Settings) -> bool {
     settings.serve.listen().is_some() || settings.ros2.namespace().is_some()
 }
 
-/// Reports whether frames are written to files.
 pub fn writes_frames(settings: &Settings) -> bool {
     files_of_frames(settings).next().is_some()
 }
 
 /// Files that are settled before the source is opened.
 pub struct Reserved {
-    /// File of the statistics, if they go into one.
     pub statistics: Option<NewFile>,
     /// Keep other runs from writing the same files.
     _claims: Vec<Claim>,
@@ -131,16 +128,12 @@ fn refuse_shared_files(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// An output of many files.
 struct Series {
     flag: &'static str,
-    /// Folder of the files.
     folder: PathBuf,
-    /// Reports whether a file of this name may be one of them.
     is_written: Box<dyn Fn(&OsStr) -> bool>,
 }
 
-/// Returns the outputs of many files.
 fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     let is_segmented = settings.output.segmenting().is_some();
     wanted(settings).filter_map(move |(Output { flag, kind, .. }, path)| match kind {
@@ -157,7 +150,6 @@ fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     })
 }
 
-/// Returns the properties of the stream of maps.
 pub fn stream_info(
     loaded: &Loaded,
     info: &SourceInfo,

@@ -64,7 +64,6 @@ pub fn open_source(
     source::open(spec, demo, &streams)
 }
 
-/// Logs one line on a source.
 pub fn describe(info: &SourceInfo) -> String {
     let mut text = format!("{}: {}x{}", info.description, info.width, info.height);
     if let Some(rate) = info.rate {

@@ -65,7 +65,6 @@ pub fn camera_desk(inputs: &[CameraInput], remote: &Remote) -> std::io::Result<O
     }))
 }
 
-/// Returns the options that the window starts with.
 pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOptions {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let title = format!("stereod: {}", info.description);

@@ -19,7 +19,6 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// One in this many pairs may be lost before a warning.
 const TOLERATED: f64 = 10.0;
 
-/// Time of 4 paths relative to that of 8.
 const TIME_OF_FOUR_PATHS: f64 = 0.6;
 
 /// Part of the measured rate that proposals may use.
@@ -29,11 +28,9 @@ const SHARE: f64 = 0.85;
 const FEWEST: usize = 16;
 const SMALLEST: usize = 160;
 
-/// Counts at one moment.
 #[derive(Clone, Copy)]
 struct Counted {
     at: Instant,
-    /// Pairs from the source.
     given: u64,
     /// Pairs of a live source dropped because the engine was busy.
     dropped: u64,

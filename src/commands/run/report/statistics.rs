@@ -191,7 +191,6 @@ fn without_secrets(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-/// Rounds `value` to one part in `unit`.
 fn rounded(value: f64, unit: f64) -> f64 {
     (value * unit).round() / unit
 }
@@ -289,7 +288,6 @@ fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Runs the command.
 pub fn schema() -> Result<(), Error> {
     let schema =
         SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Statistics>();

@@ -17,7 +17,6 @@ use stereod_io::source::live::LiveState;
 /// Period in which the bar is updated.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Period in which the status is made.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// Shortest time over which the rate is taken.
@@ -26,7 +25,6 @@ const RATE_OVER: Duration = Duration::from_millis(500);
 /// Period in which the pipeline's end is checked.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Shows the progress of a run.
 pub struct Watch<'a> {
     handles: &'a Handles,
     bar: ProgressBar,
@@ -39,7 +37,6 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Creates a watch over a run.
     pub fn new(handles: &'a Handles) -> Self {
         let expected =
             [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();
@@ -54,7 +51,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Waits for the end of the run.
     pub fn until_finished(mut self, running: Running) -> Outcome {
         let mut polls = 0;
         while !running.is_finished() {
@@ -114,7 +110,6 @@ pub struct Banners {
     eyes: [Fate; 2],
 }
 
-/// State of one camera.
 #[derive(Clone, Copy, Debug, Default)]
 enum Fate {
     #[default]
