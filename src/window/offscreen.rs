@@ -8,7 +8,7 @@ use image::RgbaImage;
 use super::gpu::{self, Gpu};
 use super::layer::{Canvas, Overlay};
 use super::overlay::OverlayContent;
-use super::renderer::{Pipelines, Renderer};
+use super::renderer::{Pipelines, Renderer, descriptor};
 use super::scene::Scene;
 use stereod_core::frame::Matched;
 
@@ -28,7 +28,7 @@ impl Offscreen {
     /// Opens a graphics device.
     pub fn new() -> Result<Self> {
         let gpu = Gpu::open(&gpu::instance(None), None, || ())?;
-        let renderer = Renderer::new(&gpu.device, &gpu.queue);
+        let renderer = Renderer::new(&gpu);
         let pipelines = renderer.pipelines(&gpu.device, FORMAT);
         let overlay = Overlay::new(&gpu.device, FORMAT);
         gpu.check()?;
@@ -44,7 +44,7 @@ impl Offscreen {
 
     /// Keeps a frame, which is drawn left of the line of a scene with a wipe; `None` removes it.
     pub fn keep(&mut self, frame: Option<&Matched>) -> Result<()> {
-        self.renderer.keep(&self.gpu.device, &self.gpu.queue, frame)
+        self.renderer.keep(&self.gpu, frame)
     }
 
     /// Draws `frame` as a window of `size` (width, height in pixels) shows it, with an overlay if
@@ -88,7 +88,7 @@ impl Offscreen {
         prepare: impl FnOnce(&mut Overlay, &mut Canvas<'_>, &mut Scene) -> bool,
     ) -> Result<RgbaImage> {
         let Gpu { device, queue, .. } = &self.gpu;
-        self.renderer.upload(device, queue, frame)?;
+        self.renderer.upload(&self.gpu, frame)?;
         let target = Target::new(device, size)?;
         let mut encoder = device.create_command_encoder(&Default::default());
         let mut scene = *scene;
@@ -119,16 +119,9 @@ impl Target {
         if width == 0 || height == 0 || width.max(height) > most {
             bail!("this graphics device cannot draw {width}x{height} pixels (1 to {most} a side)");
         }
-        let texture = device.create_texture(&wgpu::TextureDescriptor {
-            label: Some("off-screen"),
-            size: wgpu::Extent3d { width, height, depth_or_array_layers: 1 },
-            mip_level_count: 1,
-            sample_count: 1,
-            dimension: wgpu::TextureDimension::D2,
-            format: FORMAT,
-            usage: wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC,
-            view_formats: &[],
-        });
+        let usage = wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC;
+        let descriptor = descriptor("off-screen", (width, height), FORMAT, usage);
+        let texture = device.create_texture(&descriptor);
         Ok(Self { texture })
     }
 

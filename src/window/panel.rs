@@ -48,10 +48,10 @@ enum State {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clicks {
-    turned: bool,
-    reset: bool,
-    write: bool,
-    close: bool,
+    pub(crate) turned: bool,
+    pub(crate) reset: bool,
+    pub(crate) write: bool,
+    pub(crate) close: bool,
 }
 
 impl Panel {
@@ -218,22 +218,6 @@ impl Clicks {
             write: self.write | other.write,
             close: self.close | other.close,
         }
-    }
-
-    pub(crate) fn turned(self) -> bool {
-        self.turned
-    }
-
-    pub(crate) fn reset(self) -> bool {
-        self.reset
-    }
-
-    pub(crate) fn write(self) -> bool {
-        self.write
-    }
-
-    pub(crate) fn close(self) -> bool {
-        self.close
     }
 }
 

@@ -1,7 +1,7 @@
 //! Handle of the window for other threads: the newest frame on its way to the window, and messages.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use winit::event_loop::EventLoopProxy;
@@ -106,7 +106,7 @@ impl Mailbox {
     /// Stores a frame, in place of one that was not taken. Returns true if the mailbox was empty, so
     /// that the window has to be woken.
     pub(crate) fn put(&self, frame: Arc<Matched>, timing: Timing) -> bool {
-        let mut content = self.content();
+        let mut content = locked(&self.0);
         let time = timing.of(&frame);
         content.meter.timing = timing;
         content.meter.count(frame.finished, time);
@@ -118,24 +118,20 @@ impl Mailbox {
     }
 
     pub(crate) fn take(&self) -> Option<Arc<Matched>> {
-        self.content().newest.take()
+        locked(&self.0).newest.take()
     }
 
     pub(crate) fn rates(&self, now: Instant) -> Rates {
-        self.content().meter.rates(now)
+        locked(&self.0).meter.rates(now)
     }
 
     /// Returns the kind of times, and for each recent frame its time and the capture time of the
     /// right view minus that of the left one in nanoseconds.
     pub(crate) fn recent(&self, now: Instant) -> (Timing, Vec<(Duration, i64)>) {
-        let mut content = self.content();
+        let mut content = locked(&self.0);
         content.meter.forget_recent(now);
         let meter = &content.meter;
         (meter.timing, meter.recent.iter().map(|&(_, time, skew)| (time, skew)).collect())
-    }
-
-    fn content(&self) -> MutexGuard<'_, Content> {
-        locked(&self.0)
     }
 }
 

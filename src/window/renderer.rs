@@ -5,6 +5,7 @@ mod pipelines;
 
 use anyhow::Result;
 
+pub(crate) use self::frame::descriptor;
 use self::frame::{Colouring, FrameTextures, Resources};
 use self::pipelines::DEPTHS;
 pub(crate) use self::pipelines::Pipelines;
@@ -12,7 +13,6 @@ use super::gpu::Gpu;
 use super::options::{Content, View};
 use super::scene::{Pane, Scene, panes};
 use super::wipe;
-use frame::extent;
 use stereod_core::frame::Matched;
 use stereod_io::sink::colour::ColourMap;
 
@@ -27,30 +27,19 @@ pub(crate) struct Renderer {
 
 impl Renderer {
     /// Creates a renderer without a frame.
-    pub(crate) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
-        Self { resources: Resources::new(device, queue), depths: None, frame: None, kept: None }
+    pub(crate) fn new(gpu: &Gpu) -> Self {
+        Self { resources: Resources::new(gpu), depths: None, frame: None, kept: None }
     }
 
-    pub(crate) fn upload(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        frame: &Matched,
-    ) -> Result<()> {
+    pub(crate) fn upload(&mut self, gpu: &Gpu, frame: &Matched) -> Result<()> {
         let before = self.frame.take();
-        self.frame = Some(self.resources.filled(before, device, queue, frame)?);
+        self.frame = Some(self.resources.filled(before, gpu, frame)?);
         Ok(())
     }
 
     /// Uploads a frame to compare the others with; `None` removes it.
-    pub(crate) fn keep(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        frame: Option<&Matched>,
-    ) -> Result<()> {
-        self.kept =
-            frame.map(|frame| self.resources.filled(None, device, queue, frame)).transpose()?;
+    pub(crate) fn keep(&mut self, gpu: &Gpu, frame: Option<&Matched>) -> Result<()> {
+        self.kept = frame.map(|frame| self.resources.filled(None, gpu, frame)).transpose()?;
         Ok(())
     }
 
@@ -208,16 +197,8 @@ fn attachment(
 }
 
 fn distances(device: &wgpu::Device, size: (u32, u32)) -> wgpu::Texture {
-    device.create_texture(&wgpu::TextureDescriptor {
-        label: Some("distances"),
-        size: extent(size),
-        mip_level_count: 1,
-        sample_count: 1,
-        dimension: wgpu::TextureDimension::D2,
-        format: DEPTHS,
-        usage: wgpu::TextureUsages::RENDER_ATTACHMENT,
-        view_formats: &[],
-    })
+    let usage = wgpu::TextureUsages::RENDER_ATTACHMENT;
+    device.create_texture(&descriptor("distances", size, DEPTHS, usage))
 }
 
 /// Limits drawing to the columns of a pane from `left` to `right`.

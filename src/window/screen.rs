@@ -75,7 +75,7 @@ impl Screen {
         // Each frame queued for the screen adds a frame period of latency.
         configuration.desired_maximum_frame_latency = 1;
         surface.configure(&gpu.device, &configuration);
-        let renderer = Renderer::new(&gpu.device, &gpu.queue);
+        let renderer = Renderer::new(&gpu);
         let pipelines = renderer.pipelines(&gpu.device, configuration.format);
         let overlay = Overlay::new(&gpu.device, configuration.format);
         gpu.check()?;
@@ -117,12 +117,12 @@ impl Screen {
     }
 
     pub(crate) fn upload(&mut self, frame: &Matched) -> Result<()> {
-        self.renderer.upload(&self.gpu.device, &self.gpu.queue, frame)
+        self.renderer.upload(&self.gpu, frame)
     }
 
     /// Uploads a frame to compare the others with; `None` removes it.
     pub(crate) fn keep(&mut self, frame: Option<&Matched>) -> Result<()> {
-        self.renderer.keep(&self.gpu.device, &self.gpu.queue, frame)
+        self.renderer.keep(&self.gpu, frame)
     }
 
     /// Draws the last uploaded frame.

@@ -85,17 +85,17 @@ impl App {
             edge
         })?;
         self.taken = beside.taken;
-        if clicks.turned() {
+        if clicks.turned {
             self.ask_for_values();
         }
-        if clicks.reset() {
+        if clicks.reset {
             let ask = self.panel.reset();
             self.ask(ask);
         }
-        if clicks.write() {
+        if clicks.write {
             self.write_settings();
         }
-        if clicks.close() {
+        if clicks.close {
             self.close_panel();
         }
         let done = clicks != Clicks::default();

@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
 
 use super::pipelines::{Layouts, Pipelines};
+use crate::window::gpu::Gpu;
 use crate::window::options::Content;
 use crate::window::orbit::Matrix;
 use crate::window::scene::Scene;
@@ -97,27 +98,20 @@ impl FrameTextures {
 }
 
 impl Resources {
-    pub fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
+    pub fn new(gpu: &Gpu) -> Self {
+        let device = &gpu.device;
         let sampler = device.create_sampler(&wgpu::SamplerDescriptor {
             label: Some("picture"),
             mag_filter: wgpu::FilterMode::Linear,
             min_filter: wgpu::FilterMode::Linear,
             ..Default::default()
         });
-        let uniform = |label, size: usize| {
-            device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(label),
-                size: size as u64,
-                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        };
         Self {
             layouts: Layouts::new(device),
             sampler,
-            tables: tables(device, queue),
-            colouring: uniform("colouring", size_of::<Colouring>()),
-            points: uniform("points", size_of::<Points>()),
+            tables: tables(gpu),
+            colouring: uniform(device, "colouring", size_of::<Colouring>()),
+            points: uniform(device, "points", size_of::<Points>()),
         }
     }
 
@@ -125,8 +119,7 @@ impl Resources {
     pub(super) fn filled(
         &self,
         before: Option<FrameTextures>,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
+        Gpu { device, queue, .. }: &Gpu,
         frame: &Matched,
     ) -> Result<FrameTextures> {
         let left = &frame.pair.left;
@@ -220,22 +213,15 @@ impl Resources {
 }
 
 /// Returns the tables of all colour maps, one per row, in the order of [`ColourMap::ALL`].
-fn tables(device: &wgpu::Device, queue: &wgpu::Queue) -> wgpu::TextureView {
+fn tables(Gpu { device, queue, .. }: &Gpu) -> wgpu::TextureView {
     let colours: Vec<u8> = ColourMap::ALL
         .iter()
         .flat_map(|map| map.table())
         .flat_map(|&[red, green, blue]| [red, green, blue, 255])
         .collect();
-    let descriptor = wgpu::TextureDescriptor {
-        label: Some("colour tables"),
-        size: extent((256, ColourMap::ALL.len() as u32)),
-        mip_level_count: 1,
-        sample_count: 1,
-        dimension: wgpu::TextureDimension::D2,
-        format: wgpu::TextureFormat::Rgba8Unorm,
-        usage: wgpu::TextureUsages::TEXTURE_BINDING,
-        view_formats: &[],
-    };
+    let size = (256, ColourMap::ALL.len() as u32);
+    let (format, usage) = (wgpu::TextureFormat::Rgba8Unorm, wgpu::TextureUsages::TEXTURE_BINDING);
+    let descriptor = descriptor("colour tables", size, format, usage);
     let order = wgpu::util::TextureDataOrder::LayerMajor;
     device
         .create_texture_with_data(queue, &descriptor, order, &colours)
@@ -318,12 +304,7 @@ impl PictureTextures {
         let Taken { device, layout, sampler } = *taken;
         let pixels = texture(device, label, size, wgpu::TextureFormat::R8Unorm);
         let differences = texture(device, label, across, wgpu::TextureFormat::Rg8Unorm);
-        let coding = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some(label),
-            size: size_of::<Coding>() as u64,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
+        let coding = uniform(device, label, size_of::<Coding>());
         let views = [&pixels, &differences].map(|t| t.create_view(&Default::default()));
         let resources = [
             wgpu::BindingResource::TextureView(&views[0]),
@@ -354,8 +335,33 @@ impl PictureTextures {
     }
 }
 
-pub(super) fn extent((width, height): (u32, u32)) -> wgpu::Extent3d {
-    wgpu::Extent3d { width, height, depth_or_array_layers: 1 }
+/// Describes a plain texture of `size` (width, height).
+pub(crate) fn descriptor(
+    label: &str,
+    (width, height): (u32, u32),
+    format: wgpu::TextureFormat,
+    usage: wgpu::TextureUsages,
+) -> wgpu::TextureDescriptor<'_> {
+    wgpu::TextureDescriptor {
+        label: Some(label),
+        size: wgpu::Extent3d { width, height, depth_or_array_layers: 1 },
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format,
+        usage,
+        view_formats: &[],
+    }
+}
+
+/// Creates a buffer for numbers that a drawing program takes.
+fn uniform(device: &wgpu::Device, label: &str, size: usize) -> wgpu::Buffer {
+    device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some(label),
+        size: size as u64,
+        usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    })
 }
 
 pub(super) fn texture(
@@ -364,16 +370,8 @@ pub(super) fn texture(
     size: (u32, u32),
     format: wgpu::TextureFormat,
 ) -> wgpu::Texture {
-    device.create_texture(&wgpu::TextureDescriptor {
-        label: Some(label),
-        size: extent(size),
-        mip_level_count: 1,
-        sample_count: 1,
-        dimension: wgpu::TextureDimension::D2,
-        format,
-        usage: wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST,
-        view_formats: &[],
-    })
+    let usage = wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST;
+    device.create_texture(&descriptor(label, size, format, usage))
 }
 
 /// Fills a texture with tightly packed rows.
