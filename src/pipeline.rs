@@ -57,7 +57,7 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
         config;
     let is_live = source.info().live;
     let when_full = if is_live { WhenFull::DropOldest } else { WhenFull::Block };
-    let (started, progress) = (Instant::now(), Arc::new(Progress::new()));
+    let (started, progress) = (Instant::now(), Arc::<Progress>::default());
 
     let (pairs_in, pairs) = link(config.pair_room, when_full);
     let dropped_pairs = pairs_in.dropped();

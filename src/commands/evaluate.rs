@@ -116,9 +116,16 @@ fn evaluate(
         datasets: Vec::new(),
         is_comparison: false,
     };
-    let mut bench =
-        Bench::new(loaded, cameras, args.even, noise, args.repeat, args.learn.is_some())
-            .by_opencv(opencv.clone());
+    let mut bench = Bench {
+        loaded,
+        cameras,
+        even: args.even,
+        noise,
+        repeat: args.repeat,
+        learns: args.learn.is_some(),
+        opencv: opencv.clone(),
+        engine: None,
+    };
     let mut number = 0;
     for Searched { path, pairs } in datasets {
         let mut evaluated = Vec::new();

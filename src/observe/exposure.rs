@@ -116,10 +116,6 @@ impl fmt::Display for Exposure {
 
 pub type Shared = Arc<Mutex<Option<Exposure>>>;
 
-pub fn newest(shared: &Shared) -> Option<Exposure> {
-    *locked(shared)
-}
-
 /// Measures a pair a second, and warns once of trouble that lasts.
 #[derive(Debug)]
 pub struct ExposureObserver {
@@ -193,7 +189,7 @@ mod tests {
         for _ in 1..PATIENCE {
             assert_eq!(observer.measure(&dark), None);
         }
-        assert_eq!(newest(&observer.shared).unwrap().right.brightness, 78.75);
+        assert_eq!(locked(&observer.shared).unwrap().right.brightness, 78.75);
         let told = observer.measure(&dark).unwrap();
         assert!(told.contains("the left view's") && told.contains("1.8 times"), "{told}");
         assert!(told.contains("[camera] exposure_from"), "{told}");

@@ -1,7 +1,7 @@
 //! The matcher's thread: pairs in, disparity out to every sink.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use crate::telemetry::progress::Progress;
 use stereod_core::control::Switch;
@@ -122,14 +122,10 @@ impl EngineSwap {
     /// Lets this engine take over with the next pair; the newest wins.
     pub fn put(&self, engine: Box<dyn Engine>) {
         // An unused earlier engine is freed here, after the lock.
-        let _unused = self.next().replace(engine);
+        let _unused = locked(&self.0).replace(engine);
     }
 
     pub(super) fn take(&self) -> Option<Box<dyn Engine>> {
-        self.next().take()
-    }
-
-    fn next(&self) -> MutexGuard<'_, Option<Box<dyn Engine>>> {
-        locked(&self.0)
+        locked(&self.0).take()
     }
 }

@@ -46,7 +46,6 @@ impl Token {
                     "{shown} holds no token: at least {SHORTEST} letters and digits; delete the file, and \
                      stereod makes one"
                 );
-                #[cfg(unix)]
                 if fs::metadata(path)
                     .is_ok_and(|about| std::os::unix::fs::MetadataExt::mode(&about) & 0o077 != 0)
                 {
@@ -60,7 +59,6 @@ impl Token {
                 let token = Self::random()?;
                 let mut options = fs::OpenOptions::new();
                 options.write(true).create_new(true);
-                #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
                 let written = options.open(path).and_then(|mut file| writeln!(file, "{}", token.0));
                 written.with_context(|| format!("cannot write the token to {shown}"))?;

@@ -15,7 +15,7 @@ const WHOLE: u64 = 64 << 20;
 const PARTS: u64 = 64;
 const PART: u64 = 64 << 10;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub files: u64,
     /// Size of all of them in bytes.

@@ -26,7 +26,7 @@ pub const NO_MANIFEST: &str = "it has no manifest";
 const LONGEST: u64 = 1 << 30;
 
 /// The facts of a finished piece.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub schema: u32,
     /// Identity of the settings, the version and the outputs.

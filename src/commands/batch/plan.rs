@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
@@ -25,6 +24,7 @@ use stereod_core::files::claim::{Claim, Taken};
 use stereod_core::files::explain;
 use stereod_core::reading;
 use stereod_core::settings::row::InBatch;
+use stereod_core::thread;
 use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;
 use stereod_io::source::gst::Keep;
@@ -39,9 +39,6 @@ pub const SCHEMA: u32 = 2;
 
 /// Largest number of pieces of a batch: 20 years of video at 30 pairs a second in pieces of 20,000 pairs.
 const MOST: u64 = 1 << 20;
-
-/// Period for checking whether another worker has written the file.
-const TICK: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -330,7 +327,7 @@ pub fn agree(
         match Claim::on(&folder.join(NAME)) {
             // Another worker may have written it meanwhile.
             Ok(taken) => claim = Some(taken),
-            Err(error) if error.is::<Taken>() => std::thread::sleep(TICK),
+            Err(error) if error.is::<Taken>() => std::thread::sleep(thread::TICK),
             Err(error) => return Err(error.into()),
         }
         if stop.is_set() {
@@ -356,7 +353,6 @@ pub fn withdraw(folder: &Path) {
 fn write_once(path: &Path, content: &[u8], replaces: bool) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new();
-    #[cfg(unix)]
     file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let file = file.prefix(".run.json.stereod-").suffix(".part").tempfile_in(folder);
     let mut file = file.map_err(|error| explain(path, &error))?;

@@ -19,9 +19,6 @@ use stereod_io::source::Source;
 /// Time for which the window marks an accepted pair.
 const MARKED: Duration = Duration::from_millis(500);
 
-/// Time between two checks of the keys while no pair comes.
-const POLL: Duration = Duration::from_millis(20);
-
 /// Number of wishes shown at a time, the next ones first.
 const SHOWN: usize = 7;
 
@@ -151,7 +148,7 @@ impl Guided {
             if self.keys.solve.is_set() {
                 self.solve(pair, seen);
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(thread::TICK);
         }
     }
 

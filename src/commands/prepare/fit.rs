@@ -17,7 +17,7 @@ use stereod_core::thread;
 use stereod_io::source::demo::{DemoOptions, DemoSource};
 
 /// Part of the time that matching may take: the machine may be busier later.
-const SHARE: f64 = 0.85;
+pub const SHARE: f64 = 0.85;
 
 /// Seconds of a core that the other parts of a run take per pixel of a pair (docs/performance.md,
 /// "End to end on the CPU"): decoding both views, pairing and observing them, the lossless video,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -97,10 +98,7 @@ pub struct Inputs {
 }
 
 /// Device and number of a file, equal for all its names and links.
-#[cfg(unix)]
 type Identity = (u64, u64);
-#[cfg(not(unix))]
-type Identity = PathBuf;
 
 impl Inputs {
     /// Collects the files among `paths`; writing cannot destroy others.
@@ -146,16 +144,7 @@ impl Inputs {
 /// Returns the identity of the file at `path`, following links; `None` if there is none.
 fn identity(path: &Path) -> Option<Identity> {
     let about = fs::metadata(path).ok().filter(Metadata::is_file)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        Some((about.dev(), about.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        drop(about);
-        fs::canonicalize(path).ok()
-    }
+    Some((about.dev(), about.ino()))
 }
 
 #[cfg(all(test, unix))]

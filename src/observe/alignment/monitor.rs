@@ -31,7 +31,7 @@ const GROWN: f64 = 2.0;
 const MOVED_PX: f64 = 0.5;
 
 /// Follows the alignment of a pair of cameras.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Monitor {
     limits: Limits,
     recent: Recent,
@@ -53,7 +53,7 @@ pub struct Monitor {
     told: Option<(Verdict, f64)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct State {
     pub verdict: Verdict,
     /// Smoothed measurement; `None` before the first one.
@@ -66,19 +66,6 @@ pub struct State {
     pub largest_px: f64,
     /// Range of the row error at the centre, in pixels, if the rows have wandered.
     pub wandered_px: Option<[f64; 2]>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            verdict: Verdict::Unsure,
-            measurement: None,
-            measured: 0,
-            at_start_px: None,
-            largest_px: 0.0,
-            wandered_px: None,
-        }
-    }
 }
 
 /// Alignment of the views for the report of a run.
@@ -166,19 +153,7 @@ pub struct Event {
 impl Monitor {
     /// Creates a monitor without measurements.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            recent: Recent::default(),
-            smoothed: None,
-            weight: 0.0,
-            reliable: false,
-            agreed_px: None,
-            wander_px: None,
-            seen: None,
-            state: State::default(),
-            pending: (Verdict::Unsure, 0),
-            told: None,
-        }
+        Self { limits, ..Self::default() }
     }
 
     pub fn set_limits(&mut self, limits: Limits) {

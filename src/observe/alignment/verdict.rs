@@ -7,10 +7,11 @@ use serde::Serialize;
 use super::Measurement;
 
 /// Verdict on the alignment of the views.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Too little common texture to tell.
+    #[default]
     Unsure,
     /// The rows agree.
     Good,

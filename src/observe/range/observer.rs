@@ -18,10 +18,6 @@ pub type SmallMatcher = Box<dyn Fn(Image, Image, &Params) -> Result<DisparityMap
 
 pub type Shared = Arc<Mutex<Option<TooFew>>>;
 
-pub fn newest(shared: &Shared) -> Option<TooFew> {
-    *locked(shared)
-}
-
 /// Matches the first pair, and later each pair with a suspicious map, at a small size. It warns once if
 /// disparities lie beyond the candidates, and again if the candidates have changed since.
 pub struct RangeObserver {

@@ -54,7 +54,7 @@ impl Observations {
             let options = Options { range: Some(range), ..Options::default() };
             let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
             let observer = AlignmentObserver::new(options, limits, shared.clone());
-            let limits = observer.limits();
+            let limits = observer.limits.clone();
             checks.push(Box::new(observer));
             (shared, limits)
         });
@@ -81,18 +81,18 @@ impl Observations {
 
     /// Returns the present alignment, if it is watched.
     pub fn alignment(&self) -> Option<State> {
-        self.alignment.as_ref().map(|(shared, _)| alignment::state_of(shared))
+        self.alignment.as_ref().map(|(shared, _)| *locked(shared))
     }
 
     /// Returns the present noise and exposure; `None` before the first pair.
     pub fn exposure(&self) -> Option<Exposure> {
-        exposure::newest(&self.exposure)
+        *locked(&self.exposure)
     }
 
     /// Warns of a row error above this many pixels from now on, if the alignment is watched.
     pub fn warn_above(&self, warn_px: f64) {
         if let Some((_, limits)) = &self.alignment {
-            limits.warn_above(warn_px);
+            locked(limits).warn_px = warn_px;
         }
     }
 

@@ -18,9 +18,6 @@ use stereod_core::thread;
 
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
-/// Period in which a notice may become due.
-const TICK: Duration = Duration::from_millis(10);
-
 /// The service manager as a face of the run, served by a thread of its own.
 #[derive(Default)]
 struct Service {
@@ -43,7 +40,7 @@ impl Face for Service {
         let work = move || {
             while !over.is_set() {
                 notices.send_due(&handles);
-                std::thread::sleep(TICK);
+                std::thread::sleep(thread::TICK);
             }
             // A run may end between two looks; its end is told, too.
             notices.send_due(&handles);

@@ -3,6 +3,7 @@
 //! keep flowing while kernels are compiled.
 
 use std::cell::Cell;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -34,9 +35,6 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// Time that the end of a run waits for a change in progress.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// Period in which its end is checked.
-const TICK: Duration = Duration::from_millis(5);
-
 pub struct Tuner {
     handles: Arc<Handles>,
     thread: JoinHandle<()>,
@@ -62,13 +60,8 @@ impl Tuner {
     /// that is gone), the thread is left behind.
     pub fn close(self) {
         self.handles.requests.close();
-        let deadline = Instant::now() + CLOSING;
-        while !self.thread.is_finished() {
-            if Instant::now() > deadline {
-                tracing::warn!("a reload or change of settings timed out");
-                return;
-            }
-            std::thread::sleep(TICK);
+        if !thread::wait_for(&self.thread, |passed| passed > CLOSING) {
+            tracing::warn!("a reload or change of settings timed out");
         }
     }
 }
@@ -178,9 +171,7 @@ impl Worker {
         );
         let instead = if existed { " in place of the one before" } else { "" };
         let mut written = files::write_whole(path, text.as_bytes());
-        #[cfg(unix)]
         if written.is_ok() && holds_secret(&text) {
-            use std::os::unix::fs::PermissionsExt;
             let mine = std::fs::Permissions::from_mode(0o600);
             written = std::fs::set_permissions(path, mine).map_err(anyhow::Error::from);
         }

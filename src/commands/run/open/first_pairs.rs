@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use anyhow::Context;
 
@@ -27,9 +26,6 @@ pub const FIRST: usize = 4;
 
 /// Pairs of a live source that may wait meanwhile; older ones are dropped.
 const LIVE_ROOM: usize = 16;
-
-/// Period in which `stop` is checked while waiting for the first pairs.
-const TICK: Duration = Duration::from_millis(10);
 
 type Item = (StereoPair, SourceCounts);
 
@@ -81,7 +77,7 @@ impl FirstPairs {
                 Ok(Some(item)) => first.push_back(item),
                 Ok(None) => {
                     watchdog.tick(|_| false);
-                    std::thread::sleep(TICK);
+                    std::thread::sleep(thread::TICK);
                 }
                 Err(_) => break,
             }

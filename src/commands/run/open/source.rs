@@ -11,6 +11,7 @@ use stereod_core::backoff::Backoff;
 use stereod_core::control::{Control, Switch};
 use stereod_core::redact::redact;
 use stereod_core::settings::Origin;
+use stereod_core::thread;
 use stereod_io::source::excerpt::Frames;
 use stereod_io::source::gst::Keep;
 use stereod_io::source::spec::SourceSpec;
@@ -77,9 +78,6 @@ pub fn describe(info: &SourceInfo) -> String {
     text
 }
 
-/// Period in which `stop` is checked.
-const TICK: Duration = Duration::from_millis(50);
-
 /// Opens a part with `open`, and tries again for up to `longest` if it is not available yet. Each
 /// new reason is logged once. Returns `None` if `stop` was set meanwhile.
 pub fn until_there<T>(
@@ -120,7 +118,7 @@ pub fn until_there<T>(
                 return Ok(None);
             }
             watchdog.tick(|_| false);
-            std::thread::sleep(TICK);
+            std::thread::sleep(thread::TICK);
         }
         pause = backoff.further();
     }

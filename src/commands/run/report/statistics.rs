@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::{Error, print, told};
 use crate::observe::exposure::Exposure;
-use crate::observe::range::{TooFew, observer as range};
+use crate::observe::range::TooFew;
 use crate::observe::{AccuracySummary, alignment};
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::settings::Loaded;
@@ -18,6 +18,7 @@ use crate::status::Counts;
 use crate::telemetry::progress::TimesMs;
 use crate::telemetry::temporal::TemporalSummary;
 use stereod_core::redact::redact;
+use stereod_core::thread::locked;
 use stereod_io::source::Damage;
 use stereod_io::source::live::{EyeSummary, LiveSummary};
 
@@ -168,7 +169,7 @@ impl Statistics {
             retuned: progress.retuned.load(Ordering::Relaxed),
             settings: without_secrets(that_mattered),
             accuracy: observations.accuracy(),
-            too_few_disparities: range::newest(&observations.too_few),
+            too_few_disparities: *locked(&observations.too_few),
             alignment: observations.alignment().map(|state| state.summary()),
             exposure: observations.exposure(),
             temporal: progress.temporal(),
@@ -233,20 +234,15 @@ impl fmt::Display for Statistics {
         if let Some(TimesMs { p50, p95, p99 }) = self.gpu_ms {
             write!(f, "\n  on the GPU p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms")?;
         }
-        if let Some(accuracy) = &self.accuracy {
-            write!(f, "\n  against the truth: {accuracy}")?;
-        }
-        if let Some(too_few) = &self.too_few_disparities {
-            write!(f, "\n  {too_few}")?;
-        }
-        if let Some(alignment) = &self.alignment {
-            write!(f, "\n  alignment of the views: {alignment}")?;
-        }
-        if let Some(exposure) = &self.exposure {
-            write!(f, "\n  left and right picture: {exposure}")?;
-        }
-        if let Some(temporal) = &self.temporal {
-            write!(f, "\n  in time: {temporal}")?;
+        let figures = [
+            ("against the truth: ", shown(&self.accuracy)),
+            ("", shown(&self.too_few_disparities)),
+            ("alignment of the views: ", shown(&self.alignment)),
+            ("left and right picture: ", shown(&self.exposure)),
+            ("in time: ", shown(&self.temporal)),
+        ];
+        for (what, figures) in figures {
+            figures.map_or(Ok(()), |figures| write!(f, "\n  {what}{figures}"))?;
         }
         if let Some(live) = &self.live {
             write_live(live, f)?;
@@ -262,6 +258,10 @@ impl fmt::Display for Statistics {
         }
         Ok(())
     }
+}
+
+fn shown(figures: &Option<impl fmt::Display>) -> Option<&dyn fmt::Display> {
+    figures.as_ref().map(|figures| figures as &dyn fmt::Display)
 }
 
 /// Returns lines on irregularities of the cameras and on the time between the two views.

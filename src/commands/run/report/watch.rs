@@ -12,6 +12,7 @@ use crate::pipeline::{Outcome, Running};
 use crate::status::Banner;
 use crate::telemetry::logs;
 use stereod_core::frame::Eye;
+use stereod_core::thread;
 use stereod_io::source::live::LiveState;
 
 /// Period in which the bar is updated.
@@ -21,9 +22,6 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// Shortest time over which the rate is taken.
 const RATE_OVER: Duration = Duration::from_millis(500);
-
-/// Period in which the pipeline's end is checked.
-const POLL: Duration = Duration::from_millis(10);
 
 pub struct Watch<'a> {
     handles: &'a Handles,
@@ -54,11 +52,11 @@ impl<'a> Watch<'a> {
     pub fn until_finished(mut self, running: Running) -> Outcome {
         let mut polls = 0;
         while !running.is_finished() {
-            if polls % (TICK.as_millis() / POLL.as_millis()) == 0 {
+            if polls % (TICK.as_millis() / thread::TICK.as_millis()) == 0 {
                 self.show();
             }
             polls += 1;
-            std::thread::sleep(POLL);
+            std::thread::sleep(thread::TICK);
         }
         // A run may end between two updates; its last state is shown too.
         self.tell();
