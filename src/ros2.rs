@@ -112,19 +112,7 @@ impl Ros2Sink {
         let events = node.create_publisher(&events, None).context(failed)?;
         let service =
             Service::start(node, exchange.clone(), diagnostics, events).context(failed)?;
-        let (domain, reach) = (member.domain, member.reach.name());
-        tracing::info!(
-            "ROS 2: publishing below {namespace} in domain {domain}, for subscribers on {reach}; the \
-             ports themselves are open on all interfaces (docs/ros2.md)"
-        );
-        let (room, message) = (dds::limit("rmem_default"), 4 * stream.size.0 * stream.size.1);
-        if let Some(room) = room.filter(|room| *room < message) {
-            tracing::warn!(
-                "ROS 2: a disparity map has {message} bytes, but a subscriber on this machine has room for \
-                 {room} unless it asks for more, and loses what it has no room for; set \
-                 net.core.rmem_default (docs/ros2.md)"
-            );
-        }
+        say_where(namespace, member.domain, member.reach.name(), stream.size);
         Ok(Self {
             name: format!("ROS 2 {namespace}"),
             participant,
@@ -181,6 +169,22 @@ impl Sink for Ros2Sink {
 
     fn finish(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+/// Logs where messages are published, and warns if subscribers have no room for a map of this size.
+fn say_where(namespace: &str, domain: u8, reach: &str, (width, height): (usize, usize)) {
+    tracing::info!(
+        "ROS 2: publishing below {namespace} in domain {domain}, for subscribers on {reach}; the \
+         ports themselves are open on all interfaces (docs/ros2.md)"
+    );
+    let (room, message) = (dds::limit("rmem_default"), 4 * width * height);
+    if let Some(room) = room.filter(|room| *room < message) {
+        tracing::warn!(
+            "ROS 2: a disparity map has {message} bytes, but a subscriber on this machine has room for \
+             {room} unless it asks for more, and loses what it has no room for; set \
+             net.core.rmem_default (docs/ros2.md)"
+        );
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::Value;
 
+use super::prepare::fit::{self, collect, of_next_turn, pairs_for, stream};
+use super::prepare::ranging;
 use super::prepare::rig::Cameras;
-use super::prepare::timing::{collect, of_next_turn, pairs_for, stream};
-use super::prepare::{fit, ranging};
 use super::verify::verify;
 use super::{Error, load, print};
 use crate::cli::BenchArgs;

@@ -3,7 +3,6 @@
 #[cfg(feature = "window")]
 mod guided;
 mod pictures;
-mod session;
 mod stream;
 
 use std::fmt::Write;

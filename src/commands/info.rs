@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::prepare::recorded;
+use super::prepare::rig;
 use super::{Error, load, print, progress_bar};
 use crate::cli::{FlagLayer, InfoArgs};
 use stereod_core::control::Switch;
@@ -20,7 +20,7 @@ pub fn run(args: InfoArgs) -> Result<(), Error> {
     let mut survey = survey(&mut recording, &wanted, &Switch::default(), || bar.inc(1))?;
     bar.finish_and_clear();
     if let Ok(views) = recording.choose(&wanted) {
-        let calibration = recorded::of_views(&mut recording, views, false);
+        let calibration = rig::of_views(&mut recording, views, false);
         survey.calibration_unusable = calibration.err().map(|error| format!("{error:#}"));
     }
     print(match args.json {

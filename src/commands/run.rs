@@ -1,11 +1,11 @@
 //! `stereod run`: the main task, from two streams to a window and files.
 
-mod faces;
+pub(super) mod faces;
 mod knobs;
 mod live;
 pub(super) mod open;
 #[cfg(all(test, feature = "window"))]
-mod pictures;
+mod picture_tests;
 mod report;
 mod session;
 

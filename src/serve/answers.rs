@@ -16,7 +16,7 @@ use super::hosts::Hosts;
 use super::live::connection::{self, Visit};
 use super::live::{Live, client, foxglove, snapshot};
 use super::metrics::{Process, text};
-use super::peer::Peer;
+use super::server::Peer;
 use stereod_core::text::on_one_line;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.

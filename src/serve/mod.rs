@@ -8,7 +8,6 @@ mod answers;
 mod hosts;
 pub mod live;
 pub mod metrics;
-mod peer;
 mod server;
 #[cfg(test)]
 mod tests;

@@ -11,8 +11,6 @@ mod program;
 #[cfg(test)]
 mod schema_tests;
 #[cfg(test)]
-mod test_support;
-#[cfg(test)]
 mod tests;
 
 use serde::Deserialize;
@@ -101,17 +99,17 @@ impl Schema for Settings {
              A control that a camera lacks gives a warning.",
             program::camera::ROWS,
         ),
-        ("demo", "The synthetic scene of `stereod run --demo`.", program::demo::ROWS),
+        ("demo", "The synthetic scene of `stereod run --demo`.", program::small::DEMO),
         MATCHER[0],
         MATCHER[1],
-        ("queue", "Links between the stages.", program::queue::ROWS),
+        ("queue", "Links between the stages.", program::small::QUEUE),
         ("output", "Outputs of a run besides the window. \"\": none.", program::output::ROWS),
         (
             "calibration",
             "The two cameras, for rectification and depth.",
             program::calibration::ROWS,
         ),
-        ("alignment", "Row alignment of the two views.", program::alignment::ROWS),
+        ("alignment", "Row alignment of the two views.", program::small::ALIGNMENT),
         ("colour", "Colours of the disparity.", program::colour::ROWS),
         ("window", "The window.", program::window::ROWS),
         ("metrics", "Metrics for Prometheus over HTTP. \"\": none.", program::metrics::ROWS),
@@ -122,7 +120,7 @@ impl Schema for Settings {
              \"\": nothing is published.",
             program::ros2::ROWS,
         ),
-        ("log", "Messages on standard error.", program::log::ROWS),
+        ("log", "Messages on standard error.", program::small::LOG),
     ];
 
     fn matching(&self) -> &Matching {

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::identity::{self, Identity};
 use super::list::{self, Input};
+use super::manifest::{self, Identity};
 use super::shard::Shards;
 use crate::commands::Error;
 use crate::outputs::{self, Output};
@@ -22,9 +22,8 @@ use stereod_core::calibration::format::file_list;
 use stereod_core::control::Switch;
 use stereod_core::files::claim::{Claim, Taken};
 use stereod_core::files::explain;
-use stereod_core::reading;
 use stereod_core::settings::row::InBatch;
-use stereod_core::thread;
+use stereod_core::{reading, thread};
 use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;
 use stereod_io::source::gst::Keep;
@@ -253,7 +252,7 @@ pub fn settings_of(
         }
         for path in file_list(list)? {
             let (hash, _) =
-                identity::of_file(&path, u64::MAX).context("cannot read the calibration")?;
+                manifest::of_file(&path, u64::MAX).context("cannot read the calibration")?;
             settings.insert(format!("content of {}", path.display()), hash.into());
         }
     }

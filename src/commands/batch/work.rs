@@ -17,9 +17,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::identity::Identity;
 use super::list::Input;
-use super::manifest::{self, Manifest, NO_MANIFEST, State, state};
+use super::manifest::{self, Identity, Manifest, NO_MANIFEST, State, state};
 use super::plan::{Piece, Plan, SCHEMA};
 use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::outputs::{Kind, Output};

@@ -90,7 +90,7 @@ impl Calibration {
 
 #[cfg(test)]
 mod tests {
-    use crate::settings::test_support::{refused, settings};
+    use crate::settings::tests::{refused, settings};
 
     #[test]
     fn depth_needs_both_numbers() {

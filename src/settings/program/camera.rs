@@ -45,7 +45,7 @@ const EXPOSURE_FROM: Row = Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::test_support::{refused, settings};
+    use crate::settings::tests::{refused, settings};
     use stereod_io::source::v4l2::{PowerLine, Setting};
 
     #[test]

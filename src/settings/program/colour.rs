@@ -84,7 +84,7 @@ impl Colour {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::refused;
+    use crate::settings::tests::refused;
 
     #[test]
     fn range_must_span_something() {

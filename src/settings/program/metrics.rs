@@ -87,7 +87,7 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::refused;
+    use crate::settings::tests::refused;
 
     #[test]
     fn a_port_alone_is_of_this_machine() {

@@ -369,7 +369,7 @@ fn given(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::refused;
+    use crate::settings::tests::refused;
 
     fn none() -> Output {
         Settings::default().output

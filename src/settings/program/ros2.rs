@@ -105,7 +105,7 @@ fn namespace(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::refused;
+    use crate::settings::tests::refused;
 
     #[test]
     fn discovery_is_a_word_or_addresses() {

@@ -317,7 +317,7 @@ impl Source {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::{refused, settings};
+    use crate::settings::tests::{refused, settings};
 
     fn options(assignments: &[&str]) -> GstOptions {
         let settings = settings(assignments);

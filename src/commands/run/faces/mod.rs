@@ -5,7 +5,7 @@
 mod graph;
 #[cfg(feature = "serve")]
 mod server;
-mod window;
+pub mod window;
 
 use std::sync::Arc;
 

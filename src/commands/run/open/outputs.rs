@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
-use crate::outputs::{Kind, Output, Setup, wanted};
+use crate::outputs::{self, Kind, Output, Setup, wanted};
 use crate::settings::{Loaded, Settings};
 use stereod_core::calibration::format::file_list;
 use stereod_core::clock::CaptureClock;
@@ -204,24 +204,8 @@ pub fn open(
         sinks.push(Box::new(Restarting::new(counted_as, sink, factory, is_switched)));
     };
     for (row, path) in wanted(settings) {
-        let (first, again, open) = match (&row.kind, output.segmenting()) {
-            (Kind::Recording(open), Some(limits)) => {
-                let segments = Place::Segments(path, limits);
-                (segments.clone(), segments, open)
-            }
-            // A pipe may have a reader again. A single file that was cut short continues in segments of
-            // any length.
-            (Kind::Recording(open), None) => {
-                let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
-                let first = Place::New(path.clone());
-                let segments = Place::Segments(path, SegmentLimits::default());
-                (first.clone(), if is_file { segments } else { first }, open)
-            }
-            (Kind::Preview(open), _) => {
-                (Place::from(&path), Place::Segments(path, SegmentLimits::default()), open)
-            }
-            (Kind::Folder(_, open), _) => (Place::from(&path), Place::Resumed(path), open),
-            (Kind::Statistics | Kind::Shared, _) => continue,
+        let Some((open, first, again)) = places(&row.kind, path, output.segmenting()) else {
+            continue;
         };
         let first = open(first, &setup).context(row.flag)?;
         let setup = setup.clone();
@@ -247,6 +231,31 @@ pub fn open(
         }
     }
     Ok(sinks)
+}
+
+/// Returns how an output with frames is opened, its place, and the place where it goes on after a failure.
+fn places(
+    kind: &Kind,
+    path: PathBuf,
+    segmenting: Option<SegmentLimits>,
+) -> Option<(outputs::Open, Place, Place)> {
+    let of_any_length = |path| Place::Segments(path, SegmentLimits::default());
+    match (kind, segmenting) {
+        (Kind::Recording(open), Some(limits)) => {
+            let segments = Place::Segments(path, limits);
+            Some((*open, segments.clone(), segments))
+        }
+        // A pipe may have a reader again. A single file that was cut short continues in segments of any
+        // length.
+        (Kind::Recording(open), None) => {
+            let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
+            let first = Place::New(path.clone());
+            Some((*open, first.clone(), if is_file { of_any_length(path) } else { first }))
+        }
+        (Kind::Preview(open), _) => Some((*open, Place::from(&path), of_any_length(path))),
+        (Kind::Folder(_, open), _) => Some((*open, Place::from(&path), Place::Resumed(path))),
+        (Kind::Statistics | Kind::Shared, _) => None,
+    }
 }
 
 /// Returns names and contents of the calibration files for an MCAP file. A pipe was read already and
