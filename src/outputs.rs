@@ -33,7 +33,6 @@ impl Output {
         self.flag.trim_start_matches("--")
     }
 
-    /// Returns the key of its pairs in the statistics.
     pub fn counted_as(&self) -> &'static str {
         if self.name() == "record" { "recording" } else { self.name() }
     }

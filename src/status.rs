@@ -27,7 +27,6 @@ pub struct RunStatus {
     pub engine: String,
     #[serde(skip)]
     pub running: f64,
-    /// Frames of the left and the right view.
     pub frames: [u64; 2],
     /// Those without a partner.
     pub unpaired: [u64; 2],
@@ -38,7 +37,6 @@ pub struct RunStatus {
     /// Pairs by which a paced recording is late, because matching is too slow.
     #[serde(skip)]
     pub late: u64,
-    /// Pairs matched a second.
     pub rate: f64,
     pub outputs: Vec<SinkCounts>,
     /// From the capture of recent pairs to their disparity; `None` before the first pair.
@@ -97,7 +95,6 @@ pub struct Parts<'a> {
     pub engine: &'a str,
     /// Set if pairs come at their own pace, so that there is a latency.
     pub clocked: bool,
-    /// The pipeline's counters.
     pub progress: &'a Progress,
     pub counters: &'a Counters,
     /// Pairs of a live source that were dropped before the pipeline started.

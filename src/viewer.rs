@@ -10,10 +10,8 @@ use serde::Serialize;
 
 use stereod_io::sink::colouring::Colouring;
 
-/// A setting that can be changed during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knob {
-    /// Section and key of the setting.
     pub name: (&'static str, &'static str),
     pub group: &'static str,
     pub hint: &'static str,
@@ -145,6 +143,5 @@ pub trait Viewer: Send + Sync {
     /// Answers requests, or reports a change from elsewhere.
     fn tuned(&self, tuned: Tuned);
 
-    /// Reports that a file was written, or why not.
     fn saved(&self, message: Result<String, String>);
 }

@@ -183,7 +183,6 @@ fn tell_states(folder: &Path, plan: &Plan, mine: &[&Piece], inputs: &[Input]) ->
     print(text)
 }
 
-/// Prints the shards with work left.
 fn missing(folder: &Path, shards: Option<u64>, base: Option<u64>) -> Result<(), Error> {
     let plan = Plan::of(folder)?;
     let pieces = plan.pieces();

@@ -168,7 +168,6 @@ fn measure(
     })
 }
 
-/// Times of one pair alone on the engine.
 struct Alone {
     time: Duration,
     stages: Vec<StageTime>,

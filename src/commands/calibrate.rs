@@ -142,7 +142,6 @@ fn print_board(board: &Board, args: &CalibrateArgs) -> Result<(), Error> {
     ))
 }
 
-/// Refuses outputs that are inputs, too.
 pub(super) fn refuse_inputs(
     args: &CalibrateArgs,
     loaded: &Loaded,

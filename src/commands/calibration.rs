@@ -40,7 +40,6 @@ pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     }
 }
 
-/// Reads the calibration and adapts it to the requested mode.
 fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
     let files = format::file_list(&input.files)?;
     let options = ReadOptions {

@@ -13,7 +13,6 @@ use stereod_core::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_io::source::v4l2;
 
-/// A CUDA device and its state.
 struct Listed {
     device: DeviceInfo,
     /// Free memory in bytes, or why it cannot be opened.

@@ -130,7 +130,6 @@ fn joined(error: &anyhow::Error) -> String {
     text
 }
 
-/// Formats an error of a run with its causes, for the window, the log and reports.
 pub fn told(error: &anyhow::Error) -> String {
     let text = joined(error);
     // Mistakes in the settings quote keys of the configuration.

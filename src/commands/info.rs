@@ -52,7 +52,6 @@ fn in_words(name: &str, survey: &Survey) -> String {
     text
 }
 
-/// Describes a topic after its name.
 fn about(topic: &TopicSurvey) -> String {
     let TopicSurvey { kind, messages, rate, gaps, longest_gap_s, .. } = topic;
     let mut text = format!("{kind}, {messages} messages");

@@ -67,7 +67,6 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     outcome.write(&args, format)
 }
 
-/// Returns the files that are written, with their flags.
 fn outputs(args: &MatchArgs) -> impl Iterator<Item = (&'static str, &Path)> + Clone {
     let outputs = [
         ("-o", Some(&args.output)),
@@ -92,7 +91,6 @@ fn check_names(args: &MatchArgs, depth: bool) -> Result<StillFormat, Error> {
     Ok(format)
 }
 
-/// Reads the calibration, and checks the outputs that need one.
 fn read_cameras<'a>(
     args: &MatchArgs,
     settings: &'a Settings,

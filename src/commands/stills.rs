@@ -14,7 +14,6 @@ use stereod_core::picture::tone::Tone;
 use stereod_io::source::pictures;
 use stereod_io::source::spec::{SourceSpec, StreamSpec};
 
-/// A pair of images in one file or two.
 pub struct Stills {
     /// Files of the left and right view; the same file twice if it holds both.
     files: [PathBuf; 2],
@@ -134,7 +133,6 @@ impl Stills {
     }
 }
 
-/// Reports whether a stream is a single image, by its name.
 pub fn is_still(stream: &StreamSpec) -> bool {
     matches!(stream, StreamSpec::File(path) if pictures::is_picture(path))
 }

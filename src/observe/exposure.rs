@@ -134,7 +134,6 @@ impl ExposureObserver {
         Self { shared, white, live, measured: None, bad: 0, told: false }
     }
 
-    /// Measures a pair, and returns the warning that is due.
     fn measure(&mut self, frame: &Matched) -> Option<String> {
         let exposure = Exposure::of(&frame.pair.left, &frame.pair.right, self.white);
         *locked(&self.shared) = Some(exposure);

@@ -32,7 +32,6 @@ pub struct Timeline {
     pub stays: bool,
 }
 
-/// Delivery of a source's pairs.
 pub(super) struct Delivery<'a> {
     pub(super) pairs: &'a LinkSender<StereoPair>,
     pub(super) control: &'a Control,

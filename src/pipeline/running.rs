@@ -20,7 +20,6 @@ pub struct Running {
     pub(super) matcher: Option<JoinHandle<anyhow::Result<()>>>,
     pub(super) sinks: Vec<JoinHandle<anyhow::Result<()>>>,
     pub counters: Counters,
-    /// Counters of pairs and times.
     pub progress: Arc<Progress>,
     pub(super) started: Instant,
     /// Time without progress after which outputs are left behind at the end; `None`: they are

@@ -95,7 +95,6 @@ impl Exchange {
         number
     }
 
-    /// Takes the results of requests, once all of them have been answered.
     fn take_results(&self, numbers: &[u32]) -> Option<Vec<Result<(), String>>> {
         let results = &mut locked(&self.0.asked).results;
         let all =

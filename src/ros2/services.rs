@@ -46,7 +46,6 @@ pub(super) fn serve<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     Ok(node.create_server(ServiceMapping::Enhanced, name, &kind, quality.clone(), quality)?)
 }
 
-/// Returns a request that has come, if any, with the name of its response.
 pub(super) fn receive<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     server: &Server<Q, A>,
 ) -> Option<(RmwRequestId, Q)> {
@@ -64,7 +63,6 @@ pub(super) fn respond<Q: Message + Clone + 'static, A: Message + Clone + 'static
     }
 }
 
-/// Answers the requests that have come.
 pub(super) fn answer<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     server: &Server<Q, A>,
     mut work: impl FnMut(Q) -> A,

@@ -21,7 +21,6 @@ const TOKEN_BYTES: usize = 16;
 const SHORTEST: usize = 16;
 const LONGEST: u64 = 4096;
 
-/// The secret that opens the page.
 #[derive(Clone)]
 pub struct Token(String);
 

@@ -113,7 +113,6 @@ fn explain(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
 
 struct Open {
     task: AbortHandle,
-    /// Set once the request has arrived.
     has_asked: Arc<AtomicBool>,
 }
 

@@ -34,7 +34,6 @@ pub type Layers = stereod_core::settings::Layers<Settings>;
 
 pub type Loaded = stereod_core::settings::Loaded<Settings>;
 
-/// Returns every row with the name of its section.
 pub fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
     schema::rows::<Settings>()
 }

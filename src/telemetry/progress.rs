@@ -27,7 +27,6 @@ pub struct Progress {
     pub source_ended: AtomicBool,
     /// Delay in microseconds of a paced recording because pairs waited for the engine.
     delayed_us: AtomicU64,
-    /// Number of times that a recording was moved.
     pub moves: AtomicU64,
     /// Time of its newest pair in the recording, in microseconds.
     position_us: AtomicU64,
@@ -194,7 +193,6 @@ impl Progress {
         Duration::from_millis(self.matching_ms.load(Ordering::Relaxed))
     }
 
-    /// Adds the temporal stage's report of a pair.
     pub fn note_temporal(&self, report: &TemporalReport) {
         locked(&self.temporal).add(report);
     }

@@ -30,7 +30,6 @@ impl Window {
         bail!("this stereod was built without a window (Cargo's feature `window`)")
     }
 
-    /// Returns a handle for other threads.
     pub fn remote(&self) -> Remote {
         match self.0 {}
     }

@@ -49,7 +49,6 @@ enum Held {
     Viewpoint(MouseButton),
 }
 
-/// A message for a few seconds.
 struct Notice {
     text: String,
     until: Instant,
@@ -69,7 +68,6 @@ pub(crate) struct App {
     /// The figures on the screen, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
-    /// Viewpoint of the points in space.
     orbit: Orbit,
     in_effect: InEffect,
     comparison: Option<Comparison>,
@@ -222,7 +220,6 @@ impl App {
         is_closed
     }
 
-    /// Returns what a button that is pressed now moves.
     fn hold(&mut self, button: MouseButton) -> Option<Held> {
         if button == MouseButton::Left && self.drag_timeline(true) {
             return Some(Held::Timeline);
@@ -265,7 +262,6 @@ impl App {
         }
     }
 
-    /// Pauses at the pair on the screen.
     fn pause(&self) {
         match &self.frame {
             Some(frame) => self.control.pause.hold((frame.pair.sequence, frame.pair.timestamp)),

@@ -21,7 +21,6 @@ pub(super) enum End {
     DisplayLost,
 }
 
-/// Parts of every window.
 pub(super) struct Shell {
     pub options: WindowOptions,
     pub remote: Remote,
@@ -56,7 +55,6 @@ impl Shell {
 
 /// Content of a window, and its answers to keys and messages.
 pub(super) trait Content {
-    /// Returns the parts of every window.
     fn shell(&mut self) -> &mut Shell;
 
     fn redraw(&mut self) -> Result<()>;
@@ -70,7 +68,6 @@ pub(super) trait Content {
     /// Prepares for the end, because the user quits or the window is to be closed.
     fn quit(&mut self) {}
 
-    /// Completes pending work.
     fn finish(&mut self) {}
 }
 

@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, bail};
 
-/// The connection to a graphics adapter.
 pub(crate) struct Gpu {
     pub(crate) adapter: wgpu::Adapter,
     pub(crate) device: wgpu::Device,

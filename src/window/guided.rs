@@ -248,7 +248,6 @@ pub(super) fn paint(painter: &Painter, view: &GuidedView, textures: &Textures) {
     panel(painter, below, Align2::LEFT_BOTTOM, PANEL, keys);
 }
 
-/// Paints the progress and the next steps.
 fn status(painter: &Painter, area: Rect, view: &GuidedView) {
     const BAR: f32 = 10.0;
     let bar = Rect::from_min_size(area.min, vec2(area.width() - MARGIN, BAR));
@@ -267,7 +266,6 @@ fn status(painter: &Painter, area: Rect, view: &GuidedView) {
     painter.text(next, Align2::LEFT_TOP, text, FontId::proportional(15.0), BRIGHT);
 }
 
-/// Lines on the missing poses, or on the result.
 fn missing(view: &GuidedView) -> Vec<Line> {
     let lines = |title: &str, colour: Color32, words: &[String]| -> Vec<Line> {
         let rest = words.iter().map(|words| Line::new(words.clone(), BRIGHT));
@@ -291,7 +289,6 @@ fn missing(view: &GuidedView) -> Vec<Line> {
     }
 }
 
-/// Tints the cells in which corners were seen.
 fn covered<const N: usize>(painter: &Painter, rect: Rect, cells: &[[usize; N]]) {
     let cell = vec2(rect.width() / N as f32, rect.height() / cells.len().max(1) as f32);
     for (y, row) in cells.iter().enumerate() {

@@ -110,7 +110,6 @@ impl Window {
         Ok(Self { remote, views: Default::default(), end, start: Some(start), thread })
     }
 
-    /// Returns a handle for other threads.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }
@@ -161,7 +160,6 @@ impl Window {
         }
     }
 
-    /// Has the thread of the event loop show a window, and waits for its end.
     fn show(
         mut self,
         show: impl FnOnce(&mut EventLoop<Wake>, wgpu::Instance) -> End + Send + 'static,

@@ -25,7 +25,6 @@ pub struct Offscreen {
 }
 
 impl Offscreen {
-    /// Opens a graphics device.
     pub fn new() -> Result<Self> {
         let gpu = Gpu::open(&gpu::instance(None), None, || ())?;
         let renderer = Renderer::new(&gpu);
@@ -159,12 +158,10 @@ impl Target {
     }
 }
 
-/// An image on its way from the device.
 pub(crate) struct Readback {
     buffer: wgpu::Buffer,
     width: u32,
     height: u32,
-    /// Bytes from one row to the next.
     pitch: u32,
 }
 

@@ -14,7 +14,6 @@ use stereod_io::sink::colour::{ColourMap, ColourRange};
 /// Times of a recording that the window can move through.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// Time of the first image.
     pub begin: Duration,
     pub length: Duration,
     /// Time from pair to pair.
@@ -155,7 +154,6 @@ impl View {
         self.contents().contains(&Content::Disparity)
     }
 
-    /// Contents of its panes, from left to right.
     pub(super) fn contents(self) -> &'static [Content] {
         match self {
             View::Left => &[Content::Left],

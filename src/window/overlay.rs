@@ -30,14 +30,12 @@ pub struct OverlayContent {
     pub status: Option<Arc<RunStatus>>,
     /// State of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
-    /// Legend of the colours, if disparity is shown.
     pub legend: Option<Legend>,
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
     pub rows: Option<Rows>,
     /// Line between two maps that are compared.
     pub wipe: Option<Wipe>,
-    /// Histograms of latency and of the time between the views.
     pub histograms: Option<[Histogram; 2]>,
     pub paused: bool,
     pub ended: bool,
@@ -49,7 +47,6 @@ pub struct OverlayContent {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Legend {
     pub colour_map: ColourMap,
-    /// Disparities at both ends.
     pub limits: Limits,
     /// Cameras, by which the labels are metres instead of pixels.
     pub geometry: Option<StereoGeometry>,

@@ -29,7 +29,6 @@ pub(crate) struct Panel {
     problem: Option<String>,
 }
 
-/// A value that the user has given to a knob.
 struct Own {
     name: (&'static str, &'static str),
     value: String,

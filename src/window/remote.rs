@@ -140,7 +140,6 @@ pub struct Rates {
     pub timing: Timing,
     /// Frames per second over the last second; `None` with fewer than two.
     pub frames_per_second: Option<f64>,
-    /// Time of the newest frame.
     pub latency: Option<Duration>,
     /// 95th percentile of the last 256 frames.
     pub latency_p95: Option<Duration>,

@@ -41,7 +41,6 @@ pub struct Scene {
     pub limits: Limits,
     /// Width in pixels left free at the right edge of the target.
     pub taken: u32,
-    /// Viewpoint of the points in space.
     pub orbit: Orbit,
     /// Nearest and farthest depth in metres of these points.
     pub depths: [f32; 2],

@@ -98,7 +98,6 @@ impl Screen {
         })
     }
 
-    /// Checks that the graphics device still works.
     pub(crate) fn check(&self) -> Result<()> {
         self.gpu.check()
     }
@@ -125,7 +124,6 @@ impl Screen {
         self.renderer.keep(&self.gpu, frame)
     }
 
-    /// Draws the last uploaded frame.
     pub(crate) fn draw(
         &mut self,
         scene: &Scene,

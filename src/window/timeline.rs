@@ -16,7 +16,6 @@ const HEIGHT: f32 = TEXT + MARK + 3.0 * PADDING;
 /// State of the timeline. Times count from the first image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeline {
-    /// Time of the pair on the screen.
     pub position: Duration,
     pub number: u64,
     pub length: Duration,

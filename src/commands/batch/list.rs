@@ -33,7 +33,6 @@ pub enum Both {
 }
 
 impl Both {
-    /// Returns the layout that the flags name.
     pub fn of(args: &BatchArgs) -> Self {
         match (args.side_by_side, args.top_bottom) {
             (true, _) => Self::SideBySide,
@@ -45,7 +44,6 @@ impl Both {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// Name of its pieces, unique in the batch.
     pub name: String,
     /// Its line in the list, or its name in the folder; a tab separates the views.
     pub source: String,
@@ -103,7 +101,6 @@ fn views(line: &str, folder: &Path) -> Result<Views> {
     Ok(Views { texts: words.into_iter().map(str::to_owned).collect(), paths })
 }
 
-/// Finds recordings and pairs of videos in a folder.
 fn in_folder(folder: &Path, both: Both) -> Result<Vec<Views>> {
     let single = |path: &Path, text: &str| Views {
         texts: vec![text.to_owned()],

@@ -153,7 +153,6 @@ impl Plan {
         Self::read(folder)?.ok_or_else(none)
     }
 
-    /// Returns the identity of the settings that affect the outputs.
     pub fn settings_id(&self) -> String {
         let all = (&self.version, &self.settings, &self.write, self.run_in);
         let text = serde_json::to_string(&all).expect("plain values");
@@ -226,7 +225,6 @@ pub fn shards_of(pieces: &[Piece], count: u64) -> Vec<u64> {
     pieces.iter().map(middle).collect()
 }
 
-/// Returns the settings that affect the bytes of the outputs.
 pub fn settings_of(
     loaded: &Loaded,
     topics: &[Option<String>; 2],

@@ -55,7 +55,6 @@ impl Report {
         (paths > 0).then(|| (time.as_secs_f64() * 1e9 / count * 1e4).round() / 1e4)
     }
 
-    /// Returns the times and the settings as an object.
     pub fn json(&self) -> Value {
         let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
         let of_stages = |number: &dyn Fn(Duration) -> f64| -> serde_json::Map<_, _> {
@@ -99,7 +98,6 @@ impl Report {
         report
     }
 
-    /// Returns the task and the engine as a line.
     fn title(&self) -> String {
         format!(
             "{}x{}, {} disparities, {} paths, {}: median of {} on {}\n",
@@ -113,7 +111,6 @@ impl Report {
         )
     }
 
-    /// Returns the times, one per line.
     pub fn text(&self) -> String {
         let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
         let mut text = self.title();

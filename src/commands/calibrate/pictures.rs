@@ -28,7 +28,6 @@ pub(super) struct Found {
 /// A pair's files; one of them may be missing.
 type Files = [Option<PathBuf>; 2];
 
-/// Detects the board in every pair.
 pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Result<Found, Error> {
     let eyes = [
         expand(&args.left_pictures, "--left-pictures")?,

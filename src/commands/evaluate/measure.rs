@@ -65,7 +65,6 @@ impl Bench<'_> {
         self.engine.as_ref().map(|(_, engine)| engine.description())
     }
 
-    /// Matches a pair and compares it with the truth.
     pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
         let pictures = read(item, &self.loaded.settings.source)?;
         let truth = discontinuities::found(truth::read(item)?);
@@ -231,7 +230,6 @@ fn learnt_from(
     levels.iter().enumerate().filter_map(of_pixel).flatten().collect()
 }
 
-/// Returns the intensity of both views.
 fn read(item: &Item, settings: &Source) -> anyhow::Result<[Image; 2]> {
     let [left, right] = &item.eyes;
     let read = |path: &PathBuf| -> anyhow::Result<Image> {

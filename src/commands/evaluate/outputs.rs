@@ -44,7 +44,6 @@ pub(super) struct Prepared<'a> {
 const STDOUT: &str = "-";
 
 impl<'a> Outputs<'a> {
-    /// Creates the outputs that the command line names.
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
         let forms: [(_, _, Form); 4] = [
             ("--json", &args.json, Report::json),

@@ -197,7 +197,6 @@ pub struct Sustained {
 }
 
 impl Sustained {
-    /// Milliseconds per pair.
     pub fn ms(&self) -> f64 {
         self.time.as_secs_f64() * 1e3 / f64::from(self.pairs)
     }
@@ -220,7 +219,6 @@ pub fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
     pair
 }
 
-/// Collects the oldest pair in flight.
 pub fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
     engine.collect()?.context("the engine lost a pair")
 }

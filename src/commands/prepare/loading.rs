@@ -48,7 +48,6 @@ fn say_what_is_ignored(loaded: &Loaded) {
     }
 }
 
-/// Reads the settings as they are now, and returns the file that they come from.
 pub fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loaded), Error> {
     let file = config_file(common.config.as_deref(), &Places::of_this_process());
     let loaded = layers(file.as_deref(), common, flags).finish()?;

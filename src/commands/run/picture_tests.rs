@@ -34,7 +34,6 @@ const SQUARE: u32 = 16;
 /// Largest difference of these means in grey levels. That of a JPEG file is below 4.
 const TOLERANCE: i32 = 12;
 
-/// Settings as a configuration file has them.
 fn loaded(text: &str) -> Loaded {
     let mut layers = Layers::new();
     layers.file_text(Path::new("pictures.toml"), text);
@@ -209,7 +208,6 @@ impl Draughtsman {
         image::DynamicImage::from(drawn.unwrap()).into_rgb8()
     }
 
-    /// The timeline of a recording, of which a part is marked.
     fn timeline(&mut self) -> RgbImage {
         let scene = self.scene(View::SideBySide);
         let timeline = Timeline {
@@ -226,7 +224,6 @@ impl Draughtsman {
         self.draw(&scene, &overlay)
     }
 
-    /// Every picture with the name of its file.
     fn all(&mut self) -> Vec<(&'static str, RgbImage)> {
         vec![
             ("window", self.window()),

@@ -79,7 +79,6 @@ struct Ears {
 }
 
 impl Ears {
-    /// Waits for the next text of the client.
     async fn next(&mut self) -> Result<String, End> {
         loop {
             tokio::select! {
@@ -160,7 +159,6 @@ impl Connection {
         self.ears.during(work).await
     }
 
-    /// Waits for a text of the client.
     pub async fn hear(&mut self) -> Result<String, End> {
         match self.ears.waiting.pop_front() {
             Some(text) => Ok(text),

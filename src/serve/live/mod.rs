@@ -55,7 +55,6 @@ pub struct Live(Arc<Shared>);
 /// The parts of a run that its live page shows and changes.
 pub struct Source {
     pub name: String,
-    /// Set if pairs come at their own pace.
     pub is_live: bool,
     pub control: Control,
     pub colouring: LiveColouring,
@@ -80,7 +79,6 @@ struct Shared {
     viewers: Viewers,
     encoders: Workers,
     makers: Workers,
-    /// Room for snapshots in memory.
     held: Arc<Semaphore>,
     /// Time 0 of the server's clock.
     start: Instant,
@@ -132,7 +130,6 @@ impl Live {
         }))
     }
 
-    /// Encodes a message on another thread.
     async fn encode(&self, encode: impl FnOnce() -> Result<Bytes> + Send + 'static) -> Encoded {
         self.0.encoders.work(encode).await?.map_err(|error| format!("{error:#}"))
     }

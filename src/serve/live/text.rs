@@ -109,13 +109,11 @@ fn knob(knob: &Knob) -> Value {
     })
 }
 
-/// Returns the answer to a question for the time.
 pub fn clock(live: &Live, at: f64) -> String {
     let server = ms_since(live.0.start, Instant::now());
     json!({ "type": "clock", "at": at, "server": server }).to_string()
 }
 
-/// Figures of the client that gets a status.
 #[derive(Serialize)]
 pub struct Own {
     /// Matched pairs that it did not get.

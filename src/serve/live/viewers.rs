@@ -27,7 +27,6 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// Longest reason in bytes (RFC 6455, 5.5).
 const LONGEST_REASON: usize = 123;
 
-/// End of a connection, as its viewer is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
     code: CloseCode,
@@ -151,7 +150,6 @@ impl Viewers {
         taken.map_or_else(Vec::new, |taken| std::mem::take(&mut taken.answers))
     }
 
-    /// Closes a viewer for another one.
     pub fn close(&self, id: ClientId) {
         if let Some(taken) = locked(&self.0).seats.iter().find(|taken| taken.id == id) {
             taken.end.send_replace(Some(Ending::closed("the viewer was closed by another one")));

@@ -6,7 +6,6 @@ use stereod_core::frame::DisparityRange;
 use stereod_core::settings::row::{AUTO, Conflict, OUTPUT, Row};
 use stereod_io::sink::colour::{ColourMap, ColourRange};
 
-/// Choice of the disparities that the colours span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RangeMode {
@@ -16,7 +15,6 @@ pub enum RangeMode {
     Adaptive,
 }
 
-/// Colours of disparity in the window and the preview.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Colour {

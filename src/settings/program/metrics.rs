@@ -56,7 +56,6 @@ impl Metrics {
         address(&self.listen)
     }
 
-    /// Returns the other names of this machine.
     pub fn hosts(&self) -> Vec<String> {
         names(&self.hosts).map(str::to_owned).collect()
     }

@@ -263,7 +263,6 @@ impl Output {
         }
     }
 
-    /// Returns the fragment of the stream's pipeline.
     pub fn stream(&self) -> Option<&str> {
         given(self.stream.trim())
     }

@@ -10,7 +10,6 @@ use crate::settings::names::path_of;
 use stereod_core::settings::row::Plain::Switch;
 use stereod_core::settings::row::{Kind, OUTPUT, Row};
 
-/// The live page over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Serve {

@@ -42,7 +42,6 @@ impl Alignment {
     }
 }
 
-/// The bounded links between the stages.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
@@ -57,7 +56,6 @@ pub(in crate::settings) const QUEUE: &[Row] = &[
         .help("Results that may wait between the engine and each output."),
 ];
 
-/// Messages on standard error.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {

@@ -18,7 +18,6 @@ use stereod_io::source::pairing::PairBy;
 use stereod_io::source::spec::SourceSpec;
 use stereod_io::source::v4l2::{CameraRequest, Format};
 
-/// Speed at which a recorded source is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
@@ -243,7 +242,6 @@ impl Source {
         Ok(())
     }
 
-    /// Checks that neither view is missing.
     pub fn complete(&self) -> Result<(), String> {
         let lacks = |has: &str, lacks: &str| {
             Err(format!("[source] has `{has}` but no `{lacks}`: name both views"))

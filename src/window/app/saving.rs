@@ -37,7 +37,6 @@ impl App {
         });
     }
 
-    /// Writes the frame on the screen as points in space.
     pub(super) fn point_cloud(&mut self) {
         let Some(frame) = &self.frame else {
             return self.notify(Err("there is no image yet".into()));
@@ -116,7 +115,6 @@ pub(crate) fn cloud_path(folder: &Path, now: SystemTime, sequence: u64) -> PathB
     folder.join(format!("stereod-{}-{sequence:06}.ply", stamp(now)))
 }
 
-/// Names a configuration file with the present settings.
 pub(crate) fn settings_path(folder: &Path, now: SystemTime) -> PathBuf {
     folder.join(format!("stereod-settings-{}.toml", stamp(now)))
 }

@@ -133,7 +133,6 @@ impl App {
         }
     }
 
-    /// Applies changes from elsewhere.
     pub(super) fn tuned(&mut self, tuned: Tuned) {
         let Colouring { map, span } = tuned.colouring;
         if self.colouring.span != span {

@@ -35,7 +35,6 @@ pub(crate) struct Cameras {
     list: Vec<Camera>,
     is_apart: bool,
     selected: usize,
-    /// Number of the last request.
     sent: u64,
 }
 
@@ -46,7 +45,6 @@ struct Camera {
     controls: Vec<CameraControl>,
     /// Reason why it does not answer, or why a value was not set.
     problem: Option<String>,
-    /// Number of the last request to this camera.
     sent: u64,
     /// Time of the last report, or of the begin of watching.
     heard: Option<Instant>,
@@ -77,7 +75,6 @@ impl Cameras {
         self.list.is_empty()
     }
 
-    /// Starts or ends the reports of every second.
     pub(crate) fn watch(&mut self, is_watched: bool) {
         let now = Instant::now();
         self.list.iter_mut().for_each(|camera| camera.heard = Some(now));
@@ -170,7 +167,6 @@ impl Cameras {
         }
     }
 
-    /// Requests values of controls of these cameras.
     fn set(&mut self, targets: std::ops::Range<usize>, wanted: &[(u32, i32)]) {
         self.sent += 1;
         for which in targets {

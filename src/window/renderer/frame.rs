@@ -60,7 +60,6 @@ pub(super) struct FrameTextures {
 }
 
 impl FrameTextures {
-    /// Returns the program that draws the content of a pane, and its resources.
     pub(super) fn shown<'a>(
         &'a self,
         content: Content,
@@ -354,7 +353,6 @@ pub(crate) fn descriptor(
     }
 }
 
-/// Creates a buffer for numbers that a drawing program takes.
 fn uniform(device: &wgpu::Device, label: &str, size: usize) -> wgpu::Buffer {
     device.create_buffer(&wgpu::BufferDescriptor {
         label: Some(label),

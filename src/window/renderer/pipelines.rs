@@ -16,14 +16,12 @@ const UNIFORM: wgpu::BindingType = wgpu::BindingType::Buffer {
     min_binding_size: None,
 };
 
-/// Resources of the drawing programs.
 pub(super) struct Layouts {
     pub picture: wgpu::BindGroupLayout,
     pub disparity: wgpu::BindGroupLayout,
     pub points: wgpu::BindGroupLayout,
 }
 
-/// The drawing programs for targets of one format.
 pub(crate) struct Pipelines {
     pub(super) picture: wgpu::RenderPipeline,
     pub(super) disparity: wgpu::RenderPipeline,

@@ -34,7 +34,6 @@ const FACES: [fn(&Settings) -> Bound; 5] =
 mod graph {
     use super::{Bound, Error, Settings, absent};
 
-    /// Refuses to join a graph.
     pub fn bind(settings: &Settings) -> Bound {
         let why = "--ros2: this stereod was built without ROS 2 (Cargo's feature `ros2`)";
         absent(settings.ros2.namespace().is_some(), Error::usage(why))
@@ -78,7 +77,6 @@ impl Faces {
         self.0.iter().any(|face| face.shows() >= what)
     }
 
-    /// Lets all faces take part in the run, and returns the viewers.
     pub fn join(
         &mut self,
         run: &Opened<'_>,
@@ -88,7 +86,6 @@ impl Faces {
         joined.collect()
     }
 
-    /// Returns the timeline, if a face moves through the run.
     pub fn timeline(&self) -> Option<Timeline> {
         self.0.iter().find_map(|face| face.timeline())
     }
@@ -127,7 +124,6 @@ pub trait Face {
         None
     }
 
-    /// Begins to show the run. Pairs flow.
     fn serve(&mut self, _handles: &Arc<Handles>) -> anyhow::Result<()> {
         Ok(())
     }

@@ -20,7 +20,6 @@ use stereod_io::sink::Sink;
 use stereod_io::source::SourceInfo;
 use stereod_io::source::v4l2::Adjuster;
 
-/// Connects to the display, if there is one and a window is wanted.
 pub fn bind(settings: &Settings) -> Bound {
     let window = connect_window(settings.window.mode)?;
     Ok(window.map(|window| {
@@ -122,7 +121,6 @@ impl Drop for Shown {
     }
 }
 
-/// Opens a window if there is a display and one is wanted.
 pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
     if mode == WindowMode::Off {
         return Ok(None);

@@ -43,7 +43,6 @@ pub struct Handles {
     pub swap: EngineSwap,
     pub colouring: LiveColouring,
     pub observations: Observations,
-    /// The pipeline's counters.
     pub progress: Arc<Progress>,
     pub counters: Counters,
     /// Pairs of a live source that were dropped before the pipeline started.

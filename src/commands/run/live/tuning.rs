@@ -234,7 +234,6 @@ impl Worker {
         }
     }
 
-    /// Applies these settings to the run, and returns the changes.
     fn put_in_effect(&self, next: Loaded) -> anyhow::Result<Vec<String>> {
         let now = self.handles.loaded();
         if next.awaits_choice() {

@@ -207,12 +207,9 @@ impl fmt::Display for Statistics {
             let BothEyes { left, right } = self.unpaired;
             writeln!(f, "  without a partner: {left} left, {right} right frames")?;
         }
-        if let Some(BothEyes { left, right }) = self.damaged {
-            for (eye, damage) in [("left", left), ("right", right)] {
-                if !damage.is_none() {
-                    writeln!(f, "  {eye}: {damage}")?;
-                }
-            }
+        let damaged = self.damaged.iter().flat_map(|it| [("left", it.left), ("right", it.right)]);
+        for (eye, damage) in damaged.filter(|(_, damage)| !damage.is_none()) {
+            writeln!(f, "  {eye}: {damage}")?;
         }
         let Counts { dropped, matched } = self.counts;
         if dropped > 0 {

@@ -30,7 +30,6 @@ pub struct Watch<'a> {
     overload: Overload,
     /// The last status, and the pairs matched until then.
     counted: Option<(Instant, u64)>,
-    /// Pairs matched a second.
     rate: f64,
 }
 
@@ -79,7 +78,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Makes the status of this moment, and shows it in the window.
     fn tell(&mut self) {
         let Handles { progress, observations, .. } = self.handles;
         let (now, matched) = (Instant::now(), progress.matched.load(Ordering::Relaxed));
