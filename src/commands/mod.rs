@@ -20,6 +20,7 @@ mod stills;
 mod verify;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -31,6 +32,9 @@ use stdout::{print, progress_bar};
 use stereod_core::redact::redact;
 use stereod_core::{text, thread};
 use stereod_io::source;
+
+/// Period in which a thread that waits for several things looks at them.
+const TICK: Duration = Duration::from_millis(10);
 
 /// Exit status after a panic, as Rust has it.
 const PANICKED: u8 = 101;

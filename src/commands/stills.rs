@@ -111,24 +111,19 @@ impl Stills {
     ) -> anyhow::Result<([usize; 2], [usize; 2])> {
         let is_second = (eye == Eye::Right) != self.swap;
         let name = self.files[0].display();
+        let (length, needs) = match self.packing {
+            Packing::Alone => return Ok(([0, 0], [width, height])),
+            Packing::SideBySide => (width, "side by side needs an even width"),
+            Packing::TopBottom => (height, "top-bottom needs an even height"),
+        };
+        ensure!(
+            length.is_multiple_of(2),
+            "{name} is {width}x{height}: {needs}, each view has half of it"
+        );
+        let begin = if is_second { length / 2 } else { 0 };
         Ok(match self.packing {
-            Packing::Alone => ([0, 0], [width, height]),
-            Packing::SideBySide => {
-                ensure!(
-                    width.is_multiple_of(2),
-                    "{name} is {width}x{height}: side by side needs an even width, each view has half \
-                     of it"
-                );
-                ([if is_second { width / 2 } else { 0 }, 0], [width / 2, height])
-            }
-            Packing::TopBottom => {
-                ensure!(
-                    height.is_multiple_of(2),
-                    "{name} is {width}x{height}: top-bottom needs an even height, each view has half \
-                     of it"
-                );
-                ([0, if is_second { height / 2 } else { 0 }], [width, height / 2])
-            }
+            Packing::TopBottom => ([0, begin], [width, height / 2]),
+            _ => ([begin, 0], [width / 2, height]),
         })
     }
 }

@@ -17,9 +17,6 @@ pub const OF_SOURCE: usize = 12;
 /// Polling period of bounded work.
 const POLL: Duration = Duration::from_millis(2);
 
-/// Period in which a thread that waits for several things looks at them.
-pub const TICK: Duration = Duration::from_millis(10);
-
 /// Bytes of the stack of a thread that only waits.
 const SPARE_STACK: usize = 64 << 10;
 

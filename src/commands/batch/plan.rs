@@ -23,7 +23,7 @@ use stereod_core::control::Switch;
 use stereod_core::files::claim::{Claim, Taken};
 use stereod_core::files::explain;
 use stereod_core::settings::row::InBatch;
-use stereod_core::{reading, thread};
+use stereod_core::reading;
 use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;
 use stereod_io::source::gst::Keep;
@@ -324,7 +324,7 @@ pub fn agree(
         match Claim::on(&folder.join(NAME)) {
             // Another worker may have written it meanwhile.
             Ok(taken) => claim = Some(taken),
-            Err(error) if error.is::<Taken>() => std::thread::sleep(thread::TICK),
+            Err(error) if error.is::<Taken>() => std::thread::sleep(crate::commands::TICK),
             Err(error) => return Err(error.into()),
         }
         if stop.is_set() {

@@ -390,7 +390,7 @@ impl Work<'_> {
                     Some(_) => {}
                 }
             }
-            std::thread::sleep(thread::TICK);
+            std::thread::sleep(crate::commands::TICK);
         }
     }
 

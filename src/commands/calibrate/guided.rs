@@ -147,7 +147,7 @@ impl Guided {
             if self.keys.solve.is_set() {
                 self.solve(pair, seen);
             }
-            std::thread::sleep(thread::TICK);
+            std::thread::sleep(crate::commands::TICK);
         }
     }
 

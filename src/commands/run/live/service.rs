@@ -40,7 +40,7 @@ impl Face for Service {
         let work = move || {
             while !over.is_set() {
                 notices.send_due(&handles);
-                std::thread::sleep(thread::TICK);
+                std::thread::sleep(crate::commands::TICK);
             }
             // A run may end between two looks; its end is told, too.
             notices.send_due(&handles);
@@ -167,19 +167,7 @@ pub fn reloading(read: impl FnOnce()) {
 
 /// Matching continues even if the service manager no longer listens.
 fn tell(states: &[NotifyState<'_>]) {
-    // A line ends a field of the protocol: a file's name must not add fields.
-    let status = states.iter().find_map(|state| match state {
-        NotifyState::Status(status) => Some(on_one_line(status)),
-        _ => None,
-    });
-    fn on_its_line<'a>(state: &NotifyState<'a>, status: Option<&'a str>) -> NotifyState<'a> {
-        match (state, status) {
-            (NotifyState::Status(_), Some(status)) => NotifyState::Status(status),
-            (other, _) => other.clone(),
-        }
-    }
-    let states: Vec<_> = states.iter().map(|s| on_its_line(s, status.as_deref())).collect();
-    if let Err(error) = send(&states) {
+    if let Err(error) = send(states) {
         tracing::debug!("the service manager cannot be told: {error}");
     }
 }
@@ -197,7 +185,9 @@ fn send(states: &[NotifyState<'_>]) -> std::io::Result<()> {
         }
         _ => SocketAddr::from_pathname(&name)?,
     };
-    let text: String = states.iter().map(|state| format!("{state}\n")).collect();
+    // A line ends a field of the protocol: a file's name must not add fields.
+    let field = |state: &NotifyState<'_>| format!("{}\n", on_one_line(&state.to_string()));
+    let text: String = states.iter().map(field).collect();
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     socket.send_to_addr(text.as_bytes(), &address).map(drop)

@@ -77,7 +77,7 @@ impl FirstPairs {
                 Ok(Some(item)) => first.push_back(item),
                 Ok(None) => {
                     watchdog.tick(|_| false);
-                    std::thread::sleep(thread::TICK);
+                    std::thread::sleep(crate::commands::TICK);
                 }
                 Err(_) => break,
             }

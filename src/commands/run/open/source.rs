@@ -11,7 +11,6 @@ use stereod_core::backoff::Backoff;
 use stereod_core::control::{Control, Switch};
 use stereod_core::redact::redact;
 use stereod_core::settings::Origin;
-use stereod_core::thread;
 use stereod_io::source::excerpt::Frames;
 use stereod_io::source::gst::Keep;
 use stereod_io::source::spec::SourceSpec;
@@ -118,7 +117,7 @@ pub fn until_there<T>(
                 return Ok(None);
             }
             watchdog.tick(|_| false);
-            std::thread::sleep(thread::TICK);
+            std::thread::sleep(crate::commands::TICK);
         }
         pause = backoff.further();
     }

@@ -12,7 +12,6 @@ use crate::pipeline::{Outcome, Running};
 use crate::status::Banner;
 use crate::telemetry::logs;
 use stereod_core::frame::Eye;
-use stereod_core::thread;
 use stereod_io::source::live::LiveState;
 
 /// Period in which the bar is updated.
@@ -51,11 +50,11 @@ impl<'a> Watch<'a> {
     pub fn until_finished(mut self, running: Running) -> Outcome {
         let mut polls = 0;
         while !running.is_finished() {
-            if polls % (TICK.as_millis() / thread::TICK.as_millis()) == 0 {
+            if polls % (TICK.as_millis() / crate::commands::TICK.as_millis()) == 0 {
                 self.show();
             }
             polls += 1;
-            std::thread::sleep(thread::TICK);
+            std::thread::sleep(crate::commands::TICK);
         }
         // A run may end between two updates; its last state is shown too.
         self.tell();
