@@ -3,5 +3,5 @@
 # (mesa-vulkan-drivers suffices). The same test, without the variable, compares them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-STEREOD_WRITE_DOCS=1 cargo test --locked --lib -- commands::run::pictures:: --nocapture
+STEREOD_WRITE_DOCS=1 cargo test --locked --lib -- commands::run::picture_tests:: --nocapture
 ls -l docs/images/{window,points,wipe,help,panel,timeline}.jpg

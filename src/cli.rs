@@ -3,12 +3,9 @@
 pub mod batch;
 pub mod calibrate;
 pub mod calibration;
-pub mod computation;
 pub mod evaluate;
 pub mod flags;
-pub mod info;
 pub mod rectify;
-pub mod rig;
 pub mod source;
 
 use std::path::PathBuf;
@@ -16,20 +13,17 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 use toml::Value;
 
+use crate::settings::Size;
+use crate::settings::names::text_of;
 pub use batch::BatchArgs;
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
-pub use computation::Computation;
 pub use evaluate::EvaluateArgs;
-pub use flags::{Common, FlagLayer};
+pub use flags::{Common, Computation, FlagLayer, RigFlags};
 use flags::{SettingFlags, parser};
-pub use info::InfoArgs;
 pub use rectify::RectifyArgs;
-pub use rig::RigFlags;
+use source::TopicArgs;
 pub use source::{PairArgs, SourceArgs};
-
-use crate::settings::Size;
-use crate::settings::names::text_of;
 use stereod_core::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
 
 /// Dense disparity from two cameras or recorded stereo video, live.
@@ -37,7 +31,6 @@ use stereod_core::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
 #[command(name = "stereod", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(propagate_version = false, after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 
@@ -93,7 +86,7 @@ pub enum Command {
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
     /// Show what is in a recording of messages, and which pair would be taken
-    #[command(after_help = info::EXAMPLES)]
+    #[command(after_help = INFO_EXAMPLES)]
     Info(InfoArgs),
     /// List the processors and cameras of this machine
     #[command(after_help = DEVICES_EXAMPLES)]
@@ -173,7 +166,6 @@ Examples:
 /// Arguments of `run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
-    /// The source of pairs.
     #[command(flatten)]
     pub source: SourceArgs,
 
@@ -195,33 +187,26 @@ pub struct RunArgs {
     #[arg(long, hide = true)]
     pub piece: bool,
 
-    /// The outputs.
     #[command(flatten, next_help_heading = "Output")]
     pub outputs: SettingFlags<OUTPUT>,
 
-    /// The cameras.
     #[command(flatten)]
     pub rig: RigFlags,
 
-    /// Parameters of the matcher.
     #[command(flatten, next_help_heading = "Matching")]
     pub matching: SettingFlags<MATCHING>,
 
-    /// The engine.
     #[command(flatten, next_help_heading = "Engine")]
     pub compute: SettingFlags<ENGINE>,
 
-    /// The rate to reach.
     #[command(flatten, next_help_heading = "Engine")]
     pub rate: SettingFlags<RATE>,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl RunArgs {
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.source.lay(&mut layer);
@@ -243,7 +228,6 @@ impl RunArgs {
     right.help("Right picture, of the same size").required_unless_present_any(["side_by_side", "top_bottom"])
 }))]
 pub struct MatchArgs {
-    /// The views.
     #[command(flatten)]
     pub pair: PairArgs,
 
@@ -279,25 +263,20 @@ pub struct MatchArgs {
     #[arg(long)]
     pub verify: bool,
 
-    /// The cameras.
     #[command(flatten)]
     pub rig: RigFlags,
 
-    /// Parameters of the matcher.
     #[command(flatten, next_help_heading = "Matching")]
     pub matching: SettingFlags<MATCHING>,
 
-    /// The engine.
     #[command(flatten, next_help_heading = "Engine")]
     pub compute: SettingFlags<ENGINE>,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl MatchArgs {
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.pair.lay(&mut layer);
@@ -338,21 +317,17 @@ pub struct BenchArgs {
     #[arg(value_parser = parser("engine", "multiprocessors"))]
     pub multiprocessors: Vec<toml::Value>,
 
-    /// Parameters of the matcher, and the engine.
     #[command(flatten)]
     pub computation: Computation,
 
-    /// The rate to reach.
     #[command(flatten, next_help_heading = "Engine")]
     pub rate: SettingFlags<RATE>,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl BenchArgs {
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = self.computation.flags();
         layer.add(&self.rate);
@@ -371,7 +346,6 @@ pub struct DevicesArgs {
     #[arg(long)]
     pub controls: bool,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
@@ -379,7 +353,6 @@ pub struct DevicesArgs {
 /// Arguments of `config`.
 #[derive(Clone, Debug, Args)]
 pub struct ConfigArgs {
-    /// What to do with the settings.
     #[command(subcommand)]
     pub command: ConfigCommand,
 }
@@ -396,7 +369,6 @@ Examples:
         /// Print the origin of each value after it
         #[arg(long)]
         origin: bool,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },
@@ -409,7 +381,6 @@ Examples:
         /// The file; without it, the one that would be read
         #[arg(value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },
@@ -432,6 +403,33 @@ pub struct ManArgs {
     /// Write the pages of all commands into this folder instead
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
+}
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  stereod info drive.mcap
+  stereod info drive.bag --json
+  stereod info MH_01_easy/
+
+Gaps are distances of more than 1.5 usual periods between two messages of a topic. Images count by their \
+own stamps, other messages by the time of their recording. The whole recording is read once.";
+
+/// Arguments of `info`.
+#[derive(Clone, Debug, Args)]
+pub struct InfoArgs {
+    /// MCAP, ZED's .svo2, ROS 1 bag, rosbag2 (.db3 or its folder), or the folder of a data set (EuRoC, KITTI, ...)
+    #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
+    pub recording: PathBuf,
+
+    #[command(flatten)]
+    pub topics: TopicArgs,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub common: Common,
 }
 
 #[cfg(test)]

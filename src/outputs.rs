@@ -20,11 +20,9 @@ use stereod_io::sink::{Sink, StreamInfo};
 pub struct Output {
     /// The flag that names it, or the key of the settings.
     pub flag: &'static str,
-    /// Its destination, if the settings ask for it.
     pub path: fn(&Settings) -> Option<PathBuf>,
     /// Its names in a batch's `--write`, each with the file or folder in the folder of a piece.
     pub pieces: &'static [(&'static str, &'static str)],
-    /// How it is written.
     pub kind: Kind,
 }
 
@@ -34,21 +32,17 @@ impl Output {
         self.flag.trim_start_matches("--")
     }
 
-    /// Returns the key of its pairs in the statistics.
     pub fn counted_as(&self) -> &'static str {
         if self.name() == "record" { "recording" } else { self.name() }
     }
 }
 
-/// How an output is written.
 pub enum Kind {
     /// Lossless video or messages, in one file or in segments.
     Recording(Open),
     /// Coloured video in one file.
     Preview(Open),
-    /// Numbered files in a folder.
     Folder(&'static numbered::Kind, Open),
-    /// The statistics at the end of the run.
     Statistics,
     /// A file that several runs may share: settings that a viewer saves, or the token of the page.
     Shared,
@@ -145,17 +139,12 @@ pub static OUTPUTS: [Output; 10] = [
     },
 ];
 
-/// Properties that outputs are opened with.
 pub struct Setup {
-    /// The stream of maps.
     pub stream: StreamInfo,
-    /// The third camera, if there is one.
     pub aligner: Option<Arc<Aligner>>,
     /// Names and contents of the calibration files, for an MCAP file.
     pub calibration: Vec<(String, Vec<u8>)>,
-    /// Colours, which may change.
     pub colouring: LiveColouring,
-    /// The settings of outputs.
     pub output: settings::Output,
 }
 
@@ -163,7 +152,6 @@ fn boxed<S: Sink + 'static>(sink: Result<S>) -> Result<Box<dyn Sink>> {
     Ok(Box::new(sink?))
 }
 
-/// Returns the outputs that the settings ask for, with their destinations.
 pub fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
     OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
 }

@@ -5,7 +5,6 @@
 //! stops the source; pairs in transit are still matched, and files are finished.
 
 mod deliver;
-mod engine_swap;
 mod match_loop;
 mod running;
 
@@ -18,7 +17,7 @@ use anyhow::Context;
 use crate::telemetry::progress::Progress;
 use deliver::Delivery;
 pub use deliver::Timeline;
-pub use engine_swap::EngineSwap;
+pub use match_loop::EngineSwap;
 use match_loop::{Handed, MatchLoop};
 use running::PATIENCE;
 pub use running::{Counters, Outcome, Running, SinkCounters, SinkCounts};
@@ -31,13 +30,9 @@ use stereod_io::sink::Sink;
 use stereod_io::source::Source;
 use stereod_io::source::pairing::pace::Pacer;
 
-/// The parts of a run.
 pub struct PipelineConfig {
-    /// The source of pairs.
     pub source: Box<dyn Source>,
-    /// The engine that matches them.
     pub engine: Box<dyn Engine>,
-    /// The slot for engines that take over.
     pub swap: EngineSwap,
     /// The outputs of disparity; may be empty.
     pub sinks: Vec<Box<dyn Sink>>,
@@ -62,7 +57,7 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
         config;
     let is_live = source.info().live;
     let when_full = if is_live { WhenFull::DropOldest } else { WhenFull::Block };
-    let (started, progress) = (Instant::now(), Arc::new(Progress::new()));
+    let (started, progress) = (Instant::now(), Arc::<Progress>::default());
 
     let (pairs_in, pairs) = link(config.pair_room, when_full);
     let dropped_pairs = pairs_in.dropped();
@@ -114,7 +109,6 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
 }
 
 impl Running {
-    /// Starts the thread of a sink, and returns the link to it.
     fn start_sink(
         &mut self,
         sink: Box<dyn Sink>,
@@ -133,7 +127,6 @@ impl Running {
     }
 }
 
-/// Runs a sink's thread.
 fn consume(
     mut sink: Box<dyn Sink>,
     results: &LinkReceiver<Handed>,

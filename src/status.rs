@@ -24,16 +24,12 @@ pub struct RunStatus {
     /// The source in words: "demo scene", "left.mp4 + right.mp4".
     #[serde(skip)]
     pub source: String,
-    /// The engine in words.
     pub engine: String,
-    /// Seconds since the start of the run.
     #[serde(skip)]
     pub running: f64,
-    /// Frames of the left and the right view.
     pub frames: [u64; 2],
     /// Those without a partner.
     pub unpaired: [u64; 2],
-    /// Pairs that the source has delivered.
     pub pairs: u64,
     /// Counts with the same keys in the statistics.
     #[serde(flatten)]
@@ -41,9 +37,7 @@ pub struct RunStatus {
     /// Pairs by which a paced recording is late, because matching is too slow.
     #[serde(skip)]
     pub late: u64,
-    /// Pairs matched a second.
     pub rate: f64,
-    /// Counts of each output.
     pub outputs: Vec<SinkCounts>,
     /// From the capture of recent pairs to their disparity; `None` before the first pair.
     pub latency_ms: Option<RecentMs>,
@@ -61,18 +55,13 @@ pub struct RunStatus {
     pub skew: Option<Distribution>,
     /// Share of the pixels of the last map that have a disparity.
     pub valid_share: Option<f64>,
-    /// Row alignment of the two views.
     pub alignment: Option<Judged<Measurement>>,
-    /// Noise and exposure of the two views.
     pub exposure: Option<Judged<Exposure>>,
     /// State of the left and the right camera; `None` for recorded sources.
     #[serde(skip)]
     pub cameras: Option<[EyeSummary; 2]>,
-    /// Present and recent problems.
     pub banners: Vec<Banner>,
-    /// The newest warnings of the terminal.
     pub warnings: Vec<Warning>,
-    /// Set after the end of the source.
     pub ended: bool,
 }
 
@@ -88,45 +77,32 @@ pub struct Counts {
 /// A measurement in a few words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Judged<T> {
-    /// The words.
     pub text: String,
     /// Set if it deserves a warning.
     pub alarm: bool,
-    /// The numbers.
     #[serde(skip)]
     pub measured: Option<T>,
 }
 
-/// A problem or its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Banner {
-    /// Text.
     pub text: String,
-    /// True for a problem, false for its end.
     pub trouble: bool,
 }
 
-/// The parts of a run that its status is read from.
 pub struct Parts<'a> {
-    /// The source.
     pub info: &'a SourceInfo,
-    /// The engine in words.
     pub engine: &'a str,
     /// Set if pairs come at their own pace, so that there is a latency.
     pub clocked: bool,
-    /// The pipeline's counters.
     pub progress: &'a Progress,
-    /// Counts of links and outputs.
     pub counters: &'a Counters,
     /// Pairs of a live source that were dropped before the pipeline started.
     pub dropped_before: u64,
-    /// The state of the cameras, if the source is live.
     pub live: Option<&'a LiveState>,
     /// The present alignment, if it is watched.
     pub alignment: Option<State>,
-    /// The present noise and exposure.
     pub exposure: Option<Exposure>,
-    /// Figures of the maps.
     pub maps: MapMetrics,
 }
 
@@ -233,12 +209,10 @@ fn distribution(classes: &Classes) -> Distribution {
 pub struct Newest(Arc<Mutex<Arc<RunStatus>>>);
 
 impl Newest {
-    /// Returns it.
     pub fn get(&self) -> Arc<RunStatus> {
         locked(&self.0).clone()
     }
 
-    /// Replaces it.
     pub fn set(&self, status: Arc<RunStatus>) {
         *locked(&self.0) = status;
     }

@@ -10,12 +10,9 @@ use serde::Serialize;
 
 use stereod_io::sink::colouring::Colouring;
 
-/// A setting that can be changed during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knob {
-    /// Section and key of the setting.
     pub name: (&'static str, &'static str),
-    /// Heading of its group.
     pub group: &'static str,
     pub hint: &'static str,
     pub kind: KnobKind,
@@ -33,7 +30,6 @@ impl Knob {
         format!("{}.{}", self.name.0, self.name.1)
     }
 
-    /// Returns the key in words.
     pub fn label(&self) -> String {
         self.name.1.replace('_', " ")
     }
@@ -60,7 +56,6 @@ pub enum Typed<'a> {
     Word(&'a str),
 }
 
-/// Kind of the values that a knob takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KnobKind {
     Number {
@@ -68,7 +63,6 @@ pub enum KnobKind {
         low: f64,
         /// Largest value of the slider.
         high: f64,
-        /// Step of the slider.
         step: f64,
         /// Set if the setting takes whole numbers only.
         whole: bool,
@@ -79,7 +73,6 @@ pub enum KnobKind {
     Switch,
 }
 
-/// A viewer that may change settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewerId {
     Window,
@@ -101,7 +94,6 @@ pub struct RequestId {
 /// Path of a setting, `matching.p1`, and a value as in a configuration file, without quotation marks.
 pub type Wish = (String, String);
 
-/// Request of a viewer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
     /// Set these settings, and leave all others as they are.
@@ -115,7 +107,6 @@ pub enum Ask {
 /// Knobs, and the function that applies their values.
 #[derive(Clone)]
 pub struct Tuning {
-    /// The knobs at the start.
     pub knobs: Vec<Knob>,
     /// Takes a request and never waits. [`Tuned`] is the answer.
     pub ask: Arc<dyn Fn(Ask) + Send + Sync>,
@@ -130,13 +121,10 @@ impl fmt::Debug for Tuning {
 /// Settings in effect after requests, or after a change from elsewhere. Every viewer gets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// The requests that this answers.
     pub answered: Vec<RequestId>,
-    /// The knobs in effect.
     pub knobs: Vec<Knob>,
     /// Time since when pairs are matched with them.
     pub since: Instant,
-    /// The colours in effect.
     pub colouring: Colouring,
     /// Reason for a refusal of these requests, which then have changed nothing.
     pub problem: Option<String>,
@@ -155,6 +143,5 @@ pub trait Viewer: Send + Sync {
     /// Answers requests, or reports a change from elsewhere.
     fn tuned(&self, tuned: Tuned);
 
-    /// Reports that a file was written, or why not.
     fn saved(&self, message: Result<String, String>);
 }

@@ -84,7 +84,6 @@ impl FromArgMatches for FlagsOfRun {
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BatchArgs {
-    /// Work on what a batch has written.
     #[command(subcommand)]
     pub command: Option<BatchCommand>,
 
@@ -142,7 +141,6 @@ pub struct BatchArgs {
     #[arg(long, help_heading = "Source", hide_short_help = true)]
     pub top_bottom: bool,
 
-    /// Topics of recordings.
     #[command(flatten)]
     pub topics: TopicArgs,
 
@@ -150,7 +148,6 @@ pub struct BatchArgs {
     #[arg(long, help_heading = "Source")]
     pub swap: bool,
 
-    /// Reading of images.
     #[command(flatten, next_help_heading = "Source")]
     pub pictures: SettingFlags<PICTURES>,
 
@@ -179,29 +176,23 @@ pub struct BatchArgs {
     #[arg(help_heading = "Output", hide_short_help = true)]
     pub mcap: Option<Value>,
 
-    /// The cameras.
     #[command(flatten)]
     pub rig: RigFlags,
 
-    /// Parameters of the matcher.
     #[command(flatten, next_help_heading = "Matching")]
     pub matching: SettingFlags<MATCHING>,
 
-    /// The engine.
     #[command(flatten, next_help_heading = "Engine")]
     pub compute: SettingFlags<ENGINE>,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 
-    /// Flags that others have.
     #[command(flatten)]
     pub of_run: FlagsOfRun,
 }
 
 impl BatchArgs {
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         layer.put("source", "swap", "--swap", self.swap.then_some(true));
@@ -232,7 +223,6 @@ pub enum BatchCommand {
         /// Number of the first shard
         #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u64).range(0..=1))]
         shard_base: Option<u64>,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },
@@ -244,7 +234,6 @@ pub enum BatchCommand {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },
@@ -256,7 +245,6 @@ pub enum BatchCommand {
         /// Folder with a folder for each input; or one file, OUT.mkv or OUT.mcap, if there is one input
         #[arg(short, long, value_name = "OUT", value_hint = ValueHint::AnyPath)]
         output: PathBuf,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },

@@ -75,7 +75,6 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub top_bottom: Option<OsString>,
 
-    /// A recording of messages, and its topics.
     #[command(flatten)]
     pub recording: RecordingArgs,
 
@@ -83,7 +82,6 @@ pub struct CalibrateArgs {
     #[arg(long, help_heading = "Source", conflicts_with = "left_pictures")]
     pub swap: bool,
 
-    /// Part of a recording.
     #[command(flatten)]
     pub part: PartArgs,
 
@@ -150,7 +148,6 @@ pub struct CalibrateArgs {
     #[arg(value_parser = named(PAPERS))]
     pub page: Paper,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
@@ -174,14 +171,12 @@ const PAPERS: &[Named<Paper>] = &[
 ];
 
 impl CalibrateArgs {
-    /// The stream that was chosen, if any.
     pub fn stream(&self) -> Option<SourceSpec> {
         let eyes = [self.left.as_ref(), self.right.as_ref()];
         SourceSpec::choose(eyes, self.side_by_side.as_ref(), self.top_bottom.as_ref())
             .or_else(|| self.recording.spec())
     }
 
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         layer.add(&self.part.times);

@@ -28,7 +28,6 @@ two names or a folder are ROS camera_info. --format names it if the name does no
 /// Arguments of `calibration`.
 #[derive(Clone, Debug, Args)]
 pub struct CalibrationArgs {
-    /// What to do with a calibration.
     #[command(subcommand)]
     pub command: CalibrationCommand,
 }
@@ -39,20 +38,17 @@ pub enum CalibrationCommand {
     /// Check a calibration, and print what it says about the cameras
     #[command(after_help = SHOW_EXAMPLES)]
     Show {
-        /// The calibration.
         #[command(flatten)]
         input: CalibrationInput,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },
     /// Write a calibration in another format
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert {
-        /// The calibration.
         #[command(flatten)]
         input: CalibrationInput,
         /// File, two files with a comma between them, or folder; without it, standard output
@@ -61,7 +57,6 @@ pub enum CalibrationCommand {
         /// Format, if it does not follow from the name of OUT
         #[arg(long, value_name = "FORMAT", value_parser = named(FORMATS))]
         format: Option<Format>,
-        /// Configuration and logs.
         #[command(flatten)]
         common: Common,
     },

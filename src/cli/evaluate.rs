@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use stereod_evaluate::submission::Benchmark;
 
-use super::computation::Computation;
-use super::flags::{Common, FlagLayer, SettingFlags};
+use super::flags::{Common, Computation, FlagLayer, SettingFlags};
 use stereod_core::settings::row::PICTURES;
+use stereod_evaluate::submission::Benchmark;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -95,22 +94,17 @@ pub struct EvaluateArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 
-    /// Reading of images.
     #[command(flatten)]
     pub pictures: SettingFlags<PICTURES>,
 
-    /// Parameters of the matcher, and the engine. If pairs are rectified first, the truth must be that of the
-    /// rectified left image.
     #[command(flatten)]
     pub computation: Computation,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl EvaluateArgs {
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = self.computation.flags();
         layer.add(&self.pictures);
@@ -118,7 +112,6 @@ impl EvaluateArgs {
     }
 }
 
-/// A standard deviation in grey levels, of which a picture has 256.
 fn sigma(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(sigma) if (0.0..=255.0).contains(&sigma) => Ok(sigma),

@@ -15,7 +15,9 @@ use crate::settings::names::text_of;
 use crate::settings::{Layers, MEMORY_MIB_MAX, Size, replace_quoted, row, rows};
 use crate::telemetry::logs::Verbosity;
 use stereod_core::matching::{BlockWindow, CensusWindow};
-use stereod_core::settings::row::{Flag, Group, Integer, Kind, Plain, Row};
+use stereod_core::settings::row::{
+    CALIBRATION, ENGINE, Flag, Group, Integer, Kind, MATCHING, Plain, QUANTITY, RECTIFIED, Row,
+};
 
 /// Flags of settings that `--help` shows; `--help-all` shows all.
 const MOST_USED: [&str; 14] = [
@@ -40,7 +42,6 @@ const MOST_USED: [&str; 14] = [
 pub struct FlagLayer(Vec<(&'static str, &'static str, &'static str, Value)>);
 
 impl FlagLayer {
-    /// Adds a flag's value for `section.key`, if it was given.
     pub fn put(
         &mut self,
         section: &'static str,
@@ -51,12 +52,10 @@ impl FlagLayer {
         self.0.extend(value.map(|value| (section, key, flag, value.into())));
     }
 
-    /// Adds the flags of a group that were given.
     pub fn add<const G: Group>(&mut self, flags: &SettingFlags<G>) {
         self.0.extend(flags.0.0.iter().cloned());
     }
 
-    /// Lays the flags over `layers`.
     pub fn over(self, mut layers: Layers) -> Layers {
         for (section, key, flag, value) in self.0 {
             layers.flag(section, key, flag, value);
@@ -70,7 +69,6 @@ impl FlagLayer {
 pub struct SettingFlags<const G: Group>(FlagLayer);
 
 impl<const G: Group> SettingFlags<G> {
-    /// Reports whether none of them was given.
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()
     }
@@ -181,7 +179,6 @@ fn with_details(flag: Flag, arg: Arg) -> Arg {
     }
 }
 
-/// The name of a flag without its dashes.
 fn id(flag: Flag) -> &'static str {
     flag.name.trim_start_matches('-')
 }
@@ -254,7 +251,6 @@ fn number_or_word(row: &Row, text: &str) -> Result<Value, String> {
 /// A name, its meaning, and its line in `--help`.
 pub type Named<T> = (&'static str, T, &'static str);
 
-/// Returns a parser of names for a flag that is no setting.
 pub fn named<T>(names: &'static [Named<T>]) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
@@ -288,13 +284,60 @@ pub struct Common {
 }
 
 impl Common {
-    /// Returns the verbosity of the log.
     pub fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
             (false, 0) => Verbosity::Configured,
             (false, level) => Verbosity::Verbose(level),
         }
+    }
+}
+
+/// Calibration, parameters and engine.
+#[derive(Clone, Debug, Args)]
+pub struct Computation {
+    #[command(flatten, next_help_heading = "Cameras")]
+    calibration: SettingFlags<CALIBRATION>,
+
+    #[command(flatten, next_help_heading = "Matching")]
+    matching: SettingFlags<MATCHING>,
+
+    #[command(flatten, next_help_heading = "Engine")]
+    compute: SettingFlags<ENGINE>,
+}
+
+impl Computation {
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        layer.add(&self.calibration);
+        layer.add(&self.matching);
+        layer.add(&self.compute);
+        layer
+    }
+}
+
+/// The two cameras.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Cameras")]
+pub struct RigFlags {
+    #[command(flatten)]
+    pub calibration: SettingFlags<CALIBRATION>,
+
+    #[command(flatten)]
+    pub quantity: SettingFlags<QUANTITY>,
+
+    #[command(flatten)]
+    pub rectified: SettingFlags<RECTIFIED>,
+}
+
+impl RigFlags {
+    pub fn lay(&self, layer: &mut FlagLayer) {
+        layer.add(&self.calibration);
+        layer.add(&self.quantity);
+        layer.add(&self.rectified);
+        // The numbers replace a calibration file of a lower layer.
+        let none = (!self.rectified.is_empty()).then_some("");
+        layer.put("calibration", "file", "--focal", none);
     }
 }
 

@@ -33,11 +33,9 @@ messages (MCAP, .svo2, ROS bags, the folder of a data set)";
 // A changed argument becomes the last one, so the second one is "changed", too.
 #[command(mut_arg("right", |right| right))]
 pub struct RectifyArgs {
-    /// The raw views.
     #[command(flatten)]
     pub pair: PairArgs,
 
-    /// Topics of a recording.
     #[command(flatten)]
     pub topics: TopicArgs,
 
@@ -49,7 +47,6 @@ pub struct RectifyArgs {
     #[arg(long)]
     pub grey: bool,
 
-    /// Part of a recording.
     #[command(flatten)]
     pub part: PartArgs,
 
@@ -61,11 +58,9 @@ pub struct RectifyArgs {
     #[arg(long, value_name = "N", value_parser = parser("engine", "threads"))]
     pub threads: Option<Value>,
 
-    /// The calibration.
     #[command(flatten, next_help_heading = "Cameras")]
     pub calibration: SettingFlags<CALIBRATION>,
 
-    /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
 }
@@ -78,7 +73,6 @@ impl RectifyArgs {
         self.pair.spec().or_else(recording)
     }
 
-    /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.pair.lay(&mut layer);

@@ -66,23 +66,18 @@ pub struct SourceArgs {
     #[arg(hide_short_help = true)]
     pub top_bottom: Option<OsString>,
 
-    /// The recording.
     #[command(flatten)]
     pub recording: RecordingArgs,
 
-    /// Size, rate and format of cameras.
     #[command(flatten)]
     pub cameras: SettingFlags<CAMERAS>,
 
-    /// Reading of images.
     #[command(flatten)]
     pub pictures: SettingFlags<PICTURES>,
 
-    /// Part of a recording.
     #[command(flatten)]
     pub part: PartArgs,
 
-    /// Pairing of frames.
     #[command(flatten)]
     pub pairing: SettingFlags<PAIRING>,
 
@@ -108,13 +103,11 @@ pub struct PartArgs {
     #[arg(long, value_name = "N|A..B", help_heading = "Source")]
     pub frames: Option<Frames>,
 
-    /// Part by time.
     #[command(flatten, next_help_heading = "Source")]
     pub times: SettingFlags<PART>,
 }
 
 impl PartArgs {
-    /// Returns the numbers of the pairs.
     pub fn frames(&self) -> Frames {
         self.frames.unwrap_or_default()
     }
@@ -134,7 +127,6 @@ pub struct RecordingArgs {
     #[arg(conflicts_with_all = ["left_topic", "right_topic"])]
     pub second: Option<OsString>,
 
-    /// Topics of the recording.
     #[command(flatten)]
     pub topics: TopicArgs,
 }
@@ -154,14 +146,12 @@ pub struct TopicArgs {
 }
 
 impl TopicArgs {
-    /// The topics, as far as they are named.
     pub fn wanted(&self) -> [Option<String>; 2] {
         [self.left_topic.clone(), self.right_topic.clone()]
     }
 }
 
 impl RecordingArgs {
-    /// The recording or the two views, if they are named.
     pub fn spec(&self) -> Option<SourceSpec> {
         let first = self.recording.as_ref()?;
         Some(match &self.second {
@@ -170,7 +160,6 @@ impl RecordingArgs {
         })
     }
 
-    /// Adds the topics to the settings if these name the recording.
     fn lay(&self, layer: &mut FlagLayer) {
         if self.recording.is_none() {
             layer.put("source", "left_topic", "--left-topic", self.topics.left_topic.clone());
@@ -205,7 +194,6 @@ pub struct PairArgs {
     #[arg(long, help_heading = "Source")]
     pub swap: bool,
 
-    /// Reading of images.
     #[command(flatten, next_help_heading = "Source")]
     pub pictures: SettingFlags<PICTURES>,
 }
@@ -217,7 +205,6 @@ impl PairArgs {
         SourceSpec::choose(eyes, self.side_by_side.as_ref(), self.top_bottom.as_ref())
     }
 
-    /// Adds the flags that stand for settings.
     pub fn lay(&self, layer: &mut FlagLayer) {
         layer.put("source", "swap", "--swap", self.swap.then_some(true));
         layer.add(&self.pictures);
@@ -240,7 +227,6 @@ impl SourceArgs {
         self.part.frames().limit
     }
 
-    /// Adds the flags that stand for settings.
     pub fn lay(&self, layer: &mut FlagLayer) {
         self.recording.lay(layer);
         layer.add(&self.part.times);

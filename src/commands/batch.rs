@@ -1,7 +1,6 @@
 //! `stereod batch`: many recordings in shards; each piece has its own folder and manifest.
 
 mod checked;
-mod identity;
 mod list;
 mod manifest;
 mod merge;
@@ -29,7 +28,6 @@ use crate::settings::Loaded;
 use stereod_core::control::{Control, Switch};
 use stereod_core::matching::cost::Cost;
 
-/// Runs the command.
 pub fn run(args: BatchArgs) -> Result<(), Error> {
     let begin = |common: &Common| load(common, FlagLayer::default()).map(drop);
     match args.command {
@@ -52,7 +50,6 @@ pub fn run(args: BatchArgs) -> Result<(), Error> {
     }
 }
 
-/// Makes the pieces of a shard.
 fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
     let begin = Instant::now();
     let loaded = load(&args.common, args.flags())?;
@@ -162,7 +159,6 @@ fn agree(
     }
 }
 
-/// Returns the flags by which the runs of the pieces log as much as this one.
 fn log_flags(common: &Common) -> Vec<OsString> {
     match (common.quiet, common.verbose) {
         (true, _) => vec!["-q".into()],
@@ -171,7 +167,6 @@ fn log_flags(common: &Common) -> Vec<OsString> {
     }
 }
 
-/// Prints the plan of a shard.
 fn tell_states(folder: &Path, plan: &Plan, mine: &[&Piece], inputs: &[Input]) -> Result<(), Error> {
     let mut text = String::new();
     for piece in mine {
@@ -188,7 +183,6 @@ fn tell_states(folder: &Path, plan: &Plan, mine: &[&Piece], inputs: &[Input]) ->
     print(text)
 }
 
-/// Prints the shards with work left.
 fn missing(folder: &Path, shards: Option<u64>, base: Option<u64>) -> Result<(), Error> {
     let plan = Plan::of(folder)?;
     let pieces = plan.pieces();

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::Value;
 
+use super::prepare::fit::{self, collect, of_next_turn, pairs_for, stream};
+use super::prepare::ranging;
 use super::prepare::rig::Cameras;
-use super::prepare::timing::{collect, of_next_turn, pairs_for, stream};
-use super::prepare::{fit, ranging};
 use super::verify::verify;
 use super::{Error, load, print};
 use crate::cli::BenchArgs;
@@ -30,7 +30,6 @@ const WARM_UP: u32 = 3;
 /// Fewest pairs of a rate with several in flight.
 const SUSTAINED: u32 = 100;
 
-/// Runs the command.
 pub fn run(args: BenchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings.engine;
@@ -169,14 +168,12 @@ fn measure(
     })
 }
 
-/// Times of one pair alone on the engine.
 struct Alone {
     time: Duration,
     stages: Vec<StageTime>,
     device_time: Option<Duration>,
 }
 
-/// Matches the next pair alone and puts it back.
 fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyhow::Result<Alone> {
     let pair = pairs.pop_front().context("no pair to match")?;
     let start = Instant::now();
@@ -212,7 +209,6 @@ fn verify_all(
     Ok(same)
 }
 
-/// Sorts the times, of which there is at least one, and returns the median.
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]

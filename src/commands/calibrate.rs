@@ -1,29 +1,26 @@
 //! `stereod calibrate`: calibration of two cameras from images of a board, and boards to print.
 
-mod arguments;
 #[cfg(feature = "window")]
 mod guided;
 mod pictures;
-mod play;
-mod report;
-mod session;
 mod stream;
 
-use std::path::Path;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context;
 
-use super::{Error, load, print};
+use super::{Error, inputs, load, print};
 use crate::board;
+use crate::board::detect::Detector;
 use crate::cli::calibrate::{CalibrateArgs, NO_SOURCE};
-use arguments::{options, refuse_inputs};
+use crate::settings::Loaded;
 use stereod_core::calibration::board::Board;
 use stereod_core::calibration::format::{self, Format};
-use stereod_core::calibration::solve::{self, Quality, SolveError, Solved};
+use stereod_core::calibration::solve::{self, Options, Quality, SolveError, Solved};
 use stereod_core::files;
 
-/// Runs the command.
 pub fn run(args: CalibrateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let board = board_of(&args)?;
@@ -89,7 +86,7 @@ fn finish(args: &CalibrateArgs, solved: Solved) -> Result<(), Error> {
         _ => {}
     }
     if args.json.as_deref() != Some(Path::new("-")) {
-        print(report::in_words(&solved, written.then_some(&args.output)))?;
+        print(in_words(&solved, written.then_some(&args.output)))?;
     }
     if written {
         return Ok(());
@@ -101,7 +98,6 @@ fn finish(args: &CalibrateArgs, solved: Solved) -> Result<(), Error> {
     )))
 }
 
-/// Returns the calibration as a file of our own format.
 fn in_own_format(solved: &Solved) -> Result<String, Error> {
     let report = &solved.report;
     let (year, month, day) = files::date(SystemTime::now());
@@ -144,4 +140,63 @@ fn print_board(board: &Board, args: &CalibrateArgs) -> Result<(), Error> {
         board.pattern,
         sheet.paper()
     ))
+}
+
+pub(super) fn refuse_inputs(
+    args: &CalibrateArgs,
+    loaded: &Loaded,
+    sources: impl IntoIterator<Item = PathBuf>,
+) -> Result<(), Error> {
+    let inputs = inputs(loaded, sources);
+    let outputs = [Some(&args.output), args.json.as_ref()];
+    outputs.into_iter().flatten().try_for_each(|output| inputs.refuse(output)).map_err(Error::Usage)
+}
+
+pub(super) fn options(args: &CalibrateArgs) -> Options {
+    Options { model: args.model, keep_all: args.keep_all }
+}
+
+pub(super) fn detector(args: &CalibrateArgs, board: Board) -> Detector {
+    Detector::new(board).with_window(args.corner_window.map(usize::from))
+}
+
+/// Returns the report as text; `output` names the calibration file.
+pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {
+    let (report, calibration) = (&solved.report, &solved.calibration);
+    let mut text = String::new();
+    let all = report.pairs.len();
+    let _ = write!(text, "{} of {all} pairs used", report.used());
+    let _ = writeln!(text, "{}", if report.used() < all { "; left out:" } else { "" });
+    for (name, reason) in report.left_out() {
+        let _ = writeln!(text, "  {name}: {reason}");
+    }
+    let rows = report.rectified_row_error_px;
+    let _ = writeln!(
+        text,
+        "reprojection error {:.3} px RMS (left alone {:.3}, right alone {:.3})",
+        report.rms_px, report.alone_rms_px[0], report.alone_rms_px[1]
+    );
+    let _ = writeln!(
+        text,
+        "epipolar error {:.3} px, rows differ by {:.3} px on average, 95 % by less than {:.3}",
+        report.mean_epipolar_error_px, rows.mean, rows.p95
+    );
+    let sd = |sd: Option<f64>, digits: usize| {
+        sd.map_or_else(|| " (± unknown)".into(), |sd| format!(" ± {sd:.digits$}"))
+    };
+    let _ = writeln!(
+        text,
+        "baseline {:.2}{} mm, focal lengths {:.1}{} and {:.1}{} px",
+        1e3 * report.baseline_m,
+        sd(report.baseline_sd_m.map(|sd| 1e3 * sd), 2),
+        calibration.left.focal[0],
+        sd(report.focal_sd_px.map(|sd| sd[0]), 1),
+        calibration.right.focal[0],
+        sd(report.focal_sd_px.map(|sd| sd[1]), 1),
+    );
+    if let Some(output) = output {
+        let _ = writeln!(text, "written to {}", output.display());
+    }
+    let _ = writeln!(text, "{}", report.verdict);
+    text
 }

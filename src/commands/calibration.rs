@@ -9,13 +9,12 @@ use serde_json::{Value, json};
 use super::{Error, inputs, load, print};
 use crate::cli::FlagLayer;
 use crate::cli::calibration::{CalibrationArgs, CalibrationCommand, CalibrationInput};
-use crate::commands::inputs::Inputs;
+use crate::commands::prepare::loading::Inputs;
 use stereod_core::calibration::CalibrationError;
 use stereod_core::calibration::format::{self, Format, Loaded, ReadOptions, Report};
 use stereod_core::calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};
 use stereod_core::files;
 
-/// Runs the command.
 pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     match args.command {
         CalibrationCommand::Show { input, json, common } => {
@@ -41,7 +40,6 @@ pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     }
 }
 
-/// Reads the calibration and adapts it to the requested mode.
 fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
     let files = format::file_list(&input.files)?;
     let options = ReadOptions {

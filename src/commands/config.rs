@@ -5,7 +5,6 @@ use crate::cli::{ConfigArgs, ConfigCommand, FlagLayer};
 use crate::settings::{Places, config_file};
 use stereod_core::redact::HIDDEN;
 
-/// Runs the command.
 pub fn run(args: ConfigArgs) -> Result<(), Error> {
     match args.command {
         ConfigCommand::Print { origin, common } => {

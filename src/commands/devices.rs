@@ -13,7 +13,6 @@ use stereod_core::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_io::source::v4l2;
 
-/// A CUDA device and its state.
 struct Listed {
     device: DeviceInfo,
     /// Free memory in bytes, or why it cannot be opened.
@@ -22,7 +21,6 @@ struct Listed {
     unusable: Option<Unusable>,
 }
 
-/// Runs the command.
 pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let loaded = load(&args.common, FlagLayer::default())?;
     let cpu = loaded.settings.engine.options().cpu;

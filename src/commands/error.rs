@@ -17,7 +17,6 @@ use stereod_io::source::excerpt::{BehindTheEnd, NoPartOfLive};
 pub enum Error {
     /// Wrong usage or configuration; nothing was started.
     Usage(anyhow::Error),
-    /// Something failed.
     Failed(anyhow::Error),
     /// A signal ended the work early; the exit status names it.
     Stopped(anyhow::Error, u8),
@@ -37,7 +36,6 @@ pub const EMPTY_PIECE: u8 = 4;
 struct Explained(&'static str);
 
 impl Error {
-    /// Creates a usage error with this message.
     pub fn usage(message: impl fmt::Display) -> Error {
         Error::Usage(anyhow::anyhow!("{message}"))
     }
@@ -132,7 +130,6 @@ fn joined(error: &anyhow::Error) -> String {
     text
 }
 
-/// Formats an error of a run with its causes, for the window, the log and reports.
 pub fn told(error: &anyhow::Error) -> String {
     let text = joined(error);
     // Mistakes in the settings quote keys of the configuration.

@@ -22,13 +22,11 @@ use stereod_evaluate::opencv::OpenCv;
 use stereod_evaluate::report::{Dataset, Report};
 use stereod_evaluate::{described, layouts};
 
-/// Default seed of the noise.
 const SEED: u64 = 1;
 
 /// Number of failed pairs that the final error names.
 const NAMED: usize = 5;
 
-/// Runs the command.
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let variants: Vec<(String, Loaded, Option<OpenCv>)> = match &args.compare {
@@ -118,9 +116,16 @@ fn evaluate(
         datasets: Vec::new(),
         is_comparison: false,
     };
-    let mut bench =
-        Bench::new(loaded, cameras, args.even, noise, args.repeat, args.learn.is_some())
-            .by_opencv(opencv.clone());
+    let mut bench = Bench {
+        loaded,
+        cameras,
+        even: args.even,
+        noise,
+        repeat: args.repeat,
+        learns: args.learn.is_some(),
+        opencv: opencv.clone(),
+        engine: None,
+    };
     let mut number = 0;
     for Searched { path, pairs } in datasets {
         let mut evaluated = Vec::new();
@@ -149,7 +154,6 @@ fn evaluate(
     Ok(report)
 }
 
-/// Returns the error of a run with failed pairs.
 fn failures(report: &Report) -> Result<(), Error> {
     let (measured, all) = report.counts();
     if measured == all {
@@ -168,7 +172,6 @@ fn failures(report: &Report) -> Result<(), Error> {
     Err(Error::Failed(anyhow::anyhow!("{message}")))
 }
 
-/// Finds the pairs of all data sets.
 fn search(paths: &[PathBuf], needs_truth: bool) -> Result<Vec<Searched>, Error> {
     let (mut datasets, mut without_truth) = (Vec::new(), 0);
     for path in paths {

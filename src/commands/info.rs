@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::prepare::recorded;
+use super::prepare::rig;
 use super::{Error, load, print, progress_bar};
 use crate::cli::{FlagLayer, InfoArgs};
 use stereod_core::control::Switch;
@@ -10,7 +10,6 @@ use stereod_core::text::on_one_line;
 use stereod_io::source::recording::Recording;
 use stereod_io::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, survey};
 
-/// Runs the command.
 pub fn run(args: InfoArgs) -> Result<(), Error> {
     load(&args.common, FlagLayer::default())?;
     let mut recording = Recording::open(&args.recording)?;
@@ -21,7 +20,7 @@ pub fn run(args: InfoArgs) -> Result<(), Error> {
     let mut survey = survey(&mut recording, &wanted, &Switch::default(), || bar.inc(1))?;
     bar.finish_and_clear();
     if let Ok(views) = recording.choose(&wanted) {
-        let calibration = recorded::of_views(&mut recording, views, false);
+        let calibration = rig::of_views(&mut recording, views, false);
         survey.calibration_unusable = calibration.err().map(|error| format!("{error:#}"));
     }
     print(match args.json {
@@ -30,7 +29,6 @@ pub fn run(args: InfoArgs) -> Result<(), Error> {
     })
 }
 
-/// Formats the survey as a table and lines.
 fn in_words(name: &str, survey: &Survey) -> String {
     let Survey { kind, duration_s, topics, .. } = survey;
     let mut text = format!("{name}: {kind}, {duration_s:.2} s\n");
@@ -54,7 +52,6 @@ fn in_words(name: &str, survey: &Survey) -> String {
     text
 }
 
-/// Describes a topic after its name.
 fn about(topic: &TopicSurvey) -> String {
     let TopicSurvey { kind, messages, rate, gaps, longest_gap_s, .. } = topic;
     let mut text = format!("{kind}, {messages} messages");

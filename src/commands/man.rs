@@ -1,4 +1,4 @@
-//! `stereod man`: manual pages from the descriptions of the command line.
+//! `stereod man` and `stereod completions`: manual pages and completions from the descriptions of the command line.
 
 use std::path::Path;
 
@@ -6,9 +6,8 @@ use anyhow::Context;
 use clap::CommandFactory;
 
 use super::{Error, print};
-use crate::cli::{Cli, ManArgs};
+use crate::cli::{Cli, CompletionsArgs, ManArgs};
 
-/// Runs the command.
 pub fn run(args: ManArgs) -> Result<(), Error> {
     let mut whole = Cli::command().disable_help_subcommand(true);
     whole.build();
@@ -32,10 +31,16 @@ fn page(command: clap::Command) -> Result<Vec<u8>, Error> {
     Ok(page)
 }
 
-/// Writes stereod.1, stereod-run.1 and so on.
 fn write_all(whole: clap::Command, folder: &Path) -> Result<(), Error> {
     let name = || folder.display().to_string();
     std::fs::create_dir_all(folder).with_context(name)?;
     clap_mangen::generate_to(whole, folder).with_context(name)?;
     Ok(())
+}
+
+pub fn completions(args: CompletionsArgs) -> Result<(), Error> {
+    // Into memory first: the generator panics if its output cannot be written.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "stereod", &mut script);
+    print(script)
 }

@@ -15,21 +15,19 @@ use crate::observe::alignment::{Options, Verdict, measure};
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::{Spare, too_few};
 use crate::settings::{Loaded, Settings};
-use stereod_core::engine;
-use stereod_core::files;
 use stereod_core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
 use stereod_core::matching::tiles::TileLayout;
 use stereod_core::matching::{History, Params};
 use stereod_core::picture::cloud::{self, CloudFormat};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::settings::Origin;
+use stereod_core::{engine, files};
 use stereod_io::sink::colour::{ColourRange, ColourScale};
 use stereod_io::sink::still::{
     Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,
 };
 use stereod_io::source::spec::SourceSpec;
 
-/// Runs the command.
 pub fn run(args: MatchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
@@ -69,7 +67,6 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     outcome.write(&args, format)
 }
 
-/// Returns the files that are written, with their flags.
 fn outputs(args: &MatchArgs) -> impl Iterator<Item = (&'static str, &Path)> + Clone {
     let outputs = [
         ("-o", Some(&args.output)),
@@ -81,7 +78,6 @@ fn outputs(args: &MatchArgs) -> impl Iterator<Item = (&'static str, &Path)> + Cl
     outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())))
 }
 
-/// Checks the names of the pictures, and returns the format of the map.
 fn check_names(args: &MatchArgs, depth: bool) -> Result<StillFormat, Error> {
     let format = match depth {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
@@ -95,7 +91,6 @@ fn check_names(args: &MatchArgs, depth: bool) -> Result<StillFormat, Error> {
     Ok(format)
 }
 
-/// Reads the calibration, and checks the outputs that need one.
 fn read_cameras<'a>(
     args: &MatchArgs,
     settings: &'a Settings,
@@ -175,7 +170,6 @@ impl Outcome<'_> {
         Ok(())
     }
 
-    /// Compares the outcome with the reference.
     fn verify(&self, layout: Option<&TileLayout>) -> Result<(), Error> {
         if let Some(rectifier) = &self.rig.pairs.rectifier {
             let [left, right] = self.stills.read()?;
@@ -185,7 +179,6 @@ impl Outcome<'_> {
         print(format!("identical with the reference ({pixels} pixels)\n"))
     }
 
-    /// Writes the files that were asked for.
     fn write(&self, args: &MatchArgs, format: StillFormat) -> Result<(), Error> {
         let (settings, range) = (&self.loaded.settings, self.params.range);
         let Matched { disparity: map, confidence, .. } = &self.matched;
@@ -228,7 +221,6 @@ impl Outcome<'_> {
     }
 }
 
-/// Returns the only pair.
 fn pair(left: Image, right: Image) -> StereoPair {
     StereoPair::of_stills(left, right)
 }

@@ -1,21 +1,17 @@
-//! Commands of the program: one file each.
+//! Commands of the program, one file each, and the program from its arguments to its exit status.
 
 pub mod batch;
 pub mod bench;
 pub mod calibrate;
 pub mod calibration;
-pub mod completions;
 pub mod config;
 pub mod devices;
 mod error;
 pub mod evaluate;
 pub mod info;
-pub mod inputs;
 pub mod man;
 pub mod match_still;
 mod prepare;
-mod program;
-mod progress;
 pub mod rectify;
 pub mod run;
 mod signals;
@@ -23,8 +19,74 @@ mod stdout;
 mod stills;
 mod verify;
 
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::telemetry::stderr;
 pub use error::{Error, told};
 use prepare::loading::{inputs, layers, load, read, read_over};
-pub use program::program;
-use progress::progress_bar;
-use stdout::print;
+use stdout::{print, progress_bar};
+use stereod_core::redact::redact;
+use stereod_core::{text, thread};
+use stereod_io::source;
+
+/// Period in which a thread that waits for several things looks at them.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Exit status after a panic, as Rust has it.
+const PANICKED: u8 = 101;
+
+/// Runs the command line, reports errors, and returns the exit status.
+pub fn program() -> ExitCode {
+    stderr::tell_panics();
+    signals::outlive_file_limit();
+    source::gst::hear_glib();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let told = error.to_string();
+            let shown = redact(&told);
+            if !error.use_stderr() || shown == told {
+                error.exit();
+            }
+            stderr::tell(shown.trim_end());
+            stderr::flush();
+            return ExitCode::from(2);
+        }
+    };
+    let status = match thread::guarded("stereod", || dispatch(cli)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            stderr::tell(&format!("error: {}", error.for_terminal()));
+            error.exit_status()
+        }
+        Err(broken) => {
+            stderr::tell(&format!("error: {}", text::on_one_line(&broken.to_string())));
+            PANICKED
+        }
+    };
+    stderr::flush();
+    ExitCode::from(status)
+}
+
+fn dispatch(cli: Cli) -> Result<(), Error> {
+    match cli.command {
+        Command::Run(args) => run::run(*args),
+        Command::Batch(args) => batch::run(*args),
+        Command::Match(args) => match_still::run(*args),
+        Command::Bench(args) => bench::run(*args),
+        Command::Evaluate(args) => evaluate::run(*args),
+        Command::Calibrate(args) => calibrate::run(*args),
+        Command::Rectify(args) => rectify::run(*args),
+        Command::Calibration(args) => calibration::run(args),
+        Command::Info(args) => info::run(args),
+        Command::Devices(args) => devices::run(args),
+        Command::Config(args) => config::run(args),
+        Command::Schema => run::schema(),
+        Command::Completions(args) => man::completions(args),
+        Command::Man(args) => man::run(args),
+    }
+}

@@ -32,7 +32,6 @@ use stereod_io::source::spec::SourceSpec;
 /// Name of the file with the cameras of the rectified images.
 const CAMERAS: &str = "rectified.toml";
 
-/// Runs the command.
 pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
@@ -70,7 +69,6 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     videos(&cameras, &args, &spec, settings, &outputs)
 }
 
-/// Returns the rectifier for images of this size.
 fn rectifier(cameras: &Cameras<'_>, size: (usize, usize)) -> Result<Arc<Rectifier>, Error> {
     let rectifier = cameras.for_pictures(size)?.pairs.rectifier;
     rectifier.ok_or_else(|| {
@@ -116,7 +114,6 @@ fn write_stills(
     write_cameras(&args.output, &rectifier)
 }
 
-/// Writes the cameras of the rectified images as a calibration.
 fn write_cameras(folder: &Path, rectifier: &Rectifier) -> Result<(), Error> {
     let calibration = format::of_rectified(rectifier.size(), &rectifier.geometry());
     let made_by = Some(concat!("stereod rectify ", env!("CARGO_PKG_VERSION")).to_owned());

@@ -1,11 +1,11 @@
 //! `stereod run`: the main task, from two streams to a window and files.
 
-mod faces;
+pub(super) mod faces;
 mod knobs;
 mod live;
 pub(super) mod open;
 #[cfg(all(test, feature = "window"))]
-mod pictures;
+mod picture_tests;
 mod report;
 mod session;
 
@@ -14,7 +14,6 @@ use crate::cli::RunArgs;
 pub use report::schema;
 use session::Session;
 
-/// Runs the command.
 pub fn run(args: RunArgs) -> Result<(), Error> {
     let done = match Session::start(args) {
         Ok(Some(session)) => session.finish(),

@@ -29,7 +29,6 @@ static FIRST_AT_MS: AtomicI64 = AtomicI64::new(0);
 /// The first signal; 0 before.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// Reports whether a signal has asked to stop.
 pub fn interrupted() -> bool {
     FIRST.load(Ordering::SeqCst) != 0
 }
@@ -67,7 +66,6 @@ fn stop_or_exit(signal: i32, stop: &Switch) {
     stop.set(true);
 }
 
-/// Reaction to a SIGHUP.
 pub type Reload = Box<dyn Fn() + Send>;
 
 /// Installs the handlers: the first signal sets `control.stop` and closes the window, and one that
@@ -136,7 +134,6 @@ fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Reports whether the process was started with this signal ignored.
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction, which the call only writes to.
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };

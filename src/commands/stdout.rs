@@ -1,14 +1,15 @@
-//! Writing to standard output.
+//! Writing to standard output, and progress bars.
 
 use std::io::{self, ErrorKind, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use crossbeam_channel::RecvTimeoutError;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::error::Error;
 use super::signals;
-use crate::telemetry::stderr;
+use crate::telemetry::{logs, stderr};
 use stereod_core::thread;
 
 /// Time that a stopped program waits for a reader of standard output.
@@ -49,4 +50,22 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns a bar on standard error, if that is a terminal; without a number of things it is a
+/// counter.
+pub fn progress_bar(expected: Option<u64>, quiet: bool, things: &str) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
+    let bar = ProgressBar::with_draw_target(expected, target);
+    let template = match expected {
+        Some(_) => {
+            format!(
+                "{{wide_bar}} {{percent}} %  {{pos}}/{{len}} {things}, {{per_sec}}, {{eta}} left  {{msg}}"
+            )
+        }
+        None => format!("{{spinner}} {{pos}} {things}, {{per_sec}}, {{elapsed}}  {{msg}}"),
+    };
+    bar.set_style(ProgressStyle::with_template(&template).expect("a valid template"));
+    logs::write_above(Some(bar.clone()));
+    bar
 }

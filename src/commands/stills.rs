@@ -14,7 +14,6 @@ use stereod_core::picture::tone::Tone;
 use stereod_io::source::pictures;
 use stereod_io::source::spec::{SourceSpec, StreamSpec};
 
-/// A pair of images in one file or two.
 pub struct Stills {
     /// Files of the left and right view; the same file twice if it holds both.
     files: [PathBuf; 2],
@@ -24,7 +23,6 @@ pub struct Stills {
     orient: Orient,
 }
 
-/// Packing of the two views into files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Alone,
@@ -113,34 +111,27 @@ impl Stills {
     ) -> anyhow::Result<([usize; 2], [usize; 2])> {
         let is_second = (eye == Eye::Right) != self.swap;
         let name = self.files[0].display();
+        let (length, needs) = match self.packing {
+            Packing::Alone => return Ok(([0, 0], [width, height])),
+            Packing::SideBySide => (width, "side by side needs an even width"),
+            Packing::TopBottom => (height, "top-bottom needs an even height"),
+        };
+        ensure!(
+            length.is_multiple_of(2),
+            "{name} is {width}x{height}: {needs}, each view has half of it"
+        );
+        let begin = if is_second { length / 2 } else { 0 };
         Ok(match self.packing {
-            Packing::Alone => ([0, 0], [width, height]),
-            Packing::SideBySide => {
-                ensure!(
-                    width.is_multiple_of(2),
-                    "{name} is {width}x{height}: side by side needs an even width, each view has half \
-                     of it"
-                );
-                ([if is_second { width / 2 } else { 0 }, 0], [width / 2, height])
-            }
-            Packing::TopBottom => {
-                ensure!(
-                    height.is_multiple_of(2),
-                    "{name} is {width}x{height}: top-bottom needs an even height, each view has half \
-                     of it"
-                );
-                ([0, if is_second { height / 2 } else { 0 }], [width, height / 2])
-            }
+            Packing::TopBottom => ([0, begin], [width, height / 2]),
+            _ => ([begin, 0], [width / 2, height]),
         })
     }
 }
 
-/// Reports whether a stream is a single image, by its name.
 pub fn is_still(stream: &StreamSpec) -> bool {
     matches!(stream, StreamSpec::File(path) if pictures::is_picture(path))
 }
 
-/// Returns the single file that a stream is read from.
 fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
     let name = stream.name();
     let all = "`stereod run` matches videos, cameras and all pictures of a pattern";

@@ -1,6 +1,6 @@
 //! `--verify`: comparison of the engine's result with that of the plain reference.
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 
 use stereod_core::calibration::Rectifier;
 use stereod_core::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
@@ -69,56 +69,52 @@ fn compare_temporal(expected: &Outcome, got: &Matched) -> anyhow::Result<()> {
         );
     }
     let Some(whitened) = &got.whitened else { return Ok(()) };
-    match expected.whitened.iter().zip(whitened.pixels()).position(|(a, b)| a != b) {
+    match first_difference(&expected.whitened, whitened.pixels(), whitened.width()) {
         None => Ok(()),
-        Some(at) => bail!(
-            "the whitened picture differs from the reference at x {}, y {}: {} instead of {}",
-            at % whitened.width(),
-            at / whitened.width(),
-            whitened.pixels()[at],
-            expected.whitened[at]
+        Some((at, [expected, got], _)) => bail!(
+            "the whitened picture differs from the reference at {at}: {got} instead of {expected}"
         ),
     }
 }
 
-/// Compares two images of one size.
-fn compare_pictures(what: &str, expected: &Image, got: &Image) -> anyhow::Result<()> {
-    let pixels = || expected.pixels().iter().zip(got.pixels()).map(|(a, b)| a != b);
-    if let Some(at) = pixels().position(|differs| differs) {
-        bail!(
-            "the {what} differs from the reference at x {}, y {}: {} instead of {}; {} of {} \
-             pixels differ",
-            at % expected.width(),
-            at / expected.width(),
-            got.pixels()[at],
-            expected.pixels()[at],
-            pixels().filter(|&differs| differs).count(),
-            expected.pixels().len()
-        );
-    }
-    Ok(())
+/// Returns the place of the first difference of two images with rows of this width, both values there, and the
+/// number of differences.
+fn first_difference<T: PartialEq + Copy>(
+    expected: &[T],
+    got: &[T],
+    width: usize,
+) -> Option<(String, [T; 2], usize)> {
+    let mut different = expected.iter().zip(got).enumerate().filter(|(_, (a, b))| a != b);
+    let (at, (&expected, &got)) = different.next()?;
+    let place = format!("x {}, y {}", at % width, at / width);
+    Some((place, [expected, got], different.count() + 1))
 }
 
-/// Compares two maps of one size.
+fn compare_pictures(what: &str, expected: &Image, got: &Image) -> anyhow::Result<()> {
+    match first_difference(expected.pixels(), got.pixels(), expected.width()) {
+        None => Ok(()),
+        Some((at, [wanted, got], differ)) => bail!(
+            "the {what} differs from the reference at {at}: {got} instead of {wanted}; {differ} of {} \
+             pixels differ",
+            expected.pixels().len()
+        ),
+    }
+}
+
 fn compare(reference: &DisparityMap, got: &DisparityMap) -> anyhow::Result<usize> {
-    let pairs = || reference.values().iter().zip(got.values()).enumerate();
-    let mut different = pairs().filter(|(_, (a, b))| a != b);
-    let Some((at, (&expected, &found))) = different.next() else {
-        return Ok(reference.values().len());
-    };
+    let all = reference.values().len();
     let value = |value: i16| match value {
         INVALID => "invalid".to_owned(),
         value => format!("{value}/16 px"),
     };
-    Err(anyhow!(
-        "different from the reference at x {}, y {}: {} instead of {}; {} of {} pixels differ",
-        at % reference.width(),
-        at / reference.width(),
-        value(found),
-        value(expected),
-        different.count() + 1,
-        reference.values().len()
-    ))
+    match first_difference(reference.values(), got.values(), reference.width()) {
+        None => Ok(all),
+        Some((at, [expected, found], differ)) => bail!(
+            "different from the reference at {at}: {} instead of {}; {differ} of {all} pixels differ",
+            value(found),
+            value(expected)
+        ),
+    }
 }
 
 #[cfg(test)]

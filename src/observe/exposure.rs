@@ -96,7 +96,6 @@ impl Exposure {
         })
     }
 
-    /// Returns a summary, and whether it is an alarm.
     pub fn line(&self) -> (String, bool) {
         (self.to_string(), self.trouble(true).is_some())
     }
@@ -115,13 +114,7 @@ impl fmt::Display for Exposure {
     }
 }
 
-/// The newest measurement, shared.
 pub type Shared = Arc<Mutex<Option<Exposure>>>;
-
-/// Returns a copy of the newest measurement.
-pub fn newest(shared: &Shared) -> Option<Exposure> {
-    *locked(shared)
-}
 
 /// Measures a pair a second, and warns once of trouble that lasts.
 #[derive(Debug)]
@@ -130,7 +123,6 @@ pub struct ExposureObserver {
     white: u8,
     live: bool,
     measured: Option<Instant>,
-    /// Bad pairs in a row.
     bad: u32,
     told: bool,
 }
@@ -142,7 +134,6 @@ impl ExposureObserver {
         Self { shared, white, live, measured: None, bad: 0, told: false }
     }
 
-    /// Measures a pair, and returns the warning that is due.
     fn measure(&mut self, frame: &Matched) -> Option<String> {
         let exposure = Exposure::of(&frame.pair.left, &frame.pair.right, self.white);
         *locked(&self.shared) = Some(exposure);
@@ -197,7 +188,7 @@ mod tests {
         for _ in 1..PATIENCE {
             assert_eq!(observer.measure(&dark), None);
         }
-        assert_eq!(newest(&observer.shared).unwrap().right.brightness, 78.75);
+        assert_eq!(locked(&observer.shared).unwrap().right.brightness, 78.75);
         let told = observer.measure(&dark).unwrap();
         assert!(told.contains("the left view's") && told.contains("1.8 times"), "{told}");
         assert!(told.contains("[camera] exposure_from"), "{told}");

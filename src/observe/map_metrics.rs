@@ -10,7 +10,6 @@ use stereod_core::thread::locked;
 /// Step of the rows that are sampled for the share of valid pixels.
 const ROW_STEP: usize = 16;
 
-/// Histogram of times.
 #[derive(Clone, Debug)]
 pub struct Classes {
     bounds_us: &'static [u64],
@@ -35,16 +34,13 @@ impl Classes {
         bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
     }
 
-    /// Returns the sum of all times.
     pub fn sum(&self) -> Duration {
         self.sum
     }
 }
 
-/// The figures.
 #[derive(Clone, Debug)]
 pub struct MapMetrics {
-    /// From the submission of a pair to the engine to its map.
     pub engine: Classes,
     /// Time between the two frames of a pair.
     pub skew: Classes,
@@ -68,7 +64,6 @@ impl MapMetrics {
     }
 }
 
-/// The figures, shared.
 pub type Shared = Arc<Mutex<MapMetrics>>;
 
 impl Observer for Shared {

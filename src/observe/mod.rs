@@ -1,22 +1,23 @@
 //! Observers of a run: they measure the matched pairs that flow past, and write nothing.
 
-pub mod accuracy;
 pub mod alignment;
 pub mod duplicate;
 pub mod exposure;
 pub mod map_metrics;
 pub mod range;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 
 use stereod_core::frame::Matched;
+use stereod_core::thread::locked;
+use stereod_io::accuracy::Accuracy;
+pub use stereod_io::accuracy::AccuracySummary;
 use stereod_io::sink::Sink;
 
 /// An observer of matched pairs, which shares its measurements.
 pub trait Observer: Send {
-    /// Looks at a pair.
     fn observe(&mut self, frame: &Matched);
 
     /// Concludes once the last pair has passed.
@@ -25,7 +26,6 @@ pub trait Observer: Send {
 
 /// A sink that shows each pair to several observers, one after the other.
 pub struct Observers {
-    /// Name of the sink.
     pub name: &'static str,
     /// Set for observers that are too slow for every pair.
     pub newest_only: bool,
@@ -53,5 +53,16 @@ impl Sink for Observers {
     fn finish(&mut self) -> Result<()> {
         self.list.iter_mut().for_each(|observer| observer.finish());
         Ok(())
+    }
+}
+
+/// Errors that grow while pairs flow.
+pub type SharedAccuracy = Arc<Mutex<Accuracy>>;
+
+impl Observer for SharedAccuracy {
+    fn observe(&mut self, frame: &Matched) {
+        if let Some(truth) = &frame.pair.truth {
+            locked(self).add(&frame.disparity, truth);
+        }
     }
 }

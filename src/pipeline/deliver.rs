@@ -32,21 +32,17 @@ pub struct Timeline {
     pub stays: bool,
 }
 
-/// Delivery of a source's pairs.
 pub(super) struct Delivery<'a> {
     pub(super) pairs: &'a LinkSender<StereoPair>,
     pub(super) control: &'a Control,
     pub(super) progress: &'a Progress,
-    /// Number of the first pair to count.
     pub(super) first: u64,
-    /// Pairs that are still wanted.
     pub(super) left: u64,
     /// Set if pairs are held back until they are due.
     pub(super) pacer: Option<Pacer>,
     pub(super) timeline: Option<Timeline>,
 }
 
-/// A delivery that has begun.
 struct Run<'a> {
     to: Delivery<'a>,
     /// Time of the recording's first image.
@@ -58,11 +54,9 @@ struct Run<'a> {
     last: Option<StereoPair>,
     /// Time of the pair directly before it.
     before: Option<Duration>,
-    /// Place to continue at.
     wanted: Option<Duration>,
     /// True until the first pair after a move, which is shown even if the source is paused.
     is_due: bool,
-    /// Place of the last move.
     place: Duration,
     seeking: Seeking,
     /// True if the source is to be left: the run ends, or no pair is wanted.
@@ -72,7 +66,6 @@ struct Run<'a> {
 /// A pair that is looked for from the place of the last move on.
 #[derive(Default)]
 enum Seeking {
-    /// The first one.
     #[default]
     First,
     /// The last one of the recording, this far before a place behind it; the last one found so far.
@@ -120,7 +113,6 @@ impl Delivery<'_> {
     }
 }
 
-/// Notes the counts of a source.
 fn note(progress: &Progress, counts: SourceCounts) {
     let unpaired = [counts.unpaired_left, counts.unpaired_right];
     progress.note_source([counts.left, counts.right], unpaired);

@@ -1,14 +1,14 @@
 //! The matcher's thread: pairs in, disparity out to every sink.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
-use super::engine_swap::EngineSwap;
 use crate::telemetry::progress::Progress;
 use stereod_core::control::Switch;
 use stereod_core::engine::Engine;
 use stereod_core::frame::{Matched, StereoPair};
 use stereod_core::queue::{LinkReceiver, LinkSender};
+use stereod_core::thread::locked;
 
 /// A matched pair on its way to a sink.
 #[derive(Clone)]
@@ -22,24 +22,17 @@ pub(super) struct Handed {
 /// further pair is waiting.
 pub(super) struct MatchLoop {
     pub(super) engine: Box<dyn Engine>,
-    /// The slot for engines that take over.
     pub(super) swap: EngineSwap,
     pub(super) pairs: LinkReceiver<StereoPair>,
-    /// The links to the sinks.
     pub(super) fan_out: Vec<LinkSender<Handed>>,
     /// Set while no frames are written to files.
     pub(super) suspended: Switch,
-    /// Number of the present recording, if there is one.
     pub(super) recording: Option<u64>,
-    /// Number of the next recording.
     pub(super) next_recording: u64,
-    /// Counts matched pairs.
     pub(super) progress: Arc<Progress>,
-    /// Pairs that the engine holds.
     pub(super) in_flight: usize,
     /// Set for a recording, whose pairs come without gaps unless it is moved.
     pub(super) is_recorded: bool,
-    /// Number of the last pair.
     pub(super) last: Option<u64>,
     /// Number of the first pair to hand out.
     pub(super) first: u64,
@@ -117,5 +110,22 @@ impl MatchLoop {
             let _ = sink.send(handed.clone());
         }
         Ok(true)
+    }
+}
+
+/// Slot for an engine that takes over between two pairs. No pair is lost or overtakes another.
+/// Clones are the same slot.
+#[derive(Clone, Default)]
+pub struct EngineSwap(Arc<Mutex<Option<Box<dyn Engine>>>>);
+
+impl EngineSwap {
+    /// Lets this engine take over with the next pair; the newest wins.
+    pub fn put(&self, engine: Box<dyn Engine>) {
+        // An unused earlier engine is freed here, after the lock.
+        let _unused = locked(&self.0).replace(engine);
+    }
+
+    pub(super) fn take(&self) -> Option<Box<dyn Engine>> {
+        locked(&self.0).take()
     }
 }

@@ -16,13 +16,10 @@ use stereod_io::source::SourceCounts;
 /// A running pipeline. If it is dropped, it stops, and its files are finished.
 pub struct Running {
     pub(super) control: Control,
-    /// Present until it is joined.
     pub(super) source: Option<JoinHandle<(SourceCounts, anyhow::Result<()>)>>,
     pub(super) matcher: Option<JoinHandle<anyhow::Result<()>>>,
     pub(super) sinks: Vec<JoinHandle<anyhow::Result<()>>>,
-    /// Counters of links and sinks.
     pub counters: Counters,
-    /// Counters of pairs and times.
     pub progress: Arc<Progress>,
     pub(super) started: Instant,
     /// Time without progress after which outputs are left behind at the end; `None`: they are
@@ -36,27 +33,22 @@ pub struct Running {
 /// its disk or receiver. It lies below the minute that systemd's unit gives the whole stop.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Counts of a running pipeline, which outlive it.
 #[derive(Clone, Debug)]
 pub struct Counters {
     /// Pairs dropped because the engine was busy.
     pub dropped_pairs: Arc<AtomicU64>,
-    /// Counters of each sink, in the order of the configuration.
     pub sinks: Vec<SinkCounters>,
 }
 
-/// Counts of a running sink.
 #[derive(Clone, Debug)]
 pub struct SinkCounters {
     pub(super) name: String,
     /// Key of its pairs in the statistics.
     pub(super) counted_as: Option<&'static str>,
     pub(super) frames: Arc<AtomicU64>,
-    /// Dropped by its link.
     pub(super) dropped: Arc<AtomicU64>,
     /// Lost because the sink was busy, because it failed, and because it was suspended.
     pub(super) losses: Arc<[AtomicU64; 3]>,
-    /// Set for a check.
     pub(super) is_check: bool,
 }
 
@@ -69,7 +61,6 @@ impl SinkCounters {
         }
     }
 
-    /// Returns the present counts.
     pub fn now(&self) -> SinkCounts {
         let losses = self.losses.each_ref().map(|count| count.load(Ordering::Relaxed));
         let [busy, failed, suspended] = losses;
@@ -100,7 +91,6 @@ pub struct SinkCounts {
     pub is_check: bool,
 }
 
-/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Frames and pairs that the source delivered.
@@ -108,7 +98,6 @@ pub struct Outcome {
     /// Pairs matched; the live page tells them at the end.
     #[cfg_attr(not(feature = "serve"), allow(dead_code))]
     pub matched: u64,
-    /// Counts of each sink.
     pub sinks: Vec<SinkCounts>,
     /// From the start to the last file finished, in seconds.
     pub seconds: f64,

@@ -152,22 +152,34 @@ impl Sink for Keeper {
     }
 }
 
+/// A pipeline without a limit, whose links hold two pairs each.
+fn config(source: Numbers, engine: Box<dyn Engine>, sinks: Vec<Box<dyn Sink>>) -> PipelineConfig {
+    PipelineConfig {
+        source: Box::new(source),
+        engine,
+        swap: EngineSwap::default(),
+        sinks,
+        pair_room: 2,
+        result_room: 2,
+        first: 0,
+        limit: None,
+        realtime: false,
+        timeline: None,
+    }
+}
+
 fn run(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Outcome {
     start_with(source, engine, sinks, limit).join()
 }
 
 fn start_with(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Running {
     let config = PipelineConfig {
-        source: Box::new(source),
-        engine: boxed(engine),
-        swap: EngineSwap::default(),
-        sinks: sinks.iter().map(|s| Box::new(s.clone()) as Box<dyn Sink>).collect(),
-        pair_room: 2,
-        result_room: 2,
-        first: 0,
         limit,
-        realtime: false,
-        timeline: None,
+        ..config(
+            source,
+            boxed(engine),
+            sinks.iter().map(|s| Box::new(s.clone()) as Box<dyn Sink>).collect(),
+        )
     };
     start(config, &Control::default()).unwrap()
 }
@@ -295,18 +307,11 @@ fn a_panicking_sink_stops_the_run() {
     }
     let finished = Arc::<AtomicU64>::default();
     let sound = Keeper::default();
-    let config = PipelineConfig {
-        source: Box::new(numbers(u64::MAX, false)),
-        engine: boxed(delaying(1)),
-        swap: EngineSwap::default(),
-        sinks: vec![Box::new(Panics(finished.clone())), Box::new(sound.clone())],
-        pair_room: 2,
-        result_room: 2,
-        first: 0,
-        limit: None,
-        realtime: false,
-        timeline: None,
-    };
+    let config = config(
+        numbers(u64::MAX, false),
+        boxed(delaying(1)),
+        vec![Box::new(Panics(finished.clone())), Box::new(sound.clone())],
+    );
     let outcome = start(config, &Control::default()).unwrap().join();
     let error = outcome.error.unwrap().to_string();
     assert!(error.starts_with("panics"), "{error}");
@@ -321,16 +326,9 @@ fn stopping_matches_what_is_on_the_way() {
     let sink = Keeper { nap: Duration::from_millis(1), ..Keeper::default() };
     let control = Control::default();
     let config = PipelineConfig {
-        source: Box::new(numbers(u64::MAX, false)),
-        engine: boxed(delaying(3)),
-        swap: EngineSwap::default(),
-        sinks: vec![Box::new(sink.clone())],
         pair_room: 4,
         result_room: 4,
-        first: 0,
-        limit: None,
-        realtime: false,
-        timeline: None,
+        ..config(numbers(u64::MAX, false), boxed(delaying(3)), vec![Box::new(sink.clone())])
     };
     let running = start(config, &control).unwrap();
     let progress = running.progress.clone();
@@ -417,16 +415,8 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
     swap.put(labelled(2, 3));
     let sink = Replacing { swap: swap.clone(), seen: Arc::clone(&seen) };
     let config = PipelineConfig {
-        source: Box::new(numbers(300, false)),
-        engine: labelled(3, 1),
         swap,
-        sinks: vec![Box::new(sink)],
-        pair_room: 2,
-        result_room: 2,
-        first: 0,
-        limit: None,
-        realtime: false,
-        timeline: None,
+        ..config(numbers(300, false), labelled(3, 1), vec![Box::new(sink)])
     };
     let running = start(config, &Control::default()).unwrap();
     let progress = running.progress.clone();
@@ -445,18 +435,7 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
 fn an_output_that_is_held_up_is_a_failure_and_a_check_is_none() {
     for is_check in [false, true] {
         let slow = Keeper { nap: Duration::from_secs(4), is_check, ..Keeper::default() };
-        let config = PipelineConfig {
-            source: Box::new(numbers(2, true)),
-            engine: boxed(delaying(1)),
-            swap: EngineSwap::default(),
-            sinks: vec![Box::new(slow)],
-            pair_room: 2,
-            result_room: 2,
-            first: 0,
-            limit: None,
-            realtime: false,
-            timeline: None,
-        };
+        let config = config(numbers(2, true), boxed(delaying(1)), vec![Box::new(slow)]);
         let mut running = start(config, &Control::default()).unwrap();
         running.patience = Some(Duration::from_millis(300));
         let began = Instant::now();
@@ -475,16 +454,9 @@ fn a_step_lets_one_pair_pass_while_the_source_is_held() {
     let control = Control::default();
     control.pause.set(true);
     let config = PipelineConfig {
-        source: Box::new(numbers(u64::MAX, false)),
-        engine: boxed(delaying(3)),
-        swap: EngineSwap::default(),
-        sinks: vec![],
         pair_room: 4,
         result_room: 4,
-        first: 0,
-        limit: None,
-        realtime: false,
-        timeline: None,
+        ..config(numbers(u64::MAX, false), boxed(delaying(3)), vec![])
     };
     let running = start(config, &control).unwrap();
     let progress = running.progress.clone();
@@ -509,16 +481,8 @@ fn moved_through(length: u64, control: &Control, sink: &Keeper, engine: Delaying
     let mut source = numbers(length, false);
     source.info.rate = Some(1000.0);
     let config = PipelineConfig {
-        source: Box::new(source),
-        engine: boxed(engine),
-        swap: EngineSwap::default(),
-        sinks: vec![Box::new(sink.clone())],
-        pair_room: 2,
-        result_room: 2,
-        first: 0,
-        limit: None,
-        realtime: false,
         timeline: Some(Timeline { stays: true }),
+        ..config(source, boxed(engine), vec![Box::new(sink.clone())])
     };
     start(config, control).unwrap()
 }
@@ -631,16 +595,10 @@ fn a_pause_shows_nothing_later_and_goes_on_from_the_pair_that_is_shown() {
     let screen =
         Screen { control: control.clone(), pauses: vec![99, 98, 40, 20], shown: shown.clone() };
     let config = PipelineConfig {
-        source: Box::new(source),
-        engine: boxed(delaying(3)),
-        swap: EngineSwap::default(),
-        sinks: vec![Box::new(screen)],
         pair_room: 4,
         result_room: 4,
-        first: 0,
-        limit: None,
-        realtime: false,
         timeline: Some(Timeline { stays: true }),
+        ..config(source, boxed(delaying(3)), vec![Box::new(screen)])
     };
     let running = start(config, &control).unwrap();
     let comes_to = |count, number| {
@@ -681,7 +639,6 @@ fn a_pause_shows_nothing_later_and_goes_on_from_the_pair_that_is_shown() {
 /// Pairs that were written, with the number of their recording.
 type Written = Arc<Mutex<Vec<(u64, Option<u64>)>>>;
 
-/// A file that is switched off and on.
 #[derive(Clone, Default)]
 struct Switched(Written, Option<u64>, Duration);
 
@@ -706,16 +663,12 @@ fn files_are_switched_at_the_same_pair() {
     let naps = [0, 300, 900].map(Duration::from_micros);
     let sinks = naps.map(|nap| Switched(Arc::default(), None, nap));
     let config = PipelineConfig {
-        source: Box::new(numbers(300, false)),
-        engine: boxed(delaying(3)),
-        swap: EngineSwap::default(),
-        sinks: sinks.iter().map(|sink| Box::new(sink.clone()) as Box<dyn Sink>).collect(),
-        pair_room: 2,
         result_room: 30,
-        first: 0,
-        limit: None,
-        realtime: false,
-        timeline: None,
+        ..config(
+            numbers(300, false),
+            boxed(delaying(3)),
+            sinks.iter().map(|sink| Box::new(sink.clone()) as Box<dyn Sink>).collect(),
+        )
     };
     let running = start(config, &control).unwrap();
     let progress = running.progress.clone();

@@ -22,7 +22,7 @@ use ros2_client::{
     Name, Node, Parameter, ParameterValue, Publisher, RmwRequestId, Server, ServiceTypeName,
 };
 
-use super::encoded::Encoded;
+use super::Encoded;
 use super::services::{Response, SetBool, Trigger, answer, receive, respond, serve};
 use crate::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, Typed, Viewer, ViewerId};
 use stereod_core::control::{Control, Switch};
@@ -37,24 +37,17 @@ use stereod_io::sink::still::Still;
 /// Polling interval of requests to services.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Interval of diagnostics.
 const DIAGNOSTICS_EVERY: Duration = Duration::from_secs(1);
 
 /// The parts of a run that a graph may watch and change.
 pub struct Links {
-    /// Name of the source, for people.
     pub name: String,
-    /// The knobs at the start.
     pub knobs: Vec<Knob>,
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
-    /// Returns the present state.
     pub diagnosis: Box<dyn Fn() -> Diagnosis + Send + Sync>,
-    /// The run's switches.
     pub control: Control,
-    /// Set if there are files that frames are written to.
     pub writes_frames: bool,
-    /// Folder for snapshots.
     pub folder: PathBuf,
 }
 
@@ -69,23 +62,19 @@ struct Shared {
     newest: Mutex<Option<Arc<Matched>>>,
 }
 
-/// Requests for values.
 #[derive(Default)]
 struct Asked {
-    /// Number of the last one.
     number: u32,
     /// Results of those that the graph was not told of, by their numbers; `None` until they are known.
     results: BTreeMap<u32, Option<Result<(), String>>>,
 }
 
 impl Exchange {
-    /// Creates it at the start of a run.
     pub fn new(links: Links) -> Self {
         let knobs = Mutex::new(links.knobs.clone());
         Self(Arc::new(Shared { links, knobs, asked: Mutex::default(), newest: Mutex::default() }))
     }
 
-    /// Takes the newest pair.
     pub(super) fn show(&self, frame: &Arc<Matched>) {
         *locked(&self.0.newest) = Some(frame.clone());
     }
@@ -106,7 +95,6 @@ impl Exchange {
         number
     }
 
-    /// Takes the results of requests, once all of them have been answered.
     fn take_results(&self, numbers: &[u32]) -> Option<Vec<Result<(), String>>> {
         let results = &mut locked(&self.0.asked).results;
         let all =
@@ -115,7 +103,6 @@ impl Exchange {
         Some(all)
     }
 
-    /// Returns the parameters.
     fn parameters(&self) -> Vec<(String, ParameterValue)> {
         locked(&self.0.knobs).iter().map(|knob| (knob.path(), value_of(knob))).collect()
     }
@@ -131,7 +118,6 @@ impl Exchange {
         names.iter().map(|name| each(name, find(name).map(|(_, value)| value.clone()))).collect()
     }
 
-    /// Describes a parameter with its range.
     fn describe(&self, name: &str, value: Option<ParameterValue>) -> ParameterDescriptor {
         let knobs = locked(&self.0.knobs);
         let knob = knobs.iter().find(|knob| knob.path() == name);
@@ -239,7 +225,6 @@ impl Viewer for Exchange {
     fn saved(&self, _message: Result<String, String>) {}
 }
 
-/// Returns the value of a knob as one of a parameter.
 fn value_of(knob: &Knob) -> ParameterValue {
     match knob.typed() {
         Typed::Switch(on) => ParameterValue::Boolean(on),
@@ -421,7 +406,6 @@ impl ParameterServers {
     }
 }
 
-/// Publishes the parameters that have changed.
 fn tell_changes(
     events: &Publisher<raw::ParameterEvent>,
     node: &str,

@@ -18,7 +18,6 @@ pub(super) struct Trigger {
     pub(super) structure_needs_at_least_one_member: u8,
 }
 
-/// Response of both.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Response {
     pub(super) success: bool,
@@ -26,7 +25,6 @@ pub(super) struct Response {
 }
 
 impl Response {
-    /// Creates the response to a request that was done, or why it was not.
     pub(super) fn of(done: Result<String>) -> Self {
         match done {
             Ok(message) => Self { success: true, message },
@@ -39,7 +37,6 @@ impl Message for SetBool {}
 impl Message for Trigger {}
 impl Message for Response {}
 
-/// Offers a service.
 pub(super) fn serve<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     node: &mut Node,
     name: &Name,
@@ -49,7 +46,6 @@ pub(super) fn serve<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     Ok(node.create_server(ServiceMapping::Enhanced, name, &kind, quality.clone(), quality)?)
 }
 
-/// Returns a request that has come, if any, with the name of its response.
 pub(super) fn receive<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     server: &Server<Q, A>,
 ) -> Option<(RmwRequestId, Q)> {
@@ -57,7 +53,6 @@ pub(super) fn receive<Q: Message + Clone + 'static, A: Message + Clone + 'static
     server.receive_request().map_err(unreadable).ok().flatten()
 }
 
-/// Sends a response.
 pub(super) fn respond<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     server: &Server<Q, A>,
     id: RmwRequestId,
@@ -68,7 +63,6 @@ pub(super) fn respond<Q: Message + Clone + 'static, A: Message + Clone + 'static
     }
 }
 
-/// Answers the requests that have come.
 pub(super) fn answer<Q: Message + Clone + 'static, A: Message + Clone + 'static>(
     server: &Server<Q, A>,
     mut work: impl FnMut(Q) -> A,

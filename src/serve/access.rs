@@ -15,19 +15,16 @@ use hyper::{Request, StatusCode};
 use super::hosts::Hosts;
 use stereod_core::reading;
 
-/// Bytes of a token: 128 random bits.
 const TOKEN_BYTES: usize = 16;
 
 /// Shortest token that is read from a file, and the longest such file.
 const SHORTEST: usize = 16;
 const LONGEST: u64 = 4096;
 
-/// The secret that opens the page.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// Makes a random token.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random token: {error}"))?;
@@ -48,7 +45,6 @@ impl Token {
                     "{shown} holds no token: at least {SHORTEST} letters and digits; delete the file, and \
                      stereod makes one"
                 );
-                #[cfg(unix)]
                 if fs::metadata(path)
                     .is_ok_and(|about| std::os::unix::fs::MetadataExt::mode(&about) & 0o077 != 0)
                 {
@@ -62,7 +58,6 @@ impl Token {
                 let token = Self::random()?;
                 let mut options = fs::OpenOptions::new();
                 options.write(true).create_new(true);
-                #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
                 let written = options.open(path).and_then(|mut file| writeln!(file, "{}", token.0));
                 written.with_context(|| format!("cannot write the token to {shown}"))?;
@@ -72,7 +67,6 @@ impl Token {
         }
     }
 
-    /// Returns the text, for the address of the page.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -84,7 +78,6 @@ impl Token {
     }
 }
 
-/// The rule for a listener.
 #[derive(Clone, Default)]
 pub struct Access {
     /// The token; `None` if nobody may change anything.
@@ -93,7 +86,6 @@ pub struct Access {
     pub is_required: bool,
 }
 
-/// Rights of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// Set if it may change the run.
@@ -101,7 +93,6 @@ pub struct Rights {
 }
 
 impl Access {
-    /// Returns the rights of a request, or status and text of its refusal.
     pub fn rights<B>(&self, request: &Request<B>) -> Result<Rights, (StatusCode, String)> {
         let Some(token) = &self.token else { return Ok(Rights { may_change: false }) };
         let mut given = tokens_of(request).peekable();

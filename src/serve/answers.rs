@@ -10,13 +10,13 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::State;
 use super::access::{Access, check_origin};
 use super::hosts::Hosts;
 use super::live::connection::{self, Visit};
 use super::live::{Live, client, foxglove, snapshot};
 use super::metrics::{Process, text};
-use super::peer::Peer;
-use super::state::State;
+use super::server::Peer;
 use stereod_core::text::on_one_line;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
@@ -44,20 +44,15 @@ const PAGE: [(&str, &str, &str); 11] = [
     ("/page/tuning.js", SCRIPT, include_str!("live/page/tuning.js")),
 ];
 
-/// Content of a listener.
 #[derive(Clone)]
 pub struct Site {
-    /// Names of this machine.
     pub hosts: Arc<Hosts>,
-    /// Who may look and change.
     pub access: Access,
-    /// The run.
     pub state: Arc<dyn State>,
     /// The live page; `None` for metrics alone.
     pub live: Option<Live>,
 }
 
-/// Answers any request.
 pub async fn answer(
     mut request: Request<Incoming>,
     site: Site,
@@ -83,15 +78,12 @@ pub async fn answer(
     respond(request.uri().path(), &site)
 }
 
-/// Reports whether a path is a file of the page.
 fn is_page(path: &str) -> bool {
     PAGE.iter().any(|(name, ..)| *name == path)
 }
 
-/// Path of the Foxglove protocol.
 const FOXGLOVE: &str = "/foxglove";
 
-/// Reports whether a path is a WebSocket.
 fn is_socket(path: &str) -> bool {
     matches!(path, "/live" | FOXGLOVE)
 }
@@ -126,7 +118,6 @@ fn upgrade(request: &mut Request<Incoming>, visit: Visit) -> Response<Full<Bytes
     }
 }
 
-/// Checks that a request may be answered, whatever it asks for.
 fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Full<Bytes>>>> {
     // Foxglove and Lichtblick are pages of another origin. The token shows that the user wants them.
     let is_known = request.uri().path() == FOXGLOVE
@@ -146,7 +137,6 @@ fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Full<B
     Ok(())
 }
 
-/// Answers a request for text.
 fn respond(path: &str, site: &Site) -> Response<Full<Bytes>> {
     let page = PAGE.iter().find(|(name, ..)| *name == path);
     match (path, page, &site.live) {

@@ -13,7 +13,6 @@ use hyper::{Request, StatusCode, Version};
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Creates the check for these names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self(names.into_iter().map(|name| plain(&name)).collect())
     }
@@ -43,7 +42,6 @@ impl Hosts {
         }
     }
 
-    /// Reports whether this machine is called by `host` or `host:port`.
     pub fn are_called(&self, called: &str) -> bool {
         without_port(called).is_some_and(|name| self.include(name))
     }
@@ -75,25 +73,9 @@ fn without_port(called: &str) -> Option<&str> {
 /// Reports whether a name is this machine's own: whole, its first part, or that as mDNS has it. The
 /// system is asked each time, because machines are renamed while they run.
 fn is_own(name: &str) -> bool {
-    let whole = host_name().map(|name| plain(&name)).filter(|name| !name.is_empty());
-    whole.is_some_and(|whole| {
-        let first = whole.split('.').next().unwrap_or_default();
-        name == whole || name.strip_suffix(".local").unwrap_or(name) == first
-    })
-}
-
-#[cfg(unix)]
-fn host_name() -> Option<String> {
-    let mut name = [0_u8; 256];
-    // SAFETY: the call writes at most the given number of bytes; the last byte stays zero.
-    let told = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    let length = name.iter().position(|byte| *byte == 0)?;
-    (told == 0).then(|| String::from_utf8_lossy(&name[..length]).into_owned())
-}
-
-#[cfg(not(unix))]
-fn host_name() -> Option<String> {
-    std::env::var("COMPUTERNAME").ok()
+    let whole = plain(&gethostname::gethostname().to_string_lossy());
+    let first = whole.split('.').next().unwrap_or_default();
+    !whole.is_empty() && (name == whole || name.strip_suffix(".local").unwrap_or(name) == first)
 }
 
 #[cfg(test)]
@@ -112,7 +94,7 @@ mod tests {
 
     #[test]
     fn numbers_and_own_names_are_ours() {
-        let own = host_name().unwrap();
+        let own = gethostname::gethostname().into_string().unwrap();
         for host in [
             "localhost",
             "LOCALHOST:9100",

@@ -8,15 +8,23 @@ mod answers;
 mod hosts;
 pub mod live;
 pub mod metrics;
-mod peer;
 mod server;
-mod state;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
+use crate::status::RunStatus;
+use crate::telemetry::progress::Health;
 pub use access::{Access, Token};
 pub use answers::Site;
 pub use hosts::Hosts;
 pub use live::{Ending, Live, LiveSink};
 pub use server::{Listener, Server};
-pub use state::State;
+
+/// State of a run; asked on the server's thread.
+pub trait State: Send + Sync + 'static {
+    fn status(&self) -> Arc<RunStatus>;
+    /// Returns the health at this moment, which does not depend on the thread that makes the status.
+    fn health(&self) -> Health;
+}

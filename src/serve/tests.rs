@@ -16,7 +16,7 @@ use crate::telemetry::progress::{Health, TIME_CLASSES_US};
 use stereod_io::source::live::EyeSummary;
 
 fn status() -> Arc<RunStatus> {
-    let progress = Progress::new();
+    let progress = Progress::default();
     for ms in [2, 20, 30, 3000] {
         progress.count_matched(Duration::from_millis(ms), Duration::ZERO, None);
     }

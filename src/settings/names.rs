@@ -3,15 +3,12 @@
 //! bytes of these very characters, so that every name survives.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The character for the byte 0.
 const FIRST: u32 = 0xEF00;
 
-/// Converts a name to a text.
-#[cfg(unix)]
 pub fn text_of(name: &OsStr) -> String {
-    use std::os::unix::ffi::OsStrExt;
     let byte =
         |byte: u8| char::from_u32(FIRST + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER);
     let mut text = String::new();
@@ -32,9 +29,7 @@ pub fn path_of(text: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| name_of(text))
 }
 
-#[cfg(unix)]
 fn name_of(text: &str) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
     let mut name = Vec::with_capacity(text.len());
     for c in text.chars() {
         match byte_of(c) {
@@ -46,25 +41,12 @@ fn name_of(text: &str) -> PathBuf {
 }
 
 /// Returns the byte of a character; those of ASCII stay as they are.
-#[cfg(unix)]
 fn byte_of(c: char) -> Option<u8> {
     u8::try_from(u32::from(c).checked_sub(FIRST)?).ok().filter(|byte| !byte.is_ascii())
 }
 
-/// Converts a name to a text.
-#[cfg(not(unix))]
-pub fn text_of(name: &OsStr) -> String {
-    name.to_string_lossy().into_owned()
-}
-
-#[cfg(not(unix))]
-fn name_of(text: &str) -> PathBuf {
-    text.into()
-}
-
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::ffi::OsStrExt;
 
     use super::*;
 

@@ -8,6 +8,17 @@ use super::*;
 use stereod_core::settings::PRESETS;
 use stereod_core::settings::row::Kind;
 
+/// Settings with these assignments, for the tests of the sections, too.
+pub(crate) fn settings(assignments: &[&str]) -> Settings {
+    let mut layers = Layers::new();
+    assignments.iter().for_each(|argument| layers.assignment(argument));
+    layers.finish().unwrap().settings
+}
+
+pub(crate) fn refused(section: &str, key: &str, value: impl Into<toml::Value>) -> bool {
+    row(section, key).unwrap().check(&value.into()).is_err()
+}
+
 /// Compares a file with its text from the table, or writes it.
 fn compare(path: &str, is: &str, expected: &str) {
     if std::env::var_os("STEREOD_WRITE_DOCS").is_some() {
@@ -17,7 +28,6 @@ fn compare(path: &str, is: &str, expected: &str) {
     }
 }
 
-/// The file says exactly what the table says.
 #[test]
 fn written_default_file_is_that_of_the_table() {
     const FILE: &str = "config/default.toml";

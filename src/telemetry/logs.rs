@@ -23,7 +23,6 @@ use stereod_core::warnings;
 /// Verbosity on the command line, relative to the configured filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Verbosity {
-    /// As configured.
     #[default]
     Configured,
     /// Errors only.
@@ -32,13 +31,10 @@ pub enum Verbosity {
     Verbose(u8),
 }
 
-/// Form of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Text for people.
     Text,
-    /// A JSON object.
     Json,
 }
 
@@ -52,7 +48,6 @@ pub enum Time {
     Clock,
 }
 
-/// A filter that cannot be understood.
 #[derive(Debug, thiserror::Error)]
 #[error("`{filter}` is no log filter: {reason}")]
 pub struct FilterError {
@@ -135,7 +130,6 @@ pub fn init(
     Ok(())
 }
 
-/// Returns the layer that writes the lines.
 fn lines(format: Format, time: Time) -> Box<dyn Layer<Registry> + Send + Sync> {
     let colours = io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -187,7 +181,6 @@ fn write_field(line: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> 
     }
 }
 
-/// Puts another filter in force.
 static REFILTER: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new();
 
 /// Changes the configured filter; the variable RUST_LOG and the command line still come first.

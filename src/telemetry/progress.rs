@@ -18,35 +18,27 @@ const LONGEST_US: u64 = 600_000_000;
 /// Latencies that quantiles of recent ones are taken from.
 const RECENT: usize = 256;
 
-/// Live counters of one run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Progress {
-    /// Pairs that the source has delivered.
     pub pairs: AtomicU64,
-    /// Frames of either view without a partner.
-    pub unpaired: AtomicU64,
-    /// Pairs that have been matched.
     pub matched: AtomicU64,
     /// Number of times that another engine has taken over.
     pub retuned: AtomicU64,
-    /// Set once the source has ended.
     pub source_ended: AtomicBool,
     /// Delay in microseconds of a paced recording because pairs waited for the engine.
     delayed_us: AtomicU64,
-    /// Number of times that a recording was moved.
     pub moves: AtomicU64,
     /// Time of its newest pair in the recording, in microseconds.
     position_us: AtomicU64,
-    eyes: [EyeCounts; 2],
+    /// Frames of the left and the right view, and those without a partner.
+    frames: [AtomicU64; 2],
+    unpaired: [AtomicU64; 2],
     latency: Mutex<Times>,
     engine_time: Mutex<Times>,
     device_time: Mutex<Times>,
     temporal: Mutex<TemporalAccount>,
-    /// The newest latencies.
     recent: Mutex<VecDeque<Duration>>,
-    started: Instant,
-    /// The same moment by the clock of the system.
-    started_at: SystemTime,
+    started: Started,
     /// Time of the last matched pair, in milliseconds after `started`.
     last_matched_ms: AtomicU64,
     /// The same without the pauses before it.
@@ -67,11 +59,14 @@ pub const TIME_CLASSES_US: [u64; 17] = [
     250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
 ];
 
-/// Counts of one view.
-#[derive(Debug, Default)]
-struct EyeCounts {
-    frames: AtomicU64,
-    unpaired: AtomicU64,
+/// The start by the clock of the process and by that of the system.
+#[derive(Debug)]
+struct Started(Instant, SystemTime);
+
+impl Default for Started {
+    fn default() -> Self {
+        Self(Instant::now(), SystemTime::now())
+    }
 }
 
 /// Times in microseconds, and their sum.
@@ -81,7 +76,14 @@ struct Times {
     sum_us: u64,
 }
 
-/// Distribution of times over classes.
+impl Default for Times {
+    fn default() -> Self {
+        // Three significant digits, in memory that does not depend on the length of the run.
+        let histogram = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds");
+        Self { histogram, sum_us: 0 }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     /// Longest time of each class in seconds, rising, and its number of times; the last class is
@@ -89,7 +91,6 @@ pub struct Distribution {
     pub classes: Vec<(f64, u64)>,
     /// All times together in seconds.
     pub sum: f64,
-    /// Number of times.
     pub count: u64,
 }
 
@@ -107,64 +108,29 @@ pub struct TimesMs {
 /// Times of recent pairs in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RecentMs {
-    /// That of the newest pair.
     #[serde(skip)]
     pub newest: f64,
-    /// Median.
     pub p50: f64,
-    /// 95th percentile.
     pub p95: f64,
 }
 
 impl Progress {
-    /// Counters at zero.
-    pub fn new() -> Self {
-        // Three significant digits, in memory that does not depend on the length of the run.
-        let times = || {
-            let histogram = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds");
-            Mutex::new(Times { histogram, sum_us: 0 })
-        };
-        Self {
-            pairs: AtomicU64::new(0),
-            unpaired: AtomicU64::new(0),
-            matched: AtomicU64::new(0),
-            retuned: AtomicU64::new(0),
-            source_ended: AtomicBool::new(false),
-            delayed_us: AtomicU64::new(0),
-            moves: AtomicU64::new(0),
-            position_us: AtomicU64::new(0),
-            eyes: Default::default(),
-            latency: times(),
-            engine_time: times(),
-            device_time: times(),
-            temporal: Mutex::default(),
-            recent: Mutex::default(),
-            started: Instant::now(),
-            started_at: SystemTime::now(),
-            last_matched_ms: AtomicU64::new(0),
-            matching_ms: AtomicU64::new(0),
-            paused_ms: AtomicU64::new(0),
-            cut_short: AtomicBool::new(false),
-        }
-    }
-
     /// Sets the frames of the left and the right view so far, and those without a partner.
     pub fn note_source(&self, frames: [u64; 2], unpaired: [u64; 2]) {
-        for ((eye, frames), unpaired) in self.eyes.iter().zip(frames).zip(unpaired) {
-            eye.frames.store(frames, Ordering::Relaxed);
-            eye.unpaired.store(unpaired, Ordering::Relaxed);
+        let counts = self.frames.iter().chain(&self.unpaired);
+        for (count, now) in counts.zip(frames.into_iter().chain(unpaired)) {
+            count.store(now, Ordering::Relaxed);
         }
-        self.unpaired.store(unpaired.iter().sum(), Ordering::Relaxed);
     }
 
     /// Returns the frames of the left and the right view so far.
     pub fn frames(&self) -> [u64; 2] {
-        self.eyes.each_ref().map(|eye| eye.frames.load(Ordering::Relaxed))
+        self.frames.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Returns those without a partner.
     pub fn unpaired_frames(&self) -> [u64; 2] {
-        self.eyes.each_ref().map(|eye| eye.unpaired.load(Ordering::Relaxed))
+        self.unpaired.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Notes a pair of a paced recording: its time there, and its delay because earlier pairs
@@ -209,7 +175,7 @@ impl Progress {
         if let Some(time) = device_time {
             record(&self.device_time, us(time));
         }
-        let since_start = self.started.elapsed().as_millis() as u64;
+        let since_start = self.started.0.elapsed().as_millis() as u64;
         self.last_matched_ms.store(since_start, Ordering::Relaxed);
         let paused = self.paused_ms.load(Ordering::Relaxed);
         self.matching_ms.store(since_start.saturating_sub(paused), Ordering::Relaxed);
@@ -227,7 +193,6 @@ impl Progress {
         Duration::from_millis(self.matching_ms.load(Ordering::Relaxed))
     }
 
-    /// Adds the temporal stage's report of a pair.
     pub fn note_temporal(&self, report: &TemporalReport) {
         locked(&self.temporal).add(report);
     }
@@ -240,17 +205,15 @@ impl Progress {
     /// Returns the time since the last matched pair, or since the start.
     pub fn since_matched(&self) -> Duration {
         let last = Duration::from_millis(self.last_matched_ms.load(Ordering::Relaxed));
-        self.started.elapsed().saturating_sub(last)
+        self.started.0.elapsed().saturating_sub(last)
     }
 
-    /// Returns the start by the clock of the system.
     pub fn started_at(&self) -> SystemTime {
-        self.started_at
+        self.started.1
     }
 
-    /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        self.started.0.elapsed()
     }
 
     /// Returns the latency of recent pairs; `None` before the first one.
@@ -314,19 +277,13 @@ fn percentiles(histogram: &Histogram<u64>) -> TimesMs {
     TimesMs { p50: at(0.50), p95: at(0.95), p99: at(0.99) }
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_pause_after_the_last_pair_takes_nothing_from_the_time_of_matching() {
-        let progress = Progress::new();
+        let progress = Progress::default();
         std::thread::sleep(Duration::from_millis(20));
         let none = Duration::ZERO;
         progress.count_matched(none, none, None);
@@ -340,7 +297,7 @@ mod tests {
 
     #[test]
     fn percentiles_of_known_latencies() {
-        let progress = Progress::new();
+        let progress = Progress::default();
         assert_eq!(progress.latency(), TimesMs::default());
         assert_eq!(progress.device_time(), None);
         for ms in 1..=100 {

@@ -7,6 +7,7 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +23,6 @@ const ROOM: usize = 256 << 10;
 /// Longest wait for standard error without progress ...
 const STALLED: Duration = Duration::from_secs(1);
 
-/// ... and altogether.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Time between two attempts at a terminal that another program has made non-blocking.
@@ -64,10 +64,7 @@ pub fn draw_target() -> ProgressDrawTarget {
     if !io::stderr().is_terminal() {
         return ProgressDrawTarget::hidden();
     }
-    #[cfg(unix)]
     let term = console::Term::read_write_pair(io::stdin(), Drawing);
-    #[cfg(not(unix))]
-    let term = console::Term::buffered_stderr();
     // The rate of indicatif's own target for standard error.
     ProgressDrawTarget::term(term, 20)
 }
@@ -87,11 +84,9 @@ impl Write for Stderr {
 }
 
 /// Strokes of a progress bar, which take the same way as the lines above it.
-#[cfg(unix)]
 #[derive(Debug)]
 struct Drawing;
 
-#[cfg(unix)]
 impl Write for Drawing {
     fn write(&mut self, strokes: &[u8]) -> io::Result<usize> {
         OUTLET.put(strokes.to_vec(), false);
@@ -103,7 +98,6 @@ impl Write for Drawing {
     }
 }
 
-#[cfg(unix)]
 impl std::os::fd::AsRawFd for Drawing {
     fn as_raw_fd(&self) -> std::os::fd::RawFd {
         libc::STDERR_FILENO
@@ -115,7 +109,6 @@ struct Outlet(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// Signals new pieces.
     news: Condvar,
     /// Signals written or dropped pieces.
     done: Condvar,
@@ -132,9 +125,7 @@ struct Queue {
     handled: u64,
     /// Lines dropped for want of room since the newest waiting piece.
     refused: u64,
-    /// Lines that failed and have not been reported yet.
     failed: u64,
-    /// Set if there is no thread.
     by_hand: bool,
 }
 
@@ -212,7 +203,7 @@ impl Shared {
             queue = self.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
         };
         drop(queue);
-        let still_lost = locked(&self.out).write_piece(&piece, lost);
+        let still_lost = write_piece(&mut **locked(&self.out), &piece, lost);
         let mut queue = locked(&self.queue);
         queue.writing = false;
         queue.handled += 1;
@@ -222,23 +213,17 @@ impl Shared {
     }
 }
 
-trait WritePiece {
-    fn write_piece(&mut self, piece: &Piece, lost: u64) -> u64;
-}
-
-impl WritePiece for Box<dyn Write + Send> {
-    /// Writes a piece after a note about lost lines; returns the number of lines whose loss is
-    /// still unreported.
-    fn write_piece(&mut self, piece: &Piece, lost: u64) -> u64 {
-        if lost > 0 {
-            let lines = if lost == 1 { "line is" } else { "lines are" };
-            let notice = format!("({lost} {lines} missing here: nobody took them in time)\n");
-            if self.write_all(notice.as_bytes()).is_err() {
-                return lost + u64::from(piece.counts);
-            }
+/// Writes a piece after a note about lost lines; returns the number of lines whose loss is
+/// still unreported.
+fn write_piece(out: &mut dyn Write, piece: &Piece, lost: u64) -> u64 {
+    if lost > 0 {
+        let lines = if lost == 1 { "line is" } else { "lines are" };
+        let notice = format!("({lost} {lines} missing here: nobody took them in time)\n");
+        if out.write_all(notice.as_bytes()).is_err() {
+            return lost + u64::from(piece.counts);
         }
-        u64::from(self.write_all(&piece.bytes).is_err() && piece.counts)
     }
+    u64::from(out.write_all(&piece.bytes).is_err() && piece.counts)
 }
 
 /// The process's standard error itself. Not [`io::stderr`], because a blocked writer would hold its
@@ -247,14 +232,7 @@ struct Raw(Option<std::fs::File>);
 
 impl Raw {
     fn new() -> Self {
-        #[cfg(unix)]
-        let copy = {
-            use std::os::fd::AsFd;
-            io::stderr().as_fd().try_clone_to_owned().ok().map(std::fs::File::from)
-        };
-        #[cfg(not(unix))]
-        let copy = None;
-        Self(copy)
+        Self(io::stderr().as_fd().try_clone_to_owned().ok().map(std::fs::File::from))
     }
 }
 

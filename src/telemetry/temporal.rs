@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use stereod_core::frame::TemporalReport;
 
-/// Sums over the reports of all pairs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TemporalAccount {
     pairs: u64,
@@ -42,7 +41,6 @@ pub struct TemporalSummary {
 }
 
 impl TemporalAccount {
-    /// Adds a pair.
     pub fn add(&mut self, report: &TemporalReport) {
         self.pairs += 1;
         self.moving += f64::from(report.moving);

@@ -2,15 +2,13 @@
 
 #[allow(dead_code)] // Only a window reads them.
 mod options;
-mod view;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-pub use options::{CameraDesk, Span, Timing, WindowOptions};
-pub use view::View;
+pub use options::{CameraDesk, Span, Timing, View, WindowOptions};
 
 use crate::status::RunStatus;
 use crate::viewer::{Tuned, Viewer};
@@ -32,39 +30,32 @@ impl Window {
         bail!("this stereod was built without a window (Cargo's feature `window`)")
     }
 
-    /// Returns a handle for other threads.
     pub fn remote(&self) -> Remote {
         match self.0 {}
     }
 
-    /// Shows arriving frames.
     pub fn run(self, _: WindowOptions, _: Control) -> Result<()> {
         match self.0 {}
     }
 }
 
 impl Remote {
-    /// Shows a new status.
     pub fn status(&self, _: Arc<RunStatus>) {
         match self.0 {}
     }
 
-    /// Reports the end of the stream.
     pub fn ended(&self) {
         match self.0 {}
     }
 
-    /// Reports a failure.
     pub fn failed(&self, _: impl Into<String>) {
         match self.0 {}
     }
 
-    /// Reports the state of a camera.
     pub fn camera(&self, _: usize, _: CameraReport) {
         match self.0 {}
     }
 
-    /// Closes the window.
     pub fn close(&self) {
         match self.0 {}
     }
@@ -84,7 +75,6 @@ impl Viewer for Remote {
 pub struct WindowSink(Remote);
 
 impl WindowSink {
-    /// Creates a sink for the window.
     pub fn new(remote: Remote, _: Timing) -> Self {
         Self(remote)
     }

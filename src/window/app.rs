@@ -6,7 +6,6 @@ mod keys;
 mod saving;
 mod timeline;
 mod tuning;
-mod viewpoint;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,16 +17,15 @@ use winit::event::{KeyEvent, MouseButton, MouseScrollDelta, WindowEvent};
 use winit::keyboard::{Key, ModifiersState, NamedKey};
 use winit::window::Fullscreen;
 
-use super::comparison::{Comparison, InEffect};
 use super::event_loop::{Content, Shell};
-use super::mailbox::Rates;
+use super::options::View;
 use super::orbit::Orbit;
 use super::panel::Panel;
-use super::remote::Wake;
+use super::remote::{Rates, Wake};
 use super::scene::{ALL_DEPTHS, Limits, Scene};
 use super::screen::Drawn;
-use super::view::View;
 use crate::status::RunStatus;
+use comparing::{Comparison, InEffect};
 use keys::{Action, Travel};
 use stereod_core::control::Control;
 use stereod_core::frame::Matched;
@@ -41,7 +39,6 @@ const IDLE: Duration = Duration::from_millis(500);
 /// Delay before a failed drawing is tried again.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Time for which a notice is shown.
 const NOTICE: Duration = Duration::from_secs(4);
 
 /// Thing that the mouse moves while a button of it is pressed.
@@ -52,14 +49,12 @@ enum Held {
     Viewpoint(MouseButton),
 }
 
-/// A message for a few seconds.
 struct Notice {
     text: String,
     until: Instant,
     error: bool,
 }
 
-/// The window and everything it shows.
 pub(crate) struct App {
     shell: Shell,
     control: Control,
@@ -73,16 +68,13 @@ pub(crate) struct App {
     /// The figures on the screen, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
-    /// Viewpoint of the points in space.
     orbit: Orbit,
-    /// Settings of the frames.
     in_effect: InEffect,
     comparison: Option<Comparison>,
     /// Thing that the pressed mouse moves.
     held: Option<Held>,
     modifiers: ModifiersState,
     overlay: bool,
-    /// The view to return to from the stereo pair.
     view_before: View,
     histograms: bool,
     help: bool,
@@ -228,7 +220,6 @@ impl App {
         is_closed
     }
 
-    /// Returns what a button that is pressed now moves.
     fn hold(&mut self, button: MouseButton) -> Option<Held> {
         if button == MouseButton::Left && self.drag_timeline(true) {
             return Some(Held::Timeline);
@@ -271,7 +262,6 @@ impl App {
         }
     }
 
-    /// Pauses at the pair on the screen.
     fn pause(&self) {
         match &self.frame {
             Some(frame) => self.control.pause.hold((frame.pair.sequence, frame.pair.timestamp)),
@@ -402,6 +392,30 @@ impl Content for App {
             if writer.join().is_err() {
                 tracing::error!("a snapshot was not written");
             }
+        }
+    }
+}
+
+impl App {
+    pub(super) fn is_over_points(&self) -> bool {
+        let (Some(screen), Some((x, _))) = (&self.shell.screen, self.cursor) else { return false };
+        self.view == View::Points && x < f64::from(self.scene().room(screen.size()).0)
+    }
+
+    /// Moves the viewpoint with the mouse: the left button turns, the others shift.
+    pub(super) fn move_viewpoint(
+        &mut self,
+        button: MouseButton,
+        before: (f64, f64),
+        now: (f64, f64),
+    ) {
+        let Some(screen) = &self.shell.screen else { return };
+        let height = f64::from(screen.size().1.max(1));
+        let [across, down] =
+            [now.0 - before.0, now.1 - before.1].map(|pixels| (pixels / height) as f32);
+        match button {
+            MouseButton::Left => self.orbit.turn(across, down),
+            _ => self.orbit.shift(across, down),
         }
     }
 }

@@ -21,7 +21,6 @@ pub(super) enum End {
     DisplayLost,
 }
 
-/// Parts of every window.
 pub(super) struct Shell {
     pub options: WindowOptions,
     pub remote: Remote,
@@ -56,10 +55,8 @@ impl Shell {
 
 /// Content of a window, and its answers to keys and messages.
 pub(super) trait Content {
-    /// Returns the parts of every window.
     fn shell(&mut self) -> &mut Shell;
 
-    /// Draws the content.
     fn redraw(&mut self) -> Result<()>;
 
     /// Handles an event, before the window does. Breaks if the user quits.
@@ -71,7 +68,6 @@ pub(super) trait Content {
     /// Prepares for the end, because the user quits or the window is to be closed.
     fn quit(&mut self) {}
 
-    /// Completes pending work.
     fn finish(&mut self) {}
 }
 
@@ -88,11 +84,9 @@ pub(super) fn show_window(event_loop: &mut EventLoop<Wake>, content: impl Conten
     End::Closed(content.shell().error.take().map_or(Ok(()), Err))
 }
 
-/// Application of the event loop.
 struct App<C>(C);
 
 impl<C: Content> App<C> {
-    /// Ends the event loop if there was an error.
     fn check(&mut self, event_loop: &ActiveEventLoop, result: Result<()>) {
         if let Err(error) = result {
             self.0.shell().error.get_or_insert(error);

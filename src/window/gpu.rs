@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, bail};
 
-/// The connection to a graphics adapter.
 pub(crate) struct Gpu {
     pub(crate) adapter: wgpu::Adapter,
     pub(crate) device: wgpu::Device,
@@ -24,7 +23,6 @@ pub(crate) fn instance(display: Option<winit::event_loop::OwnedDisplayHandle>) -
     wgpu::Instance::new(descriptor.with_env())
 }
 
-/// Advice if there is no adapter.
 const DRIVERS: &str =
     "install a Vulkan or OpenGL driver (mesa-vulkan-drivers holds one that needs no GPU)";
 
@@ -97,7 +95,6 @@ impl Gpu {
         Ok(Self { adapter, device, queue, failure })
     }
 
-    /// Checks that the device still works.
     pub(crate) fn check(&self) -> Result<()> {
         match self.failure.get() {
             None => Ok(()),

@@ -47,13 +47,11 @@ pub(super) const TUNING: Group = (
 
 pub(super) const FILES: Group = ("Files", &[("s", "snapshot"), ("p", "point cloud")]);
 
-/// The columns of the sheet.
 const COLUMNS: [&[Group]; 2] = [&[VIEWS], &[PLAYBACK, TUNING, FILES]];
 
 /// Text sizes in points, the first of which that fits is taken.
 const SIZES: [f32; 7] = [17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0];
 
-/// Colour of the keys.
 const KEY: Color32 = Color32::from_rgb(130, 200, 255);
 
 /// A text and its place on the sheet.

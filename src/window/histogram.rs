@@ -7,7 +7,6 @@ use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, pos2, vec2};
 use super::options::Timing;
 use super::style::{BRIGHT, DIM, PADDING, PANEL, TEXT};
 
-/// Number of bars.
 const BARS: usize = 30;
 
 /// Size of the bars altogether, in points.
@@ -16,10 +15,8 @@ const HEIGHT: f32 = 44.0;
 
 const BAR: Color32 = Color32::from_rgb(90, 170, 255);
 
-/// Histogram of times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// Title.
     pub title: &'static str,
     /// First and last time of the bars, in milliseconds. The outer bars include all times beyond.
     pub span: (f64, f64),
@@ -29,7 +26,6 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Returns a histogram of the latencies of frames.
     pub fn of_times(timing: Timing, times: impl Iterator<Item = Duration>) -> Self {
         Self::new(timing.name(), times.map(|time| time.as_secs_f64() * 1e3).collect(), false)
     }

@@ -8,7 +8,6 @@ use egui_wgpu::ScreenDescriptor;
 
 use super::overlay::{OverlayContent, paint};
 
-/// Target of drawing.
 pub(crate) struct Canvas<'a> {
     pub(crate) device: &'a wgpu::Device,
     pub(crate) queue: &'a wgpu::Queue,
@@ -20,18 +19,15 @@ pub(crate) struct Canvas<'a> {
     pub(crate) scale: f32,
 }
 
-/// Result of laying out a panel.
 #[derive(Default)]
 pub(crate) struct Beside {
     /// Width at the right edge, in pixels.
     pub(crate) taken: u32,
     /// Time until it needs a new layout.
     pub(crate) again_in: Option<Duration>,
-    /// Requests to the desktop.
     pub(crate) platform: egui::PlatformOutput,
 }
 
-/// Lays the overlay out and paints it.
 pub(crate) struct Overlay {
     context: egui::Context,
     painter: egui_wgpu::Renderer,
@@ -39,7 +35,6 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Creates an overlay for targets of this format.
     pub(crate) fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Self {
         // Without dithering the image is the same on every device.
         let options = egui_wgpu::RendererOptions { dithering: false, ..Default::default() };
@@ -48,13 +43,11 @@ impl Overlay {
         Self { context, painter: egui_wgpu::Renderer::new(device, format, options), prepared: None }
     }
 
-    /// Lays the overlay out and uploads it.
     pub(crate) fn prepare(&mut self, canvas: &mut Canvas<'_>, content: &OverlayContent) {
         let scale = canvas.scale;
         self.prepare_painted(canvas, &mut |painter| paint(painter, content, scale));
     }
 
-    /// Lays out and uploads the content painted by `paint`.
     pub(crate) fn prepare_painted(
         &mut self,
         canvas: &mut Canvas<'_>,
@@ -122,12 +115,10 @@ impl Overlay {
         output
     }
 
-    /// Returns the egui context for input.
     pub(crate) fn context(&self) -> &egui::Context {
         &self.context
     }
 
-    /// Draws the last layout.
     pub(crate) fn paint(&mut self, pass: &mut wgpu::RenderPass<'static>) {
         if let Some((primitives, screen)) = &self.prepared {
             self.painter.render(pass, primitives, screen);

@@ -10,16 +10,12 @@
 //! thread is given up, because each further call of Xlib on it could end the process.
 
 mod app;
-mod comparison;
 mod event_loop;
 mod gpu;
 mod guided;
-mod guided_paint;
 mod help;
 mod histogram;
 mod layer;
-mod lines;
-mod mailbox;
 mod offscreen;
 mod options;
 mod orbit;
@@ -30,11 +26,8 @@ mod renderer;
 mod rows;
 mod scene;
 mod screen;
-mod snapshot;
 mod style;
-mod textures;
 mod timeline;
-mod view;
 mod wipe;
 mod xlib;
 
@@ -48,33 +41,27 @@ use anyhow::{Context, Result, anyhow, bail};
 use winit::error::EventLoopError;
 use winit::event_loop::EventLoop;
 
-pub use guided::{GuidedKeys, GuidedRemote};
-pub use guided_paint::{GuidedState, GuidedView};
+use event_loop::{End, Shell, show_window};
+pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
 pub use histogram::Histogram;
-pub use mailbox::Rates;
 pub use offscreen::Offscreen;
-pub use options::{CameraDesk, Span, Timing, WindowOptions};
+pub use options::{CameraDesk, Span, Timing, View, WindowOptions};
 pub use orbit::Orbit;
 pub use overlay::{Hover, Legend, OverlayContent};
-pub use remote::Remote;
+#[cfg(test)]
+pub(crate) use panel::Panel;
+use remote::{Mailbox, Wake};
+pub use remote::{Rates, Remote};
 pub use rows::Rows;
 pub use scene::{ALL_DEPTHS, Limits, Scene, panes};
-pub use timeline::Timeline;
-pub use view::View;
-pub use wipe::{Side, Wipe};
-#[cfg(test)]
-pub(crate) use {
-    panel::Panel,
-    wipe::{differences, known as known_share},
-};
-
-use event_loop::{End, Shell, show_window};
-use mailbox::Mailbox;
-use remote::Wake;
 use stereod_core::control::Control;
 use stereod_core::frame::Matched;
 use stereod_core::thread;
 use stereod_io::sink::Sink;
+pub use timeline::Timeline;
+pub use wipe::{Side, Wipe};
+#[cfg(test)]
+pub(crate) use wipe::{differences, known as known_share};
 
 /// Longest wait for the display to be closed.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -123,7 +110,6 @@ impl Window {
         Ok(Self { remote, views: Default::default(), end, start: Some(start), thread })
     }
 
-    /// Returns a handle for other threads.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }
@@ -174,7 +160,6 @@ impl Window {
         }
     }
 
-    /// Has the thread of the event loop show a window, and waits for its end.
     fn show(
         mut self,
         show: impl FnOnce(&mut EventLoop<Wake>, wgpu::Instance) -> End + Send + 'static,
@@ -192,7 +177,6 @@ impl Drop for Window {
     }
 }
 
-/// Connects to the display and finds a graphics driver for it.
 fn connect_display() -> Result<(EventLoop<Wake>, wgpu::Instance)> {
     let mut builder = EventLoop::with_user_event();
     #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
@@ -211,7 +195,6 @@ fn connect_display() -> Result<(EventLoop<Wake>, wgpu::Instance)> {
     Ok((event_loop, instance))
 }
 
-/// Returns the variables that name the display.
 fn display_names() -> String {
     let named = ["WAYLAND_DISPLAY", "DISPLAY"].into_iter().filter_map(|name| {
         let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
@@ -276,7 +259,6 @@ pub struct WindowSink {
 }
 
 impl WindowSink {
-    /// Creates a sink for the window of `remote`, which shows this kind of times.
     pub fn new(remote: Remote, timing: Timing) -> Self {
         Self { remote, timing }
     }

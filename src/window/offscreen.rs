@@ -8,11 +8,10 @@ use image::RgbaImage;
 use super::gpu::{self, Gpu};
 use super::layer::{Canvas, Overlay};
 use super::overlay::OverlayContent;
-use super::renderer::{Pipelines, Renderer};
+use super::renderer::{Pipelines, Renderer, descriptor};
 use super::scene::Scene;
 use stereod_core::frame::Matched;
 
-/// Format of the images that are read back.
 pub(crate) const FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;
 
 /// Draws scenes into memory. Needs a graphics driver (lavapipe suffices) but no display.
@@ -26,10 +25,9 @@ pub struct Offscreen {
 }
 
 impl Offscreen {
-    /// Opens a graphics device.
     pub fn new() -> Result<Self> {
         let gpu = Gpu::open(&gpu::instance(None), None, || ())?;
-        let renderer = Renderer::new(&gpu.device, &gpu.queue);
+        let renderer = Renderer::new(&gpu);
         let pipelines = renderer.pipelines(&gpu.device, FORMAT);
         let overlay = Overlay::new(&gpu.device, FORMAT);
         gpu.check()?;
@@ -45,7 +43,7 @@ impl Offscreen {
 
     /// Keeps a frame, which is drawn left of the line of a scene with a wipe; `None` removes it.
     pub fn keep(&mut self, frame: Option<&Matched>) -> Result<()> {
-        self.renderer.keep(&self.gpu.device, &self.gpu.queue, frame)
+        self.renderer.keep(&self.gpu, frame)
     }
 
     /// Draws `frame` as a window of `size` (width, height in pixels) shows it, with an overlay if
@@ -81,7 +79,6 @@ impl Offscreen {
         })
     }
 
-    /// Draws a frame, and over it the layer laid out by `prepare`, which returns whether there is one.
     fn draw(
         &mut self,
         frame: &Matched,
@@ -90,7 +87,7 @@ impl Offscreen {
         prepare: impl FnOnce(&mut Overlay, &mut Canvas<'_>, &mut Scene) -> bool,
     ) -> Result<RgbaImage> {
         let Gpu { device, queue, .. } = &self.gpu;
-        self.renderer.upload(device, queue, frame)?;
+        self.renderer.upload(&self.gpu, frame)?;
         let target = Target::new(device, size)?;
         let mut encoder = device.create_command_encoder(&Default::default());
         let mut scene = *scene;
@@ -111,32 +108,22 @@ impl Offscreen {
     }
 }
 
-/// A texture to draw into.
 pub(crate) struct Target {
     texture: wgpu::Texture,
 }
 
 impl Target {
-    /// Creates a target of `size` (width, height) pixels.
     pub(crate) fn new(device: &wgpu::Device, (width, height): (u32, u32)) -> Result<Self> {
         let most = device.limits().max_texture_dimension_2d;
         if width == 0 || height == 0 || width.max(height) > most {
             bail!("this graphics device cannot draw {width}x{height} pixels (1 to {most} a side)");
         }
-        let texture = device.create_texture(&wgpu::TextureDescriptor {
-            label: Some("off-screen"),
-            size: wgpu::Extent3d { width, height, depth_or_array_layers: 1 },
-            mip_level_count: 1,
-            sample_count: 1,
-            dimension: wgpu::TextureDimension::D2,
-            format: FORMAT,
-            usage: wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC,
-            view_formats: &[],
-        });
+        let usage = wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC;
+        let descriptor = descriptor("off-screen", (width, height), FORMAT, usage);
+        let texture = device.create_texture(&descriptor);
         Ok(Self { texture })
     }
 
-    /// Returns the texture to draw into.
     pub(crate) fn view(&self) -> wgpu::TextureView {
         self.texture.create_view(&Default::default())
     }
@@ -171,12 +158,10 @@ impl Target {
     }
 }
 
-/// An image on its way from the device.
 pub(crate) struct Readback {
     buffer: wgpu::Buffer,
     width: u32,
     height: u32,
-    /// Bytes from one row to the next.
     pitch: u32,
 }
 

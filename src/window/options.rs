@@ -1,11 +1,10 @@
-//! Options of the window.
+//! Options of the window, and its views.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::view::View;
 use crate::viewer::Tuning;
 use stereod_core::camera::CameraInput;
 use stereod_core::frame::{DisparityRange, Matched};
@@ -15,9 +14,7 @@ use stereod_io::sink::colour::{ColourMap, ColourRange};
 /// Times of a recording that the window can move through.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// Time of the first image.
     pub begin: Duration,
-    /// Time from there to the end.
     pub length: Duration,
     /// Time from pair to pair.
     pub period: Duration,
@@ -36,7 +33,6 @@ pub struct CameraDesk {
     pub set: SetControls,
 }
 
-/// Sets controls of a camera.
 pub type SetControls = Arc<dyn Fn(usize, u64, &[(u32, i32)]) + Send + Sync>;
 
 impl fmt::Debug for CameraDesk {
@@ -45,7 +41,6 @@ impl fmt::Debug for CameraDesk {
     }
 }
 
-/// Options of the window: its appearance at the start, and its files.
 #[derive(Clone, Debug)]
 pub struct WindowOptions {
     pub title: String,
@@ -63,15 +58,12 @@ pub struct WindowOptions {
     pub settings_file: Option<PathBuf>,
     /// Times of a recording that can be moved through, or why there is no timeline.
     pub timeline: Result<Span, String>,
-    /// Settings that can be changed in the window.
     pub tuning: Option<Tuning>,
-    /// Cameras whose controls can be changed in the window.
     pub cameras: Option<CameraDesk>,
     /// Smaller frames (width, height in points) are enlarged at the start.
     pub smallest: (u32, u32),
     /// Largest size (width, height in points) at the start, which the monitor may reduce further.
     pub largest: (u32, u32),
-    /// True to start on the full screen.
     pub full_screen: bool,
     /// True if frames are written to files, which the end of the run would end.
     pub records: bool,
@@ -101,7 +93,6 @@ impl WindowOptions {
     }
 }
 
-/// Interval that is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
     /// From the arrival of a pair to its disparity.
@@ -126,4 +117,69 @@ impl Timing {
             Timing::Engine => frame.engine_time(),
         }
     }
+}
+
+/// Selection of the images shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum View {
+    Left,
+    Disparity,
+    /// The left image and, right of it, the disparity.
+    SideBySide,
+    /// The left image and, right of it, the right one.
+    Pair,
+    /// The pixels as points in space, from a viewpoint that the mouse moves.
+    Points,
+    /// The confidence of each pixel, in grey.
+    Confidence,
+    /// The left view without its background, with motion in black and white.
+    Whitened,
+}
+
+impl View {
+    /// Returns the next view in a cycle, including whitened images if there are any.
+    pub fn next(self, whitens: bool) -> Self {
+        match self {
+            View::Left => View::Disparity,
+            View::Disparity => View::SideBySide,
+            View::SideBySide => View::Points,
+            View::Points => View::Confidence,
+            View::Confidence if whitens => View::Whitened,
+            View::Confidence | View::Whitened | View::Pair => View::Left,
+        }
+    }
+
+    pub fn has_disparity(self) -> bool {
+        self.contents().contains(&Content::Disparity)
+    }
+
+    pub(super) fn contents(self) -> &'static [Content] {
+        match self {
+            View::Left => &[Content::Left],
+            View::Disparity => &[Content::Disparity],
+            View::SideBySide => &[Content::Left, Content::Disparity],
+            View::Pair => &[Content::Left, Content::Right],
+            View::Points => &[Content::Points],
+            View::Confidence => &[Content::Confidence],
+            View::Whitened => &[Content::Whitened],
+        }
+    }
+
+    /// Returns the size in pixels at which the view shows a `width` x `height` frame at 1:1.
+    pub fn natural_size(self, (width, height): (u32, u32)) -> (u32, u32) {
+        (width * self.contents().len() as u32, height)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    Left,
+    Disparity,
+    Right,
+    /// The pixels as points in space.
+    Points,
+    Confidence,
+    /// The whitened image in grey.
+    Whitened,
 }

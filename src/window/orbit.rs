@@ -83,7 +83,6 @@ impl Orbit {
     }
 }
 
-/// Returns the product of a matrix and a column.
 fn product(matrix: &Matrix, column: [f32; 4]) -> [f32; 4] {
     std::array::from_fn(|row| (0..4).map(|i| matrix[i][row] * column[i]).sum())
 }

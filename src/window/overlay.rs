@@ -9,22 +9,19 @@ use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, ve
 
 use super::help;
 use super::histogram::{self, Histogram};
-use super::lines::{Line, panel};
-use super::mailbox::Rates;
 use super::options::Timing;
+use super::remote::Rates;
 use super::rows::Rows;
 use super::scene::Limits;
-use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
+use super::style::{ALARM, BRIGHT, DIM, Line, MARGIN, PADDING, PANEL, TEXT, panel};
 use super::timeline::Timeline;
 use super::wipe::Wipe;
 use crate::status::{Banner, RunStatus};
 use stereod_core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use stereod_io::sink::colour::{ColourMap, legend_label};
 
-/// Content of the overlay.
 #[derive(Clone, Debug, Default)]
 pub struct OverlayContent {
-    /// Rates and latencies of frames.
     pub rates: Rates,
     /// Time from the arrival of the newest frame to the screen.
     pub on_screen: Option<Duration>,
@@ -33,33 +30,23 @@ pub struct OverlayContent {
     pub status: Option<Arc<RunStatus>>,
     /// State of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
-    /// Legend of the colours, if disparity is shown.
     pub legend: Option<Legend>,
-    /// Timeline of a recording.
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
     pub rows: Option<Rows>,
     /// Line between two maps that are compared.
     pub wipe: Option<Wipe>,
-    /// Histograms of latency and of the time between the views.
     pub histograms: Option<[Histogram; 2]>,
-    /// True if the source is paused.
     pub paused: bool,
-    /// True after the end of the stream.
     pub ended: bool,
-    /// Error message.
     pub error: Option<String>,
-    /// Short notice of a success.
     pub notice: Option<String>,
-    /// True to show the sheet with the keys.
     pub help: bool,
 }
 
-/// Legend of the colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Legend {
     pub colour_map: ColourMap,
-    /// Disparities at both ends.
     pub limits: Limits,
     /// Cameras, by which the labels are metres instead of pixels.
     pub geometry: Option<StereoGeometry>,
@@ -92,7 +79,6 @@ pub struct Hover {
     pub side: Option<&'static str>,
 }
 
-/// Paints the overlay.
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     if let Some(wipe) = &content.wipe {
         wipe.paint_line(painter, scale);

@@ -1,15 +1,16 @@
 //! The panel with the knobs, at the right edge of the window.
 
 mod cameras;
-mod row;
 
-use egui::{Color32, ComboBox, Context, Panel as SidePanel, RichText, ScrollArea, Slider, Ui};
+use egui::{
+    Color32, ComboBox, Context, Panel as SidePanel, RichText, ScrollArea, Slider, Ui, WidgetText,
+    vec2,
+};
 
-use self::cameras::Cameras;
-use self::row::{row, size_widgets};
 use super::options::CameraDesk;
 use super::style::{ALARM, BRIGHT};
 use crate::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, ViewerId};
+use cameras::Cameras;
 
 /// Width in points, limited to half of a small window.
 const WIDTH: f32 = 344.0;
@@ -28,7 +29,6 @@ pub(crate) struct Panel {
     problem: Option<String>,
 }
 
-/// A value that the user has given to a knob.
 struct Own {
     name: (&'static str, &'static str),
     value: String,
@@ -45,13 +45,12 @@ enum State {
     InEffect,
 }
 
-/// Clicks and turns in the panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clicks {
-    turned: bool,
-    reset: bool,
-    write: bool,
-    close: bool,
+    pub(crate) turned: bool,
+    pub(crate) reset: bool,
+    pub(crate) write: bool,
+    pub(crate) close: bool,
 }
 
 impl Panel {
@@ -59,12 +58,10 @@ impl Panel {
         Self { knobs, cameras: Cameras::new(cameras), ..Self::default() }
     }
 
-    /// Reports whether there is nothing to change.
     pub(crate) fn is_empty(&self) -> bool {
         self.has_no_knobs() && self.cameras.is_empty()
     }
 
-    /// Reports whether there are no settings.
     pub(crate) fn has_no_knobs(&self) -> bool {
         self.knobs.is_empty()
     }
@@ -213,7 +210,6 @@ impl Panel {
 }
 
 impl Clicks {
-    /// Joins the clicks of two passes.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             turned: self.turned | other.turned,
@@ -221,22 +217,6 @@ impl Clicks {
             write: self.write | other.write,
             close: self.close | other.close,
         }
-    }
-
-    pub(crate) fn turned(self) -> bool {
-        self.turned
-    }
-
-    pub(crate) fn reset(self) -> bool {
-        self.reset
-    }
-
-    pub(crate) fn write(self) -> bool {
-        self.write
-    }
-
-    pub(crate) fn close(self) -> bool {
-        self.close
     }
 }
 
@@ -277,7 +257,6 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob, is_alone: bool) -> bool {
     knob.value != before
 }
 
-/// Lays out the names of a choice as a row of buttons.
 fn buttons(ui: &mut Ui, knob: &mut Knob, names: &[&str]) -> egui::Response {
     let buttons = ui.horizontal(|ui| {
         for name in names {
@@ -334,3 +313,31 @@ fn widget(ui: &mut Ui, knob: &mut Knob) {
 
 #[cfg(test)]
 mod tests;
+
+/// Width of the labels, in points.
+pub(super) const LABEL: f32 = 136.0;
+
+/// Divides the width between a label, a slider, a number and a word, with the spaces between them.
+pub(super) fn size_widgets(ui: &mut Ui) {
+    ui.spacing_mut().slider_width = (ui.available_width() - LABEL - 108.0).max(30.0);
+    ui.spacing_mut().interact_size.x = 36.0;
+}
+
+pub(super) fn row(
+    ui: &mut Ui,
+    label: impl Into<WidgetText>,
+    hint: &str,
+    widget: impl FnOnce(&mut Ui),
+) {
+    let line = ui.horizontal(|ui| {
+        let label = egui::Label::new(label).truncate();
+        let cell = egui::Layout::left_to_right(egui::Align::Center);
+        let label = ui.allocate_ui_with_layout(vec2(LABEL, 18.0), cell, |ui| {
+            ui.set_min_width(LABEL);
+            ui.add(label)
+        });
+        widget(ui);
+        label.inner
+    });
+    line.inner.on_hover_text(hint).on_disabled_hover_text(hint);
+}

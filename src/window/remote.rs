@@ -1,21 +1,22 @@
-//! Handle of the window for other threads.
+//! Handle of the window for other threads: the newest frame on its way to the window, and messages.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use winit::event_loop::EventLoopProxy;
 
-use super::mailbox::Mailbox;
 use super::options::Timing;
 use super::xlib;
 use crate::status::RunStatus;
 use crate::viewer::{Tuned, Viewer};
 use stereod_core::camera::CameraReport;
 use stereod_core::frame::Matched;
+use stereod_core::thread::locked;
 
 /// Message to the event loop from other threads.
 #[derive(Debug)]
 pub(crate) enum Wake {
-    /// The mailbox holds a frame.
     Frame,
     Status(Arc<RunStatus>),
     /// The stream has ended; the last frame stays until the user quits.
@@ -48,7 +49,6 @@ impl Remote {
         }
     }
 
-    /// Shows a new status.
     pub fn status(&self, status: Arc<RunStatus>) {
         self.wake(Wake::Status(status));
     }
@@ -68,7 +68,6 @@ impl Remote {
         self.wake(Wake::Camera(place, Box::new(report)));
     }
 
-    /// Closes the window.
     pub fn close(&self) {
         self.wake(Wake::Close);
     }
@@ -89,5 +88,170 @@ impl Viewer for Remote {
 
     fn saved(&self, message: Result<String, String>) {
         self.wake(Wake::Saved(message));
+    }
+}
+
+/// Holds the newest frame until the window takes it, so that a slow display skips frames and never
+/// queues them. Clones share their content.
+#[derive(Clone, Default)]
+pub(crate) struct Mailbox(Arc<Mutex<Content>>);
+
+#[derive(Default)]
+struct Content {
+    newest: Option<Arc<Matched>>,
+    meter: Meter,
+}
+
+impl Mailbox {
+    /// Stores a frame, in place of one that was not taken. Returns true if the mailbox was empty, so
+    /// that the window has to be woken.
+    pub(crate) fn put(&self, frame: Arc<Matched>, timing: Timing) -> bool {
+        let mut content = locked(&self.0);
+        let time = timing.of(&frame);
+        content.meter.timing = timing;
+        content.meter.count(frame.finished, time);
+        content.meter.remember(frame.finished, time, frame.pair.skew_ns);
+        let previous = content.newest.replace(frame);
+        drop(content);
+        // The frame that was skipped is freed here, after the lock.
+        previous.is_none()
+    }
+
+    pub(crate) fn take(&self) -> Option<Arc<Matched>> {
+        locked(&self.0).newest.take()
+    }
+
+    pub(crate) fn rates(&self, now: Instant) -> Rates {
+        locked(&self.0).meter.rates(now)
+    }
+
+    /// Returns the kind of times, and for each recent frame its time and the capture time of the
+    /// right view minus that of the left one in nanoseconds.
+    pub(crate) fn recent(&self, now: Instant) -> (Timing, Vec<(Duration, i64)>) {
+        let mut content = locked(&self.0);
+        content.meter.forget_recent(now);
+        let meter = &content.meter;
+        (meter.timing, meter.recent.iter().map(|&(_, time, skew)| (time, skew)).collect())
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    pub timing: Timing,
+    /// Frames per second over the last second; `None` with fewer than two.
+    pub frames_per_second: Option<f64>,
+    pub latency: Option<Duration>,
+    /// 95th percentile of the last 256 frames.
+    pub latency_p95: Option<Duration>,
+}
+
+/// Time over which frames are counted.
+const SPAN: Duration = Duration::from_secs(1);
+
+/// History of single frames: its length in time, and its largest number of frames.
+const RECENT: Duration = Duration::from_secs(10);
+const MOST_RECENT: usize = 4096;
+
+const LATENCIES: usize = 256;
+
+#[derive(Default)]
+struct Meter {
+    timing: Timing,
+    times: VecDeque<Instant>,
+    latencies: VecDeque<Duration>,
+    /// Arrival, latency and skew of recent frames.
+    recent: VecDeque<(Instant, Duration, i64)>,
+}
+
+impl Meter {
+    fn count(&mut self, time: Instant, latency: Duration) {
+        self.times.push_back(time);
+        self.forget(time);
+        self.latencies.push_back(latency);
+        if self.latencies.len() > LATENCIES {
+            self.latencies.pop_front();
+        }
+    }
+
+    fn remember(&mut self, time: Instant, latency: Duration, skew_ns: i64) {
+        self.recent.push_back((time, latency, skew_ns));
+        if self.recent.len() > MOST_RECENT {
+            self.recent.pop_front();
+        }
+    }
+
+    fn forget_recent(&mut self, now: Instant) {
+        let old = |time: Instant| now.saturating_duration_since(time) > RECENT;
+        while self.recent.front().is_some_and(|&(time, ..)| old(time)) {
+            self.recent.pop_front();
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while self.times.front().is_some_and(|&t| now.saturating_duration_since(t) > SPAN) {
+            self.times.pop_front();
+        }
+    }
+
+    fn rates(&mut self, now: Instant) -> Rates {
+        self.forget(now);
+        let frames_per_second = match (self.times.front(), self.times.back()) {
+            (Some(&first), Some(&last)) if last > first => {
+                let intervals = (self.times.len() - 1) as f64;
+                Some(intervals / last.duration_since(first).as_secs_f64())
+            }
+            _ => None,
+        };
+        let mut sorted: Vec<_> = self.latencies.iter().copied().collect();
+        sorted.sort_unstable();
+        // Nearest-rank percentile.
+        let rank = (sorted.len() * 95).div_ceil(100);
+        Rates {
+            timing: self.timing,
+            frames_per_second,
+            latency: self.latencies.back().copied(),
+            latency_p95: rank.checked_sub(1).map(|i| sorted[i]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn the_rate_is_that_of_the_last_second() {
+        let start = Instant::now();
+        let mut meter = Meter::default();
+        assert_eq!(meter.rates(start), Rates::default());
+        for i in 0..20 {
+            meter.count(start + 100 * MS * i, MS * (i + 1));
+        }
+        for i in 1..=30 {
+            meter.count(start + 1900 * MS + 20 * MS * i, 5 * MS);
+        }
+        let rates = meter.rates(start + 2900 * MS);
+        assert!((rates.frames_per_second.unwrap() - 50.0).abs() < 1e-9, "{rates:?}");
+        assert_eq!(rates.latency, Some(5 * MS));
+        assert_eq!(rates.latency_p95, Some(18 * MS), "48 of 50 are at most 18 ms");
+        let later = meter.rates(start + 3501 * MS);
+        assert_eq!(later.frames_per_second, None, "a stalled stream has no rate");
+    }
+
+    #[test]
+    fn memory_stays_bounded() {
+        let start = Instant::now();
+        let mut meter = Meter::default();
+        for i in 0..10_000 {
+            meter.count(start + MS * i, MS);
+            meter.remember(start + MS * i, MS, 0);
+        }
+        assert_eq!(meter.recent.len(), MOST_RECENT);
+        meter.forget_recent(start + MS * 19_990);
+        assert_eq!(meter.recent.len(), 10);
+        assert!(meter.times.len() <= 1001);
+        assert_eq!(meter.latencies.len(), LATENCIES);
     }
 }

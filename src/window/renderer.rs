@@ -5,13 +5,13 @@ mod pipelines;
 
 use anyhow::Result;
 
+pub(crate) use self::frame::descriptor;
 use self::frame::{Colouring, FrameTextures, Resources};
 use self::pipelines::DEPTHS;
 pub(crate) use self::pipelines::Pipelines;
 use super::gpu::Gpu;
+use super::options::{Content, View};
 use super::scene::{Pane, Scene, panes};
-use super::textures::extent;
-use super::view::{Content, View};
 use super::wipe;
 use stereod_core::frame::Matched;
 use stereod_io::sink::colour::ColourMap;
@@ -22,46 +22,31 @@ pub(crate) struct Renderer {
     /// Distances of the points in space, as large as the last target that showed them.
     depths: Option<wgpu::Texture>,
     frame: Option<FrameTextures>,
-    /// The frame that is compared with it.
     kept: Option<FrameTextures>,
 }
 
 impl Renderer {
     /// Creates a renderer without a frame.
-    pub(crate) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
-        Self { resources: Resources::new(device, queue), depths: None, frame: None, kept: None }
+    pub(crate) fn new(gpu: &Gpu) -> Self {
+        Self { resources: Resources::new(gpu), depths: None, frame: None, kept: None }
     }
 
-    /// Uploads a frame, which replaces the one before.
-    pub(crate) fn upload(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        frame: &Matched,
-    ) -> Result<()> {
+    pub(crate) fn upload(&mut self, gpu: &Gpu, frame: &Matched) -> Result<()> {
         let before = self.frame.take();
-        self.frame = Some(self.resources.filled(before, device, queue, frame)?);
+        self.frame = Some(self.resources.filled(before, gpu, frame)?);
         Ok(())
     }
 
     /// Uploads a frame to compare the others with; `None` removes it.
-    pub(crate) fn keep(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        frame: Option<&Matched>,
-    ) -> Result<()> {
-        self.kept =
-            frame.map(|frame| self.resources.filled(None, device, queue, frame)).transpose()?;
+    pub(crate) fn keep(&mut self, gpu: &Gpu, frame: Option<&Matched>) -> Result<()> {
+        self.kept = frame.map(|frame| self.resources.filled(None, gpu, frame)).transpose()?;
         Ok(())
     }
 
-    /// Returns the size of the frame on the device.
     pub(crate) fn frame_size(&self) -> Option<(u32, u32)> {
         self.frame.as_ref().map(|frame| frame.size)
     }
 
-    /// Creates the pipelines for targets of this format.
     pub(crate) fn pipelines(
         &self,
         device: &wgpu::Device,
@@ -199,7 +184,6 @@ fn size_in_pixels(target: &wgpu::TextureView) -> (u32, u32) {
     (target.texture().width(), target.texture().height())
 }
 
-/// Returns the colours of a pass that draws into `target`.
 fn attachment(
     target: &wgpu::TextureView,
     load: wgpu::LoadOp<wgpu::Color>,
@@ -212,18 +196,9 @@ fn attachment(
     }
 }
 
-/// Creates the texture for the distances of points in space.
 fn distances(device: &wgpu::Device, size: (u32, u32)) -> wgpu::Texture {
-    device.create_texture(&wgpu::TextureDescriptor {
-        label: Some("distances"),
-        size: extent(size),
-        mip_level_count: 1,
-        sample_count: 1,
-        dimension: wgpu::TextureDimension::D2,
-        format: DEPTHS,
-        usage: wgpu::TextureUsages::RENDER_ATTACHMENT,
-        view_formats: &[],
-    })
+    let usage = wgpu::TextureUsages::RENDER_ATTACHMENT;
+    device.create_texture(&descriptor("distances", size, DEPTHS, usage))
 }
 
 /// Limits drawing to the columns of a pane from `left` to `right`.

@@ -9,17 +9,13 @@ use super::style::{BRIGHT, MARGIN, PANEL, TEXT};
 /// Smallest distance of two lines on the screen, in points.
 const APART: f32 = 26.0;
 
-/// Colours of neighbouring lines.
 const COLOURS: [[u8; 3]; 4] = [[90, 230, 120], [255, 200, 60], [90, 200, 255], [255, 120, 190]];
 
-/// Panes with lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    /// The panes that they go through.
     pub panes: Vec<Pane>,
     /// Width and height of an image.
     pub picture: (u32, u32),
-    /// The row under the mouse.
     pub mouse: Option<u32>,
 }
 

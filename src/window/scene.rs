@@ -1,7 +1,7 @@
 //! The scene: the view, and the layout of its panes on a target, independent of any graphics device.
 
+use super::options::{Content, View};
 use super::orbit::Orbit;
-use super::view::{Content, View};
 use stereod_core::frame::SUBPIXEL;
 use stereod_io::sink::colour::{ColourMap, ColourScale};
 
@@ -12,12 +12,10 @@ use stereod_io::sink::colour::{ColourMap, ColourScale};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub low: i32,
-    /// Larger than `low`.
     pub high: i32,
 }
 
 impl Limits {
-    /// Returns the limits of a scale at this moment.
     pub fn of(scale: &ColourScale) -> Self {
         let (low, high) = scale.limits();
         let units = |pixels: f32| {
@@ -35,7 +33,6 @@ impl Limits {
     }
 }
 
-/// The choices of the user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scene {
     pub view: View,
@@ -44,7 +41,6 @@ pub struct Scene {
     pub limits: Limits,
     /// Width in pixels left free at the right edge of the target.
     pub taken: u32,
-    /// Viewpoint of the points in space.
     pub orbit: Orbit,
     /// Nearest and farthest depth in metres of these points.
     pub depths: [f32; 2],
@@ -52,7 +48,6 @@ pub struct Scene {
     pub wipe: Option<f32>,
 }
 
-/// All depths.
 pub const ALL_DEPTHS: [f32; 2] = [0.0, f32::MAX];
 
 impl Scene {
@@ -134,7 +129,6 @@ pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
         .collect()
 }
 
-/// Returns `length * numerator / denominator`, rounded.
 fn scaled(length: u32, numerator: u32, denominator: u32) -> u32 {
     let denominator = u64::from(denominator);
     let product = u64::from(length) * u64::from(numerator);

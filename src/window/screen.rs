@@ -19,7 +19,6 @@ use super::renderer::{Pipelines, Renderer};
 use super::scene::{Scene, window_size};
 use stereod_core::frame::Matched;
 
-/// An open window.
 pub(crate) struct Screen {
     // The surface is dropped before the window it is on.
     surface: wgpu::Surface<'static>,
@@ -31,14 +30,12 @@ pub(crate) struct Screen {
     /// Pipelines for snapshots; created with the first.
     snapshot_pipelines: Option<Pipelines>,
     overlay: Overlay,
-    /// Input events for the panel.
     input: egui_winit::State,
     opened: Instant,
     size: (u32, u32),
     pub(crate) window: Arc<Window>,
 }
 
-/// Outcome of drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drawn {
     /// The frame is on its way to the screen.
@@ -50,7 +47,6 @@ pub(crate) enum Drawn {
 }
 
 impl Screen {
-    /// Opens the window.
     pub(crate) fn open(
         event_loop: &ActiveEventLoop,
         instance: &wgpu::Instance,
@@ -79,7 +75,7 @@ impl Screen {
         // Each frame queued for the screen adds a frame period of latency.
         configuration.desired_maximum_frame_latency = 1;
         surface.configure(&gpu.device, &configuration);
-        let renderer = Renderer::new(&gpu.device, &gpu.queue);
+        let renderer = Renderer::new(&gpu);
         let pipelines = renderer.pipelines(&gpu.device, configuration.format);
         let overlay = Overlay::new(&gpu.device, configuration.format);
         gpu.check()?;
@@ -102,7 +98,6 @@ impl Screen {
         })
     }
 
-    /// Checks that the graphics device still works.
     pub(crate) fn check(&self) -> Result<()> {
         self.gpu.check()
     }
@@ -120,17 +115,15 @@ impl Screen {
         self.size = size.into();
     }
 
-    /// Uploads a frame.
     pub(crate) fn upload(&mut self, frame: &Matched) -> Result<()> {
-        self.renderer.upload(&self.gpu.device, &self.gpu.queue, frame)
+        self.renderer.upload(&self.gpu, frame)
     }
 
     /// Uploads a frame to compare the others with; `None` removes it.
     pub(crate) fn keep(&mut self, frame: Option<&Matched>) -> Result<()> {
-        self.renderer.keep(&self.gpu.device, &self.gpu.queue, frame)
+        self.renderer.keep(&self.gpu, frame)
     }
 
-    /// Draws the last uploaded frame.
     pub(crate) fn draw(
         &mut self,
         scene: &Scene,
@@ -181,7 +174,6 @@ impl Screen {
         (context.text_edit_focused(), context.egui_wants_keyboard_input())
     }
 
-    /// Draws only the content painted by `paint`.
     pub(crate) fn draw_painted(
         &mut self,
         scene: &Scene,
@@ -280,7 +272,6 @@ impl Screen {
     }
 }
 
-/// Returns a size for the new window that fits on the monitor.
 fn first_size(event_loop: &ActiveEventLoop, options: &WindowOptions) -> (u32, u32) {
     let monitor = event_loop.primary_monitor().or_else(|| event_loop.available_monitors().next());
     let scale = monitor.as_ref().map_or(1.0, |monitor| monitor.scale_factor());

@@ -11,25 +11,19 @@ use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 const TRACK: f32 = 6.0;
 const MARK: f32 = 14.0;
 
-/// Height of the whole bar.
 const HEIGHT: f32 = TEXT + MARK + 3.0 * PADDING;
 
 /// State of the timeline. Times count from the first image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeline {
-    /// Time of the pair on the screen.
     pub position: Duration,
-    /// Its number.
     pub number: u64,
-    /// Time of the end.
     pub length: Duration,
     /// Begin and end of the marked part.
     pub marks: [Option<Duration>; 2],
-    /// True to start over at the end.
     pub repeats: bool,
     /// Speed relative to the recording's; `None`: as fast as matching allows.
     pub speed: Option<f64>,
-    /// True if the recording is at its end.
     pub is_at_end: bool,
 }
 
@@ -39,7 +33,6 @@ fn bar(area: Rect) -> Rect {
     Rect::from_min_max(pos2(area.min.x, area.max.y - HEIGHT), area.max)
 }
 
-/// Returns the rectangle of the track.
 fn track(bar: Rect) -> Rect {
     let middle = bar.max.y - PADDING - MARK / 2.0;
     let (left, right) = (bar.min.x + PADDING, bar.max.x - PADDING);

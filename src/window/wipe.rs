@@ -2,14 +2,12 @@
 
 use egui::{Align2, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
-use super::lines::{Line, panel};
+use super::options::Content;
 use super::scene::Pane;
-use super::style::{ALARM, BRIGHT, DIM, MARGIN, PANEL};
-use super::view::Content;
+use super::style::{ALARM, BRIGHT, DIM, Line, MARGIN, PANEL, panel};
 use crate::viewer::Knob;
 use stereod_core::frame::{DisparityMap, INVALID};
 
-/// Names of the kept map and of the present one.
 pub(super) const NAMES: [&str; 2] = ["A", "B"];
 
 /// Distance from the line in points within which the mouse holds it.
@@ -27,14 +25,11 @@ pub struct Wipe {
     pub pane: Pane,
     /// Column of the target at which the present map begins.
     pub line: u32,
-    /// The kept map and the present one.
     pub sides: [Side; 2],
 }
 
-/// A map that is compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
-    /// Number of the pair.
     pub pair: u64,
     /// Share of pixels with a disparity.
     pub known: f64,
@@ -51,7 +46,6 @@ impl Wipe {
         (Rect::from_min_size(corner, vec2(points(width), points(height))), points(self.line))
     }
 
-    /// Paints the line.
     pub(super) fn paint_line(&self, painter: &Painter, scale: f32) {
         let (rect, line) = self.place(scale);
         for (width, colour) in [(3.0, PANEL), (1.0, BRIGHT)] {
@@ -108,12 +102,10 @@ fn grip(painter: &Painter, centre: Pos2) {
     }
 }
 
-/// Reports whether the content depends on the settings of matching.
 pub(super) fn is_matched(content: Content) -> bool {
     matches!(content, Content::Disparity | Content::Points | Content::Confidence)
 }
 
-/// Returns the share of pixels with a disparity.
 pub(crate) fn known(map: &DisparityMap) -> f64 {
     let count = map.values().iter().filter(|&&value| value != INVALID).count();
     count as f64 / map.values().len().max(1) as f64

@@ -21,7 +21,6 @@ const HANGING_UP: Duration = Duration::from_millis(500);
 /// True once the display is lost. There is one in a process.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Reports whether the display was lost earlier.
 pub(super) fn has_lost_display() -> bool {
     LOST.load(Ordering::Relaxed)
 }
@@ -105,7 +104,6 @@ extern "C" fn say_nothing(_display: *mut c_void) -> c_int {
     0
 }
 
-/// Takes the place of `exit`.
 extern "C" fn report_loss(_display: *mut c_void, lost: *mut c_void) {
     // SAFETY: it is the function that `on_loss` handed over and that is never freed.
     let lost = unsafe { &*lost.cast::<OnLoss>() };

@@ -9,25 +9,17 @@ use super::manifest::{Manifest, NO_MANIFEST, State, state};
 use super::plan::{Piece, Plan};
 use crate::commands::{Error, print};
 
-/// Result of the check.
 #[derive(Debug, Default, Serialize)]
 struct Checked {
-    /// Inputs of the batch.
     inputs: usize,
-    /// Pieces of the batch.
     pieces: usize,
-    /// Whole pieces.
     whole: usize,
-    /// Pairs in them.
     pairs: u64,
-    /// Damaged frames of their inputs.
     damaged: u64,
-    /// Bytes in them.
     size: u64,
     problems: Vec<String>,
 }
 
-/// Runs the command.
 pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
     let plan = Plan::of(folder)?;
     let pieces = plan.pieces();
@@ -63,7 +55,6 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
     }
 }
 
-/// Whole pieces of an input with their manifests.
 pub type Whole<'a> = Vec<(&'a Piece, Manifest)>;
 
 /// Reads all pieces of an input. Returns the whole ones, and the problems of the others and between them,

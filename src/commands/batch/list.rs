@@ -19,7 +19,6 @@ const LIST_MAX: u64 = 256 << 20;
 /// Longest name of an input, in bytes; names of files end at 255.
 const NAME_MAX: usize = 120;
 
-/// Extensions of videos in a folder.
 const VIDEOS: [&str; 8] = ["mkv", "mp4", "mov", "m4v", "avi", "webm", "ts", "mts"];
 
 /// Arrangement of the views in single videos.
@@ -34,7 +33,6 @@ pub enum Both {
 }
 
 impl Both {
-    /// Returns the layout that the flags name.
     pub fn of(args: &BatchArgs) -> Self {
         match (args.side_by_side, args.top_bottom) {
             (true, _) => Self::SideBySide,
@@ -44,20 +42,15 @@ impl Both {
     }
 }
 
-/// An input of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// Name of its pieces, unique in the batch.
     pub name: String,
     /// Its line in the list, or its name in the folder; a tab separates the views.
     pub source: String,
-    /// Its files.
     pub spec: SourceSpec,
-    /// Arguments of `run` that name it.
     pub arguments: Vec<OsString>,
 }
 
-/// Reads the list at `path`, or finds the recordings in that folder.
 pub fn inputs(path: &Path, both: Both, topics: &[Option<String>; 2]) -> Result<Vec<Input>> {
     let shown = path.display();
     let named: Vec<Views> = if path.is_dir() {
@@ -90,7 +83,6 @@ struct Views {
     paths: Vec<PathBuf>,
 }
 
-/// Parses a line of a list.
 fn views(line: &str, folder: &Path) -> Result<Views> {
     let words: Vec<&str> = match line.split_once('\t') {
         Some((left, right)) => vec![left.trim(), right.trim()],
@@ -109,7 +101,6 @@ fn views(line: &str, folder: &Path) -> Result<Views> {
     Ok(Views { texts: words.into_iter().map(str::to_owned).collect(), paths })
 }
 
-/// Finds recordings and pairs of videos in a folder.
 fn in_folder(folder: &Path, both: Both) -> Result<Vec<Views>> {
     let single = |path: &Path, text: &str| Views {
         texts: vec![text.to_owned()],

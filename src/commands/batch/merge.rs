@@ -10,7 +10,7 @@ use super::checked::check;
 use super::manifest::Manifest;
 use super::plan::{Piece, Plan};
 use super::work::STATISTICS;
-use crate::commands::inputs::Inputs;
+use crate::commands::prepare::loading::Inputs;
 use crate::commands::{Error, print};
 use crate::outputs::Kind;
 use stereod_core::files::claim::Claim;
@@ -138,9 +138,7 @@ fn join_folders(folders: &[PathBuf], to: &Path, pairs: u64) -> Result<()> {
     Ok(())
 }
 
-/// Adds the statistics of all pieces up.
 fn statistics(parts: &[(PathBuf, Manifest)]) -> Result<Value> {
-    /// Counts and times that add up.
     const SUMS: [&str; 7] = [
         "/frames/left",
         "/frames/right",

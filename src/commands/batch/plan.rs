@@ -7,14 +7,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::identity::{self, Identity};
 use super::list::{self, Input};
+use super::manifest::{self, Identity};
 use super::shard::Shards;
 use crate::commands::Error;
 use crate::outputs::{self, Output};
@@ -29,7 +28,6 @@ use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;
 use stereod_io::source::gst::Keep;
 
-/// Name of the file.
 const NAME: &str = "run.json";
 
 /// Largest size of the file in bytes.
@@ -41,19 +39,12 @@ pub const SCHEMA: u32 = 2;
 /// Largest number of pieces of a batch: 20 years of video at 30 pairs a second in pieces of 20,000 pairs.
 const MOST: u64 = 1 << 20;
 
-/// Period for checking whether another worker has written the file.
-const TICK: Duration = Duration::from_millis(100);
-
-/// Contents of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Number of this layout.
     pub schema: u32,
-    /// Version of stereod.
     pub version: String,
     /// Settings that affect the bytes of the outputs, by section and key.
     pub settings: BTreeMap<String, Value>,
-    /// Outputs of a piece.
     pub write: Vec<String>,
     /// Pairs matched before each piece.
     pub run_in: u64,
@@ -64,10 +55,8 @@ pub struct Plan {
     pub inputs: Vec<Known>,
 }
 
-/// An input at the start of the batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Known {
-    /// Name of its pieces.
     pub name: String,
     /// Its line in the list, or its name in the folder.
     pub source: String,
@@ -80,11 +69,8 @@ pub struct Known {
 /// A part of an input, which is matched in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Name of its folder.
     pub name: String,
-    /// Number of the input.
     pub input: usize,
-    /// Number of its first pair.
     pub first: u64,
     /// Number of the pair after its last one; `None`: to the end.
     pub end: Option<u64>,
@@ -140,7 +126,6 @@ impl Plan {
         outputs::of_batch().filter(|(name, ..)| self.write.iter().any(|write| write == name))
     }
 
-    /// Checks the number of pieces.
     pub fn check_number(&self) -> Result<(), String> {
         let counts = self.inputs.iter().map(|input| self.count_of(input));
         match counts.fold(0, u64::saturating_add) {
@@ -168,14 +153,12 @@ impl Plan {
         Self::read(folder)?.ok_or_else(none)
     }
 
-    /// Returns the identity of the settings that affect the outputs.
     pub fn settings_id(&self) -> String {
         let all = (&self.version, &self.settings, &self.write, self.run_in);
         let text = serde_json::to_string(&all).expect("plain values");
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// Returns the first difference from a plan that was found in a folder.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let differs = |what: &str, here: &str, there: &str| {
             (here != there).then(|| format!("{what} is {here}, but was {there}"))
@@ -208,7 +191,6 @@ impl Plan {
             .find_map(|difference| difference)
     }
 
-    /// Returns all pieces, in the order of the inputs.
     pub fn pieces(&self) -> Vec<Piece> {
         let usual = self.inputs.iter().filter_map(|input| input.pairs);
         let add = |(sum, count): (u64, u64), pairs| (sum.saturating_add(pairs), count + 1);
@@ -243,7 +225,6 @@ pub fn shards_of(pieces: &[Piece], count: u64) -> Vec<u64> {
     pieces.iter().map(middle).collect()
 }
 
-/// Returns the settings that affect the bytes of the outputs.
 pub fn settings_of(
     loaded: &Loaded,
     topics: &[Option<String>; 2],
@@ -269,7 +250,7 @@ pub fn settings_of(
         }
         for path in file_list(list)? {
             let (hash, _) =
-                identity::of_file(&path, u64::MAX).context("cannot read the calibration")?;
+                manifest::of_file(&path, u64::MAX).context("cannot read the calibration")?;
             settings.insert(format!("content of {}", path.display()), hash.into());
         }
     }
@@ -281,7 +262,6 @@ pub fn settings_of(
     Ok(settings)
 }
 
-/// Describes an input by its name only.
 pub fn of_name(input: &Input) -> Known {
     let (name, source) = (input.name.clone(), input.source.clone());
     Known { name, source, pairs: None, identity: None }
@@ -344,7 +324,7 @@ pub fn agree(
         match Claim::on(&folder.join(NAME)) {
             // Another worker may have written it meanwhile.
             Ok(taken) => claim = Some(taken),
-            Err(error) if error.is::<Taken>() => std::thread::sleep(TICK),
+            Err(error) if error.is::<Taken>() => std::thread::sleep(crate::commands::TICK),
             Err(error) => return Err(error.into()),
         }
         if stop.is_set() {
@@ -370,7 +350,6 @@ pub fn withdraw(folder: &Path) {
 fn write_once(path: &Path, content: &[u8], replaces: bool) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new();
-    #[cfg(unix)]
     file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let file = file.prefix(".run.json.stereod-").suffix(".part").tempfile_in(folder);
     let mut file = file.map_err(|error| explain(path, &error))?;
@@ -388,7 +367,6 @@ fn write_once(path: &Path, content: &[u8], replaces: bool) -> Result<()> {
     }
 }
 
-/// Creates the folder of a batch.
 pub fn create_folder(folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).map_err(|error| explain(folder, &error))?;
     folder.canonicalize().map_err(|error| explain(folder, &error))

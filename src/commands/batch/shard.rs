@@ -4,11 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::batch::Shard;
 
-/// The shards of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shards {
     pub count: u64,
-    /// Number of the first shard.
     pub base: u64,
 }
 
@@ -59,13 +57,11 @@ struct Array {
     /// Smallest and largest number of a task.
     min: Option<u64>,
     max: Option<u64>,
-    /// Number of tasks.
     tasks: Option<u64>,
     step: u64,
 }
 
 impl Array {
-    /// Returns the shard of the task by its number, and the shards.
     fn shard(
         &self,
         count: Option<u64>,

@@ -18,12 +18,9 @@ pub struct Summary {
     /// Its number in the user's counting; absent without shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<u64>,
-    /// Number of shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     shards: Option<u64>,
-    /// Its pieces.
     pieces: usize,
-    /// Pieces made by it.
     pub made: usize,
     /// Pieces that existed before.
     pub there: usize,
@@ -33,17 +30,14 @@ pub struct Summary {
     failed: Vec<Failure>,
     /// Pieces with a missing or damaged input, with the reason.
     bad: Vec<Failure>,
-    /// Pairs in the pieces made by it.
     pairs: u64,
     /// Damaged frames of their inputs, concealed or left out.
     damaged: u64,
     /// Duration in seconds.
     seconds: f64,
-    /// Exit status.
     status: u8,
 }
 
-/// A piece that failed.
 #[derive(Debug, Serialize)]
 struct Failure {
     piece: String,
@@ -92,7 +86,6 @@ impl Summary {
         self.made + self.there + self.busy.len() + self.failed.len() + self.bad.len()
     }
 
-    /// Prints the summary, and returns an error if something is left to do.
     pub fn print(mut self, time: Duration, args: &BatchArgs) -> Result<(), Error> {
         self.seconds = (time.as_secs_f64() * 1000.0).round() / 1000.0;
         let outcome = outcome(&self);
@@ -157,7 +150,6 @@ fn in_words(summary: &Summary) -> String {
     text
 }
 
-/// Returns the error after a signal.
 pub fn stopped(done: usize) -> Result<(), Error> {
     let status = signals::exit_status().unwrap_or(1);
     Err(Error::Stopped(

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,9 +17,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::identity::Identity;
 use super::list::Input;
-use super::manifest::{self, Manifest, NO_MANIFEST, State, state};
+use super::manifest::{self, Identity, Manifest, NO_MANIFEST, State, state};
 use super::plan::{Piece, Plan, SCHEMA};
 use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::outputs::{Kind, Output};
@@ -33,25 +33,18 @@ use stereod_core::text::on_one_line;
 use stereod_core::thread;
 use stereod_io::sink::numbered::RECORD;
 
-/// Period for checking the process and the stop switch.
-const TICK: Duration = Duration::from_millis(20);
-
 /// Time limit for a process to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Suffix of unfinished folders.
 const UNFINISHED: &str = ".part";
 
 /// Name of a piece's settings, in the format of a configuration file.
 const SETTINGS: &str = "settings.toml";
 
-/// Name of the statistics of a piece.
 pub const STATISTICS: &str = "stats.json";
 
-/// Outcome of a piece.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// It was made.
     Done(Box<Manifest>),
     /// It existed before.
     WasThere,
@@ -61,18 +54,15 @@ pub enum Ended {
     BadInput(String),
     /// It failed for another reason, possibly a temporary one.
     Failed(String),
-    /// A signal ended it.
     Stopped,
 }
 
 /// The common data of all pieces.
 pub struct Work<'a> {
-    /// Folder of the results.
     pub folder: &'a Path,
     pub plan: &'a Plan,
     pub loaded: &'a Loaded,
     pub stop: &'a Switch,
-    /// Flags of the log.
     pub log: Vec<OsString>,
     /// Inputs with the content of the plan.
     pub seen: RefCell<HashSet<usize>>,
@@ -189,20 +179,7 @@ impl Work<'_> {
         if piece.first == 0 && pairs == 0 {
             return Ok(Ended::BadInput("it has no pair".into()));
         }
-        let written = &statistics["written"];
-        let is_whole = |output: &Output| written[output.counted_as()].as_u64() == Some(pairs);
-        ensure!(
-            pairs == 0 || self.plan.outputs().all(|(_, output, _)| is_whole(output)),
-            "{pairs} pairs were matched, but written were {written}"
-        );
-        // These records would let a later run replace the files of a piece.
-        let outputs = self.plan.outputs();
-        for (_, _, path) in outputs.filter(|(_, output, _)| matches!(output.kind, Kind::Folder(..)))
-        {
-            fs::remove_file(at(path).join(RECORD))
-                .or_else(ignore_missing)
-                .map_err(|error| explain(part.path(), &error))?;
-        }
+        self.complete_outputs(part.path(), pairs, &statistics["written"])?;
         // A later run with these settings must not write into the archive.
         self.write_settings(part.path(), None)?;
         let manifest = Manifest {
@@ -214,16 +191,33 @@ impl Work<'_> {
             end: piece.end,
             pairs,
             damaged: damaged_frames(&statistics),
-            files: 0,
-            size: 0,
-            sums: String::new(),
             engine: statistics["engine"].as_str().unwrap_or_default().to_owned(),
             seconds: (begin.elapsed().as_secs_f64() * 1000.0).round() / 1000.0,
-            checksum: String::new(),
+            ..Manifest::default()
         };
         manifest.write(part.path())?;
         sync(&lock);
         self.put_in_place(part, piece)
+    }
+
+    /// Checks that every output has all pairs, and removes the records of folders, which would let a later run
+    /// replace the files of a piece.
+    fn complete_outputs(&self, part: &Path, pairs: u64, written: &Value) -> Result<()> {
+        let is_whole = |output: &Output| written[output.counted_as()].as_u64() == Some(pairs);
+        ensure!(
+            pairs == 0 || self.plan.outputs().all(|(_, output, _)| is_whole(output)),
+            "{pairs} pairs were matched, but written were {written}"
+        );
+        let is_folder = |output: &Output| matches!(output.kind, Kind::Folder(..));
+        for (_, _, path) in self.plan.outputs().filter(|(_, output, _)| is_folder(output)) {
+            match fs::remove_file(part.join(path).join(RECORD)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(explain(part, &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Writes the settings of a piece with outputs in `folder` into its unfinished folder.
@@ -232,7 +226,6 @@ impl Work<'_> {
         fs::write(&path, self.settings(folder)?).map_err(|error| explain(&path, &error))
     }
 
-    /// Makes a folder with the name of an unfinished piece.
     fn new_folder(&self, piece: &Piece) -> Result<TempDir> {
         tempfile::Builder::new()
             .prefix(&prefix(piece))
@@ -251,7 +244,6 @@ impl Work<'_> {
         serde_json::from_str(&text).context(STATISTICS)
     }
 
-    /// Returns the arguments of the run that matches a piece.
     fn arguments(&self, input: &Input, piece: &Piece, files: [OsString; 4]) -> Vec<OsString> {
         let mut arguments: Vec<OsString> =
             vec!["run".into(), "--headless".into(), "--piece".into()];
@@ -281,14 +273,10 @@ impl Work<'_> {
             fs::rename(&place, earlier.path().join("earlier"))
                 .map_err(|error| explain(&place, &error))?;
         }
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // The mode of the folder above, because temporary folders are private.
-            let mode =
-                fs::metadata(self.folder).map_or(0o755, |about| about.permissions().mode() & 0o777);
-            let _ = fs::set_permissions(part.path(), fs::Permissions::from_mode(mode));
-        }
+        // The mode of the folder above, because temporary folders are private.
+        let mode =
+            fs::metadata(self.folder).map_or(0o755, |about| about.permissions().mode() & 0o777);
+        let _ = fs::set_permissions(part.path(), fs::Permissions::from_mode(mode));
         match fs::rename(part.path(), &place) {
             Ok(()) => {
                 let _ = part.keep();
@@ -395,13 +383,14 @@ impl Work<'_> {
                 match since {
                     None => {
                         since = Some(Instant::now());
-                        terminate(child);
+                        // SAFETY: the process is a child that was not waited for, so its number is its own.
+                        unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
                     }
                     Some(since) if since.elapsed() > PATIENCE => child.kill()?,
                     Some(_) => {}
                 }
             }
-            std::thread::sleep(TICK);
+            std::thread::sleep(crate::commands::TICK);
         }
     }
 
@@ -428,11 +417,6 @@ fn in_statistics(path: &Path) -> String {
     text[1..text.len() - 1].to_owned()
 }
 
-/// Returns an error unless it is about a missing file.
-fn ignore_missing(error: std::io::Error) -> std::io::Result<()> {
-    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
-}
-
 /// Returns the files of an input, and the times of their last changes.
 fn files_of(input: &Input) -> (Vec<PathBuf>, Vec<Option<SystemTime>>) {
     let files = input.spec.local_files();
@@ -447,27 +431,14 @@ fn damaged_frames(statistics: &Value) -> u64 {
     ["left", "right"].map(|view| count(view, "concealed") + count(view, "left_out")).iter().sum()
 }
 
-/// Prefix of unfinished folders of a piece.
 fn prefix(piece: &Piece) -> String {
     format!(".{}.stereod-", piece.name)
 }
 
-/// Returns the state of a piece in its unfinished folder.
 fn state_in(part: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
     let name = part.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let folder = part.parent().ok_or_else(|| anyhow!("{} has no parent", part.display()))?;
     state(folder, plan, &Piece { name, ..piece.clone() })
-}
-
-/// Asks a process to end.
-fn terminate(child: &mut Child) {
-    // SAFETY: the process is a child that was not waited for, so its number is not another one's.
-    #[cfg(unix)]
-    unsafe {
-        libc::kill(child.id() as libc::pid_t, libc::SIGTERM);
-    }
-    #[cfg(not(unix))]
-    let _ = child.kill();
 }
 
 /// Flushes the file system of this folder to the disk, because after a power failure a name must not refer to

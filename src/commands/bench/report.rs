@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::commands::prepare::timing::{Sustained, ms};
+use crate::commands::prepare::fit::{Sustained, ms};
 use stereod_core::matching::Params;
 
 /// Times of pairs one by one, and of a stream of pairs.
 pub struct Measured {
-    /// Stages in order, medians.
     pub stages: Vec<(&'static str, Duration)>,
     /// On a device: from the first kernel's start to the last one's end, median and best.
     pub kernels: Option<(Duration, Duration)>,
@@ -35,10 +34,8 @@ impl Measured {
     }
 }
 
-/// The report.
 pub struct Report {
     pub engine: String,
-    /// Number of multiprocessors, if not all.
     pub multiprocessors: Option<u32>,
     pub size: (usize, usize),
     pub repeat: u32,
@@ -58,7 +55,6 @@ impl Report {
         (paths > 0).then(|| (time.as_secs_f64() * 1e9 / count * 1e4).round() / 1e4)
     }
 
-    /// Returns the times and the settings as an object.
     pub fn json(&self) -> Value {
         let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
         let of_stages = |number: &dyn Fn(Duration) -> f64| -> serde_json::Map<_, _> {
@@ -102,7 +98,6 @@ impl Report {
         report
     }
 
-    /// Returns the task and the engine as a line.
     fn title(&self) -> String {
         format!(
             "{}x{}, {} disparities, {} paths, {}: median of {} on {}\n",
@@ -116,7 +111,6 @@ impl Report {
         )
     }
 
-    /// Returns the times, one per line.
     pub fn text(&self) -> String {
         let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
         let mut text = self.title();

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::{Error, signals};
-use super::play::play;
-use super::session::{Outcome, Seen, Session};
+use super::stream::{Outcome, Seen, Session, play};
 use crate::settings::{AtEnd, Loaded, Pace};
 use crate::window::{GuidedKeys, GuidedRemote, GuidedState, GuidedView, Window, WindowOptions};
 use stereod_core::calibration::solve::{Judgement, Quality, Refusal};
@@ -18,9 +17,6 @@ use stereod_io::source::Source;
 
 /// Time for which the window marks an accepted pair.
 const MARKED: Duration = Duration::from_millis(500);
-
-/// Time between two checks of the keys while no pair comes.
-const POLL: Duration = Duration::from_millis(20);
 
 /// Number of wishes shown at a time, the next ones first.
 const SHOWN: usize = 7;
@@ -151,7 +147,7 @@ impl Guided {
             if self.keys.solve.is_set() {
                 self.solve(pair, seen);
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(crate::commands::TICK);
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use indicatif::ProgressBar;
 
 use super::super::Error;
-use super::arguments::{detector, refuse_inputs};
+use super::{detector, refuse_inputs};
 use crate::board::detect::Detector;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;
@@ -19,18 +19,15 @@ use stereod_core::picture::grey::Grey;
 use stereod_core::picture::{orientation, still};
 use stereod_io::source::pictures::{files_of_glob, number_in_name};
 
-/// Detections in all images.
 pub(super) struct Found {
     /// Width and height of the images.
     pub(super) size: (usize, usize),
-    /// Every pair.
     pub(super) sightings: Vec<Sighting>,
 }
 
 /// A pair's files; one of them may be missing.
 type Files = [Option<PathBuf>; 2];
 
-/// Detects the board in every pair.
 pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Result<Found, Error> {
     let eyes = [
         expand(&args.left_pictures, "--left-pictures")?,
@@ -72,10 +69,8 @@ type Looked = (
     Result<[stereod_core::calibration::board::Detection; 2], Reason>,
 );
 
-/// Reading of the images.
 struct Reading<'a> {
     source: &'a Source,
-    /// Set once orientation tags have been reported.
     tags_reported: Cell<bool>,
 }
 

@@ -7,11 +7,9 @@ use serde_json::{Value, json};
 use stereod_core::camera::{CameraControl, ControlKind};
 use stereod_io::source::v4l2::{Camera, Mode, code_text};
 
-/// Advice if there is none.
 const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); in a container, hand \
                     it through (--device /dev/video0, and /dev/v4l, /run/udev for its stable name)";
 
-/// Formats them for people.
 pub(super) fn as_text(cameras: &[Camera], with_controls: bool) -> String {
     if cameras.is_empty() {
         return format!("{NONE}\n");
@@ -46,7 +44,6 @@ pub(super) fn as_text(cameras: &[Camera], with_controls: bool) -> String {
     text
 }
 
-/// Formats them for programs.
 pub(super) fn as_json(cameras: &[Camera]) -> Value {
     let mode = |mode: &Mode| {
         json!({

@@ -44,48 +44,27 @@ impl From<anyhow::Error> for Failure {
 
 /// Matcher of pair after pair.
 pub(super) struct Bench<'a> {
-    loaded: &'a Loaded,
-    cameras: Cameras<'a>,
+    pub(super) loaded: &'a Loaded,
+    pub(super) cameras: Cameras<'a>,
     /// Grey level of the painted textureless regions.
-    even: Option<u8>,
-    noise: Option<Noise>,
-    repeat: u32,
-    /// Whether the confidence is to be learnt.
-    learns: bool,
+    pub(super) even: Option<u8>,
+    pub(super) noise: Option<Noise>,
+    pub(super) repeat: u32,
+    pub(super) learns: bool,
     /// Set if OpenCV matches instead of the engine.
-    opencv: Option<OpenCv>,
+    pub(super) opencv: Option<OpenCv>,
     /// The engine of the previous pair, with its properties.
-    engine: Option<(Key, Box<dyn Engine>)>,
+    pub(super) engine: Option<(Key, Box<dyn Engine>)>,
 }
 
 /// Properties that determine an engine: the size of the raw images, and the parameters.
 type Key = ((usize, usize), Params);
 
-impl<'a> Bench<'a> {
-    /// Creates a measurement with these settings, each pair `repeat` times; with `learns`, also what
-    /// the confidence is learnt from.
-    pub(super) fn new(
-        loaded: &'a Loaded,
-        cameras: Cameras<'a>,
-        even: Option<u8>,
-        noise: Option<Noise>,
-        repeat: u32,
-        learns: bool,
-    ) -> Self {
-        Self { loaded, cameras, even, noise, repeat, learns, opencv: None, engine: None }
-    }
-
-    /// Has OpenCV match in place of the engine.
-    pub(super) fn by_opencv(self, opencv: Option<OpenCv>) -> Self {
-        Self { opencv, ..self }
-    }
-
-    /// Returns the engine's description; `None` before the first pair.
+impl Bench<'_> {
     pub(super) fn engine(&self) -> Option<String> {
         self.engine.as_ref().map(|(_, engine)| engine.description())
     }
 
-    /// Matches a pair and compares it with the truth.
     pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
         let pictures = read(item, &self.loaded.settings.source)?;
         let truth = discontinuities::found(truth::read(item)?);
@@ -251,7 +230,6 @@ fn learnt_from(
     levels.iter().enumerate().filter_map(of_pixel).flatten().collect()
 }
 
-/// Returns the intensity of both views.
 fn read(item: &Item, settings: &Source) -> anyhow::Result<[Image; 2]> {
     let [left, right] = &item.eyes;
     let read = |path: &PathBuf| -> anyhow::Result<Image> {

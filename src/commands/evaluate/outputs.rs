@@ -18,16 +18,12 @@ use stereod_evaluate::report::Report;
 use stereod_evaluate::submission::{self, Benchmark, Entry};
 use stereod_evaluate::{pictures, table};
 
-/// Form of a report.
 type Form = fn(&Report) -> String;
 
-/// The requested outputs.
 pub(super) struct Outputs<'a> {
-    /// Reports: flag, destination and form.
     reports: Vec<(&'static str, &'a Path, Form)>,
     errors: Option<&'a Path>,
     learn: Option<&'a Path>,
-    /// Benchmark and folder of a submission.
     submission: Option<(Benchmark, &'a Path)>,
 }
 
@@ -45,11 +41,9 @@ pub(super) struct Prepared<'a> {
     _claims: Vec<Claim>,
 }
 
-/// Standard output.
 const STDOUT: &str = "-";
 
 impl<'a> Outputs<'a> {
-    /// Creates the outputs that the command line names.
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
         let forms: [(_, _, Form); 4] = [
             ("--json", &args.json, Report::json),
@@ -72,7 +66,6 @@ impl<'a> Outputs<'a> {
         Ok(outputs)
     }
 
-    /// Returns those that are files, with their flags.
     fn files(&self) -> impl Iterator<Item = (&'static str, &'a Path)> {
         let files = self.reports.iter().filter(|(_, path, _)| *path != STDOUT);
         files.map(|&(flag, path, _)| (flag, path))
@@ -141,7 +134,6 @@ impl Prepared<'_> {
         files::write_whole(path, &encode_rgb(&pictures::errors(compared), width, height)?)
     }
 
-    /// Writes the result of a pair for a benchmark, if requested.
     pub(super) fn submit(
         &self,
         pair: usize,

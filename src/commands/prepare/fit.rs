@@ -6,18 +6,21 @@
 //! known per pixel only.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
 
 use super::rig::Rig;
-use super::timing::{pairs_for, stream};
 use crate::settings::{Loaded, Output};
-use stereod_core::engine::{self, Choice};
+use stereod_core::engine::{self, Choice, Engine};
+use stereod_core::frame::{Matched, StereoPair};
 use stereod_core::matching::{Params, Paths};
 use stereod_core::settings::Fitted;
 use stereod_core::thread;
 use stereod_io::source::demo::{DemoOptions, DemoSource};
 
 /// Part of the time that matching may take: the machine may be busier later.
-const SHARE: f64 = 0.85;
+pub const SHARE: f64 = 0.85;
 
 /// Seconds of a core that the other parts of a run take per pixel of a pair (docs/performance.md,
 /// "End to end on the CPU"): decoding both views, pairing and observing them, the lossless video,
@@ -26,7 +29,6 @@ const SOURCE: f64 = 30e-9;
 const RECORDING: f64 = 45e-9;
 const PREVIEW: f64 = 40e-9;
 
-/// Pairs of a measurement.
 const PAIRS: u32 = 3;
 
 /// Fractions of the disparities to try, in eighths.
@@ -46,7 +48,6 @@ pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
 
 /// The pairs for which settings are chosen.
 pub struct Demand<'a> {
-    /// Size of each raw image.
     pub size: (usize, usize),
     /// Number of disparities that the images need.
     pub fewest: usize,
@@ -181,6 +182,72 @@ fn rate(
     let count = PAIRS * engine.depth() as u32;
     let streamed = stream(&mut *engine, &mut pairs, count)?;
     Ok(f64::from(streamed.pairs) / streamed.time.as_secs_f64().max(1e-9))
+}
+
+/// Different pairs that are matched in turn, so that no cache holds the input.
+const IN_TURN: u64 = 4;
+
+/// Time between two pairs of the scene.
+const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
+
+pub struct Sustained {
+    pub pairs: u32,
+    pub in_flight: usize,
+    pub time: Duration,
+}
+
+impl Sustained {
+    pub fn ms(&self) -> f64 {
+        self.time.as_secs_f64() * 1e3 / f64::from(self.pairs)
+    }
+}
+
+/// Converts to milliseconds, rounded to a microsecond.
+pub fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Returns the number of pairs for an engine that holds `depth` of them: one more, so that the next
+/// is ready.
+pub fn pairs_for(depth: usize) -> u64 {
+    IN_TURN.max(depth as u64 + 1)
+}
+
+/// Moves a pair to its next turn, so that time never jumps back and the stream continues.
+pub fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
+    pair.timestamp += PERIOD * pairs_for(engine.depth()) as u32;
+    pair
+}
+
+pub fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
+    engine.collect()?.context("the engine lost a pair")
+}
+
+/// Matches `count` pairs with the engine kept full.
+pub fn stream(
+    engine: &mut dyn Engine,
+    pairs: &mut VecDeque<StereoPair>,
+    count: u32,
+) -> anyhow::Result<Sustained> {
+    let in_flight = engine.depth();
+    for _ in 0..in_flight {
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    // The first results fill the engine's pipeline and do not count.
+    for _ in 0..in_flight {
+        pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    let start = Instant::now();
+    for _ in 0..count {
+        pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    let time = start.elapsed();
+    while let Some(matched) = engine.collect()? {
+        pairs.push_back(of_next_turn(matched.pair, engine));
+    }
+    Ok(Sustained { pairs: count, in_flight, time })
 }
 
 #[cfg(test)]

@@ -3,6 +3,4 @@
 pub mod fit;
 pub mod loading;
 pub mod ranging;
-pub mod recorded;
 pub mod rig;
-pub mod timing;

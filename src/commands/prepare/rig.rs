@@ -1,4 +1,4 @@
-//! The two cameras, from the settings.
+//! The two cameras, from the settings or the calibration in a recording of messages.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,10 +6,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use nalgebra::Matrix3;
 
-use super::recorded::{self, Recorded};
 use crate::commands::Error;
 use crate::settings;
-use stereod_core::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
+use stereod_core::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions, Topics};
 use stereod_core::calibration::{
     Aligner, CalibrationError, Camera, Fit, Rectification, Rectifier, StereoCalibration,
 };
@@ -17,6 +16,9 @@ use stereod_core::engine::PairSpec;
 use stereod_core::files;
 use stereod_core::frame::{Eye, StereoGeometry};
 use stereod_io::sink::video::{RectifiedTags, read_rectified_tags};
+use stereod_io::source::recording::Recording;
+use stereod_io::source::recording::choice::{Wanted, is_rectified};
+use stereod_io::source::recording::messages::CameraInfo;
 use stereod_io::source::spec::{SourceSpec, StreamSpec};
 
 /// Cameras of the settings, before the size of their images is known.
@@ -32,7 +34,6 @@ pub struct Cameras<'a> {
     /// Names of the inputs if these are videos written by `stereod rectify`. Their tags are the
     /// calibration unless a file is given.
     rectified: Option<String>,
-    /// Calibration of the input if that is a recording that has one.
     recorded: Option<Recorded>,
     /// Cameras of the demo scene, unless others are given.
     demo: Option<StereoGeometry>,
@@ -40,10 +41,8 @@ pub struct Cameras<'a> {
     third: Option<StereoCalibration>,
 }
 
-/// The cameras of a run.
 #[derive(Clone, Debug)]
 pub struct Rig {
-    /// The pairs that an engine takes.
     pub pairs: PairSpec,
     /// Set if a calibration was given, by which the images are or come rectified.
     pub calibrated: bool,
@@ -123,7 +122,7 @@ impl<'a> Cameras<'a> {
             Loaded::of(format::of_rectified(size, &geometry), Format::Own)
         });
         if let Some(SourceSpec::Recording { path, topics }) = inputs {
-            self.recorded = recorded::calibration(path, topics, loaded.source.swap)?;
+            self.recorded = calibration_in(path, topics, loaded.source.swap)?;
             self.loaded = self.recorded.as_ref().map(|recorded| recorded.loaded.clone());
         }
         if loaded.output.depth {
@@ -135,12 +134,10 @@ impl<'a> Cameras<'a> {
         Ok(())
     }
 
-    /// Reports whether a calibration was given, or is in the recording.
     pub fn have_calibration(&self) -> bool {
         !self.files.is_empty() || self.recorded.is_some()
     }
 
-    /// Checks that depth can be aligned to a third camera.
     pub fn required_by_aligned(&self) -> Result<(), Error> {
         self.required_by("--aligned")?;
         match self.third {
@@ -163,7 +160,6 @@ impl<'a> Cameras<'a> {
         )))
     }
 
-    /// Reports whether depth can be computed.
     pub fn are_known(&self) -> bool {
         !self.files.is_empty()
             || self.settings.focal_and_baseline().is_some()
@@ -284,7 +280,6 @@ impl<'a> Cameras<'a> {
     }
 }
 
-/// Reads the calibration of the left camera and a third one.
 fn third(list: &str) -> Result<Option<StereoCalibration>, Error> {
     if list.is_empty() {
         return Ok(None);
@@ -353,9 +348,95 @@ fn kitti_cameras(inputs: &SourceSpec) -> Option<KittiCameras> {
     })
 }
 
-/// Makes an unusable calibration an error of usage.
 fn wrong(error: CalibrationError) -> Error {
     Error::Usage(error.into())
+}
+
+pub struct Recorded {
+    /// Its files or topics, for messages.
+    pub origin: String,
+    /// The calibration for images of any size.
+    pub loaded: Loaded,
+    /// Names and texts of the messages; empty if the calibration is in files.
+    texts: Vec<(String, String)>,
+    options: ReadOptions,
+    notes: Vec<String>,
+}
+
+impl Recorded {
+    pub fn for_size(&self, size: (usize, usize)) -> Result<Loaded, CalibrationError> {
+        let mut loaded = match self.texts.is_empty() || !self.loaded.by_size {
+            true => self.loaded.clone(),
+            false => parse(&self.texts, &ReadOptions { size: Some(size), ..self.options })?,
+        };
+        loaded.notes.extend(self.notes.clone());
+        Ok(loaded)
+    }
+}
+
+/// Returns the calibration in a recording; `None` if there is none. One that is not usable counts as none, with a
+/// warning.
+fn calibration_in(path: &Path, wanted: &Wanted, swap: bool) -> Result<Option<Recorded>, Error> {
+    let mut recording = Recording::open(path)?;
+    let mut views = recording.choose(wanted)?;
+    if swap {
+        views.reverse();
+    }
+    match of_views(&mut recording, views, swap) {
+        Ok(calibration) => Ok(calibration),
+        Err(error) => {
+            tracing::warn!(
+                "the calibration in the recording is not usable: {error:#}; the images are taken as they are \
+                 (--calibration names another one)"
+            );
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the calibration of these views in a recording; `None` if there is none. Fails if it is not usable.
+pub fn of_views(
+    recording: &mut Recording,
+    views: [usize; 2],
+    swap: bool,
+) -> anyhow::Result<Option<Recorded>> {
+    let files = recording.calibrations.clone();
+    if !files.is_empty() {
+        let kitti = match recording.topics()[views[usize::from(swap)]].name.as_str() {
+            "image_0" | "image_00" => Some(KittiCameras::Grey),
+            "image_2" | "image_02" => Some(KittiCameras::Colour),
+            _ => None,
+        };
+        let options = ReadOptions { kitti, swap, size: recording.size, ..ReadOptions::default() };
+        let loaded = format::read_with(&files, &options)?;
+        let listed: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        let (origin, texts, notes) = (listed.join(" and "), vec![], vec![]);
+        return Ok(Some(Recorded { origin, loaded, texts, options, notes }));
+    }
+    let are_rectified = views.iter().all(|&view| is_rectified(&recording.topics()[view]));
+    let topics = Some(if are_rectified { Topics::Rectified } else { Topics::Raw });
+    let options = ReadOptions { topics, ..ReadOptions::default() };
+    let found = recording.camera_infos(views, |names, infos| {
+        let texts: Vec<_> = names.iter().cloned().zip(infos.map(CameraInfo::to_yaml)).collect();
+        Ok((parse(&texts, &options)?, texts))
+    })?;
+    Ok(found.map(|found| {
+        let (loaded, texts) = found.calibration;
+        let reason = found.flaw.map_or(String::new(), |flaw| format!(" ({flaw:#})"));
+        let note = |(name, before): (&String, u64)| {
+            let number = before + 1;
+            format!("{name}: message {number} is the first usable one; those before it are left out{reason}")
+        };
+        let [left, right] = &found.names;
+        let late = found.names.iter().zip(found.before).filter(|(_, before)| *before > 0);
+        let notes = late.map(note).collect();
+        Recorded { origin: format!("{left} and {right}"), loaded, texts, options, notes }
+    }))
+}
+
+fn parse(texts: &[(String, String)], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
+    let files: Vec<_> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    format::parse(&files, options)
 }
 
 #[cfg(test)]

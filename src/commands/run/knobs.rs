@@ -6,7 +6,6 @@ use crate::settings::{Loaded, rows};
 use crate::viewer::{Knob, KnobKind};
 use stereod_core::settings::row::{Kind, Offers, Panel, Row};
 
-/// The headings, in their order.
 const GROUPS: [&str; 8] =
     ["Preset", "Cost", "Range", "Smoothness", "Checks", "Filters", "Colours", "Pictures"];
 

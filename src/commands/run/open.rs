@@ -4,5 +4,3 @@ pub mod engine;
 pub mod first_pairs;
 pub mod outputs;
 pub mod source;
-mod waiting;
-pub mod window;

@@ -1,8 +1,6 @@
 //! Reports of a run for people and programs: while it lasts and at its end.
 
-mod banners;
 mod overload;
-mod schema;
 mod statistics;
 mod watch;
 
@@ -10,8 +8,8 @@ use super::live::handles::Handles;
 use crate::commands::{Error, print};
 use crate::pipeline::Outcome;
 use crate::settings::Stats;
-pub use schema::schema;
 use statistics::Statistics;
+pub use statistics::schema;
 use stereod_core::files::new_file::NewFile;
 pub use watch::Watch;
 

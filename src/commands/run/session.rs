@@ -31,7 +31,6 @@ use stereod_io::source::excerpt::Frames;
 use stereod_io::source::gst::Keep;
 use stereod_io::source::spec::SourceSpec;
 
-/// A running run.
 pub struct Session {
     handles: Arc<Handles>,
     running: Running,
@@ -140,7 +139,6 @@ impl Session {
         Ok(Some(Self { handles, running, faces, files, room }))
     }
 
-    /// Waits for the end of the run, and reports.
     pub fn finish(self) -> Result<(), Error> {
         let Self { handles, running, mut faces, files, room: _room } = self;
         // Faces have something to show from the start.

@@ -12,7 +12,6 @@
 //! ```
 
 mod corners;
-mod measurement;
 mod model;
 mod monitor;
 pub mod observer;
@@ -24,21 +23,17 @@ mod verdict;
 use std::ops::RangeInclusive;
 
 use model::{Fit, Sight, median};
+pub use monitor::{Event, Monitor, State, Summary};
 use planes::{Pyramid, Unseen};
 use search::Searchable;
 use stereod_core::frame::{DisparityRange, Image};
-
-pub use measurement::Measurement;
-pub use monitor::{Event, Monitor, State, Summary};
 pub use verdict::{Limits, Verdict};
 
-/// Options of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Candidate disparities, if known. The search extends a little beyond them, and as far to the other
     /// side, for exchanged views. Without them it covers a sixth of the width.
     pub range: Option<DisparityRange>,
-    /// Largest number of points.
     pub points: usize,
 }
 
@@ -149,7 +144,6 @@ fn curvature_terms(aspect: f64) -> [(usize, f64); 3] {
     [(3, aspect.powi(2) / 9.0), (4, 4.0 / 45.0), (5, 4.0 / 45.0 * aspect.powi(4))]
 }
 
-/// Finds points of the left image in the right one.
 fn find_sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
     let (width, height) = (left.width(), left.height());
     let mut halvings = 0;
@@ -203,7 +197,6 @@ struct Finder<'a> {
     right_unseen: Unseen,
     in_left: Searchable,
     in_right: Searchable,
-    /// Reach of the search.
     dx: RangeInclusive<i32>,
     dy: RangeInclusive<i32>,
     scores: Vec<f32>,
@@ -251,4 +244,42 @@ impl Finder<'_> {
             sigma: exact.dy_sigma,
         })
     }
+}
+
+/// Alignment of a pair of images.
+///
+/// The row error is a point's row in the right image less that in the left one. Its model is
+/// `shift + x * sin(roll) + y * (1 - 1 / scale)`, with x and y relative to the centre of the *right*
+/// image, because a roll of the right view moves points by their position there. The rest is
+/// curvature.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measurement {
+    pub width: usize,
+    /// Points found in both images.
+    pub matches: usize,
+    /// Points that agree on one alignment.
+    pub consistent: usize,
+    /// Root mean square of the modelled row error over the image, in pixels.
+    pub row_error_px: f64,
+    /// Expected error of `row_error_px`, as a standard deviation.
+    pub uncertainty_px: f64,
+    /// Row error at the centre, in pixels; positive if the right image is lower.
+    pub shift_px: f64,
+    /// Roll of the right image relative to the left one, in degrees, clockwise.
+    pub roll_deg: f64,
+    /// Vertical scale of the right image relative to the left one.
+    pub scale: f64,
+    /// Root mean square of the curvature over the image: keystone (x y, y y) and lens distortion.
+    pub curvature_px: f64,
+    /// Expected error of `curvature_px`, as a standard deviation.
+    pub curvature_uncertainty_px: f64,
+    /// Median row error of the consistent points, in pixels.
+    pub median_px: f64,
+    /// Spread of the residual row errors, in pixels: 1.4826 times their median absolute value, the
+    /// standard deviation of normal errors.
+    pub spread_px: f64,
+    /// Median disparity of the consistent points, in pixels.
+    pub disparity_px: f64,
+    /// Share of the consistent points with a disparity more than a pixel below the candidates.
+    pub below_range: f64,
 }

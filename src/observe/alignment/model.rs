@@ -17,15 +17,12 @@ pub(super) struct Sight {
     pub(super) sigma: f64,
 }
 
-/// Result of a fit of `N` terms.
 #[derive(Clone, Debug)]
 pub(super) struct Fit<const N: usize> {
     pub(super) terms: SVector<f64, N>,
-    /// Covariance of the terms.
     pub(super) covariance: SMatrix<f64, N, N>,
     /// Spread of the residuals of agreeing points: 1.4826 times their median absolute value.
     pub(super) spread: f64,
-    /// Whether each point agrees with the fit.
     pub(super) agrees: Vec<bool>,
 }
 

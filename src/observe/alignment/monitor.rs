@@ -31,7 +31,7 @@ const GROWN: f64 = 2.0;
 const MOVED_PX: f64 = 0.5;
 
 /// Follows the alignment of a pair of cameras.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Monitor {
     limits: Limits,
     recent: Recent,
@@ -53,10 +53,8 @@ pub struct Monitor {
     told: Option<(Verdict, f64)>,
 }
 
-/// State of the alignment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct State {
-    /// Verdict on it.
     pub verdict: Verdict,
     /// Smoothed measurement; `None` before the first one.
     pub measurement: Option<Measurement>,
@@ -68,19 +66,6 @@ pub struct State {
     pub largest_px: f64,
     /// Range of the row error at the centre, in pixels, if the rows have wandered.
     pub wandered_px: Option<[f64; 2]>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            verdict: Verdict::Unsure,
-            measurement: None,
-            measured: 0,
-            at_start_px: None,
-            largest_px: 0.0,
-            wandered_px: None,
-        }
-    }
 }
 
 /// Alignment of the views for the report of a run.
@@ -112,7 +97,6 @@ pub struct Summary {
 }
 
 impl State {
-    /// Returns the summary for the report of a run.
     pub fn summary(&self) -> Summary {
         let of = |digits: i32, figure: fn(&Measurement) -> f64| {
             let unit = 10f64.powi(digits);
@@ -162,36 +146,20 @@ impl fmt::Display for Summary {
 /// Change of the verdict, or much worse values of the same one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// The verdict now.
     pub verdict: Verdict,
-    /// Message for the user.
     pub message: String,
 }
 
 impl Monitor {
     /// Creates a monitor without measurements.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            recent: Recent::default(),
-            smoothed: None,
-            weight: 0.0,
-            reliable: false,
-            agreed_px: None,
-            wander_px: None,
-            seen: None,
-            state: State::default(),
-            pending: (Verdict::Unsure, 0),
-            told: None,
-        }
+        Self { limits, ..Self::default() }
     }
 
-    /// Changes the limits.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Returns the state of the alignment.
     pub fn state(&self) -> State {
         self.state
     }
@@ -236,7 +204,6 @@ impl Monitor {
         self.reliable = false;
     }
 
-    /// Returns the verdict of the present measurements.
     fn assess(&mut self) -> Verdict {
         let smoothed = self.smoothed.filter(|_| self.reliable);
         self.wander_px = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));

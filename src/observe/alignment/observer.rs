@@ -17,24 +17,10 @@ const STEP: Duration = Duration::from_millis(100);
 /// Real time after which a pair is measured even if the stream's times stand still.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Shared state of the alignment.
 pub type Shared = Arc<Mutex<State>>;
 
-/// Returns a copy of a shared state.
-pub fn state_of(shared: &Shared) -> State {
-    *locked(shared)
-}
-
 /// Limits of the alarms, which may be changed at any time.
-#[derive(Clone, Debug)]
-pub struct SharedLimits(Arc<Mutex<Limits>>);
-
-impl SharedLimits {
-    /// Warns above this row error in pixels from now on.
-    pub fn warn_above(&self, warn_px: f64) {
-        locked(&self.0).warn_px = warn_px;
-    }
-}
+pub type SharedLimits = Arc<Mutex<Limits>>;
 
 /// Measures the alignment of two images: [`measure`], or a substitute in tests.
 type Measure = fn(&Image, &Image, &Options) -> Option<Measurement>;
@@ -42,7 +28,7 @@ type Measure = fn(&Image, &Image, &Options) -> Option<Measurement>;
 /// Measures a pair a few times per second, and logs changes.
 pub struct AlignmentObserver {
     options: Options,
-    limits: SharedLimits,
+    pub limits: SharedLimits,
     shared: Shared,
     /// `None` after a panic in a measurement.
     monitor: Option<Monitor>,
@@ -51,19 +37,12 @@ pub struct AlignmentObserver {
 }
 
 impl AlignmentObserver {
-    /// Creates an observer that updates `shared`.
     pub fn new(options: Options, limits: Limits, shared: Shared) -> Self {
         let monitor = Some(Monitor::new(limits));
-        let limits = SharedLimits(Arc::new(Mutex::new(limits)));
+        let limits = Arc::new(Mutex::new(limits));
         Self { options, limits, shared, monitor, taken: None }
     }
 
-    /// Returns the limits, which may be changed while it works.
-    pub fn limits(&self) -> SharedLimits {
-        self.limits.clone()
-    }
-
-    /// Measures a pair if one is due.
     fn take(&mut self, frame: &Matched, measure: Measure) {
         let (now, at) = (Instant::now(), frame.pair.timestamp);
         let due = self.taken.is_none_or(|(taken, then)| {
@@ -75,7 +54,7 @@ impl AlignmentObserver {
         }
         self.taken = Some((now, at));
         self.options.range = Some(frame.disparity.range());
-        let (limits, options) = (*locked(&self.limits.0), self.options);
+        let (limits, options) = (*locked(&self.limits), self.options);
         self.watch(|monitor| {
             let pair = &frame.pair;
             monitor.set_limits(limits);
@@ -149,13 +128,13 @@ mod tests {
         let mut observer =
             AlignmentObserver::new(Options::default(), Limits::default(), shared.clone());
         observer.take(&matched(0), aligned);
-        assert!(state_of(&shared).measurement.is_some());
+        assert!(locked(&shared).measurement.is_some());
         observer.taken = None;
         observer.take(&matched(1), |_, _, _| panic!("a mistake"));
-        assert_eq!(state_of(&shared).measurement, None);
+        assert_eq!(locked(&shared).measurement, None);
         observer.observe(&matched(2));
         observer.finish();
-        assert_eq!(state_of(&shared).measurement, None);
+        assert_eq!(locked(&shared).measurement, None);
     }
 
     #[test]

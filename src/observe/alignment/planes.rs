@@ -8,7 +8,6 @@ use stereod_core::frame::Image;
 /// exactly 0.
 const BORDER: u8 = 3;
 
-/// Level of a pyramid.
 #[derive(Debug)]
 pub(super) struct Level<'a> {
     pub(super) width: usize,
@@ -56,7 +55,6 @@ impl Level<'_> {
 /// Grey levels of a window without their mean.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// Row by row.
     pub(super) values: Vec<f32>,
     /// Root of the sum of their squares.
     pub(super) norm: f32,
@@ -79,7 +77,6 @@ impl Window {
     }
 }
 
-/// Image pyramid.
 #[derive(Debug)]
 pub(super) struct Pyramid<'a> {
     /// Levels, the full size first.
@@ -87,7 +84,6 @@ pub(super) struct Pyramid<'a> {
 }
 
 impl<'a> Pyramid<'a> {
-    /// Creates the pyramid with `halvings` reduced levels.
     pub(super) fn new(image: &'a Image, halvings: usize) -> Self {
         let (width, height) = (image.width(), image.height());
         let mut levels = vec![Level { width, height, pixels: Cow::Borrowed(image.pixels()) }];

@@ -24,7 +24,6 @@ const OF_ERROR: f64 = 0.2;
 /// Smallest share of the range in a single step that is a bump.
 const ONE_STEP: f64 = 0.34;
 
-/// The last measurements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     all: VecDeque<Measurement>,
@@ -42,7 +41,6 @@ impl Recent {
         self.all.clear();
     }
 
-    /// Returns the newest measurements, at most `count`, in order.
     pub(super) fn newest(&self, count: usize) -> impl Iterator<Item = &Measurement> {
         self.all.iter().skip(self.all.len().saturating_sub(count))
     }

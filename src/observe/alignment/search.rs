@@ -10,7 +10,6 @@ use super::planes::{Level, Window};
 /// Half the side of the windows that are compared.
 pub(super) const HALF: i32 = 4;
 
-/// Side of these windows.
 const SIDE: usize = 2 * HALF as usize + 1;
 
 /// Number of windows that are compared at once.

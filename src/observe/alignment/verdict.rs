@@ -7,10 +7,11 @@ use serde::Serialize;
 use super::Measurement;
 
 /// Verdict on the alignment of the views.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Too little common texture to tell.
+    #[default]
     Unsure,
     /// The rows agree.
     Good,
@@ -28,13 +29,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Reports whether the verdict calls for action.
     pub fn is_alarm(self) -> bool {
         !matches!(self, Verdict::Unsure | Verdict::Good)
     }
 }
 
-/// Writes the verdict in a few words.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -49,7 +48,6 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Limits of a good alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Row error in pixels (root mean square over the image) above which the rows are off.
@@ -140,7 +138,6 @@ impl Limits {
         if off { Verdict::RowsOff } else { Verdict::Good }
     }
 
-    /// Returns the message of a verdict, with the fix.
     pub fn describe(&self, verdict: Verdict, seen: Option<&Measurement>) -> String {
         let cure = if self.calibrated {
             "the calibration does not fit these pictures; check that it is the one of these cameras \
@@ -225,7 +222,6 @@ impl Limits {
     }
 }
 
-/// Cause of wandering rows.
 const WANDERING: &str = "no calibration mends that: the views do not show the same moment (synchronise \
                          the cameras; of two recordings, `--offset auto` finds the shift), or a \
                          camera is loose";
@@ -252,7 +248,6 @@ impl fmt::Display for Measurement {
 mod tests {
     use super::*;
 
-    /// Returns a measurement of a well-aligned rig.
     fn well() -> Measurement {
         Measurement {
             width: 752,

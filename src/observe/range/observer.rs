@@ -14,16 +14,9 @@ use stereod_core::thread::locked;
 /// Time between two looks at a map or its pair; matching the pair takes some milliseconds.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Matcher of reduced images.
 pub type SmallMatcher = Box<dyn Fn(Image, Image, &Params) -> Result<DisparityMap> + Send>;
 
-/// The last finding, shared.
 pub type Shared = Arc<Mutex<Option<TooFew>>>;
-
-/// Returns a copy of a shared finding.
-pub fn newest(shared: &Shared) -> Option<TooFew> {
-    *locked(shared)
-}
 
 /// Matches the first pair, and later each pair with a suspicious map, at a small size. It warns once if
 /// disparities lie beyond the candidates, and again if the candidates have changed since.
@@ -31,9 +24,7 @@ pub struct RangeObserver {
     matcher: SmallMatcher,
     shared: Shared,
     last_look: Option<Instant>,
-    /// The candidates of the last warning.
     warned: Option<DisparityRange>,
-    /// The candidates that `auto` has chosen, if so.
     chosen: Option<DisparityRange>,
 }
 

@@ -11,13 +11,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::connection::{Connection, End, Visit};
 use super::text::{self, Message, Own};
 use super::{Live, Newest, SCALES};
-use crate::serve::state::State;
+use crate::serve::State;
 use crate::viewer::{Ask, ClientId, Tuned};
 
 /// Frames that a client may have and not have drawn, if its connection is fast.
 const UNDRAWN: usize = 2;
 
-/// Period of the status.
 const STATUS: Duration = Duration::from_secs(1);
 
 /// A frame that takes longer than this to be drawn is too large for the connection.
@@ -50,7 +49,6 @@ struct Client<'a> {
     pace: Pace,
     /// Number of the last frame that it got, among those for the page.
     last: Option<u64>,
-    /// Those that it did not get.
     skipped: u64,
 }
 
@@ -190,7 +188,6 @@ impl<'a> Client<'a> {
         self.connection.send(text::status(self.live, &run, own, &self.connection)).await
     }
 
-    /// Acts on a message of the client.
     async fn act_on(&mut self, message: &str) -> Result<(), End> {
         let source = &self.live.0.source;
         match serde_json::from_str(message) {

@@ -14,9 +14,9 @@ use tokio::time::timeout;
 
 use super::Live;
 use super::viewers::{Ending, Seat};
+use crate::serve::State;
 use crate::serve::access::Rights;
-use crate::serve::peer::{Peer, SILENCE};
-use crate::serve::state::State;
+use crate::serve::server::{Peer, SILENCE};
 use crate::viewer::{ClientId, RequestId, ViewerId};
 
 /// Period in which a viewer is asked whether it is there.
@@ -34,28 +34,21 @@ const MOST_WAITING: usize = 64;
 /// Pings of a client until a message to it is taken; each makes an answer that waits, too.
 const MOST_PINGS: usize = 1000;
 
-/// Limits of a connection.
 pub fn limits() -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
 }
 
-/// A client that asks for a connection.
 pub struct Visit {
-    /// The page that it wants.
     pub live: Live,
-    /// The run.
     pub state: Arc<dyn State>,
     /// Its rights; `None` if it may not look.
     pub rights: Option<Rights>,
-    /// The client.
     pub peer: Peer,
 }
 
-/// End of a connection.
 pub enum End {
     /// The client has closed it.
     Left,
-    /// It has broken down.
     Broken(String),
     /// The client must go, and is told why.
     Sent(Ending),
@@ -67,11 +60,9 @@ impl From<String> for End {
     }
 }
 
-/// The connection of a client that was let in.
 pub struct Connection {
     sink: SplitSink<HyperWebsocketStream, Message>,
     ears: Ears,
-    /// Rights of the client.
     pub rights: Rights,
     pinged: Instant,
 }
@@ -88,7 +79,6 @@ struct Ears {
 }
 
 impl Ears {
-    /// Waits for the next text of the client.
     async fn next(&mut self) -> Result<String, End> {
         loop {
             tokio::select! {
@@ -169,7 +159,6 @@ impl Connection {
         self.ears.during(work).await
     }
 
-    /// Waits for a text of the client.
     pub async fn hear(&mut self) -> Result<String, End> {
         match self.ears.waiting.pop_front() {
             Some(text) => Ok(text),
@@ -202,7 +191,6 @@ impl Connection {
         }
     }
 
-    /// Returns the number of the viewer.
     pub fn id(&self) -> ClientId {
         self.ears.seat.id
     }

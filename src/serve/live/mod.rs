@@ -11,7 +11,6 @@ pub mod foxglove;
 pub mod snapshot;
 mod text;
 mod viewers;
-mod workers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -19,10 +18,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use hyper::body::Bytes;
-use tokio::sync::{OnceCell, Semaphore, watch};
-pub use viewers::Ending;
-use viewers::{Answer, Viewers};
-use workers::Workers;
+use tokio::sync::{AcquireError, OnceCell, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::spawn_blocking;
 
 use crate::viewer::{Ask, ClientId, Tuned, Viewer};
 use stereod_core::clock::CaptureClock;
@@ -34,6 +31,8 @@ use stereod_io::sink::Sink;
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::{Colouring, LiveColouring};
 use stereod_io::sink::messages::{TOPICS, stamp};
+pub use viewers::Ending;
+use viewers::{Answer, Viewers};
 
 /// Sizes of images for the page: every pixel of every row, every second or every fourth one.
 const SCALES: [usize; 3] = [1, 2, 4];
@@ -55,27 +54,19 @@ pub struct Live(Arc<Shared>);
 
 /// The parts of a run that its live page shows and changes.
 pub struct Source {
-    /// Name of the source, for people.
     pub name: String,
-    /// Set if pairs come at their own pace.
     pub is_live: bool,
-    /// The run's switches.
     pub control: Control,
-    /// The colours of disparity.
     pub colouring: LiveColouring,
     /// Options of the point clouds that the page saves.
     pub clouds: CloudOptions,
-    /// The knobs at the start.
     pub tuned: Tuned,
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
-    /// Clock of the capture times, if they have one.
     pub clock: Option<CaptureClock>,
-    /// Files that frames are written to.
     pub files: Vec<String>,
     /// File for saved settings; `None`: a new one in the folder each time.
     pub settings_file: Option<PathBuf>,
-    /// Folder for saved settings.
     pub folder: PathBuf,
 }
 
@@ -88,7 +79,6 @@ struct Shared {
     viewers: Viewers,
     encoders: Workers,
     makers: Workers,
-    /// Room for snapshots in memory.
     held: Arc<Semaphore>,
     /// Time 0 of the server's clock.
     start: Instant,
@@ -99,9 +89,7 @@ struct Newest {
     /// Its number among the pairs for the page, from 0.
     number: u64,
     frame: Arc<Matched>,
-    /// For the page, at each of the sizes.
     encoded: [OnceCell<Encoded>; SCALES.len()],
-    /// For the Foxglove protocol: the message of each topic.
     messages: [OnceCell<Encoded>; TOPICS.len()],
 }
 
@@ -126,7 +114,6 @@ impl Newest {
 }
 
 impl Live {
-    /// Makes the page of a run.
     pub fn new(source: Source) -> Self {
         let tuned = watch::Sender::new(source.tuned.clone());
         Self(Arc::new(Shared {
@@ -143,7 +130,6 @@ impl Live {
         }))
     }
 
-    /// Encodes a message on another thread.
     async fn encode(&self, encode: impl FnOnce() -> Result<Bytes> + Send + 'static) -> Encoded {
         self.0.encoders.work(encode).await?.map_err(|error| format!("{error:#}"))
     }
@@ -168,7 +154,6 @@ impl Live {
         (newest.clone(), self.0.viewers.take_answers(client))
     }
 
-    /// Returns the present colours, and the disparities that they span.
     fn colours(&self) -> (Colouring, [f32; 2]) {
         let colouring = self.0.source.colouring.get();
         let scale = locked(&self.0.colours);
@@ -197,7 +182,6 @@ pub struct LiveSink {
 }
 
 impl LiveSink {
-    /// Creates the sink of a page.
     pub fn new(live: Live) -> Self {
         Self { live, taken: 0 }
     }
@@ -227,5 +211,44 @@ impl Sink for LiveSink {
         let newest = Newest { number, frame, encoded, messages };
         shared.newest.send_replace(Some(Arc::new(newest)));
         Ok(())
+    }
+}
+
+/// Places for one kind of work, so that no other kind can keep it waiting.
+pub struct Workers(Arc<Semaphore>);
+
+/// A place, until its work is done. Whoever waits for it may leave before.
+pub struct Place(#[expect(dead_code, reason = "released on drop")] OwnedSemaphorePermit);
+
+impl Workers {
+    pub fn new(places: usize) -> Self {
+        Self(Arc::new(Semaphore::new(places)))
+    }
+
+    pub async fn enter(&self) -> Result<Place, AcquireError> {
+        self.0.clone().acquire_owned().await.map(Place)
+    }
+
+    /// Does the work in the next free place; the error is a panic.
+    pub async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        self.enter().await.map_err(|closed| closed.to_string())?.work(work).await
+    }
+}
+
+impl Place {
+    /// Does the work; the error is a panic.
+    pub async fn work<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let work = move || {
+            let done = work();
+            drop(self);
+            done
+        };
+        spawn_blocking(work).await.map_err(|broken| broken.to_string())
     }
 }

@@ -16,9 +16,7 @@ use stereod_core::picture::png::DisparityPng;
 /// Longest wait for room.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Reason for no snapshot.
 pub enum Refusal {
-    /// There is none of this name.
     Unknown,
     /// Others keep all room.
     Busy,

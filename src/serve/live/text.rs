@@ -12,13 +12,11 @@ use super::viewers::Answer;
 use crate::status::RunStatus;
 use crate::viewer::{Knob, KnobKind, Tuned};
 
-/// A message of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Message {
     /// A frame was drawn.
     Ack {
-        /// Its number.
         seq: u64,
         /// Set if the page was hidden meanwhile, so that the time says nothing of the connection.
         #[serde(default)]
@@ -38,20 +36,16 @@ pub enum Message {
     },
     /// The values of the configuration.
     Reset {
-        /// Number of the request, as for new values.
         #[serde(default)]
         number: u32,
     },
     /// A file with the settings in effect.
     Save,
-    /// Hold or go on.
     Pause {
-        /// Set to hold.
         on: bool,
     },
     /// Stop or go on with the files of frames.
     Record {
-        /// Set to go on.
         on: bool,
     },
     /// The size of frames.
@@ -61,12 +55,10 @@ pub enum Message {
     },
     /// The end of another viewer.
     Close {
-        /// Its number.
         viewer: u32,
     },
 }
 
-/// Returns the first message.
 pub fn hello(live: &Live, may_change: bool) -> String {
     let source = &live.0.source;
     let mut hello = json!({
@@ -86,7 +78,6 @@ fn add_colours(live: &Live, message: &mut Value) {
     message["colour_span"] = json!(span);
 }
 
-/// Returns the knobs, with answers to requests of the client.
 pub fn knobs(live: &Live, tuned: &Tuned, answers: &[Answer]) -> String {
     let mut message = json!({
         "type": "knobs",
@@ -118,13 +109,11 @@ fn knob(knob: &Knob) -> Value {
     })
 }
 
-/// Returns the answer to a question for the time.
 pub fn clock(live: &Live, at: f64) -> String {
     let server = ms_since(live.0.start, Instant::now());
     json!({ "type": "clock", "at": at, "server": server }).to_string()
 }
 
-/// Figures of the client that gets a status.
 #[derive(Serialize)]
 pub struct Own {
     /// Matched pairs that it did not get.
@@ -133,7 +122,6 @@ pub struct Own {
     pub scale: usize,
 }
 
-/// Returns the status of the run for a client, with the state of the page.
 pub fn status(live: &Live, run: &RunStatus, client: Own, connection: &Connection) -> String {
     let source = &live.0.source;
     let newest = live.0.newest.borrow().as_ref().map(|newest| newest.frame.pair.arrived);
@@ -157,7 +145,6 @@ pub fn status(live: &Live, run: &RunStatus, client: Own, connection: &Connection
     message.to_string()
 }
 
-/// Returns the notice that a file was saved, or not.
 pub fn note(saved: &Result<String, String>) -> String {
     let (is_good, text) = match saved {
         Ok(text) => (true, text),

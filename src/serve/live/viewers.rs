@@ -10,13 +10,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::serve::peer::Peer;
+use crate::serve::server::Peer;
 use crate::viewer::{ClientId, Tuned, ViewerId};
 use stereod_core::redact::redact;
 use stereod_core::text::on_one_line;
 use stereod_core::thread::locked;
 
-/// Viewers at once.
 const MOST: usize = 8;
 
 /// Time without an answer after which a viewer gives way before all others. Each is asked every five seconds.
@@ -28,7 +27,6 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// Longest reason in bytes (RFC 6455, 5.5).
 const LONGEST_REASON: usize = 123;
 
-/// End of a connection, as its viewer is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
     code: CloseCode,
@@ -41,7 +39,6 @@ impl Ending {
         Self { code: CloseCode::Policy, reason: reason.into() }
     }
 
-    /// The run is over, and nothing will follow.
     pub fn finished(reason: String) -> Self {
         Self { code: CloseCode::Normal, reason }
     }
@@ -56,7 +53,6 @@ impl Ending {
         Self { code: CloseCode::Library(4000), reason: reason.into() }
     }
 
-    /// Returns the message.
     pub fn frame(&self) -> CloseFrame {
         let reason = redact(&on_one_line(&self.reason));
         let end = reason.floor_char_boundary(LONGEST_REASON);
@@ -72,11 +68,9 @@ pub struct Viewers(Arc<Mutex<All>>);
 struct All {
     taken: u32,
     seats: Vec<Taken>,
-    /// Set at the end of the run.
     ending: Option<Ending>,
 }
 
-/// A taken seat.
 struct Taken {
     id: ClientId,
     kind: &'static str,
@@ -84,16 +78,13 @@ struct Taken {
     may_change: bool,
     since: Instant,
     end: watch::Sender<Option<Ending>>,
-    /// Answers that it has not taken.
     answers: Vec<Answer>,
 }
 
-/// Answer to a request of a viewer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
     /// The viewer's number of the request.
     pub number: u32,
-    /// Reason for a refusal.
     pub problem: Option<String>,
 }
 
@@ -146,7 +137,6 @@ impl Viewers {
         Ok(Seat { id, end: ended, viewers: self.clone() })
     }
 
-    /// Keeps answers for the viewers whose requests they answer.
     pub fn answer(&self, tuned: &Tuned) {
         for taken in &mut locked(&self.0).seats {
             let answer = |number| Answer { number, problem: tuned.problem.clone() };
@@ -154,14 +144,12 @@ impl Viewers {
         }
     }
 
-    /// Takes the answers to requests of a viewer.
     pub fn take_answers(&self, id: ClientId) -> Vec<Answer> {
         let mut all = locked(&self.0);
         let taken = all.seats.iter_mut().find(|taken| taken.id == id);
         taken.map_or_else(Vec::new, |taken| std::mem::take(&mut taken.answers))
     }
 
-    /// Closes a viewer for another one.
     pub fn close(&self, id: ClientId) {
         if let Some(taken) = locked(&self.0).seats.iter().find(|taken| taken.id == id) {
             taken.end.send_replace(Some(Ending::closed("the viewer was closed by another one")));
@@ -194,7 +182,6 @@ impl Viewers {
         let _ = timeout(GOODBYE, all_gone).await;
     }
 
-    /// Returns the viewers for their list, as the viewer `own` sees it.
     pub fn list(&self, own: ClientId) -> Vec<Value> {
         let row = |taken: &Taken| {
             json!({

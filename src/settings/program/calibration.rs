@@ -10,7 +10,6 @@ use stereod_core::settings::row::{AUTO, CALIBRATION, QUANTITY, RECTIFIED, Row, a
 /// (depth in metres = focal_px * baseline_m / disparity).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Calibration {
     pub file: String,
     pub alpha: Option<f64>,
@@ -91,7 +90,7 @@ impl Calibration {
 
 #[cfg(test)]
 mod tests {
-    use crate::settings::test_support::{refused, settings};
+    use crate::settings::tests::{refused, settings};
 
     #[test]
     fn depth_needs_both_numbers() {

@@ -6,10 +6,8 @@ use stereod_core::frame::Eye;
 use stereod_core::settings::row::{Plain, Row};
 use stereod_io::source::v4l2::{Controls, KNOBS};
 
-/// Controls of the cameras.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Camera {
-    /// Exposure and other controls.
     #[serde(flatten)]
     pub controls: Controls,
     /// The camera whose exposure, gain and white balance both have; `None`: each its own.
@@ -47,7 +45,7 @@ const EXPOSURE_FROM: Row = Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::test_support::{refused, settings};
+    use crate::settings::tests::{refused, settings};
     use stereod_io::source::v4l2::{PowerLine, Setting};
 
     #[test]

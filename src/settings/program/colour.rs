@@ -6,7 +6,6 @@ use stereod_core::frame::DisparityRange;
 use stereod_core::settings::row::{AUTO, Conflict, OUTPUT, Row};
 use stereod_io::sink::colour::{ColourMap, ColourRange};
 
-/// Choice of the disparities that the colours span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RangeMode {
@@ -16,10 +15,8 @@ pub enum RangeMode {
     Adaptive,
 }
 
-/// Colours of disparity in the window and the preview.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Colour {
     pub map: ColourMap,
     pub range: RangeMode,
@@ -85,7 +82,7 @@ impl Colour {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::refused;
+    use crate::settings::tests::refused;
 
     #[test]
     fn range_must_span_something() {

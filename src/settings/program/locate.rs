@@ -2,17 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-/// Places of configuration files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// The user's own, if there is a home folder.
     pub user: Option<PathBuf>,
-    /// The machine's.
     pub system: PathBuf,
 }
 
 impl Places {
-    /// Returns the places of this process.
     pub fn of_this_process() -> Places {
         Places::of(
             std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from),
@@ -40,7 +37,6 @@ impl Places {
         (error.kind() == std::io::ErrorKind::PermissionDenied).then_some(&self.system)
     }
 
-    /// Returns the places in the order of search.
     pub fn in_order(&self) -> impl Iterator<Item = &Path> {
         self.user.as_deref().into_iter().chain([self.system.as_path()])
     }

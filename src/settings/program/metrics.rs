@@ -8,10 +8,8 @@ use serde::Deserialize;
 use stereod_core::settings::row::Plain::Real;
 use stereod_core::settings::row::{OUTPUT, Row};
 
-/// Metrics for Prometheus over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Metrics {
     pub listen: String,
     pub hosts: String,
@@ -58,7 +56,6 @@ impl Metrics {
         address(&self.listen)
     }
 
-    /// Returns the other names of this machine.
     pub fn hosts(&self) -> Vec<String> {
         names(&self.hosts).map(str::to_owned).collect()
     }
@@ -89,7 +86,7 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::refused;
+    use crate::settings::tests::refused;
 
     #[test]
     fn a_port_alone_is_of_this_machine() {

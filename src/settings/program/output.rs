@@ -18,7 +18,6 @@ use stereod_io::sink::{mcap, messages};
 /// Outputs besides the window. An empty text means none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Output {
     pub record: String,
     pub mcap: String,
@@ -217,17 +216,13 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .more("`off`: every pixel."),
 ];
 
-/// A limit of depth.
 const fn limit(key: &'static str) -> Row {
     Row::real(key, Text("off"), [0.001, 1e6]).or(&["off"]).unit("metres")
 }
 
-/// Destination of the statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stats {
-    /// Standard output.
     Stdout,
-    /// A file.
     File(PathBuf),
 }
 
@@ -243,17 +238,14 @@ impl Output {
         (segmenting != SegmentLimits::default()).then_some(segmenting)
     }
 
-    /// Returns the unit of stored depth.
     pub fn depth_unit(&self) -> DepthUnit {
         DepthUnit::of_millimetres(self.depth_unit)
     }
 
-    /// Returns the stored quantity.
     pub fn quantity(&self) -> Quantity {
         if self.depth { Quantity::Depth(self.depth_unit()) } else { Quantity::Disparity }
     }
 
-    /// Returns the options of point clouds.
     pub fn clouds(&self) -> CloudOptions {
         let Self { axes, near_m, far_m, outliers, voxel_m, .. } = *self;
         CloudOptions { axes, near_m, far_m, outliers, voxel_m }
@@ -264,7 +256,6 @@ impl Output {
         self.near_m.is_some() || self.far_m.is_some()
     }
 
-    /// Returns the destination of the statistics.
     pub fn stats(&self) -> Option<Stats> {
         match self.stats.as_str() {
             "-" => Some(Stats::Stdout),
@@ -272,12 +263,10 @@ impl Output {
         }
     }
 
-    /// Returns the fragment of the stream's pipeline.
     pub fn stream(&self) -> Option<&str> {
         given(self.stream.trim())
     }
 
-    /// Reports whether an output shows the left image, with its colour.
     pub fn shows_left(&self) -> bool {
         (!self.preview.is_empty() && self.preview_view.shows_left())
             || (self.stream().is_some() && self.stream_view.shows_left())
@@ -285,7 +274,6 @@ impl Output {
             || mcap::is_name(self.record.as_ref())
     }
 
-    /// Reports whether an output holds the confidence.
     pub(in crate::settings) fn shows_confidence(&self) -> bool {
         !self.confidence.is_empty()
             || (!self.pictures.is_empty() && self.pictures_format == StillFormat::Exr)
@@ -365,7 +353,6 @@ fn bytes(text: &str) -> Option<u64> {
     (1000..=i64::MAX as u64).contains(&bytes).then_some(bytes)
 }
 
-/// Checks that a text is a size, or empty.
 fn size(text: &str) -> Result<(), String> {
     match bytes(text) {
         None if !text.is_empty() => Err("a size of 1 kB or more such as `2GB` or `500 MiB`".into()),
@@ -381,7 +368,7 @@ fn given(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::refused;
+    use crate::settings::tests::refused;
 
     fn none() -> Output {
         Settings::default().output

@@ -10,10 +10,8 @@ use stereod_core::settings::row::{Integer, Kind, OUTPUT, Row};
 use stereod_io::ros2::dds::{Graph, Reach};
 use stereod_io::sink::messages;
 
-/// Messages to a ROS 2 graph.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 #[cfg_attr(not(feature = "ros2"), allow(dead_code))] // The program then refuses the section.
 pub struct Ros2 {
     pub namespace: String,
@@ -67,7 +65,6 @@ impl Ros2 {
         namespace(&self.namespace)
     }
 
-    /// Returns the graph that is joined.
     #[cfg(feature = "ros2")]
     pub fn graph(&self) -> Graph {
         let reach = match self.discovery.as_str() {
@@ -78,7 +75,6 @@ impl Ros2 {
         Graph { domain: self.domain, reach }
     }
 
-    /// Reports whether the confidence is published.
     pub(in crate::settings) fn shows_confidence(&self) -> bool {
         self.namespace().is_some() && messages::names(&self.topics).any(|name| name == "confidence")
     }
@@ -109,7 +105,7 @@ fn namespace(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::refused;
+    use crate::settings::tests::refused;
 
     #[test]
     fn discovery_is_a_word_or_addresses() {

@@ -10,10 +10,8 @@ use crate::settings::names::path_of;
 use stereod_core::settings::row::Plain::Switch;
 use stereod_core::settings::row::{Kind, OUTPUT, Row};
 
-/// The live page over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Serve {
     pub listen: String,
     pub token_file: String,

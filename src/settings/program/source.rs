@@ -18,15 +18,12 @@ use stereod_io::source::pairing::PairBy;
 use stereod_io::source::spec::SourceSpec;
 use stereod_io::source::v4l2::{CameraRequest, Format};
 
-/// Speed at which a recorded source is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
     /// The recorded pace in a window without outputs, else as fast as possible.
     Auto,
-    /// The recorded pace.
     Realtime,
-    /// As fast as possible.
     Fast,
 }
 
@@ -34,7 +31,6 @@ pub enum Pace {
 /// seven.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Source {
     pub left: String,
     pub right: String,
@@ -246,7 +242,6 @@ impl Source {
         Ok(())
     }
 
-    /// Checks that neither view is missing.
     pub fn complete(&self) -> Result<(), String> {
         let lacks = |has: &str, lacks: &str| {
             Err(format!("[source] has `{has}` but no `{lacks}`: name both views"))
@@ -258,7 +253,6 @@ impl Source {
         }
     }
 
-    /// Returns the source of the settings, if any.
     pub fn spec(&self) -> Option<SourceSpec> {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
@@ -285,7 +279,6 @@ impl Source {
         [begin, duration.map(|duration| start.saturating_add(duration))]
     }
 
-    /// Returns the part of a recording by its times.
     fn part(&self) -> Part {
         Part {
             start: Duration::from_secs_f64(self.start_s),
@@ -294,7 +287,6 @@ impl Source {
         }
     }
 
-    /// Returns the options of the streams, which take their memory from the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
         let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } =
             *self;
@@ -323,7 +315,7 @@ impl Source {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::settings::test_support::{refused, settings};
+    use crate::settings::tests::{refused, settings};
 
     fn options(assignments: &[&str]) -> GstOptions {
         let settings = settings(assignments);

@@ -9,15 +9,12 @@ use crate::window::View;
 use stereod_core::settings::row::Plain::Switch;
 use stereod_core::settings::row::{Kind, OUTPUT, Row};
 
-/// Presence of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowMode {
-    /// If there is a display.
     Auto,
     /// Yes, or fail.
     On,
-    /// No.
     Off,
 }
 
@@ -27,14 +24,11 @@ pub enum WindowMode {
 pub enum AtEnd {
     /// Show the last pair until it is closed.
     Stay,
-    /// Close.
     Close,
 }
 
-/// Settings of the window.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // `ROWS` says what each is.
 pub struct Window {
     pub mode: WindowMode,
     pub view: View,

@@ -3,17 +3,16 @@
 use std::time::{Duration, Instant};
 
 use super::super::histogram::Histogram;
+use super::super::options::{Content, View};
 use super::super::overlay::{Hover, Legend, OverlayContent};
 use super::super::rows::Rows;
 use super::super::scene::{Pane, panes};
-use super::super::view::{Content, View};
 use super::{App, size};
 
 /// Shortest period between changes of a number, for readability.
 const READABLE: Duration = Duration::from_millis(250);
 
 impl App {
-    /// Returns the content of the overlay now.
     pub(super) fn content(&mut self, now: Instant) -> OverlayContent {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
             self.notice = None;
@@ -58,7 +57,6 @@ impl App {
         }
     }
 
-    /// Returns the pixel under the mouse.
     fn hover(&self) -> Option<Hover> {
         let present = self.frame.as_ref()?;
         if self.view == View::Points {

@@ -2,7 +2,6 @@
 
 use winit::keyboard::{Key, ModifiersState, NamedKey};
 
-/// Action that a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Pause,
@@ -40,7 +39,6 @@ pub(super) enum Travel {
 }
 
 impl Action {
-    /// Returns the action that a key asks for, if any.
     pub(super) fn of(key: &Key, modifiers: ModifiersState) -> Option<Self> {
         // Shift only makes capitals and the question mark; the others belong to the desktop.
         if !(modifiers - ModifiersState::SHIFT).is_empty() {
@@ -88,7 +86,6 @@ mod tests {
     use super::super::super::help::{FILES, PLAYBACK, TUNING, VIEWS};
     use super::*;
 
-    /// The sheet lists every key and no others.
     #[test]
     fn the_help_lists_every_key() {
         let action = |key: &str| {

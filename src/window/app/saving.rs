@@ -1,14 +1,18 @@
 //! Files written at the press of a key.
 
-use std::time::SystemTime;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
+use image::RgbaImage;
 
-use super::super::remote::Wake;
-use super::super::snapshot::{self, SnapshotPaths};
 use super::App;
-use stereod_core::picture::cloud;
-use stereod_core::thread;
+use crate::window::remote::Wake;
+use stereod_core::frame::{DisparityMap, DisparityRange};
+use stereod_core::picture::{cloud, png};
+use stereod_core::{files, thread};
+use stereod_io::sink::still::Still;
 
 impl App {
     /// Draws the image now; a thread waits for it and writes the files.
@@ -28,12 +32,11 @@ impl App {
         let range = frame.disparity.range();
         self.save("snapshot", move || {
             let view = readback.wait(&device)?;
-            snapshot::write(&paths, &frame.disparity, range, &view)?;
+            write(&paths, &frame.disparity, range, &view)?;
             Ok(format!("saved {paths}"))
         });
     }
 
-    /// Writes the frame on the screen as points in space.
     pub(super) fn point_cloud(&mut self) {
         let Some(frame) = &self.frame else {
             return self.notify(Err("there is no image yet".into()));
@@ -43,7 +46,7 @@ impl App {
             return self.notify(Err(format!("no point cloud without a calibration: {cure}")));
         };
         let folder = &self.shell.options.snapshot_dir;
-        let path = snapshot::cloud_path(folder, SystemTime::now(), frame.pair.sequence);
+        let path = cloud_path(folder, SystemTime::now(), frame.pair.sequence);
         let (frame, options) = (frame.clone(), self.shell.options.clouds);
         self.save("point cloud", move || {
             let colour = |x, y| frame.pair.left.rgb_at(x, y);
@@ -59,7 +62,6 @@ impl App {
         });
     }
 
-    /// Writes files on a thread of its own, which then reports the result.
     fn save(
         &mut self,
         what: &'static str,
@@ -81,5 +83,80 @@ impl App {
             Err(error) => self.notify(Err(format!("no {what}: {error}"))),
         }
         self.writers.retain(|writer| !writer.is_finished());
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SnapshotPaths {
+    pub(crate) disparity: PathBuf,
+    /// The content of the window without the overlay.
+    pub(crate) view: PathBuf,
+}
+
+impl SnapshotPaths {
+    /// Names the files of a snapshot of pair number `sequence` taken now.
+    pub(crate) fn new(folder: &Path, now: SystemTime, sequence: u64) -> Self {
+        let stem = format!("stereod-{}-{sequence:06}", stamp(now));
+        Self {
+            disparity: folder.join(format!("{stem}-disparity.png")),
+            view: folder.join(format!("{stem}-view.png")),
+        }
+    }
+}
+
+impl fmt::Display for SnapshotPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} and -view.png", self.disparity.display())
+    }
+}
+
+/// Names a point cloud of pair number `sequence` taken now.
+pub(crate) fn cloud_path(folder: &Path, now: SystemTime, sequence: u64) -> PathBuf {
+    folder.join(format!("stereod-{}-{sequence:06}.ply", stamp(now)))
+}
+
+pub(crate) fn settings_path(folder: &Path, now: SystemTime) -> PathBuf {
+    folder.join(format!("stereod-settings-{}.toml", stamp(now)))
+}
+
+/// Writes both files: the disparity of a run with candidates in `range`, and the view.
+pub(crate) fn write(
+    paths: &SnapshotPaths,
+    disparity: &DisparityMap,
+    range: DisparityRange,
+    view: &RgbaImage,
+) -> Result<()> {
+    Still::of(disparity, range).write(&paths.disparity)?;
+    let rgb: Vec<u8> =
+        view.pixels().flat_map(|pixel| [pixel.0[0], pixel.0[1], pixel.0[2]]).collect();
+    let file = png::encode_rgb(&rgb, view.width() as usize, view.height() as usize)?;
+    files::write_whole(&paths.view, &file)
+}
+
+/// Returns a moment in UTC with milliseconds, fit for a file name: 20260131-235959-042.
+fn stamp(now: SystemTime) -> String {
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let seconds = since.as_secs() % 86400;
+    let (year, month, day) = files::date(now);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let millisecond = since.subsec_millis();
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}-{millisecond:03}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_utc() {
+        let at = |seconds: u64, millis: u64| {
+            stamp(SystemTime::UNIX_EPOCH + Duration::from_millis(seconds * 1000 + millis))
+        };
+        // date -u -d @951782399 +%Y%m%d-%H%M%S, and so on.
+        assert_eq!(at(0, 0), "19700101-000000-000");
+        assert_eq!(at(951_782_399, 7), "20000228-235959-007");
+        assert_eq!(at(951_782_400, 0), "20000229-000000-000");
+        assert_eq!(at(1_767_225_599, 999), "20251231-235959-999");
+        assert_eq!(at(1_767_225_600, 0), "20260101-000000-000");
     }
 }

@@ -9,14 +9,13 @@ use super::super::overlay::OverlayContent;
 use super::super::panel::Clicks;
 use super::super::scene::Scene;
 use super::super::screen::Drawn;
-use super::super::snapshot;
 use super::App;
+use super::saving::settings_path;
 use crate::viewer::{Ask, Tuned};
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::Colouring;
 
 impl App {
-    /// Opens or closes the panel.
     pub(super) fn toggle_panel(&mut self) {
         if self.panel.is_empty() {
             return self.notify(Err("there is nothing to tune here".into()));
@@ -86,17 +85,17 @@ impl App {
             edge
         })?;
         self.taken = beside.taken;
-        if clicks.turned() {
+        if clicks.turned {
             self.ask_for_values();
         }
-        if clicks.reset() {
+        if clicks.reset {
             let ask = self.panel.reset();
             self.ask(ask);
         }
-        if clicks.write() {
+        if clicks.write {
             self.write_settings();
         }
-        if clicks.close() {
+        if clicks.close {
             self.close_panel();
         }
         let done = clicks != Clicks::default();
@@ -116,9 +115,10 @@ impl App {
         if self.panel.has_no_knobs() {
             return self.notify(Err("there are no settings to write here".into()));
         }
-        let path = self.shell.options.settings_file.clone().unwrap_or_else(|| {
-            snapshot::settings_path(&self.shell.options.snapshot_dir, SystemTime::now())
-        });
+        let path =
+            self.shell.options.settings_file.clone().unwrap_or_else(|| {
+                settings_path(&self.shell.options.snapshot_dir, SystemTime::now())
+            });
         self.ask(Ask::Write(path));
     }
 
@@ -133,7 +133,6 @@ impl App {
         }
     }
 
-    /// Applies changes from elsewhere.
     pub(super) fn tuned(&mut self, tuned: Tuned) {
         let Colouring { map, span } = tuned.colouring;
         if self.colouring.span != span {

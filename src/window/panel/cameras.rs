@@ -6,7 +6,7 @@ use egui::{Color32, ComboBox, RichText, Slider, Ui};
 
 use super::super::options::CameraDesk;
 use super::super::style::ALARM;
-use super::row::row;
+use super::row;
 use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::frame::Eye;
 
@@ -27,19 +27,14 @@ const FIRST: [u32; 9] = [
     0x009a_090a,
 ];
 
-/// The exposure time, whose unit is the same for all cameras.
 const EXPOSURE_TIME: u32 = 0x009a_0902;
 
-/// Cameras of the run and what the user does with them.
 #[derive(Default)]
 pub(crate) struct Cameras {
     desk: Option<CameraDesk>,
     list: Vec<Camera>,
-    /// True to set one camera at a time.
     is_apart: bool,
-    /// The camera that is set then.
     selected: usize,
-    /// Number of the last request.
     sent: u64,
 }
 
@@ -50,7 +45,6 @@ struct Camera {
     controls: Vec<CameraControl>,
     /// Reason why it does not answer, or why a value was not set.
     problem: Option<String>,
-    /// Number of the last request to this camera.
     sent: u64,
     /// Time of the last report, or of the begin of watching.
     heard: Option<Instant>,
@@ -81,7 +75,6 @@ impl Cameras {
         self.list.is_empty()
     }
 
-    /// Starts or ends the reports of every second.
     pub(crate) fn watch(&mut self, is_watched: bool) {
         let now = Instant::now();
         self.list.iter_mut().for_each(|camera| camera.heard = Some(now));
@@ -90,7 +83,6 @@ impl Cameras {
         }
     }
 
-    /// Applies the report of a camera.
     pub(crate) fn report(&mut self, which: usize, report: CameraReport) {
         let Some(camera) = self.list.get_mut(which) else { return };
         camera.heard = Some(Instant::now());
@@ -119,7 +111,6 @@ impl Cameras {
         }
     }
 
-    /// Lays the section out.
     pub(super) fn show(&mut self, ui: &mut Ui) {
         ui.label(RichText::new("Cameras").strong());
         let quiet = Color32::from_gray(160);
@@ -176,7 +167,6 @@ impl Cameras {
         }
     }
 
-    /// Requests values of controls of these cameras.
     fn set(&mut self, targets: std::ops::Range<usize>, wanted: &[(u32, i32)]) {
         self.sent += 1;
         for which in targets {

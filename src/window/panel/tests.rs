@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use egui::{Event, Modifiers, PointerButton, Pos2, RawInput, Rect, Shape, pos2, vec2};
 
-use super::row::LABEL;
-use super::*;
+use super::{LABEL, *};
 use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::frame::Eye;
 use stereod_core::thread::locked;
@@ -84,7 +83,6 @@ impl User {
         clicks
     }
 
-    /// Where this is written.
     fn place(&self, text: &str) -> Pos2 {
         let found = self.texts.iter().find(|(written, _)| written == text);
         found.unwrap_or_else(|| panic!("no {text:?} in {:?}", self.texts)).1.center()
@@ -114,7 +112,7 @@ fn dragging_a_slider_turns_its_knob_and_is_asked_for() {
     let number = user.place("8");
     let on_rail = |offset| pos2(number.x - offset, number.y);
     let clicks = user.button(on_rail(70.0), true);
-    assert!(clicks.turned() && !clicks.reset() && !clicks.write());
+    assert!(clicks.turned && !clicks.reset && !clicks.write);
     let first: f64 = user.value("uniqueness").parse().unwrap();
     user.pass(vec![Event::PointerMoved(on_rail(45.0))]);
     let second: f64 = user.value("uniqueness").parse().unwrap();
@@ -126,9 +124,9 @@ fn dragging_a_slider_turns_its_knob_and_is_asked_for() {
 fn auto_becomes_its_number_and_back() {
     let mut user = User::new();
     let auto = user.place("auto");
-    assert!(user.click(auto).turned());
+    assert!(user.click(auto).turned);
     assert_eq!(user.value("p1"), "30");
-    assert!(user.click(auto).turned());
+    assert!(user.click(auto).turned);
     assert_eq!(user.value("p1"), "auto");
 }
 
@@ -138,7 +136,7 @@ fn choices_and_switches() {
     user.click(user.place("combined"));
     user.pass(vec![]);
     let clicks = user.click(user.place("census"));
-    assert!(clicks.turned());
+    assert!(clicks.turned);
     assert_eq!(user.value("cost"), "census");
     let label = user.place("subpixel");
     user.click(pos2(user.place("cost").x.max(352.0) + LABEL, label.y));
@@ -148,10 +146,10 @@ fn choices_and_switches() {
 #[test]
 fn buttons_say_what_they_are() {
     let mut user = User::new();
-    assert!(user.click(user.place("Reset")).reset());
-    assert!(user.click(user.place("Write (w)")).write());
-    assert!(user.click(user.place("\u{00d7}")).close());
-    assert!(!user.click(user.place("Tuning")).or(user.pass(vec![])).turned());
+    assert!(user.click(user.place("Reset")).reset);
+    assert!(user.click(user.place("Write (w)")).write);
+    assert!(user.click(user.place("\u{00d7}")).close);
+    assert!(!user.click(user.place("Tuning")).or(user.pass(vec![])).turned);
 }
 
 fn id(number: u32) -> RequestId {

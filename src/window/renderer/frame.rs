@@ -3,11 +3,12 @@
 use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
 
-use super::super::orbit::Matrix;
-use super::super::scene::Scene;
-use super::super::textures::{PictureTextures, Taken, extent, group, texture, write};
-use super::super::view::Content;
 use super::pipelines::{Layouts, Pipelines};
+use crate::window::gpu::Gpu;
+use crate::window::options::Content;
+use crate::window::orbit::Matrix;
+use crate::window::scene::Scene;
+use stereod_core::chroma::{ColourCoding, NONE};
 use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry, Whitened};
 use stereod_io::sink::colour::ColourMap;
 
@@ -44,7 +45,6 @@ pub(super) struct Resources {
     pub points: wgpu::Buffer,
 }
 
-/// Textures of one frame on the device.
 pub(super) struct FrameTextures {
     pub size: (u32, u32),
     pub left: PictureTextures,
@@ -60,7 +60,6 @@ pub(super) struct FrameTextures {
 }
 
 impl FrameTextures {
-    /// Returns the program that draws the content of a pane, and its resources.
     pub(super) fn shown<'a>(
         &'a self,
         content: Content,
@@ -98,27 +97,20 @@ impl FrameTextures {
 }
 
 impl Resources {
-    pub fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
+    pub fn new(gpu: &Gpu) -> Self {
+        let device = &gpu.device;
         let sampler = device.create_sampler(&wgpu::SamplerDescriptor {
             label: Some("picture"),
             mag_filter: wgpu::FilterMode::Linear,
             min_filter: wgpu::FilterMode::Linear,
             ..Default::default()
         });
-        let uniform = |label, size: usize| {
-            device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(label),
-                size: size as u64,
-                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        };
         Self {
             layouts: Layouts::new(device),
             sampler,
-            tables: tables(device, queue),
-            colouring: uniform("colouring", size_of::<Colouring>()),
-            points: uniform("points", size_of::<Points>()),
+            tables: tables(gpu),
+            colouring: uniform(device, "colouring", size_of::<Colouring>()),
+            points: uniform(device, "points", size_of::<Points>()),
         }
     }
 
@@ -126,8 +118,7 @@ impl Resources {
     pub(super) fn filled(
         &self,
         before: Option<FrameTextures>,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
+        Gpu { device, queue, .. }: &Gpu,
         frame: &Matched,
     ) -> Result<FrameTextures> {
         let left = &frame.pair.left;
@@ -221,22 +212,15 @@ impl Resources {
 }
 
 /// Returns the tables of all colour maps, one per row, in the order of [`ColourMap::ALL`].
-fn tables(device: &wgpu::Device, queue: &wgpu::Queue) -> wgpu::TextureView {
+fn tables(Gpu { device, queue, .. }: &Gpu) -> wgpu::TextureView {
     let colours: Vec<u8> = ColourMap::ALL
         .iter()
         .flat_map(|map| map.table())
         .flat_map(|&[red, green, blue]| [red, green, blue, 255])
         .collect();
-    let descriptor = wgpu::TextureDescriptor {
-        label: Some("colour tables"),
-        size: extent((256, ColourMap::ALL.len() as u32)),
-        mip_level_count: 1,
-        sample_count: 1,
-        dimension: wgpu::TextureDimension::D2,
-        format: wgpu::TextureFormat::Rgba8Unorm,
-        usage: wgpu::TextureUsages::TEXTURE_BINDING,
-        view_formats: &[],
-    };
+    let size = (256, ColourMap::ALL.len() as u32);
+    let (format, usage) = (wgpu::TextureFormat::Rgba8Unorm, wgpu::TextureUsages::TEXTURE_BINDING);
+    let descriptor = descriptor("colour tables", size, format, usage);
     let order = wgpu::util::TextureDataOrder::LayerMajor;
     device
         .create_texture_with_data(queue, &descriptor, order, &colours)
@@ -267,4 +251,155 @@ fn in_grey(whitened: &Whitened) -> Image {
     };
     let pixels = whitened.pixels().iter().map(grey).collect();
     Image::from_vec(whitened.width(), whitened.height(), pixels)
+}
+
+/// `struct Coding` of shaders/picture.wgsl: conversion of grey and two differences to colours.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Coding {
+    black: f32,
+    luma: f32,
+    red_cr: f32,
+    green_cb: f32,
+    green_cr: f32,
+    blue_cb: f32,
+    unused: [f32; 2],
+}
+
+impl From<&ColourCoding> for Coding {
+    fn from(coding: &ColourCoding) -> Self {
+        let ColourCoding { black, luma, red_cr, green_cb, green_cr, blue_cb } = *coding;
+        let [luma, red_cr, green_cb, green_cr, blue_cb] =
+            [luma, red_cr, green_cb, green_cr, blue_cb].map(|weight| weight as f32 / 65536.0);
+        let black = black as f32 / 255.0;
+        Self { black, luma, red_cr, green_cb, green_cr, blue_cb, unused: [0.0; 2] }
+    }
+}
+
+/// An image on the device: intensity, colour and its coding.
+pub(super) struct PictureTextures {
+    label: &'static str,
+    pixels: wgpu::Texture,
+    differences: wgpu::Texture,
+    coding: wgpu::Buffer,
+    pub(super) group: wgpu::BindGroup,
+}
+
+/// Bindings of the shader for images: their layout and the sampler.
+pub(super) struct Taken<'a> {
+    pub(super) device: &'a wgpu::Device,
+    pub(super) layout: &'a wgpu::BindGroupLayout,
+    pub(super) sampler: &'a wgpu::Sampler,
+}
+
+impl PictureTextures {
+    /// Allocates textures for an image of `size` with `across` colour samples (width, height).
+    pub(super) fn new(
+        taken: &Taken<'_>,
+        label: &'static str,
+        size: (u32, u32),
+        across: (u32, u32),
+    ) -> Self {
+        let Taken { device, layout, sampler } = *taken;
+        let pixels = texture(device, label, size, wgpu::TextureFormat::R8Unorm);
+        let differences = texture(device, label, across, wgpu::TextureFormat::Rg8Unorm);
+        let coding = uniform(device, label, size_of::<Coding>());
+        let views = [&pixels, &differences].map(|t| t.create_view(&Default::default()));
+        let resources = [
+            wgpu::BindingResource::TextureView(&views[0]),
+            wgpu::BindingResource::TextureView(&views[1]),
+            wgpu::BindingResource::Sampler(sampler),
+            coding.as_entire_binding(),
+        ];
+        let group = group(device, layout, resources);
+        Self { label, pixels, differences, coding, group }
+    }
+
+    /// Uploads an image, with new textures if its colour format has changed.
+    pub(super) fn show(&mut self, taken: &Taken<'_>, queue: &wgpu::Queue, picture: &Image) {
+        let chroma = picture.chroma().map(|chroma| (chroma.plane(), chroma.coding()));
+        let across = chroma.map_or((1, 1), |(plane, _)| plane.samples_size());
+        let across = (across.0 as u32, across.1 as u32);
+        if (self.differences.width(), self.differences.height()) != across {
+            let size = (picture.width() as u32, picture.height() as u32);
+            *self = Self::new(taken, self.label, size, across);
+        }
+        write(queue, &self.pixels, picture.pixels(), 1);
+        let (samples, coding) = match chroma {
+            Some((plane, coding)) => (plane.samples(), coding),
+            None => (&[NONE][..], &ColourCoding::GREY),
+        };
+        write(queue, &self.differences, samples.as_flattened(), 2);
+        queue.write_buffer(&self.coding, 0, bytemuck::bytes_of(&Coding::from(coding)));
+    }
+}
+
+/// Describes a plain texture of `size` (width, height).
+pub(crate) fn descriptor(
+    label: &str,
+    (width, height): (u32, u32),
+    format: wgpu::TextureFormat,
+    usage: wgpu::TextureUsages,
+) -> wgpu::TextureDescriptor<'_> {
+    wgpu::TextureDescriptor {
+        label: Some(label),
+        size: wgpu::Extent3d { width, height, depth_or_array_layers: 1 },
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format,
+        usage,
+        view_formats: &[],
+    }
+}
+
+fn uniform(device: &wgpu::Device, label: &str, size: usize) -> wgpu::Buffer {
+    device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some(label),
+        size: size as u64,
+        usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    })
+}
+
+pub(super) fn texture(
+    device: &wgpu::Device,
+    label: &str,
+    size: (u32, u32),
+    format: wgpu::TextureFormat,
+) -> wgpu::Texture {
+    let usage = wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST;
+    device.create_texture(&descriptor(label, size, format, usage))
+}
+
+/// Fills a texture with tightly packed rows.
+pub(super) fn write(
+    queue: &wgpu::Queue,
+    texture: &wgpu::Texture,
+    bytes: &[u8],
+    bytes_per_pixel: u32,
+) {
+    queue.write_texture(
+        texture.as_image_copy(),
+        bytes,
+        wgpu::TexelCopyBufferLayout {
+            offset: 0,
+            bytes_per_row: Some(texture.width() * bytes_per_pixel),
+            rows_per_image: None,
+        },
+        texture.size(),
+    );
+}
+
+pub(super) fn group<const N: usize>(
+    device: &wgpu::Device,
+    layout: &wgpu::BindGroupLayout,
+    resources: [wgpu::BindingResource<'_>; N],
+) -> wgpu::BindGroup {
+    let mut binding = 0..;
+    let entries = resources.map(|resource| wgpu::BindGroupEntry {
+        binding: binding.next().unwrap_or_default(),
+        resource,
+    });
+    device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })
 }

@@ -1,6 +1,5 @@
 //! Drawing programs and the resources that they take.
 
-/// The shaders, by file name.
 pub(super) const SHADERS: [(&str, &str); 4] = [
     ("pane.wgsl", include_str!("../../../shaders/pane.wgsl")),
     ("picture.wgsl", include_str!("../../../shaders/picture.wgsl")),
@@ -11,35 +10,22 @@ pub(super) const SHADERS: [(&str, &str); 4] = [
 /// Format of the distances by which points in space hide each other.
 pub(super) const DEPTHS: wgpu::TextureFormat = wgpu::TextureFormat::Depth32Float;
 
-/// Numbers that a program takes.
 const UNIFORM: wgpu::BindingType = wgpu::BindingType::Buffer {
     ty: wgpu::BufferBindingType::Uniform,
     has_dynamic_offset: false,
     min_binding_size: None,
 };
 
-/// Resources of the drawing programs.
 pub(super) struct Layouts {
     pub picture: wgpu::BindGroupLayout,
     pub disparity: wgpu::BindGroupLayout,
     pub points: wgpu::BindGroupLayout,
 }
 
-/// The drawing programs for targets of one format.
 pub(crate) struct Pipelines {
     pub(super) picture: wgpu::RenderPipeline,
     pub(super) disparity: wgpu::RenderPipeline,
     pub(super) points: wgpu::RenderPipeline,
-}
-
-/// A drawing program.
-struct Program<'a> {
-    /// Vertex shader and its function.
-    vertex: (&'a wgpu::ShaderModule, &'a str),
-    /// Fragment shader and its function.
-    fragment: (&'a wgpu::ShaderModule, &'a str),
-    layouts: &'a [Option<&'a wgpu::BindGroupLayout>],
-    depth_stencil: Option<wgpu::DepthStencilState>,
 }
 
 impl Layouts {
@@ -87,16 +73,15 @@ impl Layouts {
             stencil: Default::default(),
             bias: Default::default(),
         };
-        let pipeline = |vertex, fragment, layouts: &[_], depth_stencil| {
-            Program { vertex, fragment, layouts, depth_stencil }.pipeline(device, format)
-        };
+        let to = (device, format);
         let cover = (&pane, "cover");
         let [of_picture, of_disparity, of_points] =
             [&self.picture, &self.disparity, &self.points].map(Some);
         Pipelines {
-            picture: pipeline(cover, (&picture, "shown"), &[of_picture], None),
-            disparity: pipeline(cover, (&disparity, "coloured"), &[of_disparity], None),
+            picture: pipeline(to, cover, (&picture, "shown"), &[of_picture], None),
+            disparity: pipeline(to, cover, (&disparity, "coloured"), &[of_disparity], None),
             points: pipeline(
+                to,
                 (&points, "corner_of_point"),
                 (&picture, "shown"),
                 &[of_picture, of_points],
@@ -106,40 +91,44 @@ impl Layouts {
     }
 }
 
-impl Program<'_> {
-    fn pipeline(self, device: &wgpu::Device, format: wgpu::TextureFormat) -> wgpu::RenderPipeline {
-        let ((vertex, of_vertex), (fragment, of_fragment)) = (self.vertex, self.fragment);
-        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: Some(of_fragment),
-            bind_group_layouts: self.layouts,
-            immediate_size: 0,
-        });
-        let constants = [("encoding_target", f64::from(u8::from(format.is_srgb())))];
-        device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
-            label: Some(of_fragment),
-            layout: Some(&layout),
-            vertex: wgpu::VertexState {
-                module: vertex,
-                entry_point: Some(of_vertex),
-                compilation_options: Default::default(),
-                buffers: &[],
+/// Creates a drawing program from its vertex and fragment shaders, each with its function.
+fn pipeline(
+    (device, format): (&wgpu::Device, wgpu::TextureFormat),
+    (vertex, of_vertex): (&wgpu::ShaderModule, &str),
+    (fragment, of_fragment): (&wgpu::ShaderModule, &str),
+    layouts: &[Option<&wgpu::BindGroupLayout>],
+    depth_stencil: Option<wgpu::DepthStencilState>,
+) -> wgpu::RenderPipeline {
+    let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: Some(of_fragment),
+        bind_group_layouts: layouts,
+        immediate_size: 0,
+    });
+    let constants = [("encoding_target", f64::from(u8::from(format.is_srgb())))];
+    device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
+        label: Some(of_fragment),
+        layout: Some(&layout),
+        vertex: wgpu::VertexState {
+            module: vertex,
+            entry_point: Some(of_vertex),
+            compilation_options: Default::default(),
+            buffers: &[],
+        },
+        primitive: Default::default(),
+        depth_stencil,
+        multisample: Default::default(),
+        fragment: Some(wgpu::FragmentState {
+            module: fragment,
+            entry_point: Some(of_fragment),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                constants: &constants,
+                ..Default::default()
             },
-            primitive: Default::default(),
-            depth_stencil: self.depth_stencil,
-            multisample: Default::default(),
-            fragment: Some(wgpu::FragmentState {
-                module: fragment,
-                entry_point: Some(of_fragment),
-                compilation_options: wgpu::PipelineCompilationOptions {
-                    constants: &constants,
-                    ..Default::default()
-                },
-                targets: &[Some(format.into())],
-            }),
-            multiview_mask: None,
-            cache: None,
-        })
-    }
+            targets: &[Some(format.into())],
+        }),
+        multiview_mask: None,
+        cache: None,
+    })
 }
 
 fn texture_binding(sample_type: wgpu::TextureSampleType) -> wgpu::BindingType {
@@ -150,7 +139,6 @@ fn texture_binding(sample_type: wgpu::TextureSampleType) -> wgpu::BindingType {
     }
 }
 
-/// Bindings 0, 1, ... of a stage.
 fn layout(
     device: &wgpu::Device,
     visibility: wgpu::ShaderStages,

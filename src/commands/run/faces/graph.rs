@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::face::{Bound, Face, Joined, Opened, Shows};
+use super::{Bound, Face, Joined, Opened, Shows};
 use crate::commands::run::knobs::knobs;
 use crate::commands::run::open::outputs;
 use crate::ros2::{Exchange, Links, Ros2Options, Ros2Sink};
@@ -18,7 +18,6 @@ pub fn bind(settings: &Settings) -> Bound {
     Ok(namespace.map(|namespace| Box::new(Graph { namespace }) as Box<dyn Face>))
 }
 
-/// The node of a graph.
 struct Graph {
     namespace: String,
 }

@@ -1,25 +1,29 @@
 //! The faces of a run: people and programs see it through them, and may change it. Each is opened from
 //! a table, as outputs are.
 
-pub mod face;
 #[cfg(feature = "ros2")]
 mod graph;
 #[cfg(feature = "serve")]
 mod server;
-mod window;
+pub mod window;
 
 use std::sync::Arc;
 
 use super::live::handles::Handles;
+use super::live::requests::Requests;
 use super::live::service;
 use crate::commands::Error;
+use crate::commands::prepare::rig::Rig;
 use crate::pipeline::{Outcome, Timeline};
-use crate::settings::Settings;
+use crate::settings::{Loaded, Settings};
+use crate::status::Newest;
 use crate::viewer::Viewer;
 use crate::window::Remote;
-use face::{Bound, Face};
-pub use face::{Opened, Shows};
+use stereod_core::clock::CaptureClock;
+use stereod_core::control::Control;
 use stereod_io::sink::Sink;
+use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::source::SourceInfo;
 
 /// The faces, in the order in which their sinks get pairs. Each is bound before anything is opened:
 /// a display or a port that cannot be had ends the run early.
@@ -30,7 +34,6 @@ const FACES: [fn(&Settings) -> Bound; 5] =
 mod graph {
     use super::{Bound, Error, Settings, absent};
 
-    /// Refuses to join a graph.
     pub fn bind(settings: &Settings) -> Bound {
         let why = "--ros2: this stereod was built without ROS 2 (Cargo's feature `ros2`)";
         absent(settings.ros2.namespace().is_some(), Error::usage(why))
@@ -43,12 +46,10 @@ mod server {
 
     const WHY: &str = "this stereod was built without a server (Cargo's feature `serve`)";
 
-    /// Refuses to serve metrics.
     pub fn metrics(settings: &Settings) -> Bound {
         absent(settings.metrics.listen().is_some(), anyhow::anyhow!(WHY).into())
     }
 
-    /// Refuses to serve the page.
     pub fn page(settings: &Settings) -> Bound {
         absent(settings.serve.listen().is_some(), anyhow::anyhow!(WHY).into())
     }
@@ -60,27 +61,22 @@ fn absent(is_wanted: bool, error: Error) -> Bound {
     if is_wanted { Err(error) } else { Ok(None) }
 }
 
-/// The faces of a run.
 pub struct Faces(Vec<Box<dyn Face>>);
 
 impl Faces {
-    /// Binds the faces that the settings ask for.
     pub fn bind(settings: &Settings) -> Result<Self, Error> {
         let faces = FACES.iter().filter_map(|bind| bind(settings).transpose());
         faces.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns the handle of the window, if there is one.
     pub fn window(&self) -> Option<Remote> {
         self.0.iter().find_map(|face| face.remote())
     }
 
-    /// Reports whether a face shows this.
     pub fn show(&self, what: Shows) -> bool {
         self.0.iter().any(|face| face.shows() >= what)
     }
 
-    /// Lets all faces take part in the run, and returns the viewers.
     pub fn join(
         &mut self,
         run: &Opened<'_>,
@@ -90,12 +86,10 @@ impl Faces {
         joined.collect()
     }
 
-    /// Returns the timeline, if a face moves through the run.
     pub fn timeline(&self) -> Option<Timeline> {
         self.0.iter().find_map(|face| face.timeline())
     }
 
-    /// Lets all faces show the run.
     pub fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
         self.0.iter_mut().try_for_each(|face| face.serve(handles))
     }
@@ -105,3 +99,64 @@ impl Faces {
         self.0.iter_mut().for_each(|face| face.end(handles, outcome));
     }
 }
+
+/// A face of a run, which ends when it is dropped.
+pub trait Face {
+    /// Returns the window's handle, if this is the window.
+    fn remote(&self) -> Option<Remote> {
+        None
+    }
+
+    fn shows(&self) -> Shows {
+        Shows::Nothing
+    }
+
+    fn join(
+        &mut self,
+        _run: &Opened<'_>,
+        _sinks: &mut Vec<Box<dyn Sink>>,
+    ) -> anyhow::Result<Joined> {
+        Ok(None)
+    }
+
+    /// Returns the timeline of a run that it has joined, if it moves through it.
+    fn timeline(&self) -> Option<Timeline> {
+        None
+    }
+
+    fn serve(&mut self, _handles: &Arc<Handles>) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Shows the end of the run, and notes its own failure if nothing else has failed.
+    fn end(&mut self, _handles: &Handles, _outcome: &mut Outcome) {}
+}
+
+/// The most that a face shows of a pair.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shows {
+    Nothing,
+    Images,
+    Confidence,
+}
+
+/// A run whose source, engine and outputs are open. ROS 2 and the page need all of it.
+#[cfg_attr(not(all(feature = "ros2", feature = "serve")), allow(dead_code))]
+pub struct Opened<'a> {
+    pub loaded: &'a Loaded,
+    pub info: &'a SourceInfo,
+    pub rig: &'a Rig,
+    pub clock: Option<CaptureClock>,
+    pub colouring: &'a LiveColouring,
+    pub control: &'a Control,
+    pub requests: &'a Requests,
+    pub status: &'a Newest,
+    /// Set if a recording is played at its own pace.
+    pub realtime: bool,
+}
+
+/// The viewer that a face is, if it shows settings.
+pub type Joined = Option<Arc<dyn Viewer>>;
+
+/// A face that the settings or the environment ask for.
+pub type Bound = Result<Option<Box<dyn Face>>, Error>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::face::{Bound, Face, Joined, Opened, Shows};
+use super::{Bound, Face, Joined, Opened, Shows};
 use crate::commands::run::knobs::knobs;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::open::outputs;
@@ -19,14 +19,12 @@ use crate::telemetry::stderr;
 use crate::viewer::Tuned;
 use stereod_io::sink::Sink;
 
-/// Takes the port of the metrics.
 pub fn metrics(settings: &Settings) -> Bound {
     let Some(address) = settings.metrics.listen() else { return Ok(None) };
     let listener = Some(Listener::bind(address)?);
     Ok(Some(Box::new(Metrics { listener, server: None })))
 }
 
-/// Takes the port of the page.
 pub fn page(settings: &Settings) -> Bound {
     let Some(address) = settings.serve.listen() else { return Ok(None) };
     let token = match settings.serve.token_file() {
@@ -37,7 +35,6 @@ pub fn page(settings: &Settings) -> Bound {
     Ok(Some(Box::new(Page { listener, token, live: None, server: None })))
 }
 
-/// The metrics.
 struct Metrics {
     /// `None` once it is served.
     listener: Option<Listener>,
@@ -54,7 +51,6 @@ impl Face for Metrics {
     }
 }
 
-/// The page and the Foxglove protocol.
 struct Page {
     /// `None` once it is served.
     listener: Option<Listener>,
@@ -121,7 +117,6 @@ impl Face for Page {
     }
 }
 
-/// Returns the content of a port.
 fn site(handles: &Arc<Handles>, access: Access, live: Option<Live>) -> Site {
     let hosts = Arc::new(Hosts::new(handles.loaded().settings.metrics.hosts()));
     Site { hosts, access, state: handles.clone(), live }

@@ -8,7 +8,6 @@ use super::requests::Change;
 use crate::settings::{Loaded, row};
 use crate::viewer::{RequestId, Wish};
 
-/// Requests, and the result for them.
 pub type Answer = (Vec<RequestId>, Result<()>);
 
 /// Carries out changes, and returns the answers. They take effect at once, so that one engine is made for
@@ -29,7 +28,6 @@ pub fn carry_out(
     }
 }
 
-/// Returns the settings with these values, if all of them may change now.
 fn changed(now: &Loaded, values: &[Wish]) -> Result<Loaded> {
     let mut texts = Vec::new();
     for (path, text) in values {

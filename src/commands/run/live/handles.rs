@@ -21,21 +21,15 @@ use stereod_io::source::live::LiveState;
 
 /// State of a run that window, terminal, metrics, service manager, tuner and statistics share.
 pub struct Handles {
-    /// The command line.
     pub args: RunArgs,
-    /// The settings in effect.
     pub in_effect: Mutex<Loaded>,
     /// Switches that stop, hold and step the source.
     pub control: Control,
-    /// Requests to the tuner.
     pub requests: Requests,
-    /// The window, if there is one.
     pub remote: Option<Remote>,
     /// The window and the live page.
     pub viewers: Vec<Arc<dyn Viewer>>,
-    /// The source.
     pub info: SourceInfo,
-    /// The state of the cameras, if the source is live.
     pub live: Option<Arc<LiveState>>,
     /// Set if both views come in one stream.
     pub one_stream: bool,
@@ -43,30 +37,20 @@ pub struct Handles {
     pub clocked: bool,
     /// Set if the window moves through the recording.
     pub is_movable: bool,
-    /// The cameras.
     pub rig: Rig,
-    /// The engine, in a few words.
     pub engine: String,
-    /// Set if that is a GPU.
     pub on_gpu: bool,
-    /// The slot for the next engine.
     pub swap: EngineSwap,
-    /// The colours of disparity.
     pub colouring: LiveColouring,
-    /// Observations about the pairs.
     pub observations: Observations,
-    /// The pipeline's counters.
     pub progress: Arc<Progress>,
-    /// Counts of links and outputs.
     pub counters: Counters,
     /// Pairs of a live source that were dropped before the pipeline started.
     pub dropped_before: Arc<AtomicU64>,
-    /// The newest status.
     pub status: Newest,
 }
 
 impl Handles {
-    /// Returns the settings at this moment.
     pub fn loaded(&self) -> Loaded {
         self.in_effect.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

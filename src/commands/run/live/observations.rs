@@ -4,13 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::commands::prepare::ranging::small_matcher;
 use crate::commands::prepare::rig::Rig;
-use crate::observe::accuracy::{self, AccuracySummary};
 use crate::observe::alignment::observer::{self as alignment, AlignmentObserver, SharedLimits};
 use crate::observe::alignment::{Options, State};
 use crate::observe::exposure::{self, Exposure, ExposureObserver};
 use crate::observe::map_metrics::{self, MapMetrics};
 use crate::observe::range::observer::{self as range, RangeObserver};
-use crate::observe::{Observer, Observers};
+use crate::observe::{AccuracySummary, Observer, Observers, SharedAccuracy};
 use crate::settings::Loaded;
 use crate::telemetry::progress::TIME_CLASSES_US;
 use stereod_core::engine::cpu::CpuOptions;
@@ -24,8 +23,7 @@ const SKEW_CLASSES_US: [u64; 12] =
 
 /// Observations that are up to date while pairs flow.
 pub struct Observations {
-    accuracy: accuracy::Shared,
-    /// The state of the alignment, and the limits of its alarms.
+    accuracy: SharedAccuracy,
     alignment: Option<(alignment::Shared, SharedLimits)>,
     /// The range that would suffice, if the candidate disparities do not.
     pub too_few: range::Shared,
@@ -34,7 +32,6 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Adds the sinks of the observers that the settings ask for.
     pub fn start(
         loaded: &Loaded,
         info: &SourceInfo,
@@ -45,7 +42,7 @@ impl Observations {
         // Figures count every pair; the checks take longer and look at the newest.
         let mut figures: Vec<Box<dyn Observer>> = Vec::new();
         let mut checks: Vec<Box<dyn Observer>> = Vec::new();
-        let accuracy = accuracy::Shared::default();
+        let accuracy = SharedAccuracy::default();
         if info.has_truth {
             figures.push(Box::new(accuracy.clone()));
         }
@@ -57,7 +54,7 @@ impl Observations {
             let options = Options { range: Some(range), ..Options::default() };
             let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
             let observer = AlignmentObserver::new(options, limits, shared.clone());
-            let limits = observer.limits();
+            let limits = observer.limits.clone();
             checks.push(Box::new(observer));
             (shared, limits)
         });
@@ -84,22 +81,21 @@ impl Observations {
 
     /// Returns the present alignment, if it is watched.
     pub fn alignment(&self) -> Option<State> {
-        self.alignment.as_ref().map(|(shared, _)| alignment::state_of(shared))
+        self.alignment.as_ref().map(|(shared, _)| *locked(shared))
     }
 
     /// Returns the present noise and exposure; `None` before the first pair.
     pub fn exposure(&self) -> Option<Exposure> {
-        exposure::newest(&self.exposure)
+        *locked(&self.exposure)
     }
 
     /// Warns of a row error above this many pixels from now on, if the alignment is watched.
     pub fn warn_above(&self, warn_px: f64) {
         if let Some((_, limits)) = &self.alignment {
-            limits.warn_above(warn_px);
+            locked(limits).warn_px = warn_px;
         }
     }
 
-    /// Figures of the maps so far.
     pub fn map_metrics(&self) -> MapMetrics {
         locked(&self.map_metrics).clone()
     }

@@ -13,7 +13,6 @@ use stereod_core::thread::locked;
 #[derive(Clone, Default)]
 pub struct Requests(Arc<(Mutex<Waiting>, Condvar)>);
 
-/// Waiting requests, in the order of service.
 #[derive(Default)]
 struct Waiting {
     close: bool,
@@ -31,10 +30,8 @@ pub struct Change {
     pub values: Vec<Wish>,
 }
 
-/// A request to the tuner.
 #[derive(Debug, PartialEq)]
 pub enum Request {
-    /// End.
     Close,
     /// Read the configuration again.
     Reload,
@@ -47,7 +44,6 @@ pub enum Request {
 }
 
 impl Request {
-    /// Returns the requests of viewers that it serves.
     pub fn ids(&self) -> Vec<RequestId> {
         match self {
             Request::Reset(ids) => ids.clone(),
@@ -97,17 +93,14 @@ impl Waiting {
 }
 
 impl Requests {
-    /// Adds the request of a viewer.
     pub fn ask(&self, ask: Ask) {
         self.change(|waiting| waiting.add(ask));
     }
 
-    /// Requests to read the configuration again.
     pub fn reload(&self) {
         self.change(|waiting| waiting.reload = true);
     }
 
-    /// Requests the end of the tuner.
     pub fn close(&self) {
         self.change(|waiting| waiting.close = true);
     }

@@ -9,18 +9,14 @@ use anyhow::Context;
 use sd_notify::NotifyState;
 
 use super::handles::Handles;
-use crate::commands::run::faces::face::{Bound, Face};
+use crate::commands::run::faces::{Bound, Face};
 use crate::settings::Settings;
 use crate::telemetry::stderr;
 use stereod_core::control::Switch;
 use stereod_core::text::on_one_line;
 use stereod_core::thread;
 
-/// Period of status notices.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
-
-/// Period in which a notice may become due.
-const TICK: Duration = Duration::from_millis(10);
 
 /// The service manager as a face of the run, served by a thread of its own.
 #[derive(Default)]
@@ -29,7 +25,6 @@ struct Service {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Returns the service manager, if there is one.
 pub fn bind(_: &Settings) -> Bound {
     let is_managed = std::env::var_os("NOTIFY_SOCKET").is_some();
     Ok(is_managed.then(|| Box::new(Service::default()) as Box<dyn Face>))
@@ -45,7 +40,7 @@ impl Face for Service {
         let work = move || {
             while !over.is_set() {
                 notices.send_due(&handles);
-                std::thread::sleep(TICK);
+                std::thread::sleep(crate::commands::TICK);
             }
             // A run may end between two looks; its end is told, too.
             notices.send_due(&handles);
@@ -65,7 +60,6 @@ impl Drop for Service {
     }
 }
 
-/// Notices that were sent.
 struct Notices {
     watchdog: Watchdog,
     told_status: Option<Instant>,
@@ -89,7 +83,6 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Returns the watchdog that the service manager announces.
     pub fn of_manager() -> Self {
         Self { longest: sd_notify::watchdog_enabled(), told: None }
     }
@@ -108,7 +101,6 @@ impl Watchdog {
 }
 
 impl Notices {
-    /// Sends the notices that are due.
     fn send_due(&mut self, handles: &Handles) {
         let now = Instant::now();
         if !self.told_stopping && handles.is_ending() {
@@ -141,7 +133,6 @@ impl Notices {
 }
 
 impl Handles {
-    /// Reports whether the source has ended or is to end.
     fn is_ending(&self) -> bool {
         self.control.stop.is_set() || self.progress.source_ended.load(Ordering::Relaxed)
     }
@@ -176,19 +167,7 @@ pub fn reloading(read: impl FnOnce()) {
 
 /// Matching continues even if the service manager no longer listens.
 fn tell(states: &[NotifyState<'_>]) {
-    // A line ends a field of the protocol: a file's name must not add fields.
-    let status = states.iter().find_map(|state| match state {
-        NotifyState::Status(status) => Some(on_one_line(status)),
-        _ => None,
-    });
-    fn on_its_line<'a>(state: &NotifyState<'a>, status: Option<&'a str>) -> NotifyState<'a> {
-        match (state, status) {
-            (NotifyState::Status(_), Some(status)) => NotifyState::Status(status),
-            (other, _) => other.clone(),
-        }
-    }
-    let states: Vec<_> = states.iter().map(|s| on_its_line(s, status.as_deref())).collect();
-    if let Err(error) = send(&states) {
+    if let Err(error) = send(states) {
         tracing::debug!("the service manager cannot be told: {error}");
     }
 }
@@ -206,7 +185,9 @@ fn send(states: &[NotifyState<'_>]) -> std::io::Result<()> {
         }
         _ => SocketAddr::from_pathname(&name)?,
     };
-    let text: String = states.iter().map(|state| format!("{state}\n")).collect();
+    // A line ends a field of the protocol: a file's name must not add fields.
+    let field = |state: &NotifyState<'_>| format!("{}\n", on_one_line(&state.to_string()));
+    let text: String = states.iter().map(field).collect();
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     socket.send_to_addr(text.as_bytes(), &address).map(drop)

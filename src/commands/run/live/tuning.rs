@@ -3,6 +3,7 @@
 //! keep flowing while kernels are compiled.
 
 use std::cell::Cell;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -34,10 +35,6 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// Time that the end of a run waits for a change in progress.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// Period in which its end is checked.
-const TICK: Duration = Duration::from_millis(5);
-
-/// The thread that changes the run.
 pub struct Tuner {
     handles: Arc<Handles>,
     thread: JoinHandle<()>,
@@ -63,13 +60,8 @@ impl Tuner {
     /// that is gone), the thread is left behind.
     pub fn close(self) {
         self.handles.requests.close();
-        let deadline = Instant::now() + CLOSING;
-        while !self.thread.is_finished() {
-            if Instant::now() > deadline {
-                tracing::warn!("a reload or change of settings timed out");
-                return;
-            }
-            std::thread::sleep(TICK);
+        if !thread::wait_for(&self.thread, |passed| passed > CLOSING) {
+            tracing::warn!("a reload or change of settings timed out");
         }
     }
 }
@@ -79,14 +71,11 @@ impl Tuner {
 #[error("the engine cannot change")]
 struct NoEngine;
 
-/// The tuner's thread.
 struct Worker {
     handles: Arc<Handles>,
-    /// Settings as the configuration has them.
     configured: Loaded,
     /// Settings as they were last logged.
     told: Loaded,
-    /// Start of matching with the present parameters.
     since: Cell<Instant>,
 }
 
@@ -182,9 +171,7 @@ impl Worker {
         );
         let instead = if existed { " in place of the one before" } else { "" };
         let mut written = files::write_whole(path, text.as_bytes());
-        #[cfg(unix)]
         if written.is_ok() && holds_secret(&text) {
-            use std::os::unix::fs::PermissionsExt;
             let mine = std::fs::Permissions::from_mode(0o600);
             written = std::fs::set_permissions(path, mine).map_err(anyhow::Error::from);
         }
@@ -247,7 +234,6 @@ impl Worker {
         }
     }
 
-    /// Applies these settings to the run, and returns the changes.
     fn put_in_effect(&self, next: Loaded) -> anyhow::Result<Vec<String>> {
         let now = self.handles.loaded();
         if next.awaits_choice() {
@@ -307,7 +293,6 @@ fn waits(section: &str, key: &str, now: &Loaded, next: &Loaded) -> bool {
     (section, key) == ("matching", "disparities") && is_auto() && !now.has_chosen()
 }
 
-/// Returns the differences as texts.
 fn changes(before: &Loaded, after: &Loaded) -> Vec<String> {
     let change = |(section, key): (String, String)| {
         let [value, was] = [after, before].map(|loaded| loaded.given(&section, &key).to_string());

@@ -54,7 +54,6 @@ fn bytes_waiting(
     before.saturating_add(behind)
 }
 
-/// Reserves memory for the queues.
 fn reserve(queue: &Queue, raw: (usize, usize), bytes: u64) -> Result<Reserved, TooMuch> {
     let what = format!(
         "keeping {} pairs and {} results of {}x{}",

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use anyhow::Context;
 
@@ -23,18 +22,13 @@ use stereod_core::thread;
 use stereod_io::source::live::LiveState;
 use stereod_io::source::{Place, Source, SourceCounts, SourceInfo};
 
-/// Number of pairs to examine.
 pub const FIRST: usize = 4;
 
 /// Pairs of a live source that may wait meanwhile; older ones are dropped.
 const LIVE_ROOM: usize = 16;
 
-/// Period in which `stop` is checked while waiting for the first pairs.
-const TICK: Duration = Duration::from_millis(10);
-
 type Item = (StereoPair, SourceCounts);
 
-/// A source at the end of its thread, and how it ended.
 type Ended = (Box<dyn Source>, anyhow::Result<()>);
 
 /// A source that runs on its own thread, with its first pairs at hand.
@@ -83,7 +77,7 @@ impl FirstPairs {
                 Ok(Some(item)) => first.push_back(item),
                 Ok(None) => {
                     watchdog.tick(|_| false);
-                    std::thread::sleep(TICK);
+                    std::thread::sleep(crate::commands::TICK);
                 }
                 Err(_) => break,
             }
@@ -93,7 +87,6 @@ impl FirstPairs {
         Ok(Self { info, live, counts, first, rest, dropped, thread, source: None })
     }
 
-    /// Returns the pairs at hand.
     pub fn pairs(&self) -> impl Iterator<Item = &StereoPair> {
         self.first.iter().map(|(pair, _)| pair)
     }
@@ -105,7 +98,6 @@ pub struct Chosen {
     pub loaded: Loaded,
     /// Number of disparities below which `--fit` must not go.
     pub fewest: usize,
-    /// The source, which still delivers the examined pairs.
     pub source: Box<dyn Source>,
     /// Pairs of a live source that were dropped meanwhile.
     pub dropped_before: Arc<AtomicU64>,
@@ -203,14 +195,11 @@ impl Source for FirstPairs {
 /// A source that compares the two views of its first pairs: both inputs may be the same stream.
 pub struct Compared {
     source: Box<dyn Source>,
-    /// Identical pairs so far, if all were.
     same: usize,
-    /// Set once the comparison is finished.
     done: bool,
 }
 
 impl Compared {
-    /// Wraps a source.
     pub fn new(source: Box<dyn Source>) -> Self {
         Self { source, same: 0, done: false }
     }

@@ -10,35 +10,31 @@ use anyhow::{Context, Result, bail};
 
 use crate::commands::prepare::rig::Rig;
 use crate::commands::{Error, inputs};
-use crate::outputs::{Kind, Output, Setup, wanted};
+use crate::outputs::{self, Kind, Output, Setup, wanted};
 use crate::settings::{Loaded, Settings};
 use stereod_core::calibration::format::file_list;
 use stereod_core::clock::CaptureClock;
-use stereod_core::files;
 use stereod_core::files::claim::Claim;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::matching::{Temporal, TemporalMode};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::Quantity;
-use stereod_core::reading;
+use stereod_core::{files, reading};
 use stereod_io::sink::colouring::LiveColouring;
-use stereod_io::sink::mcap;
 use stereod_io::sink::restarting::{Factory, Restarting};
-use stereod_io::sink::segments::Place;
-use stereod_io::sink::segments::{self, SegmentLimits, Segments};
+use stereod_io::sink::segments::{self, Place, SegmentLimits, Segments};
 use stereod_io::sink::still::StillFormat;
 use stereod_io::sink::video::{
     FragmentError, StreamOptions, StreamPicture, StreamSink, check_fragment, check_preview_name,
     check_recording_name,
 };
-use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
+use stereod_io::sink::{Sink, StagesInTime, StreamInfo, mcap};
 use stereod_io::source::SourceInfo;
 use stereod_io::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
 
 /// Largest size of an attached calibration file in bytes.
 const CALIBRATION_MAX: u64 = 16 << 20;
 
-/// Returns the files and folders that frames are written to.
 pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
     let frames = wanted(settings).filter(|(output, _)| match output.kind {
         Kind::Recording(_) | Kind::Preview(_) | Kind::Folder(..) => true,
@@ -52,14 +48,12 @@ fn is_switched(settings: &Settings) -> bool {
     settings.serve.listen().is_some() || settings.ros2.namespace().is_some()
 }
 
-/// Reports whether frames are written to files.
 pub fn writes_frames(settings: &Settings) -> bool {
     files_of_frames(settings).next().is_some()
 }
 
 /// Files that are settled before the source is opened.
 pub struct Reserved {
-    /// File of the statistics, if they go into one.
     pub statistics: Option<NewFile>,
     /// Keep other runs from writing the same files.
     _claims: Vec<Claim>,
@@ -133,16 +127,12 @@ fn refuse_shared_files(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// An output of many files.
 struct Series {
     flag: &'static str,
-    /// Folder of the files.
     folder: PathBuf,
-    /// Reports whether a file of this name may be one of them.
     is_written: Box<dyn Fn(&OsStr) -> bool>,
 }
 
-/// Returns the outputs of many files.
 fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     let is_segmented = settings.output.segmenting().is_some();
     wanted(settings).filter_map(move |(Output { flag, kind, .. }, path)| match kind {
@@ -159,7 +149,6 @@ fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     })
 }
 
-/// Returns the properties of the stream of maps.
 pub fn stream_info(
     loaded: &Loaded,
     info: &SourceInfo,
@@ -214,24 +203,8 @@ pub fn open(
         sinks.push(Box::new(Restarting::new(counted_as, sink, factory, is_switched)));
     };
     for (row, path) in wanted(settings) {
-        let (first, again, open) = match (&row.kind, output.segmenting()) {
-            (Kind::Recording(open), Some(limits)) => {
-                let segments = Place::Segments(path, limits);
-                (segments.clone(), segments, open)
-            }
-            // A pipe may have a reader again. A single file that was cut short continues in segments of
-            // any length.
-            (Kind::Recording(open), None) => {
-                let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
-                let first = Place::New(path.clone());
-                let segments = Place::Segments(path, SegmentLimits::default());
-                (first.clone(), if is_file { segments } else { first }, open)
-            }
-            (Kind::Preview(open), _) => {
-                (Place::from(&path), Place::Segments(path, SegmentLimits::default()), open)
-            }
-            (Kind::Folder(_, open), _) => (Place::from(&path), Place::Resumed(path), open),
-            (Kind::Statistics | Kind::Shared, _) => continue,
+        let Some((open, first, again)) = places(&row.kind, path, output.segmenting()) else {
+            continue;
         };
         let first = open(first, &setup).context(row.flag)?;
         let setup = setup.clone();
@@ -257,6 +230,31 @@ pub fn open(
         }
     }
     Ok(sinks)
+}
+
+/// Returns how an output with frames is opened, its place, and the place where it goes on after a failure.
+fn places(
+    kind: &Kind,
+    path: PathBuf,
+    segmenting: Option<SegmentLimits>,
+) -> Option<(outputs::Open, Place, Place)> {
+    let of_any_length = |path| Place::Segments(path, SegmentLimits::default());
+    match (kind, segmenting) {
+        (Kind::Recording(open), Some(limits)) => {
+            let segments = Place::Segments(path, limits);
+            Some((*open, segments.clone(), segments))
+        }
+        // A pipe may have a reader again. A single file that was cut short continues in segments of any
+        // length.
+        (Kind::Recording(open), None) => {
+            let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
+            let first = Place::New(path.clone());
+            Some((*open, first.clone(), if is_file { of_any_length(path) } else { first }))
+        }
+        (Kind::Preview(open), _) => Some((*open, Place::from(&path), of_any_length(path))),
+        (Kind::Folder(_, open), _) => Some((*open, Place::from(&path), Place::Resumed(path))),
+        (Kind::Statistics | Kind::Shared, _) => None,
+    }
 }
 
 /// Returns names and contents of the calibration files for an MCAP file. A pipe was read already and

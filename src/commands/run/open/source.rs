@@ -1,16 +1,20 @@
-//! The source of a run.
+//! The source of a run, and the wait for cameras and servers that are missing at its start.
 
-use super::waiting::until_there;
+use std::time::{Duration, Instant};
+
 use crate::cli::RunArgs;
 use crate::cli::source::NO_SOURCE;
 use crate::commands::Error;
+use crate::commands::run::live::service::{self, Watchdog};
 use crate::settings::{self, Loaded};
-use stereod_core::control::Control;
+use stereod_core::backoff::Backoff;
+use stereod_core::control::{Control, Switch};
+use stereod_core::redact::redact;
 use stereod_core::settings::Origin;
 use stereod_io::source::excerpt::Frames;
 use stereod_io::source::gst::Keep;
 use stereod_io::source::spec::SourceSpec;
-use stereod_io::source::{self, Source, SourceInfo};
+use stereod_io::source::{self, Source, SourceInfo, Unavailable};
 
 /// Returns the source of the command line, else that of the settings.
 pub fn named(args: &RunArgs, settings: &settings::Source) -> Result<SourceSpec, Error> {
@@ -60,7 +64,6 @@ pub fn open_source(
     source::open(spec, demo, &streams)
 }
 
-/// Logs one line on a source.
 pub fn describe(info: &SourceInfo) -> String {
     let mut text = format!("{}: {}x{}", info.description, info.width, info.height);
     if let Some(rate) = info.rate {
@@ -72,4 +75,104 @@ pub fn describe(info: &SourceInfo) -> String {
         None => {}
     }
     text
+}
+
+/// Opens a part with `open`, and tries again for up to `longest` if it is not available yet. Each
+/// new reason is logged once. Returns `None` if `stop` was set meanwhile.
+pub fn until_there<T>(
+    longest: Duration,
+    stop: &Switch,
+    mut open: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<Option<T>> {
+    let begin = Instant::now();
+    let mut backoff = Backoff::default();
+    let mut pause = backoff.after(Duration::MAX);
+    let mut said = None;
+    let mut watchdog = Watchdog::of_manager();
+    loop {
+        let error = match open() {
+            Ok(opened) => {
+                if said.is_some() {
+                    let waited = begin.elapsed().as_secs_f64();
+                    tracing::info!("it is there after {waited:.1} s");
+                }
+                return Ok(Some(opened));
+            }
+            _ if stop.is_set() => return Ok(None),
+            Err(error) => error,
+        };
+        let Some(Unavailable { reason }) = error.downcast_ref() else { return Err(error) };
+        let left = longest.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return Err(error);
+        }
+        if said.as_ref() != Some(reason) {
+            tracing::warn!("{reason}; waiting for it");
+            service::waits(&redact(reason));
+            said = Some(reason.clone());
+        }
+        let until = Instant::now() + pause.min(left);
+        while Instant::now() < until {
+            if stop.is_set() {
+                return Ok(None);
+            }
+            watchdog.tick(|_| false);
+            std::thread::sleep(crate::commands::TICK);
+        }
+        pause = backoff.further();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn absent() -> anyhow::Error {
+        Unavailable { reason: "no camera".to_owned() }.into()
+    }
+
+    #[test]
+    fn what_is_absent_is_tried_again() {
+        let mut attempts = 0;
+        let opened = until_there(Duration::MAX, &Switch::default(), || {
+            attempts += 1;
+            if attempts < 3 { Err(absent()) } else { Ok(attempts) }
+        });
+        assert_eq!(opened.unwrap(), Some(3));
+    }
+
+    #[test]
+    fn not_longer_than_wanted() {
+        let mut attempts = 0;
+        let wait = Duration::from_millis(700);
+        let begin = Instant::now();
+        let opened = until_there(wait, &Switch::default(), || -> anyhow::Result<()> {
+            attempts += 1;
+            Err(absent())
+        });
+        assert!(opened.unwrap_err().is::<Unavailable>());
+        assert!(begin.elapsed() >= wait);
+        assert_eq!(attempts, 3, "at once, after the first pause, at the end");
+    }
+
+    #[test]
+    fn what_waiting_does_not_help_against_fails_at_once() {
+        let mut attempts = 0;
+        let opened = until_there(Duration::MAX, &Switch::default(), || -> anyhow::Result<()> {
+            attempts += 1;
+            anyhow::bail!("the camera has no such format")
+        });
+        assert!(opened.is_err());
+        assert_eq!(attempts, 1);
+    }
+
+    #[test]
+    fn stopping_ends_the_wait_without_an_error() {
+        let stop = Switch::default();
+        let opened = until_there(Duration::MAX, &stop, || -> anyhow::Result<()> {
+            stop.set(true);
+            Err(absent())
+        });
+        assert_eq!(opened.unwrap(), None);
+    }
 }

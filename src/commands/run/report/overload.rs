@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::commands::prepare::fit::smaller;
+use crate::commands::prepare::fit::{FEWEST, SHARE, smaller};
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::open::source;
-use crate::observe::range::observer as range;
 use crate::settings::Loaded;
 use stereod_core::matching::Paths;
+use stereod_core::thread::locked;
 
 /// Time after the start that does not count, because engines start slowly.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -19,21 +19,14 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// One in this many pairs may be lost before a warning.
 const TOLERATED: f64 = 10.0;
 
-/// Time of 4 paths relative to that of 8.
 const TIME_OF_FOUR_PATHS: f64 = 0.6;
 
-/// Part of the measured rate that proposals may use.
-const SHARE: f64 = 0.85;
-
-/// Fewest disparities and smallest side to propose.
-const FEWEST: usize = 16;
+/// Smallest side to propose.
 const SMALLEST: usize = 160;
 
-/// Counts at one moment.
 #[derive(Clone, Copy)]
 struct Counted {
     at: Instant,
-    /// Pairs from the source.
     given: u64,
     /// Pairs of a live source dropped because the engine was busy.
     dropped: u64,
@@ -81,8 +74,7 @@ impl Overload {
         let (size, is_live) = ((handles.info.width, handles.info.height), handles.info.live);
         // The images need the disparities that `auto` has chosen, and more if some are nearer
         // already.
-        let are_needed =
-            loaded.has_chosen() || range::newest(&handles.observations.too_few).is_some();
+        let are_needed = loaded.has_chosen() || locked(&handles.observations.too_few).is_some();
         let spec = source::named(&handles.args, &loaded.settings.source).ok();
         let resized = |size| spec.as_ref()?.resized(size);
         let cures = match &cures(rates, &loaded, size, are_needed, &resized)[..] {

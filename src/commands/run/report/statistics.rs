@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
 use crate::commands::run::live::handles::Handles;
-use crate::commands::told;
-use crate::observe::accuracy::AccuracySummary;
-use crate::observe::alignment;
+use crate::commands::{Error, print, told};
 use crate::observe::exposure::Exposure;
 use crate::observe::range::TooFew;
-use crate::observe::range::observer as range;
+use crate::observe::{AccuracySummary, alignment};
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::settings::Loaded;
 use crate::status::Counts;
 use crate::telemetry::progress::TimesMs;
 use crate::telemetry::temporal::TemporalSummary;
 use stereod_core::redact::redact;
+use stereod_core::thread::locked;
 use stereod_io::source::Damage;
 use stereod_io::source::live::{EyeSummary, LiveSummary};
 
@@ -169,7 +169,7 @@ impl Statistics {
             retuned: progress.retuned.load(Ordering::Relaxed),
             settings: without_secrets(that_mattered),
             accuracy: observations.accuracy(),
-            too_few_disparities: range::newest(&observations.too_few),
+            too_few_disparities: *locked(&observations.too_few),
             alignment: observations.alignment().map(|state| state.summary()),
             exposure: observations.exposure(),
             temporal: progress.temporal(),
@@ -192,7 +192,6 @@ fn without_secrets(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-/// Rounds `value` to one part in `unit`.
 fn rounded(value: f64, unit: f64) -> f64 {
     (value * unit).round() / unit
 }
@@ -208,12 +207,9 @@ impl fmt::Display for Statistics {
             let BothEyes { left, right } = self.unpaired;
             writeln!(f, "  without a partner: {left} left, {right} right frames")?;
         }
-        if let Some(BothEyes { left, right }) = self.damaged {
-            for (eye, damage) in [("left", left), ("right", right)] {
-                if !damage.is_none() {
-                    writeln!(f, "  {eye}: {damage}")?;
-                }
-            }
+        let damaged = self.damaged.iter().flat_map(|it| [("left", it.left), ("right", it.right)]);
+        for (eye, damage) in damaged.filter(|(_, damage)| !damage.is_none()) {
+            writeln!(f, "  {eye}: {damage}")?;
         }
         let Counts { dropped, matched } = self.counts;
         if dropped > 0 {
@@ -235,20 +231,15 @@ impl fmt::Display for Statistics {
         if let Some(TimesMs { p50, p95, p99 }) = self.gpu_ms {
             write!(f, "\n  on the GPU p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms")?;
         }
-        if let Some(accuracy) = &self.accuracy {
-            write!(f, "\n  against the truth: {accuracy}")?;
-        }
-        if let Some(too_few) = &self.too_few_disparities {
-            write!(f, "\n  {too_few}")?;
-        }
-        if let Some(alignment) = &self.alignment {
-            write!(f, "\n  alignment of the views: {alignment}")?;
-        }
-        if let Some(exposure) = &self.exposure {
-            write!(f, "\n  left and right picture: {exposure}")?;
-        }
-        if let Some(temporal) = &self.temporal {
-            write!(f, "\n  in time: {temporal}")?;
+        let figures = [
+            ("against the truth: ", shown(&self.accuracy)),
+            ("", shown(&self.too_few_disparities)),
+            ("alignment of the views: ", shown(&self.alignment)),
+            ("left and right picture: ", shown(&self.exposure)),
+            ("in time: ", shown(&self.temporal)),
+        ];
+        for (what, figures) in figures {
+            figures.map_or(Ok(()), |figures| write!(f, "\n  {what}{figures}"))?;
         }
         if let Some(live) = &self.live {
             write_live(live, f)?;
@@ -264,6 +255,10 @@ impl fmt::Display for Statistics {
         }
         Ok(())
     }
+}
+
+fn shown(figures: &Option<impl fmt::Display>) -> Option<&dyn fmt::Display> {
+    figures.as_ref().map(|figures| figures as &dyn fmt::Display)
 }
 
 /// Returns lines on irregularities of the cameras and on the time between the two views.
@@ -288,4 +283,68 @@ fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n  between the views p50 {p50:.2} ms, p95 {p95:.2} ms, at most {max:.2} ms")?;
     }
     Ok(())
+}
+
+pub fn schema() -> Result<(), Error> {
+    let schema =
+        SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Statistics>();
+    print(format!("{:#}\n", schema.as_value()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    const PAGE: &str = "docs/statistics.md";
+
+    /// Appends a row for each key below `schema`.
+    fn rows(path: &str, schema: &Value, table: &mut Vec<String>) {
+        let Some(properties) = schema["properties"].as_object() else { return };
+        for (key, value) in properties {
+            // The text above the table says that both views have the same keys.
+            if key == "right" && properties.contains_key("left") {
+                continue;
+            }
+            // A value that may be absent is one of itself and null.
+            let kind = value["anyOf"].as_array().map_or(value, |kinds| &kinds[0]);
+            let is_list_of_objects = kind["items"]["properties"].is_object();
+            let path = format!("{path}{key}{}", if is_list_of_objects { "[]" } else { "" });
+            let meaning = value["description"].as_str().expect("every key has a description");
+            let unit = match &kind["type"] {
+                Value::String(name) => name.as_str(),
+                Value::Array(names) => names[0].as_str().expect("a name"),
+                _ if kind["oneOf"].is_array() => "string",
+                _ => "object",
+            };
+            let meaning = meaning.replace('\n', " ").replace("[`", "`").replace("`]", "`");
+            table.push(format!("| `{path}` | {unit} | {meaning} |"));
+            let inner = if is_list_of_objects { &kind["items"] } else { kind };
+            rows(&format!("{path}."), inner, table);
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_key() {
+        let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
+        let schema = settings.into_generator().into_root_schema_for::<Statistics>();
+        let mut table =
+            vec!["| key | type | meaning |".to_owned(), "| --- | --- | --- |".to_owned()];
+        rows("", schema.as_value(), &mut table);
+        let table = table.join("\n");
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let begin = page.find("| key |").expect("a table");
+        let end = page[begin..].find("\n\n").map_or(page.trim_end().len(), |n| begin + n);
+        if std::env::var_os("STEREOD_WRITE_DOCS").is_some() {
+            let written = format!("{}{table}{}", &page[..begin], &page[end..]);
+            std::fs::write(PAGE, written).unwrap();
+        } else {
+            assert_eq!(
+                page[begin..end],
+                table,
+                "write {PAGE} anew: STEREOD_WRITE_DOCS=1 cargo test statistics"
+            );
+        }
+    }
 }

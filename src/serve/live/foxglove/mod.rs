@@ -12,23 +12,21 @@ use std::time::{Duration, SystemTime};
 
 use hyper_tungstenite::HyperWebsocket;
 use hyper_tungstenite::tungstenite::Message;
-use text::{DIAGNOSTICS, Level};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::connection::{Connection, End, Visit};
 use super::viewers::Answer;
 use super::{Live, Newest};
-use crate::serve::state::State;
+use crate::serve::State;
 use crate::viewer::{Ask, Tuned};
 use stereod_io::sink::messages::{TOPICS, diagnostics};
+use text::{DIAGNOSTICS, Level};
 
 /// Versions of the protocol, which differ in nothing that is used here.
 pub const PROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
 
-/// Period of the diagnostics.
 const DIAGNOSTICS_EVERY: Duration = Duration::from_secs(1);
 
-/// Subscriptions of a client.
 const MOST_SUBSCRIPTIONS: usize = 100;
 
 /// First byte of a message of a topic.
@@ -55,7 +53,6 @@ struct Client<'a> {
     live: &'a Live,
     state: Arc<dyn State>,
     connection: Connection,
-    /// The channels that it was told of.
     channels: Vec<usize>,
     /// The channel of each subscription, and whether the message of a static topic was sent.
     subscriptions: BTreeMap<u32, (usize, bool)>,
@@ -108,7 +105,6 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Sends the messages of a pair that the client has subscribed to.
     async fn send_pair(&mut self, pair: &Arc<Newest>) -> Result<(), End> {
         let is_new = |number: &usize| !self.channels.contains(number);
         let has = |number: &usize| TOPICS[*number].is_in(&pair.frame);
@@ -171,7 +167,6 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Acts on a message of the client.
     async fn act_on(&mut self, message: &str, tuned: &Tuned) -> Result<(), End> {
         let message = match serde_json::from_str::<text::Request>(message) {
             Ok(message) => message,

@@ -9,17 +9,14 @@ use stereod_io::sink::messages::{TOPICS, definition, full_name};
 /// Number of the diagnostics' channel; those before are the topics of pairs.
 pub(super) const DIAGNOSTICS: usize = TOPICS.len();
 
-/// Type of the diagnostics.
 const DIAGNOSTIC_ARRAY: &str = "diagnostic_msgs/DiagnosticArray";
 
-/// Severity of a notice.
 #[derive(Clone, Copy)]
 pub(super) enum Level {
     Warning = 1,
     Error = 2,
 }
 
-/// A parameter with its value.
 #[derive(Debug, Deserialize)]
 pub(super) struct Parameter {
     name: String,
@@ -27,7 +24,6 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    /// Returns it as a request for a setting.
     pub(super) fn wish(self) -> Wish {
         let text = match self.value {
             Value::String(text) => text,
@@ -41,7 +37,6 @@ impl Parameter {
     }
 }
 
-/// A message of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "camelCase")]
 pub(super) enum Request {
@@ -53,7 +48,6 @@ pub(super) enum Request {
         subscriptions: Vec<u32>,
     },
     GetParameters {
-        /// None: all.
         #[serde(rename = "parameterNames", default)]
         names: Vec<String>,
         id: Option<String>,
@@ -66,7 +60,6 @@ pub(super) enum Request {
     UnsubscribeParameterUpdates {},
 }
 
-/// A subscription to a channel.
 #[derive(Debug, Deserialize)]
 pub(super) struct Subscription {
     pub(super) id: u32,
@@ -75,7 +68,6 @@ pub(super) struct Subscription {
     pub(super) channel: usize,
 }
 
-/// Returns the first message.
 pub(super) fn server_info(source: &str, may_change: bool) -> String {
     let capabilities: &[&str] =
         if may_change { &["parameters", "parametersSubscribe"] } else { &[] };
@@ -89,7 +81,6 @@ pub(super) fn server_info(source: &str, may_change: bool) -> String {
     .to_string()
 }
 
-/// Returns the description of channels.
 pub(super) fn advertise(channels: &[usize]) -> String {
     let channel = |&number: &usize| {
         let (topic, schema) = match number {
@@ -109,7 +100,6 @@ pub(super) fn advertise(channels: &[usize]) -> String {
     json!({ "op": "advertise", "channels": channels }).to_string()
 }
 
-/// Returns a notice for the user.
 pub(super) fn status(level: Level, text: &str) -> String {
     json!({ "op": "status", "level": level as u8, "message": text }).to_string()
 }

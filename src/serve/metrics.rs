@@ -1,4 +1,7 @@
-//! A status in the OpenMetrics text format.
+//! Metrics for Prometheus, in the OpenMetrics text format
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
+//!
+//! Nothing is counted here: a scrape formats the newest status of the run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +14,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::process::Process;
 use crate::status::RunStatus;
 
-/// Formats a status, the health and the process as text.
 pub fn text(
     status: Arc<RunStatus>,
     healthy: bool,
@@ -46,10 +47,8 @@ impl Collector for Told {
     }
 }
 
-/// A label: name and value.
 type Label<'a> = (&'static str, &'a str);
 
-/// Encoder of the metrics.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
@@ -197,17 +196,45 @@ impl Page<'_> {
     }
 }
 
-/// Returns numbers of the left and the right view with their labels.
 fn eyes<T: Copy>([left, right]: [T; 2]) -> [([Label<'static>; 1], T); 2] {
     [([("eye", "left")], left), ([("eye", "right")], right)]
 }
 
-/// Returns the unit of grey levels, of 256.
 fn levels() -> Unit {
     Unit::Other("levels".into())
 }
 
-/// Returns no unit.
 fn plain() -> Option<Unit> {
     None
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Process {
+    /// Resident memory in bytes.
+    pub resident_bytes: u64,
+    /// CPU time so far, user and system, in seconds.
+    pub cpu_seconds: f64,
+    pub threads: u64,
+    pub open_files: u64,
+}
+
+impl Process {
+    /// Returns the present state; `None` if the system does not provide it.
+    #[cfg(target_os = "linux")]
+    pub fn now() -> Option<Self> {
+        let process = procfs::process::Process::myself().ok()?;
+        let stat = process.stat().ok()?;
+        Some(Self {
+            resident_bytes: stat.rss * procfs::page_size(),
+            cpu_seconds: (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64,
+            threads: stat.num_threads.try_into().unwrap_or(0),
+            open_files: process.fd_count().ok()? as u64,
+        })
+    }
+
+    /// Returns the present state; `None` if the system does not provide it.
+    #[cfg(not(target_os = "linux"))]
+    pub fn now() -> Option<Self> {
+        None
+    }
 }

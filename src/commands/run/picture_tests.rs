@@ -34,7 +34,6 @@ const SQUARE: u32 = 16;
 /// Largest difference of these means in grey levels. That of a JPEG file is below 4.
 const TOLERANCE: i32 = 12;
 
-/// Settings as a configuration file has them.
 fn loaded(text: &str) -> Loaded {
     let mut layers = Layers::new();
     layers.file_text(Path::new("pictures.toml"), text);
@@ -53,7 +52,6 @@ fn matched(loaded: &Loaded) -> Matched {
     engine.collect().unwrap().unwrap()
 }
 
-/// Draws pictures of the window.
 struct Draughtsman {
     offscreen: Offscreen,
     frame: Matched,
@@ -96,7 +94,6 @@ impl Draughtsman {
         }
     }
 
-    /// The overlay of a run in order.
     fn overlay(&self, scene: &Scene) -> OverlayContent {
         let has_map = scene.view.has_disparity();
         let engine = "CPU (AVX-512, 4 threads)".into();
@@ -144,7 +141,6 @@ impl Draughtsman {
         self.draw(&scene, &overlay)
     }
 
-    /// The points in space, from the side.
     fn points(&mut self) -> RgbImage {
         let mut scene = self.scene(View::Points);
         scene.orbit.turn(0.17, -0.1);
@@ -172,14 +168,12 @@ impl Draughtsman {
         drawn
     }
 
-    /// The sheet with the keys.
     fn help(&mut self) -> RgbImage {
         let scene = self.scene(View::SideBySide);
         let overlay = OverlayContent { help: true, ..self.overlay(&scene) };
         self.draw(&scene, &overlay)
     }
 
-    /// The panel with two cameras and the settings.
     fn panel(&mut self) -> RgbImage {
         let input = |eye, name: &str| CameraInput {
             eye,
@@ -214,7 +208,6 @@ impl Draughtsman {
         image::DynamicImage::from(drawn.unwrap()).into_rgb8()
     }
 
-    /// The timeline of a recording, of which a part is marked.
     fn timeline(&mut self) -> RgbImage {
         let scene = self.scene(View::SideBySide);
         let timeline = Timeline {
@@ -231,7 +224,6 @@ impl Draughtsman {
         self.draw(&scene, &overlay)
     }
 
-    /// Every picture with the name of its file.
     fn all(&mut self) -> Vec<(&'static str, RgbImage)> {
         vec![
             ("window", self.window()),
@@ -244,7 +236,6 @@ impl Draughtsman {
     }
 }
 
-/// Controls of a webcam.
 fn controls() -> Vec<CameraControl> {
     let number = |id, name: &str, least, largest, default, value| CameraControl {
         id,
