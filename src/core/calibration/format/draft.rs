@@ -6,7 +6,7 @@ use crate::calibration::mode::Window;
 
 /// Quality of a calibration, if the file has it; our own format keeps it.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename = "ReportTable", deny_unknown_fields)]
 pub struct Report {
     /// Program that made it, with its version.
     pub made_by: Option<String>,

@@ -32,7 +32,8 @@ pub struct Shared {
     pub zero_mean: [Block<i16>; 2],
     /// Vectors of the vertical paths at the borders of bands; [edge][path][1 + x][depth].
     pub edges: Block<u8>,
-    /// Costs of the whole image, [pixel][depth], if kept, and sums of the paths (`full_volume.rs`).
+    /// Costs of the whole image, [pixel][depth], if kept, and sums of the paths that no band follows
+    /// (`full_volume.rs`).
     pub whole_costs: Block<u8>,
     pub whole_sums: Block<i16>,
     /// Costs of single pixels that each band passes to the next one.

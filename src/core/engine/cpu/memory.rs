@@ -14,7 +14,8 @@ const ALIGNMENT: usize = 64;
 /// Blocks of at least this size use huge pages: checkpoints would miss the TLB at every row.
 const HUGE: usize = 2 << 20;
 
-/// A block of `len` elements, initially zero, for raw pointers; `schedule.rs` prevents conflicts.
+/// A block of `len` elements, initially zero, accessed through raw pointers only; `schedule.rs` prevents
+/// conflicts of threads.
 pub struct Block<T> {
     start: NonNull<u8>,
     layout: Layout,

@@ -27,7 +27,8 @@ pub(super) const SPECKLE_TILE: u32 = WARP;
 pub(super) const SPECKLE_ROWS: u32 = 4;
 pub(super) const SPECKLE_STEPS: u32 = 4;
 
-/// Texture kernel: tile size in pixels, threads of the noise threshold, bytes of its (even) histogram.
+/// Texture kernel: tile size in pixels, threads of the noise threshold, bytes of its histogram (an even
+/// number of words).
 pub(super) const TEXTURE_TILE: [u32; 2] = [64, 32];
 pub(super) const THRESHOLD_THREADS: u32 = 1024;
 pub(super) const HISTOGRAM_BYTES: usize = 4 * (RESPONSE_MAX + 1).next_multiple_of(2);

@@ -10,7 +10,7 @@ use super::launch::BufferId;
 use crate::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
-/// Time of busy waiting for a frame before the thread sleeps, as waking up exceeds a small frame.
+/// Time of busy waiting for a frame before the thread sleeps: waking up takes longer than a small frame.
 const SPIN: Duration = Duration::from_micros(1500);
 
 /// One frame in flight.

@@ -166,7 +166,8 @@ impl Filters {
         self.confidence.as_deref()
     }
 
-    /// Returns where the map before filter number `next` lies: the next filter's own input, else `output`.
+    /// Returns where the map before filter number `next` lies: in the input of the first filter from there on
+    /// that has its own, else in `output`.
     pub fn input(&self, next: usize, output: *mut i16) -> *mut i16 {
         self.filters[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
     }
