@@ -1,4 +1,5 @@
-//! Files in the folders of data sets, and data sets as folders: EuRoC's (mav0/cam0/data.csv) and KITTI raw (image_00/timestamps.txt).
+//! Files in the folders of data sets, and data sets as folders: EuRoC's (mav0/cam0/data.csv) and KITTI raw
+//! (image_00/timestamps.txt).
 
 use std::collections::HashSet;
 use std::ffi::OsString;
