@@ -112,7 +112,7 @@ impl Ros2Sink {
         let events = node.create_publisher(&events, None).context(failed)?;
         let service =
             Service::start(node, exchange.clone(), diagnostics, events).context(failed)?;
-        say_where(namespace, member.domain, member.reach.name(), stream.size);
+        say_where(namespace, member.domain, &member.reach.name(), stream.size);
         Ok(Self {
             name: format!("ROS 2 {namespace}"),
             participant,
