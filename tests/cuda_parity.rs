@@ -45,12 +45,14 @@ fn present(made: anyhow::Result<CudaEngine>) -> Option<CudaEngine> {
 
 /// Compares with two and with three pairs in flight; `false` if skipped.
 fn compare(params: &Params, size: (usize, usize), looks: &[Look]) -> Result<bool, String> {
+    let mut expected = None;
     for in_flight in [2, 3] {
         let options = CudaOptions { in_flight, ..CudaOptions::default() };
         let Some(mut engine) = engine(params, size, &options) else { return Ok(false) };
+        let expected = expected.get_or_insert_with(|| parity::expected(params, size, looks));
         for profiling in [false, true] {
             engine.set_profiling(profiling);
-            parity::compare(&mut engine, params, size, looks)
+            parity::compare(&mut engine, params, size, looks, expected)
                 .map_err(|difference| format!("{difference} {options:?}"))?;
         }
     }
