@@ -21,7 +21,7 @@ use stereod_core::frame::{Image, Mask};
 use stereod_core::matching::match_pair;
 
 use common::parity::{
-    self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay,
+    self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
     compare_relay_of, looks, pair, params, pictures, same, smoothings, usual, weak_looks,
     wild_rectifier,
 };
@@ -50,7 +50,7 @@ fn with_threads(threads: usize) -> impl Iterator<Item = CpuOptions> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn the_cpu_engine_gives_the_bytes_of_the_reference(
@@ -79,7 +79,7 @@ fn masked(image: Image, seed: u64, share: Option<u8>) -> Image {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(80))]
 
     #[test]
     fn unseen_pixels_are_never_matched_and_as_in_the_reference(
@@ -127,21 +127,6 @@ proptest! {
     }
 
     #[test]
-    fn what_is_made_of_a_stream_is_that_of_the_reference(
-        (params, size, drift, pairs) in streams(),
-    ) {
-        let engine = |(threads, simd)| -> Box<dyn Engine> {
-            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
-            Box::new(CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), options).unwrap())
-        };
-        let mut engines: Vec<_> = (1..=3).zip(SimdChoice::available()).map(engine).collect();
-        let outcome = compare_relay_of(&mut engines, &params, drifting(size, drift, pairs));
-        prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, drift);
-        let outcome = compare_stream(&mut *engines[0], &params, drifting(size, drift, pairs));
-        prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, drift);
-    }
-
-    #[test]
     fn a_rectifying_engine_gives_the_bytes_of_the_reference(
         params in params(),
         source in (1usize..60, 1usize..30),
@@ -160,7 +145,26 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn what_is_made_of_a_stream_is_that_of_the_reference(
+        (params, size, drift, pairs) in streams(),
+    ) {
+        let engine = |(threads, simd)| -> Box<dyn Engine> {
+            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
+            Box::new(CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), options).unwrap())
+        };
+        let mut engines: Vec<_> = (1..=3).zip(SimdChoice::available()).map(engine).collect();
+        let outcome = compare_relay_of(&mut engines, &params, drifting(size, drift, pairs));
+        prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, drift);
+        let outcome = compare_stream(&mut *engines[0], &params, drifting(size, drift, pairs));
+        prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, drift);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
 
     /// Images large enough for coarser levels, whose texture is about as strong as their noise.
     #[test]

@@ -16,6 +16,12 @@ use stereod_core::frame::{Image, Matched, StereoPair};
 use stereod_core::matching::{History, PairResult, match_next};
 use stereod_core::pool::{Pool, Pooled};
 
+/// A test with as many random cases as are usual, or STEREOD_TEST_CASES times as many.
+pub fn cases(usual: u32) -> ProptestConfig {
+    let times = std::env::var("STEREOD_TEST_CASES").map_or(1, |times| times.parse().unwrap());
+    ProptestConfig { cases: usual * times, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 /// A pair with the given images.
 pub fn pair(left: Image, right: Image) -> StereoPair {
     StereoPair {
